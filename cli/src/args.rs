@@ -68,6 +68,9 @@ pub(crate) struct BuildArgs {
     /// Print the files instead of writing them
     #[arg(long)]
     pub stdout: bool,
+    /// Build again when a file that was read changes
+    #[arg(long, conflicts_with_all = ["check", "stdout"])]
+    pub watch: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -82,6 +85,9 @@ pub(crate) struct CheckArgs {
     /// Exit with status 1 if there are warnings
     #[arg(long)]
     pub deny_warnings: bool,
+    /// Check again when a file that was read changes
+    #[arg(long)]
+    pub watch: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -12,9 +12,19 @@ pub(crate) mod man;
 pub(crate) mod plan;
 pub(crate) mod schema;
 
+use camino::Utf8PathBuf;
+
 use crate::input::InputError;
 use crate::outcome::Outcome;
 use crate::terminal;
+
+/// Rejects `-` among files that are watched.
+fn reject_watched_stdin<'a>(mut files: impl Iterator<Item = &'a Utf8PathBuf>) -> Result<(), InputError> {
+    if files.any(|path| path == "-") {
+        return Err(InputError("`--watch` cannot read the job from stdin; name a file".to_owned()));
+    }
+    Ok(())
+}
 
 /// Reports why an input cannot be used.
 pub(crate) fn report_input_error(InputError(why): &InputError) -> Outcome {

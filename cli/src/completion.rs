@@ -3,7 +3,7 @@
 //! The script that `jobc completions` prints runs `jobc` at each Tab, with the words so far and a variable that says so.
 //! What cannot be read completes nothing: a Tab reports no errors.
 
-mod job_file;
+pub(crate) mod job_file;
 mod shells;
 pub(crate) mod words;
 
@@ -15,7 +15,7 @@ use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCan
 use jobc_schema::BackendName;
 
 use crate::fields;
-pub(crate) use job_file::{parameters, roles, targets, tasks_of_file};
+pub(crate) use job_file::{parameters, targets};
 pub(crate) use shells::script;
 
 /// The environment variable by which a completion script asks for completions; its value is the shell.

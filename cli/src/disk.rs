@@ -5,6 +5,8 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::files::Files;
 
+use crate::watch;
+
 /// Files below the job file's directory; absolute paths are used unchanged.
 #[derive(Debug)]
 pub(crate) struct DiskFiles {
@@ -19,10 +21,14 @@ impl DiskFiles {
 
 impl Files for DiskFiles {
     fn read(&self, path: &Utf8Path) -> io::Result<Vec<u8>> {
-        std::fs::read(self.directory.join(path))
+        let path = self.directory.join(path);
+        watch::note(&path);
+        std::fs::read(path)
     }
 
     fn exists(&self, path: &Utf8Path) -> bool {
-        self.directory.join(path).exists()
+        let path = self.directory.join(path);
+        watch::note(&path);
+        path.exists()
     }
 }

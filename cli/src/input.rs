@@ -12,6 +12,7 @@ use jobc_compiler::source::{Source, SourceId, Sources};
 use crate::args::JobArgs;
 use crate::disk::DiskFiles;
 use crate::platform::files::canonicalize;
+use crate::watch;
 
 /// A job file with all files that belong to it.
 pub(crate) struct Input {
@@ -36,15 +37,22 @@ pub(crate) const STDIN: &str = "<stdin>";
 impl Input {
     /// Reads the files of the arguments.
     pub(crate) fn read(args: &JobArgs) -> Result<Self, InputError> {
-        let mut sources = Sources::new();
         let path = job_path(args.job.as_deref())?;
-        let (directory, text) = if path == "-" {
-            (absolute(Utf8Path::new("."))?, read_stdin()?)
-        } else {
-            (directory_of(&path)?, read(&path)?)
-        };
-        let name = if path == "-" { Utf8PathBuf::from(STDIN) } else { path };
-        let job = sources.add(Source::new(name, text));
+        if path == "-" {
+            return Self::with_text(Source::new(STDIN, read_stdin()?), args);
+        }
+        let (directory, text) = (directory_of(&path)?, read(&path)?);
+        Self::with_files(directory, Source::new(path, text), args)
+    }
+
+    /// A job file that is no file, in the current directory, with the files of the arguments.
+    pub(crate) fn with_text(job: Source, args: &JobArgs) -> Result<Self, InputError> {
+        Self::with_files(absolute(Utf8Path::new("."))?, job, args)
+    }
+
+    fn with_files(directory: Utf8PathBuf, job: Source, args: &JobArgs) -> Result<Self, InputError> {
+        let mut sources = Sources::new();
+        let job = sources.add(job);
         let targets = match &args.targets {
             Some(path) => Some(path.clone()),
             None => find_targets(&directory).map(|path| shorten(&path)),
@@ -110,6 +118,7 @@ fn job_path(given: Option<&Utf8Path>) -> Result<Utf8PathBuf, InputError> {
 
 /// Reads a file as text; other encodings than UTF-8 are rejected with the line.
 pub(crate) fn read(path: &Utf8Path) -> Result<String, InputError> {
+    watch::note(path);
     let bytes = std::fs::read(path)
         .map_err(|error| InputError(format!("cannot read `{path}`: {}", reason(&error))))?;
     text(bytes, path.as_str())
@@ -156,6 +165,7 @@ pub(crate) fn absolute(path: &Utf8Path) -> Result<Utf8PathBuf, InputError> {
 /// `targets.yaml` next to the job file, or in a parent directory up to the root of the repository.
 pub(crate) fn find_targets(directory: &Utf8Path) -> Option<Utf8PathBuf> {
     files::find_targets(directory, |path| {
+        watch::note(path);
         if path.file_name() == Some(".git") { path.exists() } else { path.is_file() }
     })
 }

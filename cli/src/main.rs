@@ -17,6 +17,7 @@ mod platform;
 mod report;
 mod table;
 mod terminal;
+mod watch;
 
 #[cfg(all(target_os = "linux", feature = "runtime"))]
 mod runtime;

@@ -17,11 +17,6 @@ pub(crate) fn style() -> TextStyle {
     TextStyle { color, unicode: columns.is_some() && utf8, width: columns.unwrap_or(120) }
 }
 
-/// Whether text for people on stdout is colored.
-pub(crate) fn colors_stdout() -> bool {
-    anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
-}
-
 /// The width of the terminal of stdout, or a default; none if it is a pipe or a file.
 pub(crate) fn columns_of_stdout() -> Option<usize> {
     io::stdout().is_terminal().then(|| columns(terminal_size_of(io::stdout())))

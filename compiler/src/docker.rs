@@ -33,7 +33,7 @@ const DEFAULT_CAPABILITIES: [DriverCapability; 2] = [DriverCapability::Compute, 
 /// support.
 pub fn gpu_options(job: &JobPlan, role: &RolePlan) -> Option<String> {
     let gpu = role.resources.gpu.as_ref()?;
-    job.image_of(role).filter(|image| !matches!(image.source, ImageSource::Host {}))?;
+    job.image_of(role).filter(|image| !matches!(image.source, ImageSource::Host { .. }))?;
     Some(options(gpu)?.join(" "))
 }
 
@@ -41,7 +41,7 @@ pub fn gpu_options(job: &JobPlan, role: &RolePlan) -> Option<String> {
 ///
 /// `None` for a role that runs on the files of the host.
 pub fn command(job: &JobPlan, role: &RolePlan) -> Option<String> {
-    let image = job.image_of(role).filter(|image| !matches!(image.source, ImageSource::Host {}))?;
+    let image = job.image_of(role).filter(|image| !matches!(image.source, ImageSource::Host { .. }))?;
     let mut options = vec!["docker run --rm".to_owned()];
     let mut left_out = Vec::new();
     let resources = &role.resources;

@@ -14,11 +14,12 @@ pub enum Image {
     /// path that begins with `./`, `../` or `/`: an archive or a directory with an OCI layout, the output of
     /// `docker save`, or a root filesystem.
     Reference(String),
-    /// A block with exactly one of `from`, `use`, `dockerfile`.
+    /// A block with exactly one of `from`, `use`, `dockerfile`, `host`.
     Block(Box<ImageBlock>),
 }
 
-/// A block that builds an image (`from` …), selects a named image (`use`), or names a Dockerfile (`dockerfile`).
+/// A block that builds an image (`from` …), selects a named image (`use`), names a Dockerfile (`dockerfile`), or is the
+/// root filesystem of the host with parts of the caller's environment (`host`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImageBlock {
@@ -26,6 +27,11 @@ pub struct ImageBlock {
     #[serde(default, rename = "use", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["tools"]))]
     pub use_: Option<String>,
+    /// The root filesystem of the host under an overlay, as `image: host`, with parts of the environment of the user who
+    /// starts the job. No other key is allowed with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"cwd": true, "venv": true, "env": ["WANDB_API_KEY"]}]))]
+    pub host: Option<HostImage>,
     /// Path of your own Dockerfile, relative to the job file. Can be combined with `context`, `target` and `args`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["docker/Dockerfile"]))]
@@ -98,6 +104,32 @@ pub struct ImageBlock {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [[{"apt": ["git"]}, {"run": "make install"}]]))]
     pub steps: Vec<Step>,
+}
+
+/// Parts of the environment of the user who starts the job. They are looked up when the job starts, so no plan and no
+/// built file contains them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostImage {
+    /// Mount the directory in which the job is started, writable and at its own path. Commands start in it, unless
+    /// `workdir` names another directory.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("examples" = [true]))]
+    pub cwd: bool,
+    /// Use the active Python virtual environment or conda environment, read-only.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("examples" = [true]))]
+    pub venv: bool,
+    /// Environment variables to pass, by name; `HF_*` stands for all whose names begin with `HF_`, `*` for all but those
+    /// of the login session. `env` of the job and of the role take precedence. The values are in no file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(inner(regex(pattern = r"^([A-Za-z_][A-Za-z0-9_]*\*?|\*)$")), extend("examples" = [["WANDB_API_KEY", "HF_*"]]))]
+    pub env: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(crate) fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Conda packages.

@@ -45,6 +45,14 @@ roles:
     run: read line || true; echo "got <$line>"; exit 3
 """
 
+TRAINING = """\
+import os, sys
+print(sys.argv[1:], os.getcwd(), sys.prefix, os.environ.get("COLOR"), os.environ.get("SSH_AUTH_SOCK"))
+print("key", os.environ["WANDB_API_KEY"])
+print("shm", os.statvfs("/dev/shm").f_blocks * os.statvfs("/dev/shm").f_frsize >> 20)
+open("out.txt", "w").write("done")
+"""
+
 ESCAPE = "\x1b"
 
 
@@ -53,7 +61,7 @@ def main():
     with jobs_of(harness) as jobs:
         (jobs.directory / "long.yaml").write_text(LONG_JOB)
         (jobs.directory / "short.yaml").write_text(SHORT_JOB)
-        for case in (foreground, failing, unenforced_limits, dry_run, detached, executing, probed, pausing, killing, damaged, unknown_names, without_a_name, removing):
+        for case in (foreground, failing, without_a_file, unenforced_limits, dry_run, detached, executing, probed, pausing, killing, damaged, unknown_names, without_a_name, removing):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(case, jobs))
     harness.end()
@@ -125,6 +133,51 @@ def failing(jobs):
                            cwd=jobs.directory)
     expect(stdin, code=1, out="got <>")
     yield from ()
+
+
+def without_a_file(jobs):
+    """A command runs in the caller's directory, with the virtual environment and the variables, whose values are in no file. It can be
+    saved as a job file, which does the same.
+    """
+    project, key = jobs.directory / "project", "wandb-0123456789"
+    venv = project / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    (project / "train.py").write_text(TRAINING)
+    uid = jobs.account.uid if jobs.account else 0
+    os.chown(project, uid, -1)
+    here = {"cwd": project, "VIRTUAL_ENV": str(venv), "PATH": f"{venv}/bin:{os.environ['PATH']}", "COLOR": "blue", "WANDB_API_KEY": key,
+            "SSH_AUTH_SOCK": "/run/agent"}
+    size = os.statvfs("/dev/shm")
+    lines = rf"^\['a \$\{{{{ b }}}}', '1'\] {project} {venv} blue None\nkey (?!{key}).*\nshm {size.f_blocks * size.f_frsize >> 20}\n$"
+    command = ("python", "train.py", "a ${{ b }}", "1")
+    expect(jobs.call("run", "--save", "job.yaml", "--", *command, **here), out=lines, error=r"^jobc: wrote `job.yaml`; .*\n(.*\n)*.*train\.\d+: succeeded")
+    written = project / "out.txt"
+    if written.read_text() != "done" or written.stat().st_uid != uid:
+        yield f"{written} is not the caller's"
+    saved = (project / "job.yaml").read_text()
+    expect(jobs.call("run", **here), out=lines)
+    expect(jobs.call("run", "--save", "job.yaml", "--", "true", **here), code=125, out="^$", error="`job.yaml`: file exists")
+    if (project / "job.yaml").read_text() != saved:
+        yield "`--save` replaced a file"
+    # The directory is that where the job is started, not that of the job file.
+    expect(jobs.call("run", "project/job.yaml", **here | {"cwd": jobs.directory}), code=1, error=r"(?s)can.t open file.*train\.\d+: failed")
+    # In the background too.
+    name = expect(jobs.call("run", "--detach", "--name", "own", "-e", "WANDB_API_KEY", "-e", "COLOR=red", "--", *command, **here), out=r"^own\.\d+\n$").stdout.strip()
+    expect(jobs.call("wait", name))
+    expect(jobs.call("logs", name), out=lines.replace("blue", "red"))
+    state = jobs.home / "jobc" if jobs.account else Path("/run/jobc")
+    places = [path for root in (state, jobs.home, project) for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
+    yield from (f"the value of a variable is in {path}" for path in places if key.encode() in path.read_bytes())
+    if len(places) < 20:
+        yield f"only {len(places)} files were searched"
+    expect(jobs.call("run", "--", "sh", "-c", "exit 3", **here), code=1, error=r"sh\.\d+: failed: main-0: exit 3\n")
+    if not jobs.account:
+        expect(jobs.call("run", "--memory", "64MiB", "--", "python", "-c", "x = bytearray(10 ** 9)", **here), code=1, error="out of memory: used 64 MiB of 64 MiB")
+    del here["WANDB_API_KEY"]
+    expect(jobs.call("run", "-e", "WANDB_API_KEY", "--", *command, **here), code=125, error="`image.host.env`: the environment variable `WANDB_API_KEY` is not set")
+    expect(jobs.call("run", "--gpus", "2", **here), code=125, error=r"^error: `--gpus` needs a command\n = help: .*`jobc run --gpus … -- ")
+    expect(jobs.call("run", "job.yaml", "--", "true", **here), code=125, error="^error: both `job.yaml` and a command after `--` are named\n")
+    expect(jobs.call("run", "--scale", "main=1", "--", "true", **here), code=125, error="^error: `--scale` does not apply to a command")
 
 
 def unenforced_limits(jobs):

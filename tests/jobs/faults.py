@@ -54,6 +54,10 @@ class Jobs:
             os.chown(self.home, account.uid, account.gid)
         self.group = f"check-jobs-{os.getpid()}-{int(time.time())}"
 
+    def has_ids(self):
+        """Whether containers have more than one user: as root, or with a range of ids."""
+        return self.account is None or self.account.subuids is not None
+
     def environment(self, **more):
         own = {"PATH": os.environ["PATH"], "HOME": str(self.home), "JOBC_COLOR": "never"}
         if self.account:
@@ -63,10 +67,10 @@ class Jobs:
     def words(self, *words):
         return [*(self.account.prefix() if self.account else []), str(self.program), *words]
 
-    def call(self, *words, seconds=SECONDS, **environment):
+    def call(self, *words, seconds=SECONDS, cwd=None, **environment):
         try:
             return subprocess.run(self.words(*words), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                                  env=self.environment(**environment), timeout=seconds, check=False)
+                                  env=self.environment(**environment), timeout=seconds, check=False, cwd=cwd)
         except subprocess.TimeoutExpired as timeout:
             return subprocess.CompletedProcess(timeout.cmd, 124, "", f"timed out after {seconds} s")
 

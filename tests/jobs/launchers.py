@@ -10,8 +10,10 @@ With `--user range` or `--user single` everything is done as an unprivileged use
 
 import ast
 import json
+import os
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
@@ -96,6 +98,34 @@ TORCHRUN = """\
 leave("torchrun " + " ".join(os.environ["PET_" + name] for name in ("NNODES", "NODE_RANK", "NPROC_PER_NODE")))
 """
 
+# The rendezvous of a framework without a launcher: all connect to the first, which gives up when one has not come.
+MEET = """
+import os, socket, sys, time
+port = int(os.environ["MASTER_PORT"])
+if os.environ["RANK"] == os.environ["STUCK"]:
+    time.sleep({seconds})
+if os.environ["RANK"] == "0":
+    server = socket.create_server(("", port))
+    server.settimeout(9)
+    peers = []
+    try:
+        while len(peers) < int(os.environ["WORLD_SIZE"]) - 1:
+            peers.append(server.accept())
+    except TimeoutError:
+        sys.exit("timed out")
+deadline = time.monotonic() + 12
+while True:
+    try:
+        peer = socket.create_connection((os.environ["MASTER_ADDR"], port), 1)
+        break
+    except OSError:
+        if time.monotonic() > deadline:
+            sys.exit("timed out")
+        time.sleep(0.1)
+peer.settimeout(None)
+peer.recv(1)
+"""
+
 # As far as it is needed where the package is not installed.
 OWN_PARSER = """
 def _parse_hostfile(lines):
@@ -114,7 +144,8 @@ def main():
         "torchrun": TORCHRUN.format(start=START),
     }
     with jobs_of(harness) as jobs:
-        for case in (deepspeed, deepspeed_alone, deepspeed_from_a_role, mpi, mpi_from_a_role, torchrun, refused):
+        by_ssh = (deepspeed, deepspeed_from_a_role, mpi, mpi_from_a_role, absent, absent_head)
+        for case in (*(by_ssh if jobs.has_ids() else (without_ids,)), deepspeed_alone, torchrun, refused, missing):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(case, jobs, programs))
     if not parser:
@@ -136,18 +167,18 @@ def real_parser():
     return ast.get_source_segment(source, function), ast.literal_eval(constants["DLTS_HOSTFILE"])
 
 
-def run(jobs, programs, name, roles, members, **distributed):
+def run(jobs, programs, name, roles, members, network="job", **distributed):
     """Runs a job with the stand-ins to its end, and returns what each of its instances left, by name, and what was said."""
     counts = jobs.directory / f"counts-{name}"
     counts.mkdir()
     counts.chmod(0o777)
-    files = {f"{PROGRAMS}/{program}": {"content": text, "mode": "0755"} for program, text in programs.items()}
+    files = {os.path.normpath(f"{PROGRAMS}/{program}"): {"content": text, "mode": "0755"} for program, text in programs.items()}
     env = {"PATH": f"{PROGRAMS}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
     job = {
-        "version": 1, "name": name, "image": "host", "network": "job", "env": env, "timeout": f"{SECONDS}s",
+        "version": 1, "name": name, "image": "host", "network": network, "env": env, "timeout": f"{SECONDS}s",
         "outputs": {"counts": {"source": str(counts), "mount": "/counts"}},
         "roles": {role: {"files": files, **what} for role, what in roles.items()},
-        "distributed": {"roles": members, "processes_per_instance": 2, **distributed},
+        "distributed": {"roles": members, **({"processes_per_instance": 2} if distributed["framework"] != "ray" else {}), **distributed},
     }
     path = jobs.directory / f"{name}.json"
     path.write_text(json.dumps(job))
@@ -213,6 +244,60 @@ def torchrun(jobs, programs):
     roles = {"train": {"instances": 3, "run": "torchrun train.py"}}
     done = run(jobs, programs, "tested-torchrun", roles, ["train"], framework="torchrun")
     yield from expect(*done, {f"train-{rank}": [f"torchrun 3 {rank} 2"] for rank in range(3)})
+
+
+def without_ids(jobs, programs):
+    """A user with one id gets an error at once: sshd could not log anybody in."""
+    roles = {"train": {"instances": 2, "run": "mpirun python3 train.py"}}
+    answer, left = run(jobs, programs, "tested-ids", roles, ["train"], framework="mpi")
+    if answer.returncode == 0 or left or "let root grant ids in /etc/subuid" not in answer.stderr:
+        yield f"exit {answer.returncode}, left {left}: {answer.stderr}"
+
+
+def absent(jobs, programs):
+    """An instance that does not serve is named, first while the launcher waits, and then as the reason of its end."""
+    roles = {"train": {"instances": 2, "run": "mpirun python3 train.py"}}
+    # A second takes no time, so that the five minutes are over soon.
+    silent = {**programs, "sshd": "#!/bin/sh\nexec /bin/sleep 60\n", "ssh": "#!/bin/sh\nexit 255\n", "sleep": "#!/bin/sh\n"}
+    answer, left = run(jobs, silent, "tested-absent", roles, ["train"], framework="mpi")
+    yield from absence(answer, left, "train-0 | jobc: waiting for train-1 to answer by ssh", "train-0 | jobc: train-1 does not answer by ssh")
+
+
+def absent_head(jobs, programs):
+    """A Ray worker names the head that does not listen."""
+    roles = {"head": {"setup": "/bin/sleep 60", "run": "true"}, "worker": {}}
+    quick = {**programs, "ray": "#!/bin/sh\n", "sleep": "#!/bin/sh\n"}
+    answer, left = run(jobs, quick, "tested-head", roles, ["head", "worker"], framework="ray")
+    yield from absence(answer, left, "worker-0 | jobc: waiting for the Ray head head-0 to listen at port 6379",
+                       "worker-0 | jobc: the Ray head head-0 does not listen at port 6379")
+
+
+def absence(answer, left, *lines):
+    if answer.returncode == 0 or left:
+        yield f"exit {answer.returncode}, left {left}"
+    yield from (f"`{line}` is missing: {answer.stdout[-800:]}{answer.stderr[-400:]}" for line in lines if line not in answer.stdout + answer.stderr)
+
+
+def missing(jobs, programs):
+    """Where members of a rendezvous give up, the note says for whom they waited: PyTorch and JAX do not."""
+    one = "`train-2` had no connection to port {} of `train-0` when `train-0` failed"
+    first = "`train-0` did not listen at port {}, where the others meet, when `train-[123]` failed"
+    cases = (("job", "2", one), ("host", "2", one), ("job", "0", first))
+    with ThreadPoolExecutor() as pool:
+        for found in [pool.submit(missing_from, jobs, *case) for case in cases]:
+            yield from found.result()
+
+
+def missing_from(jobs, network, stuck, expected):
+    name = f"tested-missing-{network}-{stuck}"
+    roles = {"train": {"instances": 4, "run": "python3 /opt/meet.py", "env": {"STUCK": stuck}}}
+    programs = {"../meet.py": MEET.format(seconds=SECONDS)}
+    answer, _ = run(jobs, programs, name, roles, ["train"], network=network, framework="ddp", processes_per_instance=1)
+    notes = jobs.record(name).get("notes", [])
+    found = [note for note in notes if re.fullmatch(expected.format(r"\d+"), note)]
+    if answer.returncode == 0 or len(found) != 1 or found[0] not in answer.stderr:
+        return [f"exit {answer.returncode}, notes {notes}, not `{expected}`: {answer.stderr[-600:]}"]
+    return []
 
 
 def refused(jobs, programs):

@@ -14,9 +14,19 @@ use crate::input::{Input, relative, shorten};
 use crate::outcome::Outcome;
 use crate::output::{WriteResult, list, write};
 use crate::report::{self, Row};
-use crate::terminal;
+use crate::{terminal, watch};
 
 pub(crate) fn run(build_args: &BuildArgs, format: FormatArg) -> Outcome {
+    if !build_args.watch {
+        return run_once(build_args, format);
+    }
+    if let Err(why) = super::reject_watched_stdin(build_args.job.job.iter()) {
+        return super::report_input_error(&why);
+    }
+    watch::repeat(|| run_once(build_args, format))
+}
+
+fn run_once(build_args: &BuildArgs, format: FormatArg) -> Outcome {
     let mut input = match Input::read(&build_args.job) {
         Ok(input) => input,
         Err(why) => return super::report_input_error(&why),
@@ -47,8 +57,10 @@ pub(crate) fn run(build_args: &BuildArgs, format: FormatArg) -> Outcome {
     } else {
         write_all(&outputs, &place, format)
     };
-    // The process ends here. Dropping millions of values first would take a tenth of a large build.
-    std::mem::forget(outputs);
+    if !build_args.watch {
+        // The process ends here. Dropping millions of values first would take a tenth of a large build.
+        std::mem::forget(outputs);
+    }
     outcome
 }
 

@@ -8,12 +8,22 @@ use jobc_compiler::source::{SourceId, Sources};
 use crate::args::{CheckArgs, FormatArg, JobArgs};
 use crate::input::{Input, InputError, JOB_FILE_NAMES};
 use crate::outcome::Outcome;
-use crate::{report, terminal};
+use crate::{report, terminal, watch};
 
 /// Maximum depth of directories below a directory that is checked.
 const MAX_DEPTH: usize = 16;
 
 pub(crate) fn run(check: &CheckArgs, format: FormatArg) -> Outcome {
+    if !check.watch {
+        return run_once(check, format);
+    }
+    if let Err(why) = super::reject_watched_stdin(check.job.job.iter().chain(&check.more)) {
+        return super::report_input_error(&why);
+    }
+    watch::repeat(|| run_once(check, format))
+}
+
+fn run_once(check: &CheckArgs, format: FormatArg) -> Outcome {
     let given: Vec<Utf8PathBuf> = check.job.job.iter().chain(&check.more).cloned().collect();
     let jobs = match jobs(&given) {
         Ok(jobs) => jobs,
@@ -50,6 +60,16 @@ fn check_one(args: &JobArgs) -> Result<(Sources, Vec<Diagnostic>), InputError> {
     Ok((sources, sink.finish()))
 }
 
+/// Reads a job file and everything that it is compiled from, and tells nothing of it; returns its directory and the texts.
+pub(crate) fn read_all(args: &JobArgs) -> Result<(Utf8PathBuf, Vec<String>), InputError> {
+    let mut input = Input::read(args)?;
+    let mut sources = std::mem::take(&mut input.sources);
+    let to_job = |_: &str| Utf8PathBuf::from("../../..");
+    let _ = plan(&mut sources, &input.request(args, &to_job), &mut Sink::new());
+    let texts = sources.iter().map(|(_, source)| source.text().to_owned()).collect();
+    Ok((input.directory, texts))
+}
+
 /// Adds the findings of one file to those of all; each source gets a new number.
 fn merge(own: &Sources, findings: Vec<Diagnostic>, sources: &mut Sources, sink: &mut Sink) {
     let numbers: Vec<SourceId> = own.iter().map(|(_, source)| sources.add(source.clone())).collect();
@@ -82,6 +102,7 @@ fn jobs(given: &[Utf8PathBuf]) -> Result<Vec<Option<Utf8PathBuf>>, InputError> {
 
 /// The job files below a directory, by name; hidden directories, `out` and `node_modules` hold none of the user's.
 fn below(directory: &Utf8Path, depth: usize, jobs: &mut Vec<Option<Utf8PathBuf>>) {
+    watch::note(directory);
     let Ok(entries) = directory.read_dir_utf8() else { return };
     let mut paths: Vec<Utf8PathBuf> = entries.flatten().map(camino::Utf8DirEntry::into_path).collect();
     paths.sort();

@@ -45,6 +45,12 @@ const EXAMPLES: &[Example] = &[
         "words.sh"
     ),
     example!(
+        "local-jax",
+        "JAX on four processes; runs on this host, in a Python that has JAX",
+        "job.yaml",
+        "code/train.py"
+    ),
+    example!(
         "local-ps",
         "parameter servers and workers; runs on this host without an image",
         "job.yaml",

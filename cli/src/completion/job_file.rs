@@ -10,13 +10,10 @@ use jobc_compiler::document::{Document, Node};
 use jobc_compiler::source::{Source, Sources};
 use jobc_compiler::{files, parse};
 
-use super::{beginning_with, described, words};
+use super::{beginning_with, words};
 
 /// The names that a job file may have without being named.
 const JOB_FILES: [&str; 3] = ["job.yaml", "job.yml", "job.json"];
-
-/// Maximum number of tasks of a role that are listed.
-const MAX_TASKS: u64 = 100;
 
 /// Targets of the targets file, or the built-in ones.
 pub(crate) fn targets() -> ArgValueCandidates {
@@ -44,27 +41,8 @@ pub(crate) fn parameters() -> ArgValueCompleter {
     })
 }
 
-/// `ROLE=` of each role of the job file.
-pub(crate) fn roles() -> ArgValueCompleter {
-    with_job_file(|root| {
-        let names = keys(root, "roles");
-        names.into_iter().map(|name| CompletionCandidate::new(format!("{name}="))).collect()
-    })
-}
-
-/// The tasks that the job file will have.
-pub(crate) fn tasks_of_file() -> ArgValueCompleter {
-    with_job_file(|root| {
-        let roles = root.get("roles").map_or(&[][..], Node::entries).iter();
-        let tasks = roles.flat_map(|role| {
-            let count = role.value.get("instances").and_then(|count| count.to_json().as_u64()).unwrap_or(1);
-            (0..count.min(MAX_TASKS)).map(|index| described(&format!("{}-{index}", role.key), "task"))
-        });
-        tasks.collect()
-    })
-}
-
-fn with_job_file(candidates: fn(&Node) -> Vec<CompletionCandidate>) -> ArgValueCompleter {
+/// Candidates from the job file at hand.
+pub(crate) fn with_job_file(candidates: fn(&Node) -> Vec<CompletionCandidate>) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let document = job_path(&words::before_cursor()).and_then(|path| read(&path));
         document.map(|document| beginning_with(candidates(&document.root), current)).unwrap_or_default()
@@ -90,7 +68,8 @@ fn read(path: &Utf8Path) -> Option<Document> {
     parse::parse(&sources, id, &mut Sink::new())
 }
 
-fn keys(root: &Node, map: &str) -> Vec<String> {
+/// The keys of a map of the job file.
+pub(crate) fn keys(root: &Node, map: &str) -> Vec<String> {
     let entries = root.get(map).map_or(&[][..], Node::entries);
     entries.iter().map(|entry| entry.key.clone()).collect()
 }

@@ -11,6 +11,7 @@ pub(crate) mod jobs;
 pub(crate) mod lock;
 pub(crate) mod metric;
 pub(crate) mod run;
+pub(crate) mod run_command;
 pub(crate) mod watch;
 
 use clap::{Parser, Subcommand};
@@ -20,13 +21,13 @@ use crate::args::{ColorArg, FormatArg};
 use {gpu::GpuArgs, image::ImageArgs, jobs::JobCommand, lock::LockArgs, run::RunArgs};
 
 /// The description of `jobc run`, which [`RuntimeCommand`] and [`RunCommand`] share.
-const ABOUT_RUN: &str = "Run a job file, a built plan or an OCI bundle on this host";
+const ABOUT_RUN: &str = "Run a job file, a command or an OCI bundle on this host";
 
 /// The commands that run jobs and containers on this host.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RuntimeCommand {
     #[command(about = ABOUT_RUN)]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     #[command(flatten)]
     Job(JobCommand),
     /// Manage images: pull, build, import, save, push

@@ -2,10 +2,12 @@
 
 mod images;
 pub(crate) mod jobs;
+mod tasks;
 
 use clap_complete::engine::ArgValueCandidates;
 
 pub(crate) use images::images;
+pub(crate) use tasks::{roles, tasks_of_file};
 
 /// The signals that have names.
 pub(crate) fn signals() -> ArgValueCandidates {

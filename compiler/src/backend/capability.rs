@@ -136,6 +136,8 @@ pub enum Capability {
     Privileged,
     /// The host's own files as the image.
     ImageHost,
+    /// The host's own files with parts of the caller's environment.
+    ImageHostEnvironment,
     /// An archive or a directory of the host as the image.
     ImageFile,
     /// An image that is built.
@@ -155,6 +157,7 @@ impl Capability {
     pub const TABLE: &'static [(Self, &'static str)] = &[
         (Self::ImageBuild, "image block"),
         (Self::ImageHost, "image: host"),
+        (Self::ImageHostEnvironment, "image: {host: {cwd, venv, env}}"),
         (Self::ImageFile, "image: ./PATH"),
         (Self::ImageCommand, "the image's own command"),
         (Self::RegistryLogin, "registries"),
@@ -280,8 +283,13 @@ pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
     needs_of_volumes(job, &mut found);
     for image in job.images.values() {
         use jobc_schema::plan::ImageSource;
-        match image.source {
-            ImageSource::Host {} => found.push((Capability::ImageHost, image.declared_at.clone())),
+        match &image.source {
+            ImageSource::Host { cwd: false, venv: false, env } if env.is_empty() => {
+                found.push((Capability::ImageHost, image.declared_at.clone()));
+            }
+            ImageSource::Host { .. } => {
+                found.push((Capability::ImageHostEnvironment, image.declared_at.key("host")));
+            }
             ImageSource::File { .. } => found.push((Capability::ImageFile, image.declared_at.clone())),
             ImageSource::Build { .. } | ImageSource::Dockerfile { .. } => {
                 found.push((Capability::ImageBuild, image.declared_at.clone()));

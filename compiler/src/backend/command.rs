@@ -7,9 +7,14 @@ use crate::openpai::has_ssh;
 
 /// Sets up what sshd needs. The host keys are made on the spot, because they are not checked inside a job; the user's
 /// keys come from `/etc/jobc/ssh`, which the executor of the plan mounts there.
+///
+/// sshd starts commands with an almost empty environment. Each login gets the variables of the instance instead
+/// (sshd(8), `~/.ssh/environment`), so that all ranks have the same ones. They may be secrets: the file is in memory.
+/// A line cannot hold a value with line breaks.
 const SSH_SERVER: &str = include_str!("command/ssh_server.sh");
 
-/// What the instances that do not launch do, after [`SSH_SERVER`].
+/// What the instances that do not launch do, after [`SSH_SERVER`] and [`SSH_CLIENT`]. They log in as well: of more
+/// than 64 instances Open MPI starts some from others.
 const SSH_SERVE: &str = "exec \"$jobc_sshd\" -D -e $jobc_sshd_options\n";
 
 /// What instances do that both launch and serve, after [`SSH_SERVER`].
@@ -53,7 +58,7 @@ pub fn argv(job: &JobPlan, role: &RolePlan) -> Option<Vec<Text>> {
         }
     };
     let serve = || match ssh {
-        Some(ssh) => ssh_script(&[SSH_SERVER, SSH_SERVE], ssh, role),
+        Some(ssh) => ssh_script(&[SSH_SERVER, SSH_CLIENT, SSH_SERVE], ssh, role),
         None => Text::literal(IDLE),
     };
     match role.launch {

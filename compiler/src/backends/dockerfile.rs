@@ -106,6 +106,7 @@ impl Backend for DockerfileBackend {
             | Capability::LinuxCapabilities
             | Capability::Privileged
             | Capability::ImageHost
+            | Capability::ImageHostEnvironment
             | Capability::ImageFile
             | Capability::RegistryLogin
             | Capability::Elastic
@@ -137,7 +138,7 @@ fn lower_image(
 ) {
     let directory = Utf8PathBuf::from(name);
     match &image.source {
-        ImageSource::Reference {} | ImageSource::Host {} | ImageSource::File { .. } => {}
+        ImageSource::Reference {} | ImageSource::Host { .. } | ImageSource::File { .. } => {}
         ImageSource::Build { .. } => {
             let built = steps::lower(job, name, image, context, sink);
             let mut file = File::new(directory.join("Dockerfile"), Content::Dockerfile(built.dockerfile));

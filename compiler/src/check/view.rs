@@ -73,7 +73,7 @@ impl<'a> View<'a> {
     pub(crate) fn base(&self, image: &'a ImagePlan) -> Option<(&'a str, Pointer)> {
         let at = &image.declared_at;
         match &image.source {
-            ImageSource::Host {} | ImageSource::File { .. } => None,
+            ImageSource::Host { .. } | ImageSource::File { .. } => None,
             ImageSource::Reference {} if self.image_block(image).is_some() => {
                 Some((&image.reference, at.key("from")))
             }

@@ -94,7 +94,7 @@ fn is_here(job: &JobPlan) -> bool {
 fn local_place(job: &JobPlan) -> Option<(&'static str, &Pointer)> {
     job.images.values().find_map(|image| {
         let what = match image.source {
-            ImageSource::Host {} => "`image: host`",
+            ImageSource::Host { .. } => "`image: host`",
             ImageSource::File { .. } => "an image from a file",
             _ => return None,
         };

@@ -42,7 +42,8 @@ pub(super) fn resolve_env(
         .collect()
 }
 
-fn report_reserved(name: &str, at: &Pointer, sink: &mut Sink) {
+/// Reports a variable that jobc or the target sets itself.
+pub(super) fn report_reserved(name: &str, at: &Pointer, sink: &mut Sink) {
     let note = match name {
         "NVIDIA_VISIBLE_DEVICES" => {
             "the target sets it from `resources.gpu`; `gpu: 0` hides all GPUs, and the target or `jobc run --devices` selects the GPUs"

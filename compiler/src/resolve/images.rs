@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use indexmap::IndexMap;
-use jobc_schema::image::{Image, ImageBlock};
+use jobc_schema::image::{HostImage, Image, ImageBlock};
 use jobc_schema::plan::{ImagePlan, ImageSource};
 use jobc_schema::{Pointer, Reference};
 use sha2::{Digest, Sha256};
 
 use super::context::Context;
+use super::env::report_reserved;
 use super::image_build::{self, ResolvedBuild};
 use super::scope;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
@@ -190,7 +191,8 @@ fn resolve_image(
     let block = match image {
         Image::Reference(reference) if reference == "host" => {
             let reference = reference.clone();
-            return ImagePlan { source: ImageSource::Host {}, reference, declared_at };
+            let source = ImageSource::host(&HostImage::default());
+            return ImagePlan { source, reference, declared_at };
         }
         Image::Reference(path) if is_path(path) => {
             let (path, reference) = (path.clone(), path.clone());
@@ -203,6 +205,12 @@ fn resolve_image(
         }
         Image::Block(block) => block,
     };
+    if let Some(host) = &block.host {
+        for (index, name) in host.env.iter().enumerate() {
+            report_reserved(name, &at.key("host").key("env").index(index), sink);
+        }
+        return ImagePlan { source: ImageSource::host(host), reference: "host".to_owned(), declared_at };
+    }
     check_context(block, at, sink);
     let build = image_build::Build::new(context, names, block, at);
     if let Some(from) = &block.from

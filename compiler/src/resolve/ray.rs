@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use indexmap::IndexMap;
 use jobc_schema::Pointer;
 use jobc_schema::distributed::MemberPart;
 use jobc_schema::plan::{CommandPlan, DistributedPlan, MemberPlan, Reference, Text};
@@ -13,6 +14,17 @@ use jobc_schema::role::Role;
 use super::context::Context;
 use super::framework::RENDEZVOUS;
 use crate::diagnostic::{Diagnostic, Sink, codes};
+
+/// Waits until the head listens, as long as torchrun waits for its instances: 15 minutes.
+const WAIT: &str = "\
+jobc_try=0
+until (exec 3<>\"/dev/tcp/$jobc_head/$jobc_port\") 2>/dev/null; do
+  jobc_try=$((jobc_try + 1))
+  [ \"$jobc_try\" -lt 900 ] || { echo \"jobc: the Ray head $jobc_head does not listen at port $jobc_port\" >&2; exit 1; }
+  [ $((jobc_try % 30)) -ne 0 ] || echo \"jobc: waiting for the Ray head $jobc_head to listen at port $jobc_port\" >&2
+  sleep 1
+done
+";
 
 /// The command of a member.
 pub(super) fn command(
@@ -27,21 +39,29 @@ pub(super) fn command(
         return head(plan, &amounts, own);
     }
     // The shell's own way to connect: an image with Ray need not have another program for it.
-    let mut script = Text::literal("until (exec 3<>/dev/tcp/");
+    let mut script = Text::literal("jobc_head=");
     let (host, port) = head_address(plan);
-    script.push_reference(host.clone());
-    script.push_str("/");
-    script.push_reference(port.clone());
-    script.push_str(") 2>/dev/null; do sleep 1; done\nexec ray start --address=");
     script.push_reference(host);
-    script.push_str(":");
+    script.push_str(" jobc_port=");
     script.push_reference(port);
-    script.push_str(&format!("{amounts} --block\n"));
+    script
+        .push_str(&format!("\n{WAIT}exec ray start --address=\"$jobc_head:$jobc_port\"{amounts} --block\n"));
     CommandPlan::Script { shell: bash(), setup: None, script }
 }
 
+/// The variables of a member.
+///
+/// A worker is stopped when the head has ended. Ray 2.60 would then wait 30 seconds for work to move to other nodes.
+pub(super) fn env(plan: &DistributedPlan, member: &MemberPlan) -> IndexMap<String, Text> {
+    let mut env = IndexMap::from([("RAY_ADDRESS".to_owned(), address(plan))]);
+    if member.part != MemberPart::Head {
+        env.insert("RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S".to_owned(), Text::literal("0"));
+    }
+    env
+}
+
 /// The address of the head, `HOST:PORT`, for `RAY_ADDRESS`.
-pub(super) fn address(plan: &DistributedPlan) -> Text {
+fn address(plan: &DistributedPlan) -> Text {
     let (host, port) = head_address(plan);
     let mut text = Text::reference(host);
     text.push_str(":");

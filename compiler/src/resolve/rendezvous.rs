@@ -41,9 +41,7 @@ pub(super) fn framework_env(
             master(first, &mut env);
         }
         Framework::Jax => jax(plan, first, member, &mut env),
-        Framework::Ray => {
-            env.insert("RAY_ADDRESS".to_owned(), ray::address(plan));
-        }
+        Framework::Ray => env = ray::env(plan, member),
     }
     env
 }
@@ -104,10 +102,14 @@ fn master(first: &MemberPlan, env: &mut Env) {
 }
 
 /// Open MPI's MCA parameters, and the host files of MPICH and Intel MPI, which look for their own names only.
+///
+/// Open MPI 5 starts processes by PRRTE, which has parameters of its own and ignores those of `orte`.
 fn mpi(plan: &DistributedPlan, first: &MemberPlan, has_port: bool, env: &mut Env) {
     let mut put = |name: &str, value: &str| env.insert(name.to_owned(), Text::literal(value));
     put("OMPI_MCA_orte_default_hostfile", HOST_FILE);
     put("OMPI_MCA_orte_keep_fqdn_hostnames", "true");
+    put("PRTE_MCA_prte_default_hostfile", HOST_FILE);
+    put("PRTE_MCA_prte_keep_fqdn_hostnames", "true");
     if let Some(ssh) = &plan.ssh {
         let args = format!(
             "-p {} -l {} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null",

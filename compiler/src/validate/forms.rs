@@ -53,6 +53,11 @@ pub(super) static FORMS: &[PatternForm] = &[
         "use at most 40 lower-case letters, digits and `-`, with no `-` at either end",
     ),
     text(
+        r"^([A-Za-z_][A-Za-z0-9_]*\*?|\*)$",
+        "a variable name",
+        "use letters, digits and `_`, not a digit first; `*` at the end stands for any rest, and alone for all",
+    ),
+    text(
         r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$",
         "a name",
         "use at most 32 lower-case letters, digits and `-`; begin with a letter and do not end with `-`",

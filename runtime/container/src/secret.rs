@@ -75,6 +75,11 @@ impl SecretEnvironment {
         Ok(())
     }
 
+    /// Adds a variable of this process's environment, which has no NUL byte, as it is.
+    pub fn push_variable(&mut self, name: &str, value: &Secret) {
+        self.0.extend(CString::new([name.as_bytes(), b"=", value.bytes()].concat()).ok());
+    }
+
     /// The variables, `NAME=value`.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &CStr> {
         self.0.iter().map(CString::as_c_str)

@@ -15,6 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use jobc_job::directory::Directory;
+use jobc_job::host_environment::HostEnvironments;
 use jobc_job::provision::{self, Job};
 use jobc_job::secrets::Secrets;
 use jobc_job::submission::Submission;
@@ -58,7 +59,14 @@ fn measure(build: &Path, state: &Path, rounds: usize) -> Result<(f64, Vec<f64>)>
         .collect();
     let begun = Instant::now();
     let secrets = Secrets::read(&plan, &submission.directory)?;
-    let job = Job { directory: &directory, plan: &plan, submission: &submission, secrets: &secrets };
+    let environments = HostEnvironments::default();
+    let job = Job {
+        directory: &directory,
+        plan: &plan,
+        submission: &submission,
+        secrets: &secrets,
+        environments: &environments,
+    };
     let provided = provision::provide(&job, &mut |_| {}, &AtomicBool::new(false))?;
     let once = milliseconds(begun);
     let mut times = Vec::with_capacity(rounds);

@@ -51,6 +51,11 @@ pub struct NamedUser {
 /// Annotations of what `jobc run` does not give yet, and what to do instead. Those that end with a dot are prefixes.
 const UNSUPPORTED_ANNOTATIONS: &[(&str, &str, &str)] = &[
     (devices::GPUS_ANNOTATION, "GPUs", "name them, as in `--devices 0,1`; `jobc gpu ls` lists them"),
+    (
+        "dev.jobc.host.",
+        "the directory and environment of the caller",
+        "`jobc run` of the job file gives them; or add mounts and variables to a copy of the bundle",
+    ),
     ("dev.jobc.secret.", "secrets", "add their values to a copy of the bundle"),
     ("dev.jobc.ssh", "SSH keys", "bind a directory with them at /etc/jobc/ssh in a copy of the bundle"),
 ];

@@ -16,6 +16,7 @@ pub mod control;
 pub mod directory;
 pub mod event;
 pub mod exit_text;
+pub mod host_environment;
 pub mod lifecycle;
 pub mod logs;
 pub mod metric_choice;

@@ -2,7 +2,7 @@
 //!
 //! | `network` | what a task has |
 //! |---|---|
-//! | `host`, `auto` | the host's own network; nothing is made |
+//! | `host`, `auto` | the host's own network; only /etc/hosts is made, with the names of the tasks |
 //! | `none` | a network namespace with `lo` and nothing else |
 //! | `job` | a network namespace with `eth0`, whose address is on a network that this job's tasks alone are on |
 //!
@@ -94,6 +94,11 @@ impl Network {
             published: Vec::new(),
             events: None,
         };
+        let place = directory.state.join("network");
+        if matches!(plan.network, Wanted::Auto | Wanted::Host) {
+            network.files = Some(NetworkFiles::write_shared(place, &plan.name, tasks)?);
+            return Ok(network);
+        }
         if plan.network != Wanted::Job && !(plan.network == Wanted::None && is_probed(plan)) {
             return Ok(network);
         }
@@ -109,12 +114,11 @@ impl Network {
         if plan.network == Wanted::Job {
             network.addresses = Some(address::choose_addresses()?);
         }
-        let place = directory.state.join("network");
         let (mut held, made) = NetworkHelper::start(
             network.addresses,
             tasks.len(),
             &forwards,
-            files::create_directory(&place)?,
+            files::create_bridge_file(&place)?,
         )?;
         network.events = held.take_events();
         network.helper = Some(held);
@@ -179,14 +183,17 @@ impl Network {
         (task < self.tasks.len()).then_some(IpAddr::V4(address))
     }
 
-    /// Changes a task's config.json so that its container joins the network, and returns whether there was a change.
+    /// Changes a task's config.json so that its container joins the network and knows the names of the tasks, and
+    /// returns whether there was a change.
     ///
     /// Each attempt of a task gets a network namespace that none had before, with the same address.
     ///
     /// As an unprivileged user this is applied to a configuration that [`jobc_container::rootless::adapt`] has changed
     /// already: the user namespace that it adds becomes the one that owns the network, with the same ids.
     pub fn attach(&self, task: usize, spec: &mut Spec) -> Result<bool> {
-        let Some(held) = &self.helper else { return Ok(false) };
+        let Some(held) = &self.helper else {
+            return Ok(self.files.as_ref().is_some_and(|files| files.replace_shared(spec)));
+        };
         let id = self.tasks.get(task).ok_or_else(|| no_such_task(task))?;
         let namespace = held.namespace(task)?;
         join(spec, LinuxNamespaceType::Network, held.proc_path().join(format!("fd/{namespace}")))?;

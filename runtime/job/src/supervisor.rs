@@ -22,6 +22,7 @@ mod preparation;
 mod prober;
 mod readiness;
 mod recipients;
+mod rendezvous;
 mod scope;
 mod spawner;
 pub mod start;
@@ -41,6 +42,7 @@ use serde_json::json;
 use crate::clean::release_reserve;
 use crate::directory::Directory;
 use crate::event::Kind as EventKind;
+use crate::host_environment::{Caller, HostEnvironments};
 use crate::lifecycle::{Input, Lifecycle, TaskNumber};
 use crate::logs;
 use crate::metrics::Sampler;
@@ -66,6 +68,7 @@ use journal::Journal;
 pub use mailbox::{Mailbox, Sender};
 use message::{Message, PreparedHost};
 use poll::{EventSource, Poll};
+use rendezvous::RendezvousWatch;
 use spawner::Spawner;
 
 /// What a supervisor has of the command that started it.
@@ -97,6 +100,8 @@ struct Supervisor {
     ending: BTreeMap<TaskNumber, (Exit, Option<String>)>,
     /// Attempts whose program could not be executed, while their containers are removed: the exit code, and why.
     failing: BTreeMap<TaskNumber, (u8, String)>,
+    /// Who has come to the rendezvous, where one can be missed.
+    rendezvous: Option<RendezvousWatch>,
     /// Checks whether tasks are ready.
     prober: Prober,
     /// The tasks' logs.
@@ -160,6 +165,8 @@ impl Supervisor {
         // Before the command that submitted the job gets the answer, which has the store open until then.
         let images = provision::pin_images(&submission)?;
         let secrets = Secrets::read(&plan, &submission.directory)?;
+        let caller = Caller::of_process(submission.working_directory.clone());
+        let environments = HostEnvironments::read(&plan, &caller)?;
         let open_files = open_files::raise_open_files();
         let attends = submission.attended;
         let poll = Poll::new()?;
@@ -184,8 +191,10 @@ impl Supervisor {
             network: Mutex::new(None),
             stopped: AtomicBool::new(false),
             secrets,
+            environments,
         });
-        let masks = Arc::new(logs::Redactor::new(share.secrets.values()));
+        let redacted = share.secrets.values().chain(share.environments.secrets());
+        let masks = Arc::new(logs::Redactor::new(redacted));
         let log = |task: &crate::lifecycle::Task| {
             logs::Writer::open(&directory.logs(&task.id), logs::Limits::default(), Arc::clone(&masks))
         };
@@ -196,6 +205,7 @@ impl Supervisor {
         let spawner = Spawner::start(&share, &mailbox.sender());
         let preparation = Some(preparation::start(&share, &mailbox.sender()));
         let mut gpus = share.plan.roles.iter().filter_map(|role| role.resources.gpu.as_ref());
+        let rendezvous = RendezvousWatch::new(&share.plan, &lifecycle);
         let has_gpus = gpus.any(|gpu| gpu.count > 0);
         Ok(Self {
             log_metrics: Arc::new(LogMetrics::of(&share.plan)?),
@@ -211,6 +221,7 @@ impl Supervisor {
             attempts: BTreeMap::new(),
             ending: BTreeMap::new(),
             failing: BTreeMap::new(),
+            rendezvous,
             prober,
             logs,
             partial_lines: BTreeMap::new(),
@@ -245,6 +256,7 @@ impl Supervisor {
             self.flush_partial_lines();
             self.sample();
             self.read_files();
+            self.look_at_members();
             self.journal.flush(&self.lifecycle);
         }
         self.finish()
@@ -262,7 +274,8 @@ impl Supervisor {
         let settling = self.partial_line_deadline().map(|due| due.saturating_duration_since(Instant::now()));
         let sample = self.sampler.next().map(|due| due.saturating_duration_since(Instant::now()));
         let reading = self.next_reading().map(|due| due.saturating_duration_since(Instant::now()));
-        [tick, journal, settling, sample, reading].into_iter().flatten().min()
+        let members = self.next_look_at_members().map(|due| due.saturating_duration_since(Instant::now()));
+        [tick, journal, settling, sample, reading, members].into_iter().flatten().min()
     }
 
     fn handle_signals(&mut self) {

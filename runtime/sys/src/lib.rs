@@ -17,6 +17,7 @@ pub mod own_program;
 pub mod pid_namespace;
 pub mod run_with_timeout;
 pub mod signals;
+pub mod sockets;
 pub mod syscall;
 pub mod write_atomic;
 

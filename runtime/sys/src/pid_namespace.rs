@@ -62,7 +62,30 @@ fn list() -> io::Result<BTreeMap<u32, Listed>> {
     Ok(all)
 }
 
-fn namespace_of(pid: u32) -> io::Result<u64> {
+/// The processes of this host that are in the pid namespaces of some processes, by the namespace's inode.
+///
+/// # Errors
+///
+/// /proc cannot be read. A process that is gone is left out.
+pub fn members_of(firsts: &[u32]) -> io::Result<BTreeMap<u64, Vec<u32>>> {
+    let mut members: BTreeMap<u64, Vec<u32>> =
+        firsts.iter().filter_map(|&pid| Some((namespace_of(pid).ok()?, Vec::new()))).collect();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        if let Some(inside) = namespace_of(pid).ok().and_then(|namespace| members.get_mut(&namespace)) {
+            inside.push(pid);
+        }
+    }
+    Ok(members)
+}
+
+/// The inode of a process's pid namespace.
+///
+/// # Errors
+///
+/// The process is gone, or this user may not know.
+pub fn namespace_of(pid: u32) -> io::Result<u64> {
     fs::metadata(format!("/proc/{pid}/ns/pid")).map(|file| file.ino())
 }
 

@@ -110,6 +110,12 @@ fn job() -> Vec<Snippet> {
             json!({"dockerfile": "${1:Dockerfile}", "context": "${2:.}"}),
         ),
         snippet(
+            "/$defs/Image",
+            "this host and environment",
+            "The host's files, the current directory, the active virtual environment, and variables by name.",
+            json!({"host": {"cwd": true, "venv": true, "env": ["${1:WANDB_API_KEY}"]}}),
+        ),
+        snippet(
             "/properties/data",
             "data",
             "Input data of the roles.",

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::image::{Conda, Copy, Python};
+use crate::image::{Conda, Copy, HostImage, Python, is_false};
 use crate::pointer::Pointer;
 
 /// An image that roles run in.
@@ -28,7 +28,17 @@ pub enum ImageSource {
     /// A registry, by reference.
     Reference {},
     /// The root filesystem of the host under an overlay.
-    Host {},
+    Host {
+        /// Whether the directory in which the job is started is mounted, writable and at its own path.
+        #[serde(default, skip_serializing_if = "is_false")]
+        cwd: bool,
+        /// Whether the active Python virtual environment or conda environment is used.
+        #[serde(default, skip_serializing_if = "is_false")]
+        venv: bool,
+        /// Names of environment variables of the user who starts the job, or beginnings of names with a `*`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        env: Vec<String>,
+    },
     /// An archive or a directory on the host: an OCI layout, the output of `docker save`, or a root filesystem.
     File {
         /// Its path, relative to the job file.
@@ -111,6 +121,12 @@ pub enum BuildStep {
 }
 
 impl ImageSource {
+    /// The host's own files, with parts of the caller's environment.
+    pub fn host(image: &HostImage) -> Self {
+        let HostImage { cwd, venv, env } = image.clone();
+        Self::Host { cwd, venv, env }
+    }
+
     /// Whether the image is built from files of the job, and not taken from a registry as it is.
     pub fn is_built(&self) -> bool {
         matches!(self, Self::Build { .. } | Self::Dockerfile { .. })

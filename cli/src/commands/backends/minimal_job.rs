@@ -48,6 +48,7 @@ fn whole(capability: Capability) -> Value {
     match capability {
         Capability::ImageBuild => json!({"image": {"from": "debian:12", "apt": ["git"]}}),
         Capability::ImageHost => json!({"image": "host"}),
+        Capability::ImageHostEnvironment => json!({"image": {"host": {"cwd": true}}}),
         Capability::ImageFile => json!({"image": "./rootfs.tar"}),
         Capability::RegistryLogin => json!({
             "registries": {"example.com": {"username": "u", "password": {"secret": "s"}}}, "secrets": secret

@@ -177,7 +177,15 @@ fn images(job: &JobPlan) -> Vec<String> {
     let one = |(name, image): (&String, &jobc_schema::plan::ImagePlan)| {
         let what = match &image.source {
             ImageSource::Reference {} => image.reference.clone(),
-            ImageSource::Host {} => "the files of the host".to_owned(),
+            ImageSource::Host { cwd, venv, env } => {
+                let mut words = "the files of the host".to_owned();
+                words += if *cwd { ", the working directory" } else { "" };
+                words += if *venv { ", the virtual environment" } else { "" };
+                if !env.is_empty() {
+                    words += &format!(", {}", env.join(", "));
+                }
+                words
+            }
             ImageSource::File { path } => path.clone(),
             ImageSource::Build { from, .. } => format!("{} (built on {from})", image.reference),
             ImageSource::Dockerfile { .. } => format!("{} (built from a Dockerfile)", image.reference),

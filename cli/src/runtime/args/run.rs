@@ -1,4 +1,4 @@
-//! `jobc run`: a job file, a built plan or an OCI bundle, on this host.
+//! `jobc run`: a job file, a built plan, an OCI bundle or a command, on this host.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,8 +10,10 @@ use jobc_schema::target::GpuShare;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jobc_gpu::inject::InjectionMethod;
 
+use super::run_command::CommandArgs;
 use crate::args::values::parse_set;
 use crate::completion;
+use crate::runtime::completion::{roles, tasks_of_file};
 
 #[derive(Debug, ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
@@ -50,7 +52,7 @@ pub(crate) struct RunArgs {
     ///
     /// Example: `--scale worker=1`.
     #[arg(long, value_name = "ROLE=N", value_parser = parse_scale, help_heading = JOB_HEADING,
-          add = completion::roles())]
+          add = roles())]
     pub scale: Vec<(String, u32)>,
     /// Run without GPUs
     #[arg(long, help_heading = JOB_HEADING)]
@@ -85,6 +87,12 @@ pub(crate) struct RunArgs {
     /// Run the job in the background and print its ID, or that of the sweep
     #[arg(long, short, help_heading = JOB_HEADING)]
     pub detach: bool,
+    /// Run the job again when the job file or a file that it names changes
+    ///
+    /// A running job is ended first, as by Ctrl-C. Of `python train.py`, all `.py` files in the directory of train.py and
+    /// below are watched.
+    #[arg(long, conflicts_with_all = ["detach", "terminal", "dry_run", "save"], help_heading = JOB_HEADING)]
+    pub watch: bool,
     /// Accepted so that `-it TASK` works; `-t` already forwards stdin
     #[arg(long, short, requires = "terminal", help_heading = JOB_HEADING)]
     pub interactive: bool,
@@ -92,7 +100,7 @@ pub(crate) struct RunArgs {
     ///
     /// `jobc logs` shows the output of the other tasks.
     #[arg(long, short, value_name = "TASK", conflicts_with = "detach", help_heading = JOB_HEADING,
-          add = completion::tasks_of_file())]
+          add = tasks_of_file())]
     pub terminal: Option<String>,
     /// Do not print the output of tasks; `jobc logs` shows it
     #[arg(long, help_heading = JOB_HEADING)]
@@ -140,6 +148,9 @@ pub(crate) struct RunArgs {
     /// Container name [default: `run-<PID of jobc>`]
     #[arg(long, value_name = "NAME", help_heading = BUNDLE_HEADING)]
     pub id: Option<String>,
+
+    #[command(flatten)]
+    pub command: CommandArgs,
 }
 
 /// When images are pulled from registries.

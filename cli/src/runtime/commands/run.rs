@@ -1,10 +1,12 @@
-//! `jobc run`: a job file, a built plan or one bundle, on this host.
+//! `jobc run`: a job file, a built plan, one bundle or a command, on this host.
 //!
-//! The type of the input is detected, so that one command runs all three. A bundle is checked first: its start takes
+//! The type of the input is detected, so that one command runs all of them. A bundle is checked first: its start takes
 //! milliseconds and uses nothing of the compiler.
 
 mod bundle;
+mod command;
 mod job;
+mod watch;
 
 use std::path::{Path, PathBuf};
 
@@ -13,12 +15,21 @@ use jobc_sys::error::{Error, Kind, Result};
 
 use crate::args::FormatArg;
 use crate::runtime::args::run::RunArgs;
+use crate::runtime::args::run_command::CommandArgs;
 use crate::runtime::message::container_error;
 use crate::terminal;
 
 /// Runs what the arguments name; returns the exit code: that of the program of a bundle, or that of a job.
 pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
-    let code = RunInput::of(args.what.as_deref()).and_then(|what| match what {
+    let code = RunInput::of_arguments(args).and_then(|what| match what {
+        RunInput::Command => {
+            reject_options(args, &BUNDLE_OPTIONS, "a command")?;
+            reject_options(args, &FILE_OPTIONS, "a command, which has no job file")?;
+            if args.watch {
+                return watch::run(args, None);
+            }
+            job::run_command(args, format)
+        }
         RunInput::Bundle(directory) => {
             reject_options(args, &JOB_OPTIONS, "a bundle")?;
             if args.oci_runtime.is_some() {
@@ -34,6 +45,9 @@ pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
         }
         RunInput::Job(path) => {
             reject_options(args, &BUNDLE_OPTIONS, "a job")?;
+            if args.watch {
+                return watch::run(args, path.as_deref());
+            }
             job::run_file(args, path.as_deref(), format)
         }
     });
@@ -46,6 +60,8 @@ pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
 /// The input to run.
 #[derive(Debug, PartialEq, Eq)]
 enum RunInput {
+    /// The words after `--`.
+    Command,
     /// A directory with a config.json, or one for which the bundle reader reports why it is not a bundle.
     Bundle(PathBuf),
     /// A directory with a plan.json.
@@ -55,6 +71,27 @@ enum RunInput {
 }
 
 impl RunInput {
+    fn of_arguments(args: &RunArgs) -> Result<Self> {
+        let CommandArgs { command, .. } = &args.command;
+        match (&args.what, &command[..]) {
+            (None, [_, ..]) => Ok(Self::Command),
+            (Some(what), [_, ..]) => {
+                let message = format!("both `{}` and a command after `--` are named", what.display());
+                Err(Error::new(Kind::Config, message)
+                    .help("write only one: `jobc run PATH`, or `jobc run -- COMMAND`"))
+            }
+            (what, []) => {
+                if let Some((option, _)) = COMMAND_OPTIONS.iter().find(|(_, given)| given(&args.command)) {
+                    let message = format!("`{option}` needs a command");
+                    return Err(Error::new(Kind::Config, message).help(format!(
+                        "write the command after `--`, as in `jobc run {option} … -- python train.py`; a job file has fields for it"
+                    )));
+                }
+                Self::of(what.as_deref())
+            }
+        }
+    }
+
     fn of(given: Option<&Path>) -> Result<Self> {
         let Some(given) = given else { return Ok(Self::Job(None)) };
         let text = || {
@@ -69,7 +106,7 @@ impl RunInput {
         if let Err(error) = given.metadata() {
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
             return Err(Error::system(format!("open `{}`", given.display()), errno)
-                .help("name a job file, the directory of a built plan, or a bundle"));
+                .help("name a job file, the directory of a built plan, or a bundle; a command goes after `--`, as in `jobc run -- python train.py`"));
         }
         if given.is_dir() {
             let has = |name: &str| given.join(name).is_file();
@@ -95,7 +132,7 @@ type OptionCheck = (&'static str, fn(&RunArgs) -> bool);
 
 /// Options only of jobs, only of bundles, of the built-in runtime, and of job files.
 #[rustfmt::skip]
-const JOB_OPTIONS: [OptionCheck; 20] = [
+const JOB_OPTIONS: [OptionCheck; 21] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--locked", |args| args.locked),
@@ -103,7 +140,7 @@ const JOB_OPTIONS: [OptionCheck; 20] = [
     ("--parallel", |args| args.parallel.is_some()), ("--publish", |args| !args.publish.is_empty()),
     ("--detach", |args| args.detach), ("--interactive", |args| args.interactive),
     ("--terminal", |args| args.terminal.is_some()), ("--no-logs", |args| args.no_logs),
-    ("--quiet", |args| args.quiet), ("--gpu-share", |args| args.gpu_share.is_some()),
+    ("--quiet", |args| args.quiet), ("--watch", |args| args.watch), ("--gpu-share", |args| args.gpu_share.is_some()),
     ("--pull", |args| args.pull.is_some()), ("--image-root", RunArgs::sets_image_root),
     ("--resume", |args| args.resume),
 ];
@@ -113,13 +150,32 @@ const BUNDLE_OPTIONS: [OptionCheck; 2] =
 /// Options of the built-in runtime.
 const BUILT_IN_RUNTIME_OPTIONS: [OptionCheck; 2] =
     [("--allow-unenforced", |args| args.allow_unenforced), ("--keep", |args| args.keep)];
+/// Options that change what a job file has.
 #[rustfmt::skip]
-const JOB_FILE_OPTIONS: [OptionCheck; 9] = [
+const FILE_OPTIONS: [OptionCheck; 6] = [
+    ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
+    ("--scale", |args| !args.scale.is_empty()), ("--locked", |args| args.locked),
+    ("--parallel", |args| args.parallel.is_some()), ("--resume", |args| args.resume),
+];
+#[rustfmt::skip]
+const JOB_FILE_OPTIONS: [OptionCheck; 10] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--scale", |args| !args.scale.is_empty()),
-    ("--no-gpu", |args| args.no_gpu), ("--locked", |args| args.locked),
+    ("--no-gpu", |args| args.no_gpu), ("--locked", |args| args.locked), ("--watch", |args| args.watch),
     ("--resume", |args| args.resume),
+];
+
+/// An option of a command and whether it is given.
+type CommandOptionCheck = (&'static str, fn(&CommandArgs) -> bool);
+
+/// Options that stand for fields of the job file that a command does not have.
+#[rustfmt::skip]
+const COMMAND_OPTIONS: [CommandOptionCheck; 8] = [
+    ("--gpus", |args| args.gpus.is_some()), ("--cpus", |args| args.cpus.is_some()),
+    ("--memory", |args| args.memory.is_some()), ("--shm", |args| args.shm.is_some()),
+    ("--timeout", |args| args.timeout.is_some()), ("--env", |args| !args.env.is_empty()),
+    ("--name", |args| args.name.is_some()), ("--save", |args| args.save.is_some()),
 ];
 
 /// Rejects options that do not apply to the input: an option that is ignored silently would be taken for effective.

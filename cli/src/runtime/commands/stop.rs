@@ -191,6 +191,11 @@ pub(crate) fn send_request(directory: &Directory, request: &Request) -> Result<(
     Err(error.into())
 }
 
+/// Whether text for people on stdout is colored.
+fn colors_stdout() -> bool {
+    anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
+}
+
 /// Prints how a job ended.
 fn print_end(format: FormatArg, record: &Record) {
     if format == FormatArg::Json {
@@ -200,8 +205,7 @@ fn print_end(format: FormatArg, record: &Record) {
         let explanation = record.end.as_ref().map_or(record.state.as_str(), |end| end.explanation.as_str());
         let line = format!("{}: {}", record.id, crate::table::escape_control(explanation));
         let failed = !matches!(record.state, JobState::Succeeded | JobState::Stopped);
-        let (red, plain) =
-            if failed && terminal::colors_stdout() { ("\x1b[31m", "\x1b[0m") } else { ("", "") };
+        let (red, plain) = if failed && colors_stdout() { ("\x1b[31m", "\x1b[0m") } else { ("", "") };
         terminal::print(&format!("{red}{line}{plain}\n"));
     }
 }

@@ -27,7 +27,7 @@ Write:
   backends     Show which fields each backend supports
 
 Run:
-  run          Run a job file, a built plan or an OCI bundle on this host
+  run          Run a job file, a command or an OCI bundle on this host
   ps           List your jobs, the tasks of a job, or the jobs of a sweep
   logs         Show the output of tasks
   exec         Run a command in a running task

@@ -93,7 +93,7 @@ fn arguments(
             words.push(shell::word(directory.as_str()).into_owned());
             words
         }
-        ImageSource::Reference {} | ImageSource::Host {} | ImageSource::File { .. } => vec![],
+        ImageSource::Reference {} | ImageSource::Host { .. } | ImageSource::File { .. } => vec![],
     }
 }
 

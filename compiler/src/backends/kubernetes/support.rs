@@ -190,6 +190,9 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         Capability::ImageHost => none(
             "`image: host` is the root filesystem of the host that runs the job, which a pod does not have; name an image",
         ),
+        Capability::ImageHostEnvironment => none(
+            "a pod does not have the directory, packages and variables of the user who starts the job; build an image with `from`, `python` and `copy`, and write variables into `env` and `secrets`",
+        ),
         Capability::RegistryLogin => registry_support(asker, job),
     }
 }

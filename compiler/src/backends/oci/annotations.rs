@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use jobc_schema::gpu::Isolation;
 use jobc_schema::job::Network;
 use jobc_schema::plan::{
-    EnvPlan, FileContent, GpuPlan, JobPlan, RolePlan, SecretPlan, VolumeKind, VolumeSource,
+    EnvPlan, FileContent, GpuPlan, ImageSource, JobPlan, RolePlan, SecretPlan, VolumeKind, VolumeSource,
 };
 
 use crate::backend::tasks::Task;
@@ -26,6 +26,11 @@ pub(super) fn annotations(
     notes.add("index", task.index.to_string());
     if let Some(reference) = image::reference(job, role) {
         notes.add("image", reference);
+    }
+    if let Some(ImageSource::Host { cwd, venv, env }) = job.image_of(role).map(|image| &image.source) {
+        notes.add_if("host.cwd", cwd.then_some(true));
+        notes.add_if("host.venv", venv.then_some(true));
+        notes.add_if("host.env", (!env.is_empty()).then(|| env.join(",")));
     }
     notes.add("from-image", image::image_settings(job, role).join(","));
     if let Some(user) = role.user.as_deref().or(image::known(job, role).user) {

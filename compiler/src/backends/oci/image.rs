@@ -64,7 +64,7 @@ pub(super) fn image_settings(job: &JobPlan, role: &RolePlan) -> Vec<&'static str
 pub(super) fn reference(job: &JobPlan, role: &RolePlan) -> Option<String> {
     let image = job.image_of(role)?;
     Some(match (&image.source, &job.target.settings.registry) {
-        (ImageSource::Host {}, _) => "host".to_owned(),
+        (ImageSource::Host { .. }, _) => "host".to_owned(),
         (source, Some(registry)) if source.is_built() => {
             format!("{}/{}", registry.trim_end_matches('/'), image.reference)
         }

@@ -43,6 +43,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::Metrics
         // Annotations define what to add: an image, secrets, keys, devices, a disk limit.
         | C::ImageHost
+        | C::ImageHostEnvironment
         | C::ImageFile
         | C::ImageBuild
         | C::ImageCommand

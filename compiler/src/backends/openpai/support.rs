@@ -133,6 +133,9 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
             "OpenPAI runs images of registries only: bring it into one with `jobc image import` and `jobc image push`, and name that",
         ),
         Capability::ImageHost => none("OpenPAI runs images only; name one"),
+        Capability::ImageHostEnvironment => none(
+            "OpenPAI runs images only, which do not have the directory, packages and variables of the user who starts the job; build an image with `from`, `python` and `copy`, and write variables into `env` and `secrets`",
+        ),
         Capability::ImageBuild if job.target.settings.registry.is_none() => {
             none("OpenPAI pulls images, so a built image needs a registry; write `registry` in the target")
         }

@@ -67,7 +67,7 @@ fn may_compat(
     declared: &HostGpuFacts<'_>,
 ) -> bool {
     let image = view.plan.image_of(role.plan);
-    if image.is_some_and(|image| matches!(image.source, ImageSource::Host {})) {
+    if image.is_some_and(|image| matches!(image.source, ImageSource::Host { .. })) {
         return false;
     }
     let works = |card: Option<models::ModelMatch>| card.is_none_or(|card| card.model.forward_compat);

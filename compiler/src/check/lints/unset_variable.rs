@@ -79,7 +79,7 @@ fn known<'v>(view: &View<'v>, role: &'v RoleView<'v>) -> BTreeSet<&'v str> {
             }
         }
         ImageSource::Dockerfile { env, .. } => set.extend(env.keys().map(String::as_str)),
-        ImageSource::Reference {} | ImageSource::Host {} | ImageSource::File { .. } => {}
+        ImageSource::Reference {} | ImageSource::Host { .. } | ImageSource::File { .. } => {}
     }
     let gpu =
         view.base(image).and_then(|(reference, _)| images::facts(reference)).is_some_and(|facts| facts.gpu);

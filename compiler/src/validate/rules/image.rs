@@ -23,16 +23,21 @@ pub(super) fn check(at: &Pointer, owner: &Node, report: &mut Report<'_>) {
 /// Checks an image block; a reference has nothing to check.
 pub(super) fn block(at: &Pointer, image: &Node, report: &mut Report<'_>) {
     let Value::Mapping(entries) = &image.value else { return };
-    let chosen = present(image, &["from", "use", "dockerfile"]);
+    let forms = ["from", "use", "dockerfile", "host"];
+    let chosen = present(image, &forms);
     if chosen.len() != 1 {
-        let what = "what the image is: built on another, one of `images`, or from a Dockerfile of yours";
-        return exactly_one(report, at, image, &["from", "use", "dockerfile"], what);
+        let what = "what the image is: built on another, one of `images`, from a Dockerfile of yours, or the host's files";
+        return exactly_one(report, at, image, &forms, what);
     }
     let others: Vec<&str> = entries.iter().map(|e| e.key.as_str()).filter(|k| *k != chosen[0]).collect();
     match chosen[0] {
         "use" => {
             let why = "`use` selects a named image without changes; for changes, define another image under `images`";
             report_exclusive(report, at, "use", &others, why);
+        }
+        "host" => {
+            let why = "the host's files are used as they are; to add packages, build an image with `from`";
+            report_exclusive(report, at, "host", &others, why);
         }
         "dockerfile" => {
             let stray: Vec<&str> =

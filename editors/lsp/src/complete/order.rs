@@ -59,8 +59,20 @@ const FIRST: [(&[&str], &[&str]); 13] = [
     ),
 ];
 
-const IMAGE: &[&str] =
-    &["from", "python", "apt", "copy", "run", "workdir", "env", "conda", "dockerfile", "context", "use"];
+const IMAGE: &[&str] = &[
+    "from",
+    "python",
+    "apt",
+    "copy",
+    "run",
+    "workdir",
+    "env",
+    "conda",
+    "dockerfile",
+    "context",
+    "use",
+    "host",
+];
 
 /// The number of a field in the usual order of its place; `declared` is its number in the schema.
 pub(super) fn order(path: &[String], key: &str, declared: usize) -> u16 {

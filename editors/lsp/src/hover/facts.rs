@@ -173,7 +173,7 @@ pub(super) fn port(port: &PortPlan) -> String {
 pub(super) fn image(image: &ImagePlan) -> String {
     match &image.source {
         ImageSource::Reference {} => format!("`{}`, unchanged", image.reference),
-        ImageSource::Host {} => "this host's own root file system under an overlay".to_owned(),
+        ImageSource::Host { .. } => "this host's own root file system under an overlay".to_owned(),
         ImageSource::File { path } => format!("the image in `{path}`"),
         ImageSource::Build { from, .. } => format!("built as `{}` on `{from}`", image.reference),
         ImageSource::Dockerfile { path, .. } => format!("built as `{}` by `{path}`", image.reference),

@@ -9,6 +9,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, soc
 
 use super::ledger::Ledger;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::sockets::tcp_sockets;
 
 /// The first number that is tried: above the well-known services.
 const FIRST_PORT: u16 = 20_000;
@@ -133,9 +134,11 @@ fn port_taken_error(port: u16, field: &str) -> Error {
 
 /// The process that listens at a port, as far as this user can see it: `process 12 (python3)`.
 fn listener(port: u16) -> Option<String> {
-    let socket = ["/proc/net/tcp", "/proc/net/tcp6"]
-        .iter()
-        .find_map(|path| listening_socket(&std::fs::read_to_string(path).ok()?, port).map(str::to_owned))?;
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].iter().flat_map(std::fs::read_to_string);
+    let socket = tables
+        .flat_map(|table| tcp_sockets(&table).collect::<Vec<_>>())
+        .find(|socket| socket.listens && socket.local_port == port)?
+        .inode;
     let wanted = format!("socket:[{socket}]");
     let processes = std::fs::read_dir("/proc").ok()?.flatten();
     processes
@@ -150,17 +153,6 @@ fn listener(port: u16) -> Option<String> {
                 name.trim().escape_debug()
             ))
         })
-}
-
-/// The number of the socket that listens at a port, in the text of /proc/net/tcp (proc_pid_net(5)).
-fn listening_socket(table: &str, port: u16) -> Option<&str> {
-    const LISTENS: &str = "0A";
-    table.lines().skip(1).find_map(|line| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let (_, local) = fields.get(1)?.rsplit_once(':')?;
-        let here = u16::from_str_radix(local, 16).ok()? == port && fields.get(3) == Some(&LISTENS);
-        fields.get(9).copied().filter(|_| here)
-    })
 }
 
 #[cfg(test)]

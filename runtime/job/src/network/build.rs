@@ -23,7 +23,7 @@ struct Made {
 impl Networks for BuildNetworks {
     fn create(&self, directory: &Path, commands: usize) -> Result<Box<dyn BuildNetwork>> {
         let commands = commands.min(bridge::MAX_TASKS);
-        let place = files::create_directory(directory)?;
+        let place = files::create_bridge_file(directory)?;
         let (helper, made) = NetworkHelper::start(Some(address::choose_addresses()?), commands, &[], place)?;
         Ok(Box::new(Made { helper, resolver: made.resolver, no_uplink: made.no_way_out }))
     }

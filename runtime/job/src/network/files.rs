@@ -1,7 +1,7 @@
 //! What a task reads about the network: /etc/hosts, /etc/hostname, /etc/resolv.conf.
 
 use std::fmt::Write as _;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -16,10 +16,18 @@ pub(super) struct NetworkFiles {
     directory: PathBuf,
 }
 
-/// Creates the directory, and the empty file in it that an [uplink](super::uplink) needs.
-pub(super) fn create_directory(directory: &Path) -> Result<PathBuf> {
+/// The names of hosts, as the host itself and every container has them.
+const HOSTS: &str = "/etc/hosts";
+
+/// Creates the directory.
+fn create_directory(directory: &Path) -> Result<()> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| file_error("create the directory", directory, &error))?;
+    made.map_err(|error| file_error("create the directory", directory, &error))
+}
+
+/// Creates the directory, and the empty file in it that an [uplink](super::uplink) needs.
+pub(super) fn create_bridge_file(directory: &Path) -> Result<PathBuf> {
+    create_directory(directory)?;
     let file = directory.join("bridge");
     std::fs::write(&file, "").map_err(|error| file_error("write", &file, &error))?;
     Ok(file)
@@ -34,13 +42,39 @@ impl NetworkFiles {
         resolver: Option<IpAddr>,
     ) -> Result<Self> {
         let files = Self { directory };
-        files.write_one("hosts", &hosts(job, tasks))?;
+        files.write_one("hosts", &hosts(LOCAL_NAMES, job, tasks))?;
         let host = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
         files.write_one("resolv.conf", &resolv_conf(&host, resolver))?;
         for (task, _) in tasks {
             files.write_one(&format!("hostname-{task}"), &format!("{task}\n"))?;
         }
         Ok(files)
+    }
+
+    /// Writes the names of tasks that share the host's network into a directory, which is created.
+    ///
+    /// A container's host name is that of its task, which the host's own file does not have. Programs that look for
+    /// their own address by it, such as gloo in PyTorch and JAX, would find none. Each task has a loopback address of
+    /// its own: an elastic torchrun tells its instances apart by the name of the address.
+    pub(super) fn write_shared(directory: PathBuf, job: &str, tasks: &[TaskId]) -> Result<Self> {
+        create_directory(&directory)?;
+        let files = Self { directory };
+        let host = std::fs::read_to_string(HOSTS).unwrap_or_else(|_| LOCAL_NAMES.to_owned());
+        let tasks: Vec<(&TaskId, IpAddr)> = tasks.iter().zip(loopback_addresses()).collect();
+        files.write_one("hosts", &hosts(&host, job, &tasks))?;
+        Ok(files)
+    }
+
+    /// Replaces the host's /etc/hosts in the container of a task that shares the host's network; returns whether the
+    /// container had it. A file of the job at that place takes precedence.
+    pub(super) fn replace_shared(&self, spec: &mut Spec) -> bool {
+        let mounts = spec.mounts_mut().get_or_insert_default();
+        let host = |mount: &&mut Mount| {
+            mount.destination() == Path::new(HOSTS) && mount.source().as_deref() == Some(Path::new(HOSTS))
+        };
+        let Some(mount) = mounts.iter_mut().find(host) else { return false };
+        mount.set_source(Some(self.directory.join("hosts")));
+        true
     }
 
     /// Writes a file that every user of a container may read.
@@ -61,7 +95,7 @@ impl NetworkFiles {
     pub(super) fn bind(&self, task: &TaskId, spec: &mut Spec) {
         let mounts = spec.mounts_mut().get_or_insert_default();
         let places = [
-            ("/etc/hosts", "hosts".to_owned()),
+            (HOSTS, "hosts".to_owned()),
             ("/etc/hostname", format!("hostname-{task}")),
             ("/etc/resolv.conf", "resolv.conf".to_owned()),
         ];
@@ -84,9 +118,21 @@ impl NetworkFiles {
     }
 }
 
-/// The names of all tasks (hosts(5)): `worker-0`, and `worker-0.train` as on a cluster.
-fn hosts(job: &str, tasks: &[(&TaskId, IpAddr)]) -> String {
-    let mut text = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n".to_owned();
+/// The names that every host has.
+const LOCAL_NAMES: &str = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n";
+
+/// Addresses of 127.0.0.0/8, all of which are the host's own, apart from those that distributions use.
+fn loopback_addresses() -> impl Iterator<Item = IpAddr> {
+    let first = u32::from(Ipv4Addr::new(127, 1, 0, 1));
+    (first..u32::from(Ipv4Addr::new(127, 255, 255, 255))).map(|address| IpAddr::V4(Ipv4Addr::from(address)))
+}
+
+/// Other names, then those of all tasks (hosts(5)): `worker-0`, and `worker-0.train` as on a cluster.
+fn hosts(others: &str, job: &str, tasks: &[(&TaskId, IpAddr)]) -> String {
+    let mut text = others.to_owned();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
     for (task, address) in tasks {
         let _ = writeln!(text, "{address}\t{task} {task}.{job}");
     }
@@ -111,12 +157,40 @@ mod tests {
     fn every_task_knows_all_names() {
         let (worker, server) = (TaskId::new("worker", 1), TaskId::new("ps", 0));
         let tasks = [(&worker, IpAddr::from([10, 201, 1, 2])), (&server, IpAddr::from([10, 201, 1, 1]))];
-        insta::assert_snapshot!(hosts("train", &tasks), @r"
+        insta::assert_snapshot!(hosts(LOCAL_NAMES, "train", &tasks), @r"
         127.0.0.1	localhost
         ::1	localhost ip6-localhost ip6-loopback
         10.201.1.2	worker-1 worker-1.train
         10.201.1.1	ps-0 ps-0.train
         ");
+    }
+
+    #[test]
+    fn who_shares_the_network_of_the_host_has_its_names_too() {
+        let (first, second) = (TaskId::new("worker", 0), TaskId::new("worker", 1));
+        let host = "127.0.0.1 localhost\n192.0.2.7 storage.lab";
+        let tasks: Vec<(&TaskId, IpAddr)> = [&first, &second].into_iter().zip(loopback_addresses()).collect();
+        insta::assert_snapshot!(hosts(host, "train", &tasks), @r"
+        127.0.0.1 localhost
+        192.0.2.7 storage.lab
+        127.1.0.1	worker-0 worker-0.train
+        127.1.0.2	worker-1 worker-1.train
+        ");
+    }
+
+    #[test]
+    fn only_the_file_of_the_host_is_replaced() {
+        let files = NetworkFiles { directory: PathBuf::from("/state/network") };
+        let replaced = |source: &str| {
+            let mut mount = Mount::default();
+            mount.set_destination(PathBuf::from("/etc/hosts")).set_source(Some(PathBuf::from(source)));
+            let mut spec = Spec::default();
+            spec.set_mounts(Some(vec![mount]));
+            let changed = files.replace_shared(&mut spec);
+            (changed, spec.mounts().as_ref().unwrap()[0].source().clone().unwrap())
+        };
+        assert_eq!(replaced("/etc/hosts"), (true, PathBuf::from("/state/network/hosts")));
+        assert_eq!(replaced("/bundle/files/etc/hosts"), (false, PathBuf::from("/bundle/files/etc/hosts")));
     }
 
     #[test]

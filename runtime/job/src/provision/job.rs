@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use jobc_schema::plan::JobPlan;
 
 use crate::directory::Directory;
+use crate::host_environment::HostEnvironments;
 use crate::secrets::Secrets;
 use crate::submission::Submission;
 
@@ -19,6 +20,8 @@ pub struct Job<'a> {
     pub submission: &'a Submission,
     /// The values of its secrets.
     pub secrets: &'a Secrets,
+    /// What its images get of the caller's environment.
+    pub environments: &'a HostEnvironments,
 }
 
 /// What happens while a job is provided for, in the order it happens.

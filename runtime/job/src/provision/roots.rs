@@ -12,6 +12,7 @@ use super::job::{Job, Progress};
 use super::large_data::large_data_directory;
 use crate::allocate::image::{self, Image};
 use crate::allocate::{NamedUser, named_user};
+use crate::host_environment::HostEnvironment;
 use jobc_container::archive;
 use jobc_container::bundle::Bundle;
 use jobc_container::root::Root;
@@ -28,6 +29,8 @@ pub struct RoleRoot {
     pub(crate) image: Option<Image>,
     /// The user of the tasks, if the bundle names one.
     pub(crate) user: Option<NamedUser>,
+    /// What the tasks get of the caller's environment.
+    pub(crate) environment: Option<HostEnvironment>,
     /// The user and group that config.json has otherwise.
     default_ids: (u32, u32),
 }
@@ -62,8 +65,11 @@ pub(super) fn of(
     for role in &job.plan.roles {
         let bundle = Bundle::open(&job.directory.bundle(&TaskId::new(&role.name, 0)))?;
         let choice = root_option(job, &role.name);
+        let environment = job.environments.of_role(job.plan, &role.name);
+        let environment = environment.filter(|_| choice.is_none_or(|choice| choice == "host")).cloned();
+        let settings = environment.as_ref().map(|environment| environment.settings.clone());
         let (base, image) = match choice {
-            Some("host") => (RootSource::Shared(Root::of_host(&bundle)?), None),
+            Some("host") => (RootSource::Shared(Root::of_host(&bundle)?), settings),
             Some(path) => {
                 if !seen.contains_key(path) {
                     seen.insert(path.to_owned(), resolve_root(job, path, seen.len(), stopped)?);
@@ -76,7 +82,7 @@ pub(super) fn of(
                     (RootSource::Copied(layers), Some(image))
                 }
                 Some((layers, image)) => (RootSource::Shared(Root::layered(layers, &bundle)?), Some(image)),
-                None => (default_root(job, role, &bundle)?, None),
+                None => (default_root(job, role, &bundle)?, settings),
             },
         };
         let from = match &base {
@@ -101,7 +107,10 @@ pub(super) fn of(
                 _ => "host".to_owned(),
             },
         });
-        roles.insert(role.name.clone(), RoleRoot { source: base, image, user, default_ids: numbers });
+        roles.insert(
+            role.name.clone(),
+            RoleRoot { source: base, image, user, environment, default_ids: numbers },
+        );
     }
     Ok(roles)
 }

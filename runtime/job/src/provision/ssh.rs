@@ -11,15 +11,32 @@ use super::job::Job;
 use super::program;
 use jobc_container::secret_directory::SecretDirectory;
 use jobc_sys::error::{Error, Kind, Result, file_error};
+use jobc_sys::id_map::IdMaps;
 
 /// Creates the directory that tasks see as /etc/jobc/ssh; nothing if the job asks for no ssh.
+///
+/// # Errors
+///
+/// No sshd can serve this user's tasks, or ssh-keygen fails.
 pub(super) fn keys(job: &Job<'_>, place: &SecretDirectory, stopped: &AtomicBool) -> Result<Option<PathBuf>> {
     let Some(ssh) = job.plan.distributed.as_ref().and_then(|plan| plan.ssh.as_ref()) else { return Ok(None) };
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    check_ids(&IdMaps::rootless(uid.as_raw(), gid.as_raw())?)?;
     let directory = place.create_directory("ssh")?;
     if !directory.join("authorized_keys").exists() {
         generate_keys(ssh, &directory, job, stopped)?;
     }
     Ok(Some(directory))
+}
+
+/// Reports that the tasks have one user and group only: sshd sets the groups of who logs in, which the kernel denies.
+fn check_ids(maps: &IdMaps) -> Result<()> {
+    if !maps.groups_denied() {
+        return Ok(());
+    }
+    let message = "the instances cannot start each other by ssh: sshd needs more than one user and group, and this user has one of each";
+    Err(Error::new(Kind::Unsupported, message)
+        .help("let root grant ids in /etc/subuid and /etc/subgid; `jobc doctor` prints the command"))
 }
 
 fn generate_keys(ssh: &SshPlan, directory: &Path, job: &Job<'_>, stopped: &AtomicBool) -> Result<()> {

@@ -11,6 +11,7 @@ use super::images::copy_of;
 use super::provisioned::ProvisionedJob;
 use super::roots::RootSource;
 use crate::allocate::NamedUser;
+use crate::host_environment::{HostEnvironment, HostMount};
 use jobc_container::bundle::Bundle;
 use jobc_container::remove::remove;
 use jobc_container::root::Root;
@@ -68,7 +69,7 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
     };
     let ids = user.as_ref().map_or(role.ids(), |user| (user.uid, user.gid));
     let mut notes = Vec::new();
-    let (secret_environment, mut mounts) = secrets(provided, task, &bundle, ids, &mut notes)?;
+    let (mut secret_environment, mut mounts) = secrets(provided, task, &bundle, ids, &mut notes)?;
     if let Some(keys) = provided.keys.as_ref().filter(|_| bundle.annotation("dev.jobc.ssh").is_some()) {
         mounts.push(bind(keys, Path::new(SSH_KEYS_PATH)));
     }
@@ -82,8 +83,21 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
         become_user(&mut process, user);
     }
     let dir = bundle.dir.clone();
+    if let Some(environment) = &role.environment {
+        let env = process.env().clone().unwrap_or_default();
+        let is_set = |name: &str| {
+            let secret = bundle.annotation(&format!("dev.jobc.secret.env.{name}")).is_some();
+            secret || env.iter().any(|variable| variable.split('=').next() == Some(name))
+        };
+        for (name, value) in environment.variables(is_set) {
+            secret_environment.push_variable(name, value);
+        }
+    }
     let spec = &mut bundle.config.spec;
     spec.set_process(Some(process));
+    if let Some(environment) = &role.environment {
+        add_host_mounts(spec, environment);
+    }
     resolve_paths(spec, &dir, &root, &format!("/jobc/{}/{task}", provided.directory.id));
     spec.mounts_mut().get_or_insert_default().extend(mounts);
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
@@ -105,6 +119,19 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
         Error::new(Kind::Config, format!("the configuration of `{task}` cannot be written: {error}"))
     })?;
     Ok(TaskBundle { bundle, root, secret_environment, notes })
+}
+
+/// Mounts directories of the caller at their own paths, before volumes, which may lie in them.
+fn add_host_mounts(spec: &mut Spec, environment: &HostEnvironment) {
+    let mounts = spec.mounts_mut().get_or_insert_default();
+    let first = mounts.iter().position(is_bind).unwrap_or(mounts.len());
+    let bound = environment.mounts.iter().map(|HostMount { path, writable }| {
+        let access = if *writable { "rw" } else { "rro" };
+        let mut mount = bind(path, path);
+        mount.set_options(Some(["rbind", "rnosuid", "rnodev", access].map(str::to_owned).to_vec()));
+        mount
+    });
+    mounts.splice(first..first, bound.collect::<Vec<_>>());
 }
 
 /// Makes paths relative to the bundle absolute, and sets the cgroups of this run.

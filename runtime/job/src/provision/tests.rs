@@ -13,6 +13,7 @@ use jobc_fake_gpus::plan as sample;
 
 use super::large_data::large_data_directory;
 use super::*;
+use crate::host_environment::HostEnvironments;
 use crate::secrets::Secrets;
 use crate::submission::Submission;
 use jobc_sys::id::JobId;
@@ -25,6 +26,7 @@ struct Case {
     plan: JobPlan,
     submission: Submission,
     secrets: Secrets,
+    environments: HostEnvironments,
     on_progress: Vec<Progress>,
 }
 
@@ -54,7 +56,15 @@ fn case(role: &Value, volumes: &Value, more: &Value) -> Case {
         "annotations": {"dev.jobc.image": "host", "dev.jobc.from-image": "env"},
     });
     std::fs::write(bundle.join("config.json"), config.to_string()).unwrap();
-    Case { dir, directory, plan, submission, secrets: Secrets::default(), on_progress: vec![] }
+    Case {
+        dir,
+        directory,
+        plan,
+        submission,
+        secrets: Secrets::default(),
+        environments: HostEnvironments::default(),
+        on_progress: vec![],
+    }
 }
 
 impl Case {
@@ -64,6 +74,7 @@ impl Case {
             plan: &self.plan,
             submission: &self.submission,
             secrets: &self.secrets,
+            environments: &self.environments,
         };
         let on_progress = &mut self.on_progress;
         provide(&job, &mut |progress| on_progress.push(progress), &AtomicBool::new(false))
@@ -418,6 +429,7 @@ fn stopping_ends_a_fetch_at_once() {
             plan: &case.plan,
             submission: &case.submission,
             secrets: &case.secrets,
+            environments: &case.environments,
         };
         let thread = scope.spawn({
             let stopped = &stopped;
@@ -483,6 +495,7 @@ fn stopping_ends_an_unpacking_too() {
         plan: &case.plan,
         submission: &case.submission,
         secrets: &case.secrets,
+        environments: &case.environments,
     };
     let error = provide(&job, &mut |_| {}, &AtomicBool::new(true)).unwrap_err();
     assert!(error.to_string().ends_with("canceled"), "{error}");

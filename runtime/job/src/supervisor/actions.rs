@@ -167,6 +167,9 @@ impl Supervisor {
                 let (pid, number) = (attempt.pid(), attempt.number);
                 let id = &self.lifecycle.tasks()[task].id;
                 self.sampler.add_attempt(id, number, attempt.cgroup().record(), pid);
+                if let Some(watch) = &mut self.rendezvous {
+                    watch.begin(self.lifecycle.attempt());
+                }
                 let now = Time::now();
                 self.journal.task_mut(task).started = Some(now);
                 self.journal.record_mut().started.get_or_insert(now);
@@ -213,6 +216,9 @@ impl Supervisor {
         match attempt.reap(&self.poll) {
             Ok((exit, container)) => {
                 let note = super::attempt::exit_note(&groups, exit, limit);
+                if exit != Exit::Code(0) {
+                    self.note_missing_members(task);
+                }
                 self.ending.insert(task, (exit, note));
                 let id = self.lifecycle.tasks()[task].id.clone();
                 self.spawner.submit(SpawnerRequest::Remove { task, id, container });

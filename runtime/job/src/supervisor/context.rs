@@ -9,6 +9,7 @@ use jobc_schema::plan::JobPlan;
 
 use super::message::FileNumber;
 use crate::directory::Directory;
+use crate::host_environment::HostEnvironments;
 use crate::lifecycle::TaskNumber;
 use crate::network::Network;
 use crate::provision;
@@ -36,6 +37,8 @@ pub(super) struct JobContext {
     pub(super) plan: JobPlan,
     /// The values of its secrets.
     pub(super) secrets: Secrets,
+    /// What its images get of the caller's environment.
+    pub(super) environments: HostEnvironments,
     /// How many files a process may open, soft and hard, as it was before the supervisor raised it for itself.
     pub(super) open_files: (u64, u64),
     /// The receiver of the terminal of the submission's task, until its first attempt takes it.

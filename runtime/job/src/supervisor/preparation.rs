@@ -178,8 +178,8 @@ impl Preparation<'_> {
     }
 
     fn provide(&self, gpus: Option<TaskGpus>) -> Result<()> {
-        let JobContext { plan, directory, submission, secrets, .. } = self.share;
-        let job = provision::Job { directory, plan, submission, secrets };
+        let JobContext { plan, directory, submission, secrets, environments, .. } = self.share;
+        let job = provision::Job { directory, plan, submission, secrets, environments };
         let mut reported = |progress| match progress {
             Progress::Fetching { volume, from, bytes } => {
                 self.event(EventKind::Fetching, json!({ "volume": volume, "from": from, "bytes": bytes }));

@@ -18,6 +18,7 @@ use camino::Utf8Path;
 use jobc_container::scope::is_linger_enabled;
 use jobc_job::admission::ledger::Ledger;
 use jobc_job::admission::limits::Limits;
+use jobc_job::host_environment::{Caller, HostEnvironments};
 use jobc_job::record::Record;
 use jobc_job::sweep::Sweep;
 use jobc_job::time::Time;
@@ -25,6 +26,7 @@ use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::{JobId, TaskId};
 use jobc_sys::signals::Signals;
 
+use super::command;
 use crate::args::FormatArg;
 use crate::runtime::args::metric::MetricArgs;
 use crate::runtime::args::run::RunArgs;
@@ -35,6 +37,8 @@ use crate::runtime::commands::sweep::{Comparison, overall_exit_code};
 use crate::runtime::message::container_warning;
 use attach::{RunningJob, StopRequest};
 use built_plan::BuiltPlan;
+use compile::JobSource;
+pub(super) use compile::job_args;
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
 
 /// Warning for a detached job if lingering is not enabled.
@@ -44,7 +48,9 @@ const LINGER_WARNING: &str = "the job ends with your last login, since your syst
 pub(super) fn run_file(args: &RunArgs, path: Option<&Utf8Path>, format: FormatArg) -> Result<u8> {
     let jobs = Jobs::open()?;
     let ledger = Ledger::standard(jobs.directories())?;
-    let compile = |numbers| compile::compile(args, path.map(Utf8Path::to_owned), format, &ledger, numbers);
+    let compile = |numbers| {
+        compile::compile(args, JobSource::File(path.map(Utf8Path::to_owned)), format, &ledger, numbers)
+    };
     let built = if args.resume {
         resume::reject_stdin(path)?;
         match resume::resume(&jobs, &compile)? {
@@ -81,12 +87,34 @@ fn print_comparison(jobs: &Jobs, id: &JobId) -> Result<()> {
     Ok(())
 }
 
+/// Runs a command without a job file; returns its exit code.
+pub(super) fn run_command(args: &RunArgs, format: FormatArg) -> Result<u8> {
+    let jobs = Jobs::open()?;
+    let text = command::job_file(&args.command, &Caller::of_process(std::env::current_dir().ok()));
+    let source = JobSource::Text(text.clone());
+    let ledger = Ledger::standard(jobs.directories())?;
+    let Some(built) = compile::compile(args, source, format, &ledger, vec![])? else {
+        return Ok(RUNTIME_FAILURE_EXIT_CODE);
+    };
+    if let Some(path) = &args.command.save {
+        command::save(&text, path)?;
+        if !args.quiet {
+            crate::terminal::eprint(&format!("jobc: wrote `{path}`; to run it: `jobc run {path}`\n"));
+        }
+    }
+    run_built(args, &built, &jobs, format)
+}
+
 /// Runs the directory of a built plan.
 pub(super) fn run_plan(args: &RunArgs, directory: &Utf8Path, format: FormatArg) -> Result<u8> {
     run_built(args, &built_plan::read(directory)?, &Jobs::open()?, format)
 }
 
 fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) -> Result<u8> {
+    let caller = Caller::of_process(std::env::current_dir().ok());
+    for job in &built.jobs {
+        HostEnvironments::read(&job.plan, &caller)?;
+    }
     // Once for all tasks and jobs, and before an image is pulled for a job that cannot start.
     let limits = Limits::of(built.first_bundles())?;
     if !args.allow_unenforced {

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::directory::Directory;
+use crate::host_environment::HostEnvironments;
 use jobc_fake_gpus::plan as sample;
 use jobc_sys::id::JobId;
 
@@ -49,7 +50,14 @@ fn case(config: &Value, more: &Value, root: Option<&str>) -> Case {
         std::fs::write(bundle.join("config.json"), config.to_string()).unwrap();
     }
     let secrets = Secrets::read(&plan, &submission.directory).unwrap();
-    let job = Job { directory: &directory, plan: &plan, submission: &submission, secrets: &secrets };
+    let environments = HostEnvironments::default();
+    let job = Job {
+        directory: &directory,
+        plan: &plan,
+        submission: &submission,
+        secrets: &secrets,
+        environments: &environments,
+    };
     let provided = provision::provide(&job, &mut |_| {}, &AtomicBool::new(false)).unwrap();
     Case { dir, provided }
 }

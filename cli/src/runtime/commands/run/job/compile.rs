@@ -6,6 +6,7 @@ use camino::Utf8PathBuf;
 use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::compile::{build, plan};
 use jobc_compiler::diagnostic::Sink;
+use jobc_compiler::source::Source;
 use jobc_gpu::{Host, Inventory};
 use jobc_job::admission::ledger::Ledger;
 use jobc_job::admission::ports;
@@ -20,28 +21,34 @@ use crate::input::{Input, InputError, STDIN};
 use crate::outcome::Outcome;
 use crate::report;
 use crate::runtime::args::run::RunArgs;
+use crate::runtime::commands::run::command::COMMAND;
+
+/// Where a job file comes from.
+pub(super) enum JobSource {
+    /// A path on the command line; none for that of the current directory.
+    File(Option<Utf8PathBuf>),
+    /// The text that a command stands for.
+    Text(String),
+}
 
 /// Compiles a job file; none if it has errors, which are printed. Combinations of `numbers` keep their numbers.
 pub(super) fn compile(
     args: &RunArgs,
-    path: Option<Utf8PathBuf>,
+    from: JobSource,
     format: FormatArg,
     ledger: &Ledger,
     numbers: Numbers,
 ) -> Result<Option<BuiltPlan>> {
-    let job = JobArgs {
-        job: path,
-        set: args.set.clone(),
-        params: args.params.clone(),
-        target: args.target.iter().cloned().collect(),
-        // Only this backend is used, so no other can refuse the job.
-        backend: vec![BackendName::Oci],
-        targets: args.targets.clone(),
-        allow_lossy: args.allow_lossy,
-        locked: args.locked,
-        gpu_injection: None,
+    let (path, text) = match from {
+        JobSource::File(path) => (path, None),
+        JobSource::Text(text) => (None, Some(Source::new(COMMAND, text))),
     };
-    let mut input = Input::read(&job).map_err(|InputError(why)| Error::new(Kind::Config, why))?;
+    let job = job_args(args, path);
+    let input = match text {
+        Some(text) => Input::with_text(text, &job),
+        None => Input::read(&job),
+    };
+    let mut input = input.map_err(|InputError(why)| Error::new(Kind::Config, why))?;
     let mut sink = Sink::new();
     let source = absolute(&input).into();
     let mut sources = std::mem::take(&mut input.sources);
@@ -83,8 +90,28 @@ pub(super) fn compile(
     }))
 }
 
-/// The job file as an absolute path; `<stdin>` for stdin.
+/// The arguments of the compiler among those of `jobc run`.
+pub(in super::super) fn job_args(args: &RunArgs, path: Option<Utf8PathBuf>) -> JobArgs {
+    JobArgs {
+        job: path,
+        set: args.set.clone(),
+        params: args.params.clone(),
+        target: args.target.iter().cloned().collect(),
+        // Only this backend is used, so no other can refuse the job.
+        backend: vec![BackendName::Oci],
+        targets: args.targets.clone(),
+        allow_lossy: args.allow_lossy,
+        locked: args.locked,
+        gpu_injection: None,
+    }
+}
+
+/// The job file as an absolute path; `<stdin>` or `<command>` where it is none.
 fn absolute(input: &Input) -> Utf8PathBuf {
     let name = input.sources.get(input.job).path();
-    if name == STDIN { name.to_owned() } else { input.directory.join(name.file_name().unwrap_or_default()) }
+    if name == STDIN || name == COMMAND {
+        name.to_owned()
+    } else {
+        input.directory.join(name.file_name().unwrap_or_default())
+    }
 }

@@ -18,6 +18,7 @@ use jobc_job::admission;
 use jobc_job::admission::capacity::Capacity;
 use jobc_job::admission::claim;
 use jobc_job::directory::{Directory, JobDirectories};
+use jobc_job::host_environment::{Caller, HostEnvironments};
 use jobc_job::provision;
 use jobc_job::secrets::Secrets;
 use jobc_schema::Bytes;
@@ -158,7 +159,15 @@ fn print_steps(
     let submission = submit::submission(args, &job.plan, built, &images)?;
     submit::write_files(directory, &first_of_each_role(job), &submission)?;
     let secrets = Secrets::read(&job.plan, &submission.directory)?;
-    let of_job = provision::Job { directory, plan: &job.plan, submission: &submission, secrets: &secrets };
+    let environments =
+        HostEnvironments::read(&job.plan, &Caller::of_process(submission.working_directory.clone()))?;
+    let of_job = provision::Job {
+        directory,
+        plan: &job.plan,
+        submission: &submission,
+        secrets: &secrets,
+        environments: &environments,
+    };
     let mut provided = provision::dry_run(&of_job)?;
     if Demands::requests_gpus(&job.plan) {
         let inventory = Inventory::discover(&Host::here());

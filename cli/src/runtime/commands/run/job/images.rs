@@ -72,7 +72,8 @@ impl<'a> ImageRequests<'a> {
             for role in &job.plan.roles {
                 let has_root = roots.iter().any(|(name, _)| *name == role.name || name == EVERY_ROLE);
                 let Some(image) = job.plan.image_of(role) else { continue };
-                if has_root || matches!(image.source, ImageSource::Host {}) || has_bundled_root(job, role) {
+                if has_root || matches!(image.source, ImageSource::Host { .. }) || has_bundled_root(job, role)
+                {
                     continue;
                 }
                 match root_directory(built, image) {

@@ -1,0 +1,154 @@
+//! `jobc run -- COMMAND`: a command without a job file, and the options that stand for fields of one.
+
+use camino::Utf8PathBuf;
+use clap::Args as ClapArgs;
+use jobc_schema::{Bytes, Cpus, Seconds};
+use serde_json::{Value, json};
+
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct CommandArgs {
+    /// Command to run without a job file
+    ///
+    /// It runs in this directory, on the files of the host, with the active virtual environment or conda environment
+    /// and the variables of this shell. Only this directory keeps what the command writes.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+    /// GPUs for COMMAND: a number, or `all` [default: 0]
+    #[arg(long, value_name = "N", value_parser = parse_gpus, help_heading = COMMAND_HEADING)]
+    pub gpus: Option<Value>,
+    /// CPUs for COMMAND, request and limit [default: no limit]
+    ///
+    /// Examples: `--cpus 4`, `--cpus 0.5`.
+    #[arg(long, value_name = "N", value_parser = parse_cpus, help_heading = COMMAND_HEADING)]
+    pub cpus: Option<Cpus>,
+    /// Memory for COMMAND, request and limit [default: no limit]
+    ///
+    /// Example: `--memory 16GiB`.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = COMMAND_HEADING)]
+    pub memory: Option<Amount>,
+    /// Size of /dev/shm for COMMAND [default: as on the host]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = COMMAND_HEADING)]
+    pub shm: Option<Amount>,
+    /// Stop COMMAND after this time
+    #[arg(long, value_name = "TIME", value_parser = parse_timeout, help_heading = COMMAND_HEADING)]
+    pub timeout: Option<String>,
+    /// Variable for COMMAND (repeatable) [default: all but those of the login session]
+    ///
+    /// `NAME` passes that of this shell, `HF_*` all that begin so, and no others are passed then. `NAME=VALUE` sets
+    /// one. Values passed by name are in no file.
+    #[arg(long, short, value_name = "NAME[=VALUE]", value_parser = parse_variable, help_heading = COMMAND_HEADING)]
+    pub env: Vec<Variable>,
+    /// Name of the job [default: from COMMAND]
+    #[arg(long, value_name = "NAME", value_parser = parse_name, help_heading = COMMAND_HEADING)]
+    pub name: Option<String>,
+    /// Write the job file that COMMAND and its options stand for
+    #[arg(long, value_name = "FILE", value_parser = parse_path, help_heading = COMMAND_HEADING)]
+    pub save: Option<Utf8PathBuf>,
+}
+
+/// One `--env`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Variable {
+    /// Of this shell, by name or by the beginning of names.
+    Passed(String),
+    /// With a value.
+    Set(String, String),
+}
+
+/// An amount of memory, with the words it was written in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Amount {
+    pub text: String,
+    pub bytes: Bytes,
+}
+
+const COMMAND_HEADING: &str = "Command options";
+
+/// The longest name of a job.
+pub(crate) const MAX_JOB_NAME: usize = 40;
+
+fn parse_gpus(text: &str) -> Result<Value, String> {
+    match text.parse::<u32>() {
+        Ok(count) => Ok(json!(count)),
+        Err(_) if text == "all" => Ok(json!("all")),
+        Err(_) => {
+            Err("write a number or `all`; a model is requested by `resources.gpu` of a job file".to_owned())
+        }
+    }
+}
+
+fn parse_cpus(text: &str) -> Result<Cpus, String> {
+    Cpus::parse(text).map_err(|error| error.to_string())
+}
+
+fn parse_bytes(text: &str) -> Result<Amount, String> {
+    let bytes = Bytes::parse(text).map_err(|error| error.to_string())?;
+    Ok(Amount { text: text.to_owned(), bytes })
+}
+
+fn parse_timeout(text: &str) -> Result<String, String> {
+    Seconds::parse(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+fn parse_variable(text: &str) -> Result<Variable, String> {
+    let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+    let plain = if value.is_none() { name.strip_suffix('*').unwrap_or(name) } else { name };
+    let is_name = |name: &str| {
+        !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    if name.is_empty() || !is_name(plain) || (plain.is_empty() && name != "*") {
+        return Err("write NAME, NAME=VALUE, or `NAME*` for all variables that begin so".to_owned());
+    }
+    Ok(match value {
+        Some(value) => Variable::Set(name.to_owned(), value.to_owned()),
+        None => Variable::Passed(name.to_owned()),
+    })
+}
+
+fn parse_name(text: &str) -> Result<String, String> {
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let fits = text.len() <= MAX_JOB_NAME
+        && text.chars().all(is_allowed)
+        && text.starts_with(|c: char| c != '-')
+        && !text.ends_with('-');
+    if fits {
+        return Ok(text.to_owned());
+    }
+    Err(format!("use at most {MAX_JOB_NAME} lower-case letters, digits and `-`, with no `-` at either end"))
+}
+
+fn parse_path(text: &str) -> Result<Utf8PathBuf, String> {
+    match text {
+        "-" | "" => Err("write the name of a file, such as `job.yaml`".to_owned()),
+        path => Ok(path.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables() {
+        let passed = |name: &str| Ok(Variable::Passed(name.to_owned()));
+        assert_eq!(parse_variable("HF_*"), passed("HF_*"));
+        assert_eq!(parse_variable("*"), passed("*"));
+        assert_eq!(parse_variable("A"), passed("A"));
+        assert_eq!(parse_variable("A=b=c"), Ok(Variable::Set("A".to_owned(), "b=c".to_owned())));
+        assert_eq!(parse_variable("A="), Ok(Variable::Set("A".to_owned(), String::new())));
+        for wrong in ["", "=b", "*=b", "A*=b", "1A", "A-B", "**", "*A"] {
+            assert!(parse_variable(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_job_files() {
+        for name in ["a", "3d", "a-b", &"a".repeat(MAX_JOB_NAME)] {
+            assert_eq!(parse_name(name), Ok(name.to_owned()));
+        }
+        for wrong in ["", "A", "a_b", "-a", "a-", &"a".repeat(MAX_JOB_NAME + 1)] {
+            assert!(parse_name(wrong).is_err(), "{wrong}");
+        }
+    }
+}
