@@ -14,6 +14,7 @@ use super::run_command::CommandArgs;
 use crate::args::values::parse_set;
 use crate::completion;
 use crate::runtime::completion::{roles, tasks_of_file};
+use crate::runtime::settings::allows_unenforced;
 
 #[derive(Debug, ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
@@ -169,6 +170,11 @@ impl RunArgs {
     /// Which images are pulled.
     pub(crate) fn pull_policy(&self) -> PullPolicy {
         self.pull.unwrap_or_default()
+    }
+
+    /// Whether a limit may be unenforced, by the command line or the settings, which were read before.
+    pub(crate) fn allows_unenforced(&self) -> bool {
+        self.allow_unenforced || allows_unenforced().unwrap_or_default()
     }
 
     /// Whether the command line, and not only the environment, sets the image store.

@@ -17,11 +17,12 @@ use crate::args::FormatArg;
 use crate::runtime::args::run::RunArgs;
 use crate::runtime::args::run_command::CommandArgs;
 use crate::runtime::message::container_error;
+use crate::runtime::settings::allows_unenforced;
 use crate::terminal;
 
 /// Runs what the arguments name; returns the exit code: that of the program of a bundle, or that of a job.
 pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
-    let code = RunInput::of_arguments(args).and_then(|what| match what {
+    let code = allows_unenforced().and_then(|_| RunInput::of_arguments(args)).and_then(|what| match what {
         RunInput::Command => {
             reject_options(args, &BUNDLE_OPTIONS, "a command")?;
             reject_options(args, &FILE_OPTIONS, "a command, which has no job file")?;

@@ -116,7 +116,7 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
     }
     // Once for all tasks and jobs, and before an image is pulled for a job that cannot start.
     let limits = Limits::of(built.first_bundles())?;
-    if !args.allow_unenforced {
+    if !args.allows_unenforced() {
         limits.check()?;
     }
     let scope = limits.needs_scope();
