@@ -22,6 +22,12 @@ def version():
     return re.search(r'(?m)^version = "([^"]+)"$', section)[1]
 
 
+def platform_of(target):
+    """The platform in the name of an archive, for a target of Rust: `x86_64-linux` for x86_64-unknown-linux-musl."""
+    system = {"linux": "linux", "darwin": "macos", "windows": "windows"}[target.split("-")[2]]
+    return f"{target.split('-')[0]}-{system}"
+
+
 def source_date_epoch():
     """Seconds since 1970 for every time in a package: SOURCE_DATE_EPOCH, else the time of the last commit, else 1980."""
     if "SOURCE_DATE_EPOCH" in os.environ:

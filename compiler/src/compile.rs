@@ -12,7 +12,7 @@ use crate::adjust::{Adjustments, adjust, count_all};
 use crate::backend::{Content, Context, FilePart};
 use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
 use crate::document::Document;
-use crate::expand::{Environment, Overrides, expand};
+use crate::expand::{Environment, Groups, Overrides, expand, merge_findings, with_groups};
 use crate::files::Files;
 use crate::lock::{Lock, Locking};
 use crate::lower::{BackendOutput, OnRefusal};
@@ -33,6 +33,8 @@ pub struct Request<'a> {
     pub params: Vec<SourceId>,
     /// The targets requested by name; empty: the file's defaults, else all.
     pub only_targets: Vec<String>,
+    /// The target of the user's settings, used if none is requested.
+    pub default_target: Option<DefaultTarget>,
     /// Whether the job will run on this host: for one target that has the oci backend, which is the one asked for, else
     /// the only such one of the file's defaults, else the built-in `local`.
     pub run_here: bool,
@@ -57,6 +59,17 @@ pub struct Request<'a> {
     pub to_job: &'a dyn Fn(&str) -> Utf8PathBuf,
 }
 
+/// A target to use if none is requested.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefaultTarget {
+    /// Its name.
+    pub name: String,
+    /// What set it, for messages.
+    pub origin: String,
+    /// Whether it also takes precedence over the default of the targets file, and must be known.
+    pub overrides_file: bool,
+}
+
 /// The decided jobs with what later passes need of the text.
 pub struct Planning {
     /// One entry a matrix combination and target, combinations outermost.
@@ -68,6 +81,8 @@ pub struct Planning {
     /// The images that the jobs name, as they name them, but for those with a digest.
     pub images: BTreeSet<String>,
     document: Document,
+    /// The combinations of roles with a matrix; the document has their places.
+    groups: Groups,
     /// The format of another tool that the job file is in.
     format: Option<import::Format>,
     targets: Option<Document>,
@@ -123,11 +138,14 @@ pub fn plan_document(
     let planned = document
         .as_ref()
         .and_then(|document| decide(document, targets.as_ref(), &lock, sources, request, sink));
+    let (document, groups) = document.map(with_groups).unzip();
+    let groups = groups.unwrap_or_default();
     if let Some(document) = &document {
         silence(document, sink);
         if let Some(format) = format {
             import::in_its_words(format, sink);
         }
+        merge_findings(&groups, sink);
         sink.locate(DocumentId::Job, document, sources);
     }
     if let (None, Some(original)) = (&document, &original) {
@@ -149,6 +167,7 @@ pub fn plan_document(
         scaled,
         images,
         document: document?,
+        groups,
         format,
         targets: targets_document,
     })
@@ -181,7 +200,8 @@ fn decide(
     let (places, on_refusal) = choose_targets(targets, request, sink)?;
     let params =
         request.params.iter().filter_map(|&id| Some((id, parse::parse(sources, id, sink)?))).collect();
-    let overrides = Overrides { set: request.set.clone(), params, environment: request.environment };
+    let numbers = &request.adjustments.numbers[..];
+    let overrides = Overrides { set: request.set.clone(), params, environment: request.environment, numbers };
     if let Some(left) = salvaged {
         let mut aside = Sink::new();
         plans(
@@ -281,6 +301,19 @@ fn choose_targets(
         None => built_in.iter().map(|(name, target)| (*name, target, true)).collect(),
     };
     let default = targets.map_or(&[][..], |file| &file.default[..]);
+    let own = request.default_target.as_ref().filter(|own| own.overrides_file || default.is_empty());
+    let own = own.filter(|_| request.only_targets.is_empty());
+    let is_known = |own: &&DefaultTarget| known.iter().any(|(name, ..)| *name == own.name);
+    if let Some(own) = own.filter(|own| own.overrides_file && !is_known(own)) {
+        let diagnostic = unknown_target(&own.name, &known, targets.is_some());
+        sink.push(diagnostic.note(format!("set by {}", own.origin)));
+        return None;
+    }
+    // A job that runs on this host prefers it to others that fit.
+    let fits = |target: &Target| !request.run_here || target.backends.contains(&BackendName::Oci);
+    let own = own.filter(|own| known.iter().any(|(name, target, _)| *name == own.name && fits(target)));
+    let own: Option<Vec<String>> = own.map(|own| vec![own.name.clone()]);
+    let default = own.as_deref().unwrap_or(default);
     if request.run_here && request.only_targets.is_empty() {
         return choose_one_to_run(&known, default, sink).map(|place| (vec![place], OnRefusal::Fail));
     }
@@ -427,6 +460,7 @@ fn finish_lowering(sources: &Sources, planned: &Planning, sink: &mut Sink) {
     if let Some(format) = planned.format {
         import::in_its_words(format, sink);
     }
+    merge_findings(&planned.groups, sink);
     sink.locate(DocumentId::Job, &planned.document, sources);
     if let Some(targets) = &planned.targets {
         sink.locate(DocumentId::Targets, targets, sources);
@@ -440,8 +474,8 @@ pub fn build(sources: &Sources, planned: Planning, request: &Request<'_>, sink: 
     if sink.has_errors() {
         return vec![];
     }
-    let spans = SpanIndex::new(&planned.document);
-    let Planning { jobs, on_refusal, .. } = planned;
+    let Planning { jobs, on_refusal, document, groups, .. } = planned;
+    let spans = SpanIndex::new(&document, groups);
     jobs.into_iter()
         .zip(lowered)
         // A target without any output was skipped; a note has the reason.

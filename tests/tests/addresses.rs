@@ -9,6 +9,7 @@ use jobc_tests::workspace;
 /// The hosts that files of the repository link to, each with what it serves. A new one must be looked at by a person:
 /// it is served, and by those who are named.
 const SERVED: &[&str] = &[
+    "cyclonedx.org",        // the name of the SBOM's schema
     "deb.debian.org",       // packages, in a Dockerfile of the tests
     "github.com",           // sources of other projects
     "index.docker.io",      // the key of Docker Hub in files of logins

@@ -21,6 +21,7 @@ fn check(text: &str, scale: &[(&str, u32)], no_gpu: bool) -> String {
         set: vec![],
         params: vec![],
         only_targets: vec!["local".to_owned()],
+        default_target: None,
         only_backends: vec![],
         run_here: false,
         gpus_here: None,
@@ -31,6 +32,7 @@ fn check(text: &str, scale: &[(&str, u32)], no_gpu: bool) -> String {
         adjustments: Adjustments {
             scale: scale.iter().map(|(role, number)| ((*role).to_owned(), *number)).collect(),
             no_gpu,
+            numbers: vec![],
         },
         files: &files,
         to_job: &|_| Utf8PathBuf::from("."),
@@ -106,6 +108,14 @@ fn every_job_of_a_matrix_is_smaller() {
 }
 
 #[test]
+fn every_combination_of_a_role_is_smaller() {
+    let job = "version: 1\nname: a\nimage: host\nroles:\n  w: {matrix: {n: [2, 3]}, run: [a], instances: '${{ matrix.n }}'}\n  e: {needs: {w: {state: started, min: 2}}, run: [b]}\n";
+    assert_snapshot!(check(job, &[("w", 1)], false));
+    assert_snapshot!(check(job, &[("w", 3)], false));
+    assert_snapshot!(check(job, &[("w", 4)], false));
+}
+
+#[test]
 fn all_gpus_are_those_of_the_host() {
     use jobc_schema::gpu::Vendor;
     use jobc_schema::target::{TargetCard, TargetGpus};
@@ -127,6 +137,7 @@ fn all_gpus_are_those_of_the_host() {
             set: vec![],
             params: vec![],
             only_targets: vec!["local".to_owned()],
+            default_target: None,
             only_backends: vec![],
             run_here: true,
             gpus_here: Some(&look),

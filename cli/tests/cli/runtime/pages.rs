@@ -28,7 +28,7 @@ Write:
 
 Run:
   run          Run a job file, a command or an OCI bundle on this host
-  ps           List your running jobs, or the tasks of one job
+  ps           List your jobs, the tasks of a job, or the jobs of a sweep
   logs         Show the output of tasks
   exec         Run a command in a running task
   stop         Stop jobs
@@ -36,7 +36,7 @@ Run:
   events       Show the events of a job
   stats        Show the resource usage of tasks, once per second
   top          Show the resource usage of tasks in full screen
-  report       Write an HTML report of a job
+  report       Write an HTML report of a job or a sweep
   trace        Count and time the GPU driver calls of a task with strace
   wait         Wait until jobs end, and exit with the exit code of the job
   kill         Send a signal to the tasks of a job
@@ -58,16 +58,16 @@ Editor and CI:
 
 Host:
   doctor       Check whether this host can run containers, and suggest fixes
+  config       List and change settings of the user and of the project
   oci          OCI runtime commands for podman, containerd and other engines
   completions  Print a shell completion script
   man          Print a manual page
 
 Options:
       --color <WHEN>
-          When to use colors
+          When to use colors [default: auto]
           
           [env: JOBC_COLOR=]
-          [default: auto]
           [possible values: auto, always, never]
 
       --format <FORMAT>
@@ -157,10 +157,9 @@ Options:
           Print the files instead of writing them
 
       --color <WHEN>
-          When to use colors
+          When to use colors [default: auto]
           
           [env: JOBC_COLOR=]
-          [default: auto]
           [possible values: auto, always, never]
 
       --format <FORMAT>
