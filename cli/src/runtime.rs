@@ -30,7 +30,7 @@ pub(crate) fn run_command(command: &RuntimeCommand, format: FormatArg) -> ExitCo
         RuntimeCommand::Image(image) => into_exit_code(commands::image::run(image)),
         RuntimeCommand::Gpu(gpu) => into_exit_code(commands::gpu::run(&gpu.command)),
         RuntimeCommand::Lock(lock) => ExitCode::from(commands::lock::run(lock, format) as u8),
-        RuntimeCommand::Doctor => ExitCode::from(commands::doctor::run(format) as u8),
+        RuntimeCommand::Doctor(doctor) => ExitCode::from(commands::doctor::run(doctor, format) as u8),
     }
 }
 

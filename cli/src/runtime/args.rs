@@ -1,6 +1,7 @@
 //! The command line of the commands in [`super::commands`].
 
 pub(crate) mod build_access;
+pub(crate) mod doctor;
 mod duration;
 mod format;
 pub(crate) mod gpu;
@@ -18,7 +19,7 @@ use clap::{Parser, Subcommand};
 
 use crate::args::values::GLOBAL_OPTION_ORDER;
 use crate::args::{ColorArg, FormatArg};
-use {gpu::GpuArgs, image::ImageArgs, jobs::JobCommand, lock::LockArgs, run::RunArgs};
+use {doctor::DoctorArgs, gpu::GpuArgs, image::ImageArgs, jobs::JobCommand, lock::LockArgs, run::RunArgs};
 
 /// The description of `jobc run`, which [`RuntimeCommand`] and [`RunCommand`] share.
 const ABOUT_RUN: &str = "Run a job file, a command or an OCI bundle on this host";
@@ -40,7 +41,7 @@ pub(crate) enum RuntimeCommand {
     ///
     /// It runs jobs that end at once, and checks what they need. Nothing on the host changes. The exit status is 0 if
     /// the user can run containers, and 1 if not.
-    Doctor,
+    Doctor(DoctorArgs),
 }
 
 /// `jobc run` alone: it must start without building the options of all other commands.

@@ -125,6 +125,18 @@ const MIN_LIMITS: &str = "limits=memory+pids";
 const REQUIRED_CONTROLLERS: [Controller; 2] = [Controller::Memory, Controller::Pids];
 
 fn delegated(machine: &dyn Host) -> CheckResult {
+    let found = delegation(machine);
+    let by_systemd = found.fix.iter().any(|fix| fix.contains(DELEGATE_HELP));
+    found.commands(delegate_command().filter(|_| by_systemd).map(str::to_owned))
+}
+
+/// The command by which root has systemd delegate the controllers.
+pub(super) fn delegate_command() -> Option<&'static str> {
+    let help = DELEGATE_HELP.strip_prefix("as root: ")?;
+    Some(help.split_once("; then ")?.0)
+}
+
+fn delegation(machine: &dyn Host) -> CheckResult {
     let layout = layout(machine);
     // Besides, of what is there: systemd hands on some controllers and keeps others.
     let mut all = MIN_LIMITS.to_owned();

@@ -49,13 +49,15 @@ pub(super) struct CheckResult {
     pub(super) status: Status,
     pub(super) message: String,
     pub(super) fix: Vec<String>,
+    /// Those of the fixes that root can run as they are, for `sh`.
+    pub(super) commands: Vec<String>,
     /// The check that explains the reason, where this one only follows from it.
     pub(super) caused_by: Option<&'static str>,
 }
 
 impl CheckResult {
     pub(super) fn new(status: Status, words: impl Into<String>) -> Self {
-        Self { status, message: words.into(), fix: vec![], caused_by: None }
+        Self { status, message: words.into(), fix: vec![], commands: vec![], caused_by: None }
     }
 
     pub(super) fn ok(words: impl Into<String>) -> Self {
@@ -73,6 +75,19 @@ impl CheckResult {
     /// Adds a command, a setting, or words, that would help.
     pub(super) fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix.push(fix.into());
+        self
+    }
+
+    /// Adds a fix that is a command for root.
+    pub(super) fn command(mut self, command: impl Into<String>) -> Self {
+        let command = command.into();
+        self.commands.push(command.clone());
+        self.fix(command)
+    }
+
+    /// Adds commands for root that fixes contain among other words.
+    pub(super) fn commands(mut self, commands: impl IntoIterator<Item = String>) -> Self {
+        self.commands.extend(commands);
         self
     }
 

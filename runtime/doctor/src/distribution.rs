@@ -73,16 +73,21 @@ impl Distribution {
         Self { family: family.unwrap_or(Family::Other), boot_loader: start }
     }
 
-    /// The command that installs a package.
+    /// The command that installs a package, or what to install where no command is known.
     pub(super) fn install(self, package: &Package) -> String {
-        match self.family {
+        self.install_command(package).unwrap_or_else(|| format!("install the package `{}`", package.debian))
+    }
+
+    /// The command that installs a package.
+    pub(super) fn install_command(self, package: &Package) -> Option<String> {
+        Some(match self.family {
             Family::Debian => format!("apt install {}", package.debian),
             Family::Fedora => format!("dnf install {}", package.fedora),
             Family::Suse => format!("zypper install {}", package.suse),
             Family::Arch => format!("pacman -S {}", package.arch),
             Family::Alpine => format!("apk add {}", package.alpine),
-            Family::Other => format!("install the package `{}`", package.debian),
-        }
+            Family::Other => return None,
+        })
     }
 
     /// How the kernel gets a parameter at its next start.
@@ -98,6 +103,13 @@ impl Distribution {
 }
 
 /// How a kernel setting is made, now and for good.
+///
+/// [`is_sysctl`] finds it among other fixes.
 pub(super) fn sysctl(name: &str, value: &str) -> String {
     format!("echo '{name} = {value}' >>/etc/sysctl.d/60-jobc.conf && sysctl --system")
+}
+
+/// Whether a fix is the command of a kernel setting.
+pub(super) fn is_sysctl(fix: &str) -> bool {
+    fix.ends_with("&& sysctl --system")
 }

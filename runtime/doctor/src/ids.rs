@@ -103,25 +103,36 @@ fn ranges(machine: &dyn Host) -> CheckResult {
                 (None, _) => "/etc/subuid",
                 _ => "/etc/subgid",
             };
-            let taken =
-                ["/etc/subuid", "/etc/subgid"].map(|path| end(&machine.read(path).unwrap_or_default()));
-            let first = taken[0].max(taken[1]);
-            let last = first + 65_535;
-            let usermod = |name: &str| {
-                format!("usermod --add-subuids {first}-{last} --add-subgids {first}-{last} {name}")
-            };
+            let usermod = |name: &str| add_range(machine, name);
             let found = CheckResult::missing(format!("no range for `{who}` in {lacking}"));
             if let Some(name) = &user.name {
-                return found.fix(usermod(name));
+                return found.command(usermod(name));
             }
             // usermod(8) does not take numeric ids, and newuidmap(1) refuses a user and group that have no line in
             // these files.
             let (name, uid, gid) = (format!("user{}", user.uid), user.uid, user.gid);
+            let line = format!("echo '{name}:x:{uid}:{gid}::/:/usr/sbin/nologin' >>/etc/passwd");
             found
-                .fix(format!("as root: echo '{name}:x:{uid}:{gid}::/:/usr/sbin/nologin' >>/etc/passwd"))
+                .fix(format!("as root: {line}"))
                 .fix(format!("then: {}", usermod(&name)))
+                .commands([line, usermod(&name)])
         }
     }
+}
+
+/// The command that gives a user a range of ids which no other has.
+fn add_range(machine: &dyn Host, name: &str) -> String {
+    let taken = ["/etc/subuid", "/etc/subgid"].map(|path| end(&machine.read(path).unwrap_or_default()));
+    let first = taken[0].max(taken[1]);
+    let last = first + 65_535;
+    format!("usermod --add-subuids {first}-{last} --add-subgids {first}-{last} {name}")
+}
+
+/// All commands for root that help the user of that name, with the programs where distributions have them.
+pub(super) fn commands(machine: &dyn Host, name: &str) -> Vec<String> {
+    let programs = ["newuidmap", "newgidmap"].map(|name| format!("chmod u+s /usr/bin/{name}"));
+    let install = Distribution::of(machine).install_command(&UIDMAP);
+    programs.into_iter().chain([add_range(machine, name)]).chain(install).collect()
 }
 
 /// The first id from 100,000 on that lies behind all ranges of a file.
@@ -138,12 +149,13 @@ fn programs(machine: &dyn Host) -> CheckResult {
     for name in ["newuidmap", "newgidmap"] {
         let Some(path) = machine.program(name) else {
             return CheckResult::missing(format!("no `{name}`"))
-                .fix(Distribution::of(machine).install(&UIDMAP));
+                .fix(Distribution::of(machine).install(&UIDMAP))
+                .commands(Distribution::of(machine).install_command(&UIDMAP));
         };
         if !machine.entry(&path).is_some_and(|entry| entry.elevates_privileges) {
             let fix = format!("chmod u+s {path}");
             return CheckResult::missing(format!("{path} has neither the set-user-id bit nor capabilities"))
-                .fix(fix);
+                .command(fix);
         }
         found.push(path);
     }

@@ -25,6 +25,7 @@ mod namespaces;
 mod network;
 pub mod runtimes;
 mod security;
+mod setup;
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -35,6 +36,7 @@ use check::{Check, CheckResult, Need};
 
 pub use check::Status;
 pub use host::{Host, LocalHost};
+pub use setup::{SETUP_APPLY, is_setup_command};
 
 /// The subjects in the order they are shown.
 const SUBJECTS: [(&str, &[Check]); 13] = [
@@ -102,6 +104,9 @@ pub struct Finding {
     pub needed: bool,
     /// Commands or settings that would help; empty if all is well, or if nothing can be done.
     pub fix: Vec<String>,
+    /// Those of them that root can run as they are, for `sh`, in this order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<String>,
 }
 
 /// Timeout of a check: some make three tests.
@@ -121,7 +126,7 @@ fn examine_within(machine: &Arc<dyn Host>, longest: Duration) -> Report {
     let mut for_all = true;
     for (subject, check) in SUBJECTS.iter().flat_map(|(subject, checks)| checks.iter().map(|c| (*subject, c)))
     {
-        let CheckResult { status, message: found, fix, caused_by: follows } =
+        let CheckResult { status, message: found, fix, commands, caused_by: follows } =
             run_check(check, machine, longest);
         let needed = match check.need {
             Need::Everyone | Need::CurrentUser => true,
@@ -132,7 +137,7 @@ fn examine_within(machine: &Arc<dyn Host>, longest: Duration) -> Report {
         answer.count(check, status, needed, follows.is_none());
         for_all &= check.need != Need::Everyone || status != Status::Missing;
         let Check { name, purpose, .. } = *check;
-        checks.push(Finding { subject, name, status, found, purpose, needed, fix });
+        checks.push(Finding { subject, name, status, found, purpose, needed, fix, commands });
     }
     // A job fails for the same reason as what it consists of, if that is known.
     if answer.status == Status::Missing && answer.without.len() > 1 {

@@ -3,7 +3,7 @@
 use jobc_container::nested::Engine;
 
 use super::check::{Check, CheckResult, Need, Status};
-use super::distribution::sysctl;
+use super::distribution::{is_sysctl, sysctl};
 use super::host::{Host, NOBODY_UID, RunAs};
 use super::ids::NamespaceIds;
 
@@ -134,7 +134,7 @@ fn as_unprivileged_user(machine: &dyn Host) -> CheckResult {
         Err(why) if machine.needs_user_namespace() => denied(machine, UNPRIVILEGED_USER, why),
         Err(why) => {
             let fixes = fixes(machine, step_of(&why), false);
-            CheckResult::missing(format!("{why}; {who}")).fixes(fixes)
+            CheckResult::missing(format!("{why}; {who}")).commands(commands_of(&fixes)).fixes(fixes)
         }
     }
 }
@@ -154,7 +154,7 @@ pub(super) fn denied(machine: &dyn Host, own: &str, why: String) -> CheckResult 
         Some(cause) if cause.name != own => CheckResult::missing(why).caused_by(cause.name),
         _ => {
             let fixes = fixes(machine, step, !machine.needs_user_namespace());
-            CheckResult::missing(why).fixes(fixes)
+            CheckResult::missing(why).commands(commands_of(&fixes)).fixes(fixes)
         }
     }
 }
@@ -172,6 +172,23 @@ pub(super) const SHARED_PROC: &str =
 /// The step at the beginning of an error.
 pub(super) fn step_of(why: &str) -> &str {
     why.split(':').next().unwrap_or_default()
+}
+
+/// All commands for root among the fixes.
+pub(super) const COMMANDS: [fn() -> String; 4] = [
+    || sysctl("user.max_user_namespaces", "15000"),
+    || sysctl("kernel.unprivileged_userns_clone", "1"),
+    || sysctl("kernel.apparmor_restrict_unprivileged_userns", "0"),
+    || "modprobe overlay".to_owned(),
+];
+
+/// Those of the fixes that are commands for root.
+fn commands_of(fixes: &[String]) -> Vec<String> {
+    let commands = fixes.iter().map(|fix| fix.strip_prefix("as root: ").unwrap_or(fix));
+    commands
+        .filter(|command| is_sysctl(command) || command.starts_with("modprobe "))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// What may let a step succeed, for root or for an unprivileged user.

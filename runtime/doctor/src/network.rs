@@ -25,10 +25,18 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
+/// All commands for root among the fixes.
+pub(super) fn commands(machine: &dyn Host) -> Vec<String> {
+    let packages = ["passt", "slirp4netns"].map(Package::same);
+    packages.iter().filter_map(|package| Distribution::of(machine).install_command(package)).collect()
+}
+
 fn program(machine: &dyn Host, name: &str, package: &Package) -> CheckResult {
     match machine.program(name) {
         Some(path) => CheckResult::ok(path),
-        None => CheckResult::missing(format!("no `{name}`")).fix(Distribution::of(machine).install(package)),
+        None => CheckResult::missing(format!("no `{name}`"))
+            .fix(Distribution::of(machine).install(package))
+            .commands(Distribution::of(machine).install_command(package)),
     }
 }
 

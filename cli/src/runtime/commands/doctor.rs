@@ -1,5 +1,7 @@
 //! `jobc doctor`: what this host can do, and how to get what is missing.
 
+mod fix;
+
 use std::path::Path;
 
 use jobc_doctor::host::RunAs;
@@ -7,9 +9,13 @@ use jobc_doctor::{Finding, Host as _, LocalHost, Report, Status, examine};
 
 use crate::args::FormatArg;
 use crate::outcome::Outcome;
+use crate::runtime::args::doctor::DoctorArgs;
 use crate::terminal;
 
-pub(crate) fn run(format: FormatArg) -> Outcome {
+pub(crate) fn run(args: &DoctorArgs, format: FormatArg) -> Outcome {
+    if args.fix {
+        return fix::run(args);
+    }
     if let FormatArg::Sarif | FormatArg::Github = format {
         terminal::eprint(
             "jobc: `jobc doctor` has no SARIF or GitHub output, since its checks have no lines; use `--format json`, `short` or `text`\n",

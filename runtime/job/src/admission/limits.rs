@@ -49,7 +49,9 @@ impl Limits {
         let message = UnenforcedLimit::in_words(unenforced).join("; ");
         let way =
             help.as_deref().and_then(|help| help.strip_suffix(ALLOW_UNENFORCED_HELP)).unwrap_or_default();
-        let help = format!("{way}run without these limits with `--allow-unenforced`; see `jobc doctor`");
+        let help = format!(
+            "run without these limits with `--allow-unenforced`; or {way}set this host up: `jobc doctor --fix` prints the commands"
+        );
         Err(Error::new(Kind::Unenforceable, message).help(help))
     }
 }

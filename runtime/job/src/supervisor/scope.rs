@@ -23,7 +23,9 @@ pub(super) fn enter(id: &JobId, submission: &Submission) -> Result<(Option<Strin
         Err(why) => {
             let message = format!("the limits of tasks cannot be enforced: {}", why.message);
             let way = why.help.unwrap_or_else(|| "see `journalctl --user`; or ".to_owned());
-            let help = format!("{way}run without these limits with `--allow-unenforced`; see `jobc doctor`");
+            let help = format!(
+                "run without these limits with `--allow-unenforced`; or {way}set this host up: `jobc doctor --fix` prints the commands"
+            );
             Err(Error::new(Kind::Unenforceable, message).help(help))
         }
     }
