@@ -7,7 +7,7 @@
 mod gpus;
 
 use indexmap::IndexMap;
-use jobc_schema::Pointer;
+use jobc_schema::{Pointer, Scalar};
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Node, Value};
@@ -17,12 +17,14 @@ use crate::suggest;
 pub use gpus::count_all;
 
 /// What the command line changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Adjustments {
     /// `--scale ROLE=N`, in order; of two for one role the last counts.
     pub scale: Vec<(String, u32)>,
     /// `--no-gpu`: roles that ask for GPUs get none.
     pub no_gpu: bool,
+    /// `--resume`: the combinations of the job's matrix that an earlier run knows, with their numbers.
+    pub numbers: Vec<(IndexMap<String, Scalar>, u32)>,
 }
 
 /// Changes the documents; returns the number in the file for each role that now has fewer instances.
@@ -35,8 +37,18 @@ pub fn adjust(variants: &mut [Variant], adjustments: &Adjustments, sink: &mut Si
         let root = &mut variant.document.root;
         let before = total(root);
         for (role, instances) in &adjustments.scale {
-            if let Some(written) = scale(root, role, *instances, sink) {
-                scaled.entry(role.clone()).or_insert(written);
+            let groups = variant.groups.of_role(role).unwrap_or(std::slice::from_ref(role));
+            let written = |group: &String| instances_of(root.get("roles")?.get(group)?);
+            let counts: Vec<Option<u32>> = groups.iter().map(written).collect();
+            let most = counts.iter().flatten().max().copied();
+            for (group, count) in groups.iter().zip(counts) {
+                // A combination may have fewer instances than another.
+                if count < Some(*instances) && (Some(*instances) <= most || count < most) {
+                    continue;
+                }
+                if let Some(written) = scale(root, group, role, *instances, sink) {
+                    scaled.entry(role.clone()).or_insert(written);
+                }
             }
         }
         if !adjustments.scale.is_empty() {
@@ -52,8 +64,9 @@ pub fn adjust(variants: &mut [Variant], adjustments: &Adjustments, sink: &mut Si
     scaled
 }
 
-/// Gives a role fewer instances; returns how many it had, where that is another number.
-fn scale(root: &mut Node, role: &str, instances: u32, sink: &mut Sink) -> Option<u32> {
+/// Gives a role fewer instances; returns how many it had, where that is another number. `word` is the role as the
+/// command line names it.
+fn scale(root: &mut Node, role: &str, word: &str, instances: u32, sink: &mut Sink) -> Option<u32> {
     let roles = Pointer::ROOT.key("roles");
     let names: Vec<&str> = root.get("roles")?.entries().iter().map(|entry| entry.key.as_str()).collect();
     if !names.contains(&role) {
@@ -69,10 +82,10 @@ fn scale(root: &mut Node, role: &str, instances: u32, sink: &mut Sink) -> Option
     let at = roles.key(role).key("instances");
     if instances == 0 || instances > written {
         let (message, note) = if instances == 0 {
-            let message = format!("`--scale {role}=0` leaves no instance of `{role}`");
+            let message = format!("`--scale {word}=0` leaves no instance of `{word}`");
             (message, "a role has at least one instance; to run without the role, remove it from the file")
         } else {
-            let message = format!("`--scale {role}={instances}` is more than the {written} of the file");
+            let message = format!("`--scale {word}={instances}` is more than the {written} of the file");
             (message, "`--scale` only makes a job smaller; for a larger job increase `instances` in the file")
         };
         sink.push(Diagnostic::error(codes::SCALE, message).at(&at, "").note(note));
@@ -97,7 +110,7 @@ fn scale(root: &mut Node, role: &str, instances: u32, sink: &mut Sink) -> Option
         }
     }
     for entry in entries(child(root, "roles")?) {
-        if let Some(need) = child(&mut entry.value, "needs").and_then(|needs| child(needs, role)) {
+        if let Some(need) = child(&mut entry.value, "needs").and_then(|needs| child(needs, word)) {
             cap(need, "min", instances);
         }
     }

@@ -12,7 +12,7 @@ use crate::adjust::{Adjustments, adjust, count_all};
 use crate::backend::{Content, Context, FilePart};
 use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
 use crate::document::Document;
-use crate::expand::{Environment, Overrides, expand};
+use crate::expand::{Environment, Groups, Overrides, expand, merge_findings, with_groups};
 use crate::files::Files;
 use crate::lock::{Lock, Locking};
 use crate::lower::{BackendOutput, OnRefusal};
@@ -68,6 +68,8 @@ pub struct Planning {
     /// The images that the jobs name, as they name them, but for those with a digest.
     pub images: BTreeSet<String>,
     document: Document,
+    /// The combinations of roles with a matrix; the document has their places.
+    groups: Groups,
     /// The format of another tool that the job file is in.
     format: Option<import::Format>,
     targets: Option<Document>,
@@ -123,11 +125,14 @@ pub fn plan_document(
     let planned = document
         .as_ref()
         .and_then(|document| decide(document, targets.as_ref(), &lock, sources, request, sink));
+    let (document, groups) = document.map(with_groups).unzip();
+    let groups = groups.unwrap_or_default();
     if let Some(document) = &document {
         silence(document, sink);
         if let Some(format) = format {
             import::in_its_words(format, sink);
         }
+        merge_findings(&groups, sink);
         sink.locate(DocumentId::Job, document, sources);
     }
     if let (None, Some(original)) = (&document, &original) {
@@ -149,6 +154,7 @@ pub fn plan_document(
         scaled,
         images,
         document: document?,
+        groups,
         format,
         targets: targets_document,
     })
@@ -181,7 +187,8 @@ fn decide(
     let (places, on_refusal) = choose_targets(targets, request, sink)?;
     let params =
         request.params.iter().filter_map(|&id| Some((id, parse::parse(sources, id, sink)?))).collect();
-    let overrides = Overrides { set: request.set.clone(), params, environment: request.environment };
+    let numbers = &request.adjustments.numbers[..];
+    let overrides = Overrides { set: request.set.clone(), params, environment: request.environment, numbers };
     if let Some(left) = salvaged {
         let mut aside = Sink::new();
         plans(
@@ -427,6 +434,7 @@ fn finish_lowering(sources: &Sources, planned: &Planning, sink: &mut Sink) {
     if let Some(format) = planned.format {
         import::in_its_words(format, sink);
     }
+    merge_findings(&planned.groups, sink);
     sink.locate(DocumentId::Job, &planned.document, sources);
     if let Some(targets) = &planned.targets {
         sink.locate(DocumentId::Targets, targets, sources);
@@ -440,8 +448,8 @@ pub fn build(sources: &Sources, planned: Planning, request: &Request<'_>, sink: 
     if sink.has_errors() {
         return vec![];
     }
-    let spans = SpanIndex::new(&planned.document);
-    let Planning { jobs, on_refusal, .. } = planned;
+    let Planning { jobs, on_refusal, document, groups, .. } = planned;
+    let spans = SpanIndex::new(&document, groups);
     jobs.into_iter()
         .zip(lowered)
         // A target without any output was skipped; a note has the reason.

@@ -406,6 +406,11 @@ impl Sink {
         self.diagnostics.extend(other.diagnostics);
     }
 
+    /// The findings, in the order in which they were found.
+    pub fn into_diagnostics(self) -> Vec<Diagnostic> {
+        self.diagnostics
+    }
+
     /// Turns paths of one document into spans.
     ///
     /// A path whose document was never parsed is left as it is; renderers then show no excerpt. A fix with an edit

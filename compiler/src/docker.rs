@@ -118,7 +118,8 @@ fn mounts(job: &JobPlan, role: &RolePlan, left_out: &mut Vec<String>) -> Vec<Str
         };
         let relative = path.strip_prefix("./").unwrap_or(path);
         let from = if path.starts_with('/') { String::new() } else { "\"$PWD\"/".to_owned() };
-        let rest = format!("{relative}:{}{}", mount.path, if mount.writable { "" } else { ":ro" });
+        let below = mount.subpath.as_ref().map(|path| format!("/{path}")).unwrap_or_default();
+        let rest = format!("{relative}{below}:{}{}", mount.path, if mount.writable { "" } else { ":ro" });
         words.push(format!("-v {from}{}", shell::word(&rest)));
     }
     words

@@ -19,8 +19,10 @@ mod images;
 mod job_json;
 mod launch;
 mod list_limits;
+mod metrics;
 mod openpai_env;
 mod openpai_ssh;
+mod outputs;
 mod ports;
 mod provided;
 mod ray;
@@ -40,7 +42,7 @@ use indexmap::IndexMap;
 use jobc_schema::Job;
 use jobc_schema::distributed::Framework;
 use jobc_schema::job::{Gang, GangWord};
-use jobc_schema::plan::{GangPlan, JobPlan, ParamPlan, RolePlan, TargetPlan};
+use jobc_schema::plan::{GangPlan, JobPlan, ParamPlan, RoleMatrixPlan, RolePlan, TargetPlan};
 use jobc_schema::{BackendName, Pointer, Scalar};
 
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
@@ -116,8 +118,17 @@ fn decide(
             }
             _ => own,
         };
+        let group = variant.groups.get(name).map(|group| RoleMatrixPlan {
+            role: group.role.clone(),
+            number: group.number,
+            values: (*group.values).clone(),
+            max_parallel: group.max_parallel,
+        });
+        let metrics = metrics::resolve_metrics(job, name, role, &mounts, sink);
         let plan = RolePlan {
             name: name.clone(),
+            matrix: group,
+            metrics,
             instances: context.table[name].instances,
             parallel: role.parallel,
             image: image_of[number].clone().unwrap_or_default(),
@@ -154,6 +165,11 @@ fn decide(
         };
         roles.push(plan);
     }
+    if sink.stops_the_plan() {
+        return None;
+    }
+    metrics::check_files(job, &roles, sink);
+    outputs::check_combinations(&roles, job, sink);
     if sink.stops_the_plan() {
         return None;
     }

@@ -1,5 +1,6 @@
 //! `sourcemap.json`: where each part of each artifact comes from.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jobc_schema::Pointer;
@@ -7,15 +8,19 @@ use serde::{Serialize, Serializer};
 
 use crate::backend::{FilePart, Origin, PartSource};
 use crate::document::{Document, Value};
+use crate::expand::Groups;
 use crate::source::{Sources, Span};
 
 /// The spans of a document's values by pointer, made once, since a map of a large job asks for many.
 #[derive(Debug, Default)]
-pub struct SpanIndex(BTreeMap<String, Span>);
+pub struct SpanIndex {
+    spans: BTreeMap<String, Span>,
+    groups: Groups,
+}
 
 impl SpanIndex {
-    /// Walks a document.
-    pub fn new(document: &Document) -> Self {
+    /// Walks a document; `groups` are those of its roles that stand for combinations of a matrix.
+    pub fn new(document: &Document, groups: Groups) -> Self {
         let mut spans = BTreeMap::new();
         let mut todo = vec![(Pointer::ROOT, &document.root)];
         while let Some((at, node)) = todo.pop() {
@@ -28,17 +33,33 @@ impl SpanIndex {
             }
             spans.insert(at.into_string(), node.span);
         }
-        Self(spans)
+        Self { spans, groups }
     }
 
     /// The span at a pointer, or at its nearest ancestor that exists.
     fn get(&self, pointer: &Pointer) -> Option<Span> {
         let mut at = pointer.as_str();
         loop {
-            if let Some(span) = self.0.get(at) {
+            if let Some(span) = self.spans.get(at) {
                 return Some(*span);
             }
             at = &at[..at.rfind('/')?];
+        }
+    }
+}
+
+impl SpanIndex {
+    /// A place as the job file has it: that of a combination is the role's.
+    fn in_file<'a>(&self, pointer: &'a Pointer) -> Cow<'a, Pointer> {
+        let mut segments = pointer.segments();
+        let (first, role) = (segments.next(), segments.next().unwrap_or_default());
+        match self.groups.get(&role).filter(|_| first.as_deref() == Some("roles")) {
+            Some(group) => {
+                let rest: Vec<String> = segments.collect();
+                let role = ["roles", &group.role].into_iter();
+                Cow::Owned(Pointer::ROOT.keys(role.chain(rest.iter().map(String::as_str))))
+            }
+            None => Cow::Borrowed(pointer),
         }
     }
 }
@@ -99,7 +120,7 @@ struct Part<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    spec: Option<&'a Pointer>,
+    spec: Option<Cow<'a, Pointer>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,7 +142,7 @@ impl<'a> Part<'a> {
         }
         match &origin.from {
             PartSource::Spec(pointer) => {
-                part.spec = Some(pointer);
+                part.spec = Some(places.spans.in_file(pointer));
                 if let Some(span) = places.spans.get(pointer) {
                     let source = places.sources.get(span.source);
                     let (start, end) = (source.line_column(span.start), source.line_column(span.end));

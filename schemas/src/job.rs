@@ -8,6 +8,8 @@ use crate::distributed::Distributed;
 use crate::duration::Seconds;
 use crate::forms;
 use crate::image::Image;
+use crate::matrix::Matrix;
+use crate::metric::Metric;
 use crate::role::{Retry, Role};
 use crate::scalar::{EnvValue, Scalar, ScalarKind};
 use crate::storage::{Data, Output};
@@ -93,6 +95,10 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"lr": [0.1, 0.01]}]))]
     pub matrix: Option<Matrix>,
+    /// Metrics of every role: numbers that `jobc ps` and `jobc report` show and compare. The last value counts.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z_][A-Za-z0-9_./-]{0,62}$"}, "examples" = [{"loss": {"log": "val_loss=([0-9.e+-]+)", "better": "lower"}}]))]
+    pub metrics: IndexMap<String, Metric>,
     /// Other systems whose environment variables are also set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["openpai"]]))]
@@ -275,55 +281,6 @@ pub enum Network {
     Job,
     /// No network.
     None,
-}
-
-/// Axes of a parameter sweep: a map of lists, or `axes` with more rules.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Matrix {
-    /// Axes with more rules.
-    Rules(MatrixRules),
-    /// Axes alone.
-    Axes(IndexMap<String, Vec<Scalar>>),
-}
-
-impl JsonSchema for Matrix {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Matrix".into()
-    }
-
-    /// The two forms are both maps, so they share one schema: the rules' keys, and any other key as an axis.
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let mut schema = MatrixRules::json_schema(generator);
-        let axis = generator.subschema_for::<Vec<Scalar>>();
-        schema.insert("additionalProperties".to_owned(), axis.to_value());
-        schema.insert("propertyNames".to_owned(), serde_json::json!({"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}));
-        schema.remove("required");
-        let text = "Axes of a parameter sweep: a map of lists, or `axes` with more rules.";
-        schema.insert("description".to_owned(), text.into());
-        schema
-    }
-}
-
-/// Axes with more rules.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MatrixRules {
-    /// Values of each axis.
-    #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}, "examples" = [{"lr": [0.1, 0.01], "model": ["resnet18", "resnet50"]}]))]
-    pub axes: IndexMap<String, Vec<Scalar>>,
-    /// Combinations added to the product of the axes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("examples" = [[{"lr": 0.5, "model": "resnet18"}]]))]
-    pub include: Vec<IndexMap<String, Scalar>>,
-    /// Combinations to leave out: those that match all given values.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("examples" = [[{"lr": 0.1, "model": "resnet50"}]]))]
-    pub exclude: Vec<IndexMap<String, Scalar>>,
-    /// Maximum number of combinations that run at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "forms::positive", extend("examples" = [2]))]
-    pub max_parallel: Option<u32>,
 }
 
 /// Other systems whose environment variables are also set.

@@ -13,6 +13,8 @@ pub mod generate;
 pub mod gpu;
 pub mod image;
 pub mod job;
+pub mod matrix;
+pub mod metric;
 pub mod plan;
 mod pointer;
 pub mod quantity;

@@ -23,8 +23,9 @@ use crate::target::Target;
 
 pub use image::{BuildStep, ImagePlan, ImageSource};
 pub use role::{
-    CommandPlan, CompletionPlan, EnvPlan, FileContent, FilePlan, GpuPlan, Launch, MountPlan, NeedPlan,
-    PortPlan, ProbePlan, ReadyPlan, ResourcesPlan, RetryPlan, RolePlan, SharePlan,
+    CommandPlan, CompletionPlan, EnvPlan, FileContent, FilePlan, GpuPlan, Launch, MetricPlan, MetricSource,
+    MountPlan, NeedPlan, PortPlan, ProbePlan, ReadyPlan, ResourcesPlan, RetryPlan, RoleMatrixPlan, RolePlan,
+    SharePlan,
 };
 pub use text::{Piece, Reference, Text};
 
@@ -96,6 +97,11 @@ impl JobPlan {
     /// The role with that name.
     pub fn role(&self, name: &str) -> Option<&RolePlan> {
         self.roles.iter().find(|role| role.name == name)
+    }
+
+    /// The role that the job file declares under a name; of a role with a matrix its first combination.
+    pub fn declared_role(&self, name: &str) -> Option<&RolePlan> {
+        self.roles.iter().find(|role| role.declared() == name)
     }
 
     /// The image a role runs in.

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::duration::Seconds;
 use crate::forms;
 use crate::image::Image;
+use crate::matrix::Matrix;
+use crate::metric::Metric;
 use crate::resources::Resources;
 use crate::scalar::{EnvValue, Scalar};
 
@@ -22,6 +24,11 @@ pub struct Role {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "forms::positive", extend("examples" = [2]))]
     pub parallel: Option<u32>,
+    /// One group of tasks for each combination of the values of the axes. Each group is named `ROLE-m<i>`. Other roles
+    /// need the role by its name, which means all groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"lr": [0.1, 0.01]}]))]
+    pub matrix: Option<Matrix>,
     /// Command of each instance: a script for `shell`, or a list of arguments that runs without a shell. Default: the
     /// command of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,6 +87,11 @@ pub struct Role {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [["checkpoints"]]))]
     pub outputs: Option<Uses>,
+    /// Metrics of this role: numbers that `jobc ps` and `jobc report` show and compare. They are added to those of the
+    /// job.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z_][A-Za-z0-9_./-]{0,62}$"}, "examples" = [{"accuracy": {"file": "/output/result.json", "key": "accuracy", "better": "higher"}}]))]
+    pub metrics: IndexMap<String, Metric>,
     /// Small files in each instance, by absolute path.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"pattern": "^/"}, "examples" = [{"/etc/app.conf": {"content": "debug = false\n"}}]))]
@@ -272,6 +284,11 @@ pub struct UseChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [true]))]
     pub writable: Option<bool>,
+    /// Directory in it that this role mounts instead of all of it: a relative path. It is created if missing and the
+    /// role can write to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), extend("examples" = ["lr-${{ matrix.lr }}"]))]
+    pub subpath: Option<String>,
 }
 
 /// A small file: exactly one of `content`, `from`, `secret`.

@@ -19,6 +19,7 @@ from terminal import Screen, unenforced_option  # noqa: E402
 
 # Under its own name, which its cgroups have too: they are the host's, and another test may run.
 LONG_JOB = commands.LONG_JOB.replace("tested-long", "tested-tab")
+SWEEP = "version: 1\nname: swept\nimage: host\nmatrix: {number: [1, 2]}\nroles: {only: {shell: sh, run: exit 0}}\n"
 PARAMETERS = "params: {batch_size: 32}\n"
 TARGETS = "version: 1\ntargets:\n  here: {backends: [oci]}\n  laboratory: {backends: [kubernetes]}\n"
 
@@ -30,6 +31,8 @@ LINES = [
     ("jobc logs tested-tab lo", "jobc logs tested-tab loud"),
     ("jobc logs --tail 5 tested-tab loud-", "jobc logs --tail 5 tested-tab loud-"),
     ("jobc stop tested-t", "jobc stop tested-tab"),
+    ("jobc report swept.", "jobc report swept.1"),
+    ("jobc logs swept-0.", "jobc logs swept-0.1"),
     ("jobc exec -i tested-tab loud-", "jobc exec -i tested-tab loud-"),
     ("jobc kill -s USR", "jobc kill -s USR"),
     ("jobc kill -s WIN", "jobc kill -s WINCH"),
@@ -73,6 +76,9 @@ def prepare(jobs):
     (jobs.directory / "job.yaml").write_text(LONG_JOB + PARAMETERS)
     (jobs.directory / "targets.yaml").write_text(TARGETS)
     answer = jobs.call("image", "import", "scratch", "-t", "demo:1.2")
+    assert answer.returncode == 0, answer.stderr
+    (jobs.directory / "sweep.yaml").write_text(SWEEP)
+    answer = jobs.call("run", "--target", "here", str(jobs.directory / "sweep.yaml"))
     assert answer.returncode == 0, answer.stderr
 
 

@@ -7,6 +7,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -197,7 +198,7 @@ def sweep(jobs):
         if len(concurrent) > 2:
             yield f"{len(concurrent)} at a time: {spans}"
     table = answer.stderr.rpartition("JOB  ")[2]
-    if table.count("succeeded: its task ended well") != 5 or "rate=1e-3 momentum=0.9" not in table:
+    if table.count("  succeeded  ") != 5 or not re.search(r"local-sweep-4\.1  1e-3 +0\.9 ", table) or table.count(" *") != 1:
         yield f"the table: {answer.stderr[-1000:]}"
 
 

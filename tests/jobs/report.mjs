@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 
 import { Check, JOBC, scratch } from "../editor/check.mjs";
-import { RECORDS } from "./report/records.mjs";
+import { RECORDS, sweep } from "./report/records.mjs";
 
 const check = new Check("report");
 const jobc = check.program(JOBC);
@@ -37,12 +37,12 @@ const WIDTHS = [400, 800, 1600];
 const { positionals: chosen } = parseArgs({ allowPositionals: true });
 const browser = await playwright.chromium.launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-gpu"] });
 try {
-    for (const [name, make] of Object.entries({ ...RECORDS, running })) {
+    for (const [name, make] of Object.entries({ ...RECORDS, running, sweep })) {
         if (chosen.length > 0 && !chosen.includes(name)) {
             continue;
         }
         const start = Date.now();
-        const page = make === running ? running() : written(name, make());
+        const page = make === running ? running() : make === sweep ? compared(name, make()) : written(name, make());
         if (page) {
             await look(name, page);
             console.log(`report: ${name} took ${((Date.now() - start) / 1000).toFixed(0)} s`);
@@ -58,7 +58,13 @@ function run(...words) {
 }
 
 /** The page of a record. */
-function written(name, { record, events = [], samples = [], logs = {}, origin, plan, file }) {
+function written(name, job) {
+    write(job);
+    return report(name, job.record.id);
+}
+
+/** The files of a record. */
+function write({ record, events = [], samples = [], logs = {}, origin, plan, file }) {
     const directory = join(place, "state", "jobc", "jobs", record.id);
     const lines = (all) => all.map((one) => `${JSON.stringify(one)}\n`).join("");
     mkdirSync(directory, { recursive: true });
@@ -74,7 +80,17 @@ function written(name, { record, events = [], samples = [], logs = {}, origin, p
         mkdirSync(join(directory, "logs", task), { recursive: true });
         writeFileSync(join(directory, "logs", task, "000001.log"), text);
     }
-    return report(name, record.id);
+}
+
+/** The page of a sweep. */
+function compared(name, { id, jobs, file }) {
+    for (const job of jobs) {
+        write(job);
+    }
+    const directory = join(place, "state", "jobc", "sweeps", id);
+    mkdirSync(directory, { recursive: true });
+    writeFileSync(join(directory, "sweep.json"), JSON.stringify(file));
+    return report(name, id);
 }
 
 function report(name, id) {

@@ -88,12 +88,27 @@ class Screen:
         subprocess.run(["tmux", "-L", self.socket, "kill-server"], capture_output=True, check=False)
 
 
+SWEEP = """\
+version: 1
+name: tested-both
+image: host
+matrix: {number: [1, 2]}
+roles:
+  only:
+    shell: sh
+    run: |
+      trap 'exit 0' TERM
+      echo begin; while :; do sleep 0.1; done
+"""
+
+
 def main():
     harness = Harness("terminal", __doc__)
     harness.tool("tmux")
     with jobs_of(harness) as jobs:
         (jobs.directory / "long.yaml").write_text(LONG_JOB)
         (jobs.directory / "talk.yaml").write_text(TERMINAL_JOB)
+        (jobs.directory / "sweep.yaml").write_text(SWEEP)
         for case in (foreground, executing, following_logs, watching, running_on_terminal, failing, stopping):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(with_screen(case), jobs))
@@ -256,6 +271,17 @@ def stopping(jobs, screen):
     # At a terminal, the job that was taken is named.
     screen.type("jobc logs")
     screen.until(re.escape(f"jobc: {runs[0][1]}, stopped"))
+    screen.clear()
+    # The jobs of a sweep are one thing to stop, and to look at.
+    name = jobs.call("run", "--detach", str(jobs.directory / "sweep.yaml")).stdout.strip()
+    jobs.running("tested-both-0")
+    screen.type("jobc stop; echo code $?")
+    screen.until(rf"stop {re.escape(name)}, running, submitted .* ago\? \[Y/n\]$")
+    screen.type("y")
+    screen.until(re.escape(name) + r": 2 stopped\ncode 0")
+    screen.clear()
+    screen.type("jobc logs")
+    screen.until(re.escape(f"jobc: {name}, a sweep"))
     yield from terminal_restored(screen)
 
 

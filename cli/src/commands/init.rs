@@ -64,6 +64,14 @@ const EXAMPLES: &[Example] = &[
         "code/train.py"
     ),
     example!(
+        "local-tune",
+        "prepare, train each combination of values, evaluate all; runs on this host without an image",
+        "job.yaml",
+        "code/prepare.py",
+        "code/train.py",
+        "code/evaluate.py"
+    ),
+    example!(
         "resnet-1gpu",
         "ResNet-50 with one GPU, image built from a block",
         "job.yaml",
@@ -91,6 +99,7 @@ const EXAMPLES: &[Example] = &[
     example!("ray", "a Ray cluster with a head and workers", "job.yaml", "targets.yaml", "tune.py"),
     example!("dag", "prepare, then train, then evaluate", "job.yaml", "targets.yaml"),
     example!("sweep", "one job for each combination of values", "job.yaml"),
+    example!("tune", "a sweep between two roles of a job", "job.yaml", "targets.yaml"),
     example!("jupyter", "a notebook with a GPU and a port", "job.yaml", "targets.yaml"),
     example!("gpu-slice", "an inference server on a slice of a GPU", "job.yaml", "targets.yaml", "serve.py"),
     example!("openpai-short", "OpenPAI's short JSON template", "job.json", "targets.yaml"),

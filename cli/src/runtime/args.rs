@@ -9,6 +9,7 @@ pub(crate) mod image_build;
 pub(crate) mod image_tools;
 pub(crate) mod jobs;
 pub(crate) mod lock;
+pub(crate) mod metric;
 pub(crate) mod run;
 pub(crate) mod run_command;
 pub(crate) mod watch;

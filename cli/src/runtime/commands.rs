@@ -17,5 +17,7 @@ pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod stats;
 pub(crate) mod stop;
+mod subject;
+pub(crate) mod sweep;
 pub(crate) mod top;
 pub(crate) mod trace;

@@ -31,6 +31,7 @@ fn check(text: &str, scale: &[(&str, u32)], no_gpu: bool) -> String {
         adjustments: Adjustments {
             scale: scale.iter().map(|(role, number)| ((*role).to_owned(), *number)).collect(),
             no_gpu,
+            numbers: vec![],
         },
         files: &files,
         to_job: &|_| Utf8PathBuf::from("."),
@@ -103,6 +104,14 @@ fn every_job_of_a_matrix_is_smaller() {
     let job = "version: 1\nname: a\nimage: host\nmatrix: {n: [2, 3]}\nroles:\n  w: {run: [a], instances: '${{ matrix.n }}'}\n";
     assert_snapshot!(check(job, &[("w", 1)], false));
     assert_snapshot!(check(job, &[("w", 3)], false));
+}
+
+#[test]
+fn every_combination_of_a_role_is_smaller() {
+    let job = "version: 1\nname: a\nimage: host\nroles:\n  w: {matrix: {n: [2, 3]}, run: [a], instances: '${{ matrix.n }}'}\n  e: {needs: {w: {state: started, min: 2}}, run: [b]}\n";
+    assert_snapshot!(check(job, &[("w", 1)], false));
+    assert_snapshot!(check(job, &[("w", 3)], false));
+    assert_snapshot!(check(job, &[("w", 4)], false));
 }
 
 #[test]

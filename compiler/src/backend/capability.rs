@@ -44,6 +44,12 @@ pub enum Capability {
     Parallel,
     /// A cap on how many jobs of a matrix run at once.
     MaxParallel,
+    /// A role with a matrix.
+    RoleMatrix,
+    /// A cap on how many combinations of a role run at once.
+    RoleMaxParallel,
+    /// Numbers read of logs and files.
+    Metrics,
     /// The host's network, a network of the job's own, or none.
     Network(Network),
     /// A port published on the host.
@@ -78,6 +84,8 @@ pub enum Capability {
     VolumeJob,
     /// A volume that the target provides.
     VolumeTarget,
+    /// A directory of a volume instead of all of it.
+    Subpath,
     /// Volume options.
     VolumeOptions,
     /// A role without CPUs or memory stated.
@@ -167,6 +175,7 @@ impl Capability {
         (Self::VolumeGit, "data: git+https://"),
         (Self::VolumeJob, "data: job:"),
         (Self::VolumeTarget, "data and outputs of the target"),
+        (Self::Subpath, "subpath of data and outputs"),
         (Self::VolumeOptions, "options of data and outputs"),
         (Self::NoCpu, "no cpu stated"),
         (Self::NoMemory, "no memory stated"),
@@ -211,6 +220,8 @@ impl Capability {
         (Self::GangMin, "gang: {min}"),
         (Self::Parallel, "parallel"),
         (Self::MaxParallel, "matrix.max_parallel"),
+        (Self::RoleMatrix, "matrix of a role"),
+        (Self::RoleMaxParallel, "matrix.max_parallel of a role"),
         (Self::Network(Network::Host), "network: host"),
         (Self::Network(Network::Job), "network: job"),
         (Self::Network(Network::None), "network: none"),
@@ -218,6 +229,7 @@ impl Capability {
         (Self::PublishService, "ports published as a service"),
         (Self::Elastic, "distributed.elastic"),
         (Self::Ssh, "distributed.ssh"),
+        (Self::Metrics, "metrics"),
         (Self::User, "user"),
         (Self::Workdir, "workdir"),
         (Self::Labels, "labels"),
@@ -332,6 +344,18 @@ fn needs_of_volumes(job: &JobPlan, found: &mut CapabilityNeeds) {
 fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut CapabilityNeeds) {
     use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent, Reference};
     let at = role.at();
+    if let Some(matrix) = &role.matrix {
+        found.push((Capability::RoleMatrix, at.key("matrix")));
+        if matrix.max_parallel.is_some() {
+            found.push((Capability::RoleMaxParallel, at.keys(["matrix", "max_parallel"])));
+        }
+    }
+    if !role.metrics.is_empty() {
+        found.push((Capability::Metrics, at.key("metrics")));
+    }
+    for mount in role.mounts.iter().filter(|mount| mount.subpath.is_some()) {
+        found.push((Capability::Subpath, at.keys(["outputs", &mount.volume, "subpath"])));
+    }
     for need in &role.needs {
         let place = at.keys(["needs", &need.role]);
         found.push((Capability::Needs(need.state), place.clone()));

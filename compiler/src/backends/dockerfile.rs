@@ -60,6 +60,9 @@ impl Backend for DockerfileBackend {
             | Capability::GangMin
             | Capability::Parallel
             | Capability::MaxParallel
+            | Capability::RoleMatrix
+            | Capability::RoleMaxParallel
+            | Capability::Metrics
             | Capability::Network(_)
             | Capability::PublishHost
             | Capability::PublishService
@@ -77,6 +80,7 @@ impl Backend for DockerfileBackend {
             | Capability::VolumeGit
             | Capability::VolumeJob
             | Capability::VolumeTarget
+            | Capability::Subpath
             | Capability::VolumeOptions
             | Capability::NoCpu
             | Capability::NoMemory

@@ -165,6 +165,10 @@ codes! {
     SCALE "J0289" "`--scale` does not fit the job";
     READY_PATTERN "J0290" "the pattern of `ready` is not a regular expression";
     IMAGE_NOT_LOCKED "J0291" "an image is not in jobc.lock";
+    MATRIX_ROLE "J0292" "the matrix of a role does not fit the job";
+    MATRIX_ADDRESS "J0293" "the address of a role with a matrix";
+    METRIC "J0294" "invalid metric";
+    SUBPATH "J0295" "invalid `subpath`";
 
     // ---- J03xx: check (lints) -------------------------------------------------------------------
     ALLOW "J0300" "`x-jobc-allow` contains an unknown code";

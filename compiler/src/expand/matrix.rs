@@ -4,32 +4,32 @@ use indexmap::IndexMap;
 use jobc_schema::Scalar;
 
 use crate::diagnostic::{Diagnostic, Place, Sink, codes, unquoted};
-use crate::document::{Document, Entry, Node, Value};
+use crate::document::{Entry, Node, Value};
 use crate::source::Span;
 use crate::suggest;
 
-/// The most jobs one file may become.
+/// The most jobs one file may become, and the most groups of tasks that the roles with a matrix have in all of them.
 pub const MAX_COMBINATIONS: usize = 10_000;
 
-type Combination = IndexMap<String, Scalar>;
+/// The values of one combination, by axis.
+pub(super) type Combination = IndexMap<String, Scalar>;
+
 type Axes<'a> = IndexMap<&'a str, Vec<Scalar>>;
 
-/// The jobs of a file.
+/// The combinations of a matrix.
 pub(super) struct Matrix {
-    /// One for each job; a single empty one without a matrix.
+    /// One for each job, or for each group of tasks of a role.
     pub(super) combinations: Vec<Combination>,
-    /// Whether the file has a matrix.
-    pub(super) written: bool,
     /// How many may run at once.
     pub(super) max_parallel: Option<u32>,
 }
 
-/// Reads the matrix. There is always a combination, if only of the values that can be read.
-pub(super) fn read(document: &Document, sink: &mut Sink) -> Matrix {
-    let absent = Matrix { combinations: vec![Combination::new()], written: false, max_parallel: None };
-    let Some(node) = document.root.get("matrix") else { return absent };
-    let Value::Mapping(entries) = &node.value else { return absent };
-    let key = document.root.entries().iter().find(|e| e.key == "matrix").map_or(node.span, |e| e.key_span);
+/// Reads the matrix of a job or of a role, if it has one. There is always a combination, if only of the values that can
+/// be read.
+pub(super) fn read(parent: &Node, sink: &mut Sink) -> Option<Matrix> {
+    let node = parent.get("matrix")?;
+    let Value::Mapping(entries) = &node.value else { return None };
+    let key = parent.entries().iter().find(|e| e.key == "matrix").map_or(node.span, |e| e.key_span);
     // The same as the type does: `axes` with a map is the long form, `axes` with a list an axis of that name.
     let rules = node.get("axes").filter(|axes| matches!(axes.value, Value::Mapping(_)));
     let axes = read_axes(rules.map_or(&entries[..], Node::entries), sink);
@@ -45,7 +45,7 @@ pub(super) fn read(document: &Document, sink: &mut Sink) -> Matrix {
     let first = |values: &Vec<Scalar>| values.first().cloned().unwrap_or_else(|| Scalar::string("x"));
     let fallback: Combination =
         axes.iter().map(|(name, values)| ((*name).to_owned(), first(values))).collect();
-    let matrix = |combinations| Matrix { combinations, written: true, max_parallel };
+    let matrix = |combinations| Some(Matrix { combinations, max_parallel });
     if axes.values().any(Vec::is_empty) {
         return matrix(vec![fallback]);
     }
@@ -55,7 +55,7 @@ pub(super) fn read(document: &Document, sink: &mut Sink) -> Matrix {
         sink.push(
             Diagnostic::error(codes::MATRIX_SIZE, format!("the matrix has {size} combinations"))
                 .at_span(key, format!("at most {MAX_COMBINATIONS} are allowed"))
-                .note("every combination becomes a separate job; list fewer values"),
+                .note("every combination runs by itself; list fewer values"),
         );
         return matrix(vec![fallback]);
     }

@@ -24,6 +24,8 @@ pub struct Overrides<'a> {
     pub params: Vec<(SourceId, Document)>,
     /// Looks up an environment variable; absent where the environment is not known, as in an editor.
     pub environment: Option<Environment<'a>>,
+    /// Combinations of the job's matrix that keep the numbers they have: those of an earlier run of the same sweep.
+    pub numbers: &'a [(IndexMap<String, Scalar>, u32)],
 }
 
 /// The parameters with their values.

@@ -28,8 +28,8 @@ pub(super) fn substitute(
 ) {
     let mut names = Names::default();
     names.insert_written(Scope::Params, params);
-    if variant.suffix.is_some() {
-        names.insert_written(Scope::Matrix, &Arc::new(variant.matrix.clone()));
+    if let Some(values) = variant.matrix_values("") {
+        names.insert_written(Scope::Matrix, &Arc::new(values));
     }
     // The name comes first: the others may use it. Its errors are reported later.
     if let Some(node) = document.root.get("name") {
@@ -41,7 +41,15 @@ pub(super) fn substitute(
             names.insert(Scope::Job, EngineValue::from_pairs(job));
         }
     }
-    let mut walk = Walk::new(sources, engine, names, sink);
+    let by_role = variant.groups.iter().map(|(name, _)| {
+        let mut names = names.clone();
+        names.insert_written(Scope::Matrix, &Arc::new(variant.matrix_values(name).unwrap_or_default()));
+        (name.to_owned(), names)
+    });
+    let by_role = by_role.collect();
+    let groups = variant.groups.clone();
+    let matrix_roles = groups.roles().collect();
+    let mut walk = Walk { by_role, matrix_roles, ..Walk::new(sources, engine, names, sink) };
     variant.document = Document { root: walk.node(&document.root) };
     variant.late = walk.late;
     variant.broken = walk.broken;
@@ -51,6 +59,10 @@ struct Walk<'a, 's> {
     sources: &'a Sources,
     engine: &'a Engine,
     names: Names,
+    /// The names in roles that are combinations of a matrix.
+    by_role: BTreeMap<String, Names>,
+    /// The roles with a matrix.
+    matrix_roles: Vec<&'a str>,
     /// The keys from the root, with `*` for items of lists.
     path: Vec<&'a str>,
     /// The numbers of the items in `path`, in order.
@@ -66,6 +78,8 @@ impl<'a, 's> Walk<'a, 's> {
             sources,
             engine,
             names,
+            by_role: BTreeMap::new(),
+            matrix_roles: vec![],
             path: vec![],
             items: vec![],
             late: BTreeMap::new(),
@@ -124,9 +138,17 @@ impl<'a, 's> Walk<'a, 's> {
                 if self.path.is_empty() && (entry.key.starts_with("x-") || entry.key == "openpai") {
                     return entry.clone();
                 }
+                let of_role = match self.path[..] {
+                    ["roles"] => self.by_role.remove(&entry.key),
+                    _ => None,
+                };
+                let outside = of_role.map(|names| std::mem::replace(&mut self.names, names));
                 self.path.push(&entry.key);
                 let value = self.node(&entry.value);
                 self.path.pop();
+                if let Some(names) = outside {
+                    self.names = names;
+                }
                 Entry { key: entry.key.clone(), key_span: entry.key_span, value }
             })
             .collect()
@@ -134,14 +156,7 @@ impl<'a, 's> Walk<'a, 's> {
 
     fn string(&mut self, node: &'a Node, text: &'a str) -> Node {
         if let Some(place @ ("params" | "matrix" | "version")) = self.path.first().copied() {
-            self.sink.push(
-                Diagnostic::error(
-                    codes::EXPRESSION_PLACE,
-                    format!("expressions are not evaluated in `{place}`"),
-                )
-                .at_span(node.span, "")
-                .note("write the value itself"),
-            );
+            self.sink.push(not_evaluated(node, place));
             return node.clone();
         }
         let parts = match split(text) {
@@ -206,7 +221,12 @@ impl<'a, 's> Walk<'a, 's> {
                     Some(secret_inside(path))
                 }
                 Some(scope) if scope.is_early() => {
-                    if let Err(failure) = self.names.check(path) {
+                    if let Err(mut failure) = self.names.check(path) {
+                        if scope == Scope::Matrix && !self.names.has(scope) && !self.matrix_roles.is_empty() {
+                            let roles = suggest::list(self.matrix_roles.iter().copied());
+                            failure.notes =
+                                vec![format!("the matrix of a role is known in that role alone: {roles}")];
+                        }
                         self.sink.push(failure.diagnose(code, Some(at), Place::Span(node.span)));
                     }
                     None
@@ -316,6 +336,13 @@ impl<'a, 's> Walk<'a, 's> {
             key => at.key(key),
         })
     }
+}
+
+/// An expression in what is read before any is evaluated.
+pub(super) fn not_evaluated(node: &Node, place: &str) -> Diagnostic {
+    Diagnostic::error(codes::EXPRESSION_PLACE, format!("expressions are not evaluated in `{place}`"))
+        .at_span(node.span, "")
+        .note("write the value itself")
 }
 
 fn secret_place() -> (Diagnostic, String) {

@@ -241,3 +241,45 @@ outputs: {o: {source: ./out, mount: /o}, p: {mount: /p}}
         .join("----\n")
     );
 }
+
+#[test]
+fn a_matrix_of_a_role_makes_groups_of_tasks() {
+    let job = "
+name: a
+params: {epochs: 3}
+matrix: {seed: [1, 2]}
+roles:
+  prepare: {run: x}
+  train:
+    matrix: {axes: {lr: [0.1, 1e-2], model: [小, 大]}, exclude: [{lr: 0.1, model: 大}], include: [{lr: 5, model: 中}], max_parallel: 2}
+    needs: [prepare]
+    resources: {memory: \"${{ params.epochs * 2 }}GiB\"}
+    run: t --lr ${{ matrix.lr }} --model ${{ matrix.model }} --seed ${{ matrix.seed }} of ${{ roles.prepare.instances }}
+  evaluate: {needs: {train: succeeded}, run: \"e ${{ matrix.seed }}\"}
+";
+    insta::assert_snapshot!(check(job, &[], &[]));
+    let (variants, _) = expanded(job, &[], &[]);
+    let groups = &variants[1].groups;
+    assert_eq!(groups.of_role("train").map(<[String]>::len), Some(4));
+    assert_eq!((groups.declared("train-m3"), groups.declared("prepare")), ("train", "prepare"));
+    assert_eq!(groups.get("train-m3").map(|group| (group.number, group.max_parallel)), Some((3, Some(2))));
+    assert!(groups.of_role("prepare").is_none());
+}
+
+#[test]
+fn known_combinations_keep_their_numbers() {
+    let mut sources = Sources::new();
+    let id = sources.add(Source::new(
+        "job.yaml",
+        "name: a\nmatrix: {lr: [3, 1, 2]}\nroles: {t: {run: \"${{ job.name }}\"}}\n",
+    ));
+    let mut sink = Sink::new();
+    let document = parse(&sources, id, &mut sink).unwrap();
+    let known =
+        |value: &str| IndexMap::from([("lr".to_owned(), serde_json::from_str::<Scalar>(value).unwrap())]);
+    let numbers = [(known("1.0"), 0), (known("2"), 1), (known("9"), 4)];
+    let overrides = Overrides { numbers: &numbers, ..Overrides::default() };
+    let variants = expand(&document, &sources, &overrides, &mut sink);
+    let names: Vec<String> = variants.iter().map(|variant| variant.job_name("a")).collect();
+    assert_eq!(names, ["a-5", "a-0", "a-1"]);
+}

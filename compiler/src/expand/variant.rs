@@ -1,10 +1,12 @@
 //! One job of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 use jobc_schema::{Pointer, Scalar};
 
+use super::groups::Groups;
 use crate::document::Document;
 use crate::expression::CodeSpan;
 
@@ -17,6 +19,8 @@ pub struct Variant {
     pub suffix: Option<u32>,
     /// The combination of matrix values.
     pub matrix: IndexMap<String, Scalar>,
+    /// The roles that are combinations of a role's matrix.
+    pub groups: Arc<Groups>,
     /// The parameters with their values.
     pub params: IndexMap<String, Scalar>,
     /// The environment variables that values of parameters come from, by the parameter.
@@ -32,6 +36,18 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// What `matrix` has in a role: the values of the job's combination and of the role's; nothing where neither has a
+    /// matrix.
+    pub fn matrix_values(&self, role: &str) -> Option<IndexMap<String, Scalar>> {
+        let group = self.groups.get(role);
+        if self.suffix.is_none() && group.is_none() {
+            return None;
+        }
+        let of_role = group.into_iter().flat_map(|group| group.values.iter());
+        let all = self.matrix.iter().chain(of_role);
+        Some(all.map(|(axis, value)| (axis.clone(), value.clone())).collect())
+    }
+
     /// The name of the job this variant is: `NAME`, or `NAME-<i>` in a matrix.
     pub fn job_name(&self, name: &str) -> String {
         match self.suffix {

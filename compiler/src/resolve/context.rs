@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use jobc_schema::Job;
 use jobc_schema::gpu::Gpu;
 use jobc_schema::role::Role;
@@ -26,6 +26,21 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The names that a job file may call roles by, in the order of the file: of the combinations of a role, only the
+    /// role's.
+    pub(super) fn declared_roles(&self) -> impl Iterator<Item = &str> {
+        let names = self.table.keys().map(|name| self.variant.groups.declared(name));
+        names.collect::<IndexSet<_>>().into_iter()
+    }
+
+    /// The combinations that a name of the job file stands for: those of a role with a matrix, or the role alone.
+    pub(super) fn roles_called<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
+        match self.variant.groups.of_role(name) {
+            Some(groups) => groups.iter().map(String::as_str).collect(),
+            None => vec![name],
+        }
+    }
+
     /// The role of that name with its facts.
     pub(super) fn role(&self, name: &str) -> Option<(&Role, RoleFacts)> {
         Some((self.job.roles.get(name)?, *self.table.get(name)?))

@@ -189,12 +189,26 @@ fn name_members(context: &Context<'_>, spec: &Distributed, at: &Pointer, sink: &
     };
     let mut named = MemberNames::new();
     for (role, part, place) in listed {
-        if context.table.contains_key(&role) {
+        if context.table.contains_key(&role) && context.variant.groups.get(&role).is_none() {
             named.push((role, part, place));
             continue;
         }
+        if context.variant.groups.of_role(&role).is_some() {
+            sink.push(
+                Diagnostic::error(
+                    codes::MATRIX_ROLE,
+                    format!("`{role}` takes part in `distributed` and has a `matrix`"),
+                )
+                .at_key(&place, "all combinations would be one rendezvous")
+                .at_key(&Pointer::ROOT.keys(["roles", &role, "matrix"]), "its matrix")
+                .note(
+                    "move the matrix to the job: each combination is then a job with a rendezvous of its own",
+                ),
+            );
+            continue;
+        }
         let diagnostic = Diagnostic::error(codes::MEMBER_UNKNOWN, format!("unknown role `{role}`"));
-        let roles = || context.table.keys().map(String::as_str);
+        let roles = || context.declared_roles();
         sink.push(match suggest::nearest(&role, roles()) {
             Some(near) => diagnostic.meant_key(&place, near),
             None => diagnostic.at_key(&place, "").note(format!("the roles are {}", suggest::list(roles()))),

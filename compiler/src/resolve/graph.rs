@@ -69,53 +69,70 @@ fn resolve_needs(
         }
     };
     let mut found: IndexMap<usize, (NeedPlan, Edge)> = IndexMap::new();
+    let own = context.variant.groups.declared(name);
     for (other, need, at) in wanted {
-        if other == name {
+        if other == own {
             sink.push(
-                Diagnostic::error(codes::NEED_CYCLE, format!("role `{name}` needs itself"))
+                Diagnostic::error(codes::NEED_CYCLE, format!("role `{own}` needs itself"))
                     .at_key(&at, "")
                     .note("a role cannot wait for itself; remove the line"),
             );
             continue;
         }
-        let Some((to, _, facts)) = context.table.get_full(other) else {
-            let diagnostic = Diagnostic::error(codes::NEED_UNKNOWN, format!("unknown role `{other}`"));
-            let near = suggest::nearest(other, context.table.keys().map(String::as_str));
-            sink.push(match near {
-                Some(near) => diagnostic.meant_key(&at, near),
-                None => diagnostic.at_key(&at, "").note(format!(
-                    "the roles are {}",
-                    suggest::list(context.table.keys().map(String::as_str))
-                )),
-            });
+        // One combination alone has no name in a job file: its number changes with the matrix.
+        if !context.table.contains_key(other) && context.variant.groups.of_role(other).is_none()
+            || context.variant.groups.get(other).is_some()
+        {
+            sink.push(unknown_role(context, other, &at));
             continue;
-        };
-        let (state, min) = match need {
-            Need::State(state) => (state, facts.instances),
-            Need::Min(min) => (min.state, min.min.unwrap_or(facts.instances)),
-        };
-        if min > facts.instances {
-            sink.push(
-                Diagnostic::error(
-                    codes::NEED_MIN,
-                    format!("`{name}` waits for {min} instances of `{other}`, which has {}", facts.instances),
-                )
-                .at(&at.key("min"), "")
-                .note("leave `min` out to wait for all"),
-            );
         }
-        if state == NeedState::Ready && context.job.roles[to].ready.is_none() {
-            sink.push(
-                Diagnostic::error(codes::NEED_READY, format!("`{other}` has no `ready`"))
-                    .at_key(&at, format!("`{name}` waits until it is"))
-                    .at_key(&Pointer::ROOT.keys(["roles", other]), "give this role a `ready`")
-                    .note("as in `ready: {port: http}`; or wait for `started`"),
-            );
+        for member in context.roles_called(other) {
+            let Some((to, _, facts)) = context.table.get_full(member) else { continue };
+            let (state, min) = match need {
+                Need::State(state) => (state, facts.instances),
+                Need::Min(min) => (min.state, min.min.unwrap_or(facts.instances)),
+            };
+            if min > facts.instances {
+                let message = format!(
+                    "`{name}` waits for {min} instances of `{member}`, which has {}",
+                    facts.instances
+                );
+                sink.push(
+                    Diagnostic::error(codes::NEED_MIN, message)
+                        .at(&at.key("min"), "")
+                        .note("leave `min` out to wait for all"),
+                );
+            }
+            if state == NeedState::Ready && context.job.roles[to].ready.is_none() {
+                sink.push(
+                    Diagnostic::error(codes::NEED_READY, format!("`{other}` has no `ready`"))
+                        .at_key(&at, format!("`{name}` waits until it is"))
+                        .at_key(&Pointer::ROOT.keys(["roles", member]), "give this role a `ready`")
+                        .note("as in `ready: {port: http}`; or wait for `started`"),
+                );
+            }
+            let plan = NeedPlan { role: member.to_owned(), state, min };
+            found.entry(to).or_insert((plan, Edge { to, state, at: at.clone() }));
         }
-        let plan = NeedPlan { role: other.to_owned(), state, min };
-        found.entry(to).or_insert((plan, Edge { to, state, at }));
     }
     found.into_values().unzip()
+}
+
+/// A need of a role that the job file does not have.
+fn unknown_role(context: &Context<'_>, name: &str, at: &Pointer) -> Diagnostic {
+    let diagnostic = Diagnostic::error(codes::NEED_UNKNOWN, format!("unknown role `{name}`"));
+    if let Some(group) = context.variant.groups.get(name) {
+        let role = &group.role;
+        return diagnostic
+            .meant_key(at, role)
+            .note(format!("`{role}` means all of its combinations; one of them cannot be named"));
+    }
+    match suggest::nearest(name, context.declared_roles()) {
+        Some(near) => diagnostic.meant_key(at, near),
+        None => diagnostic
+            .at_key(at, "")
+            .note(format!("the roles are {}", suggest::list(context.declared_roles()))),
+    }
 }
 
 /// Kahn's way: a role is placed when all it needs are; what is left over holds cycles.

@@ -28,6 +28,7 @@ pub(super) fn resolve_images(
 ) -> (IndexMap<String, ImagePlan>, Vec<Option<String>>) {
     let job = context.job;
     let names = scope::early_names(context);
+    let groups = &context.variant.groups;
     if let (Some(_), Some(_)) = (&job.image, job.images.get(MAIN)) {
         sink.push(
             Diagnostic::error(codes::IMAGE_FORM, "two images are called `main`")
@@ -38,6 +39,8 @@ pub(super) fn resolve_images(
     }
     let mut plans: IndexMap<String, ImagePlan> = IndexMap::new();
     let mut image_of = Vec::with_capacity(job.roles.len());
+    // The images of combinations: those with the same image share it under the role's name.
+    let mut shared: IndexMap<&str, (String, &Image)> = IndexMap::new();
     let mut reported_none = false;
     for (role_name, role) in &job.roles {
         let own = Pointer::ROOT.keys(["roles", role_name, "image"]);
@@ -63,7 +66,18 @@ pub(super) fn resolve_images(
                 name
             }
             None if role.image.is_none() => MAIN.to_owned(),
-            None => own_name(context, role_name),
+            None => match groups.get(role_name) {
+                None => own_name(context, role_name),
+                Some(group) => match shared.get(group.role.as_str()) {
+                    Some((name, first)) if *first == image => name.clone(),
+                    Some(_) => own_name(context, role_name),
+                    None => {
+                        let name = own_name(context, &group.role);
+                        shared.insert(&group.role, (name.clone(), image));
+                        name
+                    }
+                },
+            },
         };
         if !plans.contains_key(&name) {
             let (image, at) = match used_name(image) {
@@ -73,7 +87,14 @@ pub(super) fn resolve_images(
                 Some(wanted) => (&job.images[wanted], Pointer::ROOT.keys(["images", wanted])),
                 None => (image, at),
             };
-            let plan = resolve_image(context, &names, &name, image, &at, sink);
+            let of_group;
+            let names = if groups.get(role_name).is_some() {
+                of_group = scope::early_names_of_role(context, role_name);
+                &of_group
+            } else {
+                &names
+            };
+            let plan = resolve_image(context, names, &name, image, &at, sink);
             plans.insert(name.clone(), plan);
         }
         image_of.push(Some(name));

@@ -13,8 +13,8 @@ const PATH: &str = "/etc/jobc/job.json";
 
 /// The file for a role that sees these roles.
 ///
-/// `{"job", "roles": {ROLE: {"instances", "hosts"?, "endpoints"?: {LABEL: [..]}}}, "distributed"?}`, where lists of
-/// more than [`MAX_LISTED_INSTANCES`] addresses are left out.
+/// `{"job", "roles": {ROLE: {"instances", "matrix"?: {AXIS: VALUE}, "hosts"?, "endpoints"?: {LABEL: [..]}}},
+/// "distributed"?}`, where lists of more than [`MAX_LISTED_INSTANCES`] addresses are left out.
 pub(super) fn job_json(plan: &JobPlan, seen: &[&RolePlan]) -> FilePlan {
     let mut text = Text::literal(format!("{{\"job\":{},\"roles\":{{", json!(plan.name)));
     for (number, role) in seen.iter().enumerate() {
@@ -46,6 +46,9 @@ pub(super) fn job_json(plan: &JobPlan, seen: &[&RolePlan]) -> FilePlan {
 
 fn role_json(role: &RolePlan, text: &mut Text) {
     text.push_str(&format!("{}:{{\"instances\":{}", json!(role.name), role.instances));
+    if let Some(matrix) = &role.matrix {
+        text.push_str(&format!(",\"matrix\":{}", json!(matrix.values)));
+    }
     if role.instances <= MAX_LISTED_INSTANCES {
         text.push_str(",\"hosts\":[");
         text.push_reference(list(role, None));

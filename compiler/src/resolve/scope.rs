@@ -26,10 +26,15 @@ pub(super) fn shared_names(context: &Context<'_>, rendezvous: Option<&Rendezvous
 
 /// The names that the file alone decides.
 pub(super) fn early_names(context: &Context<'_>) -> Names {
+    early_names_of_role(context, "")
+}
+
+/// The same in a role, whose own matrix has values as well.
+pub(super) fn early_names_of_role(context: &Context<'_>, role: &str) -> Names {
     let mut names = Names::default();
     names.insert_written(Scope::Params, &Arc::new(context.variant.params.clone()));
-    if context.variant.suffix.is_some() {
-        names.insert_written(Scope::Matrix, &Arc::new(context.variant.matrix.clone()));
+    if let Some(values) = context.variant.matrix_values(role) {
+        names.insert_written(Scope::Matrix, &Arc::new(values));
     }
     names.insert(Scope::Job, Value::from_pairs([("name", Value::from(context.name.as_str()))]));
     names
@@ -77,6 +82,11 @@ impl<'a> RoleScope<'a> {
                 ("gpu", Value::from(facts.gpus)),
             ];
             names.insert(Scope::Role, Value::from_pairs(role));
+            if self.context.variant.groups.get(name).is_some()
+                && let Some(values) = self.context.variant.matrix_values(name)
+            {
+                names.insert_written(Scope::Matrix, &Arc::new(values));
+            }
         }
         names.insert(Scope::Instance, Value::from_pairs([("index", Value::from(mark("0")))]));
         let ports =

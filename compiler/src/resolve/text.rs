@@ -7,7 +7,7 @@ use super::context::Context;
 use super::scope::RoleScope;
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::expression::holes::{TextSegment, stretches};
-use crate::expression::{CodeSpan, Expression, Part, Scope, has_expression, paths, split};
+use crate::expression::{CodeSpan, Expression, Part, Path, Scope, has_expression, paths, split};
 
 /// Turns the strings of one role into texts.
 pub(super) struct Texts<'a> {
@@ -90,6 +90,10 @@ impl<'a> Texts<'a> {
 
     fn expression(&self, expression: &Expression<'_>, at: &Pointer, text: &mut Text, sink: &mut Sink) {
         let code = expression.code;
+        if let Some(found) = self.names_combinations(expression, at) {
+            sink.push(found);
+            return;
+        }
         let value = self.context.engine.evaluate(code, self.scope.names()).and_then(|value| value.text());
         let value = match value {
             Ok(value) => value,
@@ -119,6 +123,38 @@ impl<'a> Texts<'a> {
                 },
             }
         }
+    }
+
+    /// The finding about an expression that asks for the addresses or the number of a role with a matrix: each of its
+    /// combinations has its own, and which there are changes with the matrix.
+    fn names_combinations(&self, expression: &Expression<'_>, at: &Pointer) -> Option<Diagnostic> {
+        let groups = &self.context.variant.groups;
+        let own = |name: &str| self.scope.ports().iter().any(|port| port.label == name);
+        let is_wrong = |path: &&Path| {
+            let Some(name) = path.name(1) else { return false };
+            let scope = Scope::parse(path.root());
+            matches!(scope, Some(Scope::Hosts | Scope::Roles | Scope::Ports))
+                && !(scope == Some(Scope::Ports) && own(name))
+                && (groups.of_role(name).is_some() || groups.get(name).is_some())
+        };
+        let code = expression.code;
+        let all = if groups.is_empty() { vec![] } else { paths(code) };
+        let path = all.iter().find(is_wrong)?;
+        let role = groups.declared(path.name(1)?);
+        let range = path.range.start..path.steps.get(1)?.range.end;
+        let place = self
+            .span(expression, at)
+            .map_or_else(|| Place::value(at), |span| Place::Span(span.part(code, Some(&range))));
+        let count = groups.of_role(role).map_or(0, <[String]>::len);
+        let what = if path.root() == "roles" { "number of instances" } else { "address" };
+        Some(
+            Diagnostic::error(
+                codes::MATRIX_ADDRESS,
+                format!("`{role}` has a matrix, and no {what} of its own"),
+            )
+            .at_place(place, format!("it is {count} groups of tasks"))
+            .note("let the combinations write to data or an output, and read it from there"),
+        )
     }
 
     fn span(&self, expression: &Expression<'_>, at: &Pointer) -> Option<CodeSpan> {

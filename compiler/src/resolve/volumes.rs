@@ -1,10 +1,10 @@
 //! Data and outputs, and where each role sees them.
 
 use indexmap::IndexMap;
-use jobc_schema::Pointer;
 use jobc_schema::plan::{MountPlan, VolumeKind, VolumePlan, VolumeSource};
 use jobc_schema::role::{Role, UseChange, Uses};
 use jobc_schema::storage::Data;
+use jobc_schema::{Job, Pointer};
 
 use super::context::Context;
 use super::secrets;
@@ -148,6 +148,9 @@ pub(super) fn resolve_mounts(
     let outputs =
         job.outputs.iter().map(|(name, output)| (name.as_str(), output.mount.as_str(), output.writable));
     pick(role.outputs.as_ref(), "outputs", outputs, &at, &mut mounts, sink);
+    for (mount, place) in &mounts {
+        check_subpath(job, mount, place, sink);
+    }
     let mut seen: IndexMap<&str, &Pointer> = IndexMap::new();
     for (mount, place) in &mounts {
         if let Some(other) = seen.get(mount.path.as_str()) {
@@ -176,7 +179,7 @@ fn pick<'a>(
     let wanted: Vec<(&str, &UseChange, Pointer)> = match uses {
         None => {
             mounts.extend(all.map(|(name, path, writable)| {
-                let mount = MountPlan { volume: name.to_owned(), path: tidy(path), writable };
+                let mount = MountPlan { volume: name.to_owned(), path: tidy(path), writable, subpath: None };
                 (mount, Pointer::ROOT.keys([key, name, "mount"]))
             }));
             return;
@@ -214,9 +217,47 @@ fn pick<'a>(
             None => path,
         };
         let writable = change.writable.unwrap_or(writable);
-        let mount = MountPlan { volume: name.to_owned(), path: tidy(path), writable };
+        let subpath = change.subpath.as_ref().map(|path| tidy_subpath(path));
+        let mount = MountPlan { volume: name.to_owned(), path: tidy(path), writable, subpath };
         mounts.push((mount, place));
     }
+}
+
+/// Reports a directory in a volume that is not below it.
+fn check_subpath(job: &Job, mount: &MountPlan, place: &Pointer, sink: &mut Sink) {
+    let Some(subpath) = &mount.subpath else { return };
+    let at = place.key("subpath");
+    let is_file = job.data.get(&mount.volume).is_some_and(|data| {
+        !data.unpack && data.source.as_ref().is_some_and(|source| source.starts_with("https://"))
+    });
+    let (what, note) = match () {
+        () if is_file => (
+            format!("`{}` is a file, which has no directories", mount.volume),
+            "write `unpack: true` where it is an archive, or leave `subpath` out".to_owned(),
+        ),
+        () if subpath.starts_with('/') => (
+            "the `subpath` is absolute".to_owned(),
+            format!("it is a directory in `{}`: leave out the `/` at its beginning", mount.volume),
+        ),
+        () if subpath.split('/').any(|part| part == "..") => (
+            format!("the `subpath` leaves `{}`", mount.volume),
+            "write the path below the source, without `..`".to_owned(),
+        ),
+        () if subpath.is_empty() => (
+            format!("the `subpath` is all of `{}`", mount.volume),
+            "leave it out to mount all of it".to_owned(),
+        ),
+        () => return,
+    };
+    let diagnostic = Diagnostic::error(codes::SUBPATH, what).at(&at, "").note(note);
+    sink.push(if is_file { diagnostic.remove(&at) } else { diagnostic });
+}
+
+/// A path in a volume without doubled or trailing slashes and without `.`; what is wrong with it stays.
+fn tidy_subpath(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let root = if path.starts_with('/') { "/" } else { "" };
+    format!("{root}{}", parts.join("/"))
 }
 
 /// Reports a path inside the instance that is not absolute, leaves its directory, or covers the system's.

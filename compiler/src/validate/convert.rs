@@ -62,7 +62,7 @@ pub(super) fn keeps_text(path: &[&str]) -> NumberForm {
         | ["params", _, "default", "default"]
         | ["params", _, "choices", _]
         | ["roles", _, "env" | "with", _] => true,
-        ["matrix", rest @ ..] => rest != ["max_parallel"],
+        ["matrix", rest @ ..] | ["roles", _, "matrix", rest @ ..] => rest != ["max_parallel"],
         ["image", rest @ ..] | ["images", _, rest @ ..] | ["roles", _, "image", rest @ ..] => {
             matches!(rest, ["env" | "args", _] | ["steps", _, "env", _])
         }

@@ -78,6 +78,11 @@ pub(super) static FORMS: &[PatternForm] = &[
         "a secret's name",
         "use at most 63 letters, digits, `_` and `-`; begin with a letter or `_`",
     ),
+    text(
+        r"^[A-Za-z_][A-Za-z0-9_./-]{0,62}$",
+        "a metric's name",
+        "use at most 63 letters, digits, `_`, `.`, `/` and `-`; begin with a letter or `_`",
+    ),
     text("^/", "an absolute path", "begin with `/`"),
     text(r"^(/|\$\{\{)", "an absolute path", "begin with `/`"),
     text("^0?[0-7]{3}$", "a file mode", "write three octal digits as a string, such as `\"0644\"`"),

@@ -26,7 +26,8 @@ pub(super) fn check_job(report: &mut Report<'_>) {
     let root = &document.root;
     needs_roles(root, report);
     one_of::secrets(root, report);
-    matrix::check(root, report);
+    matrix::check(&Pointer::ROOT, root, report);
+    one_of::metrics(&Pointer::ROOT, root, report);
     storage::names(root, report);
     lists::job(root, report);
     amounts::job(root, report);
@@ -46,6 +47,8 @@ pub(super) fn check_job(report: &mut Report<'_>) {
             blank::image(&at.key("image"), image, report);
         }
         one_of::role(&at, &entry.value, report);
+        matrix::check(&at, &entry.value, report);
+        one_of::metrics(&at, &entry.value, report);
         image::check(&at, &entry.value, report);
         lists::role(&at, &entry.value, report);
         amounts::role(&at, &entry.value, report);

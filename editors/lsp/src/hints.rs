@@ -15,8 +15,9 @@ use crate::tree::Tree;
 pub(crate) fn inlay(job: &Job, range: Range) -> Vec<InlayHint> {
     let (Some(tree), Some(plan)) = (&job.tree, job.plans().first()) else { return vec![] };
     let roles = tree.document.root.get("roles").map(Node::entries).unwrap_or_default();
+    // Of a role with a matrix, the first combination.
     let by_name: BTreeMap<&str, &RolePlan> =
-        plan.roles.iter().map(|role| (role.name.as_str(), role)).collect();
+        plan.roles.iter().rev().map(|role| (role.declared(), role)).collect();
     let hint = |entry: &jobc_compiler::document::Entry| {
         let number = tree.text.line_of(entry.key_span.start as usize);
         if !(range.start.line as usize..=range.end.line as usize).contains(&number) {

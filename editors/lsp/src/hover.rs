@@ -65,11 +65,11 @@ fn name(session: &Session<'_>, uri: &Uri, tree: &Tree, mention: &Mention) -> Opt
         names::Kind::Param => param(root.get("params")?.get(&name.text)?, plans, &name.text),
         names::Kind::Role => {
             let role = root.get("roles").and_then(|roles| roles.get(&name.text));
-            let known = plans.first().and_then(|job| job.role(&name.text));
+            let known = plans.first().and_then(|job| job.declared_role(&name.text));
             known.map(amounts::of_role).or_else(|| Some(role?.describe())).unwrap_or_default()
         }
         names::Kind::Port => {
-            let port = plans.first().and_then(|job| job.role(&name.owner)?.port(&name.text));
+            let port = plans.first().and_then(|job| job.declared_role(&name.owner)?.port(&name.text));
             port.map(facts::port).unwrap_or_default()
         }
         names::Kind::Data | names::Kind::Output => {

@@ -2,6 +2,7 @@
 
 mod targets;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use jobc_compiler::document::{Document, Node, Value};
@@ -50,7 +51,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Name {
     pub(crate) kind: Kind,
-    /// The role of a port, or the image of an argument; empty for names of the whole job.
+    /// The role of a port or of an axis, or the image of an argument; empty for names of the whole job.
     pub(crate) owner: String,
     pub(crate) text: String,
 }
@@ -81,13 +82,7 @@ pub(crate) fn names_of_job(document: &Document, text: &str) -> Vec<Mention> {
     ] {
         found.keys(root.get(key), kind, "", true);
     }
-    let matrix = root.get("matrix");
-    found.keys(
-        matrix.and_then(|it| it.get("axes").filter(|axes| is_map(axes))).or(matrix),
-        Kind::Axis,
-        "",
-        true,
-    );
+    found.axes(root, "");
     for entry in root.get("registries").map(Node::entries).unwrap_or_default() {
         found.value(entry.value.get("password").and_then(|it| it.get("secret")), Kind::Secret, "");
     }
@@ -123,6 +118,8 @@ struct NameCollector<'a> {
     text: &'a str,
     sources: Sources,
     mentions: Vec<Mention>,
+    /// The axes of roles: role and axis.
+    axes_of_roles: BTreeSet<(String, String)>,
 }
 
 impl<'a> NameCollector<'a> {
@@ -130,7 +127,7 @@ impl<'a> NameCollector<'a> {
         // `CodeSpan::find` reads the text from sources; the path is never shown.
         let mut sources = Sources::new();
         sources.add(Source::new("", text));
-        Self { text, sources, mentions: vec![] }
+        Self { text, sources, mentions: vec![], axes_of_roles: BTreeSet::new() }
     }
 
     fn push(&mut self, kind: Kind, owner: &str, name: &str, span: Span, declares: bool) {
@@ -169,7 +166,17 @@ impl<'a> NameCollector<'a> {
         self.keys(node, kind, "", false);
     }
 
+    /// The axes of the matrix of the job or of a role.
+    fn axes(&mut self, parent: &Node, owner: &str) {
+        let matrix = parent.get("matrix");
+        let axes = matrix.and_then(|it| it.get("axes").filter(|axes| is_map(axes))).or(matrix);
+        self.keys(axes, Kind::Axis, owner, true);
+        let names = axes.filter(|_| !owner.is_empty()).map(Node::entries).unwrap_or_default();
+        self.axes_of_roles.extend(names.iter().map(|entry| (owner.to_owned(), entry.key.clone())));
+    }
+
     fn role(&mut self, role: &str, node: &Node) {
+        self.axes(node, role);
         self.add_list(node.get("needs"), Kind::Role);
         self.add_list(node.get("data"), Kind::Data);
         self.add_list(node.get("outputs"), Kind::Output);
@@ -237,7 +244,12 @@ impl<'a> NameCollector<'a> {
                     self.push(Kind::Port, name, label, span, false);
                     continue;
                 }
-                self.push(kind, &owner(kind, path), name, span, false);
+                let mut owner = owner(kind, path);
+                // An axis that the role does not have is the job's.
+                if kind == Kind::Axis && !self.axes_of_roles.contains(&(owner.clone(), name.to_owned())) {
+                    owner.clear();
+                }
+                self.push(kind, &owner, name, span, false);
             }
         }
     }
@@ -266,7 +278,7 @@ pub(crate) fn kind_of(scope: &str) -> Option<Kind> {
 pub(crate) fn owner(kind: Kind, path: &[String]) -> String {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match (kind, &path[..]) {
-        (Kind::Port, ["roles", role, ..]) => (*role).to_owned(),
+        (Kind::Port | Kind::Axis, ["roles", role, ..]) => (*role).to_owned(),
         (Kind::Argument, ["image", ..]) => "image".to_owned(),
         (Kind::Argument, ["images", name, ..]) => format!("images/{name}"),
         (Kind::Argument, ["roles", role, "image", ..]) => format!("roles/{role}/image"),

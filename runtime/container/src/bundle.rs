@@ -1,5 +1,6 @@
 //! A bundle: a directory with config.json, made by `jobc build` or by any other OCI tool.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ pub struct Bundle {
     pub config: Config,
     /// Its config.json as it was read.
     pub text: Vec<u8>,
+    /// The destinations of bind mounts whose sources are only mounted if their paths have no symbolic links.
+    pub linkless: BTreeSet<PathBuf>,
 }
 
 impl Bundle {
@@ -64,7 +67,7 @@ impl Bundle {
             return Err(Error::new(Kind::Config, "config.json is larger than 16 MiB")
                 .help("no bundle needs that much; check that the file is a container's configuration"));
         }
-        Ok(Self { config: Config::read(&text)?, dir, text })
+        Ok(Self { config: Config::read(&text)?, dir, text, linkless: BTreeSet::new() })
     }
 
     /// The value of an annotation, such as `dev.jobc.image`.

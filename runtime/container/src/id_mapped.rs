@@ -12,7 +12,7 @@ use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use linux_raw_sys::general::CLONE_NEWUSER;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{OpenTreeFlags, open_tree};
 
@@ -27,17 +27,26 @@ use jobc_sys::id_map::IdMaps;
 use jobc_sys::syscall::linux::Linux;
 use jobc_sys::syscall::{Fd, Kernel as _, MountAttributes};
 
+/// A path of the host.
+#[derive(Clone, Copy)]
+struct HostPath<'a> {
+    path: &'a CStr,
+    /// Whether a symbolic link in it is an error.
+    linkless: bool,
+}
+
 /// Copies the tree at a path of the host and maps its owners by a user namespace.
-fn copy_mapped(mapped: &IdMappedMount, path: &CStr, recursive: bool, users: Fd) -> Result<OwnedFd> {
+fn copy_mapped(mapped: &IdMappedMount, path: HostPath<'_>, recursive: bool, users: Fd) -> Result<OwnedFd> {
     let (source, tree) = copy(path, recursive, Some(mapped.propagation))?;
     let given = Linux.map_ids(tree.as_fd(), mapped.recursive, users);
-    given.map_err(|errno| refused(path, &source, mapped.recursive, errno))?;
+    given.map_err(|errno| refused(path.path, &source, mapped.recursive, errno))?;
     Ok(tree)
 }
 
 /// Copies the tree at a path of the host, with the propagation of its mounts there or another; returns what is at the
 /// path, and the copy.
-fn copy(path: &CStr, recursive: bool, propagation: Option<u64>) -> Result<(OwnedFd, OwnedFd)> {
+fn copy(from: HostPath<'_>, recursive: bool, propagation: Option<u64>) -> Result<(OwnedFd, OwnedFd)> {
+    let HostPath { path, linkless } = from;
     let machine = |errno| {
         let what = format!("bind `{}`", path.to_string_lossy());
         let error = Error::system(what, errno);
@@ -46,7 +55,9 @@ fn copy(path: &CStr, recursive: bool, propagation: Option<u64>) -> Result<(Owned
         }
         error
     };
-    let source = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(machine)?;
+    let resolve = if linkless { ResolveFlags::NO_SYMLINKS } else { ResolveFlags::empty() };
+    let source = rustix::fs::openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve);
+    let source = source.map_err(machine)?;
     let mut flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
     flags.set(OpenTreeFlags::AT_RECURSIVE, recursive);
@@ -76,11 +87,14 @@ fn create_mounts_with(
     let mut namespaces: Vec<(IdMaps, OwnedFd)> = Vec::new();
     let mut trees = Vec::new();
     for Step { operation, pointer: place } in steps {
-        let Operation::Mount(Mount { source: Source::Bind { path, recursive, copy: Some(wanted) }, .. }) =
-            operation
+        let Operation::Mount(Mount {
+            source: Source::Bind { path, recursive, linkless, copy: Some(wanted) },
+            ..
+        }) = operation
         else {
             continue;
         };
+        let path = HostPath { path, linkless: *linkless };
         let mapped = match wanted {
             TreeCopy::IdMapped(mapped) => mapped,
             TreeCopy::Spare { propagation, tree } => {

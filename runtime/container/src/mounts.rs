@@ -59,6 +59,8 @@ pub enum Source {
         path: CString,
         /// Whether the mounts below it come along.
         recursive: bool,
+        /// Whether a symbolic link in the path is an error.
+        linkless: bool,
         /// A copy of the tree that the parent makes ahead, as only it may.
         copy: Option<TreeCopy>,
     },
@@ -97,10 +99,12 @@ impl Mount {
             }
             Source::Bind { copy: Some(TreeCopy::IdMapped(mapped)), .. } => mapped.tree,
             Source::Bind { copy: Some(TreeCopy::Peer { tree }), .. } => *tree,
-            Source::Bind { path, recursive, copy } => match (host_tree(kernel, path, *recursive), copy) {
-                (Err(Errno::ACCESS), Some(TreeCopy::Spare { tree: tree @ 0.., .. })) => *tree,
-                (tree, _) => tree?,
-            },
+            Source::Bind { path, recursive, linkless, copy } => {
+                match (host_tree(kernel, path, *recursive, *linkless), copy) {
+                    (Err(Errno::ACCESS), Some(TreeCopy::Spare { tree: tree @ 0.., .. })) => *tree,
+                    (tree, _) => tree?,
+                }
+            }
         };
         if let Some(below) = self.recursive_attributes {
             kernel.mount_setattr(mount, true, below)?;
@@ -134,8 +138,9 @@ impl Mount {
 }
 
 /// A detached copy of the tree at a path of the host.
-fn host_tree<K: Kernel>(kernel: &K, path: &CStr, recursive: bool) -> Result<Fd, Errno> {
-    let source = kernel.open(CWD, path, OFlags::PATH, Mode::empty(), ResolveFlags::empty())?;
+fn host_tree<K: Kernel>(kernel: &K, path: &CStr, recursive: bool, linkless: bool) -> Result<Fd, Errno> {
+    let resolve = if linkless { ResolveFlags::NO_SYMLINKS } else { ResolveFlags::empty() };
+    let source = kernel.open(CWD, path, OFlags::PATH, Mode::empty(), resolve)?;
     let tree = kernel.clone_tree(source, c"", recursive)?;
     kernel.close(source);
     Ok(tree)

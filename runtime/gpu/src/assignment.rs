@@ -1,7 +1,8 @@
 //! Which task has which seat of a job's leased GPUs.
 //!
 //! Where all instances of a role run at once, task `i` has seat `i` for good, through every attempt. With `parallel`
-//! there are fewer seats than tasks: a task takes the one it had before, else the first that is free.
+//! there are fewer seats than tasks: a task takes the one it had before, else the first that is free. So it is with the
+//! combinations of a matrix of which only so many run at once.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,8 @@ use jobc_sys::id::TaskId;
 #[derive(Clone, Debug, Default)]
 pub struct Assignments {
     lease: GpuLease,
+    /// Roles that have the seats of another name, by role: combinations that take turns.
+    turns: BTreeMap<String, String>,
     /// The task that has a seat now, by its index in [`GpuLease::seats`].
     current: BTreeMap<usize, TaskId>,
     /// Where a task was last.
@@ -19,9 +22,9 @@ pub struct Assignments {
 }
 
 impl Assignments {
-    /// No task has devices yet.
-    pub fn new(leased: GpuLease) -> Self {
-        Self { lease: leased, current: BTreeMap::new(), previous: BTreeMap::new() }
+    /// No task has devices yet. `turns` are roles that have the seats of another name.
+    pub fn new(leased: GpuLease, turns: BTreeMap<String, String>) -> Self {
+        Self { lease: leased, turns, current: BTreeMap::new(), previous: BTreeMap::new() }
     }
 
     /// All that the job has.
@@ -32,7 +35,8 @@ impl Assignments {
     /// Gives a task its seat; nothing if its role has none. A task that has one keeps it.
     pub fn assign(&mut self, task: &TaskId) -> Vec<Slot> {
         let is_free = |seat: &usize| self.current.get(seat).is_none_or(|other| other == task);
-        let of_role: Vec<usize> = self.sets_of_role(&task.role).collect();
+        let role = self.turns.get(&task.role).unwrap_or(&task.role);
+        let of_role: Vec<usize> = self.sets_of_role(role).collect();
         let own = of_role.iter().copied().find(|seat| self.current.get(seat) == Some(task));
         let before = self.previous.get(task).copied().filter(is_free);
         let numbered = of_role.iter().copied().find(|&seat| self.lease.seats[seat].number == task.index);
@@ -75,7 +79,9 @@ mod tests {
             number: *number,
             slots: vec![slot],
         });
-        Assignments::new(GpuLease { slots: slots.collect(), seats: seats.collect() })
+        let turns = [("t-m0", "t"), ("t-m1", "t"), ("t-m2", "t")]
+            .map(|(role, name)| (role.to_owned(), name.to_owned()));
+        Assignments::new(GpuLease { slots: slots.collect(), seats: seats.collect() }, turns.into())
     }
 
     fn gpus(assignments: &mut Assignments, task: &TaskId) -> Vec<u32> {
@@ -110,5 +116,14 @@ mod tests {
         // Each is returned to its place.
         assert_eq!(gpus(&mut assignments, &task(0)), [1]);
         assert_eq!(gpus(&mut assignments, &task(1)), [0]);
+    }
+    #[test]
+    fn combinations_take_the_seats_of_their_role_in_turns() {
+        let mut assignments = assignments(&[("t", 0), ("t", 1)]);
+        let task = |number| TaskId::new(format!("t-m{number}"), 0);
+        assert_eq!([gpus(&mut assignments, &task(2)), gpus(&mut assignments, &task(0))], [[0], [1]]);
+        assert!(gpus(&mut assignments, &task(1)).is_empty());
+        assignments.release(&task(0));
+        assert_eq!(gpus(&mut assignments, &task(1)), [1]);
     }
 }

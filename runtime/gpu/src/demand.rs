@@ -28,7 +28,7 @@ pub struct Demands {
 /// What a role asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demand {
-    /// The role.
+    /// The role; of a role with a matrix whose combinations take turns, its name in the job file.
     pub role: String,
     /// How many of its instances run at once.
     pub seats: u32,
@@ -91,19 +91,22 @@ impl Demands {
             .filter_map(|(place, role)| Some((place, role, gpu_request(role)?)))
             .collect();
         refuse_pins_of_others(choices, &wanting)?;
+        let wanting = join_turns(&wanting);
         let order = RoleOrder::of(plan);
         let mut demands = Self::default();
-        for &(place, role, gpu) in &wanting {
+        for &(place, role, gpu, turns) in &wanting {
+            let name = if turns.is_some() { role.declared() } else { &role.name };
             let share = gpu.share.as_ref().map(|share| {
                 let choice = SharingChoice { by: choices.share, allow_unenforced: choices.allow_unenforced };
-                let (by, note) = sharing::choose(&role.name, gpu.vendor, share, choice, means)?;
+                let (by, note) = sharing::choose(name, gpu.vendor, share, choice, means)?;
                 demands.notes.extend(note);
                 Ok::<_, Error>((share.clone(), by))
             });
-            let words = choices.devices.get(&role.name).or_else(|| choices.devices.get(EVERY_ROLE));
+            let words = role.entry_in(choices.devices).or_else(|| choices.devices.get(EVERY_ROLE));
+            let at_once = role.parallel.unwrap_or(role.instances).min(role.instances);
             let demand = Demand {
-                role: role.name.clone(),
-                seats: role.parallel.unwrap_or(role.instances).min(role.instances),
+                role: name.to_owned(),
+                seats: at_once.saturating_mul(turns.unwrap_or(1)),
                 each: gpu.count,
                 vendor: gpu.vendor,
                 models: gpu.models.clone(),
@@ -173,13 +176,41 @@ impl Demand {
     }
 }
 
+/// A role that asks for GPUs: its place in the plan, and how many combinations of its matrix run at once if they take
+/// turns on the same GPUs.
+type WantingRole<'a> = (usize, &'a RolePlan, &'a GpuPlan, Option<u32>);
+
+/// Makes one of the combinations of a role of which only so many run at once, where all ask for the same.
+fn join_turns<'a>(wanting: &[(usize, &'a RolePlan, &'a GpuPlan)]) -> Vec<WantingRole<'a>> {
+    let turns = |role: &RolePlan| role.matrix.as_ref().and_then(|matrix| matrix.max_parallel);
+    // The logical numbers of GPUs differ in any case.
+    let same = |a: (&RolePlan, &GpuPlan), b: (&RolePlan, &GpuPlan)| {
+        let gpu = GpuPlan { first: a.1.first, ..b.1.clone() };
+        *a.1 == gpu && (a.0.instances, a.0.parallel) == (b.0.instances, b.0.parallel)
+    };
+    let mut joined = Vec::with_capacity(wanting.len());
+    for of_role in wanting.chunk_by(|(_, a, _), (_, b, _)| a.declared() == b.declared()) {
+        let (place, first, gpu) = of_role[0];
+        let count = u32::try_from(of_role.len()).unwrap_or(u32::MAX);
+        match turns(first)
+            .filter(|_| of_role.iter().all(|(_, role, other)| same((first, gpu), (role, other))))
+        {
+            Some(max) => joined.push((place, first, gpu, Some(max.clamp(1, count)))),
+            None => joined.extend(of_role.iter().map(|&(place, role, gpu)| (place, role, gpu, None))),
+        }
+    }
+    joined
+}
+
 /// A role's request, if it has one.
 fn gpu_request(role: &RolePlan) -> Option<&GpuPlan> {
     role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && role.instances > 0)
 }
 
 fn refuse_pins_of_others(choices: Choices<'_>, wanting: &[(usize, &RolePlan, &GpuPlan)]) -> Result<()> {
-    let asks = |name: &str| name == EVERY_ROLE || wanting.iter().any(|(_, role, _)| role.name == name);
+    let asks = |name: &str| {
+        name == EVERY_ROLE || wanting.iter().any(|(_, role, _)| role.name == name || role.declared() == name)
+    };
     let strange = choices.devices.keys().find(|name| !asks(name));
     let nobody = wanting.is_empty() && !choices.devices.is_empty();
     match strange {

@@ -38,11 +38,15 @@ impl TaskGpus {
         let of_target =
             plan.target.settings.oci.as_ref().map(|oci| InjectionMethod::from_target(oci.gpu_injection));
         let way = injection.or(of_target).unwrap_or_default();
+        // The combinations of a role that take turns have the seats of the role.
+        let has_seats = |name: &str| leased.seats.iter().any(|seat| seat.role == name);
+        let turns = plan.roles.iter().filter(|role| role.matrix.is_some() && has_seats(role.declared()));
+        let turns = turns.map(|role| (role.name.clone(), role.declared().to_owned())).collect();
         let roles = plan.roles.iter();
         let roles = roles.filter_map(|role| Some((role.name.clone(), role.resources.gpu.clone()?))).collect();
         Self {
             injector,
-            assignments: Mutex::new(Assignments::new(leased)),
+            assignments: Mutex::new(Assignments::new(leased, turns)),
             enforcer: served,
             roles,
             method: way,

@@ -87,7 +87,8 @@ impl JobDirectories {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(parent);
             made.map_err(|error| storage_error("create the directory", parent, &error))?;
         }
-        let taken = self.list()?.into_iter().filter(|id| id.name == name).map(|id| id.run).max().unwrap_or(0);
+        let taken = self.list()?.into_iter().chain(self.list_sweeps()?);
+        let taken = taken.filter(|id| id.name == name).map(|id| id.run).max().unwrap_or(0);
         for run in taken + 1..=u32::MAX {
             let id = JobId { name: name.to_owned(), run };
             let (state, record) = (self.state.join(id.to_string()), self.records.join(id.to_string()));
@@ -117,19 +118,22 @@ impl JobDirectories {
 
     /// The ids of all jobs that have a record or state, by name and run.
     pub fn list(&self) -> Result<Vec<JobId>> {
-        let mut ids = Vec::new();
-        for parent in [&self.records, &self.state] {
-            let entries = match std::fs::read_dir(parent) {
-                Ok(entries) => entries,
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(error) => return Err(file_error("read the directory", parent, &error)),
-            };
-            let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-            ids.extend(names.filter_map(|name| name.parse::<JobId>().ok()));
-        }
-        ids.sort_by(|a, b| (&a.name, a.run).cmp(&(&b.name, b.run)));
-        ids.dedup();
-        Ok(ids)
+        ids_in(&[&self.records, &self.state])
+    }
+
+    /// The directory of all sweeps ([`crate::sweep::Sweep`]).
+    pub fn sweeps(&self) -> PathBuf {
+        self.records.with_file_name("sweeps")
+    }
+
+    /// The directory of a sweep.
+    pub fn sweep(&self, id: &JobId) -> PathBuf {
+        self.sweeps().join(id.to_string())
+    }
+
+    /// The ids of all sweeps, by name and run.
+    pub fn list_sweeps(&self) -> Result<Vec<JobId>> {
+        ids_in(&[&self.sweeps()])
     }
 
     /// The job that a user names: an id (`train.2`), or a name, which is its newest run.
@@ -144,6 +148,23 @@ impl JobDirectories {
                 .help("`jobc ps --all` lists the jobs of this user")
         })
     }
+}
+
+/// The ids that directories are named by, in order.
+fn ids_in(parents: &[&Path]) -> Result<Vec<JobId>> {
+    let mut ids = Vec::new();
+    for parent in parents {
+        let entries = match std::fs::read_dir(parent) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(file_error("read the directory", parent, &error)),
+        };
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        ids.extend(names.filter_map(|name| name.parse::<JobId>().ok()));
+    }
+    ids.sort_by(|a, b| (&a.name, a.run).cmp(&(&b.name, b.run)));
+    ids.dedup();
+    Ok(ids)
 }
 
 impl Directory {

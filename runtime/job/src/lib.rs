@@ -4,7 +4,8 @@
 //! [`origin`] their content, [`exit_text`] how attempts ended in words. [`admission`], [`provision`], [`secrets`] and
 //! [`network`] prepare a job before its first task;
 //! [`lifecycle`] decides the steps and has no side effects; [`supervisor`] carries out the decisions, with containers,
-//! [`ready`], [`logs`] and [`metrics`]. [`recover`] finds jobs whose supervisor was killed.
+//! [`ready`], [`logs`], [`metrics`] and the job file's own [`user_metrics`]. [`recover`] finds jobs whose supervisor was
+//! killed. [`sweep`] names the jobs of a matrix, and [`metric_choice`] picks a number to compare them by.
 #![cfg(target_os = "linux")]
 #![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]
 
@@ -18,6 +19,7 @@ pub mod exit_text;
 pub mod host_environment;
 pub mod lifecycle;
 pub mod logs;
+pub mod metric_choice;
 pub mod metrics;
 pub mod network;
 pub mod newest;
@@ -29,4 +31,6 @@ pub mod recover;
 pub mod secrets;
 pub mod submission;
 pub mod supervisor;
+pub mod sweep;
 pub mod time;
+pub mod user_metrics;

@@ -15,6 +15,7 @@ mod action;
 mod advance;
 mod attempt;
 pub(crate) mod clock;
+mod combinations;
 mod ending;
 mod format;
 mod gang;
@@ -36,6 +37,7 @@ use jobc_sys::id::TaskId;
 
 pub use action::Action;
 use clock::Clock;
+use combinations::Combinations;
 use gang::Gang;
 pub use input::Input;
 use role::Role;
@@ -71,6 +73,8 @@ pub struct Lifecycle {
     tasks: Vec<Task>,
     progress: Vec<TaskProgress>,
     gangs: Vec<Gang>,
+    /// The roles with a matrix of which only so many combinations run at once.
+    combinations: Vec<Combinations>,
     clock: Clock,
     timers: Timers,
     phase: Phase,
@@ -106,7 +110,9 @@ pub struct Lifecycle {
 impl Lifecycle {
     /// A planned job, before anything has happened.
     pub fn new(plan: &JobPlan) -> Self {
-        let roles = role::of_plan(plan);
+        let mut roles = role::of_plan(plan);
+        let (combinations, of_role) = combinations::of_plan(plan);
+        roles.iter_mut().zip(of_role).for_each(|(role, place)| role.combinations = place);
         let tasks = roles.iter().enumerate().flat_map(|(role, planned)| {
             (0..planned.instances).map(move |index| Task {
                 id: TaskId::new(&planned.name, index),
@@ -126,6 +132,7 @@ impl Lifecycle {
             roles,
             tasks,
             gangs: Vec::new(),
+            combinations,
             clock: Clock::default(),
             timers: Timers::default(),
             phase: Phase::Preparing,

@@ -16,6 +16,7 @@ mod program;
 mod provisioned;
 mod roots;
 mod ssh;
+mod subpath;
 mod task;
 mod volumes;
 
@@ -27,11 +28,13 @@ use crate::directory::Directory;
 use jobc_container::remove::remove;
 use jobc_sys::error::Result;
 
+pub use fields::volume_path;
 pub use images::pin_images;
 pub use job::{Job, Progress};
 use large_data::FETCHED_DIRECTORY;
 pub use provisioned::ProvisionedJob;
 pub use roots::{RoleRoot, RootSource};
+pub(crate) use subpath::mount_linkless;
 pub use task::{TaskBundle, prepare_task};
 
 /// Provides for a job; `stopped` set to true ends it with an error, within about a tenth of a second.
@@ -54,6 +57,7 @@ pub fn provide(
     volumes::create_job_directories(job, &roles, on_progress, &mut notes)?;
     let provided = assemble(job, roles, notes, stopped)?;
     volumes::fetch(job, on_progress, stopped)?;
+    subpath::create(&provided.subpaths, &provided.roles)?;
     Ok(provided)
 }
 
@@ -81,6 +85,7 @@ fn assemble(
     let keys = ssh::keys(job, &place, stopped)?;
     Ok(ProvisionedJob {
         directory: job.directory.clone(),
+        subpaths: subpath::of_roles(job),
         roles,
         secrets: job.secrets.clone(),
         place,

@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::directory::{Directory, replace};
 use crate::exit_text;
 use crate::time::Time;
+use crate::user_metrics::MetricValue;
 use jobc_container::state::process::Process;
 use jobc_gpu::lease::GpuLease;
+use jobc_schema::Scalar;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::{JobId, TaskId};
 use jobc_sys::write_atomic::Durability;
@@ -29,6 +31,9 @@ pub struct Record {
     pub description: Option<String>,
     /// The job file, absolute; the plan's directory if it was run from a built plan.
     pub source: PathBuf,
+    /// The base directory of relative paths in the job file.
+    #[serde(default, skip_serializing_if = "empty")]
+    pub directory: PathBuf,
     /// The target whose settings hold.
     pub target: String,
     /// The user who runs it, by uid.
@@ -58,6 +63,15 @@ pub struct Record {
     /// Notes for the user: limits that nothing enforces, what an unprivileged user has otherwise, roles scaled down.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The sweep that it is a combination of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<JobId>,
+    /// The roles that are combinations of a role's matrix, by role.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub combinations: IndexMap<String, RoleCombination>,
+    /// The last values of its metrics, by role and metric, in the order in which they came first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<MetricValue>,
     /// Its tasks, in the order of the plan.
     pub tasks: Vec<TaskRecord>,
     /// How it ended.
@@ -66,6 +80,19 @@ pub struct Record {
     /// Whether the file could not be read, and this stands for it.
     #[serde(skip)]
     pub is_damaged: bool,
+}
+
+fn empty(path: &std::path::Path) -> bool {
+    path.as_os_str().is_empty()
+}
+
+/// A role that is a combination of a role's matrix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoleCombination {
+    /// The role in the job file.
+    pub role: String,
+    /// The values of the axes.
+    pub values: IndexMap<String, Scalar>,
 }
 
 /// Where a job is in its life.
@@ -332,6 +359,20 @@ impl Record {
     pub fn write(&self, directory: &Directory, durability: Durability) -> Result<()> {
         let text = serde_json::to_vec(self).map_err(|error| Error::new(Kind::State, error.to_string()))?;
         replace(&directory.record_file(), &text, durability)
+    }
+
+    /// Keeps the last value of a metric of a role.
+    pub fn set_metric(&mut self, value: MetricValue) {
+        let same = |known: &MetricValue| known.name == value.name && known.task.role == value.task.role;
+        match self.metrics.iter_mut().find(|known| same(known)) {
+            Some(known) => *known = value,
+            None => self.metrics.push(value),
+        }
+    }
+
+    /// The last value of a metric, of any role.
+    pub fn metric(&self, name: &str) -> Option<&MetricValue> {
+        self.metrics.iter().filter(|metric| metric.name == name).max_by_key(|metric| metric.time)
     }
 
     /// What is known of a task.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use jobc_gpu::demand::Choices;
 use jobc_gpu::inject::InjectionMethod;
 use jobc_image::Descriptor;
-use jobc_sys::id::TaskId;
+use jobc_sys::id::{JobId, TaskId};
 
 /// The options of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +51,9 @@ pub struct Submission {
     pub keep: bool,
     /// Run only while a slot is free, as one of several jobs of a matrix.
     pub turn: Option<QueuePosition>,
+    /// The sweep that it is a combination of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<JobId>,
     /// Devices by name, and no others: of every role, or by role, the first ones first.
     pub devices: IndexMap<String, Vec<String>>,
     /// How GPUs are injected into the tasks [default: the target's choice].

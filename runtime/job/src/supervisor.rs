@@ -14,6 +14,7 @@ mod initial_record;
 mod journal;
 mod mailbox;
 mod message;
+mod numbers;
 mod open_files;
 mod output;
 mod poll;
@@ -51,6 +52,7 @@ use crate::record::{End, JobState};
 use crate::secrets::Secrets;
 use crate::submission::Submission;
 use crate::time::Time;
+use crate::user_metrics::LogMetrics;
 use attempt::Attempt;
 use context::JobContext;
 use control_socket::{ClientEvent, ControlSocket};
@@ -106,6 +108,10 @@ struct Supervisor {
     logs: Vec<logs::Writer>,
     /// Tasks that wrote a while ago, and when the beginnings of their lines are to be shown.
     partial_lines: BTreeMap<TaskNumber, Instant>,
+    /// The metrics of the job file that are lines of the output.
+    log_metrics: Arc<LogMetrics>,
+    /// When the metrics that are in files are read next.
+    next_reading: Option<Instant>,
     /// What tasks use.
     sampler: Sampler,
     /// The buffer for tasks' output.
@@ -202,6 +208,8 @@ impl Supervisor {
         let rendezvous = RendezvousWatch::new(&share.plan, &lifecycle);
         let has_gpus = gpus.any(|gpu| gpu.count > 0);
         Ok(Self {
+            log_metrics: Arc::new(LogMetrics::of(&share.plan)?),
+            next_reading: Self::first_reading(&share.plan),
             context: share,
             lifecycle,
             journal,
@@ -248,6 +256,7 @@ impl Supervisor {
             self.flush_partial_lines();
             self.sample();
             self.look_at_members();
+            self.read_files();
             self.journal.flush(&self.lifecycle);
         }
         self.finish()
@@ -265,7 +274,8 @@ impl Supervisor {
         let settling = self.partial_line_deadline().map(|due| due.saturating_duration_since(Instant::now()));
         let sample = self.sampler.next().map(|due| due.saturating_duration_since(Instant::now()));
         let members = self.next_look_at_members().map(|due| due.saturating_duration_since(Instant::now()));
-        [tick, journal, settling, sample, members].into_iter().flatten().min()
+        let reading = self.next_reading().map(|due| due.saturating_duration_since(Instant::now()));
+        [tick, journal, settling, sample, members, reading].into_iter().flatten().min()
     }
 
     fn handle_signals(&mut self) {
@@ -295,7 +305,10 @@ impl Supervisor {
                 }
                 Message::Created { task, held: Err(error), .. } => self.not_started(task, &error),
                 Message::Readiness(report) => self.handle_readiness(report),
-                Message::Removed { task, left } => self.handle_removed(task, &left),
+                Message::Numbers { task, attempt, numbers } => {
+                    self.note_numbers(task, attempt, numbers, false);
+                }
+                Message::Removed { task, left, numbers } => self.handle_removed(task, &left, numbers),
             }
         }
     }

@@ -5,9 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::gpu::{DriverCapability, Enforcement, Isolation, Vendor};
+use crate::metric::Better;
 use crate::pointer::Pointer;
 use crate::resources::Publish;
 use crate::role::{NeedState, RetryScope, Security};
+use crate::scalar::Scalar;
 
 use super::text::Text;
 
@@ -17,6 +19,9 @@ use super::text::Text;
 pub struct RolePlan {
     /// The role's name.
     pub name: String,
+    /// The combination that the role is, if it comes from a role with a matrix.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<RoleMatrixPlan>,
     /// Number of instances.
     pub instances: u32,
     /// Maximum number of instances that run at once.
@@ -67,6 +72,9 @@ pub struct RolePlan {
     /// Volumes that the role mounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<MountPlan>,
+    /// Metrics by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub metrics: IndexMap<String, MetricPlan>,
     /// Small files from the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FilePlan>,
@@ -78,15 +86,68 @@ pub struct RolePlan {
 }
 
 impl RolePlan {
-    /// Where the job file declares the role.
+    /// Where the job file declares the role; of a combination, as if it were a role of its own there.
     pub fn at(&self) -> Pointer {
         Pointer::ROOT.keys(["roles", &self.name])
+    }
+
+    /// The role's name in the job file: that of the role with the matrix, if it comes from one.
+    pub fn declared(&self) -> &str {
+        self.matrix.as_ref().map_or(&self.name, |matrix| &matrix.role)
+    }
+
+    /// What a map has for the role: by its own name, or by its name in the job file.
+    pub fn entry_in<'a, T>(&self, map: &'a IndexMap<String, T>) -> Option<&'a T> {
+        map.get(&self.name).or_else(|| map.get(self.declared()))
     }
 
     /// The port with that label.
     pub fn port(&self, label: &str) -> Option<&PortPlan> {
         self.ports.iter().find(|port| port.label == label)
     }
+}
+
+/// A combination of a role's matrix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RoleMatrixPlan {
+    /// Role in the job file.
+    pub role: String,
+    /// Number of the combination, from 0.
+    pub number: u32,
+    /// Values of the axes.
+    pub values: IndexMap<String, Scalar>,
+    /// Maximum number of combinations of the role that run at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_parallel: Option<u32>,
+}
+
+/// A number that a role reports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MetricPlan {
+    /// Where it is read.
+    pub source: MetricSource,
+    /// Which values are better.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub better: Option<Better>,
+}
+
+/// Where a metric is read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum MetricSource {
+    /// Regular expression for a line of the log; its only group is the number.
+    Log(String),
+    /// A file.
+    File {
+        /// Volume: a name in `volumes` of the job.
+        volume: String,
+        /// Path in the volume, relative.
+        path: String,
+        /// Key of the number, with dots between the keys of nested objects.
+        key: String,
+    },
 }
 
 /// Command of an instance.
@@ -355,6 +416,9 @@ pub struct MountPlan {
     pub path: String,
     /// Whether the role can write to it.
     pub writable: bool,
+    /// Directory in the volume that is mounted instead of all of it: a relative path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subpath: Option<String>,
 }
 
 /// A small file.

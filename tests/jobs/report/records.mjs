@@ -162,4 +162,24 @@ function unmeasured() {
     return { record: record("old.1", "succeeded", tasks, { end: { explanation: "succeeded: all 3 tasks ended well", exit_code: 0 } }) };
 }
 
+/** A sweep of 24 combinations with two metrics: two jobs failed, one was removed, one runs, one reported NaN. */
+export function sweep() {
+    const combinations = [];
+    const jobs = [];
+    for (const [number, [rate, model, seed]] of [1e-3, 0.01, 0.1, 1].flatMap((rate) => ["resnet18", "訓練模型-large-with-a-long-name", "<b>vit</b>"].flatMap((model) => [1, 2].map((seed) => [rate, model, seed]))).entries()) {
+        const job = `tune-${number}.1`;
+        combinations.push({ number, values: { rate, model, seed }, written: { rate: rate.toExponential(0) }, job });
+        const state = { 4: "failed", 9: "failed", 23: "running" }[number] ?? "succeeded";
+        const only = { ...task("train-0", state, 1000, 40_000 + number * 900, state === "failed" ? 1 : 0), limits: {} };
+        const value = (name, value, better) => ({ name, value, better, task: "train-0", attempt: 1, time: at(30_000) });
+        const loss = number === 5 ? "nan" : Math.abs(Math.log10(rate) + 2) * 0.2 + model.length / 100 + seed * 0.03;
+        const end = { succeeded: { explanation: "succeeded: its task ended well", exit_code: 0 }, failed: { explanation: "failed: train-0: exit 1", exit_code: 1, task: "train-0" } }[state];
+        if (number !== 2) {
+            const metrics = [value("val_loss", loss, "lower"), value("images_per_second", 4000 - number * 31.7, "higher")];
+            jobs.push({ record: record(job, state, [only], { sweep: "tune.1", metrics, ...(end ? { end } : { ended: undefined }) }), logs: { "train-0": line("<script>alert(1)</script> 訓練 failed", "stderr") } });
+        }
+    }
+    return { id: "tune.1", jobs, file: { version: 1, id: "tune.1", source: "/home/lena/job.yaml", submitted: at(0), combinations } };
+}
+
 export const RECORDS = { single, failed, foreign, gpus, refused, unmeasured, hundred: () => many(100), tenThousand: () => many(10_000) };

@@ -77,6 +77,8 @@ fn whole(capability: Capability) -> Value {
         Capability::GangRequired => json!({"gang": "required"}),
         Capability::GangMin => json!({"gang": {"min": 2}}),
         Capability::MaxParallel => json!({"matrix": {"axes": {"x": [1, 2]}, "max_parallel": 1}}),
+        Capability::Metrics => json!({"metrics": {"loss": {"log": "loss=([0-9.]+)"}}}),
+        Capability::Subpath => json!({"outputs": {DATA: {"source": "/d", "mount": "/d"}}}),
         Capability::Network(Network::Host) => json!({"network": "host"}),
         Capability::Network(Network::Job) => json!({"network": "job"}),
         Capability::Network(Network::None) => json!({"network": "none"}),
@@ -91,6 +93,9 @@ fn role(capability: Capability) -> Value {
     match capability {
         Capability::ImageCommand => json!({"run": null}),
         Capability::Elastic => json!({"run": ["torchrun", "train.py"]}),
+        Capability::RoleMatrix => json!({"matrix": {"x": [1, 2]}}),
+        Capability::RoleMaxParallel => json!({"matrix": {"axes": {"x": [1, 2]}, "max_parallel": 1}}),
+        Capability::Subpath => json!({"outputs": {DATA: {"subpath": "s"}}}),
         Capability::Files => json!({"files": {"/f": {"content": "x"}}}),
         Capability::FileIndex => json!({"files": {"/f": {"content": "${{ instance.index }}"}}}),
         Capability::FileSecret => json!({"files": {"/f": {"secret": "s"}}}),

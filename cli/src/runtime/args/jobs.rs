@@ -6,14 +6,15 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use super::duration::parse_duration;
 use super::format::OutputArgs;
+use super::metric::MetricArgs;
 use super::watch::{EventsArgs, LineFormatArgs, LogsArgs, ReportArgs, StatsArgs};
-use crate::runtime::completion::jobs::{JobFilter, TaskFilter, job_and_tasks, jobs, tasks};
+use crate::runtime::completion::jobs::{JobFilter, TaskFilter, job_and_tasks, jobs, jobs_and_sweeps, tasks};
 use crate::runtime::completion::signals;
 
 /// The commands about jobs on this host.
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
-    /// List your running jobs, or the tasks of one job
+    /// List your jobs, the tasks of a job, or the jobs of a sweep
     Ps(PsArgs),
     /// Show the details of a job
     Inspect(InspectArgs),
@@ -25,9 +26,10 @@ pub(crate) enum JobCommand {
     Stats(StatsArgs),
     /// Show the resource usage of tasks in full screen
     Top(StatsArgs),
-    /// Write an HTML report of a job
+    /// Write an HTML report of a job or a sweep
     ///
-    /// The report shows the timeline, the resource usage, the exit status and the last output.
+    /// The report of a job shows the timeline, the resource usage, the exit status and the last output. That of a sweep
+    /// compares its jobs.
     Report(ReportArgs),
     /// Run a command in a running task
     Exec(JobExecArgs),
@@ -47,7 +49,7 @@ pub(crate) enum JobCommand {
     Resume(JobsArgs),
     /// Wait until jobs end, and exit with the exit code of the job
     ///
-    /// For several jobs it is the first exit code that is not 0.
+    /// For several jobs it is the first exit code that is not 0, for a sweep that of `jobc run`.
     Wait(WaitArgs),
     /// Remove the records, logs and samples of ended jobs
     Rm(RmArgs),
@@ -64,9 +66,11 @@ pub(crate) struct PsArgs {
     #[arg(long, short)]
     pub quiet: bool,
     #[command(flatten)]
+    pub metrics: MetricArgs,
+    #[command(flatten)]
     pub output_args: OutputArgs,
-    /// Show the tasks of this job: an ID such as `train.2`, or a job name for its newest run
-    #[arg(add = jobs(JobFilter::All))]
+    /// Show the tasks of this job, or the jobs of this sweep: an ID such as `train.2`, or a name for its newest run
+    #[arg(add = jobs_and_sweeps(JobFilter::All))]
     pub job: Option<String>,
 }
 
@@ -142,10 +146,10 @@ pub(crate) struct StopArgs {
     pub no_wait: bool,
     #[command(flatten)]
     pub output_args: OutputArgs,
-    /// Job IDs such as `train.2`, or job names [default: the only running job]
+    /// Job or sweep IDs such as `train.2`, or names [default: the only running job or sweep]
     ///
-    /// At a terminal, a job without a name is stopped only after a question.
-    #[arg(value_name = "JOB", add = jobs(JobFilter::Running))]
+    /// A sweep stands for all of its jobs. At a terminal, a job without a name is stopped only after a question.
+    #[arg(value_name = "JOB", add = jobs_and_sweeps(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
 
@@ -153,8 +157,8 @@ pub(crate) struct StopArgs {
 pub(crate) struct WaitArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
-    /// Job IDs such as `train.2`, or job names [default: the newest running job, or else the newest job]
-    #[arg(value_name = "JOB", add = jobs(JobFilter::Running))]
+    /// Job or sweep IDs such as `train.2`, or names [default: the newest running one, or else the newest one]
+    #[arg(value_name = "JOB", add = jobs_and_sweeps(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
 
@@ -180,8 +184,8 @@ pub(crate) struct KillArgs {
 pub(crate) struct JobsArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
-    /// Job IDs such as `train.2`, or job names for their newest runs
-    #[arg(required = true, value_name = "JOB", add = jobs(JobFilter::All))]
+    /// Job or sweep IDs such as `train.2`, or names for their newest runs
+    #[arg(required = true, value_name = "JOB", add = jobs_and_sweeps(JobFilter::All))]
     pub jobs: Vec<String>,
 }
 

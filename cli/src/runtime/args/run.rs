@@ -74,19 +74,24 @@ pub(crate) struct RunArgs {
     /// Number of jobs of a matrix to run at once [default: `max_parallel` of the job file, or 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = JOB_HEADING)]
     pub parallel: Option<u32>,
+    /// Run only the combinations of the matrix that have not succeeded in the newest run of the job file
+    ///
+    /// New combinations run, too. The results of the others stay in the same sweep.
+    #[arg(long, help_heading = JOB_HEADING)]
+    pub resume: bool,
     /// Publish a port of a task on the host (repeatable)
     ///
     /// Example: `--publish 8080:server-0:http`. `PORT` 0 selects a free port; `ADDRESS` defaults to 127.0.0.1.
     #[arg(long, value_name = "[ADDRESS:]PORT:TASK:LABEL", help_heading = JOB_HEADING)]
     pub publish: Vec<String>,
-    /// Run the job in the background and print its ID
+    /// Run the job in the background and print its ID, or that of the sweep
     #[arg(long, short, help_heading = JOB_HEADING)]
     pub detach: bool,
     /// Run the job again when the job file or a file that it names changes
     ///
     /// A running job is ended first, as by Ctrl-C. Of `python train.py`, all `.py` files in the directory of train.py and
     /// below are watched.
-    #[arg(long, conflicts_with_all = ["detach", "terminal", "dry_run", "save"], help_heading = JOB_HEADING)]
+    #[arg(long, conflicts_with_all = ["detach", "terminal", "dry_run", "resume", "save"], help_heading = JOB_HEADING)]
     pub watch: bool,
     /// Accepted so that `-it TASK` works; `-t` already forwards stdin
     #[arg(long, short, requires = "terminal", help_heading = JOB_HEADING)]

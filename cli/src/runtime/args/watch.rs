@@ -7,8 +7,9 @@ use jobc_job::time::Time;
 
 use super::duration::parse_duration;
 use super::format::{OutputArgs, text_or_json};
+use super::metric::MetricArgs;
 use crate::args::FormatArg;
-use crate::runtime::completion::jobs::{JobFilter, TaskFilter, job_and_tasks, jobs};
+use crate::runtime::completion::jobs::{JobFilter, TaskFilter, job_and_tasks, jobs, jobs_and_sweeps};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LogsArgs {
@@ -31,8 +32,8 @@ pub(crate) struct LogsArgs {
     pub lines: LineFormatArgs,
     /// Job and tasks [default: all tasks of the newest job]
     ///
-    /// A job is an ID such as `train.2`, or a job name for its newest run. A task is `worker-0`, or a role for all its
-    /// tasks. Tasks without a job are those of the newest job.
+    /// A job is an ID such as `train.2`, or a job name for its newest run. A sweep is named like a job. A task is
+    /// `worker-0`, or a role for all its tasks. Tasks without a job are those of the newest job.
     #[arg(value_names = ["JOB", "TASK"], num_args = 0.., add = job_and_tasks(JobFilter::All, TaskFilter::All))]
     pub words: Vec<String>,
 }
@@ -56,8 +57,8 @@ pub(crate) struct StatsArgs {
     pub no_stream: bool,
     #[command(flatten)]
     pub output_args: OutputArgs,
-    /// Job IDs such as `train.2`, or job names [default: all running jobs]
-    #[arg(value_name = "JOB", add = jobs(JobFilter::Running))]
+    /// Job or sweep IDs such as `train.2`, or names [default: all running jobs]
+    #[arg(value_name = "JOB", add = jobs_and_sweeps(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
 
@@ -66,8 +67,10 @@ pub(crate) struct ReportArgs {
     /// File to write, or `-` for stdout [default: `<job>.html` in the current directory]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Job ID such as `train.2`, or a job name for its newest run [default: the newest job]
-    #[arg(add = jobs(JobFilter::All))]
+    #[command(flatten)]
+    pub metrics: MetricArgs,
+    /// Job or sweep ID such as `train.2`, or a name for its newest run [default: the newest job or sweep]
+    #[arg(add = jobs_and_sweeps(JobFilter::All))]
     pub job: Option<String>,
 }
 

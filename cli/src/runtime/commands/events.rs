@@ -18,7 +18,7 @@ use crate::runtime::args::watch::EventsArgs;
 pub(crate) fn run(args: &EventsArgs) -> Result<ExitCode> {
     let (directory, record) = newest::named_or_newest(&Jobs::open()?, args.job.as_deref())?;
     if args.job.is_none() {
-        newest::show_choice(&record);
+        newest::show_choice(&record.id, &record);
     }
     let width = record.tasks.iter().map(|task| task.task.to_string().len()).max().unwrap_or(0);
     let mut events = event::Reader::new(&directory);

@@ -50,7 +50,7 @@ fn exec_in_task(args: &JobExecArgs) -> Result<ExitCode> {
         [] => return Err(Failure::usage_error(Error::new(Kind::State, "missing command"))),
     };
     if words.len() == args.words.len() {
-        newest::show_choice(&record);
+        newest::show_choice(&record.id, &record);
     }
     let (task, command) = split_task_and_command(&record, words)?;
     let name = task.container.as_deref().filter(|_| task.state.is_alive()).ok_or_else(|| {

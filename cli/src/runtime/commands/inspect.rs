@@ -13,9 +13,11 @@ use serde_json::{Value, json};
 use super::jobs::{Jobs, Result, format_ago, format_duration, json_text};
 use super::newest;
 use super::ps;
+use super::sweep::choices;
 use crate::args::FormatArg;
 use crate::report::cpus;
 use crate::runtime::args::jobs::InspectArgs;
+use crate::runtime::args::metric::MetricArgs;
 use crate::table::escape_control;
 use crate::terminal;
 
@@ -26,7 +28,9 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode> {
     } else {
         let now = Time::now();
         terminal::print(&(text_details(&directory, &record, now) + "\n"));
-        terminal::print(&ps::tasks_table(&record, now).render(terminal::columns_of_stdout()));
+        let metrics = choices(&MetricArgs::default(), std::iter::once(&record));
+        let tasks = ps::tasks_table(&directory, &record, &metrics, now);
+        terminal::print(&tasks.render(terminal::columns_of_stdout()));
         terminal::print(&earlier_attempts(&record));
     }
     Ok(ExitCode::SUCCESS)

@@ -10,9 +10,10 @@ use jobc_job::record::Record;
 use jobc_job::recover::{self, LostJob};
 use jobc_job::time::Time;
 use jobc_sys::error::{Error, Kind};
-use jobc_sys::id::TaskId;
+use jobc_sys::id::{JobId, TaskId};
 use rustix::event::{PollFd, PollFlags};
 
+use super::subject::{Subject, not_one_job};
 use crate::args::FormatArg;
 use crate::outcome::Outcome;
 use crate::runtime::message::{container_error, container_warning};
@@ -97,19 +98,12 @@ impl Jobs {
         &self.directories
     }
 
-    /// The job that a word names: an id, or a name, which means its newest run.
+    /// The job that a word names: an id, or a name, which means its newest run. An error for a sweep.
     pub(crate) fn find(&self, word: &str) -> Result<Directory> {
-        self.directories.find(word).map_err(|error| {
-            let ids = self.directories.list().unwrap_or_default();
-            let known: Vec<String> = ids.iter().flat_map(|id| [id.to_string(), id.name.clone()]).collect();
-            let near = suggest::nearest(word, known.iter().map(String::as_str));
-            Failure::usage_error(match near {
-                Some(near) => {
-                    Error { message: format!("{}; did you mean `{near}`?", error.message), ..error }
-                }
-                None => error,
-            })
-        })
+        match self.subject(word)? {
+            Subject::Job(directory) => Ok(directory),
+            Subject::Sweep(sweep) => Err(not_one_job(&sweep)),
+        }
     }
 
     /// The job that a word names, with its record.
@@ -172,11 +166,15 @@ pub(crate) fn read(directory: &Directory) -> Result<Record> {
     })
 }
 
-/// The tasks that words name: a task, such as `worker-0`, or a role for all its tasks.
+/// The tasks that words name: a task, such as `worker-0`, or a role for all its tasks, also one with a matrix.
 pub(crate) fn tasks(record: &Record, words: &[String]) -> Result<Vec<TaskId>> {
     let mut found = Vec::new();
     for word in words {
-        let of_role = record.tasks.iter().map(|task| &task.task).filter(|task| task.role == *word);
+        let is_of_role = |task: &&TaskId| {
+            let combination = record.combinations.get(&task.role);
+            task.role == *word || combination.is_some_and(|combination| combination.role == *word)
+        };
+        let of_role = record.tasks.iter().map(|task| &task.task).filter(is_of_role);
         let before = found.len();
         found.extend(of_role.cloned());
         if found.len() == before {
@@ -202,13 +200,13 @@ pub(crate) fn json_text(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).expect("what is printed is plain JSON") + "\n"
 }
 
-/// Prints what was done to a job: its id and a word for people, an object for programs.
-pub(crate) fn print_done(format: FormatArg, directory: &Directory, what: &str) {
+/// Prints what was done to a job or a sweep: its id and a word for people, an object for programs.
+pub(crate) fn print_done(format: FormatArg, id: &JobId, what: &str) {
     if format == FormatArg::Json {
-        let line = serde_json::json!({"id": directory.id, "done": what});
+        let line = serde_json::json!({"id": id, "done": what});
         terminal::print(&format!("{line}\n"));
     } else {
-        terminal::print(&format!("{}: {what}\n", directory.id));
+        terminal::print(&format!("{id}: {what}\n"));
     }
 }
 

@@ -6,11 +6,14 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use jobc_job::directory::Directory;
-use jobc_job::record::Record;
+use jobc_job::record::{JobState, Record};
 use jobc_job::time::Time;
 use jobc_sys::error::{Error, Kind};
+use jobc_sys::id::JobId;
 
 use super::jobs::{Failure, Jobs, Result, format_ago, tasks};
+use super::subject::Subject;
+use super::sweep::count;
 use crate::table::{Table, escape_control};
 use crate::terminal;
 
@@ -25,15 +28,26 @@ pub(crate) fn named_or_newest(jobs: &Jobs, name: Option<&str>) -> Result<Job> {
     }
 }
 
-/// The job and the tasks of `[JOB] [TASK]...`: the job can be left out before tasks, too.
-pub(crate) fn job_and_tasks(jobs: &Jobs, words: &[String]) -> Result<(Job, Vec<String>)> {
-    let [first, rest @ ..] = words else { return Ok((named_or_newest(jobs, None)?, vec![])) };
-    let error = match jobs.record(first) {
-        Ok(job) => return Ok((job, rest.to_vec())),
+/// The named job or sweep; without a name the newest one, whether it runs or has ended.
+pub(crate) fn subject_or_newest(jobs: &Jobs, name: Option<&str>) -> Result<Subject> {
+    match name {
+        Some(name) => jobs.subject(name),
+        None => named_or_newest(jobs, None)
+            .map(|(directory, record)| Subject::of_record(jobs, directory, &record)),
+    }
+}
+
+/// The job or sweep, and the tasks, of `[JOB] [TASK]...`: the job can be left out before tasks, too.
+pub(crate) fn subject_and_tasks(jobs: &Jobs, words: &[String]) -> Result<(Subject, Vec<String>)> {
+    let [first, rest @ ..] = words else { return Ok((subject_or_newest(jobs, None)?, vec![])) };
+    let error = match jobs.subject(first) {
+        Ok(subject) => return Ok((subject, rest.to_vec())),
         Err(error) => error,
     };
     match newest(jobs)? {
-        Some(job) if tasks(&job.1, words).is_ok() => Ok((job, words.to_vec())),
+        Some((directory, record)) if tasks(&record, words).is_ok() => {
+            Ok((Subject::of_record(jobs, directory, &record), words.to_vec()))
+        }
         _ => Err(error),
     }
 }
@@ -46,26 +60,65 @@ pub(crate) fn named_or_running(jobs: &Jobs, name: Option<&str>) -> Result<Job> {
     }
 }
 
-/// The newest job that runs, or else the newest one.
-pub(crate) fn running_or_newest(jobs: &Jobs) -> Result<Job> {
+/// The newest job or sweep that runs, or else the newest one.
+pub(crate) fn running_or_newest(jobs: &Jobs) -> Result<Subject> {
     match running(jobs)?.into_iter().next() {
-        Some(job) => Ok(job),
-        None => named_or_newest(jobs, None),
+        Some((directory, record)) => Ok(Subject::of_record(jobs, directory, &record)),
+        None => subject_or_newest(jobs, None),
     }
 }
 
-/// The jobs to end, of a command that names none: the only one that runs. At a terminal the user is asked, and may
-/// choose none.
-pub(crate) fn jobs_to_stop(jobs: &Jobs) -> Result<Vec<Directory>> {
-    let running = running(jobs)?;
+/// A job or a sweep that runs.
+struct RunningSubject {
+    subject: Subject,
+    state: &'static str,
+    submitted: Time,
+    /// Its tasks, or the jobs of a sweep that run.
+    parts: String,
+}
+
+/// The jobs that run, those of a sweep as one.
+fn running_subjects(jobs: &Jobs) -> Result<Vec<RunningSubject>> {
+    let mut subjects: Vec<RunningSubject> = Vec::new();
+    let mut by_sweep: Vec<(JobId, Vec<JobState>)> = Vec::new();
+    for (directory, record) in running(jobs)? {
+        if let Some((_, states)) = by_sweep.iter_mut().find(|(id, _)| Some(id) == record.sweep.as_ref()) {
+            states.push(record.state);
+            continue;
+        }
+        let subject = Subject::of_record(jobs, directory, &record);
+        if let Subject::Sweep(sweep) = &subject {
+            by_sweep.push((sweep.id.clone(), vec![record.state]));
+        }
+        subjects.push(RunningSubject {
+            subject,
+            state: record.state.as_str(),
+            submitted: record.submitted,
+            parts: super::ps::task_counts(&record),
+        });
+    }
+    for running in &mut subjects {
+        if let Some((_, states)) = by_sweep.iter().find(|(id, _)| id == running.subject.id()) {
+            // It is queued only if all of its jobs are.
+            let state = states.iter().find(|state| **state != JobState::Queued).unwrap_or(&JobState::Queued);
+            running.state = state.as_str();
+            running.parts = format!("jobs: {}", count(states.iter().map(|state| state.as_str())));
+        }
+    }
+    Ok(subjects)
+}
+
+/// The jobs and sweeps to end, of a command that names none: the only one that runs. At a terminal the user is asked,
+/// and may choose none.
+pub(crate) fn jobs_to_stop(jobs: &Jobs) -> Result<Vec<Subject>> {
+    let running = running_subjects(jobs)?;
     let asks = io::stdin().is_terminal() && io::stderr().is_terminal();
     let choice = match &running[..] {
         [] => return Err(no_job("no job is running")),
         [_] if !asks => vec![0],
-        [(directory, record)] => {
-            let age = format_ago(record.submitted, Time::now());
-            let question =
-                format!("stop {}, {}, submitted {age}? [Y/n] ", directory.id, record.state.as_str());
+        [one] => {
+            let age = format_ago(one.submitted, Time::now());
+            let question = format!("stop {}, {}, submitted {age}? [Y/n] ", one.subject.id(), one.state);
             let answer = ask(&question);
             if answer.is_some_and(|answer| is_yes(&answer)) { vec![0] } else { vec![] }
         }
@@ -75,7 +128,7 @@ pub(crate) fn jobs_to_stop(jobs: &Jobs) -> Result<Vec<Directory>> {
             chosen(&answer.unwrap_or_default(), several.len())?
         }
         several => {
-            let names: Vec<String> = several.iter().map(|(directory, _)| directory.id.to_string()).collect();
+            let names: Vec<String> = several.iter().map(|one| one.subject.id().to_string()).collect();
             let error =
                 Error::new(Kind::State, format!("{} jobs are running; name those to stop", names.len()));
             let known = jobc_compiler::suggest::list(names.iter().map(String::as_str));
@@ -85,15 +138,16 @@ pub(crate) fn jobs_to_stop(jobs: &Jobs) -> Result<Vec<Directory>> {
     if choice.is_empty() {
         return Err(Error::new(Kind::State, "no job was stopped").into());
     }
-    Ok(choice.into_iter().map(|number| running[number].0.clone()).collect())
+    Ok(choice.into_iter().map(|number| running[number].subject.clone()).collect())
 }
 
 /// Tells a user at a terminal which job was taken.
-pub(crate) fn show_choice(record: &Record) {
+pub(crate) fn show_choice(id: &JobId, record: &Record) {
     if io::stderr().is_terminal() {
         let style = terminal::style();
         let (dim, plain) = if style.color { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
-        terminal::eprint(&format!("{dim}jobc: {}, {}{plain}\n", record.id, record.state.as_str()));
+        let what = if *id == record.id { record.state.as_str() } else { "a sweep" };
+        terminal::eprint(&format!("{dim}jobc: {id}, {what}{plain}\n"));
     }
 }
 
@@ -112,15 +166,15 @@ fn no_job(message: &str) -> Failure {
     error.help("`jobc run` starts a job, `jobc ps --all` lists those of this user").into()
 }
 
-fn overview(running: &[Job]) -> String {
+fn overview(running: &[RunningSubject]) -> String {
     let mut table = Table::new(["", "JOB", "STATE", "SUBMITTED", "TASKS"]);
-    for (number, (directory, record)) in (1..).zip(running) {
+    for (number, one) in (1..).zip(running) {
         table.row([
             number.to_string(),
-            directory.id.to_string(),
-            record.state.as_str().to_owned(),
-            format_ago(record.submitted, Time::now()),
-            super::ps::task_counts(record),
+            one.subject.id().to_string(),
+            one.state.to_owned(),
+            format_ago(one.submitted, Time::now()),
+            one.parts.clone(),
         ]);
     }
     table.render(terminal::columns_of_stderr())

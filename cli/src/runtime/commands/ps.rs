@@ -4,31 +4,55 @@ use std::process::ExitCode;
 
 use jobc_gpu::device_names::short_name;
 use jobc_job::directory::Directory;
+use jobc_job::metric_choice::{JobMetrics, MetricChoice};
 use jobc_job::record::{JobState, Record, TaskRecord, TaskState};
 use jobc_job::time::Time;
+use jobc_job::user_metrics::format_number;
+use jobc_sys::error::{Error, Kind};
 use serde_json::{Value, json};
 
-use super::jobs::{Jobs, Result, format_ago, format_duration, json_text};
+use super::jobs::{Failure, Jobs, Result, format_ago, format_duration, json_text, read};
+use super::subject::Subject;
+use super::sweep::{self, Comparison};
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::PsArgs;
-use crate::table::Table;
+use crate::table::{Table, WideTable};
 use crate::terminal;
 
 pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
-    let text = match &args.job {
-        Some(word) => tasks_text(args, &jobs.record(word)?.1),
+    if args.job.is_none() && !args.metrics.metric.is_empty() {
+        let error = Error::new(Kind::Config, "`--metric` needs a job or a sweep");
+        return Err(Failure::usage_error(
+            error.help("name it, as in `jobc ps NAME --metric 'loss=([0-9.]+)'`"),
+        ));
+    }
+    let subject = args.job.as_ref().map(|word| jobs.subject(word)).transpose()?;
+    let text = match &subject {
+        Some(Subject::Job(directory)) => tasks_text(args, directory, &read(directory)?),
+        Some(Subject::Sweep(sweep)) => sweep_text(args, &Comparison::gather(&jobs, sweep, &args.metrics)?),
         None => jobs_text(args, jobs.all()?),
     };
     terminal::print(&text);
     Ok(ExitCode::SUCCESS)
 }
 
-fn tasks_text(args: &PsArgs, record: &Record) -> String {
+fn tasks_text(args: &PsArgs, directory: &Directory, record: &Record) -> String {
     match args.output_args.format {
         FormatArg::Json => json_text(&record.tasks),
         _ if args.quiet => record.tasks.iter().map(|task| format!("{}\n", task.task)).collect(),
-        _ => tasks_table(record, Time::now()).render(terminal::columns_of_stdout()),
+        _ => {
+            let choices = sweep::choices(&args.metrics, std::iter::once(record));
+            tasks_table(directory, record, &choices, Time::now()).render(terminal::columns_of_stdout())
+        }
+    }
+}
+
+fn sweep_text(args: &PsArgs, comparison: &Comparison) -> String {
+    match args.output_args.format {
+        FormatArg::Json => json_text(&comparison.json()),
+        _ if args.quiet => comparison.rows.iter().map(|row| format!("{}\n", row.combination.job)).collect(),
+        _ => comparison.table(Time::now()).render(terminal::columns_of_stdout()),
     }
 }
 
@@ -83,6 +107,7 @@ fn summary((directory, record): &(Directory, Record)) -> Value {
         by_state(record).into_iter().map(|(state, count)| (state.to_owned(), json!(count))).collect();
     json!({
         "id": directory.id,
+        "sweep": record.sweep,
         "state": record.state,
         "description": record.description,
         "source": record.source,
@@ -95,23 +120,47 @@ fn summary((directory, record): &(Directory, Record)) -> Value {
     })
 }
 
-pub(super) fn tasks_table(record: &Record, now: Time) -> Table<8> {
-    let mut table = Table::new(["TASK", "STATE", "ATTEMPT", "PID", "ADDRESS", "GPU", "RAN", "EXIT"]);
+/// The tasks of a job; with the values of their combinations if roles have a matrix, and with these metrics.
+pub(super) fn tasks_table(
+    directory: &Directory,
+    record: &Record,
+    choices: &[MetricChoice],
+    now: Time,
+) -> WideTable {
+    let has_values = !record.combinations.is_empty();
+    let metrics = JobMetrics::new(directory, record);
+    let values = has_values.then_some("VALUES");
+    let headings =
+        ["TASK"].into_iter().chain(values).chain(["STATE", "ATTEMPT", "PID", "ADDRESS", "GPU", "RAN"]);
+    let mut headings: Vec<String> = headings.map(str::to_owned).collect();
+    headings.extend(choices.iter().map(|choice| choice.title().to_uppercase()));
+    headings.push("EXIT".to_owned());
+    let mut table = WideTable::new(headings);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for task in &record.tasks {
         // The last states of a lost job's tasks are no longer valid.
         let alive = task.state.is_alive() && record.state != JobState::Lost;
         let ran = task.started.map(|started| format_duration(task.ended.unwrap_or(now).since(started)));
-        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        table.row([
-            task.task.to_string(),
+        let values = record.combinations.get(&task.task.role).map(|combination| {
+            let values = combination.values.iter().map(|(axis, value)| format!("{axis}={value}"));
+            values.collect::<Vec<_>>().join(" ")
+        });
+        let mut cells = vec![task.task.to_string()];
+        cells.extend(has_values.then(|| or_dash(values)));
+        cells.extend([
             task.state.as_str().to_owned(),
             task.attempt.to_string(),
             or_dash(task.process.filter(|_| alive).map(|process| process.pid.to_string())),
             or_dash(address(task)),
             or_dash(gpus(record, task)),
             or_dash(ran),
-            or_dash(describe_exit(task)),
         ]);
+        cells.extend(choices.iter().map(|choice| {
+            let value = metrics.value(choice, Some(&task.task));
+            or_dash(value.map(format_number))
+        }));
+        cells.push(or_dash(describe_exit(task)));
+        table.row(cells);
     }
     table
 }

@@ -1,9 +1,10 @@
-//! `jobc report`: writes one page about a job, a file without external content.
+//! `jobc report`: writes one page about a job or a sweep, a file without external content.
 //!
 //! It is made only from the job's files, so it can be written while the job runs, after it, and again. Charts are SVG
 //! in the page. The page has no script and forbids scripts, since it shows output of tasks.
 
 mod activity;
+mod axis_plot;
 mod chart;
 mod data;
 mod gpus;
@@ -13,24 +14,46 @@ mod plots;
 mod provenance;
 mod selection;
 mod series;
+mod sweep_page;
 mod tables;
 mod timeline;
 
 use std::path::Path;
 use std::process::ExitCode;
 
+use jobc_job::time::Time;
 use jobc_sys::error::{Error, Kind};
 
-use super::jobs::{Jobs, Result};
+use super::jobs::{Failure, Jobs, Result, read};
 use super::newest;
+use super::subject::Subject;
+use super::sweep::Comparison;
 use crate::runtime::args::watch::ReportArgs;
 use crate::terminal;
 use data::ReportData;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
-    let (directory, record) = newest::named_or_newest(&Jobs::open()?, args.job.as_deref())?;
-    let page = page::page(&ReportData::gather(&directory, record));
-    let path = args.output.clone().unwrap_or_else(|| format!("{}.html", directory.id).into());
+    let jobs = Jobs::open()?;
+    let subject = newest::subject_or_newest(&jobs, args.job.as_deref())?;
+    let page = match &subject {
+        Subject::Job(directory) => {
+            if !args.metrics.metric.is_empty() {
+                let error = Error::new(
+                    Kind::Config,
+                    format!("`--metric` compares the jobs of a sweep, and `{}` is one job", directory.id),
+                );
+                return Err(Failure::usage_error(
+                    error.help("`jobc ps --metric` shows a metric of its tasks"),
+                ));
+            }
+            page::page(&ReportData::gather(directory, read(directory)?))
+        }
+        Subject::Sweep(sweep) => {
+            let comparison = Comparison::gather(&jobs, sweep, &args.metrics)?;
+            sweep_page::page(&comparison, &sweep.source.display().to_string(), Time::now())
+        }
+    };
+    let path = args.output.clone().unwrap_or_else(|| format!("{}.html", subject.id()).into());
     if path == Path::new("-") {
         terminal::print(&page);
         return Ok(ExitCode::SUCCESS);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jobc_job::directory::{Directory, JobDirectories};
 use jobc_job::record::Record;
+use jobc_job::sweep::{self, Sweep};
 use jobc_job::time::Time;
 use jobc_schema::Bytes;
 use jobc_sys::error::{Error, Kind};
@@ -14,18 +15,37 @@ use serde_json::json;
 
 use super::jobs::{Jobs, Result, format_ago, print_done};
 use super::stop;
+use super::subject::Subject;
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::{GcArgs, RmArgs};
 use crate::terminal;
 
 pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
-    let directories = args.jobs.jobs.iter().map(|word| jobs.find(word)).collect::<Result<Vec<_>>>()?;
-    for directory in &directories {
-        ensure_ended(&jobs, directory, args.force)?;
-        directory.remove()?;
-        print_done(args.jobs.output_args.format, directory, "removed");
+    let is_unreadable =
+        |word: &&String| word.parse().is_ok_and(|id| Sweep::read(jobs.directories(), &id).is_err());
+    let (unreadable, words): (Vec<&String>, Vec<&String>) =
+        args.jobs.jobs.iter().partition(|word| args.force && is_unreadable(word));
+    let subjects = words.into_iter().map(|word| jobs.subject(word)).collect::<Result<Vec<_>>>()?;
+    for id in unreadable.into_iter().filter_map(|word| word.parse().ok()) {
+        Sweep::remove(jobs.directories(), &id)?;
+        print_done(args.jobs.output_args.format, &id, "removed");
     }
+    for subject in &subjects {
+        let directories = subject.directories(&jobs);
+        // The last jobs of a sweep wait for the others: ended first, they do not start in between.
+        for directory in directories.iter().rev() {
+            ensure_ended(&jobs, directory, args.force)?;
+        }
+        for directory in &directories {
+            directory.remove()?;
+        }
+        if let Subject::Sweep(sweep) = subject {
+            Sweep::remove(jobs.directories(), &sweep.id)?;
+        }
+        print_done(args.jobs.output_args.format, subject.id(), "removed");
+    }
+    sweep::remove_empty(jobs.directories())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -79,6 +99,9 @@ pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode> {
                 Bytes(job.bytes).measured()
             ));
         }
+    }
+    if !args.dry_run {
+        sweep::remove_empty(jobs.directories())?;
     }
     if args.output_args.format != FormatArg::Json {
         let total = Bytes(going.iter().map(|job| job.bytes).sum()).measured();

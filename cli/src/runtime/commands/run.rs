@@ -48,7 +48,7 @@ pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
             if args.watch {
                 return watch::run(args, path.as_deref());
             }
-            job::run_file(args, path, format)
+            job::run_file(args, path.as_deref(), format)
         }
     });
     code.unwrap_or_else(|error| {
@@ -132,7 +132,7 @@ type OptionCheck = (&'static str, fn(&RunArgs) -> bool);
 
 /// Options only of jobs, only of bundles, of the built-in runtime, and of job files.
 #[rustfmt::skip]
-const JOB_OPTIONS: [OptionCheck; 20] = [
+const JOB_OPTIONS: [OptionCheck; 21] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--locked", |args| args.locked),
@@ -142,6 +142,7 @@ const JOB_OPTIONS: [OptionCheck; 20] = [
     ("--terminal", |args| args.terminal.is_some()), ("--no-logs", |args| args.no_logs),
     ("--quiet", |args| args.quiet), ("--watch", |args| args.watch), ("--gpu-share", |args| args.gpu_share.is_some()),
     ("--pull", |args| args.pull.is_some()), ("--image-root", RunArgs::sets_image_root),
+    ("--resume", |args| args.resume),
 ];
 #[rustfmt::skip]
 const BUNDLE_OPTIONS: [OptionCheck; 2] =
@@ -151,17 +152,18 @@ const BUILT_IN_RUNTIME_OPTIONS: [OptionCheck; 2] =
     [("--allow-unenforced", |args| args.allow_unenforced), ("--keep", |args| args.keep)];
 /// Options that change what a job file has.
 #[rustfmt::skip]
-const FILE_OPTIONS: [OptionCheck; 5] = [
+const FILE_OPTIONS: [OptionCheck; 6] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--scale", |args| !args.scale.is_empty()), ("--locked", |args| args.locked),
-    ("--parallel", |args| args.parallel.is_some()),
+    ("--parallel", |args| args.parallel.is_some()), ("--resume", |args| args.resume),
 ];
 #[rustfmt::skip]
-const JOB_FILE_OPTIONS: [OptionCheck; 9] = [
+const JOB_FILE_OPTIONS: [OptionCheck; 10] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--scale", |args| !args.scale.is_empty()),
     ("--no-gpu", |args| args.no_gpu), ("--locked", |args| args.locked), ("--watch", |args| args.watch),
+    ("--resume", |args| args.resume),
 ];
 
 /// An option of a command and whether it is given.

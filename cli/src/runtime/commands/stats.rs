@@ -12,6 +12,7 @@ use jobc_job::record::Record;
 
 use super::follow::output::{OutputStream, OutputStreams, or_exit};
 use super::jobs::{self, Jobs, Result};
+use super::subject::Subject;
 use crate::args::FormatArg;
 use crate::runtime::args::watch::StatsArgs;
 use crate::table::Table;
@@ -74,9 +75,19 @@ pub(super) struct SampledJobs {
 impl SampledJobs {
     pub(super) fn open(args: &StatsArgs) -> Result<Self> {
         let all = Jobs::open()?;
-        let find =
-            |word: &String| all.find(word).map(|directory| (directory.clone(), LiveUsage::new(&directory)));
-        let jobs = args.jobs.iter().map(find).collect::<Result<_>>()?;
+        let subjects = args.jobs.iter().map(|word| all.subject(word)).collect::<Result<Vec<_>>>()?;
+        let mut jobs = Vec::new();
+        for subject in subjects {
+            for directory in subject.directories(&all) {
+                // Of a sweep, ended jobs would only be in the way.
+                let is_shown =
+                    matches!(subject, Subject::Job(_)) || !jobs::read(&directory)?.state.is_final();
+                if is_shown {
+                    let live = LiveUsage::new(&directory);
+                    jobs.push((directory, live));
+                }
+            }
+        }
         Ok(Self { named: !args.jobs.is_empty(), jobs, all })
     }
 

@@ -12,28 +12,45 @@ use jobc_sys::signals::Signal;
 use super::follow::job_end::JobEnd;
 use super::jobs::{Failure, Jobs, Result, print_done, read, tasks};
 use super::newest::{jobs_to_stop, running_or_newest};
+use super::subject::Subject;
+use super::sweep::{count, overall_exit_code};
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::{JobsArgs, KillArgs, StopArgs, WaitArgs};
 use crate::terminal;
+
+/// Maximum number of failed jobs of a sweep whose last output is printed.
+const MAX_OUTPUTS: usize = 5;
 
 /// Timeout for a killed supervisor to end, in milliseconds.
 const KILL_TIMEOUT_MS: u32 = 10_000;
 
 pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
-    let directories = if args.jobs.is_empty() { jobs_to_stop(&jobs)? } else { find_all(&jobs, &args.jobs)? };
+    let subjects = if args.jobs.is_empty() { jobs_to_stop(&jobs)? } else { find_all(&jobs, &args.jobs)? };
     let request = Request::Stop { grace_seconds: args.grace.map(|grace| grace.as_secs()) };
-    for directory in &directories {
-        // A job that has ended is already stopped.
-        if !read(directory)?.state.is_final() {
-            send_request(directory, &request)?;
+    for subject in &subjects {
+        // The last jobs of a sweep wait for the others: stopped first, they do not start in between.
+        for directory in subject.directories(&jobs).iter().rev() {
+            // A job that has ended is already stopped; of a sweep, one may end in between.
+            if !read(directory)?.state.is_final()
+                && let Err(error) = send_request(directory, &request)
+                && !(matches!(subject, Subject::Sweep(_)) && read(directory)?.state.is_final())
+            {
+                return Err(error);
+            }
         }
     }
-    for directory in &directories {
-        if args.no_wait {
-            print_done(args.output_args.format, directory, "stopping");
-        } else {
-            print_end(args.output_args.format, &jobs.wait_for_end(directory)?);
+    let format = args.output_args.format;
+    for subject in &subjects {
+        match subject {
+            _ if args.no_wait => print_done(format, subject.id(), "stopping"),
+            Subject::Job(directory) => print_end(format, &jobs.wait_for_end(directory)?),
+            Subject::Sweep(sweep) => {
+                let ends = subject.directories(&jobs);
+                let ends = ends.iter().map(|directory| jobs.wait_for_end(directory));
+                let records = ends.collect::<Result<Vec<_>>>()?;
+                print_done(format, &sweep.id, &count(records.iter().map(|record| record.state.as_str())));
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -53,7 +70,7 @@ pub(crate) fn kill(args: &KillArgs) -> Result<ExitCode> {
     if everything {
         print_end(args.output_args.format, &jobs.wait_for_end(&directory)?);
     } else {
-        print_done(args.output_args.format, &directory, &format!("sent {signal}"));
+        print_done(args.output_args.format, &directory.id, &format!("sent {signal}"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -83,51 +100,73 @@ pub(super) fn kill_job(jobs: &Jobs, directory: &Directory) -> Result<()> {
 }
 
 pub(crate) fn pause(args: &JobsArgs) -> Result<ExitCode> {
-    request_for_each(args, &Request::Pause {}, "paused")
+    request_for_each(args, &Request::Pause {}, "paused", JobState::Running)
 }
 
 pub(crate) fn resume(args: &JobsArgs) -> Result<ExitCode> {
-    request_for_each(args, &Request::Resume {}, "resumed")
+    request_for_each(args, &Request::Resume {}, "resumed", JobState::Paused)
 }
 
-fn request_for_each(args: &JobsArgs, request: &Request, what: &str) -> Result<ExitCode> {
+/// Sends a request to jobs; of a sweep, to its jobs in a state.
+fn request_for_each(args: &JobsArgs, request: &Request, what: &str, state: JobState) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
-    for directory in find_all(&jobs, &args.jobs)? {
-        send_request(&directory, request)?;
-        print_done(args.output_args.format, &directory, what);
+    for subject in find_all(&jobs, &args.jobs)? {
+        let mut directories = subject.directories(&jobs);
+        if let Subject::Sweep(sweep) = &subject {
+            let is_meant = |directory: &Directory| Ok::<_, Failure>(read(directory)?.state == state);
+            let meant = directories.iter().map(is_meant).collect::<Result<Vec<_>>>()?;
+            let mut meant = meant.into_iter();
+            directories.retain(|_| meant.next().unwrap_or_default());
+            if directories.is_empty() {
+                let message = format!("no job of the sweep `{}` is {}", sweep.id, state.as_str());
+                return Err(Error::new(Kind::State, message).into());
+            }
+        }
+        for directory in directories {
+            send_request(&directory, request)?;
+            print_done(args.output_args.format, &directory.id, what);
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits for the end of jobs; the exit code is that of the first that did not succeed.
+/// Waits for the end of jobs; the exit code is that of the first job or sweep that did not succeed.
 pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
     let mut code = 0;
-    let directories =
-        if args.jobs.is_empty() { vec![running_or_newest(&jobs)?.0] } else { find_all(&jobs, &args.jobs)? };
-    for directory in directories {
-        let record = jobs.wait_for_end(&directory)?;
-        print_end(args.output_args.format, &record);
-        if let Some(end) = JobEnd::new(&directory, &record)
+    let subjects =
+        if args.jobs.is_empty() { vec![running_or_newest(&jobs)?] } else { find_all(&jobs, &args.jobs)? };
+    for subject in subjects {
+        let directories = subject.directories(&jobs);
+        let (mut records, mut failures) = (Vec::with_capacity(directories.len()), 0);
+        for directory in &directories {
+            let record = jobs.wait_for_end(directory)?;
+            print_end(args.output_args.format, &record);
+            if let Some(end) = JobEnd::new(directory, &record)
+                && args.output_args.format != FormatArg::Json
+                && failures < MAX_OUTPUTS
+            {
+                end.print(false);
+                failures += usize::from(record.state != JobState::Succeeded);
+            }
+            records.push(record);
+        }
+        if let Subject::Sweep(sweep) = &subject
             && args.output_args.format != FormatArg::Json
         {
-            end.print(false);
+            let counts = count(records.iter().map(|record| record.state.as_str()));
+            terminal::print(&format!("{}: {counts}\n", sweep.id));
         }
         if code == 0 {
-            code = exit_code(&record);
+            code = overall_exit_code(&records, records.len());
         }
     }
     Ok(ExitCode::from(code))
 }
 
-/// The exit code of `jobc run` for an ended job.
-pub(crate) fn exit_code(record: &Record) -> u8 {
-    record.end.as_ref().map_or(jobc_oci::RUNTIME_FAILURE_EXIT_CODE, |end| end.exit_code)
-}
-
-/// All jobs are found before any is changed.
-fn find_all(jobs: &Jobs, words: &[String]) -> Result<Vec<Directory>> {
-    words.iter().map(|word| jobs.find(word)).collect()
+/// All jobs and sweeps are found before any is changed.
+fn find_all(jobs: &Jobs, words: &[String]) -> Result<Vec<Subject>> {
+    words.iter().map(|word| jobs.subject(word)).collect()
 }
 
 /// Sends a request to a job's supervisor; the error for an ended job has its end.

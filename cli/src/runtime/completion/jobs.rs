@@ -6,6 +6,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use jobc_job::directory::JobDirectories;
 use jobc_job::newest;
 use jobc_job::record::{Record, TaskRecord};
+use jobc_job::sweep::Sweep;
 use jobc_sys::id::JobId;
 
 use crate::completion::{beginning_with, described, words};
@@ -35,6 +36,15 @@ pub(crate) fn jobs(filter: JobFilter) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| in_order(candidates(filter, current).unwrap_or_default()))
 }
 
+/// IDs and names of sweeps and of jobs.
+pub(crate) fn jobs_and_sweeps(filter: JobFilter) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let mut found = sweeps(filter, current).unwrap_or_default();
+        found.extend(candidates(filter, current).unwrap_or_default());
+        in_order(found)
+    })
+}
+
 /// Tasks of the job that the words before the cursor name; without a name, of the newest job, or the newest that runs.
 pub(crate) fn tasks(filter: TaskFilter) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
@@ -62,6 +72,10 @@ pub(crate) fn job_and_tasks(jobs: JobFilter, filter: TaskFilter) -> ArgValueComp
         });
         let mut found =
             if has_job || has_task { vec![] } else { candidates(jobs, current).unwrap_or_default() };
+        // A command that shows all tasks of a job shows those of a sweep, too.
+        if filter == TaskFilter::All && !has_job && !has_task {
+            found.splice(0..0, sweeps(jobs, current).unwrap_or_default());
+        }
         let tasks = job.map(|(_, record)| of_record(&record, filter)).unwrap_or_default();
         found.extend(beginning_with(tasks, current));
         in_order(found)
@@ -95,6 +109,32 @@ fn candidates(filter: JobFilter, current: &OsStr) -> Option<Vec<CompletionCandid
             out.push(described(&id.name, &format!("{id}, {state}")));
         }
         out.push(described(&id.to_string(), state));
+    }
+    Some(beginning_with(out, current))
+}
+
+/// The sweeps, the newest of each name first; for [`JobFilter::Running`] those of which a job has not ended.
+fn sweeps(filter: JobFilter, current: &OsStr) -> Option<Vec<CompletionCandidate>> {
+    let places = JobDirectories::standard().ok()?;
+    let prefix = current.to_str()?;
+    let mut ids = places.list_sweeps().ok()?;
+    ids.retain(|id| id.to_string().starts_with(prefix));
+    ids.reverse();
+    let mut out: Vec<CompletionCandidate> = Vec::new();
+    let mut last: Option<String> = None;
+    for id in ids.into_iter().take(MAX_DESCRIBED) {
+        let Some(sweep) = Sweep::read(&places, &id).ok().flatten() else { continue };
+        let mut jobs = sweep.combinations.iter().map(|known| &known.job);
+        if filter == JobFilter::Running && !jobs.any(|job| places.job(job).is_supervised()) {
+            continue;
+        }
+        let text = format!("sweep of {} jobs", sweep.combinations.len());
+        // A name means the last run.
+        if last.as_ref() != Some(&id.name) {
+            out.push(described(&id.name, &format!("{id}, {text}")));
+            last = Some(id.name.clone());
+        }
+        out.push(described(&id.to_string(), &text));
     }
     Some(beginning_with(out, current))
 }

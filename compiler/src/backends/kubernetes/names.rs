@@ -84,14 +84,16 @@ fn check_role(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
     for (key, value) in &role.labels {
         label(key, value, &Place::value(&role.at().keys(["labels", key])), sink);
     }
-    if let Some(own) = cluster.settings.roles.get(&role.name) {
+    if let Some(own) = role.entry_in(&cluster.settings.roles) {
         for (key, value) in &own.pod.labels {
-            let at = setting_at(cluster.job, ["roles", &role.name, "labels", key]);
+            let entry =
+                if cluster.settings.roles.contains_key(&role.name) { &role.name } else { role.declared() };
+            let at = setting_at(cluster.job, ["roles", entry, "labels", key]);
             label(key, value, &Place::target(&at), sink);
         }
     }
     if role.resources.rdma.is_some_and(|n| n > 0) {
-        let settings = RoleSettings::of(cluster.settings, &role.name);
+        let settings = RoleSettings::of(cluster.settings, role);
         let Some(name) = settings.pod.rdma.as_ref().filter(|name| !is_qualified(name)) else { return };
         let at = setting_at(cluster.job, settings.place("rdma"));
         sink.push(

@@ -44,7 +44,7 @@ pub(super) fn template(
     origins: &mut Origins,
     sink: &mut Sink,
 ) -> PodTemplateSpec {
-    let settings = RoleSettings::of(cluster.settings, &role.name);
+    let settings = RoleSettings::of(cluster.settings, role);
     let given = gpu::pod_request(cluster.job, role);
     let given = given.as_ref();
     let mut volumes = Volumes::default();
@@ -89,7 +89,7 @@ pub(super) fn template(
 
 /// Finds what [`template`] finds, and makes no pod.
 pub(super) fn check(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
-    let settings = RoleSettings::of(cluster.settings, &role.name);
+    let settings = RoleSettings::of(cluster.settings, role);
     // What a provider adds to the environment is never too long.
     let env = environment(cluster, role, None, &mut Origins::default(), sink);
     command(cluster, role, &env.sums, sink);

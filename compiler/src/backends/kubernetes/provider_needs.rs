@@ -99,7 +99,7 @@ fn settings(
             .note(format!("write for example `{write}`")),
         );
     };
-    for lacking in missing_settings(provider, cluster.settings, &role.name) {
+    for lacking in missing_settings(provider, cluster.settings, role) {
         let inner = matches!(lacking.keys[..], ["gpu"]);
         let write = if inner { format!("gpu: {{{}}}", lacking.write) } else { lacking.write.clone() };
         let what = lacking.write.split(':').next().unwrap_or_default();

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use jobc_schema::Pointer;
-use jobc_schema::plan::JobPlan;
+use jobc_schema::plan::{JobPlan, RolePlan};
 use jobc_schema::target::{KubernetesTarget, PodSettings};
 
 /// The settings of a target without `kubernetes`.
@@ -31,9 +31,10 @@ pub(super) struct RoleSettings {
 
 impl RoleSettings {
     /// Joins what all pods get with what the pods of a role get.
-    pub(super) fn of(settings: &KubernetesTarget, role: &str) -> Self {
+    pub(super) fn of(settings: &KubernetesTarget, role: &RolePlan) -> Self {
         let mut pod = settings.pod.clone();
         let mut set = vec![];
+        let role = if settings.roles.contains_key(&role.name) { &role.name } else { role.declared() };
         let Some(own) = settings.roles.get(role) else { return Self { pod, own: None, set } };
         let own = &own.pod;
         pod.labels.extend(own.labels.clone());

@@ -120,7 +120,9 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::JobTimeout
         | Capability::GangRequired
         | Capability::GangMin
-        | Capability::MaxParallel => policies::answer(capability, job, role),
+        | Capability::MaxParallel
+        | Capability::RoleMaxParallel
+        | Capability::Metrics => policies::answer(capability, job, role),
         Capability::Pids
         | Capability::Hugepages
         | Capability::Rdma
@@ -134,6 +136,8 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::User
         | Capability::FileIndex => pods::answer(capability, job, role),
         Capability::Needs(_)
+        | Capability::RoleMatrix
+        | Capability::Subpath
         | Capability::ReadyProbe
         | Capability::ReadyKeep
         | Capability::RetryExitCodes

@@ -152,6 +152,14 @@ fn needs(cluster: &Cluster<'_>, sink: &mut Sink) {
         )
         .at_key(&role.at().key("needs"), "")
         .note("remove dependencies that follow from others, or combine several roles into one");
+        let combinations = role.needs.iter().find_map(|need| cluster.job.role(&need.role)?.matrix.as_ref());
+        if let Some(matrix) = combinations {
+            let declared = &matrix.role;
+            diagnostic = diagnostic.note(format!(
+                "each combination of `{declared}` counts; `jobc run` has no such limit, or let the command of `{}` wait for their files",
+                role.name
+            ));
+        }
         if max == 1 && role_needs <= 5 {
             diagnostic = diagnostic.note("JobSet 0.9 and later wait for up to 5; write `jobset: \"0.9\"` for the target if the cluster has it");
         }

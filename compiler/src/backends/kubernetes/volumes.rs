@@ -50,7 +50,7 @@ impl Volumes {
                 name: volume_name(&mount.volume),
                 mount_path: mount.path.clone(),
                 read_only: (!mount.writable).then_some(true),
-                sub_path: sub_path(cluster, plan, entry),
+                sub_path: sub_path(cluster, plan, entry, mount.subpath.as_deref()),
                 ..VolumeMount::default()
             });
         }
@@ -74,15 +74,19 @@ impl Volumes {
     }
 }
 
-/// The directory in a volume: the target's, and for a directory of the job one of its own below it.
-fn sub_path(cluster: &Cluster<'_>, plan: &VolumePlan, entry: Option<&Storage>) -> Option<String> {
-    let entry = entry?;
-    let own = matches!(plan.source, VolumeSource::Job {}) && !entry.ephemeral;
-    let name = own.then(|| cluster.job.name.clone());
-    match (&entry.sub_path, name) {
-        (Some(path), Some(name)) => Some(format!("{}/{name}", path.trim_end_matches('/'))),
-        (path, name) => path.clone().or(name),
-    }
+/// The directory in a volume: the target's, for a directory of the job one of its own below it, and the role's below
+/// that.
+fn sub_path(
+    cluster: &Cluster<'_>,
+    plan: &VolumePlan,
+    entry: Option<&Storage>,
+    of_role: Option<&str>,
+) -> Option<String> {
+    let own = matches!(plan.source, VolumeSource::Job {}) && entry.is_some_and(|entry| !entry.ephemeral);
+    let of_target = entry.and_then(|entry| entry.sub_path.as_deref()).map(|path| path.trim_end_matches('/'));
+    let of_job = own.then_some(cluster.job.name.as_str());
+    let parts: Vec<&str> = of_target.into_iter().chain(of_job).chain(of_role).collect();
+    (!parts.is_empty()).then(|| parts.join("/"))
 }
 
 /// Why a pod's own directory cannot hand files to other pods.

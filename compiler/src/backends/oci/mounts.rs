@@ -43,6 +43,7 @@ pub(super) fn mounts(job: &JobPlan, task: Task<'_>, context: &Context<'_>) -> Ve
             // With all that is mounted below it: a disk below a read-only directory is not to be written either.
             let access = if mount.writable { "rw" } else { "rro" };
             let from = job.volumes.get(&mount.volume).map(|volume| place(&mount.volume, volume));
+            let source = mount.subpath.as_ref().map_or_else(|| source.clone(), |path| source.join(path));
             list.push(bind(&mount.path, source.as_str(), &["rbind", "rnosuid", "rnodev", access], from));
         }
     }

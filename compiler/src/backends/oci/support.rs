@@ -39,6 +39,8 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::GangMin
         | C::Parallel
         | C::MaxParallel
+        | C::RoleMaxParallel
+        | C::Metrics
         // Annotations define what to add: an image, secrets, keys, devices, a disk limit.
         | C::ImageHost
         | C::ImageHostEnvironment
@@ -78,7 +80,9 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::Network(Network::Auto | Network::Host | Network::None)
         | C::Files
         | C::FileIndex
+        | C::RoleMatrix
         | C::VolumePath
+        | C::Subpath
         | C::NoCpu
         | C::NoMemory
         | C::Shm

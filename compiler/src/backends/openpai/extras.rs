@@ -109,7 +109,7 @@ impl Lowering<'_> {
         let at = Pointer::ROOT.keys(["extras", "hivedScheduler"]);
         let (mut roles, none) = (Map::new(), OpenpaiRole::default());
         for role in &self.job.roles {
-            let chosen = settings.roles.get(&role.name).unwrap_or(&none);
+            let chosen = role.entry_in(&settings.roles).unwrap_or(&none);
             let OpenpaiRole { sku_type, sku_num, pinned_cell, affinity_group } = chosen;
             let mut cell = Map::new();
             let mut set = |key: &str, value: Option<Value>| {

@@ -44,6 +44,15 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::MaxParallel => {
             lossy("each combination is a separate job; submit only that many at a time")
         }
+        Capability::RoleMaxParallel => lossy(
+            "OpenPAI starts all combinations at once; move the matrix to the job, and submit only that many at a time",
+        ),
+        Capability::Metrics => lossy(
+            "OpenPAI keeps no numbers of a task; read them in the log of the task, or run the job with `jobc run`",
+        ),
+        Capability::Subpath => none(
+            "OpenPAI mounts a storage as a whole; leave `subpath` out, and write to a directory of the output in the command",
+        ),
         Capability::Network(Network::Job) => none(
             "OpenPAI runs tasks on the host's network; leave `network` out and use `${{ ports.<label> }}`",
         ),
@@ -139,7 +148,8 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::GracePeriod => {
             none("OpenPAI stops tasks with 30 s between SIGTERM and SIGKILL; leave `grace_period` out")
         }
-        Capability::MinSucceeded
+        Capability::RoleMatrix
+        | Capability::MinSucceeded
         | Capability::MinFailed
         | Capability::Retry(RetryScope::Task | RetryScope::Job)
         | Capability::RoleTimeout
@@ -207,7 +217,7 @@ fn sku(job: &JobPlan, asks: impl Fn(&RolePlan) -> bool) -> Support {
     let settings = job.target.settings.openpai.as_ref();
     let chosen = |role: &&RolePlan| {
         settings
-            .and_then(|settings| settings.roles.get(&role.name))
+            .and_then(|settings| role.entry_in(&settings.roles))
             .is_some_and(|role| role.sku_type.is_some() || role.pinned_cell.is_some())
     };
     match job.roles.iter().filter(|role| asks(role)).find(|role| !chosen(role)) {

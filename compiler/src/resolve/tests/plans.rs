@@ -225,3 +225,36 @@ roles:
 "
     ));
 }
+
+#[test]
+fn a_sweep_between_two_roles() {
+    insta::assert_snapshot!(check(
+        "
+version: 1
+name: sweep
+image: python:3.12-slim
+metrics:
+  loss: {log: \"loss=([0-9.]+)\", better: lower}
+outputs:
+  runs: {source: ./runs, mount: /output}
+roles:
+  prepare:
+    outputs: []
+    run: prepare
+  train:
+    matrix: {axes: {lr: [0.1, 1e-2]}, max_parallel: 1}
+    needs: [prepare]
+    image: {from: \"nvidia/cuda:12.4.1-runtime-ubuntu22.04\", run: [make]}
+    outputs: {runs: {subpath: \"./lr-${{ matrix.lr }}/\"}}
+    metrics:
+      accuracy: {file: /output//a/result.json, key: eval.accuracy, better: higher}
+    run: train --lr ${{ matrix.lr }} --name ${{ role.name }} --after ${{ hosts.prepare[0] }}
+  evaluate:
+    needs: {train: succeeded}
+    outputs: {runs: {writable: false}}
+    metrics:
+      loss: {log: \"best loss: ([0-9.]+)\"}
+    run: evaluate /output
+"
+    ));
+}

@@ -10,10 +10,10 @@ use super::keys::present;
 
 const RULES: &[&str] = &["axes", "include", "exclude", "max_parallel"];
 
-/// Checks `matrix`.
-pub(super) fn check(root: &Node, report: &mut Report<'_>) {
-    let Some(matrix) = root.get("matrix") else { return };
-    let at = Pointer::ROOT.key("matrix");
+/// Checks `matrix` of the job or of a role.
+pub(super) fn check(parent: &Pointer, node: &Node, report: &mut Report<'_>) {
+    let Some(matrix) = node.get("matrix") else { return };
+    let at = parent.key("matrix");
     let rules = present(matrix, RULES);
     let Some(rule) = rules.first() else { return };
     let stray = matrix.entries().iter().filter(|entry| !RULES.contains(&entry.key.as_str()));

@@ -17,6 +17,26 @@ pub(super) fn secrets(root: &Node, report: &mut Report<'_>) {
     }
 }
 
+/// Where the metrics of the job or of a role are read.
+pub(super) fn metrics(at: &Pointer, parent: &Node, report: &mut Report<'_>) {
+    for (at, entry) in below(parent, at, "metrics") {
+        let metric = &entry.value;
+        exactly_one(report, &at, metric, &["log", "file"], "where the number is read");
+        let (file, key) = (metric.get("file"), metric.get("key"));
+        if file.is_some() && key.is_none() {
+            report.push(
+                Diagnostic::error(codes::MISSING_KEY, "`key` is missing next to `file`")
+                    .at_place(report.key(&at.key("file")), "")
+                    .note("write the key of the number in the file, as in `{file: /output/result.json, key: eval.loss}`"),
+            );
+        }
+        if metric.get("log").is_some() && file.is_none() && key.is_some() {
+            let why = "a line of the log has no keys; its number is the group of the expression";
+            exclude(report, &at, &["log", "key"], why);
+        }
+    }
+}
+
 /// What makes a role ready, where its files come from, and what a slice of a GPU is.
 pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
     if let Some(ready) = role.get("ready") {

@@ -125,9 +125,17 @@ fn declared(context: &Context<'_>, scope: &str, close: &str) -> Vec<Item> {
         &alone[..]
     };
     let mut found: Vec<Item> = vec![];
-    for mention in mentions.iter().filter(|it| it.declares && it.name.kind == kind && it.name.owner == owner)
-    {
+    // The axes of the job are known in a role as well as its own.
+    let is_known = |name: &names::Name| {
+        name.kind == kind && (name.owner == owner || kind == names::Kind::Axis && name.owner.is_empty())
+    };
+    for mention in mentions.iter().filter(|it| it.declares && is_known(&it.name)) {
         let name = &mention.name.text;
+        // A role with a matrix has no address and no number of instances of its own.
+        let role = (kind == names::Kind::Role).then(|| context.names.root.get("roles")?.get(name)).flatten();
+        if role.is_some_and(|role| role.get("matrix").is_some()) {
+            continue;
+        }
         if name.contains(MARK) || found.iter().any(|item| item.label == *name) {
             continue;
         }

@@ -19,6 +19,7 @@ const FIRST: [(&[&str], &[&str]); 13] = [
             "retry",
             "timeout",
             "matrix",
+            "metrics",
         ],
     ),
     (
@@ -38,6 +39,8 @@ const FIRST: [(&[&str], &[&str]); 13] = [
             "workdir",
             "ready",
             "files",
+            "matrix",
+            "metrics",
         ],
     ),
     (&["roles", "*", "resources"], &["cpu", "memory", "gpu", "shm", "ports", "disk"]),

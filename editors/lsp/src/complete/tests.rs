@@ -73,6 +73,18 @@ fn names_in_expressions() {
             head.replace("  data-server:\n", "  data-server:\n    instances: 2\n")
         ),
     );
+    let matrix = head.replace("name: x\n", "name: x\nmatrix: {seed: [1]}\n");
+    let train = "  train:\n    matrix: {lr: [0.1]}\n    run: x ${{ matrix.$0 }}\n";
+    names("axes_of_job_and_role", &format!("{matrix}{train}"));
+    names(
+        "axes_of_the_job",
+        &format!("{matrix}{}  other:\n    run: x ${{{{ matrix.$0 }}}}\n", train.replace("$0", "lr")),
+    );
+    names(
+        "hosts_without_those_of_a_matrix",
+        &format!("{matrix}{}  other:\n    run: x ${{{{ hosts.$0 }}}}\n", train.replace("$0", "lr")),
+    );
+    check("keys_of_a_metric", &format!("{head}  train:\n    metrics:\n      loss:\n        $0\n"));
     names("filters", &format!("{head}  train:\n    run: x ${{{{ params.lr | $0 }}}}\n"));
     names(
         "image_arguments",

@@ -87,6 +87,21 @@ fn definition_and_references() {
 }
 
 #[test]
+fn axes_of_a_role_are_its_own() {
+    let job = "version: 1
+name: x
+image: a:1
+matrix: {seed: [1, 2]}
+roles:
+  one: {matrix: {lr: [1]}, run: \"x ${{ matrix.lr }} ${{ matrix.seed }}\"}
+  two: {matrix: {axes: {lr: [2]}}, run: \"y ${{ matrix.lr }} ${{ matrix.seed }}\", needs: [one]}
+";
+    check("axis_of_a_role", &job.replacen("matrix.lr", "matrix.$0lr", 1));
+    check("axis_of_the_job", &job.replacen("matrix.seed", "matrix.$0seed", 1));
+    rename("rename_axis_of_a_role", &job.replace("axes: {lr", "axes: {$0lr"), "rate");
+}
+
+#[test]
 fn names_of_targets_files() {
     let job = JOB.replace("data: [set]", "data: [$0set]");
     let targets = "==== targets.yaml\nversion: 1\ndefault: [lab]\ntargets:\n  lab:\n    backends: [kubernetes]\n    kubernetes: {storage: {set: {pvc: s}}, roles: {train: {priority_class: p}}}\n";

@@ -25,8 +25,9 @@ pub(super) fn of(session: &Session<'_>, uri: &Uri, plans: &[JobPlan], place: &Pl
         ["params", name] => job.params.get(*name).map(|value| format!("is `{value}`")).unwrap_or_default(),
         ["matrix", ..] => matrix(plans),
         ["distributed", ..] => distributed(job),
-        ["roles", role] => whole_role(job, job.role(role)?),
-        ["roles", role, rest @ ..] => of_role(job, job.role(role)?, rest),
+        ["roles", role] => whole_role(job, job.declared_role(role)?),
+        ["roles", role, "matrix", ..] => combinations(job, role),
+        ["roles", role, rest @ ..] => of_role(job, job.declared_role(role)?, rest),
         _ => String::new(),
     };
     Some(text).filter(|text| !text.is_empty())
@@ -189,17 +190,33 @@ fn distributed(job: &JobPlan) -> String {
     )
 }
 
-/// The jobs of a matrix, one per line, with a limit.
+/// The jobs of a matrix.
 fn matrix(plans: &[JobPlan]) -> String {
     let target = plans.first().map(|job| &job.target.name);
-    let jobs: Vec<&JobPlan> = plans.iter().filter(|job| Some(&job.target.name) == target).collect();
-    let line = |job: &&JobPlan| {
-        let values: Vec<String> = job.matrix.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        format!("* `{}`: {}", job.name, values.join(", "))
-    };
-    let mut lines: Vec<String> = jobs.iter().take(16).map(line).collect();
-    if jobs.len() > lines.len() {
-        lines.push(format!("* and {} more", jobs.len() - lines.len()));
+    let jobs = plans.iter().filter(|job| Some(&job.target.name) == target);
+    list(jobs.map(|job| {
+        let values = job.matrix.iter().map(|(axis, value)| format!("{axis}={value}"));
+        (job.name.as_str(), values.collect())
+    }))
+}
+
+/// The groups of tasks of a role's matrix.
+fn combinations(job: &JobPlan, role: &str) -> String {
+    let of_role = job.roles.iter().filter_map(|known| Some((known, known.matrix.as_ref()?)));
+    list(of_role.filter(|(_, matrix)| matrix.role == role).map(|(known, matrix)| {
+        let values = matrix.values.iter().map(|(axis, value)| format!("{axis}={value}"));
+        (known.name.as_str(), values.collect())
+    }))
+}
+
+/// Names with the values of their combinations, one per line, with a limit.
+fn list<'a>(all: impl Iterator<Item = (&'a str, Vec<String>)>) -> String {
+    let mut lines: Vec<String> =
+        all.map(|(name, values)| format!("* `{name}`: {}", values.join(", "))).collect();
+    let more = lines.len().saturating_sub(16);
+    lines.truncate(16);
+    if more > 0 {
+        lines.push(format!("* and {more} more"));
     }
     lines.join("\n")
 }

@@ -96,6 +96,18 @@ fn a_matrix_names_its_jobs() {
 }
 
 #[test]
+fn a_matrix_of_a_role_names_its_groups_of_tasks() {
+    let job = |role: &str, axis: &str, used: &str| {
+        format!(
+            "version: 1\nname: x\nimage: a:1\nroles:\n  {role}a: {{matrix: {{{axis}lr: [1, 2]}}, instances: 2, run: \"x ${{{{ matrix.{used}lr }}}}\"}}\n  b: {{needs: [a], run: y}}\n"
+        )
+    };
+    check("matrix_of_role", &job("", "$0", ""));
+    check("role_with_matrix", &job("$0", "", ""));
+    check("axis_of_role_used", &job("", "", "$0"));
+}
+
+#[test]
 fn what_the_schema_says() {
     let check = |name, text: &str| shown(name, text, &Fixture::new(text));
     check("key_with_documentation", &at("memory: 512GiB"));

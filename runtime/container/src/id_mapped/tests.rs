@@ -20,7 +20,7 @@ fn step(path: &Path, ids: IdMaps, recursive: bool, index: usize) -> Step {
     let operation = Operation::Mount(Mount {
         target: ContainerPath::new("/data".as_ref()).unwrap(),
         target_kind: TargetKind::Directory,
-        source: Source::Bind { path, recursive, copy },
+        source: Source::Bind { path, recursive, linkless: false, copy },
         attributes: MountAttributes::default(),
         recursive_attributes: None,
         propagation: vec![],

@@ -52,7 +52,7 @@ fn bundle(change: &Value) -> Bundle {
     let text = config.to_string().into_bytes();
     let config = Config::read(&text).unwrap();
     // CHECK
-    Bundle { dir: "/bundle".into(), config, text }
+    Bundle { dir: "/bundle".into(), config, text, linkless: std::collections::BTreeSet::new() }
 }
 
 /// Lays one value over another: objects member by member, anything else as a whole.
@@ -175,6 +175,21 @@ fn who_is_that_user_already_does_not_become_it() {
     assert_eq!(check(&json!({"uid": 0, "gid": 0, "additionalGids": [44]}), false), (1, 2));
     assert_eq!(check(&json!({"uid": 0, "gid": 5, "additionalGids": []}), false), (1, 2));
     assert_eq!(check(&json!({"uid": 1000, "gid": 0, "additionalGids": []}), false), (1, 2));
+}
+
+#[test]
+fn a_source_that_must_have_no_links_is_opened_without_following_any() {
+    let root = Root::Directory("/bundle/rootfs".into());
+    for linkless in [false, true] {
+        let mut bundle = bundle(&json!({}));
+        bundle.linkless.extend(linkless.then(|| "/data".into()));
+        let prepared = prepare(&bundle, &root, &mut Options::default(), &MACHINE, None).unwrap();
+        let kernel = machine();
+        carry_out(&prepared.steps, &kernel).unwrap();
+        let lines = kernel.lines();
+        let line = lines.iter().find(|line| line.starts_with("open") && line.contains("/srv/data")).unwrap();
+        assert_eq!(line.contains("NO_SYMLINKS"), linkless, "{line}");
+    }
 }
 
 #[test]

@@ -164,7 +164,9 @@ fn mounts(
             let last = if path.is_dir() { TargetKind::Directory } else { TargetKind::File };
             let id_mapped = id_mapped(bundle, mount, words.id_map, identity, &at)?;
             let id_mapped = id_mapped.map(|(ids, recursive)| IdMappedMount::new(ids, recursive, machine));
-            let others = if !rustix::process::geteuid().is_root() {
+            let linkless = bundle.linkless.contains(mount.destination());
+            // A copy would be of where the path leads.
+            let others = if linkless || !rustix::process::geteuid().is_root() {
                 None
             } else if identity.own_user_namespace {
                 // As with runc: who may start the container has a way to its volumes, its root need not.
@@ -178,6 +180,7 @@ fn mounts(
                 Source::Bind {
                     path: c_path(&path, &at)?,
                     recursive: recursive == Recursive::Yes,
+                    linkless,
                     copy: id_mapped.map(TreeCopy::IdMapped).or(others),
                 },
                 last,

@@ -25,7 +25,7 @@ fn plan(roles: &[(&str, u32, Value)]) -> JobPlan {
             let mut role = json!({"name": name, "instances": instances});
             for (key, value) in gpu.as_object().unwrap() {
                 match key.as_str() {
-                    "parallel" | "needs" => role[key] = value.clone(),
+                    "parallel" | "needs" | "matrix" => role[key] = value.clone(),
                     "share" => {
                         whole["share"] = json!({"isolation": "soft", "same_card": false});
                         value
@@ -100,6 +100,30 @@ fn without(devices: &[u32]) -> DeviceUsage {
         taken.add_device(DeviceId { vendor: jobc_schema::gpu::Vendor::Nvidia, gpu, mig: None });
     }
     taken
+}
+
+#[test]
+fn combinations_that_take_turns_have_the_gpus_of_those_that_run_at_once() {
+    let machine = host(&[&[0, 1, 2, 3]]);
+    let role = |number: u32, max: Option<u32>, count: u32| {
+        let matrix = json!({"role": "t", "number": number, "values": {"x": number}, "max_parallel": max});
+        json!({"matrix": matrix, "count": count, "first": number})
+    };
+    let all = |max: Option<u32>, counts: [u32; 3]| {
+        placed(
+            &machine,
+            &[
+                ("t-m0", 1, role(0, max, counts[0])),
+                ("t-m1", 1, role(1, max, counts[1])),
+                ("t-m2", 1, role(2, max, counts[2])),
+            ],
+        )
+    };
+    assert_eq!(all(None, [1, 1, 1]), "t-m0-0: 0; t-m1-0: 1; t-m2-0: 2");
+    assert_eq!(all(Some(2), [2, 2, 2]), "t-0: 0 1; t-1: 2 3");
+    assert_eq!(all(Some(8), [1, 1, 1]), "t-0: 0; t-1: 1; t-2: 2");
+    // Those that ask for different GPUs have their own.
+    assert_eq!(all(Some(1), [1, 1, 2]), "t-m0-0: 2; t-m1-0: 3; t-m2-0: 0 1");
 }
 
 #[test]

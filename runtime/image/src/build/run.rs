@@ -86,7 +86,12 @@ fn create_container(
         }
         let text = serde_json::to_vec(&spec)
             .map_err(|error| Error::new(Kind::State, format!("cannot write config.json: {error}")))?;
-        let bundle = Bundle { dir: stand.directory.to_owned(), config: Config::read(&text)?, text };
+        let bundle = Bundle {
+            dir: stand.directory.to_owned(),
+            config: Config::read(&text)?,
+            text,
+            linkless: std::collections::BTreeSet::new(),
+        };
         let null =
             File::open("/dev/null").map_err(|error| Error::system("open `/dev/null`", errno(&error)))?;
         let request = CreateRequest {

@@ -17,8 +17,11 @@ use crate::record::Claim;
 pub fn of(plan: &JobPlan) -> Claim {
     let roles: Vec<Claim> = plan.roles.iter().map(of_role).collect();
     let order = RoleOrder::of(plan);
-    let max =
-        |measure: fn(&Claim) -> u64| Weights(&order).heaviest(&roles.iter().map(measure).collect::<Vec<_>>());
+    let max = |measure: fn(&Claim) -> u64| {
+        let mut weights: Vec<u64> = roles.iter().map(measure).collect();
+        limit_combinations(plan, &mut weights);
+        Weights(&order).heaviest(&weights)
+    };
     Claim {
         cpu_millis: max(|claim| claim.cpu_millis),
         memory_bytes: max(|claim| claim.memory_bytes),
@@ -26,6 +29,25 @@ pub fn of(plan: &JobPlan) -> Claim {
         disk_bytes: max(|claim| claim.disk_bytes),
         ports: ports(plan),
         ..Claim::default()
+    }
+}
+
+/// Counts only as many combinations of a role's matrix as run at once, the heaviest: all of them have the same place in
+/// the order, so the first stands for all.
+fn limit_combinations(plan: &JobPlan, weights: &mut [u64]) {
+    let mut of_role: BTreeMap<&str, (usize, Vec<usize>)> = BTreeMap::new();
+    for (number, role) in plan.roles.iter().enumerate() {
+        if let Some((matrix, max)) =
+            role.matrix.as_ref().and_then(|matrix| Some((matrix, matrix.max_parallel?)))
+        {
+            of_role.entry(&matrix.role).or_insert_with(|| (max as usize, vec![])).1.push(number);
+        }
+    }
+    for (max, numbers) in of_role.into_values() {
+        let mut heaviest: Vec<u64> =
+            numbers.iter().map(|&number| std::mem::take(&mut weights[number])).collect();
+        heaviest.sort_unstable_by(|a, b| b.cmp(a));
+        weights[numbers[0]] = heaviest.iter().take(max).fold(0, |sum, weight| sum.saturating_add(*weight));
     }
 }
 

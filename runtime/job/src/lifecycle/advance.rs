@@ -20,6 +20,7 @@ impl Lifecycle {
             self.end_serving(time);
         }
         if matches!(self.phase, Phase::Running) {
+            self.open_next_combinations();
             self.check_needs(time);
         }
         if matches!(self.phase, Phase::Running) {
@@ -44,8 +45,11 @@ impl Lifecycle {
         self.changed.extend(0..self.roles.len());
     }
 
-    /// Lets the tasks of a role be made.
+    /// Lets the tasks of a role be made, or has it wait for its turn among the combinations of a matrix.
     pub(super) fn open_role(&mut self, number: RoleNumber) {
+        if !self.admits(number) {
+            return;
+        }
         let role = &mut self.roles[number];
         role.open = true;
         role.queue =

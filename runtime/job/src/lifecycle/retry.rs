@@ -5,6 +5,7 @@ use std::time::Duration;
 use jobc_schema::role::RetryScope;
 
 use super::action::Action;
+use super::combinations::Combinations;
 use super::task::{EndReason, RoleNumber, TaskNumber};
 use super::timers::Timer;
 use super::{Lifecycle, Phase, format};
@@ -129,6 +130,7 @@ impl Lifecycle {
             role.gang = None;
         }
         self.serving = self.progress.iter().any(|progress| progress.serves);
+        self.combinations.iter_mut().for_each(Combinations::reset);
         self.gangs.clear();
         self.complete.clear();
         self.startable.clear();

@@ -31,6 +31,8 @@ pub(super) struct Role {
     /// Whether it has a `ready` check.
     pub(super) has_ready_check: bool,
     serving: LaunchRole,
+    /// Its place among the roles of whose combinations only so many run at once, if it is one of those.
+    pub(super) combinations: Option<usize>,
     /// Whether its needs have been met, once for all attempts of it.
     pub(super) open: bool,
     /// Tasks to make, lowest first.
@@ -61,6 +63,8 @@ pub(super) struct Counts {
     pub(super) started: usize,
     /// … have once been ready.
     pub(super) ready: usize,
+    /// … are over.
+    pub(super) ended: usize,
     /// … have ended well.
     pub(super) succeeded: usize,
     /// … have failed for good.
@@ -152,6 +156,7 @@ pub(super) fn of_plan(plan: &JobPlan) -> Vec<Role> {
             grace: Duration::from_secs(planned.grace_period_seconds),
             has_ready_check: planned.ready.is_some(),
             serving: serving(planned, members.contains(&*planned.name)),
+            combinations: None,
             open: false,
             queue: BTreeSet::new(),
             gang: None,

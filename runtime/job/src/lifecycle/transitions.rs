@@ -43,6 +43,7 @@ impl Lifecycle {
                 (false, _) => {}
             };
             by(&mut self.ended, true);
+            by(&mut role.counts.ended, true);
             by(&mut role.counts.succeeded, state == TaskState::Succeeded);
             by(&mut role.counts.failed, state == TaskState::Failed);
             by(&mut role.counts.never_started, !progress.started);

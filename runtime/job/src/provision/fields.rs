@@ -1,10 +1,12 @@
 //! What the volumes of a job file are, and what its fields are called.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jobc_schema::plan::{JobPlan, VolumeKind, VolumeSource};
 
 use super::job::Job;
+use super::large_data::large_data_directory;
+use crate::directory::Directory;
 use jobc_sys::error::{Error, Kind};
 
 /// An error about a field of the job file.
@@ -27,11 +29,21 @@ pub(super) fn mounted_volumes(plan: &JobPlan) -> impl Iterator<Item = &str> {
 
 /// The path on this host of a volume: the target's storage, else its own path; nothing for a fetched volume.
 pub(super) fn host_path(job: &Job<'_>, name: &str) -> Option<PathBuf> {
-    let storage = job.plan.target.settings.oci.as_ref().and_then(|oci| oci.storage.get(name));
-    let ((Some(path), _) | (None, VolumeSource::Path { path })) =
-        (storage, &job.plan.volumes.get(name)?.source)
+    path_of_host(job.plan, &job.submission.directory, name)
+}
+
+/// Where a volume of a job is on this host; `base` is the base directory of relative paths in the job file. A fetched
+/// volume is there only as long as the job.
+pub fn volume_path(directory: &Directory, plan: &JobPlan, base: &Path, name: &str) -> PathBuf {
+    let fetched = || large_data_directory(directory).join("volumes").join(name);
+    path_of_host(plan, base, name).unwrap_or_else(fetched)
+}
+
+fn path_of_host(plan: &JobPlan, base: &Path, name: &str) -> Option<PathBuf> {
+    let storage = plan.target.settings.oci.as_ref().and_then(|oci| oci.storage.get(name));
+    let ((Some(path), _) | (None, VolumeSource::Path { path })) = (storage, &plan.volumes.get(name)?.source)
     else {
         return None;
     };
-    Some(job.submission.directory.join(path.trim_start_matches("./")))
+    Some(base.join(path.trim_start_matches("./")))
 }

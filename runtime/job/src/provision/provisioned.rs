@@ -6,6 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::roots::RoleRoot;
+use super::subpath::Subpath;
 use crate::directory::Directory;
 use crate::secrets::Secrets;
 use jobc_container::secret_directory::SecretDirectory;
@@ -18,6 +19,8 @@ pub struct ProvisionedJob {
     pub(crate) directory: Directory,
     /// The root of each role's tasks.
     pub(crate) roles: IndexMap<String, RoleRoot>,
+    /// The directories in volumes that each role's tasks mount instead of the whole volume.
+    pub(crate) subpaths: IndexMap<String, Vec<Subpath>>,
     /// The values of the job's secrets.
     pub(crate) secrets: Secrets,
     /// Where secrets lie as files.

@@ -6,6 +6,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use indexmap::IndexMap;
 use serde_json::error::Category;
 
 use super::{Claim, JobState, Record};
@@ -30,6 +31,10 @@ pub(super) fn stand_in(directory: &Directory) -> Record {
         version: 1,
         id: directory.id.clone(),
         description: None,
+        directory: submission.as_ref().map(|submission| submission.directory.clone()).unwrap_or_default(),
+        sweep: submission.as_ref().and_then(|submission| submission.sweep.clone()),
+        combinations: IndexMap::new(),
+        metrics: Vec::new(),
         source: submission.map_or_else(PathBuf::new, |submission| submission.source),
         target: String::new(),
         owner: metadata.as_ref().map_or_else(|| rustix::process::getuid().as_raw(), MetadataExt::uid),

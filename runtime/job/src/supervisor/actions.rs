@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::attempt::{Attempt, code_of};
-use super::message::{PendingContainer, PreparationEvent, PreparedHost};
+use super::message::{FileNumber, PendingContainer, PreparationEvent, PreparedHost};
 use super::spawner::SpawnerRequest;
 use super::{Supervisor, with_help};
 use crate::control::Request;
@@ -181,7 +181,8 @@ impl Supervisor {
                 self.drain_output(task);
                 let attempt = self.attempts.remove(&task)?;
                 let container = attempt.into_container(&self.poll);
-                self.spawner.submit(SpawnerRequest::Remove { task, container });
+                let id = self.lifecycle.tasks()[task].id.clone();
+                self.spawner.submit(SpawnerRequest::Remove { task, id, container });
                 self.failing.insert(task, (code_of(&error), with_help(&error)));
                 None
             }
@@ -219,14 +220,15 @@ impl Supervisor {
                     self.note_missing_members(task);
                 }
                 self.ending.insert(task, (exit, note));
-                self.spawner.submit(SpawnerRequest::Remove { task, container });
+                let id = self.lifecycle.tasks()[task].id.clone();
+                self.spawner.submit(SpawnerRequest::Remove { task, id, container });
             }
             Err(error) => self.not_started(task, &error),
         }
     }
 
     /// What an ended attempt had is removed: now it has ended for the lifecycle, too.
-    pub(super) fn handle_removed(&mut self, task: TaskNumber, left: &[String]) {
+    pub(super) fn handle_removed(&mut self, task: TaskNumber, left: &[String], numbers: Vec<FileNumber>) {
         for text in left {
             self.journal.note(format!("{}: {text}", self.lifecycle.tasks()[task].id));
         }
@@ -234,6 +236,8 @@ impl Supervisor {
         if let Some((code, why)) = self.failing.remove(&task) {
             self.not_started(task, &Error::new(kind_of(code), why));
         } else if let Some((exit, note)) = self.ending.remove(&task) {
+            let attempt = self.lifecycle.tasks()[task].attempt;
+            self.note_numbers(task, attempt, numbers, exit == Exit::Code(0));
             self.ended(task, exit, note);
         }
     }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jobc_schema::plan::JobPlan;
 
+use super::message::FileNumber;
 use crate::directory::Directory;
 use crate::host_environment::HostEnvironments;
 use crate::lifecycle::TaskNumber;
@@ -15,6 +16,8 @@ use crate::provision;
 use crate::provision::{ProvisionedJob, TaskBundle};
 use crate::secrets::Secrets;
 use crate::submission::Submission;
+use crate::user_metrics::{self, FileMetric};
+use jobc_container::bundle::Bundle;
 use jobc_container::state::store::Store;
 use jobc_gpu::tasks::TaskGpus;
 use jobc_image::store::ContentPin;
@@ -64,6 +67,26 @@ impl JobContext {
     /// Takes the network away.
     pub(super) fn drop_network(&self) {
         drop(self.network().take());
+    }
+
+    /// The metrics of a task that are in files, with their values now.
+    pub(super) fn read_numbers(&self, id: &TaskId) -> Vec<FileNumber> {
+        let Some(role) = self.plan.role(&id.role) else { return vec![] };
+        let volume = |name: &str| {
+            Some(provision::volume_path(&self.directory, &self.plan, &self.submission.directory, name))
+        };
+        let files = user_metrics::files_of(role, &volume);
+        let read = |file: FileMetric| {
+            let number = user_metrics::read_number(&file.volume, &file.path, &file.key);
+            (file.name, number)
+        };
+        files.into_iter().map(read).collect()
+    }
+
+    /// Has a task mount directories in volumes, without following links.
+    pub(super) fn mount_subpaths(&self, id: &TaskId, bundle: &mut Bundle) -> Result<()> {
+        let subpaths = self.provided.get().and_then(|provided| provided.subpaths.get(&id.role));
+        provision::mount_linkless(subpaths.map(Vec::as_slice).unwrap_or_default(), bundle)
     }
 
     /// Allocates for a task what only this host knows, and the terminal, if the task gets one.

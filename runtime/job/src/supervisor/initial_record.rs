@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
 use jobc_schema::job::Network as NetworkChoice;
-use jobc_schema::plan::JobPlan;
+use jobc_schema::plan::{JobPlan, RoleMatrixPlan, RolePlan};
 
 use crate::directory::Directory;
 use crate::lifecycle::Lifecycle;
-use crate::record::{JobState, Record, TaskRecord, TaskState};
+use crate::record::{JobState, Record, RoleCombination, TaskRecord, TaskState};
 use crate::submission::Submission;
 use crate::time::Time;
 use jobc_container::cgroup::UnenforcedLimit;
@@ -53,6 +54,7 @@ pub(super) fn first_record(
         id: directory.id.clone(),
         description: plan.description.clone(),
         source: submission.source.clone(),
+        directory: submission.directory.clone(),
         target: plan.target.name.clone(),
         owner: rustix::process::getuid().as_raw(),
         state: JobState::Preparing,
@@ -65,10 +67,22 @@ pub(super) fn first_record(
         network: network_name(plan.network).to_owned(),
         claim: crate::record::Claim::default(),
         notes,
+        sweep: submission.sweep.clone(),
+        combinations: combinations(plan),
+        metrics: Vec::new(),
         tasks: tasks.collect(),
         end: None,
         is_damaged: false,
     }
+}
+
+/// The roles that are combinations of a role's matrix.
+fn combinations(plan: &JobPlan) -> IndexMap<String, RoleCombination> {
+    let of_matrix = plan.roles.iter().filter_map(|role| Some((role, role.matrix.as_ref()?)));
+    let combination = |(role, matrix): (&RolePlan, &RoleMatrixPlan)| {
+        (role.name.clone(), RoleCombination { role: matrix.role.clone(), values: matrix.values.clone() })
+    };
+    of_matrix.map(combination).collect()
 }
 
 fn network_name(network: NetworkChoice) -> &'static str {
@@ -80,7 +94,7 @@ fn network_name(network: NetworkChoice) -> &'static str {
 }
 
 /// The numbers of a task's ports, by label.
-fn ports(plan: &JobPlan, task: &TaskId, role: usize) -> indexmap::IndexMap<String, u16> {
+fn ports(plan: &JobPlan, task: &TaskId, role: usize) -> IndexMap<String, u16> {
     let shared = network_name(plan.network) == "host";
     let number = |port: &jobc_schema::plan::PortPlan| {
         if shared {

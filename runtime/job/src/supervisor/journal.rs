@@ -16,12 +16,16 @@ use crate::event::{Event, EventLog, Kind};
 use crate::lifecycle::{Lifecycle, TaskNumber};
 use crate::record::{Attempt, Record, TaskRecord};
 use crate::time::Time;
+use crate::user_metrics::MetricValue;
 use jobc_sys::error::Result;
 use jobc_sys::id::TaskId;
 use jobc_sys::write_atomic::Durability;
 
 /// How often a record is replaced at most: a job of a thousand tasks has a record of half a megabyte.
 const WRITE_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long a new value of a metric may wait: a task may print one a millisecond.
+const METRIC_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long after a failure the next try comes.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -38,6 +42,8 @@ pub(super) struct Journal {
     events: EventLog,
     changed: bool,
     next: Instant,
+    /// When new values of metrics are to be written, if there are some.
+    metrics_due: Option<Instant>,
     /// Whether the last write failed, so that one failure is reported once.
     failing: bool,
     lost: u64,
@@ -57,6 +63,7 @@ impl Journal {
             events,
             changed: false,
             next,
+            metrics_due: None,
             failing: false,
             lost: 0,
         })
@@ -101,6 +108,12 @@ impl Journal {
         &mut self.record
     }
 
+    /// A task reported a value of a metric.
+    pub(super) fn metric(&mut self, value: MetricValue) {
+        self.record.set_metric(value);
+        self.metrics_due.get_or_insert_with(|| Instant::now() + METRIC_INTERVAL);
+    }
+
     /// Adds a note for the user, once.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
@@ -140,7 +153,10 @@ impl Journal {
 
     /// When the record wants to be written, if it does.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.changed.then_some(self.next)
+        [self.changed.then_some(self.next), self.metrics_due.map(|due| due.max(self.next))]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Writes the record if it is due.
@@ -156,6 +172,7 @@ impl Journal {
     pub(super) fn write(&mut self, durability: Durability) -> Result<()> {
         let written = self.record.write(&self.directory, durability);
         self.changed = written.is_err();
+        self.metrics_due = None;
         self.next = Instant::now() + if written.is_ok() { WRITE_INTERVAL } else { RETRY_INTERVAL };
         if let Err(error) = &written
             && !self.failing

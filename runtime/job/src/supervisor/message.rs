@@ -38,8 +38,22 @@ pub(super) enum Message {
         task: TaskNumber,
         /// What could not be.
         left: Vec<String>,
+        /// The last values of its metrics in files, or why there are none.
+        numbers: Vec<FileNumber>,
+    },
+    /// The values of a running task's metrics in files.
+    Numbers {
+        /// Whose.
+        task: TaskNumber,
+        /// Which attempt's.
+        attempt: u32,
+        /// The values.
+        numbers: Vec<FileNumber>,
     },
 }
+
+/// A metric, and its value in a file or why there is none.
+pub(super) type FileNumber = (String, std::result::Result<f64, String>);
 
 /// What the preparation wants written down.
 #[derive(Debug)]

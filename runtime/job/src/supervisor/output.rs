@@ -19,14 +19,26 @@ impl Supervisor {
         let (number, log) = (attempt.number, &mut self.logs[task]);
         let mut failed = None;
         let looked_at = self.prober.wants_lines(task);
+        let role = self.lifecycle.tasks()[task].role;
+        let metrics = self.log_metrics.has(role).then(|| std::sync::Arc::clone(&self.log_metrics));
+        let mut numbers: Vec<(String, f64)> = Vec::new();
         let mut seen = |line: &[u8]| {
             if looked_at {
                 self.prober.line(task, number, line);
+            }
+            for (name, found) in metrics.iter().flat_map(|metrics| metrics.find(role, line)) {
+                match numbers.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, last)) => *last = found,
+                    None => numbers.push((name.to_owned(), found)),
+                }
             }
         };
         let left = attempt.read(stream, &self.poll, &mut self.buffer, &mut |bytes| {
             failed = log.write(number, STREAMS[stream], bytes, &mut seen).err().or(failed.take());
         });
+        for (name, found) in numbers {
+            self.note_number(task, number, &name, found);
+        }
         if let Some(error) = failed {
             let task = &self.lifecycle.tasks()[task].id;
             self.journal.note(format!("lines of {task} are lost: {error}"));

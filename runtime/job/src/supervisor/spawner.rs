@@ -39,10 +39,21 @@ pub(super) enum SpawnerRequest {
         /// The attempt.
         attempt: u32,
     },
-    /// Remove what an attempt has left.
+    /// Read the metrics in files of a task that runs.
+    ReadNumbers {
+        /// The task's number.
+        task: TaskNumber,
+        /// Its name.
+        id: TaskId,
+        /// The attempt.
+        attempt: u32,
+    },
+    /// Remove what an attempt has left, and read the metrics in its files for the last time.
     Remove {
         /// The task's number.
         task: TaskNumber,
+        /// Its name.
+        id: TaskId,
         /// The container, whose first process has ended.
         container: Box<Container>,
     },
@@ -87,7 +98,11 @@ fn carry_out(share: &JobContext, work: SpawnerRequest) -> Message {
             attempt,
             held: create_container(share, task, &id, attempt).map(Box::new),
         },
-        SpawnerRequest::Remove { task, container } => {
+        SpawnerRequest::ReadNumbers { task, id, attempt } => {
+            Message::Numbers { task, attempt, numbers: share.read_numbers(&id) }
+        }
+        SpawnerRequest::Remove { task, id, container } => {
+            let numbers = share.read_numbers(&id);
             let removed = container
                 .lock()
                 .and_then(|()| if share.submission.keep { Ok(vec![]) } else { container.delete(true) });
@@ -95,7 +110,7 @@ fn carry_out(share: &JobContext, work: SpawnerRequest) -> Message {
                 Ok(failed) => failed.iter().map(ToString::to_string).collect(),
                 Err(error) => vec![error.to_string()],
             };
-            Message::Removed { task, left }
+            Message::Removed { task, left, numbers }
         }
     }
 }
@@ -115,7 +130,8 @@ fn create_container(
 ) -> Result<PendingContainer> {
     let name = container_name(share, id, attempt)?;
     let begun = create::reserve(&share.containers, &name)?;
-    let (given, console) = share.allocate(task, id, begun.directory())?;
+    let (mut given, console) = share.allocate(task, id, begun.directory())?;
+    share.mount_subpaths(id, &mut given.bundle)?;
     let machine = |what: &'static str| move |errno| Error::system(what, errno);
     let (held, hold) = pipe_with(PipeFlags::CLOEXEC).map_err(machine("create a pipe"))?;
     let (streams, output) = if console.is_some() {

@@ -144,7 +144,8 @@ fn legend() -> String {
     format!("<p class=\"legend\">{}<span><i class=\"mark\"></i>ready</span></p>\n", entries.concat())
 }
 
-fn color(state: JobState) -> &'static str {
+/// The class of a state.
+pub(super) fn color(state: JobState) -> &'static str {
     match state {
         JobState::Succeeded => "good",
         JobState::Failed | JobState::TimedOut | JobState::Lost => "bad",

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jobc_job::logs::Stream;
 use jobc_job::metrics::Sample;
 use jobc_job::record::{TaskRecord, TaskState};
+use jobc_job::user_metrics::format_number;
 
 use super::super::follow::event_text;
 use super::super::jobs::format_duration;
@@ -31,28 +32,22 @@ const MAX_UNFOLDED_LOGS: usize = 4;
 
 /// The tasks: how each ended, and its total resource usage. Names of tasks that are in `logs` link there.
 pub(super) fn tasks(facts: &ReportData, logs: &Selection<'_>) -> String {
-    let headings = [
-        "Task",
-        "State",
-        "Attempts",
-        "Exit",
-        "Why",
-        "Ran",
-        "CPU time",
-        "CPU limit",
-        "Peak memory",
-        "Memory limit",
-        "Read",
-        "Written",
-        "GPUs",
-    ];
+    let mut metrics: Vec<&str> = Vec::new();
+    for metric in &facts.record.metrics {
+        if !metrics.contains(&metric.name.as_str()) {
+            metrics.push(&metric.name);
+        }
+    }
+    let mut headings = vec!["Task", "Values", "State", "Attempts", "Exit", "Why", "Ran"];
+    headings.extend(&metrics);
+    headings.extend(["CPU time", "CPU limit", "Peak memory", "Memory limit", "Read", "Written", "GPUs"]);
     let shown = selection::select(&facts.record, MAX_TASKS, facts.end());
     let rows: Vec<Vec<Cell>> =
-        shown.tasks.iter().map(|task| row(facts, task, selection::has(logs, &task.task))).collect();
+        shown.tasks.iter().map(|task| row(facts, task, &metrics, selection::has(logs, &task.task))).collect();
     table("Tasks", &headings, &rows) + &selection::left_out(&facts.record, shown.left_out)
 }
 
-fn row(facts: &ReportData, task: &TaskRecord, has_log: bool) -> Vec<Cell> {
+fn row(facts: &ReportData, task: &TaskRecord, metrics: &[&str], has_log: bool) -> Vec<Cell> {
     let used = TotalUsage::of(facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default());
     let amount = |amount: Option<u64>| Cell::number(&amount.map(bytes).unwrap_or_default());
     let ran = facts.attempts(task).last().and_then(|attempt| {
@@ -68,13 +63,26 @@ fn row(facts: &ReportData, task: &TaskRecord, has_log: bool) -> Vec<Cell> {
     let name = escape(&task.task.to_string());
     let name = if has_log { format!("<a href=\"#{}\">{name}</a>", anchor(&task.task)) } else { name };
     let state = task.state.as_str();
-    vec![
+    let values = facts.record.combinations.get(&task.task.role).map(|combination| {
+        let values = combination.values.iter().map(|(axis, value)| format!("{axis}={value}"));
+        values.collect::<Vec<_>>().join(" ")
+    });
+    let metric = |name: &&str| {
+        let mut known = facts.record.metrics.iter();
+        let value = known.find(|metric| metric.name == **name && metric.task == task.task);
+        Cell::number(&value.map(|metric| format_number(metric.value.0)).unwrap_or_default())
+    };
+    let mut cells = vec![
         Cell::number_html(name),
+        Cell::text(&values.unwrap_or_default()),
         Cell::html(format!("<span class=\"state {}\">{state}</span>", color(task.state))),
         Cell::number(&task.attempt.to_string()),
         Cell::number(&task.exit_code.map(|code| code.to_string()).unwrap_or_default()),
         Cell::text(&why(task)),
         Cell::number(&ran.unwrap_or_default()),
+    ];
+    cells.extend(metrics.iter().map(metric));
+    cells.extend([
         Cell::number(&used.cpu.map(format_duration).unwrap_or_default()),
         limit("cpu_millis", cpus),
         Cell::number(&(used.memory.map(bytes).unwrap_or_default() + &used.reached())),
@@ -82,7 +90,8 @@ fn row(facts: &ReportData, task: &TaskRecord, has_log: bool) -> Vec<Cell> {
         amount(used.read),
         amount(used.written),
         Cell::text(&gpus(facts, task)),
-    ]
+    ]);
+    cells
 }
 
 /// The numbers of a task's GPUs, or their names where the numbers are not known.

@@ -10,29 +10,31 @@ mod compile;
 mod dry_run;
 mod images;
 mod options;
+mod resume;
 mod submit;
 mod terminal;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use jobc_container::scope::is_linger_enabled;
 use jobc_job::admission::ledger::Ledger;
 use jobc_job::admission::limits::Limits;
 use jobc_job::host_environment::{Caller, HostEnvironments};
 use jobc_job::record::Record;
+use jobc_job::sweep::Sweep;
+use jobc_job::time::Time;
 use jobc_sys::error::{Error, Kind, Result};
-use jobc_sys::id::TaskId;
+use jobc_sys::id::{JobId, TaskId};
 use jobc_sys::signals::Signals;
 
 use super::command;
 use crate::args::FormatArg;
+use crate::runtime::args::metric::MetricArgs;
 use crate::runtime::args::run::RunArgs;
 use crate::runtime::commands::follow::printer::LineFormat;
 use crate::runtime::commands::follow::{FollowOptions, Follower};
-use crate::runtime::commands::jobs::{Jobs, format_duration};
-use crate::runtime::commands::stop::exit_code;
-use crate::runtime::message::INTERRUPTED;
+use crate::runtime::commands::jobs::Jobs;
+use crate::runtime::commands::sweep::{Comparison, overall_exit_code};
 use crate::runtime::message::container_warning;
-use crate::table::Table;
 use attach::{RunningJob, StopRequest};
 use built_plan::BuiltPlan;
 use compile::JobSource;
@@ -43,9 +45,22 @@ use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
 const LINGER_WARNING: &str = "the job ends with your last login, since your systemd enforces its limits and ends then; `loginctl enable-linger` keeps both running";
 
 /// Runs a job file; returns the exit code of the job.
-pub(super) fn run_file(args: &RunArgs, path: Option<Utf8PathBuf>, format: FormatArg) -> Result<u8> {
+pub(super) fn run_file(args: &RunArgs, path: Option<&Utf8Path>, format: FormatArg) -> Result<u8> {
     let jobs = Jobs::open()?;
-    match compile::compile(args, JobSource::File(path), format, &Ledger::standard(jobs.directories())?)? {
+    let ledger = Ledger::standard(jobs.directories())?;
+    let source = || JobSource::File(path.map(Utf8Path::to_owned));
+    let compile = |numbers| compile::compile(args, source(), format, &ledger, numbers);
+    let built = if args.resume {
+        resume::reject_stdin(path)?;
+        match resume::resume(&jobs, &compile)? {
+            Some(resume::Resumption::Remaining(built)) => Some(built),
+            Some(resume::Resumption::Complete(sweep)) => return finish_complete(args, &jobs, &sweep),
+            None => None,
+        }
+    } else {
+        compile(vec![])?
+    };
+    match built {
         Some(built) => run_built(args, &built, &jobs, format),
         None => Ok(RUNTIME_FAILURE_EXIT_CODE),
     }
@@ -56,7 +71,8 @@ pub(super) fn run_command(args: &RunArgs, format: FormatArg) -> Result<u8> {
     let jobs = Jobs::open()?;
     let text = command::job_file(&args.command, &Caller::of_process(std::env::current_dir().ok()));
     let source = JobSource::Text(text.clone());
-    let Some(built) = compile::compile(args, source, format, &Ledger::standard(jobs.directories())?)? else {
+    let ledger = Ledger::standard(jobs.directories())?;
+    let Some(built) = compile::compile(args, source, format, &ledger, vec![])? else {
         return Ok(RUNTIME_FAILURE_EXIT_CODE);
     };
     if let Some(path) = &args.command.save {
@@ -66,6 +82,26 @@ pub(super) fn run_command(args: &RunArgs, format: FormatArg) -> Result<u8> {
         }
     }
     run_built(args, &built, &jobs, format)
+}
+
+/// Reports a sweep of which no combination is left to run.
+fn finish_complete(args: &RunArgs, jobs: &Jobs, sweep: &Sweep) -> Result<u8> {
+    if args.detach {
+        crate::terminal::print(&format!("{}\n", sweep.id));
+    } else if !args.quiet {
+        crate::terminal::eprint(&format!("jobc: {}: all of its combinations have succeeded\n", sweep.id));
+        print_comparison(jobs, &sweep.id)?;
+    }
+    Ok(0)
+}
+
+/// Prints the table of a sweep on stderr.
+fn print_comparison(jobs: &Jobs, id: &JobId) -> Result<()> {
+    if let Some(sweep) = Sweep::read(jobs.directories(), id)? {
+        let table = Comparison::gather(jobs, &sweep, &MetricArgs::default())?.table(Time::now());
+        crate::terminal::eprint(&table.render(crate::terminal::columns_of_stderr()));
+    }
+    Ok(())
 }
 
 /// Runs the directory of a built plan.
@@ -92,6 +128,7 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
     let task = args.terminal.as_deref().map(|word| terminal_task(word, built)).transpose()?;
     let images = images::provide(args, built, &signals, format)?;
     let submitted = submit::submit(args, built, &images, jobs.directories(), scope)?;
+    let sweep = submitted.sweep().cloned();
     let (ours, theirs) = match &task {
         Some(_) => terminal::socket_pair().map(|(ours, theirs)| (Some(ours), Some(theirs)))?,
         None => (None, None),
@@ -106,8 +143,10 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
         }
     }
     if args.detach {
-        let ids: String = running.iter().map(|job| format!("{}\n", job.directory.id)).collect();
-        crate::terminal::print(&ids);
+        let jobs = running.iter().map(|job| &job.directory.id);
+        // A sweep is one thing, whatever the number of its jobs.
+        let ids: Vec<&JobId> = sweep.as_ref().map_or_else(|| jobs.collect(), |sweep| vec![sweep]);
+        crate::terminal::print(&ids.iter().map(|id| format!("{id}\n")).collect::<String>());
         let in_scope = |job: &RunningJob| {
             Record::read(&job.directory)
                 .is_ok_and(|record| record.is_some_and(|record| record.scope.is_some()))
@@ -123,8 +162,8 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
     }
     let follower = follower(args, &running, format)?;
     let records = attach::attach(jobs, &mut running, &signals, &mut stop_request, follower)?;
-    if built.jobs.len() > 1 && !args.quiet {
-        crate::terminal::eprint(&summary(built, &records).render(crate::terminal::columns_of_stderr()));
+    if let Some(sweep) = sweep.filter(|_| !args.quiet) {
+        print_comparison(jobs, &sweep)?;
     }
     Ok(overall_exit_code(&records, built.jobs.len()))
 }
@@ -156,32 +195,4 @@ fn follower(args: &RunArgs, running: &[RunningJob], format: FormatArg) -> Result
     };
     let look = LineFormat { json: format == FormatArg::Json, ..LineFormat::default() };
     Ok(Some(Follower::new(&jobs, &shown, look)))
-}
-
-/// How the jobs of a matrix ended, each with its values.
-fn summary(built: &BuiltPlan, records: &[Record]) -> Table<4> {
-    let mut table = Table::new(["JOB", "VALUES", "RAN", "END"]);
-    for record in records {
-        let job = built.jobs.iter().find(|job| job.plan.name == record.id.name);
-        let values = job.into_iter().flat_map(|job| &job.plan.matrix);
-        let values: Vec<String> = values.map(|(axis, value)| format!("{axis}={value}")).collect();
-        let ran =
-            record.started.zip(record.ended).map(|(started, ended)| format_duration(ended.since(started)));
-        let end = record.end.as_ref().map_or(record.state.as_str(), |end| end.explanation.as_str());
-        table.row([record.id.to_string(), values.join(" "), ran.unwrap_or_default(), end.to_owned()]);
-    }
-    table
-}
-
-/// The exit code: of one job its own; of a matrix 0 if all jobs succeeded, 130 if they were interrupted, 1 if one
-/// failed.
-fn overall_exit_code(records: &[Record], jobs: usize) -> u8 {
-    let codes: Vec<u8> = records.iter().map(exit_code).collect();
-    match () {
-        () if codes.len() < jobs => RUNTIME_FAILURE_EXIT_CODE,
-        () if jobs == 1 => codes[0],
-        () if codes.iter().all(|code| *code == 0) => 0,
-        () if codes.contains(&INTERRUPTED) => INTERRUPTED,
-        () => 1,
-    }
 }

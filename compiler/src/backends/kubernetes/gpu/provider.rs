@@ -1,7 +1,7 @@
 //! The provider of GPUs on the cluster, and what the target must set for it.
 
 use jobc_schema::gpu::Vendor;
-use jobc_schema::plan::JobPlan;
+use jobc_schema::plan::{JobPlan, RolePlan};
 use jobc_schema::target::KubernetesTarget;
 
 use crate::stdlib::providers::{self, ObjectKind, Provider};
@@ -62,7 +62,7 @@ pub(crate) struct MissingSetting {
 pub(crate) fn missing_settings(
     provider: &'static Provider,
     settings: &KubernetesTarget,
-    role: &str,
+    role: &RolePlan,
 ) -> Vec<MissingSetting> {
     let own = RoleSettings::of(settings, role).pod;
     let gpu = settings.gpu.clone().unwrap_or_default();

@@ -54,7 +54,7 @@ fn of_role(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
             none("Kubernetes assigns huge pages only to pods that also request CPU or memory; write `memory`")
         }
         Capability::Rdma => {
-            if RoleSettings::of(settings(job), &role.name).pod.rdma.is_some() {
+            if RoleSettings::of(settings(job), role).pod.rdma.is_some() {
                 return Full;
             }
             none(
@@ -82,7 +82,7 @@ fn refused(job: &JobPlan, role: &RolePlan, of_share: bool) -> Support {
 /// Whether nodes can be chosen by what their GPUs are.
 fn gpu_kind(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
     let Some(gpu) = gpu::gpu_plan(role) else { return Full };
-    let selector = RoleSettings::of(settings(job), &role.name).pod.node_selector;
+    let selector = RoleSettings::of(settings(job), role).pod.node_selector;
     let Ok(provider) = gpu::provider(job, gpu.vendor) else { return Full };
     let by = provider.models.as_deref().unwrap_or_default();
     let by_resource = by == "resource" && capability == Capability::GpuModel;

@@ -68,6 +68,14 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
         Capability::GangMin => none(
             "neither Kubernetes nor Kueue starts a job with only some of its pods; write `gang: required` and a target with `queue: {kueue: NAME}`",
         ),
+        Capability::RoleMaxParallel => Lossy(
+            "a JobSet starts all combinations at once; the quota of a queue limits how many run, or move the matrix to the job"
+                .to_owned(),
+        ),
+        Capability::Metrics => Lossy(
+            "Kubernetes keeps no numbers of a pod; read them with `kubectl logs`, or run the job with `jobc run`"
+                .to_owned(),
+        ),
         Capability::MaxParallel => Lossy(
             "each combination is a separate job and Kubernetes starts them all; a Kueue queue with a matching quota limits them"
                 .to_owned(),

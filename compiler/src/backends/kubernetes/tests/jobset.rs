@@ -29,6 +29,33 @@ fn stages_and_addresses() {
 }
 
 #[test]
+fn settings_of_a_role_are_those_of_its_combinations() {
+    let matrix = |number: u32| json!({"role": "train", "number": number, "values": {"lr": 0.1}});
+    let changes = json!({
+        "volumes": {"runs": {"kind": "output", "source": {"kind": "pvc", "name": "runs"}}},
+        "roles": {
+            "train-m0": {"matrix": matrix(0), "mounts": [{"volume": "runs", "path": "/output", "writable": true, "subpath": "lr-0.1"}]},
+            "train-m1": {"matrix": matrix(1)},
+            "evaluate": {"needs": [{"role": "train-m0", "state": "succeeded", "min": 1}, {"role": "train-m1", "state": "succeeded", "min": 1}]}
+        }
+    });
+    let settings =
+        json!({"roles": {"train": {"priority_class": "low"}, "train-m1": {"priority_class": "high"}}});
+    let of = |number: usize, path: &str| {
+        at(
+            settings.clone(),
+            &changes,
+            &format!("/spec/replicatedJobs/{number}/template/spec/template/spec/{path}"),
+        )
+    };
+    assert_eq!(
+        [of(0, "priorityClassName"), of(1, "priorityClassName"), of(2, "priorityClassName")],
+        [json!("low"), json!("high"), Value::Null]
+    );
+    assert_eq!(of(0, "containers/0/volumeMounts/0/subPath"), json!("lr-0.1"));
+}
+
+#[test]
 fn parameter_servers_do_not_keep_the_job_alive() {
     let changes = json!({"roles": {
         "ps": {"instances": 2, "launch": "none"},

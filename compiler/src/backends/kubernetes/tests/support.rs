@@ -47,6 +47,8 @@ fn everything_refused() {
             "roles": {
                 "a": {
                     "instances": 4,
+                    "matrix": {"role": "train", "number": 0, "values": {"lr": 0.1}, "max_parallel": 1},
+                    "metrics": {"loss": {"source": {"log": "loss=(.*)"}}},
                     "user": "mpi",
                     "ready": {"probe": {"log": "ready"}, "delay_seconds": 0, "every_seconds": 5, "try_timeout_seconds": 5,
                         "timeout_seconds": 600, "keep": false},

@@ -92,5 +92,5 @@ fn new_hierarchy(kind: &std::ffi::CStr, options: &[&str]) -> Option<Source> {
 
 fn bind(directory: &Path) -> Option<Source> {
     let path = CString::new(directory.as_os_str().as_bytes()).ok()?;
-    Some(Source::Bind { path, recursive: true, copy: None })
+    Some(Source::Bind { path, recursive: true, linkless: false, copy: None })
 }

@@ -145,7 +145,12 @@ fn host_directory(path: &Path, locked: bool) -> Result<Mount> {
     Ok(Mount {
         target: container_path(path, "/root/path")?,
         target_kind: if path.is_dir() { TargetKind::Directory } else { TargetKind::File },
-        source: Source::Bind { path: c_path(path, "/root/path")?, recursive: locked, copy: None },
+        source: Source::Bind {
+            path: c_path(path, "/root/path")?,
+            recursive: locked,
+            linkless: false,
+            copy: None,
+        },
         attributes: READ_ONLY,
         recursive_attributes: locked.then_some(READ_ONLY),
         propagation: vec![],

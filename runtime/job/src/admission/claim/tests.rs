@@ -124,6 +124,27 @@ fn a_thousand_roles_take_no_time() {
     assert_eq!(claim.cpu_millis, expected);
 }
 
+#[test]
+fn of_combinations_that_take_turns_only_the_heaviest_are_counted() {
+    let train = |number: u32, cpu: u64, max: Option<u32>| {
+        let matrix = json!({"role": "train", "number": number, "values": {}, "max_parallel": max});
+        json!({"name": format!("train-m{number}"), "matrix": matrix, "resources": {"cpu_millis": cpu},
+            "needs": [{"role": "prepare", "state": "succeeded", "min": 1}]})
+    };
+    let cpus = |max: Option<u32>| {
+        let needs: Vec<_> =
+            (0..3).map(|n| json!({"role": format!("train-m{n}"), "state": "succeeded", "min": 1})).collect();
+        let plan = sample::plan(&json!({"roles": [
+            {"name": "prepare", "resources": {"cpu_millis": 3500}},
+            train(0, 1000, max), train(1, 3000, max), train(2, 2000, max),
+            {"name": "beside", "resources": {"cpu_millis": 100}},
+            {"name": "evaluate", "resources": {"cpu_millis": 100}, "needs": needs},
+        ]}));
+        of(&plan).cpu_millis
+    };
+    assert_eq!((cpus(None), cpus(Some(2)), cpus(Some(1)), cpus(Some(9))), (6100, 5100, 3600, 6100));
+}
+
 proptest! {
     /// The flow finds what trying every set of roles finds.
     #[test]

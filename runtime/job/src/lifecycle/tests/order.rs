@@ -133,3 +133,57 @@ fn a_role_whose_needs_can_never_be_met_ends_the_job() {
          2 ended server-0 0"
     ));
 }
+
+#[test]
+fn so_many_combinations_run_at_once() {
+    let train = |number: u32| {
+        let matrix = json!({"role": "train", "number": number, "values": {"lr": number}, "max_parallel": 2});
+        json!({"instances": 2, "matrix": matrix, "needs": {"prepare": "succeeded"}, "completion": {}})
+    };
+    let job = json!({"roles": {
+        "prepare": {},
+        "train-m0": train(0), "train-m1": train(1), "train-m2": train(2), "train-m3": train(3),
+        "evaluate": {"needs": {"train-m0": "succeeded", "train-m1": "succeeded", "train-m2": "succeeded", "train-m3": "succeeded"}},
+    }});
+    insta::assert_snapshot!(check(
+        &job,
+        "0 prepared
+         1 created prepare-0
+         1 started prepare-0
+         2 ended prepare-0 0
+         3 created train-m0-*
+         3 created train-m1-*
+         3 started train-m0-*
+         3 started train-m1-*
+         4 ended train-m1-0 0
+         5 ended train-m1-1 0
+         6 created train-m2-*
+         6 started train-m2-*
+         7 ended train-m2-* 0
+         8 ended train-m0-* 0
+         9 created train-m3-*
+         9 started train-m3-*
+         10 ended train-m3-* 0"
+    ));
+    // One that fails for good is over as well, and one that is tried again is not.
+    let mut retried = job.clone();
+    retried["roles"].as_object_mut().unwrap().remove("evaluate");
+    retried["roles"]["train-m0"]["retry"] = json!({"max": 1, "scope": "role", "backoff_seconds": 5});
+    insta::assert_snapshot!(check(
+        &retried,
+        "0 prepared
+         1 created prepare-0
+         1 started prepare-0
+         2 ended prepare-0 0
+         3 created train-m0-*
+         3 created train-m1-*
+         3 started train-m0-*
+         3 started train-m1-*
+         4 ended train-m0-0 1
+         4 ended train-m0-1 143
+         5 ended train-m1-* 3
+         6 created train-m2-*
+         10 created train-m0-*
+         11 stop"
+    ));
+}

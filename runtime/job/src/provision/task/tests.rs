@@ -261,3 +261,26 @@ fn a_long_or_strange_path_is_a_root_too() {
     assert!(path.len() < 250 && !path.contains(&b':'), "{root:?}");
     assert!(root.directories()[0].join("etc").is_dir());
 }
+
+#[test]
+fn a_directory_of_a_volume_is_mounted_without_following_links() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("runs");
+    let mounts = json!([{"volume": "runs", "path": "/output", "writable": true, "subpath": "lr-0.1"}]);
+    let volumes = json!({"runs": {"kind": "output", "source": {"kind": "path", "path": place}}});
+    let config = json!({"ociVersion": "1.0.2", "mounts": [
+        {"destination": "/output", "type": "bind", "source": place.join("lr-0.1"), "options": ["rbind"]}]});
+    let case =
+        case(&config, &json!({"role": {"mounts": mounts}, "plan": {"volumes": volumes}}), Some("host"));
+    assert!(place.join("lr-0.1").is_dir(), "it is created");
+    let subpaths = &case.provided.subpaths["a"];
+    let mut bundle = case.task(0).bundle;
+    provision::mount_linkless(subpaths, &mut bundle).unwrap();
+    let source = bundle.config.spec.mounts().as_ref().unwrap()[0].source().clone().unwrap();
+    assert_eq!(source, place.canonicalize().unwrap().join("lr-0.1"));
+    assert!(bundle.linkless.contains(std::path::Path::new("/output")));
+    std::fs::rename(place.join("lr-0.1"), place.join("moved")).unwrap();
+    std::os::unix::fs::symlink("/etc", place.join("lr-0.1")).unwrap();
+    let error = provision::mount_linkless(subpaths, &mut bundle).unwrap_err();
+    assert!(error.to_string().contains("is a symbolic link"), "{error}");
+}

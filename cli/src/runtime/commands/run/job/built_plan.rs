@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Artifact;
+use jobc_job::sweep::Sweep;
 use jobc_schema::Plan;
 use jobc_schema::plan::{JobPlan, VolumeSource};
 use jobc_sys::error::{Error, Kind, Result};
@@ -24,6 +25,8 @@ pub(super) struct BuiltPlan {
     pub(super) job_file: Option<String>,
     /// The base directory of relative paths in the job file.
     pub(super) directory: PathBuf,
+    /// The sweep that the jobs continue.
+    pub(super) resumed: Option<Sweep>,
     /// Roles with fewer instances than in the job file, with the number in the job file.
     pub(super) scaled: Vec<(String, u32)>,
 }
@@ -34,7 +37,23 @@ pub(super) struct BuiltJob {
     pub(super) files: Vec<Artifact>,
 }
 
+impl BuiltJob {
+    /// The number of the job's combination, which is part of its name; none for a job file without a matrix.
+    pub(super) fn number(&self) -> Option<u32> {
+        let (_, number) = self.plan.name.rsplit_once('-').filter(|_| !self.plan.matrix.is_empty())?;
+        number.parse().ok()
+    }
+}
+
 impl BuiltPlan {
+    /// The name of the sweep that the jobs are: the name in the job file. None without a matrix, and for a built plan,
+    /// which is one combination.
+    pub(super) fn sweep_name(&self) -> Option<&str> {
+        self.job_file.as_ref()?;
+        let first = self.jobs.iter().find(|job| job.number().is_some())?;
+        first.plan.name.rsplit_once('-').map(|(name, _)| name)
+    }
+
     /// The config.json of the first task of each role, of each job.
     pub(super) fn first_bundles(&self) -> impl Iterator<Item = &[u8]> {
         self.jobs.iter().flat_map(|job| {
@@ -87,6 +106,7 @@ pub(super) fn read(given: &Utf8Path) -> Result<BuiltPlan> {
     Ok(BuiltPlan {
         source: directory.clone().into(),
         job_file: None,
+        resumed: None,
         directory: base.into(),
         scaled: Vec::new(),
         jobs: vec![BuiltJob { plan, files }],

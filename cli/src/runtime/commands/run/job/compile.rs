@@ -15,6 +15,7 @@ use jobc_schema::plan::ImageSource;
 use jobc_sys::error::{Error, Kind, Result};
 
 use super::built_plan::{BuiltJob, BuiltPlan};
+use super::resume::Numbers;
 use crate::args::{FormatArg, JobArgs};
 use crate::input::{Input, InputError, STDIN};
 use crate::outcome::Outcome;
@@ -30,12 +31,13 @@ pub(super) enum JobSource {
     Text(String),
 }
 
-/// Compiles a job file; none if it has errors, which are printed.
+/// Compiles a job file; none if it has errors, which are printed. Combinations of `numbers` keep their numbers.
 pub(super) fn compile(
     args: &RunArgs,
     from: JobSource,
     format: FormatArg,
     ledger: &Ledger,
+    numbers: Numbers,
 ) -> Result<Option<BuiltPlan>> {
     let (path, text) = match from {
         JobSource::File(path) => (path, None),
@@ -58,7 +60,7 @@ pub(super) fn compile(
     let found = OnceCell::new();
     let look = || found.get_or_init(|| Inventory::discover(&Host::here()).to_target_gpus()).clone();
     request.gpus_here = Some(&look);
-    request.adjustments = Adjustments { scale: args.scale.clone(), no_gpu: args.no_gpu };
+    request.adjustments = Adjustments { scale: args.scale.clone(), no_gpu: args.no_gpu, numbers };
     let mut planned = plan(&mut sources, &request, &mut sink);
     let scaled = planned.as_mut().map(|planned| std::mem::take(&mut planned.scaled)).unwrap_or_default();
     for job in planned.iter_mut().flat_map(|planned| &mut planned.jobs) {
@@ -81,6 +83,7 @@ pub(super) fn compile(
     Ok(Some(BuiltPlan {
         jobs: jobs.collect(),
         source,
+        resumed: None,
         job_file: Some(sources.get(input.job).text().to_owned()),
         directory: input.directory.clone().into(),
         scaled: scaled.into_iter().collect(),

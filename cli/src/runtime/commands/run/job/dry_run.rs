@@ -120,6 +120,11 @@ pub(super) fn describe_job(plan: &JobPlan, directory: &Directory, scope: Option<
 fn describe_role(role: &RolePlan) -> String {
     let mut out =
         format!("{}, {} instance{}", role.name, role.instances, if role.instances == 1 { "" } else { "s" });
+    if let Some(matrix) = &role.matrix {
+        let values: Vec<String> =
+            matrix.values.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
+        out += &format!(" with {}", values.join(" "));
+    }
     if let Some(parallel) = role.parallel {
         out += &format!(", {parallel} at once");
     }
@@ -168,7 +173,10 @@ fn print_steps(
         let inventory = Inventory::discover(&Host::here());
         provided.with_gpus(admission::dry_run_gpus(&job.plan, &submission, inventory)?);
     }
-    for role in &job.plan.roles {
+    // Of a role with a matrix the first combination is shown: the others differ in their values.
+    for role in
+        job.plan.roles.iter().filter(|role| role.matrix.as_ref().is_none_or(|matrix| matrix.number == 0))
+    {
         let task = TaskId::new(&role.name, 0);
         let begun = create::reserve(&directory.containers(), &Id::new(&format!("{}.{task}", directory.id))?)?;
         let given = provision::prepare_task(&provided, &task, begun.directory())?;

@@ -14,19 +14,21 @@ use jobc_sys::id::{EVERY_ROLE, TaskId};
 pub(super) fn roots(words: &[String], plan: &JobPlan) -> Result<Vec<(String, String)>> {
     let mut roots: Vec<(String, String)> = Vec::new();
     for word in words {
-        let (role, root) = match word.split_once('=') {
+        let (names, root) = match word.split_once('=') {
             // The part before `=` is a role, unless it looks like a path.
             Some((role, root)) if !role.is_empty() && !role.contains(['/', '.']) => {
-                (find_role(plan, role)?.name.as_str(), root)
+                (roles_called(plan, role)?, root)
             }
-            _ => (EVERY_ROLE, word.as_str()),
+            _ => (vec![EVERY_ROLE], word.as_str()),
         };
-        if roots.iter().any(|(known, _)| known == role) {
-            let whose = if role == EVERY_ROLE { "every role".to_owned() } else { format!("`{role}`") };
-            return Err(Error::new(Kind::Config, format!("`--root` is given twice for {whose}"))
-                .help("give each role one root; `--root ROLE=…` goes before one without a role"));
+        for role in names {
+            if roots.iter().any(|(known, _)| known == role) {
+                let whose = if role == EVERY_ROLE { "every role".to_owned() } else { format!("`{role}`") };
+                return Err(Error::new(Kind::Config, format!("`--root` is given twice for {whose}"))
+                    .help("give each role one root; `--root ROLE=…` goes before one without a role"));
+            }
+            roots.push((role.to_owned(), absolute(root)?));
         }
-        roots.push((role.to_owned(), absolute(root)?));
     }
     Ok(roots)
 }
@@ -36,6 +38,7 @@ pub(super) fn devices(words: &[String], plan: &JobPlan) -> Result<Vec<(String, V
     let mut devices: Vec<(String, Vec<String>)> = Vec::new();
     for word in words {
         let (role, list) = match word.split_once('=') {
+            Some((role, list)) if plan.roles.iter().any(|known| known.declared() == role) => (role, list),
             Some((role, list)) => (find_role(plan, role)?.name.as_str(), list),
             None => (EVERY_ROLE, word.as_str()),
         };
@@ -62,7 +65,7 @@ pub(super) fn devices(words: &[String], plan: &JobPlan) -> Result<Vec<(String, V
     for role in plan.roles.iter().filter(asks) {
         let names = match of_target {
             Some(Devices::All(names)) => Some(names),
-            Some(Devices::Roles(roles)) => roles.get(&role.name),
+            Some(Devices::Roles(roles)) => role.entry_in(roles),
             None => None,
         };
         if let Some(names) = names
@@ -128,6 +131,13 @@ pub(super) fn task(word: &str, plan: &JobPlan) -> Result<TaskId> {
 
 fn instances(count: u32) -> String {
     if count == 1 { "1 instance".to_owned() } else { format!("{count} instances") }
+}
+
+/// The roles that a name of the job file stands for: those of a role with a matrix are its combinations.
+fn roles_called<'a>(plan: &'a JobPlan, name: &str) -> Result<Vec<&'a str>> {
+    let combinations = plan.roles.iter().filter(|role| role.declared() == name);
+    let names: Vec<&str> = combinations.map(|role| role.name.as_str()).collect();
+    if names.is_empty() { find_role(plan, name).map(|role| vec![role.name.as_str()]) } else { Ok(names) }
 }
 
 fn find_role<'a>(plan: &'a JobPlan, name: &str) -> Result<&'a RolePlan> {

@@ -8,8 +8,10 @@ use jobc_job::admission::job_queue;
 use jobc_job::directory::{Directory, JobDirectories, replace, storage_error};
 use jobc_job::submission::{QueuePosition, Submission};
 use jobc_job::supervisor::start;
+use jobc_job::sweep::Sweep;
 use jobc_schema::plan::JobPlan;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::JobId;
 use jobc_sys::write_atomic::Durability;
 
 use super::attach::RunningJob;
@@ -19,9 +21,18 @@ use super::options;
 use crate::runtime::args::run::RunArgs;
 use crate::runtime::output::write_new_directory;
 
-/// Jobs that have directories and no supervisors yet. Dropping them removes the directories.
+/// Jobs that have directories and no supervisors yet. Dropping them removes the directories, and a new sweep of which
+/// none was started.
 pub(super) struct PreparedJobs {
     jobs: Vec<(Directory, File)>,
+    sweep: Option<PreparedSweep>,
+}
+
+/// The sweep of the jobs.
+struct PreparedSweep {
+    id: JobId,
+    /// Where it is, unless it is an earlier one that is resumed.
+    new_in: Option<JobDirectories>,
 }
 
 /// Creates the directories of all jobs with the files for their supervisors, and takes their locks.
@@ -38,14 +49,27 @@ pub(super) fn submit(
         built.jobs.iter().map(|job| Ok(Submission { scope, ..submission(args, &job.plan, built, images)? }));
     let submissions = submissions.collect::<Result<Vec<_>>>()?;
     let slots = args.parallel.or(built.jobs.first().and_then(|job| job.plan.max_parallel)).unwrap_or(1);
-    let mut submitted = PreparedJobs { jobs: Vec::with_capacity(built.jobs.len()) };
+    let mut submitted = PreparedJobs { jobs: Vec::with_capacity(built.jobs.len()), sweep: None };
     let mut turns = None;
+    let mut sweep = match (&built.resumed, built.sweep_name()) {
+        (Some(resumed), _) => Some(resumed.clone()),
+        (None, Some(name)) => Some(Sweep::create(places, name, built.source.clone())?),
+        (None, None) => None,
+    };
+    submitted.sweep = sweep.as_ref().map(|sweep| PreparedSweep {
+        id: sweep.id.clone(),
+        new_in: built.resumed.is_none().then(|| places.clone()),
+    });
     for (number, (job, mut submission)) in (0_u32..).zip(built.jobs.iter().zip(submissions)) {
         let directory = places.create(&job.plan.name)?;
         let lock = directory.try_lock()?.ok_or_else(|| {
             Error::new(Kind::State, format!("another command uses the new job `{}`", directory.id))
         })?;
         submitted.jobs.push((directory.clone(), lock));
+        if let Some((sweep, number)) = sweep.as_mut().zip(job.number()) {
+            sweep.set_job(number, &job.plan.matrix, directory.id.clone());
+            submission.sweep = Some(sweep.id.clone());
+        }
         if built.jobs.len() > 1 {
             let turns = match &turns {
                 Some(turns) => turns,
@@ -58,10 +82,18 @@ pub(super) fn submit(
             replace(&directory.job_file(), text.as_bytes(), Durability::Rename)?;
         }
     }
+    if let Some(sweep) = sweep {
+        sweep.write(places)?;
+    }
     Ok(submitted)
 }
 
 impl PreparedJobs {
+    /// The sweep that the jobs are.
+    pub(super) fn sweep(&self) -> Option<&JobId> {
+        self.sweep.as_ref().map(|sweep| &sweep.id)
+    }
+
     /// Starts the supervisor of each job. `terminal` gets the master of the terminal of the submission's task.
     ///
     /// If one cannot start, the others end, since no command is attached to them.
@@ -71,6 +103,8 @@ impl PreparedJobs {
         while let Some((directory, lock)) = self.jobs.pop() {
             // If its supervisor ends without an answer, its log stays in its directory, which is removed later.
             let started = start::start(&directory, lock, terminal.take())?;
+            // From now on the sweep has a job.
+            self.sweep = None;
             running.push(RunningJob::new(directory, started)?);
         }
         Ok(running)
@@ -82,6 +116,9 @@ impl Drop for PreparedJobs {
         for (directory, _lock) in &self.jobs {
             // The user gets the error that caused this.
             let _ = directory.remove();
+        }
+        if let Some(PreparedSweep { id, new_in: Some(places) }) = &self.sweep {
+            let _ = Sweep::remove(places, id);
         }
     }
 }

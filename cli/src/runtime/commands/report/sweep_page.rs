@@ -1,0 +1,212 @@
+//! The page of a sweep: its jobs side by side, and each metric over each axis.
+
+use jobc_job::record::JobState;
+use jobc_job::time::Time;
+use jobc_job::user_metrics::format_number;
+use jobc_schema::metric::Better;
+
+use super::super::follow::job_end::JobEnd;
+use super::super::sweep::{ComparedJob, Comparison};
+use super::axis_plot;
+use super::html::{Cell, escape, format_backticks, table};
+use super::page::{color, foot, head};
+
+/// Maximum number of jobs in the table.
+const MAX_ROWS: usize = 10_000;
+
+/// Maximum number of failed jobs whose last output is shown.
+const MAX_FAILURES: usize = 50;
+
+/// Maximum number of plots.
+const MAX_PLOTS: usize = 48;
+
+/// The whole page.
+pub(super) fn page(comparison: &Comparison, source: &str, now: Time) -> String {
+    let mut out = head(&comparison.id.to_string());
+    out += &header(comparison, source);
+    let mut section = |title: &str, content: String| {
+        if !content.is_empty() {
+            out += &format!("<section>\n<h2>{title}</h2>\n{content}</section>\n");
+        }
+    };
+    section("Jobs", jobs(comparison, now));
+    section("Metrics by value", plots(comparison));
+    section("Failures", failures(comparison));
+    let running = comparison
+        .rows
+        .iter()
+        .any(|row| row.job.as_ref().is_some_and(|(_, record)| !record.state.is_final()));
+    out + &foot(now, if running { ", while the sweep ran" } else { "" })
+}
+
+fn header(comparison: &Comparison, source: &str) -> String {
+    let mut out =
+        format!("<header>\n<h1>{}</h1>\n<ul class=\"known\">\n", escape(&comparison.id.to_string()));
+    let mut fact = |name: &str, value: &str| {
+        out += &format!("<li><small>{}</small> <span>{}</span></li>\n", escape(name), escape(value));
+    };
+    fact("Jobs", &comparison.counts());
+    fact("Job file", source);
+    let records = || comparison.rows.iter().filter_map(|row| row.job.as_ref()).map(|(_, record)| record);
+    if let Some(submitted) = records().map(|record| record.submitted).min() {
+        fact("Submitted", &submitted.to_string());
+    }
+    let is_over = records().all(|record| record.state.is_final());
+    if let Some(ended) = records().filter_map(|record| record.ended).max().filter(|_| is_over) {
+        fact("Ended", &ended.to_string());
+    }
+    for (number, metric) in comparison.metrics.iter().enumerate() {
+        let Some(best) = comparison.best(number) else { continue };
+        let word = if metric.better == Some(Better::Lower) { "Lowest" } else { "Highest" };
+        let row = &comparison.rows[best];
+        let values: Vec<String> =
+            comparison.axes.iter().map(|axis| format!("{axis}={}", row.axis(axis))).collect();
+        let value = row.metrics[number].map(format_number).unwrap_or_default();
+        fact(&format!("{word} {}", metric.title), &format!("{value} with {}", values.join(" ")));
+    }
+    out + "</ul>\n</header>\n"
+}
+
+fn jobs(comparison: &Comparison, now: Time) -> String {
+    let mut headings = vec!["Job"];
+    headings.extend(comparison.axes.iter().map(String::as_str));
+    headings.extend(["State", "Ran"]);
+    headings.extend(comparison.metrics.iter().map(|metric| metric.title.as_str()));
+    headings.push("Why");
+    let best: Vec<Option<usize>> =
+        (0..comparison.metrics.len()).map(|metric| comparison.best(metric)).collect();
+    let rows: Vec<Vec<Cell>> = comparison
+        .rows
+        .iter()
+        .take(MAX_ROWS)
+        .enumerate()
+        .map(|(number, row)| {
+            let mut cells = vec![name(row)];
+            cells.extend(comparison.axes.iter().map(|axis| Cell::number(&row.axis(axis))));
+            cells.push(Cell::html(format!(
+                "<span class=\"state {}\">{}</span>",
+                row_color(row),
+                row.state()
+            )));
+            cells.push(Cell::number(&row.ran(now).unwrap_or_default()));
+            cells.extend(row.metrics.iter().zip(&best).map(|(value, best)| {
+                let value = value.map(format_number).unwrap_or_default();
+                if *best == Some(number) {
+                    Cell::number_html(format!("<strong>{}</strong> best", escape(&value)))
+                } else {
+                    Cell::number(&value)
+                }
+            }));
+            cells.push(Cell::html(format_backticks(&row.end())));
+            cells
+        })
+        .collect();
+    let more = comparison.rows.len().saturating_sub(MAX_ROWS);
+    let more = if more > 0 {
+        format!("<p class=\"none\">{more} more jobs are not shown.</p>\n")
+    } else {
+        String::new()
+    };
+    table("Jobs", &headings, &rows) + &more
+}
+
+fn name(row: &ComparedJob) -> Cell {
+    let id = escape(&row.combination.job.to_string());
+    Cell::number_html(if is_failed(row) { format!("<a href=\"#end-{id}\">{id}</a>") } else { id })
+}
+
+fn is_failed(row: &ComparedJob) -> bool {
+    let state = row.job.as_ref().map(|(_, record)| record.state);
+    matches!(state, Some(JobState::Failed | JobState::TimedOut | JobState::Lost))
+}
+
+fn row_color(row: &ComparedJob) -> &'static str {
+    row.job.as_ref().map_or("still", |(_, record)| color(record.state))
+}
+
+/// A plot of each metric over each axis.
+fn plots(comparison: &Comparison) -> String {
+    let mut out = String::new();
+    let mut count = 0;
+    for (number, metric) in comparison.metrics.iter().enumerate() {
+        let best = comparison.best(number);
+        for axis in &comparison.axes {
+            let points = comparison.rows.iter().enumerate().filter_map(|(place, row)| {
+                let value = row.metrics[number].filter(|value| value.is_finite())?;
+                Some(axis_plot::Point {
+                    category: row.axis(axis),
+                    value,
+                    name: row.combination.job.to_string(),
+                    is_best: best == Some(place),
+                })
+            });
+            let points: Vec<axis_plot::Point> = points.collect();
+            if count < MAX_PLOTS {
+                let plot = axis_plot::plot(&metric.title, axis, &points);
+                count += usize::from(!plot.is_empty());
+                out += &plot;
+            }
+        }
+    }
+    if out.is_empty() { out } else { format!("<div class=\"plots\">\n{out}</div>\n") }
+}
+
+/// How failed jobs ended, with the last lines of the task that decided it.
+fn failures(comparison: &Comparison) -> String {
+    let failed: Vec<&ComparedJob> = comparison.rows.iter().filter(|row| is_failed(row)).collect();
+    let mut out = String::new();
+    for row in failed.iter().take(MAX_FAILURES) {
+        let Some((directory, record)) = &row.job else { continue };
+        let end = JobEnd::new(directory, record);
+        let lines = end.as_ref().and_then(JobEnd::last_output).map(|output| output.lines(true));
+        out += &format!(
+            "<details id=\"end-{0}\"><summary>{0}: {1}</summary>\n<pre class=\"file\" role=\"region\" aria-label=\"Last output of {0}\" tabindex=\"0\">{2}</pre></details>\n",
+            escape(&row.combination.job.to_string()),
+            format_backticks(&row.end()),
+            escape(&lines.unwrap_or_default().join("\n")),
+        );
+    }
+    let more = failed.len().saturating_sub(MAX_FAILURES);
+    if more > 0 {
+        out += &format!("<p class=\"none\">{more} more failed jobs are not shown.</p>\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::commands::sweep::ComparedMetric;
+    use jobc_job::sweep::SweepCombination;
+
+    #[test]
+    fn a_sweep_is_compared_and_nothing_in_it_is_markup() {
+        let row = |number: u32, lr: f64, loss: Option<f64>| ComparedJob {
+            combination: SweepCombination::new(
+                number,
+                &serde_json::from_value(serde_json::json!({"lr": lr, "<b>": "<i>"})).unwrap(),
+                format!("tune-{number}.1").parse().unwrap(),
+            ),
+            job: None,
+            metrics: vec![loss],
+        };
+        let comparison = Comparison {
+            id: "tune.1".parse().unwrap(),
+            axes: vec!["lr".to_owned(), "<b>".to_owned()],
+            metrics: vec![ComparedMetric { title: "loss".to_owned(), better: Some(Better::Lower) }],
+            rows: vec![row(0, 0.1, Some(0.5)), row(1, 0.01, Some(0.25)), row(2, 0.001, None)],
+        };
+        let page = page(&comparison, "/home/me/job.yaml", Time::from_millis(0));
+        for text in [
+            "<title>tune.1 – jobc</title>",
+            "<small>Lowest loss</small> <span>0.25 with lr=0.01 &lt;b&gt;=&lt;i&gt;</span>",
+            "<td class=\"n\"><strong>0.25</strong> best</td>",
+            "<figcaption>loss by lr</figcaption>",
+            "3 removed",
+        ] {
+            assert!(page.contains(text), "{text}\n{page}");
+        }
+        assert!(!page.contains("<i>") && !page.contains("<b>"), "{page}");
+        assert!(!page.contains("<figcaption>loss by &lt;b&gt;"), "an axis with one value is no comparison");
+    }
+}

@@ -1,0 +1,276 @@
+//! The jobs of a sweep side by side: their values, states, durations and metrics.
+
+use jobc_job::directory::Directory;
+use jobc_job::metric_choice::{JobMetrics, MetricChoice};
+use jobc_job::record::{JobState, Record};
+use jobc_job::sweep::{Sweep, SweepCombination};
+use jobc_job::time::Time;
+use jobc_job::user_metrics::{MetricNumber, format_number};
+use jobc_schema::metric::Better;
+use jobc_sys::error::Result;
+use jobc_sys::id::JobId;
+use serde_json::{Map, Value, json};
+
+use super::jobs::{Jobs, format_duration};
+use super::subject::members;
+use crate::runtime::args::metric::MetricArgs;
+use crate::runtime::message::INTERRUPTED;
+use crate::table::WideTable;
+use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
+
+/// A sweep with the records of its jobs.
+pub(crate) struct Comparison {
+    /// The sweep.
+    pub id: JobId,
+    /// The axes, in the order of the job file.
+    pub axes: Vec<String>,
+    /// What is compared.
+    pub metrics: Vec<ComparedMetric>,
+    /// A row for each combination.
+    pub rows: Vec<ComparedJob>,
+}
+
+/// A metric that is compared.
+pub(crate) struct ComparedMetric {
+    /// Its heading.
+    pub title: String,
+    /// Which values are better, if it is known.
+    pub better: Option<Better>,
+}
+
+/// A combination of a sweep.
+pub(crate) struct ComparedJob {
+    /// Its values and its job.
+    pub combination: SweepCombination,
+    /// The job; none if it was removed.
+    pub job: Option<(Directory, Record)>,
+    /// The value of each metric.
+    pub metrics: Vec<Option<f64>>,
+}
+
+impl Comparison {
+    /// Reads the records of the jobs of a sweep.
+    pub(crate) fn gather(jobs: &Jobs, sweep: &Sweep, args: &MetricArgs) -> Result<Self> {
+        let mut axes: Vec<String> = Vec::new();
+        let mut rows = Vec::with_capacity(sweep.combinations.len());
+        for (combination, directory) in sweep.combinations.iter().zip(members(jobs, sweep)) {
+            for axis in combination.values.keys() {
+                if !axes.contains(axis) {
+                    axes.push(axis.clone());
+                }
+            }
+            let record = directory.as_ref().map(Record::read).transpose()?.flatten();
+            let job = directory.zip(record);
+            rows.push(ComparedJob { combination: combination.clone(), job, metrics: vec![] });
+        }
+        let choices = choices(args, rows.iter().filter_map(|row| row.job.as_ref()).map(|(_, record)| record));
+        for row in &mut rows {
+            let Some((directory, record)) = &row.job else {
+                row.metrics = vec![None; choices.len()];
+                continue;
+            };
+            let metrics = JobMetrics::new(directory, record);
+            row.metrics = choices.iter().map(|choice| metrics.value(choice, None)).collect();
+        }
+        let compared = |choice: &MetricChoice| ComparedMetric {
+            title: choice.title(),
+            better: args.better.map(Into::into).or_else(|| better(choice, &rows)),
+        };
+        let metrics = choices.iter().map(compared).collect();
+        Ok(Self { id: sweep.id.clone(), axes, metrics, rows })
+    }
+
+    /// The row with the best value of a metric, if it is known which values are better. NaN is never the best.
+    pub(crate) fn best(&self, metric: usize) -> Option<usize> {
+        let better = self.metrics.get(metric)?.better?;
+        let value = |row: usize| self.rows[row].metrics[metric];
+        let with_value = (0..self.rows.len()).filter(|&row| value(row).is_some_and(|value| !value.is_nan()));
+        with_value.reduce(|best, row| {
+            let is_better =
+                value(row).zip(value(best)).is_some_and(|(row, best)| better.is_better(row, best));
+            if is_better { row } else { best }
+        })
+    }
+
+    /// The table for people. The best value of a metric is marked with `*`.
+    pub(crate) fn table(&self, now: Time) -> WideTable {
+        let fixed = |names: [&str; 2]| names.map(str::to_owned);
+        let mut headings = vec!["JOB".to_owned()];
+        headings.extend(self.axes.iter().map(|axis| axis.to_uppercase()));
+        headings.extend(fixed(["STATE", "RAN"]));
+        headings.extend(self.metrics.iter().map(|metric| metric.title.to_uppercase()));
+        headings.push("END".to_owned());
+        let best: Vec<Option<usize>> = (0..self.metrics.len()).map(|metric| self.best(metric)).collect();
+        let mut table = WideTable::new(headings);
+        for (number, row) in self.rows.iter().enumerate() {
+            let mut cells = vec![row.combination.job.to_string()];
+            cells.extend(self.axes.iter().map(|axis| row.axis(axis)));
+            cells.push(row.state().to_owned());
+            cells.push(row.ran(now).unwrap_or_else(|| "-".to_owned()));
+            cells.extend(row.metrics.iter().zip(&best).map(|(value, best)| {
+                let mark = if *best == Some(number) { " *" } else { "" };
+                value.map_or_else(|| "-".to_owned(), |value| format_number(value) + mark)
+            }));
+            cells.push(row.end());
+            table.row(cells);
+        }
+        table
+    }
+
+    /// The rows for programs.
+    pub(crate) fn json(&self) -> Value {
+        self.rows.iter().map(|row| self.row_json(row)).collect()
+    }
+
+    fn row_json(&self, row: &ComparedJob) -> Value {
+        let record = row.job.as_ref().map(|(_, record)| record);
+        let metrics: Map<String, Value> = self
+            .metrics
+            .iter()
+            .zip(&row.metrics)
+            .map(|(metric, value)| (metric.title.clone(), json!(value.map(MetricNumber))))
+            .collect();
+        json!({
+            "id": row.combination.job,
+            "number": row.combination.number,
+            "values": row.combination.values,
+            "state": row.state(),
+            "submitted": record.map(|record| record.submitted),
+            "started": record.and_then(|record| record.started),
+            "ended": record.and_then(|record| record.ended),
+            "metrics": metrics,
+            "end": record.and_then(|record| record.end.as_ref()),
+        })
+    }
+
+    /// The number of jobs in each state: `2 succeeded, 1 running`.
+    pub(crate) fn counts(&self) -> String {
+        count(self.rows.iter().map(ComparedJob::state))
+    }
+}
+
+impl ComparedJob {
+    /// The value of an axis; a combination of `include` may have none.
+    pub(crate) fn axis(&self, axis: &str) -> String {
+        self.combination.text(axis).unwrap_or("-").to_owned()
+    }
+
+    /// The state of the job, or that there is none any more.
+    pub(crate) fn state(&self) -> &'static str {
+        match &self.job {
+            Some((_, record)) => record.state.as_str(),
+            None => "removed",
+        }
+    }
+
+    /// How long it has run.
+    pub(crate) fn ran(&self, now: Time) -> Option<String> {
+        let (_, record) = self.job.as_ref()?;
+        record.started.map(|started| format_duration(record.ended.unwrap_or(now).since(started)))
+    }
+
+    /// Why it ended, unless it succeeded.
+    pub(crate) fn end(&self) -> String {
+        let record = self.job.as_ref().map(|(_, record)| record);
+        let failed = record.filter(|record| record.state != JobState::Succeeded);
+        let end = failed.and_then(|record| Some(record.end.as_ref()?.cause(record.state).to_owned()));
+        end.unwrap_or_default()
+    }
+}
+
+/// The number of jobs in each state: `2 succeeded, 1 running`.
+pub(crate) fn count<'a>(states: impl Iterator<Item = &'a str>) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for state in states {
+        match counts.iter_mut().find(|(known, _)| *known == state) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((state, 1)),
+        }
+    }
+    counts.iter().map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ")
+}
+
+/// The metrics to show: those of the command line, otherwise all that the jobs have reported.
+pub(crate) fn choices<'a>(args: &MetricArgs, records: impl Iterator<Item = &'a Record>) -> Vec<MetricChoice> {
+    if !args.metric.is_empty() {
+        return args.metric.clone();
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for metric in records.flat_map(|record| &record.metrics) {
+        if !names.contains(&metric.name.as_str()) {
+            names.push(&metric.name);
+        }
+    }
+    names.into_iter().map(|name| MetricChoice::Name(name.to_owned())).collect()
+}
+
+/// Which values of a metric are better, where the job file says so.
+fn better(choice: &MetricChoice, rows: &[ComparedJob]) -> Option<Better> {
+    let MetricChoice::Name(name) = choice else { return None };
+    rows.iter().find_map(|row| row.job.as_ref()?.1.metric(name)?.better)
+}
+
+/// The exit code of `jobc run` for an ended job.
+pub(crate) fn exit_code(record: &Record) -> u8 {
+    record.end.as_ref().map_or(RUNTIME_FAILURE_EXIT_CODE, |end| end.exit_code)
+}
+
+/// The exit code of a sweep of so many jobs: 0 if all succeeded, 130 if they were interrupted, 1 if one failed. That of
+/// a single job is its own.
+pub(crate) fn overall_exit_code(records: &[Record], jobs: usize) -> u8 {
+    let codes: Vec<u8> = records.iter().map(exit_code).collect();
+    match () {
+        () if codes.len() < jobs => RUNTIME_FAILURE_EXIT_CODE,
+        () if codes.len() == 1 => codes[0],
+        () if codes.iter().all(|code| *code == 0) => 0,
+        () if codes.contains(&INTERRUPTED) => INTERRUPTED,
+        () => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(number: u32, values: &str, metric: Option<f64>) -> ComparedJob {
+        ComparedJob {
+            combination: SweepCombination::new(
+                number,
+                &serde_json::from_str(values).unwrap(),
+                format!("tune-{number}.1").parse().unwrap(),
+            ),
+            job: None,
+            metrics: vec![metric],
+        }
+    }
+
+    fn comparison(better: Option<Better>) -> Comparison {
+        Comparison {
+            id: "tune.1".parse().unwrap(),
+            axes: vec!["lr".to_owned(), "模型".to_owned()],
+            metrics: vec![ComparedMetric { title: "loss".to_owned(), better }],
+            rows: vec![
+                row(0, r#"{"lr": 0.1, "模型": "小"}"#, Some(0.5)),
+                row(1, r#"{"lr": 1e-3, "模型": "大"}"#, Some(f64::NAN)),
+                row(2, r#"{"lr": 5}"#, Some(0.25)),
+                row(3, r#"{"lr": 6}"#, None),
+            ],
+        }
+    }
+
+    #[test]
+    fn combinations_are_rows_and_the_best_is_marked() {
+        let table = comparison(Some(Better::Lower)).table(Time::from_millis(0)).render(None);
+        assert_eq!(
+            table,
+            "JOB       LR     模型  STATE    RAN  LOSS    END\n\
+             tune-0.1  0.1    小    removed  -    0.5\n\
+             tune-1.1  0.001  大    removed  -    nan\n\
+             tune-2.1  5      -     removed  -    0.25 *\n\
+             tune-3.1  6      -     removed  -    -\n"
+        );
+        assert_eq!(comparison(Some(Better::Higher)).best(0), Some(0));
+        assert_eq!(comparison(None).best(0), None);
+        assert_eq!(comparison(None).counts(), "4 removed");
+    }
+}

@@ -1,0 +1,155 @@
+//! The metrics of a role: where each number is read.
+
+use indexmap::IndexMap;
+use jobc_schema::metric::Metric;
+use jobc_schema::plan::{MetricPlan, MetricSource, MountPlan, RolePlan};
+use jobc_schema::role::Role;
+use jobc_schema::{Job, Pointer};
+use regex::bytes::Regex;
+
+use super::volumes::tidy;
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::suggest;
+
+/// The metrics of a role: the job's and its own. A file of the job's that the role does not see is another role's
+/// matter.
+pub(super) fn resolve_metrics(
+    job: &Job,
+    name: &str,
+    role: &Role,
+    mounts: &[MountPlan],
+    sink: &mut Sink,
+) -> IndexMap<String, MetricPlan> {
+    let mut metrics = IndexMap::new();
+    for (metric, rules) in &job.metrics {
+        let at = Pointer::ROOT.keys(["metrics", metric]);
+        metrics
+            .extend(resolve_metric(rules, mounts, &at, &mut |_| (), sink).map(|plan| (metric.clone(), plan)));
+    }
+    for (metric, rules) in &role.metrics {
+        let at = Pointer::ROOT.keys(["roles", name, "metrics", metric]);
+        let mut absent = None;
+        let plan = resolve_metric(rules, mounts, &at, &mut |found| absent = Some(found), sink);
+        if let Some(found) = absent {
+            sink.push(found);
+        }
+        // In its own place, wherever the job's is.
+        metrics.shift_remove(metric);
+        metrics.extend(plan.map(|plan| (metric.clone(), plan)));
+    }
+    metrics
+}
+
+/// Reports files of the job's metrics that no role sees.
+pub(super) fn check_files(job: &Job, roles: &[RolePlan], sink: &mut Sink) {
+    for (metric, rules) in &job.metrics {
+        let Some(file) = &rules.file else { continue };
+        let at = Pointer::ROOT.keys(["metrics", metric]);
+        if file.starts_with('/') && roles.iter().all(|role| place_of(file, &role.mounts).is_none()) {
+            let mounts = roles.iter().flat_map(|role| &role.mounts);
+            sink.push(not_kept(file, mounts, &at.key("file")));
+        }
+    }
+}
+
+fn resolve_metric(
+    rules: &Metric,
+    mounts: &[MountPlan],
+    at: &Pointer,
+    absent: &mut dyn FnMut(Diagnostic),
+    sink: &mut Sink,
+) -> Option<MetricPlan> {
+    let better = rules.better;
+    if let Some(pattern) = &rules.log {
+        return check_pattern(pattern, &at.key("log"), sink)
+            .then(|| MetricPlan { source: MetricSource::Log(pattern.clone()), better });
+    }
+    // Exactly one of the two is there, and a key with the file: rules of the pass before.
+    let (file, key) = (rules.file.as_ref()?, rules.key.as_ref()?);
+    if !file.starts_with('/') || file.split('/').any(|part| part == "..") {
+        let diagnostic = Diagnostic::error(codes::METRIC, format!("the path `{file}` is not absolute"));
+        let at = at.key("file");
+        let outputs = mounts.iter().filter(|mount| mount.writable);
+        let near = outputs.map(|mount| tidy(&format!("{}/{file}", mount.path))).next();
+        sink.push(match near.filter(|_| !file.contains("..")) {
+            Some(near) => diagnostic.at(&at, "").fix(
+                format!("write `{near}`"),
+                Place::value(&at),
+                serde_json::Value::from(near).to_string(),
+                Safety::Unsafe,
+            ),
+            None => diagnostic
+                .at(&at, "")
+                .note("write the path as the role sees it, such as `/output/result.json`"),
+        });
+        return None;
+    }
+    let Some((volume, path)) = place_of(file, mounts) else {
+        absent(not_kept(file, mounts.iter(), &at.key("file")));
+        return None;
+    };
+    Some(MetricPlan { source: MetricSource::File { volume, path, key: key.clone() }, better })
+}
+
+/// The volume that a path of a role is in, and the path in the volume.
+fn place_of(file: &str, mounts: &[MountPlan]) -> Option<(String, String)> {
+    let file = tidy(file);
+    let inside = |mount: &MountPlan| {
+        let rest = file.strip_prefix(mount.path.trim_end_matches('/'))?.strip_prefix('/')?;
+        let path = match &mount.subpath {
+            Some(subpath) => format!("{subpath}/{rest}"),
+            None => rest.to_owned(),
+        };
+        Some((mount.path.len(), mount.volume.clone(), path))
+    };
+    let (_, volume, path) = mounts.iter().filter_map(inside).max_by_key(|(length, ..)| *length)?;
+    Some((volume, path))
+}
+
+/// A file that is gone with the container of its task.
+fn not_kept<'a>(file: &str, mounts: impl Iterator<Item = &'a MountPlan>, at: &Pointer) -> Diagnostic {
+    let mut places: Vec<&str> = mounts.map(|mount| mount.path.as_str()).collect();
+    places.sort_unstable();
+    places.dedup();
+    let note = if places.is_empty() {
+        "add an output, as in `outputs: {runs: {source: ./runs, mount: /output}}`, and write the file there"
+            .to_owned()
+    } else {
+        let several = if places.len() > 1 { "one of " } else { "" };
+        format!("write the file below {several}{}", suggest::list(places))
+    };
+    Diagnostic::error(codes::METRIC, format!("`{file}` is in no data and no output"))
+        .at(at, "removed with the task")
+        .note(note)
+}
+
+/// Reports a pattern that is not a regular expression with one group.
+fn check_pattern(pattern: &str, at: &Pointer, sink: &mut Sink) -> bool {
+    let groups = match Regex::new(pattern) {
+        Ok(pattern) => pattern.captures_len() - 1,
+        Err(error) => {
+            // Before its last line the error points into the pattern.
+            let error = error.to_string();
+            let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            let message = format!("`{pattern}` is not a regular expression: {why}");
+            sink.push(
+                Diagnostic::error(codes::METRIC, message)
+                    .at(at, "")
+                    .note("escape a literal character with a backslash, as in `loss \\(mean\\): ([0-9.]+)`"),
+            );
+            return false;
+        }
+    };
+    if groups == 1 {
+        return true;
+    }
+    let has = if groups == 0 {
+        "no group for the number".to_owned()
+    } else {
+        format!("{groups} groups, and one number is wanted")
+    };
+    sink.push(Diagnostic::error(codes::METRIC, format!("`{pattern}` has {has}")).at(at, "").note(
+        "put the number in `( )`, as in `val_loss=([0-9.e+-]+)`; a group for anything else is `(?: )`",
+    ));
+    false
+}

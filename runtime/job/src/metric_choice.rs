@@ -1,0 +1,207 @@
+//! A metric that the command line picks: of the job file, in a line of the log, or in a file.
+
+use std::cell::OnceCell;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use jobc_schema::plan::{JobPlan, MountPlan, RolePlan};
+use regex::bytes::Regex;
+
+use crate::directory::Directory;
+use crate::logs::{Line, LineFilter, Reader, Stream};
+use crate::provision::volume_path;
+use crate::record::Record;
+use crate::user_metrics::{last_number, read_number};
+use jobc_sys::id::TaskId;
+
+/// So many of the last lines of each task are searched first.
+const LAST_LINES: u64 = 200;
+
+/// What `--metric` names.
+#[derive(Clone, Debug)]
+pub enum MetricChoice {
+    /// A metric of the job file.
+    Name(String),
+    /// The last number that the only group of a pattern matches in the log.
+    Log(Regex),
+    /// A number in a JSON or JSON Lines file.
+    File {
+        /// The path as the tasks see it, absolute.
+        path: String,
+        /// The key of the number.
+        key: String,
+    },
+}
+
+impl FromStr for MetricChoice {
+    type Err = String;
+
+    /// `FILE:KEY` begins with a slash, a pattern has a group, and all else is a name.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.starts_with('/') && !text.contains('(') {
+            return match text.rsplit_once(':') {
+                Some((path, key)) if !key.is_empty() && !path.ends_with('/') => {
+                    Ok(Self::File { path: path.to_owned(), key: key.to_owned() })
+                }
+                _ => Err("write FILE:KEY, as in `/output/result.json:loss`".to_owned()),
+            };
+        }
+        if !text.contains('(') {
+            return if is_name(text) {
+                Ok(Self::Name(text.to_owned()))
+            } else {
+                Err("put the number in `( )`, as in `loss=([0-9.e+-]+)`, or write FILE:KEY with an absolute path, as in `/output/result.json:loss`"
+                    .to_owned())
+            };
+        }
+        let pattern = Regex::new(text).map_err(|error| {
+            // Before its last line the error points into the pattern.
+            let error = error.to_string();
+            error.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+        })?;
+        match pattern.captures_len() - 1 {
+            1 => Ok(Self::Log(pattern)),
+            0 => Err("the regular expression has no group; put the number in `( )`".to_owned()),
+            groups => Err(format!(
+                "the regular expression has {groups} groups, and one is needed; write `(?: )` for the others"
+            )),
+        }
+    }
+}
+
+/// Whether a text can be the name of a metric.
+fn is_name(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || "_./-".contains(c))
+}
+
+impl MetricChoice {
+    /// A short name for a heading: the key, or the last word before the group of the pattern.
+    pub fn title(&self) -> String {
+        match self {
+            Self::Name(name) => name.clone(),
+            Self::File { key, .. } => key.clone(),
+            Self::Log(pattern) => {
+                let before = pattern.as_str().split_once('(').map_or("", |(before, _)| before);
+                let mut words = before.split(|c: char| !c.is_alphanumeric() && !"_/-".contains(c));
+                words
+                    .rfind(|word| word.chars().count() > 1 && word.starts_with(char::is_alphabetic))
+                    .unwrap_or("metric")
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// The metrics of a job, as its files have them now.
+pub struct JobMetrics<'a> {
+    directory: &'a Directory,
+    record: &'a Record,
+    /// The plan of the run; nothing if it cannot be read.
+    plan: OnceCell<Option<JobPlan>>,
+}
+
+impl<'a> JobMetrics<'a> {
+    /// Those of this job.
+    pub fn new(directory: &'a Directory, record: &'a Record) -> Self {
+        Self { directory, record, plan: OnceCell::new() }
+    }
+
+    /// The last value that a task has reported, or without `task` any of the job's; nothing if there is none.
+    pub fn value(&self, choice: &MetricChoice, task: Option<&TaskId>) -> Option<f64> {
+        match choice {
+            MetricChoice::Name(name) => {
+                let of_task = |task: &TaskId| {
+                    self.record.metrics.iter().find(|known| known.name == *name && known.task == *task)
+                };
+                let metric = task.map_or_else(|| self.record.metric(name), of_task);
+                metric.map(|metric| metric.value.0)
+            }
+            MetricChoice::Log(pattern) => {
+                let is_meant = |known: &&TaskId| task.is_none_or(|task| task == *known);
+                let tasks = self.record.tasks.iter().map(|known| &known.task).filter(is_meant);
+                let logs: Vec<PathBuf> = tasks.map(|task| self.directory.logs(task)).collect();
+                [Some(LAST_LINES), None].into_iter().find_map(|tail| last_in_log(pattern, &logs, tail))
+            }
+            MetricChoice::File { path, key } => {
+                let plan = self.plan.get_or_init(|| {
+                    let text = std::fs::read(self.directory.plan_file()).ok()?;
+                    serde_json::from_slice(&text).ok()
+                });
+                let plan = plan.as_ref()?;
+                let is_meant = |role: &&RolePlan| task.is_none_or(|task| task.role == role.name);
+                let read = |role: &RolePlan| {
+                    let (volume, path) = place_of(role, path)?;
+                    let volume = volume_path(self.directory, plan, &self.record.directory, volume);
+                    read_number(&volume, &path, key).ok()
+                };
+                plan.roles.iter().filter(is_meant).filter_map(read).next_back()
+            }
+        }
+    }
+}
+
+/// The last number in logs; of several, the last by time.
+fn last_in_log(pattern: &Regex, logs: &[PathBuf], tail: Option<u64>) -> Option<f64> {
+    let mut reader = Reader::new(logs.iter().cloned(), LineFilter::default().tail(tail));
+    let mut found = None;
+    // A long line comes in pieces.
+    let mut open: Vec<Vec<u8>> = vec![vec![]; logs.len()];
+    let mut each = |number: usize, line: &Line<'_>| {
+        if line.stream != Stream::Jobc {
+            open[number].extend_from_slice(line.text);
+            if line.ends {
+                found = last_number(pattern, &std::mem::take(&mut open[number])).or(found);
+            }
+        }
+        Ok(())
+    };
+    while reader.read(&mut each).unwrap_or(false) {}
+    found
+}
+
+/// The volume that a path of a role is in, and the path in the volume.
+fn place_of<'a>(role: &'a RolePlan, file: &str) -> Option<(&'a str, String)> {
+    let inside = |mount: &'a MountPlan| {
+        let rest = file.strip_prefix(mount.path.trim_end_matches('/'))?.strip_prefix('/')?;
+        let path = match &mount.subpath {
+            Some(subpath) => format!("{subpath}/{rest}"),
+            None => rest.to_owned(),
+        };
+        Some((mount.path.len(), mount.volume.as_str(), path))
+    };
+    let (_, volume, path) = role.mounts.iter().filter_map(inside).max_by_key(|(length, ..)| *length)?;
+    Some((volume, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_a_name_a_pattern_or_a_file() {
+        let shown = |text: &str| match text.parse::<MetricChoice>() {
+            Ok(choice) => {
+                let kind = match &choice {
+                    MetricChoice::Name(_) => "name",
+                    MetricChoice::Log(_) => "log",
+                    MetricChoice::File { .. } => "file",
+                };
+                format!("{kind} {}", choice.title())
+            }
+            Err(why) => why,
+        };
+        assert_eq!(shown("val_loss"), "name val_loss");
+        assert_eq!(shown("val_loss[=:] *([0-9.]+)"), "log val_loss");
+        assert_eq!(shown("step 200: ([0-9.]+)%"), "log step");
+        assert_eq!(shown("([0-9.]+)%"), "log metric");
+        assert_eq!(shown("/output/result.json:eval.loss"), "file eval.loss");
+        assert_eq!(shown("/output/result.json"), "write FILE:KEY, as in `/output/result.json:loss`");
+        assert!(shown("loss=").starts_with("put the number in `( )`"));
+        assert!(shown("out.json:loss").contains("absolute path"));
+        assert_eq!(shown("loss=([0-9"), "unclosed character class");
+        assert!(shown("(a)=(b)").contains("2 groups"));
+        assert!(shown("loss=\\(").contains("no group"));
+    }
+}
