@@ -67,9 +67,9 @@ runtime *arguments:
 editors *arguments:
     tests/editor/run {{ arguments }}
 
-# Package the extension for VS Code as editors/vscode/dist/jobc.vsix; needs Node
-vsix:
-    cd editors/vscode && npm ci --ignore-scripts --no-audit --no-fund && npm run package
+# Package the extension for VS Code in editors/vscode/dist; needs Node: `just vsix linux-x64 "$PWD/target/release"`
+vsix *arguments:
+    cd editors/vscode && npm ci --ignore-scripts --no-audit --no-fund && npm run package -- {{ arguments }}
 
 # Build the playground as target/web, static files for any web server; needs Node
 web:
