@@ -83,8 +83,9 @@ pub(crate) fn settle(path: &Utf8Path) {
     }
 }
 
-/// Does the work for ever: at once, and each time when a file that it read has changed. A signal ends it.
-pub(crate) fn repeat(work: impl Fn() -> Outcome) -> ! {
+/// Does the work for ever: at once, and each time when a file that it read has changed; `shorten` makes paths for
+/// messages. A signal ends it.
+pub(crate) fn repeat(work: impl Fn() -> Outcome, shorten: fn(&Utf8Path) -> Utf8PathBuf) -> ! {
     loop {
         start();
         let _ = work();
@@ -97,7 +98,7 @@ pub(crate) fn repeat(work: impl Fn() -> Outcome) -> ! {
             }
         };
         settle(&changed);
-        terminal::eprint(&format!("\njobc: `{}` changed\n", crate::input::shorten(&changed)));
+        terminal::eprint(&format!("\njobc: `{}` changed\n", shorten(&changed)));
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn run(build_args: &BuildArgs, format: FormatArg) -> Outcome {
     if let Err(why) = super::reject_watched_stdin(build_args.job.job.iter()) {
         return super::report_input_error(&why);
     }
-    watch::repeat(|| run_once(build_args, format))
+    watch::repeat(|| run_once(build_args, format), shorten)
 }
 
 fn run_once(build_args: &BuildArgs, format: FormatArg) -> Outcome {

@@ -6,7 +6,7 @@ use jobc_compiler::diagnostic::{Diagnostic, Severity, Sink};
 use jobc_compiler::source::{SourceId, Sources};
 
 use crate::args::{CheckArgs, FormatArg, JobArgs};
-use crate::input::{Input, InputError, JOB_FILE_NAMES};
+use crate::input::{Input, InputError, JOB_FILE_NAMES, shorten};
 use crate::outcome::Outcome;
 use crate::{report, terminal, watch};
 
@@ -20,7 +20,7 @@ pub(crate) fn run(check: &CheckArgs, format: FormatArg) -> Outcome {
     if let Err(why) = super::reject_watched_stdin(check.job.job.iter().chain(&check.more)) {
         return super::report_input_error(&why);
     }
-    watch::repeat(|| run_once(check, format))
+    watch::repeat(|| run_once(check, format), shorten)
 }
 
 fn run_once(check: &CheckArgs, format: FormatArg) -> Outcome {

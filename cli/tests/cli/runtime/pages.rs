@@ -28,7 +28,7 @@ Write:
 
 Run:
   run          Run a job file, a command or an OCI bundle on this host
-  ps           List your running jobs, or the tasks of one job
+  ps           List your jobs, the tasks of a job, or the jobs of a sweep
   logs         Show the output of tasks
   exec         Run a command in a running task
   stop         Stop jobs
@@ -36,7 +36,7 @@ Run:
   events       Show the events of a job
   stats        Show the resource usage of tasks, once per second
   top          Show the resource usage of tasks in full screen
-  report       Write an HTML report of a job
+  report       Write an HTML report of a job or a sweep
   trace        Count and time the GPU driver calls of a task with strace
   wait         Wait until jobs end, and exit with the exit code of the job
   kill         Send a signal to the tasks of a job
