@@ -96,6 +96,10 @@ bench-lsp *arguments:
 bench-editor *arguments:
     tests/bench/editor {{ arguments }}
 
+# Measure each way to install the packages of built programs, from nothing to the first finding: `just bench-install target/release`
+bench-install binaries *arguments:
+    tests/bench/install {{ binaries }} {{ arguments }}
+
 # Measure the start of a container, compared with bubblewrap, crun and runc; needs root
 bench-start *arguments:
     tests/bench/start {{ arguments }}
