@@ -1,6 +1,7 @@
 //! Options of commands. Their doc comments are their help texts: what it does, then `[default: ...]`.
 #![allow(rustdoc::broken_intra_doc_links)] // `[default: ...]` is not a link
 
+pub(crate) mod config;
 mod format;
 pub(crate) mod values;
 
@@ -12,6 +13,8 @@ use jobc_schema::target::GpuInjection;
 use crate::completion;
 pub(crate) use format::FormatArg;
 use values::parse_set;
+
+use crate::settings;
 
 /// Arguments of `build`, `check` and `plan`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -139,9 +142,11 @@ pub(crate) enum ColorArg {
 }
 
 impl ColorArg {
-    /// Sets the choice for everything that prints.
-    pub(crate) fn write_global(self) {
-        let choice = match self {
+    /// Sets the choice for everything that prints: that of the command line, else that of the settings.
+    pub(crate) fn write_global(choice: Option<Self>) {
+        let setting = || settings::current().value(&settings::names::COLOR).ok().flatten();
+        let choice = choice.or_else(|| Self::from_str(&setting()?.text, false).ok());
+        let choice = match choice.unwrap_or(Self::Auto) {
             Self::Auto => anstream::ColorChoice::Auto,
             Self::Always => anstream::ColorChoice::Always,
             Self::Never => anstream::ColorChoice::Never,

@@ -9,11 +9,14 @@ use camino::Utf8PathBuf;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::args::config::ConfigArgs;
 use crate::args::values::GLOBAL_OPTION_ORDER;
 use crate::args::{BuildArgs, CheckArgs, ColorArg, FormatArg, ImportArgs, InitArgs, PlanArgs, SchemaArg};
 use crate::commands;
 use crate::completion;
+use crate::outcome::Outcome;
 use crate::runtime::{self, RuntimeCommand};
+use crate::{settings, terminal};
 
 /// Compile a job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI jobs, or run it on
 /// this host.
@@ -28,18 +31,17 @@ pub(crate) struct Args {
     /// Output format of findings
     #[arg(long, global = true, value_enum, default_value_t = FormatArg::Text, display_order = GLOBAL_OPTION_ORDER)]
     pub format: FormatArg,
-    /// When to use colors
+    /// When to use colors [default: auto]
     #[arg(
         long,
         global = true,
         value_enum,
-        default_value_t = ColorArg::Auto,
         env = "JOBC_COLOR",
         value_name = "WHEN",
         alias = "colour",
         display_order = GLOBAL_OPTION_ORDER
     )]
-    pub color: ColorArg,
+    pub color: Option<ColorArg>,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -99,6 +101,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Create a starter job from an example
     Init(InitArgs),
+    /// List and change settings of the user and of the project
+    Config(ConfigArgs),
     /// Start the language server for editors
     ///
     /// The server speaks the Language Server Protocol (LSP) on stdin and stdout.
@@ -133,7 +137,14 @@ pub(crate) fn run() -> ExitCode {
         return code;
     }
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    args.color.write_global();
+    let loaded = settings::load();
+    if let Err(error) = loaded
+        && needs_settings(&args.command)
+    {
+        terminal::eprint(&error.to_string());
+        return ExitCode::from(Outcome::UsageError as u8);
+    }
+    ColorArg::write_global(args.color);
     let format = args.format;
     let outcome = match &args.command {
         Command::Build(build) => commands::build::run(build, format),
@@ -145,6 +156,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Import(import) => commands::import::run(import, format),
         Command::Runtime(command) => return runtime::run_command(command, format),
         Command::Init(init) => commands::init::run(init),
+        Command::Config(config) => commands::config::run(config, format),
         Command::Lsp { .. } => commands::lsp::run(),
         Command::Completions { shell } => commands::completions::run(*shell),
         Command::Man { all: Some(directory), .. } => {
@@ -153,4 +165,14 @@ pub(crate) fn run() -> ExitCode {
         Command::Man { command, all: None } => commands::man::run(command.as_deref(), Args::full_command()),
     };
     ExitCode::from(outcome as u8)
+}
+
+/// Whether a command refuses to run if a file of settings has errors. Others only lose their color by it: a job must be
+/// stopped, and the file be corrected, in any directory.
+fn needs_settings(command: &Command) -> bool {
+    match command {
+        Command::Build(_) | Command::Check(_) | Command::Plan(_) => true,
+        Command::Runtime(command) => runtime::needs_settings(command),
+        _ => false,
+    }
 }

@@ -15,6 +15,7 @@ mod outcome;
 mod output;
 mod platform;
 mod report;
+mod settings;
 mod table;
 mod terminal;
 mod watch;

@@ -10,6 +10,7 @@ mod output;
 mod progress;
 mod quantity;
 mod registries;
+mod settings;
 
 use std::process::ExitCode;
 
@@ -31,6 +32,11 @@ pub(crate) fn run_command(command: &RuntimeCommand, format: FormatArg) -> ExitCo
         RuntimeCommand::Lock(lock) => ExitCode::from(commands::lock::run(lock, format) as u8),
         RuntimeCommand::Doctor => ExitCode::from(commands::doctor::run(format) as u8),
     }
+}
+
+/// Whether a command refuses to run if a file of settings has errors.
+pub(crate) fn needs_settings(command: &RuntimeCommand) -> bool {
+    matches!(command, RuntimeCommand::Run(_) | RuntimeCommand::Image(_) | RuntimeCommand::Lock(_))
 }
 
 /// The commands about jobs on this host.

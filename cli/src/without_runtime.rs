@@ -38,6 +38,15 @@ pub(crate) fn run_command(command: &RuntimeCommand, _format: FormatArg) -> ExitC
     match *command {}
 }
 
+/// Whether a command needs settings.
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "with the runtime, the type has the options of commands"
+)]
+pub(crate) fn needs_settings(command: &RuntimeCommand) -> bool {
+    match *command {}
+}
+
 /// Adds those of the named commands that this build does not have.
 pub(crate) fn with_hidden_commands(jobc: Command, names: impl Iterator<Item = &'static str>) -> Command {
     names.fold(jobc, |jobc, name| {

@@ -33,6 +33,8 @@ pub struct Request<'a> {
     pub params: Vec<SourceId>,
     /// The targets requested by name; empty: the file's defaults, else all.
     pub only_targets: Vec<String>,
+    /// The target of the user's settings, used if none is requested.
+    pub default_target: Option<DefaultTarget>,
     /// Whether the job will run on this host: for one target that has the oci backend, which is the one asked for, else
     /// the only such one of the file's defaults, else the built-in `local`.
     pub run_here: bool,
@@ -55,6 +57,17 @@ pub struct Request<'a> {
     pub files: &'a dyn Files,
     /// The way from a target's output directory to the job file's, for the job with that name.
     pub to_job: &'a dyn Fn(&str) -> Utf8PathBuf,
+}
+
+/// A target to use if none is requested.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefaultTarget {
+    /// Its name.
+    pub name: String,
+    /// What set it, for messages.
+    pub origin: String,
+    /// Whether it also takes precedence over the default of the targets file, and must be known.
+    pub overrides_file: bool,
 }
 
 /// The decided jobs with what later passes need of the text.
@@ -288,6 +301,19 @@ fn choose_targets(
         None => built_in.iter().map(|(name, target)| (*name, target, true)).collect(),
     };
     let default = targets.map_or(&[][..], |file| &file.default[..]);
+    let own = request.default_target.as_ref().filter(|own| own.overrides_file || default.is_empty());
+    let own = own.filter(|_| request.only_targets.is_empty());
+    let is_known = |own: &&DefaultTarget| known.iter().any(|(name, ..)| *name == own.name);
+    if let Some(own) = own.filter(|own| own.overrides_file && !is_known(own)) {
+        let diagnostic = unknown_target(&own.name, &known, targets.is_some());
+        sink.push(diagnostic.note(format!("set by {}", own.origin)));
+        return None;
+    }
+    // A job that runs on this host prefers it to others that fit.
+    let fits = |target: &Target| !request.run_here || target.backends.contains(&BackendName::Oci);
+    let own = own.filter(|own| known.iter().any(|(name, target, _)| *name == own.name && fits(target)));
+    let own: Option<Vec<String>> = own.map(|own| vec![own.name.clone()]);
+    let default = own.as_deref().unwrap_or(default);
     if request.run_here && request.only_targets.is_empty() {
         return choose_one_to_run(&known, default, sink).map(|place| (vec![place], OnRefusal::Fail));
     }

@@ -25,6 +25,7 @@ pub fn build(job: &str, targets: Option<&str>) {
         set: Vec::new(),
         params: Vec::new(),
         only_targets: Vec::new(),
+        default_target: None,
         run_here: false,
         gpus_here: None,
         environment: None,

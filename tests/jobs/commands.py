@@ -61,7 +61,7 @@ def main():
     with jobs_of(harness) as jobs:
         (jobs.directory / "long.yaml").write_text(LONG_JOB)
         (jobs.directory / "short.yaml").write_text(SHORT_JOB)
-        for case in (foreground, failing, without_a_file, unenforced_limits, dry_run, detached, executing, probed, pausing, killing, damaged, unknown_names, without_a_name, removing):
+        for case in (foreground, failing, without_a_file, unenforced_limits, settings, dry_run, detached, executing, probed, pausing, killing, damaged, unknown_names, without_a_name, removing):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(case, jobs))
     harness.end()
@@ -192,6 +192,41 @@ def unenforced_limits(jobs):
             yield f"{words}: {answer.stderr}"
     if "tested-limited" in jobs.call("ps", "--all", "--quiet").stdout:
         yield "a rejected job left a record"
+
+
+def settings(jobs):
+    """Settings of the user and of the project replace options; a project decides nothing about its user's host, and errors are at their lines."""
+    project, own = jobs.directory / "checkout", jobs.home / ".config/jobc/config.toml"
+    for directory in (project / ".git", project / "below", project / ".jobc"):
+        directory.mkdir(parents=True)
+    theirs = project / ".jobc/config.toml"
+    (project / "below/job.yaml").write_text(SHORT_JOB.replace("exit 3", "exit 0"))
+    (project / "targets.yaml").write_text("version: 1\ntargets:\n  near: {backends: [oci]}\n  lab: {backends: [oci]}\n")
+    here = {"cwd": project / "below"}
+    expect(jobs.call("run", **here), code=125, error="several targets are possible: `near` and `lab`")
+    expect(jobs.call("config", "set", "allow-unenforced", "true", **here), error=f"^jobc: wrote `{own}`\n$")
+    expect(jobs.call("config", "set", "target", "near", **here))
+    expect(jobs.call("run", **here), out="^got <>\n$")
+    limited = ("run", "--memory", "64MiB", "--", "true")
+    expect(jobs.call(*limited, **here), error="limits on `memory` are not enforced" if jobs.account else "succeeded")
+    if jobs.account:
+        expect(jobs.call(*limited, JOBC_ALLOW_UNENFORCED="0", **here), code=125, error="limits on `memory` are not enforced")
+    theirs.write_text('target = "lab"\n')
+    expect(jobs.call("config", **here), out=rf"allow-unenforced +true +{own}:1\n(.*\n)*target +lab +{theirs}:1\n$")
+    expect(jobs.call("config", JOBC_TARGET="near", **here), out=r"target +near +JOBC_TARGET\n$")
+    theirs.write_text('target = "lap"\n')
+    expect(jobs.call("run", **here), code=125, error=f"unknown target `lap`(.*\n)*.*did you mean `lab`(.*\n)*.*set by `{theirs}:1`")
+    expect(jobs.call("run", "--target", "near", **here), out="^got <>\n$")
+    theirs.write_text('\nimage-root = "/tmp/elsewhere"\n')
+    for words, code in ((("run",), 125), (("check",), 2), (("image", "ls"), 2)):
+        expect(jobs.call(*words, **here), code=code, out="^$", error=rf"^error: {theirs}:2:1: `image-root` cannot be set by a project\n = help: .*`{own}`")
+    # A job can be stopped in any directory.
+    expect(jobs.call("ps", **here))
+    theirs.unlink()
+    own.write_text("allow_unenforced = true\n")
+    expect(jobs.call("run", **here), code=125, error=rf"^error: {own}:1:1: unknown setting `allow_unenforced`\n = help: write `allow-unenforced`\n$")
+    own.unlink()
+    yield from ()
 
 
 def dry_run(jobs):

@@ -85,9 +85,9 @@ def check_again(jobs):
     write(jobs, "looked/job.yaml", JOB.format(name="looked", run="echo one"))
     with watching(jobs, "check", "looked") as watcher:
         watcher.until("waiting for changes of 1 file;")
-        write(jobs, "looked/job.yaml", JOB.format(name="looked", run="echo one") + "imge: x\n")
+        write(jobs, "looked/job.yaml", JOB.format(name="looked", run="echo one") + "unknown: x\n")
         watcher.until("`looked/job.yaml` changed")
-        watcher.until("did you mean `image`")
+        watcher.until("unknown key `unknown`")
         write(jobs, "looked/job.yaml", JOB.format(name="looked", run="echo one"))
         watcher.until("waiting for changes of 1 file;", 3)
         write(jobs, "looked/targets.yaml", "version: 1\ntargets: {lab: {backends: [nothing]}}\n")

@@ -149,6 +149,7 @@ impl Case<'_> {
             set: self.arguments.set,
             params,
             only_targets: self.arguments.targets,
+            default_target: None,
             run_here: false,
             gpus_here: None,
             environment: Some(&|name| environment.get(name).cloned()),

@@ -20,7 +20,7 @@ const GROUPS: [Group; 6] = [
     ("Images", &["image", "lock"]),
     ("GPUs", &["gpu"]),
     ("Editor and CI", &["lsp", "schema"]),
-    ("Host", &["doctor", "oci", "completions", "man"]),
+    ("Host", &["doctor", "config", "oci", "completions", "man"]),
 ];
 
 /// The names of all commands.

@@ -137,6 +137,7 @@ pub(super) fn plans(job: &Value, ask: &Selection) -> Result<Vec<JobPlan>, (Sourc
         set: vec![],
         params: vec![],
         only_targets: only,
+        default_target: None,
         run_here: false,
         gpus_here: None,
         environment: None,

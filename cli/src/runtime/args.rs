@@ -50,17 +50,16 @@ pub(crate) struct RunCommand {
     /// Output format of findings
     #[arg(long, value_enum, default_value_t = FormatArg::Text, display_order = GLOBAL_OPTION_ORDER)]
     pub format: FormatArg,
-    /// When to use colors
+    /// When to use colors [default: auto]
     #[arg(
         long,
         value_enum,
-        default_value_t = ColorArg::Auto,
         env = "JOBC_COLOR",
         value_name = "WHEN",
         alias = "colour",
         display_order = GLOBAL_OPTION_ORDER
     )]
-    pub color: ColorArg,
+    pub color: Option<ColorArg>,
     #[command(flatten)]
     pub run: RunArgs,
 }

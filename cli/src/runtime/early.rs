@@ -12,6 +12,8 @@ use jobc_terminal::{eprint, report_panic};
 use super::args::RunCommand;
 use super::commands;
 use super::message::container_error;
+use crate::args::ColorArg;
+use crate::settings;
 
 /// A hidden command by which this program starts itself, and its function.
 type InternalCommand = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
@@ -53,7 +55,11 @@ pub(crate) fn run_early_command() -> Option<ExitCode> {
     }));
     Some(ExitCode::from(match RunCommand::try_parse_from(words) {
         Ok(only) => {
-            only.color.write_global();
+            if let Err(error) = settings::load() {
+                eprint(&error.to_string());
+                return Some(RUNTIME_FAILURE_EXIT_CODE.into());
+            }
+            ColorArg::write_global(only.color);
             commands::run::run(&only.run, only.format)
         }
         Err(error) => jobc_oci::report_usage_error(&error),

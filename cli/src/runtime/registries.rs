@@ -24,6 +24,7 @@ mod with {
     use jobc_sys::error::{Error, Kind, Result};
 
     use crate::input::{self, InputError};
+    use crate::runtime::settings::registries;
 
     /// The settings of the host, used in addition to those of the user.
     const SYSTEM_SETTINGS: &str = "/etc/jobc/registries.yaml";
@@ -31,8 +32,9 @@ mod with {
     /// A client with the settings of this user and of this host.
     pub(crate) fn client(plain_http: bool) -> Result<Client> {
         let mut settings = Settings { plain_http, ..Settings::default() };
-        for path in user_settings_path().into_iter().chain([PathBuf::from(SYSTEM_SETTINGS)]) {
-            if path.exists() {
+        let system = (PathBuf::from(SYSTEM_SETTINGS), false);
+        for (path, is_required) in registries().into_iter().chain([system]) {
+            if is_required || path.exists() {
                 settings = settings.merge(read(&path)?);
             }
         }
@@ -48,14 +50,6 @@ mod with {
     #[expect(clippy::unnecessary_wraps, reason = "there is none without the feature")]
     pub(crate) fn downloads() -> Option<&'static dyn Download> {
         Some(&WebClient)
-    }
-
-    fn user_settings_path() -> Option<PathBuf> {
-        let absolute =
-            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let directory =
-            absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
-        directory.map(|directory| directory.join("jobc/registries.yaml"))
     }
 
     fn read(path: &Path) -> Result<Settings> {

@@ -60,6 +60,11 @@ pub(crate) fn command(program: &str) -> Command {
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "JOBC_COLOR", "COLUMNS", "CI"] {
         command.env_remove(name);
     }
+    for name in ["JOBC_ALLOW_UNENFORCED", "JOBC_IMAGE_ROOT", "JOBC_REGISTRIES", "JOBC_TARGET"] {
+        command.env_remove(name);
+    }
+    // No settings of whoever runs the tests.
+    command.env("XDG_CONFIG_HOME", "/nonexistent");
     command.env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
     command
 }

@@ -14,4 +14,5 @@ mod lsp;
 mod pipes;
 mod runtime;
 mod secrets;
+mod settings;
 mod without_runtime;

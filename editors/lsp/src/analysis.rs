@@ -112,6 +112,7 @@ pub(crate) fn request<'a>(
         set: vec![],
         params: vec![],
         only_targets: choice.targets.clone(),
+        default_target: None,
         only_backends: choice.backend.into_iter().collect(),
         allow_lossy: false,
         gpu_injection: None,

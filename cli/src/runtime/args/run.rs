@@ -14,6 +14,7 @@ use super::run_command::CommandArgs;
 use crate::args::values::parse_set;
 use crate::completion;
 use crate::runtime::completion::{roles, tasks_of_file};
+use crate::runtime::settings::allows_unenforced;
 
 #[derive(Debug, ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
@@ -102,6 +103,9 @@ pub(crate) struct RunArgs {
     #[arg(long, short, value_name = "TASK", conflicts_with = "detach", help_heading = JOB_HEADING,
           add = tasks_of_file())]
     pub terminal: Option<String>,
+    /// Show no table of tasks below their output on a terminal
+    #[arg(long, help_heading = JOB_HEADING)]
+    pub plain: bool,
     /// Do not print the output of tasks; `jobc logs` shows it
     #[arg(long, help_heading = JOB_HEADING)]
     pub no_logs: bool,
@@ -169,6 +173,11 @@ impl RunArgs {
     /// Which images are pulled.
     pub(crate) fn pull_policy(&self) -> PullPolicy {
         self.pull.unwrap_or_default()
+    }
+
+    /// Whether a limit may be unenforced, by the command line or the settings, which were read before.
+    pub(crate) fn allows_unenforced(&self) -> bool {
+        self.allow_unenforced || allows_unenforced().unwrap_or_default()
     }
 
     /// Whether the command line, and not only the environment, sets the image store.

@@ -19,6 +19,7 @@ mod save;
 mod tag;
 mod verify;
 
+use crate::runtime::settings::image_root;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -63,8 +64,8 @@ pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
 /// that cannot be read is reported and passed over.
 pub(crate) fn open(root: Option<&Path>) -> std::result::Result<Store, Error> {
     let shared = listed_shared_stores()?;
-    let (store, unreadable) = match root {
-        Some(root) => Store::open_above(root, &shared)?,
+    let (store, unreadable) = match root.map(Path::to_owned).or_else(image_root) {
+        Some(root) => Store::open_above(&root, &shared)?,
         None => Store::open_above(&Store::default_path()?, &shared)?,
     };
     for error in unreadable {

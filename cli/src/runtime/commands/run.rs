@@ -17,11 +17,12 @@ use crate::args::FormatArg;
 use crate::runtime::args::run::RunArgs;
 use crate::runtime::args::run_command::CommandArgs;
 use crate::runtime::message::container_error;
+use crate::runtime::settings::allows_unenforced;
 use crate::terminal;
 
 /// Runs what the arguments name; returns the exit code: that of the program of a bundle, or that of a job.
 pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
-    let code = RunInput::of_arguments(args).and_then(|what| match what {
+    let code = allows_unenforced().and_then(|_| RunInput::of_arguments(args)).and_then(|what| match what {
         RunInput::Command => {
             reject_options(args, &BUNDLE_OPTIONS, "a command")?;
             reject_options(args, &FILE_OPTIONS, "a command, which has no job file")?;
@@ -132,7 +133,7 @@ type OptionCheck = (&'static str, fn(&RunArgs) -> bool);
 
 /// Options only of jobs, only of bundles, of the built-in runtime, and of job files.
 #[rustfmt::skip]
-const JOB_OPTIONS: [OptionCheck; 21] = [
+const JOB_OPTIONS: [OptionCheck; 22] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--locked", |args| args.locked),
@@ -142,7 +143,7 @@ const JOB_OPTIONS: [OptionCheck; 21] = [
     ("--terminal", |args| args.terminal.is_some()), ("--no-logs", |args| args.no_logs),
     ("--quiet", |args| args.quiet), ("--watch", |args| args.watch), ("--gpu-share", |args| args.gpu_share.is_some()),
     ("--pull", |args| args.pull.is_some()), ("--image-root", RunArgs::sets_image_root),
-    ("--resume", |args| args.resume),
+    ("--resume", |args| args.resume), ("--plain", |args| args.plain),
 ];
 #[rustfmt::skip]
 const BUNDLE_OPTIONS: [OptionCheck; 2] =

@@ -8,6 +8,7 @@ use jobc_image::{Reference, Store};
 use serde_json::Value;
 
 use crate::completion::{described, words};
+use crate::runtime::settings::image_root;
 
 /// The names of the images of the image store. The store is only read: a Tab neither makes one nor waits for its lock.
 pub(crate) fn images() -> ArgValueCandidates {
@@ -17,7 +18,8 @@ pub(crate) fn images() -> ArgValueCandidates {
 fn names() -> Option<Vec<CompletionCandidate>> {
     let words = words::before_cursor();
     let root = words::option(&words, "--image-root").map(PathBuf::from);
-    let root = root.or_else(|| std::env::var_os("JOBC_IMAGE_ROOT").map(PathBuf::from));
+    let _ = crate::settings::load();
+    let root = root.or_else(image_root);
     let root = root.or_else(|| Store::default_path().ok())?;
     let index: Value = serde_json::from_slice(&std::fs::read(root.join("index.json")).ok()?).ok()?;
     let images = index["manifests"].as_array()?.iter().filter_map(|manifest| {

@@ -58,16 +58,16 @@ Editor and CI:
 
 Host:
   doctor       Check whether this host can run containers, and suggest fixes
+  config       List and change settings of the user and of the project
   oci          OCI runtime commands for podman, containerd and other engines
   completions  Print a shell completion script
   man          Print a manual page
 
 Options:
       --color <WHEN>
-          When to use colors
+          When to use colors [default: auto]
           
           [env: JOBC_COLOR=]
-          [default: auto]
           [possible values: auto, always, never]
 
       --format <FORMAT>
@@ -157,10 +157,9 @@ Options:
           Print the files instead of writing them
 
       --color <WHEN>
-          When to use colors
+          When to use colors [default: auto]
           
           [env: JOBC_COLOR=]
-          [default: auto]
           [possible values: auto, always, never]
 
       --format <FORMAT>

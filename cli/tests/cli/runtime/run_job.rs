@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::directory::{Directory, HELLO, Run};
+use crate::directory::{Directory, HELLO, Run, binary};
 
 /// A job of the host's own files with one task.
 fn job(name: &str, script: &str) -> String {
@@ -74,6 +74,14 @@ fn one_target_with_the_oci_backend_is_chosen() {
     chosen(&two, &["--target", "there"], "there");
     two.jobc(&["run", "--target", "lab"]).exits(125).says("no target has the requested backends: `oci`");
     two.jobc(&["run", "--target", "her"]).exits(125).says("did you mean `here`?");
+    let by_variable = |target: &str, chosen: &str| {
+        Run::of(two.command(binary()).arg("run").env("JOBC_TARGET", target)).exits(0);
+        let record = two.jobc(&["inspect", "--format", "json", "hello"]).exits(0).out;
+        assert_eq!(serde_json::from_str::<Value>(&record).unwrap()["target"], *chosen, "{target}");
+    };
+    by_variable("there", "there");
+    // A default that cannot run here is passed over.
+    by_variable("lab", "here");
     let unclear = targets("targets: {here: {backends: [oci]}, there: {backends: [oci]}}\n");
     unclear.jobc(&["run"]).exits(125).says("several targets are possible: `here` and `there`");
     // None of the file's fits, so it is the built-in one.

@@ -75,7 +75,7 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
     }
     let request = CreateRequest {
         options: Options {
-            allow_unenforced: args.allow_unenforced,
+            allow_unenforced: args.allows_unenforced(),
             scope: Some(ScopeOwner::Container(id.to_string())),
             skip_io_accounting: true,
             ..Options::default()

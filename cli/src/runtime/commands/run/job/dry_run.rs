@@ -190,7 +190,7 @@ fn print_steps(
         let changed: String = given.notes.iter().map(|line| format!("changed: {line}\n")).collect();
         let request = CreateRequest {
             options: Options {
-                allow_unenforced: args.allow_unenforced,
+                allow_unenforced: args.allows_unenforced(),
                 scope: scope.cloned(),
                 secret_environment: given.secret_environment,
                 ..Options::default()

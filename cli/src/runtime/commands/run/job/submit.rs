@@ -146,7 +146,7 @@ pub(super) fn submission(
         queue: args.queue,
         scaled: built.scaled.iter().cloned().collect(),
         without_gpus: args.no_gpu,
-        allow_unenforced: args.allow_unenforced,
+        allow_unenforced: args.allows_unenforced(),
         roots: roots.collect(),
         images: images.for_job(plan),
         gpu_injection: args.gpu_injection,
