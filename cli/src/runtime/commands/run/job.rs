@@ -165,14 +165,8 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
         terminal::attach_terminal(&socket, &task, &mut running, &signals, &mut stop_request)?;
     }
     let follower = follower(args, &running, format)?;
-    let records = attach::attach(
-        jobs,
-        &mut running,
-        &signals,
-        &mut stop_request,
-        follower,
-        live_table(args, &running, format),
-    )?;
+    let table = live_table(args, &running, format);
+    let records = attach::attach(jobs, &mut running, &signals, &mut stop_request, follower, table)?;
     if let Some(sweep) = sweep.filter(|_| !args.quiet) {
         print_comparison(jobs, &sweep)?;
     }

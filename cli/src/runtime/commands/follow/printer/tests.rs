@@ -142,7 +142,7 @@ fn a_footer_stays_below_the_lines() {
     let (outputs, memory) = OutputStreams::in_memory(true);
     let mut printer = Printer::new(LineFormat::default(), outputs);
     printer.add_task("train.1", "ps-0", false, 0);
-    let mut line = |printer: &mut Printer, text: &str, ends: bool| {
+    let line = |printer: &mut Printer, text: &str, ends: bool| {
         let line = Line { time: "", stream: OUT, ends, attempt: 1, text: text.as_bytes() };
         printer.line(0, &line).and_then(|()| printer.flush()).unwrap();
         String::from_utf8(std::mem::take(&mut *memory.borrow_mut()))

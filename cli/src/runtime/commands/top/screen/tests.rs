@@ -71,7 +71,9 @@ fn many_tasks_are_scrolled_and_sorted() {
     let lines = shown(&mut view, 100, 24);
     assert_eq!(first(&lines), "worker-21");
     assert!(lines[23].starts_with("22-41 of 200  q quit"), "{}", lines[23]);
-    (0..30).for_each(|_| drop(view.handle_key(Key::PageDown)));
+    for _ in 0..30 {
+        view.handle_key(Key::PageDown);
+    }
     let lines = shown(&mut view, 100, 24);
     assert!(lines[22].contains("worker-199"), "the last row is the last task: {}", lines[22]);
     view.handle_key(Key::Letter('c'));
@@ -114,7 +116,9 @@ fn a_filter_is_typed() {
     let lines = shown(&mut view, 120, 12);
     assert!(lines.last().unwrap().contains("filter: er-1 (3 of 12)"), "{lines:?}");
     // A `q` in a filter is text, and so is a key of an order; the first Escape clears the filter.
-    keys(b"/qc").into_iter().for_each(|key| assert!(!view.handle_key(key)));
+    for key in keys(b"/qc") {
+        assert!(!view.handle_key(key));
+    }
     assert_eq!(view.filtered().len(), 0);
     assert!(!view.handle_key(Key::Escape));
     assert_eq!(view.filtered().len(), 12);
