@@ -21,6 +21,7 @@ def runs(root):
     if not page.exists() or b".TH jobc-check 1" not in gzip.decompress(page.read_bytes()):
         yield f"no manual page {page.name}"
     for name in ("bash-completion/completions/jobc", "zsh/site-functions/_jobc", "fish/vendor_completions.d/jobc.fish",
+                 "nvim/site/pack/jobc/opt/jobc/plugin/jobc.lua",
                  "doc/jobc/completions/jobc.elv", "doc/jobc/user-namespaces.md", "doc/jobc/LICENSE-MIT"):
         if not (root / "usr/share" / name).exists():
             yield f"no {name}"
