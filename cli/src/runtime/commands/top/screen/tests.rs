@@ -55,7 +55,7 @@ fn a_job_fills_the_terminal() {
             "train.1  worker-2  running  90%  3.0 MiB  1.0 GiB  0 B/s  0.9 MiB/s  1     -",
             "train.1  worker-3  running  10%  4.0 MiB  1.0 GiB  0 B/s  0.9 MiB/s  1     -",
             "",
-            "q quit  arrows scroll  sort: c CPU  m memory  i traffic  p plan",
+            "q quit  arrows scroll  / filter  sort: c CPU  m memory  i traffic  p plan",
         ],
     );
 }

@@ -43,7 +43,7 @@ fn tasks_are_below_a_line_of_the_job() {
             "worker-1  running  50%  2.0 MiB  -    学習 epoch 3: loss 0.25, a long line of a task",
         ]
     );
-    assert_eq!(shown(0, 100, 30), ["train.1  running  65 s    CPU 0%  memory 0 B"]);
+    assert_eq!(shown(0, 100, 30), ["train.1  running  65 s    CPU 0.0%  memory 0 B"]);
 }
 
 #[test]
