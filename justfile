@@ -67,9 +67,9 @@ runtime *arguments:
 editors *arguments:
     tests/editor/run {{ arguments }}
 
-# Package the extension for VS Code as editors/vscode/dist/jobc.vsix; needs Node
-vsix:
-    cd editors/vscode && npm ci --ignore-scripts --no-audit --no-fund && npm run package
+# Package the extension for VS Code in editors/vscode/dist; needs Node: `just vsix linux-x64 "$PWD/target/release"`
+vsix *arguments:
+    cd editors/vscode && npm ci --ignore-scripts --no-audit --no-fund && npm run package -- {{ arguments }}
 
 # Build the playground as target/web, static files for any web server; needs Node
 web:
@@ -95,6 +95,10 @@ bench-lsp *arguments:
 # Measure typing in VS Code, from a key to the screen; needs `tests/editor/install`, `just vsix` and the release binary
 bench-editor *arguments:
     tests/bench/editor {{ arguments }}
+
+# Measure each way to install the packages of built programs, from nothing to the first finding: `just bench-install target/release`
+bench-install binaries *arguments:
+    tests/bench/install {{ binaries }} {{ arguments }}
 
 # Measure the start of a container, compared with bubblewrap, crun and runc; needs root
 bench-start *arguments:

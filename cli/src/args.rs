@@ -14,8 +14,6 @@ use crate::completion;
 pub(crate) use format::FormatArg;
 use values::parse_set;
 
-use crate::settings;
-
 /// Arguments of `build`, `check` and `plan`.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct JobArgs {
@@ -142,11 +140,14 @@ pub(crate) enum ColorArg {
 }
 
 impl ColorArg {
-    /// Sets the choice for everything that prints: that of the command line, else that of the settings.
-    pub(crate) fn write_global(choice: Option<Self>) {
-        let setting = || settings::current().value(&settings::names::COLOR).ok().flatten();
-        let choice = choice.or_else(|| Self::from_str(&setting()?.text, false).ok());
-        let choice = match choice.unwrap_or(Self::Auto) {
+    /// The choice of a setting.
+    pub(crate) fn of_setting(text: &str) -> Option<Self> {
+        Self::from_str(text, false).ok()
+    }
+
+    /// Sets the choice for everything that prints.
+    pub(crate) fn write_global(self) {
+        let choice = match self {
             Self::Auto => anstream::ColorChoice::Auto,
             Self::Always => anstream::ColorChoice::Always,
             Self::Never => anstream::ColorChoice::Never,

@@ -12,6 +12,7 @@ use clap_complete::Shell;
 use crate::args::config::ConfigArgs;
 use crate::args::values::GLOBAL_OPTION_ORDER;
 use crate::args::{BuildArgs, CheckArgs, ColorArg, FormatArg, ImportArgs, InitArgs, PlanArgs, SchemaArg};
+use crate::color::color_setting;
 use crate::commands;
 use crate::completion;
 use crate::outcome::Outcome;
@@ -144,7 +145,7 @@ pub(crate) fn run() -> ExitCode {
         terminal::eprint(&error.to_string());
         return ExitCode::from(Outcome::UsageError as u8);
     }
-    ColorArg::write_global(args.color);
+    args.color.unwrap_or_else(color_setting).write_global();
     let format = args.format;
     let outcome = match &args.command {
         Command::Build(build) => commands::build::run(build, format),

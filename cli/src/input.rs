@@ -12,7 +12,6 @@ use jobc_compiler::source::{Source, SourceId, Sources};
 use crate::args::JobArgs;
 use crate::disk::DiskFiles;
 use crate::platform::files::canonicalize;
-use crate::settings;
 use crate::watch;
 
 /// A job file with all files that belong to it.
@@ -81,7 +80,7 @@ impl Input {
             set: args.set.clone(),
             params: self.params.clone(),
             only_targets: args.target.clone(),
-            default_target: settings::default_target(),
+            default_target: None,
             run_here: false,
             gpus_here: None,
             environment: Some(&|name| std::env::var(name).ok()),

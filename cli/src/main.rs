@@ -5,6 +5,7 @@
 //! `runtime`. Elsewhere `without_runtime` takes its place. The rest of what depends on the platform is in [`platform`].
 
 mod args;
+mod color;
 mod command_line;
 mod commands;
 mod completion;

@@ -4,18 +4,18 @@
 //! default. The command line is not known here.
 
 pub(crate) mod edit;
+mod error;
 mod file;
 pub(crate) mod names;
+pub(crate) mod paths;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
-pub(crate) use file::{SettingsError, SettingsFile};
+pub(crate) use error::SettingsError;
+use file::SettingsFile;
 use jobc_compiler::compile::DefaultTarget;
 use names::{Setting, TARGET};
-
-/// The path of a project's file below its directory.
-const PROJECT_FILE: &str = ".jobc/config.toml";
 
 /// The settings of this process.
 #[derive(Clone, Debug, Default)]
@@ -52,8 +52,8 @@ static CURRENT: OnceLock<Settings> = OnceLock::new();
 /// A file that cannot be read, or has an error; with its line.
 pub(crate) fn load() -> Result<(), SettingsError> {
     let settings = Settings {
-        user: user_path().map(|path| SettingsFile::read(&path, false)).transpose()?.flatten(),
-        project: project_path().map(|path| SettingsFile::read(&path, true)).transpose()?.flatten(),
+        user: paths::user_path().map(|path| SettingsFile::read(&path, false)).transpose()?.flatten(),
+        project: paths::project_path().map(|path| SettingsFile::read(&path, true)).transpose()?.flatten(),
     };
     // A second call finds the same files.
     let _ = CURRENT.set(settings);
@@ -71,54 +71,6 @@ pub(crate) fn default_target() -> Option<DefaultTarget> {
     let SetValue { text, origin } = current().value(&TARGET).ok()??;
     let overrides_file = !matches!(origin, Origin::User(..));
     Some(DefaultTarget { name: text, origin: format!("`{origin}`"), overrides_file })
-}
-
-/// The directory with the user's files.
-pub(crate) fn user_directory() -> Option<PathBuf> {
-    let absolute = |path: &PathBuf| path.is_absolute();
-    let directory = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(absolute);
-    let directory = directory.or_else(|| Some(home()?.join(".config")));
-    directory.map(|directory| directory.join("jobc"))
-}
-
-/// The user's file, which may not exist.
-pub(crate) fn user_path() -> Option<PathBuf> {
-    user_directory().map(|directory| directory.join("config.toml"))
-}
-
-/// The file of the project that has the current directory, if there is one.
-fn project_path() -> Option<PathBuf> {
-    find_project(&std::env::current_dir().ok()?).map(|directory| directory.join(PROJECT_FILE))
-}
-
-/// The project's file, or where it belongs: at the root of the repository, else in the current directory.
-pub(crate) fn new_project_path() -> Option<PathBuf> {
-    project_path().or_else(|| {
-        let here = std::env::current_dir().ok()?;
-        let root = here.ancestors().find(|directory| directory.join(".git").exists());
-        Some(root.unwrap_or(&here).join(PROJECT_FILE))
-    })
-}
-
-/// The directory with the project's file: this one, or a parent up to the root of the repository. Outside a repository
-/// only this one counts, as for `targets.yaml`.
-fn find_project(directory: &Path) -> Option<&Path> {
-    let is_root = |directory: &Path| directory.join(".git").exists();
-    let inside_repository = directory.ancestors().any(is_root);
-    for directory in directory.ancestors() {
-        if directory.join(PROJECT_FILE).is_file() {
-            return Some(directory);
-        }
-        if !inside_repository || is_root(directory) {
-            return None;
-        }
-    }
-    None
-}
-
-/// The home directory of the user.
-pub(crate) fn home() -> Option<PathBuf> {
-    std::env::home_dir().filter(|path| path.is_absolute())
 }
 
 impl Settings {

@@ -1,25 +1,17 @@
-// Neovim with the configuration of docs/guides/editors.md, headless: findings, completion, hover and quick fixes work; a
-// Kubernetes manifest is ignored.
+// Neovim, headless, with the configuration of docs/guides/editors.md and with the package of editors/neovim: findings, completion,
+// hover and quick fixes work; a Kubernetes manifest is ignored.
 
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { Check, JOBC, scratch } from "./check.mjs";
+import { Check, JOBC, REPOSITORY, scratch } from "./check.mjs";
 import { compilerFindings } from "./compiler.mjs";
 import { MISTAKE, recipe, surroundings } from "./recipe.mjs";
 
 const check = new Check("neovim");
 const jobc = check.program(JOBC);
 const nvim = check.program("nvim");
-const place = scratch("neovim");
-const directory = join(place, "work");
-mkdirSync(directory);
-const job = join(directory, "job.yaml");
-writeFileSync(job, MISTAKE);
-writeFileSync(join(directory, "pod.yaml"), "apiVersion: v1\nkind: Pod\n");
-writeFileSync(join(place, "init.lua"), recipe("neovim.mjs"));
-
 /** The actions of a user, in Lua; the results are written as JSON. */
 const SCRIPT = `
 local out = {}
@@ -55,22 +47,42 @@ out.manifest = #vim.lsp.buf_get_clients(0)
 vim.fn.writefile({ vim.fn.json_encode(out) }, "out.json")
 vim.cmd("quitall!")
 `;
-writeFileSync(join(place, "script.lua"), SCRIPT);
+/** As `packaging/stage` installs it, in a directory of `packpath`. */
+function packaged(place) {
+    const site = join(place, "site");
+    cpSync(join(REPOSITORY, "editors", "neovim"), join(site, "pack", "jobc", "opt", "jobc"), { recursive: true });
+    return `vim.opt.packpath:prepend("${site}")\nvim.cmd("packadd jobc")\n`;
+}
 
-const words = ["--headless", "--clean", "-u", join(place, "init.lua"), "-c", `luafile ${join(place, "script.lua")}`];
-const { status, stdout, stderr } = spawnSync(nvim, words, { cwd: directory, env: surroundings(place, jobc), encoding: "utf8", timeout: 120_000 });
-check.equal(status, 0, `Neovim failed: ${stdout}${stderr}`);
-const out = JSON.parse(readFileSync(join(directory, "out.json"), "utf8"));
+/** Edits a job with the mistake. `init` returns the configuration, and may write files to the directory that it is given. */
+function edit(name, init) {
+    const place = scratch(name);
+    const directory = join(place, "work");
+    mkdirSync(directory);
+    const job = join(directory, "job.yaml");
+    writeFileSync(job, MISTAKE);
+    writeFileSync(join(directory, "pod.yaml"), "apiVersion: v1\nkind: Pod\n");
+    writeFileSync(join(place, "init.lua"), init(place));
+    writeFileSync(join(place, "script.lua"), SCRIPT);
 
-writeFileSync(job, MISTAKE);
-const wanted = compilerFindings(jobc, job).map(({ code, message, start }) => ({ code, message, line: start.line - 1, column: start.column - 1 }));
-const byCode = (a, b) => (a.code + a.line < b.code + b.line ? -1 : 1);
-const shape = ({ code, message, line, column }) => ({ code, message: message.split("\n")[0], line, column });
-check.equal(out.findings.map(shape).sort(byCode), wanted.map(shape).sort(byCode), "findings");
-const labels = (out.needs?.items ?? out.needs ?? []).map(({ label }) => label);
-check.expect(labels.includes("prepare"), `offered in \`needs\`: ${labels}`);
-check.expect(JSON.stringify(out.hover ?? "").length > 40, `the hover of \`run\`: ${JSON.stringify(out.hover)}`);
-check.expect(out.actions?.includes("write `instances`"), `quick fixes: ${out.actions}`);
-check.equal(out.left.includes("J0101"), false, "the fixed finding is still there");
-check.equal(out.manifest, 0, "servers attached to a Kubernetes manifest");
+    const words = ["--headless", "--clean", "-u", join(place, "init.lua"), "-c", `luafile ${join(place, "script.lua")}`];
+    const { status, stdout, stderr } = spawnSync(nvim, words, { cwd: directory, env: surroundings(place, jobc), encoding: "utf8", timeout: 120_000 });
+    check.equal(status, 0, `${name}: Neovim failed: ${stdout}${stderr}`);
+    const out = JSON.parse(readFileSync(join(directory, "out.json"), "utf8"));
+
+    writeFileSync(job, MISTAKE);
+    const wanted = compilerFindings(jobc, job).map(({ code, message, start }) => ({ code, message, line: start.line - 1, column: start.column - 1 }));
+    const byCode = (a, b) => (a.code + a.line < b.code + b.line ? -1 : 1);
+    const shape = ({ code, message, line, column }) => ({ code, message: message.split("\n")[0], line, column });
+    check.equal(out.findings.map(shape).sort(byCode), wanted.map(shape).sort(byCode), `${name}: findings`);
+    const labels = (out.needs?.items ?? out.needs ?? []).map(({ label }) => label);
+    check.expect(labels.includes("prepare"), `${name}: offered in \`needs\`: ${labels}`);
+    check.expect(JSON.stringify(out.hover ?? "").length > 40, `${name}: the hover of \`run\`: ${JSON.stringify(out.hover)}`);
+    check.expect(out.actions?.includes("write `instances`"), `${name}: quick fixes: ${out.actions}`);
+    check.equal(out.left.includes("J0101"), false, `${name}: the fixed finding is still there`);
+    check.equal(out.manifest, 0, `${name}: servers attached to a Kubernetes manifest`);
+}
+
+edit("neovim", () => recipe("neovim.mjs"));
+edit("neovim-package", packaged);
 check.end();

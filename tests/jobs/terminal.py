@@ -109,7 +109,7 @@ def main():
         (jobs.directory / "long.yaml").write_text(LONG_JOB)
         (jobs.directory / "talk.yaml").write_text(TERMINAL_JOB)
         (jobs.directory / "sweep.yaml").write_text(SWEEP)
-        for case in (foreground, executing, following_logs, watching, running_on_terminal, failing, stopping):
+        for case in (foreground, executing, following_logs, watching, live_table, running_on_terminal, failing, stopping):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(with_screen(case), jobs))
     harness.end()
@@ -218,8 +218,67 @@ def watching(jobs, screen):
     wide = [line for line in shown.splitlines() if len(line) > 100]
     if wide:
         yield f"wider than the terminal: {wide}"
+    # A filter leaves the tasks with a text.
+    screen.type("/loud-1")
+    shown = screen.until(r"filter: loud-1 \(1 of 2\)")
+    if re.search(r"(?m)^tested-seen.* loud-0 ", shown):
+        yield f"the filter leaves another task:\n{shown}"
+    screen.press("Escape")
+    screen.until(r"/ filter")
     screen.press("q")
     screen.until(r"before[\s\S]*\$ ?$")
+    yield from terminal_restored(screen)
+
+
+LIVE_JOB = """\
+version: 1
+name: tested-live
+image: host
+roles:
+  busy:
+    instances: 2
+    shell: sh
+    run: |
+      i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo line $i of $JOBC_INDEX; sleep 0.02; done
+  calm:
+    shell: sh
+    run: sleep 600 & trap 'exit 0' TERM; echo calm; wait
+"""
+
+
+def live_table(jobs, screen):
+    """What tasks use, below their lines; every line is whole, and nothing of the table is left at the end."""
+    (jobs.directory / "live.yaml").write_text(LIVE_JOB)
+    command = "jobc run live.yaml" + unenforced_option(jobs)
+    screen.tmux("set-option", "-g", "history-limit", "3000")
+    screen.type(command)
+    screen.until(r"(?m)^tested-live\.\d+  running .* 3 running  CPU .*\nTASK +STATE +CPU +MEMORY +GPU +LAST LINE\nbusy-0 +running ")
+    screen.until(r"(?m)^calm-0 +running +\S+ +\S.*  calm$")
+    shown = screen.until(r"calm-0 +running .*\s*$")
+    lines = shown.splitlines()
+    wide = [line for line in lines if len(line) > 99 and "LAST LINE" in shown]
+    if wide:
+        yield f"wider than the terminal: {wide}"
+    screen.until(r"2 succeeded, 1 running", seconds=40)
+    # The table is redrawn in the new width.
+    screen.tmux("resize-window", "-x", "80", "-y", "24")
+    screen.until(r"(?m)^calm-0 +running ")
+    screen.press("C-c")
+    screen.until(r"jobc: tested-live\.\d+: stopped")
+    history = screen.tmux("capture-pane", "-p", "-J", "-S", "-3000")
+    if "LAST LINE" in history.split("press Ctrl-C again")[-1]:
+        yield f"the table is left at the end:\n{history[-3000:]}"
+    for task in (0, 1):
+        numbers = [int(number) for number in re.findall(rf"(?m)^busy-{task} \| line (\d+) of {task}$", history)]
+        if numbers != list(range(1, 401)):
+            yield f"busy-{task}: lines are lost, doubled or broken: {len(numbers)} of 400: {sorted(set(range(1, 401)) - set(numbers))[:9]}"
+    screen.clear()
+    screen.type(command + " --plain")
+    screen.until(r"line 90 of 1")
+    if "LAST LINE" in screen.read():
+        yield "`--plain` shows a table"
+    screen.press("C-c")
+    screen.until(r"jobc: tested-live\.\d+: stopped")
     yield from terminal_restored(screen)
 
 

@@ -14,6 +14,7 @@ use crate::input::{Input, relative, shorten};
 use crate::outcome::Outcome;
 use crate::output::{WriteResult, list, write};
 use crate::report::{self, Row};
+use crate::settings::default_target;
 use crate::{terminal, watch};
 
 pub(crate) fn run(build_args: &BuildArgs, format: FormatArg) -> Outcome {
@@ -38,7 +39,9 @@ fn run_once(build_args: &BuildArgs, format: FormatArg) -> Outcome {
     let mut sink = Sink::new();
     let mut sources = std::mem::take(&mut input.sources);
     let not_yet = |_: &str| Utf8PathBuf::from("../../..");
-    let planned = plan(&mut sources, &input.request(&build_args.job, &not_yet), &mut sink);
+    let mut request = input.request(&build_args.job, &not_yet);
+    request.default_target = default_target();
+    let planned = plan(&mut sources, &request, &mut sink);
     let mut outputs = vec![];
     if let Some(planned) = planned {
         place.several = planned.jobs.iter().any(|job| !job.matrix.is_empty());

@@ -8,6 +8,7 @@ use jobc_compiler::source::{SourceId, Sources};
 use crate::args::{CheckArgs, FormatArg, JobArgs};
 use crate::input::{Input, InputError, JOB_FILE_NAMES, shorten};
 use crate::outcome::Outcome;
+use crate::settings::default_target;
 use crate::{report, terminal, watch};
 
 /// Maximum depth of directories below a directory that is checked.
@@ -53,7 +54,8 @@ fn check_one(args: &JobArgs) -> Result<(Sources, Vec<Diagnostic>), InputError> {
     let to_job = |_: &str| Utf8PathBuf::from("../../..");
     let mut sink = Sink::new();
     let mut sources = std::mem::take(&mut input.sources);
-    let request = input.request(args, &to_job);
+    let mut request = input.request(args, &to_job);
+    request.default_target = default_target();
     if let Some(planned) = plan(&mut sources, &request, &mut sink) {
         check_all(&sources, &planned, &request, &mut sink);
     }

@@ -8,7 +8,7 @@ use crate::args::FormatArg;
 use crate::args::config::{ConfigArgs, ConfigCommand, FileArgs};
 use crate::outcome::Outcome;
 use crate::settings::names::{SETTINGS, Setting};
-use crate::settings::{self, Origin, SetValue, SettingsError, edit};
+use crate::settings::{self, Origin, SetValue, SettingsError, edit, paths};
 use crate::table::Table;
 use crate::terminal;
 
@@ -66,7 +66,7 @@ fn change(name: &str, value: Option<&str>, file: &FileArgs) -> Result<(), Settin
 }
 
 fn path(file: &FileArgs) -> Result<PathBuf, SettingsError> {
-    let path = if file.project { settings::new_project_path() } else { settings::user_path() };
+    let path = if file.project { paths::new_project_path() } else { paths::user_path() };
     path.ok_or_else(|| {
         let (message, help) = if file.project {
             ("the current directory has been removed", "change to a directory that exists")

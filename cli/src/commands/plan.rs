@@ -13,6 +13,7 @@ use jobc_schema::plan::JobPlan;
 use crate::args::{FormatArg, PlanArgs};
 use crate::input::Input;
 use crate::outcome::Outcome;
+use crate::settings::default_target;
 use crate::{report, terminal};
 
 /// Maximum number of further jobs of a matrix that a summary names.
@@ -26,7 +27,8 @@ pub(crate) fn run(plan_args: &PlanArgs) -> Outcome {
     let to_job = |_: &str| Utf8PathBuf::from("../../..");
     let mut sink = Sink::new();
     let mut sources = std::mem::take(&mut input.sources);
-    let request = input.request(&plan_args.job, &to_job);
+    let mut request = input.request(&plan_args.job, &to_job);
+    request.default_target = default_target();
     let planned = plan(&mut sources, &request, &mut sink);
     let outcome = report::findings(&sources, sink, plan_args.format, true);
     let Some(mut planned) = planned else { return outcome };

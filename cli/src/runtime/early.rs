@@ -12,7 +12,7 @@ use jobc_terminal::{eprint, report_panic};
 use super::args::RunCommand;
 use super::commands;
 use super::message::container_error;
-use crate::args::ColorArg;
+use crate::color::color_setting;
 use crate::settings;
 
 /// A hidden command by which this program starts itself, and its function.
@@ -59,7 +59,7 @@ pub(crate) fn run_early_command() -> Option<ExitCode> {
                 eprint(&error.to_string());
                 return Some(RUNTIME_FAILURE_EXIT_CODE.into());
             }
-            ColorArg::write_global(only.color);
+            only.color.unwrap_or_else(color_setting).write_global();
             commands::run::run(&only.run, only.format)
         }
         Err(error) => jobc_oci::report_usage_error(&error),

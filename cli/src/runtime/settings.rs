@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use jobc_sys::error::{Error, Kind, Result};
 
+use crate::settings::current;
 use crate::settings::names::{ALLOW_UNENFORCED, IMAGE_ROOT, REGISTRIES, Setting};
-use crate::settings::{current, home, user_directory};
+use crate::settings::paths::{home, user_directory};
 
 /// Whether jobs run with limits that cannot be enforced, without the option `--allow-unenforced`.
 ///

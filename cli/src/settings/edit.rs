@@ -5,7 +5,8 @@ use std::path::Path;
 
 use toml_edit::{DocumentMut, Item, Value};
 
-use super::file::{SettingsError, SettingsFile, read_text, user_only};
+use super::error::SettingsError;
+use super::file::{SettingsFile, read_text, user_only};
 use super::names::{Form, Setting};
 
 /// Sets a setting in a file, or removes it without a value. Returns whether the file has changed.

@@ -1,11 +1,12 @@
 //! One file of settings: reading it, with errors at their lines.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use toml_edit::{Document, Item, Value};
 
+use super::error::SettingsError;
 use super::names::{Form, Setting};
+use super::paths;
 
 /// The settings of a file.
 #[derive(Clone, Debug)]
@@ -19,42 +20,6 @@ struct Entry {
     name: &'static str,
     text: String,
     line: usize,
-}
-
-/// Why settings cannot be used: where, what, and what to write instead.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SettingsError {
-    place: Option<String>,
-    message: String,
-    help: String,
-}
-
-impl SettingsError {
-    pub(crate) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { place: None, message: message.into(), help: help.into() }
-    }
-
-    /// What is wrong, with its place.
-    pub(crate) fn message(&self) -> String {
-        self.place.iter().map(|place| format!("{place}: ")).collect::<String>() + &self.message
-    }
-
-    /// What to do.
-    pub(crate) fn help(&self) -> &str {
-        &self.help
-    }
-
-    /// With the place of the mistake.
-    #[must_use]
-    pub(crate) fn at(self, place: impl Into<String>) -> Self {
-        Self { place: Some(place.into()), ..self }
-    }
-}
-
-impl fmt::Display for SettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "error: {}\n = help: {}", self.message(), self.help())
-    }
 }
 
 impl SettingsFile {
@@ -120,7 +85,7 @@ pub(super) fn read_text(path: &Path) -> Result<Option<String>, SettingsError> {
 
 /// The error for a setting that only the user may decide.
 pub(super) fn user_only(setting: &Setting) -> SettingsError {
-    let file = super::user_path().unwrap_or_else(|| "~/.config/jobc/config.toml".into());
+    let file = paths::user_path().unwrap_or_else(|| "~/.config/jobc/config.toml".into());
     SettingsError::new(
         format!("`{}` cannot be set by a project", setting.name),
         format!("only you decide it: write it into `{}`, if you want it for all projects", file.display()),

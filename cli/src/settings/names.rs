@@ -2,7 +2,7 @@
 
 use jobc_compiler::suggest;
 
-use super::file::SettingsError;
+use super::error::SettingsError;
 
 /// A setting, which has the name of an option or of what it replaces.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use super::names::SETTINGS;
+use super::paths::{PROJECT_FILE, find_project};
 use super::*;
 
 fn user(text: &str) -> Result<SettingsFile, SettingsError> {

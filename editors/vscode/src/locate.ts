@@ -10,14 +10,21 @@ export type LocateResult = { program: string } | { problem: string };
 /** How long the program may take to answer. A first start from a slow disk is meant, not a hang. */
 const PROBE_TIMEOUT = 20_000;
 
-/** Where to look, first to last: the setting alone if there is one, else beside the extension, else on `PATH`. */
+/**
+ * Where to look, first to last: the setting alone if there is one, else beside the extension, else on `PATH`, else where installers
+ * put programs. An editor that was started from a desktop does not have those on its `PATH`.
+ */
 export function candidates(setting: string, extension: string, platform: NodeJS.Platform = process.platform): string[] {
     const name = platform === "win32" ? "jobc.exe" : "jobc";
+    const directories = [join(homedir(), ".local", "bin"), join(homedir(), ".cargo", "bin")];
+    if (platform !== "win32") {
+        directories.push("/usr/local/bin", "/opt/homebrew/bin");
+    }
     const chosen = setting.trim();
     if (chosen !== "") {
         return [chosen.replace(/^~(?=$|[/\\])/, homedir())];
     }
-    return [join(extension, "bin", name), name];
+    return [join(extension, "bin", name), name, ...directories.map((directory) => join(directory, name))];
 }
 
 /** The first candidate that is there and knows `jobc lsp`, with the reason against each where there is none. */

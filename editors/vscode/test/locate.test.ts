@@ -21,8 +21,10 @@ function extensionWith(name: string, script: string, mode = 0o755): string {
 test("a setting is the only candidate; else the extension's own comes before PATH", () => {
     assert.deepEqual(candidates("/opt/jobc", "/ext", "linux"), ["/opt/jobc"]);
     assert.deepEqual(candidates(" ~/bin/jobc ", "/ext", "linux"), [`${homedir()}/bin/jobc`]);
-    assert.deepEqual(candidates("", "/ext", "linux"), [join("/ext", "bin", "jobc"), "jobc"]);
-    assert.deepEqual(candidates("", "/ext", "win32"), [join("/ext", "bin", "jobc.exe"), "jobc.exe"]);
+    const first = (platform: NodeJS.Platform): string[] => candidates("", "/ext", platform).slice(0, 3);
+    assert.deepEqual(first("linux"), [join("/ext", "bin", "jobc"), "jobc", join(homedir(), ".local", "bin", "jobc")]);
+    assert.deepEqual(first("win32"), [join("/ext", "bin", "jobc.exe"), "jobc.exe", join(homedir(), ".local", "bin", "jobc.exe")]);
+    assert.ok(candidates("", "/ext", "darwin").includes("/opt/homebrew/bin/jobc"));
 });
 
 test("the extension's own program is taken where it serves", async () => {
@@ -30,9 +32,23 @@ test("the extension's own program is taken where it serves", async () => {
     assert.deepEqual(await locate("", extension), { program: join(extension, "bin", "jobc") });
 });
 
+test("a program where installers put it is found without PATH", async () => {
+    const home = join(directory, "home");
+    const bin = join(home, ".local", "bin");
+    mkdirSync(bin, { recursive: true });
+    writeFileSync(join(bin, "jobc"), "#!/bin/sh\n", { mode: 0o755 });
+    const { HOME, PATH } = process.env;
+    Object.assign(process.env, { HOME: home, PATH: "/usr/bin:/bin" });
+    try {
+        assert.deepEqual(await locate("", directory), { program: join(bin, "jobc") });
+    } finally {
+        Object.assign(process.env, { HOME, PATH });
+    }
+});
+
 test("each way to have no program has its own sentence", async () => {
-    const path = process.env["PATH"];
-    process.env["PATH"] = "/usr/bin:/bin";
+    const { HOME, PATH } = process.env;
+    Object.assign(process.env, { HOME: directory, PATH: "/usr/bin:/bin" });
     try {
         const missing = join(directory, "nowhere");
         assert.deepEqual(await locate(missing, directory), { problem: `the program \`jobc\` was not found: there is no \`${missing}\`` });
@@ -42,6 +58,6 @@ test("each way to have no program has its own sentence", async () => {
         const locked = extensionWith("locked", "exit 0", 0o644);
         assert.match(JSON.stringify(await locate("", locked)), /cannot be executed: permission denied/);
     } finally {
-        process.env["PATH"] = path;
+        Object.assign(process.env, { HOME, PATH });
     }
 });

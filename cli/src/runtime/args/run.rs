@@ -103,6 +103,9 @@ pub(crate) struct RunArgs {
     #[arg(long, short, value_name = "TASK", conflicts_with = "detach", help_heading = JOB_HEADING,
           add = tasks_of_file())]
     pub terminal: Option<String>,
+    /// Show no table of tasks below their output on a terminal
+    #[arg(long, help_heading = JOB_HEADING)]
+    pub plain: bool,
     /// Do not print the output of tasks; `jobc logs` shows it
     #[arg(long, help_heading = JOB_HEADING)]
     pub no_logs: bool,

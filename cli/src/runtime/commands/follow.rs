@@ -202,6 +202,19 @@ impl Follower {
         self.print_remark(Tone::Progress, &format!("{name}note: {text}"));
     }
 
+    /// Sets lines that stay below all others on a terminal. An error of the terminal is reported with the next lines of
+    /// tasks.
+    pub(crate) fn set_footer(&mut self, lines: Vec<String>) {
+        let _ = self.printer.set_footer(lines);
+    }
+
+    /// The last line that a task has written, as far as it was shown.
+    pub(crate) fn last_line(&self, job: &str, task: &TaskId) -> Option<String> {
+        let job = self.jobs.iter().find(|known| known.name == job)?;
+        let place = job.tasks.iter().position(|known| known == task)?;
+        self.printer.last_text(*job.numbers.get(place)?)
+    }
+
     fn print_remark(&mut self, tone: Tone, text: &str) {
         // An error of stderr cannot be reported.
         let _ = self.printer.remark(tone, &escape_control(text)).and_then(|()| self.printer.flush());

@@ -42,8 +42,6 @@ pub(crate) fn run(lock: &LockArgs, format: FormatArg) -> Outcome {
     let known = Lock::read(Locking::Followed, request.job, request.files, &mut sources, &mut sink);
     // By name only: existing entries do not change which images the job has.
     request.locking = Locking::Ignored;
-    // The file has the images of all targets.
-    request.default_target = None;
     let planned = plan(&mut sources, &request, &mut sink);
     let (Some(known), Some(planned)) = (known, planned) else {
         return report::findings(&sources, sink, format, false);

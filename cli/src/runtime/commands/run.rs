@@ -133,7 +133,7 @@ type OptionCheck = (&'static str, fn(&RunArgs) -> bool);
 
 /// Options only of jobs, only of bundles, of the built-in runtime, and of job files.
 #[rustfmt::skip]
-const JOB_OPTIONS: [OptionCheck; 21] = [
+const JOB_OPTIONS: [OptionCheck; 22] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--locked", |args| args.locked),
@@ -143,7 +143,7 @@ const JOB_OPTIONS: [OptionCheck; 21] = [
     ("--terminal", |args| args.terminal.is_some()), ("--no-logs", |args| args.no_logs),
     ("--quiet", |args| args.quiet), ("--watch", |args| args.watch), ("--gpu-share", |args| args.gpu_share.is_some()),
     ("--pull", |args| args.pull.is_some()), ("--image-root", RunArgs::sets_image_root),
-    ("--resume", |args| args.resume),
+    ("--resume", |args| args.resume), ("--plain", |args| args.plain),
 ];
 #[rustfmt::skip]
 const BUNDLE_OPTIONS: [OptionCheck; 2] =

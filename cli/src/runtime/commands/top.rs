@@ -15,7 +15,8 @@ use super::jobs::Result;
 use super::stats::{self, SampledJobs, UsageRows};
 use crate::args::FormatArg;
 use crate::runtime::args::watch::StatsArgs;
-use screen::{Key, Screen, View};
+pub(super) use screen::heading;
+use screen::{Screen, View};
 
 /// Interval of samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
@@ -51,8 +52,11 @@ pub(crate) fn run(args: &StatsArgs) -> Result<ExitCode> {
                 WakeReason::Signal(_) => {}
                 WakeReason::Keys => match Screen::keys() {
                     None => return Ok(ExitCode::SUCCESS),
-                    Some(keys) if keys.contains(&Key::Quit) => return Ok(ExitCode::SUCCESS),
-                    Some(keys) => keys.into_iter().for_each(|key| view.handle_key(key)),
+                    Some(keys) => {
+                        if keys.into_iter().any(|key| view.handle_key(key)) {
+                            return Ok(ExitCode::SUCCESS);
+                        }
+                    }
                 },
             }
         }

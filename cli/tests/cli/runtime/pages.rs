@@ -156,6 +156,9 @@ Options:
       --stdout
           Print the files instead of writing them
 
+      --watch
+          Build again when a file that was read changes
+
       --color <WHEN>
           When to use colors [default: auto]
           

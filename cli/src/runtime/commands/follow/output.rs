@@ -21,6 +21,12 @@ pub(crate) struct OutputStreams {
     ignore_stdout_errors: bool,
     color: [bool; 2],
     terminal: [bool; 2],
+    /// Lines that stay below all others of the terminal.
+    footer: Vec<String>,
+    /// How many lines of a footer are on the screen.
+    drawn: usize,
+    /// Whether the last byte that was written ended a line.
+    is_at_line_start: bool,
 }
 
 /// The buffer is flushed at this size in bytes.
@@ -40,7 +46,46 @@ impl OutputStreams {
                 anstream::AutoStream::choice(&io::stderr()) != never,
             ],
             terminal: [io::stdout().is_terminal(), io::stderr().is_terminal()],
+            footer: vec![],
+            drawn: 0,
+            is_at_line_start: true,
         }
+    }
+
+    /// Sets the lines that stay below all others, each shorter than the terminal is wide. Nothing is below a line whose end
+    /// has not been written.
+    pub(crate) fn set_footer(&mut self, lines: Vec<String>) -> io::Result<()> {
+        if self.terminal != [true; 2] {
+            return Ok(());
+        }
+        self.flush()?;
+        if lines == self.footer && self.drawn == lines.len() {
+            return Ok(());
+        }
+        self.footer = lines;
+        if self.is_at_line_start {
+            let text = [self.erased_footer(), self.drawn_footer()].concat();
+            let writer = &mut self.writers[OutputStream::Stderr as usize];
+            // An error of stderr cannot be reported.
+            let _ = writer.write_all(&text).and_then(|()| writer.flush());
+        }
+        Ok(())
+    }
+
+    /// Moves the cursor to the first line of the footer and clears what is below (ECMA-48, CUU and ED).
+    fn erased_footer(&mut self) -> Vec<u8> {
+        match std::mem::take(&mut self.drawn) {
+            0 => vec![],
+            lines => format!("\r\x1b[{lines}A\x1b[J").into_bytes(),
+        }
+    }
+
+    fn drawn_footer(&mut self) -> Vec<u8> {
+        self.drawn = self.footer.len();
+        let line = |line: &String| {
+            if self.color[1] { format!("\x1b[2m{line}\x1b[0m\n") } else { format!("{line}\n") }
+        };
+        self.footer.iter().map(line).collect::<String>().into_bytes()
     }
 
     /// Whether colors are enabled.
@@ -69,6 +114,13 @@ impl OutputStreams {
     /// Those of stdout, including `BrokenPipe`, once, unless `goes_on` is set. If stderr is closed, nothing can be
     /// reported.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
+        if !self.buffer.is_empty() && self.terminal == [true; 2] {
+            // In one write, so that nothing flickers: both outputs are the terminal.
+            let text = [self.erased_footer(), std::mem::take(&mut self.buffer)].concat();
+            self.is_at_line_start = text.ends_with(b"\n");
+            let footer = if self.is_at_line_start { self.drawn_footer() } else { vec![] };
+            self.buffer = [text, footer].concat();
+        }
         let writer = &mut self.writers[self.current as usize];
         let closed = &mut self.closed[self.current as usize];
         let result = if self.buffer.is_empty() || *closed {

@@ -40,6 +40,8 @@ pub(crate) struct Printer {
     printed: u64,
     /// For tasks and whether it is their stderr, `printed` at their last line.
     last_lines: BTreeMap<(usize, bool), u64>,
+    /// The beginning of each task's last line.
+    last_texts: BTreeMap<usize, Vec<u8>>,
 }
 
 /// The prefix of a task's lines.
@@ -65,6 +67,9 @@ const PARTIAL_LINE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum length of a line that is buffered.
 const MAX_LINE_BYTES: usize = 64 << 10;
+
+/// How much of a task's last line is kept.
+const MAX_LAST_TEXT_BYTES: usize = 400;
 
 /// Lines that are still before the eyes of a user after so many others.
 const LINES_AT_HAND: u64 = 5;
@@ -102,6 +107,7 @@ impl Printer {
             open_lines: [None; 2],
             printed: 0,
             last_lines: BTreeMap::new(),
+            last_texts: BTreeMap::new(),
         }
     }
 
@@ -176,6 +182,7 @@ impl Printer {
         }
         self.printed += 1;
         self.last_lines.insert((number, to == OutputStream::Stderr), self.printed);
+        self.note_text(number, line.text);
         let goes_on = self.open_lines[to as usize] == Some((number, line.stream));
         if !goes_on && self.line_format.prefix {
             self.end_open_lines(to)?;
@@ -235,6 +242,27 @@ impl Printer {
     pub(crate) fn was_just_shown(&self, number: usize, stream: Stream) -> bool {
         let last = self.last_lines.get(&(number, stream == Stream::Stderr));
         last.is_some_and(|last| self.printed - last < LINES_AT_HAND)
+    }
+
+    /// Keeps the beginning of a task's last line that is not blank; of a progress bar, what is drawn last.
+    fn note_text(&mut self, number: usize, text: &[u8]) {
+        let drawn = text.split(|&byte| byte == b'\r').rfind(|piece| !piece.trim_ascii().is_empty());
+        if let Some(drawn) = drawn.filter(|_| self.outputs.is_terminal(OutputStream::Stderr)) {
+            let kept = self.last_texts.entry(number).or_default();
+            kept.clear();
+            kept.extend_from_slice(&drawn[..drawn.len().min(MAX_LAST_TEXT_BYTES)]);
+        }
+    }
+
+    /// The beginning of a task's last line, without colors.
+    pub(crate) fn last_text(&self, number: usize) -> Option<String> {
+        let text = String::from_utf8_lossy(self.last_texts.get(&number)?);
+        Some(anstream::adapter::strip_str(text.trim()).to_string())
+    }
+
+    /// Sets lines that stay below all others on a terminal.
+    pub(crate) fn set_footer(&mut self, lines: Vec<String>) -> io::Result<()> {
+        self.outputs.set_footer(lines)
     }
 
     /// The prefix of a line: `worker-3  | `.

@@ -9,10 +9,13 @@ mod built_plan;
 mod compile;
 mod dry_run;
 mod images;
+mod live;
 mod options;
 mod resume;
 mod submit;
 mod terminal;
+
+use std::io::IsTerminal as _;
 
 use camino::Utf8Path;
 use jobc_container::scope::is_linger_enabled;
@@ -40,6 +43,7 @@ use built_plan::BuiltPlan;
 use compile::JobSource;
 pub(super) use compile::job_args;
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
+use live::LiveTable;
 
 /// Warning for a detached job if lingering is not enabled.
 const LINGER_WARNING: &str = "the job ends with your last login, since your systemd enforces its limits and ends then; `loginctl enable-linger` keeps both running";
@@ -161,7 +165,8 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
         terminal::attach_terminal(&socket, &task, &mut running, &signals, &mut stop_request)?;
     }
     let follower = follower(args, &running, format)?;
-    let records = attach::attach(jobs, &mut running, &signals, &mut stop_request, follower)?;
+    let table = live_table(args, &running, format);
+    let records = attach::attach(jobs, &mut running, &signals, &mut stop_request, follower, table)?;
     if let Some(sweep) = sweep.filter(|_| !args.quiet) {
         print_comparison(jobs, &sweep)?;
     }
@@ -175,6 +180,15 @@ fn terminal_task(word: &str, built: &BuiltPlan) -> Result<TaskId> {
         jobs => Err(Error::new(Kind::Config, format!("`--terminal` takes one job, not {}", jobs.len()))
             .help("run one combination of the matrix: write it without `matrix`, or give its values")),
     }
+}
+
+/// The table below the output, on a terminal that can move its cursor.
+fn live_table(args: &RunArgs, running: &[RunningJob], format: FormatArg) -> Option<LiveTable> {
+    let is_terminal = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
+    let can_move = std::env::var_os("TERM").is_some_and(|kind| !kind.is_empty() && kind != "dumb");
+    let is_wanted = !args.plain && !args.quiet && args.terminal.is_none() && format != FormatArg::Json;
+    (is_terminal && can_move && is_wanted)
+        .then(|| LiveTable::new(running.iter().map(|job| job.directory.clone())))
 }
 
 /// The follower that shows the jobs; none with `--quiet`.

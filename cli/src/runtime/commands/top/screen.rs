@@ -17,12 +17,16 @@ use crate::table::{Table, truncate};
 /// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
-    Quit,
     Up,
     Down,
     PageUp,
     PageDown,
-    Sort(Order),
+    Enter,
+    Backspace,
+    /// Escape, or Ctrl-C and Ctrl-D, which quit whatever is typed.
+    Escape,
+    Quit,
+    Letter(char),
 }
 
 /// The order of rows.
@@ -36,12 +40,20 @@ pub(super) enum Order {
     Traffic,
 }
 
+/// The keys of the orders.
+const ORDERS: [(char, Order); 4] =
+    [('c', Order::Cpu), ('m', Order::Memory), ('i', Order::Traffic), ('p', Order::Plan)];
+
 /// What is shown.
 #[derive(Debug, Default)]
 pub(super) struct View {
     jobs: Vec<Record>,
     rows: Vec<Row>,
     order: Order,
+    /// Only rows whose job, task or state has this text.
+    filter: String,
+    /// Whether keys are added to the filter.
+    is_typing: bool,
     /// The first visible row.
     first: usize,
     /// The number of visible rows.
@@ -55,20 +67,57 @@ impl View {
         self.sort();
     }
 
-    pub(super) fn handle_key(&mut self, key: Key) {
+    /// Handles a key; returns whether it ends the command.
+    pub(super) fn handle_key(&mut self, key: Key) -> bool {
         let page = self.height.max(1);
-        self.first = match key {
-            Key::Up => self.first.saturating_sub(1),
-            Key::Down => self.first + 1,
-            Key::PageUp => self.first.saturating_sub(page),
-            Key::PageDown => self.first + page,
-            Key::Quit => self.first,
-            Key::Sort(order) => {
-                self.order = order;
-                0
+        match key {
+            Key::Quit => return true,
+            Key::Up => self.first = self.first.saturating_sub(1),
+            Key::Down => self.first += 1,
+            Key::PageUp => self.first = self.first.saturating_sub(page),
+            Key::PageDown => self.first += page,
+            key if self.is_typing => self.edit_filter(key),
+            Key::Escape if self.filter.is_empty() => return true,
+            Key::Escape => self.filter.clear(),
+            Key::Letter('q' | 'Q') => return true,
+            Key::Letter('/') => self.is_typing = true,
+            Key::Letter('k') => self.first = self.first.saturating_sub(1),
+            Key::Letter('j') => self.first += 1,
+            Key::Letter(' ') => self.first += page,
+            Key::Letter('b') => self.first = self.first.saturating_sub(page),
+            Key::Letter(letter) => {
+                let order = ORDERS.iter().find(|(key, _)| *key == letter);
+                if let Some((_, order)) = order {
+                    (self.order, self.first) = (*order, 0);
+                }
             }
-        };
+            Key::Enter | Key::Backspace => {}
+        }
         self.sort();
+        false
+    }
+
+    fn edit_filter(&mut self, key: Key) {
+        match key {
+            Key::Letter(letter) => self.filter.push(letter),
+            Key::Backspace => drop(self.filter.pop()),
+            Key::Enter => self.is_typing = false,
+            _ => {
+                self.filter.clear();
+                self.is_typing = false;
+            }
+        }
+        self.first = 0;
+    }
+
+    /// The rows that the filter leaves.
+    fn filtered(&self) -> Vec<&Row> {
+        let has_text = |row: &&Row| {
+            row.job.contains(&self.filter)
+                || row.task.to_string().contains(&self.filter)
+                || row.state.as_str().contains(&self.filter)
+        };
+        self.rows.iter().filter(has_text).collect()
     }
 
     fn sort(&mut self) {
@@ -89,13 +138,15 @@ impl View {
 
     /// The lines for a terminal of that size; only the headings have colors.
     fn lines(&mut self, columns: usize, lines: usize, now: Time) -> Vec<String> {
-        let mut out: Vec<String> = self.heading(now);
+        let mut out: Vec<String> = heading(&self.jobs, &self.rows, now);
         // Half of the terminal is for tasks, for any number of jobs.
         out.truncate((lines / 2).max(1));
         out.push(String::new());
         let mut table =
             Table::new(["JOB", "TASK", "STATE", "CPU", "MEMORY", "LIMIT", "READ", "WRITTEN", "PIDS", "GPU"]);
-        for row in &self.rows {
+        let filtered = self.filtered();
+        let count = filtered.len();
+        for row in filtered {
             let [job, task, rest @ ..] = row.cells();
             let mut cells = [job, task, row.state.as_str().to_owned()].into_iter().chain(rest);
             table.row(std::array::from_fn(|_| cells.next().unwrap_or_default()));
@@ -104,48 +155,57 @@ impl View {
         let mut rows = text.lines();
         out.push(format!("\x1b[7m{:columns$}\x1b[0m", rows.next().unwrap_or_default()));
         self.height = lines.saturating_sub(out.len() + 1);
-        self.first = self.first.min(self.rows.len().saturating_sub(self.height));
+        self.first = self.first.min(count.saturating_sub(self.height));
         out.extend(rows.skip(self.first).take(self.height).map(str::to_owned));
         out.resize(lines.saturating_sub(1), String::new());
-        out.push(format!("\x1b[2m{}\x1b[0m", truncate(&self.footer(), columns)));
+        out.push(format!("\x1b[2m{}\x1b[0m", truncate(&self.footer(count), columns)));
         out
     }
 
-    fn heading(&self, now: Time) -> Vec<String> {
-        if self.jobs.is_empty() {
-            return vec!["no job runs".to_owned()];
+    /// The last line, below that number of rows.
+    fn footer(&self, count: usize) -> String {
+        if self.is_typing {
+            return format!("filter: {}_  Enter keeps it  Esc clears it", self.filter);
         }
-        let mut lines = vec![];
-        for record in &self.jobs {
-            let rows = self.rows.iter().filter(|row| row.job == record.id.to_string());
-            let cpu: u64 = rows.clone().filter_map(|row| row.cpu_millis).sum();
-            let memory: u64 = rows.filter_map(|row| row.sample.usage.memory).sum();
-            let ran =
-                record.started.map(|started| format_duration(record.ended.unwrap_or(now).since(started)));
-            let end = record.end.as_ref().map(|end| format!("  {}", end.explanation));
-            lines.push(format!(
-                "{}  {}  {}  {}  CPU {}  memory {}{}",
-                record.id,
-                record.state.as_str(),
-                ran.unwrap_or_default(),
-                task_counts(record),
-                percent(cpu),
-                bytes(memory),
-                end.unwrap_or_default()
-            ));
-        }
-        lines
-    }
-
-    fn footer(&self) -> String {
-        let last = (self.first + self.height).min(self.rows.len());
-        let range = if self.rows.len() > self.height {
-            format!("{}-{last} of {}  ", self.first + 1, self.rows.len())
+        let last = (self.first + self.height).min(count);
+        let range = if count > self.height {
+            format!("{}-{last} of {count}  ", self.first + 1)
         } else {
             String::new()
         };
-        format!("{range}q quit  arrows scroll  sort: c CPU  m memory  i traffic  p plan")
+        let filter = if self.filter.is_empty() {
+            "/ filter".to_owned()
+        } else {
+            format!("filter: {} ({count} of {})", self.filter, self.rows.len())
+        };
+        format!("{range}q quit  arrows scroll  {filter}  sort: c CPU  m memory  i traffic  p plan")
     }
+}
+
+/// One line for each job: its state, how long it has run, its tasks and what they use.
+pub(crate) fn heading(jobs: &[Record], rows: &[Row], now: Time) -> Vec<String> {
+    if jobs.is_empty() {
+        return vec!["no job runs".to_owned()];
+    }
+    let mut lines = vec![];
+    for record in jobs {
+        let rows = rows.iter().filter(|row| row.job == record.id.to_string());
+        let cpu: u64 = rows.clone().filter_map(|row| row.cpu_millis).sum();
+        let memory: u64 = rows.filter_map(|row| row.sample.usage.memory).sum();
+        let ran = record.started.map(|started| format_duration(record.ended.unwrap_or(now).since(started)));
+        let end = record.end.as_ref().map(|end| format!("  {}", end.explanation));
+        lines.push(format!(
+            "{}  {}  {}  {}  CPU {}  memory {}{}",
+            record.id,
+            record.state.as_str(),
+            ran.unwrap_or_default(),
+            task_counts(record),
+            percent(cpu),
+            bytes(memory),
+            end.unwrap_or_default()
+        ));
+    }
+    lines
 }
 
 /// The terminal while `top` uses it; restored on drop.
@@ -227,15 +287,11 @@ fn keys(mut bytes: &[u8]) -> Vec<Key> {
         }
         bytes = rest;
         keys.extend(match first {
-            b'q' | b'Q' | 0x03 | 0x04 | 0x1b => Some(Key::Quit),
-            b'k' => Some(Key::Up),
-            b'j' => Some(Key::Down),
-            b' ' => Some(Key::PageDown),
-            b'b' => Some(Key::PageUp),
-            b'c' => Some(Key::Sort(Order::Cpu)),
-            b'm' => Some(Key::Sort(Order::Memory)),
-            b'i' => Some(Key::Sort(Order::Traffic)),
-            b'p' => Some(Key::Sort(Order::Plan)),
+            0x03 | 0x04 => Some(Key::Quit),
+            0x1b => Some(Key::Escape),
+            b'\r' | b'\n' => Some(Key::Enter),
+            0x08 | 0x7f => Some(Key::Backspace),
+            b' '..=b'~' => Some(Key::Letter(char::from(first))),
             _ => None,
         });
     }

@@ -136,3 +136,29 @@ fn remarks_stand_on_lines_of_their_own() {
         "^[36mps-0      |^[0m half\n^[2mjobc: worker-10: 2 lines lost: disk full^[0m\n^[36mps-0      |^[0m other half\n"
     );
 }
+
+#[test]
+fn a_footer_stays_below_the_lines() {
+    let (outputs, memory) = OutputStreams::in_memory(true);
+    let mut printer = Printer::new(LineFormat::default(), outputs);
+    printer.add_task("train.1", "ps-0", false, 0);
+    let line = |printer: &mut Printer, text: &str, ends: bool| {
+        let line = Line { time: "", stream: OUT, ends, attempt: 1, text: text.as_bytes() };
+        printer.line(0, &line).and_then(|()| printer.flush()).unwrap();
+        String::from_utf8(std::mem::take(&mut *memory.borrow_mut()))
+            .unwrap()
+            .replace('\x1b', "^")
+            .replace('\r', "<")
+    };
+    printer.set_footer(vec!["a".to_owned(), "b".to_owned()]).unwrap();
+    assert_eq!(line(&mut printer, "one", true), "^[2ma^[0m\n^[2mb^[0m\n<^[2A^[Jone\n^[2ma^[0m\n^[2mb^[0m\n");
+    // The same again draws nothing.
+    printer.set_footer(vec!["a".to_owned(), "b".to_owned()]).unwrap();
+    // A line without an end has nothing below it, until its end has come.
+    assert_eq!(line(&mut printer, "10%", false), "<^[2A^[J10%");
+    printer.set_footer(vec!["c".to_owned()]).unwrap();
+    assert_eq!(line(&mut printer, "20%", true), "20%\n^[2mc^[0m\n");
+    printer.set_footer(vec![]).unwrap();
+    assert_eq!(line(&mut printer, "two", true), "<^[1A^[Jtwo\n");
+    assert_eq!(printer.last_text(0).as_deref(), Some("two"));
+}

@@ -19,6 +19,8 @@ use crate::runtime::commands::follow::output::or_exit;
 use crate::runtime::commands::jobs::Jobs;
 use crate::terminal;
 
+use super::live::LiveTable;
+
 /// How often to check for new notes; signals, lines and ends wake us anyway.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -76,6 +78,7 @@ pub(super) fn attach(
     signals: &Signals,
     stop_request: &mut StopRequest,
     mut shown: Option<Follower>,
+    mut table: Option<LiveTable>,
 ) -> Result<Vec<Record>> {
     let mut records: Vec<Option<Record>> = jobs.iter().map(|_| None).collect();
     while jobs.iter().any(|job| !job.finished) {
@@ -91,6 +94,10 @@ pub(super) fn attach(
             for job in jobs.iter_mut() {
                 job.print_new_notes(follower);
             }
+            if let Some(table) = &mut table {
+                // What is printed for a signal, and the `^C` of the terminal, come below nothing.
+                if ready[0] { table.hide(follower) } else { table.draw(follower) }
+            }
         }
         if ready[0] {
             while let Some(signal) = signals.next() {
@@ -100,6 +107,9 @@ pub(super) fn attach(
         let running = jobs.iter_mut().zip(&mut records).filter(|(job, _)| !job.finished);
         for ((job, record), _) in running.zip(&ready[1..]).filter(|(_, ready)| **ready) {
             *record = job.handle_exit(all)?;
+            if let (Some(follower), Some(table)) = (&mut shown, &mut table) {
+                table.hide(follower);
+            }
             let Some(record) = record.as_ref().filter(|record| record.end.is_some()) else { continue };
             match &mut shown {
                 Some(follower) => {
@@ -116,6 +126,9 @@ pub(super) fn attach(
                 }
             }
         }
+    }
+    if let (Some(follower), Some(table)) = (&mut shown, &mut table) {
+        table.hide(follower);
     }
     Ok(records.into_iter().flatten().collect())
 }

@@ -22,6 +22,7 @@ use crate::outcome::Outcome;
 use crate::report;
 use crate::runtime::args::run::RunArgs;
 use crate::runtime::commands::run::command::COMMAND;
+use crate::settings::default_target;
 
 /// Where a job file comes from.
 pub(super) enum JobSource {
@@ -56,6 +57,7 @@ pub(super) fn compile(
     let to_job = |_: &str| input.directory.clone();
     let mut request = input.request(&job, &to_job);
     request.run_here = true;
+    request.default_target = default_target();
     // The GPUs are detected once for all jobs of a matrix; they are assigned later, under the lock of the ledger.
     let found = OnceCell::new();
     let look = || found.get_or_init(|| Inventory::discover(&Host::here()).to_target_gpus()).clone();

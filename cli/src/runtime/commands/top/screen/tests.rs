@@ -55,7 +55,7 @@ fn a_job_fills_the_terminal() {
             "train.1  worker-2  running  90%  3.0 MiB  1.0 GiB  0 B/s  0.9 MiB/s  1     -",
             "train.1  worker-3  running  10%  4.0 MiB  1.0 GiB  0 B/s  0.9 MiB/s  1     -",
             "",
-            "q quit  arrows scroll  sort: c CPU  m memory  i traffic  p plan",
+            "q quit  arrows scroll  / filter  sort: c CPU  m memory  i traffic  p plan",
         ],
     );
 }
@@ -71,14 +71,16 @@ fn many_tasks_are_scrolled_and_sorted() {
     let lines = shown(&mut view, 100, 24);
     assert_eq!(first(&lines), "worker-21");
     assert!(lines[23].starts_with("22-41 of 200  q quit"), "{}", lines[23]);
-    (0..30).for_each(|_| view.handle_key(Key::PageDown));
+    for _ in 0..30 {
+        view.handle_key(Key::PageDown);
+    }
     let lines = shown(&mut view, 100, 24);
     assert!(lines[22].contains("worker-199"), "the last row is the last task: {}", lines[22]);
-    view.handle_key(Key::Sort(Order::Cpu));
+    view.handle_key(Key::Letter('c'));
     assert_eq!(first(&shown(&mut view, 100, 24)), "worker-2");
-    view.handle_key(Key::Sort(Order::Memory));
+    view.handle_key(Key::Letter('m'));
     assert_eq!(first(&shown(&mut view, 100, 24)), "worker-199");
-    view.handle_key(Key::Sort(Order::Plan));
+    view.handle_key(Key::Letter('p'));
     assert_eq!(first(&shown(&mut view, 100, 24)), "worker-0");
 }
 
@@ -92,11 +94,33 @@ fn a_small_terminal_is_not_overrun() {
 
 #[test]
 fn keys_are_distinguished() {
-    assert_eq!(keys(b"q"), [Key::Quit]);
+    assert_eq!(keys(b"q"), [Key::Letter('q')]);
     assert_eq!(keys(b"\x03"), [Key::Quit]);
-    assert_eq!(keys(b"\x1b[Ajk\x1b[6~"), [Key::Up, Key::Down, Key::Up, Key::PageDown]);
+    assert_eq!(keys(b"\x1b[Ajk\x1b[6~"), [Key::Up, Key::Letter('j'), Key::Letter('k'), Key::PageDown]);
     // A key without an effect, Home or F5, does not quit.
-    assert_eq!(keys(b"\x1b[1;5Hc\x1b[15~"), [Key::Sort(Order::Cpu)]);
-    assert_eq!(keys(b"\x1b"), [Key::Quit]);
-    assert_eq!(keys(b"x\xff"), []);
+    assert_eq!(keys(b"\x1b[1;5Hc\x1b[15~"), [Key::Letter('c')]);
+    assert_eq!(keys(b"\x1b"), [Key::Escape]);
+    assert_eq!(keys(b"\xff\r\x7f"), [Key::Enter, Key::Backspace]);
+}
+
+#[test]
+fn a_filter_is_typed() {
+    let mut view = view(12);
+    for key in keys(b"/er-1") {
+        assert!(!view.handle_key(key));
+    }
+    let lines = shown(&mut view, 100, 12);
+    assert_eq!(lines.last().unwrap(), "filter: er-1_  Enter keeps it  Esc clears it");
+    assert_eq!(lines.iter().filter(|line| line.starts_with("train.1  worker-")).count(), 3);
+    assert!(!view.handle_key(Key::Enter));
+    let lines = shown(&mut view, 120, 12);
+    assert!(lines.last().unwrap().contains("filter: er-1 (3 of 12)"), "{lines:?}");
+    // A `q` in a filter is text, and so is a key of an order; the first Escape clears the filter.
+    for key in keys(b"/qc") {
+        assert!(!view.handle_key(key));
+    }
+    assert_eq!(view.filtered().len(), 0);
+    assert!(!view.handle_key(Key::Escape));
+    assert_eq!(view.filtered().len(), 12);
+    assert!(view.handle_key(Key::Escape));
 }

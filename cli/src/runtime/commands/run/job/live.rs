@@ -1,0 +1,122 @@
+//! The live table of jobs in the foreground: what their tasks use, below the lines that they write.
+//!
+//! Only on a terminal. `--plain` has no table, nor have pipes and files.
+
+use std::time::{Duration, Instant};
+
+use jobc_job::directory::Directory;
+use jobc_job::metrics::LiveUsage;
+use jobc_job::record::Record;
+use jobc_job::time::Time;
+use rustix::stdio::stderr;
+use rustix::termios::tcgetwinsize;
+
+use crate::runtime::commands::follow::Follower;
+use crate::runtime::commands::stats::{Row, UsageRows};
+use crate::runtime::commands::top::heading;
+use crate::table::{Table, truncate};
+
+/// Time between two samples.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Samples take at most this part of the time.
+const MAX_SHARE: u32 = 20;
+/// Minimum number of lines of a terminal with a table.
+const MIN_LINES: usize = 10;
+/// Maximum number of jobs with a line of their own, and of tasks.
+const MAX_JOBS: usize = 3;
+const MAX_TASKS: usize = 12;
+
+/// The table of some jobs.
+pub(super) struct LiveTable {
+    jobs: Vec<(Directory, LiveUsage)>,
+    rows: UsageRows,
+    next: Instant,
+}
+
+impl LiveTable {
+    /// A table of these jobs; the first is drawn with the first sample.
+    pub(super) fn new(jobs: impl Iterator<Item = Directory>) -> Self {
+        let with_usage = |directory: Directory| {
+            let usage = LiveUsage::new(&directory);
+            (directory, usage)
+        };
+        Self { jobs: jobs.map(with_usage).collect(), rows: UsageRows::default(), next: Instant::now() }
+    }
+
+    /// Draws the table again when it is time for a sample.
+    pub(super) fn draw(&mut self, follower: &mut Follower) {
+        let began = Instant::now();
+        if began < self.next {
+            return;
+        }
+        let size = tcgetwinsize(stderr()).ok();
+        let (columns, height) = size.map_or((80, 24), |size| (size.ws_col.into(), size.ws_row.into()));
+        let mut jobs = Vec::new();
+        for (directory, usage) in &mut self.jobs {
+            if let Ok(Some(record)) = Record::read(directory)
+                && !record.state.is_final()
+            {
+                let samples = usage.sample(&record);
+                jobs.push((record, samples));
+            }
+        }
+        let records: Vec<Record> = jobs.iter().map(|(record, _)| record.clone()).collect();
+        let rows = self.rows.update(jobs);
+        let last_line = |row: &Row| follower.last_line(&row.job, &row.task);
+        let lines = if height < MIN_LINES || records.is_empty() {
+            vec![]
+        } else {
+            lines(&records, &rows, &last_line, columns, height, Time::now())
+        };
+        follower.set_footer(lines);
+        self.next = Instant::now() + INTERVAL.max(began.elapsed() * MAX_SHARE);
+    }
+
+    /// Takes the table from the screen until the next time.
+    pub(super) fn hide(&mut self, follower: &mut Follower) {
+        follower.set_footer(vec![]);
+        self.next = Instant::now();
+    }
+}
+
+/// The lines for a terminal of that size.
+fn lines(
+    records: &[Record],
+    rows: &[Row],
+    last_line: &dyn Fn(&Row) -> Option<String>,
+    columns: usize,
+    height: usize,
+    now: Time,
+) -> Vec<String> {
+    let mut out = heading(records, rows, now);
+    if out.len() > MAX_JOBS {
+        let more = out.len() - MAX_JOBS + 1;
+        out.truncate(MAX_JOBS - 1);
+        out.push(format!("and {more} more jobs"));
+    }
+    let count = rows.len().min((height / 3).min(MAX_TASKS));
+    let mut table = Table::new(["TASK", "STATE", "CPU", "MEMORY", "GPU", "LAST LINE"]);
+    for row in &rows[..count] {
+        let [_, _, cpu, memory, .., gpu] = row.cells();
+        let task = if records.len() > 1 { format!("{} {}", row.job, row.task) } else { row.task.to_string() };
+        table.row([
+            task,
+            row.state.as_str().to_owned(),
+            cpu,
+            memory,
+            gpu,
+            last_line(row).unwrap_or_default(),
+        ]);
+    }
+    if count > 0 {
+        out.extend(table.render(Some(columns)).lines().map(str::to_owned));
+    }
+    if rows.len() > count {
+        out.push(format!("and {} more tasks; `jobc top` shows all", rows.len() - count));
+    }
+    // A line as wide as the terminal would make some of them wrap.
+    out.iter().map(|line| truncate(line, columns.saturating_sub(1))).collect()
+}
+
+#[cfg(test)]
+mod tests;

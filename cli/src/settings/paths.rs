@@ -1,0 +1,54 @@
+//! Where the files are.
+
+use std::path::{Path, PathBuf};
+
+/// The path of a project's file below its directory.
+pub(super) const PROJECT_FILE: &str = ".jobc/config.toml";
+
+/// The directory with the user's files.
+pub(crate) fn user_directory() -> Option<PathBuf> {
+    let absolute = |path: &PathBuf| path.is_absolute();
+    let directory = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(absolute);
+    let directory = directory.or_else(|| Some(home()?.join(".config")));
+    directory.map(|directory| directory.join("jobc"))
+}
+
+/// The user's file, which may not exist.
+pub(crate) fn user_path() -> Option<PathBuf> {
+    user_directory().map(|directory| directory.join("config.toml"))
+}
+
+/// The file of the project that has the current directory, if there is one.
+pub(super) fn project_path() -> Option<PathBuf> {
+    find_project(&std::env::current_dir().ok()?).map(|directory| directory.join(PROJECT_FILE))
+}
+
+/// The project's file, or where it belongs: at the root of the repository, else in the current directory.
+pub(crate) fn new_project_path() -> Option<PathBuf> {
+    project_path().or_else(|| {
+        let here = std::env::current_dir().ok()?;
+        let root = here.ancestors().find(|directory| directory.join(".git").exists());
+        Some(root.unwrap_or(&here).join(PROJECT_FILE))
+    })
+}
+
+/// The directory with the project's file: this one, or a parent up to the root of the repository. Outside a repository
+/// only this one counts, as for `targets.yaml`.
+pub(super) fn find_project(directory: &Path) -> Option<&Path> {
+    let is_root = |directory: &Path| directory.join(".git").exists();
+    let inside_repository = directory.ancestors().any(is_root);
+    for directory in directory.ancestors() {
+        if directory.join(PROJECT_FILE).is_file() {
+            return Some(directory);
+        }
+        if !inside_repository || is_root(directory) {
+            return None;
+        }
+    }
+    None
+}
+
+/// The home directory of the user.
+pub(crate) fn home() -> Option<PathBuf> {
+    std::env::home_dir().filter(|path| path.is_absolute())
+}
