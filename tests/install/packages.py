@@ -7,7 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
-from releases import PACKAGING, REPOSITORY, Harness, expect, files_below, ran, scratch
+from releases import PACKAGING, REPOSITORY, Harness, expect, files_below, older_packaging, ran, scratch
 
 BINARIES = Path(os.environ.get("JOBC_BINARIES") or REPOSITORY / "target/release")
 
@@ -30,14 +30,26 @@ def runs(root):
             yield f"{path.relative_to(root)}: mode {path.stat().st_mode & 0o7777:o}, user {path.stat().st_uid}"
 
 
-def deb(package, directory):
+def upgraded(root, installed, upgrade):
+    """An upgrade replaces the version before, with a file that only that one has."""
+    yield from expect(installed(), 0, "0.0.1")
+    if not (root / "usr/share/doc/jobc/old").exists():
+        yield "the version before is not installed"
+    yield from expect(ran(upgrade))
+    if "0.0.1" in installed().stdout or (root / "usr/share/doc/jobc/old").exists():
+        yield f"after the upgrade: {installed().stdout}"
+
+
+def deb(package, old, directory):
     root = directory / "deb-root"
     for name in ("updates", "info", "parts"):
         (root / "var/lib/dpkg" / name).mkdir(parents=True)
     for name in ("status", "available"):
         (root / "var/lib/dpkg" / name).touch()
     command = ["dpkg", f"--root={root}", "--force-depends", "--log=/dev/null"]
-    yield from expect(ran([*command, "--install", package]))
+    yield from expect(ran([*command, "--install", old]))
+    query = ["dpkg-query", f"--admindir={root}/var/lib/dpkg", "--show", "jobc"]
+    yield from upgraded(root, lambda: ran(query), [*command, "--install", package])
     yield from runs(root)
     yield from expect(ran([*command, "--purge", "jobc"]))
     if (root / "usr").exists():
@@ -117,11 +129,12 @@ def rpm_relations(package):
             yield from expect(found, 0, name)
 
 
-def rpm(package, directory):
+def rpm(package, old, directory):
     root = directory / "rpm-root"
     root.mkdir()
     command = ["rpm", f"--root={root}", "--nodeps", "--nosignature"]
-    yield from expect(ran([*command, "--install", package]))
+    yield from expect(ran([*command, "--install", old]))
+    yield from upgraded(root, lambda: ran(["rpm", f"--root={root}", "--query", "jobc"]), [*command, "--upgrade", package])
     yield from runs(root)
     yield from expect(ran([*command, "--erase", "jobc"]))
     left = files_below(root / "usr") if (root / "usr").exists() else []
@@ -138,6 +151,9 @@ def main():
         harness.skip(f"no programs in `{BINARIES}`")
     with scratch() as directory:
         harness.check("stage", expect(ran([PACKAGING / "stage", BINARIES, directory / "tree"])))
+        older = older_packaging(directory / "older")
+        shutil.copytree(directory / "tree", directory / "old-tree")
+        (directory / "old-tree/share/doc/jobc/old").write_text("only in the version before\n")
         for kind, install, program in (("deb", deb, "dpkg-deb"), ("rpm", rpm, "rpmbuild")):
             if not shutil.which(program):
                 harness.note(f"`{program}` is not installed")
@@ -152,7 +168,9 @@ def main():
                 continue
             same = written[0].read_bytes() == written[1].read_bytes()
             harness.check(f"{kind} reproduced", [] if same else ["the same tree gave two packages"])
-            harness.check(kind, install(written[0], directory))
+            harness.check(f"{kind} of the version before", expect(ran([older / "linux", directory / "old-tree", directory / "old", "--only", kind, "--fast"])))
+            old, = (directory / "old").glob(f"*.{kind}")
+            harness.check(kind, install(written[0], old, directory))
             if kind == "rpm":
                 harness.check("rpm's relations", rpm_relations(written[0]))
             elif shutil.which("apt-get"):

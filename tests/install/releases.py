@@ -4,6 +4,8 @@ import hashlib
 import io
 import os
 import platform
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -69,6 +71,18 @@ def release(root, version, files, latest=True):
 def files_below(root):
     """All files, links and directories below a directory, as sorted texts."""
     return sorted(str(path.relative_to(root)) for path in Path(root).rglob("*"))
+
+
+def older_packaging(directory):
+    """The packaging scripts of a version before every release, in a copy of what they read; returns their directory."""
+    text = (REPOSITORY / "Cargo.toml").read_text()
+    section, found = re.search(r'(?ms)^\[workspace\.package\]\n.*?^version = "([^"]+)"$', text), "0.0.1"
+    for name in ("packaging", "editors/neovim"):
+        shutil.copytree(REPOSITORY / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"):
+        shutil.copyfile(REPOSITORY / name, directory / name)
+    (directory / "Cargo.toml").write_text(text.replace(section[0], section[0].replace(f'"{section[1]}"', f'"{found}"')))
+    return directory / "packaging"
 
 
 def ran(command, user=None, **settings):

@@ -5,7 +5,6 @@ It prints the time of `uvx jobc check` with an empty cache, from the start to th
 """
 
 import os
-import re
 import shutil
 import sys
 import tarfile
@@ -13,7 +12,7 @@ import time
 import zipfile
 from pathlib import Path
 
-from releases import NOBODY, PACKAGING, REPOSITORY, Harness, expect, files_below, ran, scratch, server
+from releases import NOBODY, PACKAGING, REPOSITORY, Harness, expect, files_below, older_packaging, ran, scratch, server
 
 BINARIES = Path(os.environ.get("JOBC_BINARIES") or REPOSITORY / "target/release")
 JOB = "version: 1\nname: hello\nimage: python:3.12-slim\nroles:\n  hello:\n    intances: 2\n    run: echo hello\n"
@@ -58,6 +57,37 @@ def contents(wheel):
                 yield f"{program}: {entry}"
         if not any(name.endswith("data/share/man/man1/jobc-check.1") for name in names):
             yield "no manual page of `jobc check`"
+
+
+def listed(project):
+    """Writes the index page of a project in a package index."""
+    wheels = "".join(f'<a href="{path.name}">{path.name}</a>' for path in sorted(project.glob("*.whl")))
+    (project / "index.html").write_text(f"<!DOCTYPE html><html><body>{wheels}</body></html>")
+
+
+def upgrade(index, python, uv, publish):
+    """pip and uv replace the version before by the one that is published then."""
+    environment = index.home / "upgraded"
+    yield from expect(index.run(python, "-m", "venv", environment))
+    pip = [environment / "bin/pip", "--no-cache-dir"]
+    yield from expect(index.run(*pip, "install", "--quiet", "jobc"))
+    yield from expect(index.run(*pip, "list"), 0, "0.0.1")
+    tool = [uv, "tool"]
+    if uv:
+        yield from expect(index.run(*tool, "install", "--quiet", "--python", python, "jobc"))
+        yield from expect(index.run(*tool, "list"), 0, "jobc v0.0.1")
+    publish()
+    yield from expect(index.run(*pip, "install", "--upgrade", "jobc"))
+    if "0.0.1" in index.run(*pip, "list").stdout:
+        yield "pip has not upgraded it"
+    yield from expect(index.run(environment / "bin/jobc", "check", "job.yaml"), 1, FINDING)
+    if uv:
+        yield from expect(index.run(*tool, "upgrade", "--no-cache", "jobc"))
+        if "jobc v0.0.1" in index.run(*tool, "list").stdout:
+            yield "uv has not upgraded it"
+        yield from expect(index.run(*tool, "uninstall", "jobc"))
+        if (index.home / ".local/bin/jobc").exists():
+            yield "left behind: jobc"
 
 
 def pip(index, python):
@@ -122,8 +152,7 @@ def main():
         harness.check("written", [*expect(ran([PACKAGING / "wheel", BINARIES, project])),
                                   *expect(ran([PACKAGING / "wheel", "--sdist", directory / "sdist"]))])
         wheel, = project.iterdir()
-        link = re.sub(r"(.+)", r'<a href="\1">\1</a>', wheel.name)
-        (project / "index.html").write_text(f"<!DOCTYPE html><html><body>{link}</body></html>")
+        listed(project)
         harness.note(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB")
         harness.check("contents", contents(wheel))
         source, = (directory / "sdist").iterdir()
@@ -131,11 +160,20 @@ def main():
         with server(directory / "served") as address:
             index = Index(directory, address, user)
             harness.check("pip", pip(index, python))
-            if uv.exists():
-                program = shutil.copy(uv, directory / "uv")
+            program = shutil.copy(uv, directory / "uv") if uv.exists() else None
+            if program:
                 harness.check("uvx", uvx(index, program, python, harness))
             else:
                 harness.note("`uv` is not installed")
+        # An index in which the version before is the newest one, at first.
+        old = directory / "older-served/simple/jobc"
+        old.mkdir(parents=True)
+        harness.check("version before", expect(ran([older_packaging(directory / "older") / "wheel", BINARIES, old])))
+        listed(old)
+        (directory / "user").mkdir(mode=0o755)
+        with server(directory / "older-served") as address:
+            index = Index(directory / "user", address, user)
+            harness.check("upgrade", upgrade(index, python, program, lambda: (shutil.copy(wheel, old), listed(old))))
     harness.end()
 
 
