@@ -48,8 +48,8 @@ for (const root of ["examples", "tests/errors"]) {
 const OF_THE_TEXT = /^J00/;
 /** Findings that the schema has a rule for. */
 const OF_THE_SCHEMA = /^J01(0[1-9]|1[0-2])$/;
-/** A command that is not empty but blank: no pattern of the schema forbids it, as the compiler's text says more. */
-const OF_THE_COMPILER = /^J0110: .* is blank$/;
+/** What no rule of the schema forbids, as the compiler's text says more: a command that is blank, a file without its key. */
+const OF_THE_COMPILER = /^J0110: .* is blank$|^J0102: `key` is missing next to `file`$/;
 /** A finding about the whole file, a Kubernetes manifest, instead of all findings of the schema. */
 const FOR_THE_WHOLE = /^J0122$/;
 

@@ -153,8 +153,8 @@ def environ_unreadable(jobs, name):
     path.write_text(JOB.format(name=name) + "matrix: {axes: {number: [1, 2]}, max_parallel: 1}\n")
     (jobs.directory / "key").write_text(f"{FILE}\n")
     output = jobs.run(str(path), "--detach", TESTED_TOKEN=VARIABLE).communicate(timeout=30)[0]
-    names = output.split()
-    problems = [] if len(names) == 2 else [f"not two jobs: {output}"]
+    problems = [] if len(output.split()) == 1 else [f"not the id of the sweep: {output}"]
+    names = [f"{name}-{number}" for number in range(2)]
     for job in names:
         record = jobs.until(job, lambda record: record["state"] in ("running", "queued"))
         look = subprocess.run([*jobs.account.prefix(), "cat", f"/proc/{record['supervisor']['pid']}/environ"], capture_output=True, check=False)
