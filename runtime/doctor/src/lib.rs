@@ -25,7 +25,7 @@ mod namespaces;
 mod network;
 pub mod runtimes;
 mod security;
-mod setup;
+pub mod setup;
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -36,7 +36,6 @@ use check::{Check, CheckResult, Need};
 
 pub use check::Status;
 pub use host::{Host, LocalHost};
-pub use setup::{SETUP_APPLY, is_setup_command};
 
 /// The subjects in the order they are shown.
 const SUBJECTS: [(&str, &[Check]); 13] = [

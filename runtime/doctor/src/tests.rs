@@ -575,6 +575,7 @@ fn a_host_that_has_all_needs_no_command() {
 
 #[test]
 fn root_runs_no_other_command_that_a_process_of_the_user_prints() {
+    use setup::is_setup_command;
     let host = FakeHost::new(&format!("user 1500 ada\n{DEFAULT_HOST}"));
     for (command, is_known) in [
         ("usermod --add-subuids 100000-165535 --add-subgids 100000-165535 ada", true),

@@ -5,7 +5,8 @@
 
 use std::process::Command;
 
-use jobc_doctor::{LocalHost, SETUP_APPLY, examine, is_setup_command};
+use jobc_doctor::setup::{SETUP_APPLY, is_setup_command};
+use jobc_doctor::{LocalHost, examine};
 use jobc_sys::accounts;
 
 use crate::outcome::Outcome;
