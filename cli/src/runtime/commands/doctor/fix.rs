@@ -78,7 +78,7 @@ fn script_for(name: &str, is_root: bool) -> Result<Option<String>, String> {
     match commands.find(|command| !is_setup_command(&host, command, name)) {
         None => Ok(Some(script)),
         Some(command) => Err(format!(
-            "the checks as `{name}` printed `{command}`, which is no command of `jobc doctor --fix`; nothing was run"
+            "the checks as `{name}` printed `{command}`, which `jobc doctor --fix` never prints; nothing was run"
         )),
     }
 }
