@@ -26,7 +26,7 @@ def main():
         shutil.copytree("/etc", copy, symlinks=True)
         subprocess.run(["mount", "--bind", copy, "/etc"], check=True)
         jobs.directory.chmod(0o755)
-        for case in (refused, applied):
+        for case in (refused, applied, refusal):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(case, jobs, account))
         subprocess.run(["umount", "/etc"], check=True)
@@ -59,6 +59,33 @@ def applied(jobs, account):
     again = jobs.call(*words, seconds=SECONDS)
     if again.returncode != 0 or "usermod" in again.stdout:
         yield f"exit {again.returncode}: {again.stdout}{again.stderr}"
+
+
+LIMITED_SWEEP = """\
+version: 1
+name: tested-limited
+image: host
+matrix: {number: [1, 2, 3]}
+roles:
+  main: {resources: {memory: 64MiB}, run: echo started}
+"""
+
+
+def refusal(jobs, account):
+    """Where limits cannot be enforced for a user, a sweep is refused once, with what works at once before what root can do."""
+    (jobs.directory / "limited.yaml").write_text(LIMITED_SWEEP)
+    home = jobs.directory / "own"
+    home.mkdir()
+    shutil.chown(home, account.name)
+    environment = jobs.environment(HOME=str(home), XDG_RUNTIME_DIR=str(home))
+    command = [*account.prefix(), jobs.program, "run", jobs.directory / "limited.yaml"]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, check=False)
+    at_once, by_root = run.stderr.find("with `--allow-unenforced`"), run.stderr.find("`jobc doctor --fix` prints the commands")
+    if run.returncode != 125 or run.stderr.count("error") != 1 or not 0 <= at_once < by_root or "started" in run.stdout:
+        yield f"exit {run.returncode}: {run.stdout}{run.stderr}"
+    run = subprocess.run([*command, "--allow-unenforced"], capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, check=False)
+    if run.returncode != 0 or run.stdout.count("started") != 3:
+        yield f"with `--allow-unenforced`, exit {run.returncode}: {run.stdout}{run.stderr}"
 
 
 if __name__ == "__main__":
