@@ -16,7 +16,7 @@ pub(crate) fn create_new(path: &Path, _mode: u32) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Exchanges two directories in one step: `false`, there is no such call.
+/// Exchanges two directories in one step: `false`, as Windows has no call for it.
 #[allow(clippy::unnecessary_wraps)] // as on other platforms
 pub(crate) fn exchange(_one: &Path, _other: &Path) -> io::Result<bool> {
     Ok(false)

@@ -29,7 +29,7 @@ pub struct Restrictions {
     pub no_host_name: bool,
 }
 
-/// How long a probe may take; a busy host is no reason to call something forbidden.
+/// How long a probe may take; a busy host must not make something look forbidden.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Steps without which no container is started.

@@ -157,7 +157,7 @@ impl HostEnvironment {
         Ok(())
     }
 
-    /// Takes PATH out of the variables: it goes with those of the virtual environment, and is no secret.
+    /// Takes PATH out of the variables: it goes with those of the virtual environment, and is not a secret.
     fn take_path(&mut self) -> Option<String> {
         let index = self.variables.iter().position(|(name, _)| name == "PATH")?;
         let (_, path) = self.variables.swap_remove(index);
