@@ -331,7 +331,15 @@ def repositories_by_ssh(harness, directory):
     home = directory / "ssh"
     home.mkdir(mode=0o700)
     # ssh takes the user's home from the account, not from HOME: this user's own files are hidden meanwhile.
-    Path("~root/.ssh").expanduser().mkdir(mode=0o700, exist_ok=True)
+    own = Path("~root/.ssh").expanduser()
+    with contextlib.ExitStack() as stack:
+        if not own.exists():
+            own.mkdir(mode=0o700)
+            stack.callback(own.rmdir)
+        by_ssh(harness, directory, builder, root, inner, home)
+
+
+def by_ssh(harness, directory, builder, root, inner, home):
     hide = 'mount --bind "$0" ~root/.ssh && exec "$@"'
     builder.entering = ["unshare", "--mount", "--propagation", "private", "sh", "-c", hide, str(home)]
     with agent(directory) as (path, key), ssh_server(directory, key) as (port, known):

@@ -9,6 +9,7 @@ With `--user range` or `--user single` everything is done as an unprivileged use
 """
 
 import ast
+import contextlib
 import json
 import os
 import re
@@ -143,7 +144,7 @@ def main():
         "mpirun": MPIRUN.format(start=START),
         "torchrun": TORCHRUN.format(start=START),
     }
-    with jobs_of(harness) as jobs:
+    with jobs_of(harness) as jobs, closed_directory(jobs):
         by_ssh = (deepspeed, deepspeed_from_a_role, mpi, mpi_from_a_role, absent, absent_head)
         for case in (*(by_ssh if jobs.has_ids() else (without_ids,)), deepspeed_alone, torchrun, refused, missing):
             if harness.wants(case.__name__):
@@ -154,6 +155,20 @@ def main():
             harness.skip(why)
         harness.note(why)
     harness.end()
+
+
+@contextlib.contextmanager
+def closed_directory(jobs):
+    """As an unprivileged user, root's home directory on the host has an .ssh that is closed to this user: the tasks have their own."""
+    closed = Path("~root/.ssh").expanduser()
+    if not jobs.account or closed.exists():
+        yield
+        return
+    closed.mkdir(mode=0o700)
+    try:
+        yield
+    finally:
+        closed.rmdir()
 
 
 def real_parser():

@@ -14,6 +14,10 @@ use crate::root::RootParts;
 /// [`WRITABLE_DIRECTORY`] is taken apart whatever it has.
 const MAX_ENTRIES: usize = 64;
 
+/// The home directory of a container's root. In a user namespace that is an unprivileged user, who writes files such as
+/// ~/.ssh/config there: where a directory in it is closed to this user, it is taken apart, so that the container's is empty.
+const HOME_DIRECTORY: &str = "/root";
+
 /// The longest path of a layer: fsconfig(2) takes 255 bytes.
 const MAX_LAYER_PATH_LEN: usize = 255;
 
@@ -79,7 +83,7 @@ fn part_kind(root: &Path, path: &Path, mounts: &BTreeMap<PathBuf, MountVisibilit
     if hidden || mount == Some(&MountVisibility::Hidden) {
         return PartKind::Empty;
     }
-    if access(path, Access::READ_OK | Access::EXEC_OK).is_err() {
+    if is_closed(path) {
         return PartKind::Closed;
     }
     let is_written = place == Path::new(WRITABLE_DIRECTORY);
@@ -88,14 +92,21 @@ fn part_kind(root: &Path, path: &Path, mounts: &BTreeMap<PathBuf, MountVisibilit
     }
     let has_mounts = mounts.keys().any(|mount| mount != path && mount.starts_with(path));
     let name = path.as_os_str().as_encoded_bytes();
-    match entries(path).len() {
+    let entries = entries(path);
+    let has_closed = place == Path::new(HOME_DIRECTORY) && entries.iter().any(|entry| is_closed(entry));
+    match entries.len() {
         0 => PartKind::Empty,
-        entries if has_mounts && (entries <= MAX_ENTRIES || is_written) => PartKind::Split,
+        entries if (has_mounts || has_closed) && (entries <= MAX_ENTRIES || is_written) => PartKind::Split,
         _ if has_mounts => PartKind::ReadOnly,
         // A colon parts layers.
         _ if name.len() > MAX_LAYER_PATH_LEN || name.contains(&b':') => PartKind::ReadOnly,
         _ => PartKind::Overlay,
     }
+}
+
+/// Whether this user cannot read a directory.
+fn is_closed(directory: &Path) -> bool {
+    directory.is_dir() && access(directory, Access::READ_OK | Access::EXEC_OK).is_err()
 }
 
 /// What is in a directory, sorted; nothing where it cannot be read.
