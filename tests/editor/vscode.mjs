@@ -37,13 +37,13 @@ try {
 check.note(`screenshots in ${shown(place)}`);
 check.end();
 
-async function runScenario(name, { files, extensions = () => [], settings, run }) {
+async function runScenario(name, { files, extensions = () => [], settings, path, run }) {
     const home = join(place, name);
     const directory = join(home, "work");
     mkdirSync(directory, { recursive: true });
     files(directory);
     const start = Date.now();
-    const server = await startCodeServer({ place: home, directory, extensions: [vsix, ...extensions()], settings: { "jobc.path": jobc, ...settings } });
+    const server = await startCodeServer({ place: home, directory, extensions: [vsix, ...extensions()], settings: { "jobc.path": jobc, ...settings }, path: path?.(home) });
     let editor;
     try {
         editor = await Editor.open(browser, server.address, directory, place);

@@ -322,6 +322,16 @@ export class Editor {
         return this.page.screenshot({ path: join(this.pictures, `${name}.png`), ...options });
     }
 
+    /** Presses a button of the notification in the corner, and picks an entry of the list that opens; returns the entry's text. */
+    async pressAndPick(button, label) {
+        await this.page.locator(".notifications-toasts .monaco-button", { hasText: button }).first().click();
+        const row = this.page.locator(`.quick-input-list ${ROW}`, { hasText: label });
+        await row.first().waitFor();
+        const text = (await row.first().innerText()).replace(/\s+/g, " ").trim();
+        await this.#choose(label);
+        return text;
+    }
+
     /** The notifications in the corner. */
     async notifications() {
         return await this.page.locator(".notifications-toasts .notification-list-item-message").allInnerTexts();

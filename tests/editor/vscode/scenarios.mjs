@@ -233,6 +233,29 @@ const ABSENT = {
     },
 };
 
+const INSTALLS = {
+    // A stand-in for `uv`, which puts the program where `uv tool install` puts it. On this PATH there is no jobc.
+    files: all(write("job.yaml", "version: 1\nname: x\nimage: busybox\nroles:\n  train:\n    runn: x\n"), (directory) => {
+        const bin = join(directory, "..", "bin");
+        mkdirSync(bin);
+        const script = `#!/bin/sh\necho "$*" >~/uv-was-run\nmkdir -p ~/.local/bin && ln -s "${JOBC}" ~/.local/bin/jobc\n`;
+        writeFileSync(join(bin, "uv"), script, { mode: 0o755 });
+    }),
+    settings: { "jobc.path": "" },
+    path: (home) => `${join(home, "bin")}:/usr/bin:/bin`,
+    async run(editor, check, directory) {
+        await editor.openFile("job.yaml");
+        const messages = await until("there is no notification", async () => (await editor.notifications()).length > 0 && (await editor.notifications()));
+        check.expect(/the program `jobc` was not found: it is not on PATH\. Install jobc/.test(messages[0]), `the message: ${messages}`);
+        check.equal(await editor.pressAndPick("Install", "uv tool install"), "uv uv tool install --upgrade jobc", "the way");
+        await until("nothing is installed", () => exists(join(directory, "..", "uv-was-run")), 30);
+        check.equal(readFileSync(join(directory, "..", "uv-was-run"), "utf8"), "tool install --upgrade jobc\n", "the command");
+        await until("there are no findings", async () => (await editor.problems()).some((problem) => problem.includes("unknown key `runn`")), 30);
+        check.expect(true, "the program that was installed answers");
+        await editor.picture("installed");
+    },
+};
+
 function exists(path) {
     try {
         return readFileSync(path).length > 0;
@@ -245,6 +268,6 @@ function exists(path) {
 export const ON_DEMAND = { readme: README };
 
 export const SCENARIOS = {
-    files: FILES, mistakes: MISTAKES, json: IN_JSON, plan: PLAN, tasks: TASKS, absent: ABSENT, newcomer: NEWCOMER, targets: TARGETS,
+    files: FILES, mistakes: MISTAKES, json: IN_JSON, plan: PLAN, tasks: TASKS, absent: ABSENT, installs: INSTALLS, newcomer: NEWCOMER, targets: TARGETS,
     typing: TYPING, "other-extension": OTHER_EXTENSION,
 };

@@ -33,8 +33,8 @@ const QUIET = {
 /** Whether it is installed. */
 export const installed = () => existsSync(join(PROGRAM, "..", "..", "..", "..", "..", "installed"));
 
-/** Starts it on a folder with these extensions. Resolves to its address and a function that stops it. */
-export async function startCodeServer({ place, directory, extensions, settings }) {
+/** Starts it on a folder with these extensions and, if given, this PATH. Resolves to its address and a function that stops it. */
+export async function startCodeServer({ place, directory, extensions, settings, path = process.env.PATH }) {
     const data = join(place, "data");
     // In a browser, settings of machine scope, such as paths, are read only from the machine settings.
     for (const whose of ["User", "Machine"]) {
@@ -44,7 +44,7 @@ export async function startCodeServer({ place, directory, extensions, settings }
     const config = join(place, "config.yaml");
     writeFileSync(config, "");
     const own = ["--config", config, "--user-data-dir", data, "--extensions-dir", join(place, "extensions")];
-    const env = { ...process.env, HOME: place, XDG_CONFIG_HOME: place, XDG_DATA_HOME: place };
+    const env = { ...process.env, PATH: path, HOME: place, XDG_CONFIG_HOME: place, XDG_DATA_HOME: place };
 
     const install = extensions.flatMap((path) => ["--install-extension", path]);
     const { status, stdout, stderr } = spawnSync(process.execPath, [PROGRAM, ...own, ...install], { env, encoding: "utf8" });
