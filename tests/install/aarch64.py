@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The packages for aarch64, from programs that are cross-compiled here: their names, tags and fields, and the program of the wheel under
-QEMU, which checks jobs and writes the same plans as that of this architecture."""
+QEMU, which checks jobs and writes the same plans as that of this architecture. It is built for a documentation site, as a release is."""
 
 import os
 import platform
@@ -15,13 +15,14 @@ PROGRAMS = ("jobc", "jobc-oci", "jobc-nvml")
 NATIVE = REPOSITORY / "target/debug/jobc"
 # Debian's C library for cross-compiled programs.
 LIBRARIES = "/usr/aarch64-linux-gnu"
+SITE = "https://docs.example.com/jobc"
 EXAMPLES = ("hello-cpu", "torchrun-4x8", "local-sweep")
 
 
 def build(binaries):
     """The programs as cargo links them, without symbols."""
     variable, compiler = TARGET.replace("-", "_"), f"{TARGET.replace('-unknown', '')}-gcc"
-    environment = {**os.environ, f"CARGO_TARGET_{variable.upper()}_LINKER": compiler, f"CC_{variable}": compiler}
+    environment = {**os.environ, f"CARGO_TARGET_{variable.upper()}_LINKER": compiler, f"CC_{variable}": compiler, "JOBC_SITE": SITE}
     packages = [word for name in PROGRAMS for word in ("--package", name, "--bin", name)]
     yield from expect(ran(["cargo", "build", "--quiet", "--locked", "--target", TARGET, *packages], cwd=REPOSITORY, env=environment, timeout=3000))
     binaries.mkdir()
@@ -54,6 +55,7 @@ def runs(wheel, directory, qemu):
     wrong = directory / "job.yaml"
     wrong.write_text((REPOSITORY / "examples/hello-cpu/job.yaml").read_text().replace("instances:", "intances:"))
     yield from expect(ran([*emulated, "check", wrong]), 1, "unknown key `intances`")
+    yield from expect(ran([*emulated, "schema", "job"]), 0, f'"$id": "{SITE}/schemas/job.v1.schema.json"')
     for example in EXAMPLES:
         built = []
         for name, command in (("native", [NATIVE]), ("emulated", emulated)):
