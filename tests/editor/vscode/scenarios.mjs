@@ -240,6 +240,8 @@ const INSTALLS = {
         mkdirSync(bin);
         const script = `#!/bin/sh\necho "$*" >~/uv-was-run\nmkdir -p ~/.local/bin && ln -s "${JOBC}" ~/.local/bin/jobc\n`;
         writeFileSync(join(bin, "uv"), script, { mode: 0o755 });
+        // VS Code takes the variables of a login shell.
+        writeFileSync(join(bin, "..", ".profile"), "PATH=~/bin:/usr/bin:/bin\n");
     }),
     settings: { "jobc.path": "" },
     path: (home) => `${join(home, "bin")}:/usr/bin:/bin`,
@@ -247,7 +249,7 @@ const INSTALLS = {
         await editor.openFile("job.yaml");
         const messages = await until("there is no notification", async () => (await editor.notifications()).length > 0 && (await editor.notifications()));
         check.expect(/the program `jobc` was not found: it is not on PATH\. Install jobc/.test(messages[0]), `the message: ${messages}`);
-        check.equal(await editor.pressAndPick("Install", "uv tool install"), "uv uv tool install --upgrade jobc", "the way");
+        check.equal(await editor.pressAndPick("Install", "uv"), "uv uv tool install --upgrade jobc", "the way");
         await until("nothing is installed", () => exists(join(directory, "..", "uv-was-run")), 30);
         check.equal(readFileSync(join(directory, "..", "uv-was-run"), "utf8"), "tool install --upgrade jobc\n", "the command");
         await until("there are no findings", async () => (await editor.problems()).some((problem) => problem.includes("unknown key `runn`")), 30);
