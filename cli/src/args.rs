@@ -75,6 +75,21 @@ pub(crate) struct BuildArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(mut_arg("job", |arg| {
+    arg.required(true)
+        .value_name("FILE:LINE")
+        .help("Line of a written file, or of a job file")
+        .long_help("Line of a file that `jobc build` has written, or of a job file.\n\nA column after the line is ignored: `job.yaml:12:5`.")
+}))]
+pub(crate) struct WhyArgs {
+    #[command(flatten)]
+    pub job: JobArgs,
+    /// Directory that the job is built into, for the paths of a job file's answer [default: `out/<job>/<target>/`]
+    #[arg(long, short, value_name = "DIR", add = completion::directories())]
+    pub output: Option<Utf8PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub job: JobArgs,

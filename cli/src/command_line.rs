@@ -11,7 +11,9 @@ use clap_complete::Shell;
 
 use crate::args::config::ConfigArgs;
 use crate::args::values::GLOBAL_OPTION_ORDER;
-use crate::args::{BuildArgs, CheckArgs, ColorArg, FormatArg, ImportArgs, InitArgs, PlanArgs, SchemaArg};
+use crate::args::{
+    BuildArgs, CheckArgs, ColorArg, FormatArg, ImportArgs, InitArgs, PlanArgs, SchemaArg, WhyArgs,
+};
 use crate::color::color_setting;
 use crate::commands;
 use crate::completion;
@@ -90,6 +92,11 @@ pub(crate) enum Command {
         #[arg(add = completion::topics())]
         topic: Option<String>,
     },
+    /// Show what caused a line of a written file, or what a line of a job file causes
+    ///
+    /// For a file that `jobc build` has written, the source map next to it has the answer: the field of the job, the
+    /// setting of the target or the default. For a job file, the job is compiled and nothing is written.
+    Why(WhyArgs),
     /// Show which fields each backend supports
     ///
     /// `--format json` adds the reasons.
@@ -153,6 +160,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Plan(plan) => commands::plan::run(plan),
         Command::Schema { name, path } => commands::schema::run(*name, *path),
         Command::Explain { topic } => commands::explain::run(topic.as_deref(), format),
+        Command::Why(why) => commands::why::run(why, format),
         Command::Backends { target } => commands::backends::run(target.as_deref(), format),
         Command::Import(import) => commands::import::run(import, format),
         Command::Runtime(command) => return runtime::run_command(command, format),

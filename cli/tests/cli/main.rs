@@ -15,4 +15,5 @@ mod pipes;
 mod runtime;
 mod secrets;
 mod settings;
+mod why;
 mod without_runtime;
