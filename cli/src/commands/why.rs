@@ -2,9 +2,7 @@
 
 mod cause;
 mod effect;
-mod lines;
 mod place;
-mod source_map;
 
 use jobc_compiler::compile::{build, plan};
 use jobc_compiler::diagnostic::Sink;
@@ -15,8 +13,8 @@ use crate::outcome::Outcome;
 use crate::settings::default_target;
 use crate::{report, terminal};
 
+use crate::origins::source_map::SourceMap;
 use place::Place;
-use source_map::SourceMap;
 
 pub(crate) fn run(args: &WhyArgs, format: FormatArg) -> Outcome {
     match answer(args, format) {

@@ -5,6 +5,7 @@ mod arguments;
 mod build;
 mod commands;
 mod concurrent;
+mod diff;
 mod directory;
 mod failures;
 mod formats;

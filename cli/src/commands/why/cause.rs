@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::input::{InputError, absolute, read, shorten};
 
-use super::lines::Lines;
 use super::place::Place;
-use super::source_map::{FILE, Part, SourceMap, dotted};
+use crate::origins::lines::Lines;
+use crate::origins::source_map::{FILE, Part, SourceMap, dotted};
 
 /// A part of a line of a written file, and its origins.
 pub(super) struct Cause {

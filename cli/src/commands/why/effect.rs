@@ -13,11 +13,12 @@ use serde_json::{Value as Json, json};
 
 use crate::commands::build::OutputDirectory;
 use crate::input::{InputError, shorten};
+use crate::origins::tasks::without_index;
 
 use super::cause::names_of_parameters;
-use super::lines::Lines;
 use super::place::Place;
-use super::source_map::{FILE, Part, SourceMap, dotted};
+use crate::origins::lines::Lines;
+use crate::origins::source_map::{FILE, Part, SourceMap, dotted};
 
 /// What a line of a job file causes.
 pub(super) struct Effects {
@@ -155,17 +156,6 @@ pub(super) fn text(place: &Place, effects: &Effects) -> String {
         out += "  no line of the files of these targets: it is in plan.json only, or what it asks for is the default\n";
     }
     out
-}
-
-/// A path whose tasks have no index: `oci/train-3/config.json` is `oci/train-#/config.json`.
-fn without_index(path: &str) -> String {
-    let segment = |segment: &str| match segment.rsplit_once('-') {
-        Some((role, index)) if !index.is_empty() && index.bytes().all(|b| b.is_ascii_digit()) => {
-            format!("{role}-#")
-        }
-        _ => segment.to_owned(),
-    };
-    path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
 /// The effects, for programs.

@@ -7,7 +7,7 @@ use jobc_compiler::source::{Source, Sources};
 use jobc_schema::Pointer;
 
 /// A text and, if it is YAML or JSON, its tree.
-pub(super) struct Lines {
+pub(crate) struct Lines {
     sources: Sources,
     tree: Option<Document>,
 }
@@ -21,7 +21,7 @@ struct Span {
 
 impl Lines {
     /// Reads a text by the ending of its path; every other text has only lines.
-    pub(super) fn new(path: &str, text: &str) -> Self {
+    pub(crate) fn new(path: &str, text: &str) -> Self {
         let mut sources = Sources::new();
         let id = sources.add(Source::new(path, text));
         let is_tree = [".yaml", ".yml", ".json"].iter().any(|ending| path.ends_with(ending));
@@ -30,23 +30,23 @@ impl Lines {
     }
 
     /// The tree of a YAML or JSON file.
-    pub(super) fn tree(&self) -> Option<&Document> {
+    pub(crate) fn tree(&self) -> Option<&Document> {
         self.tree.as_ref()
     }
 
     /// The text of a line, without blanks around it; nothing after the end.
-    pub(super) fn text(&self, line: u32) -> Option<&str> {
+    pub(crate) fn text(&self, line: u32) -> Option<&str> {
         let (_, source) = self.sources.iter().next()?;
         source.text().lines().nth(line as usize - 1).map(str::trim)
     }
 
     /// How many lines the text has.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.sources.iter().next().map_or(0, |(_, source)| source.text().lines().count())
     }
 
     /// The innermost values on a line, in the order of the file; none for a text without a tree.
-    pub(super) fn pointers_at(&self, line: u32) -> Vec<Pointer> {
+    pub(crate) fn pointers_at(&self, line: u32) -> Vec<Pointer> {
         let on_line: Vec<Span> =
             self.spans().into_iter().filter(|span| (span.first..=span.last).contains(&line)).collect();
         let has_inner = |outer: &Pointer| {
@@ -56,7 +56,7 @@ impl Lines {
     }
 
     /// The line where a value is introduced, or its nearest ancestor that is there.
-    pub(super) fn line_of(&self, pointer: &str) -> Option<u32> {
+    pub(crate) fn line_of(&self, pointer: &str) -> Option<u32> {
         let spans = self.spans();
         let mut at = pointer;
         loop {

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use crate::input::{InputError, absolute, read};
 
 /// The name of the file in the directory of a target.
-pub(super) const FILE: &str = "sourcemap.json";
+pub(crate) const FILE: &str = "sourcemap.json";
 
 /// Where each part of each file of a target comes from (docs/reference/plan.md).
 #[derive(Debug, Deserialize)]
-pub(super) struct SourceMap {
+pub(crate) struct SourceMap {
     /// The parts of each file, by its path in the target's directory.
     pub artifacts: BTreeMap<String, Vec<Part>>,
 }
@@ -20,7 +20,7 @@ pub(super) struct SourceMap {
 /// A part of a file, and its origin: a place of a job file, a setting of the target, or a default.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
-pub(super) struct Part {
+pub(crate) struct Part {
     /// The part of a YAML or JSON file.
     pub pointer: Option<String>,
     /// The line of another file.
@@ -42,7 +42,7 @@ impl SourceMap {
     ///
     /// # Errors
     /// A source map that cannot be read.
-    pub(super) fn above(file: &Utf8Path) -> Result<Option<(Utf8PathBuf, Self)>, InputError> {
+    pub(crate) fn above(file: &Utf8Path) -> Result<Option<(Utf8PathBuf, Self)>, InputError> {
         let file = absolute(file.parent().filter(|p| !p.as_str().is_empty()).unwrap_or(Utf8Path::new(".")))
             .unwrap_or_default();
         let Some(directory) = file.ancestors().find(|directory| directory.join(FILE).is_file()) else {
@@ -56,13 +56,13 @@ impl SourceMap {
     }
 
     /// Reads the text of a source map.
-    pub(super) fn parse(text: &str) -> Result<Self, serde_json::Error> {
+    pub(crate) fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 }
 
 /// A JSON Pointer as a path of keys, for people: `/roles/train/run` is `roles.train.run`.
-pub(super) fn dotted(pointer: &str) -> String {
+pub(crate) fn dotted(pointer: &str) -> String {
     let keys: Vec<String> =
         pointer.split('/').skip(1).map(|key| key.replace("~1", "/").replace("~0", "~")).collect();
     keys.join(".")
