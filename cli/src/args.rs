@@ -75,6 +75,42 @@ pub(crate) struct BuildArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(mut_arg("job", |arg| {
+    arg.long("job")
+        .short('j')
+        .value_name("FILE")
+        .help("Job file [default: `job.yaml` in the current directory]")
+        .long_help("Job file [default: `job.yaml` in the current directory].\n\nA directory stands for the `job.yaml`, `job.yml` or `job.json` in it.")
+}))]
+pub(crate) struct DiffArgs {
+    #[command(flatten)]
+    pub job: JobArgs,
+    /// Git revision, directory of built files, or another job file, to compare with [default: HEAD]
+    ///
+    /// A directory with a job file stands for that file. Files and directories come before revisions of the same name.
+    #[arg(value_name = "BASE")]
+    pub base: Option<String>,
+    /// Print Markdown, for the comment of a pull request
+    #[arg(long)]
+    pub markdown: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(mut_arg("job", |arg| {
+    arg.required(true)
+        .value_name("FILE:LINE")
+        .help("Line of a written file, or of a job file")
+        .long_help("Line of a file that `jobc build` has written, or of a job file.\n\nA column after the line is ignored: `job.yaml:12:5`.")
+}))]
+pub(crate) struct WhyArgs {
+    #[command(flatten)]
+    pub job: JobArgs,
+    /// Directory that the job is built into, for the paths of a job file's answer [default: `out/<job>/<target>/`]
+    #[arg(long, short, value_name = "DIR", add = completion::directories())]
+    pub output: Option<Utf8PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub job: JobArgs,

@@ -11,7 +11,9 @@ use clap_complete::Shell;
 
 use crate::args::config::ConfigArgs;
 use crate::args::values::GLOBAL_OPTION_ORDER;
-use crate::args::{BuildArgs, CheckArgs, ColorArg, FormatArg, ImportArgs, InitArgs, PlanArgs, SchemaArg};
+use crate::args::{
+    BuildArgs, CheckArgs, ColorArg, DiffArgs, FormatArg, ImportArgs, InitArgs, PlanArgs, SchemaArg, WhyArgs,
+};
 use crate::color::color_setting;
 use crate::commands;
 use crate::completion;
@@ -90,6 +92,16 @@ pub(crate) enum Command {
         #[arg(add = completion::topics())]
         topic: Option<String>,
     },
+    /// Compare the plan and the files with a revision, by meaning
+    ///
+    /// The job is compiled as it is and as it was, and the values are compared; nothing is written. The exit status is 0
+    /// without a difference, 1 with one, and 3 for errors.
+    Diff(DiffArgs),
+    /// Show what caused a written line, or what a line of a job causes
+    ///
+    /// For a file that `jobc build` has written, the source map next to it has the answer: the field of the job, the
+    /// setting of the target or the default. For a job file, the job is compiled and nothing is written.
+    Why(WhyArgs),
     /// Show which fields each backend supports
     ///
     /// `--format json` adds the reasons.
@@ -153,6 +165,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Plan(plan) => commands::plan::run(plan),
         Command::Schema { name, path } => commands::schema::run(*name, *path),
         Command::Explain { topic } => commands::explain::run(topic.as_deref(), format),
+        Command::Diff(diff) => commands::diff::run(diff, format),
+        Command::Why(why) => commands::why::run(why, format),
         Command::Backends { target } => commands::backends::run(target.as_deref(), format),
         Command::Import(import) => commands::import::run(import, format),
         Command::Runtime(command) => return runtime::run_command(command, format),

@@ -5,6 +5,7 @@ pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod import;
 pub(crate) mod init;
@@ -12,6 +13,7 @@ pub(crate) mod lsp;
 pub(crate) mod man;
 pub(crate) mod plan;
 pub(crate) mod schema;
+pub(crate) mod why;
 
 use camino::Utf8PathBuf;
 

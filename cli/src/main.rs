@@ -12,6 +12,7 @@ mod completion;
 mod disk;
 mod fields;
 mod input;
+mod origins;
 mod outcome;
 mod output;
 mod platform;

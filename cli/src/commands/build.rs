@@ -68,17 +68,20 @@ fn run_once(build_args: &BuildArgs, format: FormatArg) -> Outcome {
 }
 
 /// Where outputs are written.
-struct OutputDirectory {
+pub(super) struct OutputDirectory {
     /// The directory of `-o`, absolute.
     output_option: Option<Utf8PathBuf>,
     /// `out` next to the job file, absolute.
     default_directory: Utf8PathBuf,
     /// Whether `-o` gets one directory per job, because a matrix makes several.
-    several: bool,
+    pub(super) several: bool,
 }
 
 impl OutputDirectory {
-    fn new(given: Option<&Utf8Path>, job_directory: &Utf8Path) -> Result<Self, crate::input::InputError> {
+    pub(super) fn new(
+        given: Option<&Utf8Path>,
+        job_directory: &Utf8Path,
+    ) -> Result<Self, crate::input::InputError> {
         let here = || crate::input::absolute(Utf8Path::new("."));
         let given = given.map(|path| Ok(normalize(&here()?.join(path)))).transpose()?;
         if let Some(path) = given.as_deref().filter(|path| path.exists() && !path.is_dir()) {
@@ -91,7 +94,7 @@ impl OutputDirectory {
     }
 
     /// The directory of one job for one target.
-    fn directory(&self, job: &str, target: &str) -> Utf8PathBuf {
+    pub(super) fn directory(&self, job: &str, target: &str) -> Utf8PathBuf {
         match &self.output_option {
             Some(given) if self.several => given.join(job).join(target),
             Some(given) => given.join(target),

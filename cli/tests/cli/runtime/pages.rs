@@ -22,6 +22,8 @@ Write:
   check        Check job files without writing anything
   build        Compile a job file into the files of each target
   plan         Print a summary of the resolved plan, or all of it
+  diff         Compare the plan and the files with a revision, by meaning
+  why          Show what caused a written line, or what a line of a job causes
   explain      Explain a diagnostic code or a field, or list all codes
   import       Convert an OpenPAI job to a job file
   backends     Show which fields each backend supports

@@ -1,0 +1,125 @@
+//! `jobc diff`: what a change of a job file changes in the plan and in each written file, by meaning.
+
+mod base;
+mod compare;
+mod print;
+mod target_files;
+
+use camino::Utf8PathBuf;
+use jobc_compiler::compile::{Output, build, plan};
+use jobc_compiler::diagnostic::Sink;
+
+use crate::args::{DiffArgs, FormatArg, JobArgs};
+use crate::commands::build::OutputDirectory;
+use crate::input::{Input, InputError};
+use crate::outcome::Outcome;
+use crate::settings::default_target;
+use crate::{report, terminal};
+
+use base::Base;
+use target_files::TargetFiles;
+
+/// Exit code 3, also for what another command reports with 1 or 2: a script tells it from a difference.
+const ERROR: Outcome = Outcome::SystemError;
+
+pub(crate) fn run(args: &DiffArgs, format: FormatArg) -> Outcome {
+    let Some(now) = compile(&args.job, format) else { return ERROR };
+    let base = match Base::find(args.base.as_deref(), &now.directory) {
+        Ok(base) => base,
+        Err(InputError(why)) => {
+            terminal::eprint(&format!("jobc: {why}\n"));
+            return ERROR;
+        }
+    };
+    let then = match old_files(&base, args, &now, format) {
+        Ok(Some(then)) => then,
+        Ok(None) => return ERROR,
+        Err(InputError(why)) => {
+            terminal::eprint(&format!("jobc: {why}\n"));
+            return ERROR;
+        }
+    };
+    let changes = compare::changes(&then, &now.files);
+    let name = base.name();
+    let text = match format {
+        _ if args.markdown => print::markdown(&changes, &name),
+        FormatArg::Json => format!("{:#}\n", print::json(&changes)),
+        _ => print::text(&changes, &name),
+    };
+    terminal::print(&text);
+    if changes.is_empty() { Outcome::Success } else { Outcome::Errors }
+}
+
+/// A compiled job.
+struct Compiled {
+    /// The job file's directory, absolute.
+    directory: Utf8PathBuf,
+    /// The job file, relative to the directory.
+    name: String,
+    several: bool,
+    files: Vec<TargetFiles>,
+}
+
+/// Compiles a job; its findings are printed if it has errors.
+fn compile(args: &JobArgs, format: FormatArg) -> Option<Compiled> {
+    let mut input = match Input::read(args) {
+        Ok(input) => input,
+        Err(why) => {
+            super::report_input_error(&why);
+            return None;
+        }
+    };
+    let mut sink = Sink::new();
+    let mut sources = std::mem::take(&mut input.sources);
+    let to_job = |_: &str| Utf8PathBuf::from("../../..");
+    let mut request = input.request(args, &to_job);
+    request.default_target = default_target();
+    let mut outputs = vec![];
+    let mut several = false;
+    if let Some(planned) = plan(&mut sources, &request, &mut sink) {
+        several = planned.jobs.iter().any(|job| !job.matrix.is_empty());
+        outputs = build(&sources, planned, &request, &mut sink);
+    }
+    if sink.has_errors() {
+        report::findings(&sources, sink, format, true);
+        return None;
+    }
+    let name = sources.get(input.job).path().file_name().unwrap_or_default().to_owned();
+    let files = outputs.into_iter().map(|Output { job, artifacts, .. }| TargetFiles {
+        job: job.name,
+        target: job.target.name,
+        artifacts,
+    });
+    Some(Compiled { directory: input.directory.clone(), name, several, files: files.collect() })
+}
+
+/// The files to compare with; nothing if the old job has errors, which are printed.
+fn old_files(
+    base: &Base,
+    args: &DiffArgs,
+    now: &Compiled,
+    format: FormatArg,
+) -> Result<Option<Vec<TargetFiles>>, InputError> {
+    let directory = match base {
+        Base::Built(directory) => {
+            let mut place = OutputDirectory::new(Some(directory), &now.directory)?;
+            place.several = now.several;
+            let read =
+                |files: &TargetFiles| base::read_built(&place.directory(&files.job, &files.target), files);
+            return now.files.iter().map(read).collect::<Result<_, _>>().map(Some);
+        }
+        Base::Job(path) => path.clone(),
+        Base::Revision(tree) => tree.path().join(&now.name),
+    };
+    if !directory.is_file() {
+        // The job is new: everything in it is.
+        return match base {
+            Base::Revision(_) => Ok(Some(vec![])),
+            _ => Err(InputError(format!("`{directory}` is not a job file"))),
+        };
+    }
+    let mut old = args.job.clone();
+    // A targets file that was named is that of both; else each has its own.
+    old.job = Some(directory);
+    Ok(compile(&old, format).map(|compiled| compiled.files))
+}

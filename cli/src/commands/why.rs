@@ -1,0 +1,68 @@
+//! `jobc why`: what caused a line of a written file, and what a line of a job file causes.
+
+mod cause;
+mod effect;
+mod place;
+
+use jobc_compiler::compile::{build, plan};
+use jobc_compiler::diagnostic::Sink;
+
+use crate::args::{FormatArg, WhyArgs};
+use crate::input::{Input, InputError};
+use crate::outcome::Outcome;
+use crate::settings::default_target;
+use crate::{report, terminal};
+
+use crate::origins::source_map::SourceMap;
+use place::Place;
+
+pub(crate) fn run(args: &WhyArgs, format: FormatArg) -> Outcome {
+    match answer(args, format) {
+        Ok(outcome) => outcome,
+        Err(why) => super::report_input_error(&why),
+    }
+}
+
+fn answer(args: &WhyArgs, format: FormatArg) -> Result<Outcome, InputError> {
+    let given = args.job.job.as_deref().map_or("", camino::Utf8Path::as_str);
+    let place = Place::parse(given)?;
+    if let Some((directory, map)) = SourceMap::above(&place.file)? {
+        let causes = cause::of_line(&place, &directory, &map)?;
+        if format == FormatArg::Json {
+            terminal::print(&format!("{:#}\n", cause::json(&place, &causes)));
+        } else {
+            terminal::print(&cause::text(&causes));
+        }
+        return Ok(Outcome::Success);
+    }
+    effects(args, &place, format)
+}
+
+/// What a line of a job file causes: the job is compiled, and nothing is written.
+fn effects(args: &WhyArgs, place: &Place, format: FormatArg) -> Result<Outcome, InputError> {
+    let mut job_args = args.job.clone();
+    job_args.job = Some(place.file.clone());
+    let mut input = Input::read(&job_args)?;
+    let output = super::build::OutputDirectory::new(args.output.as_deref(), &input.directory)?;
+    let mut sink = Sink::new();
+    let mut sources = std::mem::take(&mut input.sources);
+    let to_job = |_: &str| camino::Utf8PathBuf::from("../../..");
+    let mut request = input.request(&job_args, &to_job);
+    request.default_target = default_target();
+    let mut output = output;
+    let mut outputs = vec![];
+    if let Some(planned) = plan(&mut sources, &request, &mut sink) {
+        output.several = planned.jobs.iter().any(|job| !job.matrix.is_empty());
+        outputs = build(&sources, planned, &request, &mut sink);
+    }
+    if sink.has_errors() {
+        return Ok(report::findings(&sources, sink, format, false));
+    }
+    let effects = effect::of_line(place, sources.get(input.job), &outputs, &output)?;
+    if format == FormatArg::Json {
+        terminal::print(&format!("{:#}\n", effect::json(place, &effects)));
+    } else {
+        terminal::print(&effect::text(place, &effects));
+    }
+    Ok(Outcome::Success)
+}

@@ -1,0 +1,138 @@
+//! The lines of a text: which parts of a YAML or JSON file are on a line, and on which line a part is.
+
+use jobc_compiler::diagnostic::Sink;
+use jobc_compiler::document::{Document, Node, Value};
+use jobc_compiler::parse::parse;
+use jobc_compiler::source::{Source, Sources};
+use jobc_schema::Pointer;
+
+/// A text and, if it is YAML or JSON, its tree.
+pub(crate) struct Lines {
+    sources: Sources,
+    tree: Option<Document>,
+}
+
+/// A value of a tree: where it is introduced, and where it ends if it has no parts of its own.
+struct Span {
+    pointer: Pointer,
+    first: u32,
+    last: u32,
+}
+
+impl Lines {
+    /// Reads a text by the ending of its path; every other text has only lines.
+    pub(crate) fn new(path: &str, text: &str) -> Self {
+        let mut sources = Sources::new();
+        let id = sources.add(Source::new(path, text));
+        let is_tree = [".yaml", ".yml", ".json"].iter().any(|ending| path.ends_with(ending));
+        let tree = if is_tree { parse(&sources, id, &mut Sink::new()) } else { None };
+        Self { sources, tree }
+    }
+
+    /// The tree of a YAML or JSON file.
+    pub(crate) fn tree(&self) -> Option<&Document> {
+        self.tree.as_ref()
+    }
+
+    /// The text of a line, without blanks around it; nothing after the end.
+    pub(crate) fn text(&self, line: u32) -> Option<&str> {
+        let (_, source) = self.sources.iter().next()?;
+        source.text().lines().nth(line as usize - 1).map(str::trim)
+    }
+
+    /// How many lines the text has.
+    pub(crate) fn count(&self) -> usize {
+        self.sources.iter().next().map_or(0, |(_, source)| source.text().lines().count())
+    }
+
+    /// The innermost values on a line, in the order of the file; none for a text without a tree.
+    pub(crate) fn pointers_at(&self, line: u32) -> Vec<Pointer> {
+        let on_line: Vec<Span> =
+            self.spans().into_iter().filter(|span| (span.first..=span.last).contains(&line)).collect();
+        let has_inner = |outer: &Pointer| {
+            on_line.iter().any(|inner| inner.pointer.as_str().starts_with(&format!("{}/", outer.as_str())))
+        };
+        on_line.iter().map(|span| span.pointer.clone()).filter(|pointer| !has_inner(pointer)).collect()
+    }
+
+    /// The line where a value is introduced, or its nearest ancestor that is there.
+    pub(crate) fn line_of(&self, pointer: &str) -> Option<u32> {
+        let spans = self.spans();
+        let mut at = pointer;
+        loop {
+            if let Some(span) = spans.iter().find(|span| span.pointer.as_str() == at) {
+                return Some(span.first);
+            }
+            at = &at[..at.rfind('/')?];
+        }
+    }
+
+    fn spans(&self) -> Vec<Span> {
+        let mut spans = vec![];
+        if let Some(tree) = &self.tree {
+            self.walk(&tree.root, &Pointer::ROOT, None, &mut spans);
+        }
+        spans
+    }
+
+    fn walk(&self, node: &Node, at: &Pointer, key: Option<u32>, spans: &mut Vec<Span>) {
+        let line = |offset: u32| self.sources.get(node.span.source).line_column(offset).line;
+        let first = key.unwrap_or_else(|| line(node.span.start));
+        let is_leaf = match &node.value {
+            Value::Mapping(entries) => entries.is_empty(),
+            Value::Sequence(items) => items.is_empty(),
+            _ => true,
+        };
+        // The end of a block scalar is behind its last line break.
+        let end = node.span.end.max(node.span.start + 1) - 1;
+        let last = if is_leaf { line(end).max(first) } else { first };
+        if *at != Pointer::ROOT {
+            spans.push(Span { pointer: at.clone(), first, last });
+        }
+        match &node.value {
+            Value::Mapping(entries) => {
+                for entry in entries {
+                    self.walk(&entry.value, &at.key(&entry.key), Some(line(entry.key_span.start)), spans);
+                }
+            }
+            Value::Sequence(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.walk(item, &at.index(index), None, spans);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOB: &str = "name: x\nroles:\n  a:\n    run: |\n      one\n      two\n  b: {instances: 2, env: {A: 1}}\nlist:\n  - p: 1\n    q: 2\n";
+
+    #[test]
+    fn a_line_has_the_innermost_values() {
+        let lines = Lines::new("job.yaml", JOB);
+        let at = |line| lines.pointers_at(line).into_iter().map(Pointer::into_string).collect::<Vec<_>>();
+        assert_eq!(at(1), ["/name"]);
+        assert_eq!(at(2), ["/roles"]);
+        assert_eq!(at(3), ["/roles/a"]);
+        assert_eq!((at(4), at(6)), (vec!["/roles/a/run".to_owned()], vec!["/roles/a/run".to_owned()]));
+        assert_eq!(at(7), ["/roles/b/instances", "/roles/b/env/A"]);
+        assert_eq!(at(9), ["/list/0/p"]);
+        assert_eq!(at(10), ["/list/0/q"]);
+        assert_eq!(at(99), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_value_is_on_the_line_of_its_key() {
+        let lines = Lines::new("job.yaml", JOB);
+        for (pointer, line) in
+            [("/roles/a/run", 4), ("/roles/b/env/A", 7), ("/list/0", 9), ("/roles/c/run", 2)]
+        {
+            assert_eq!(lines.line_of(pointer), Some(line), "{pointer}");
+        }
+        assert_eq!(Lines::new("Dockerfile", "FROM x\n").line_of("/a"), None);
+    }
+}
