@@ -11,6 +11,7 @@ mod progress;
 mod quantity;
 mod registries;
 mod settings;
+mod wide_table;
 
 use std::process::ExitCode;
 

@@ -31,35 +31,8 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// The same with as many columns as its headings, which are known only when it is made.
-#[derive(Debug)]
-pub(crate) struct WideTable {
-    rows: Vec<Vec<String>>,
-}
-
-impl WideTable {
-    /// A table without rows.
-    pub(crate) fn new(headings: Vec<String>) -> Self {
-        Self { rows: vec![headings] }
-    }
-
-    /// Adds a row with a cell for each heading. Control characters are escaped.
-    pub(crate) fn row(&mut self, mut cells: Vec<String>) {
-        for cell in &mut cells {
-            *cell = escape_control(cell);
-        }
-        cells.resize(self.rows[0].len(), String::new());
-        self.rows.push(cells);
-    }
-
-    /// The text, as [`Table::render`] makes it.
-    pub(crate) fn render(&self, columns: Option<usize>) -> String {
-        render(&self.rows, columns)
-    }
-}
-
 /// The text of rows of cells.
-fn render(rows: &[impl AsRef<[String]>], columns: Option<usize>) -> String {
+pub(crate) fn render(rows: &[impl AsRef<[String]>], columns: Option<usize>) -> String {
     let count = rows.first().map_or(0, |row| row.as_ref().len());
     let width = |column: usize| rows.iter().map(|row| row.as_ref()[column].width()).max().unwrap_or_default();
     let mut widths: Vec<usize> = (0..count).map(width).collect();
@@ -132,16 +105,6 @@ mod tests {
              a.1        訓練  it ended well, after a long while\n\
              longer.12  x     \\u{1b}[31m\n"
         );
-    }
-
-    #[test]
-    fn columns_may_be_known_late() {
-        let mut wide = WideTable::new(["ID", "名前", "WHY"].map(str::to_owned).to_vec());
-        wide.row(["a.1", "訓練", "it ended well, after a long while"].map(str::to_owned).to_vec());
-        wide.row(["longer.12", "x", "\u{1b}[31m"].map(str::to_owned).to_vec());
-        assert_eq!(wide.render(Some(40)), table().render(Some(40)));
-        wide.row(vec!["short".to_owned()]);
-        assert!(wide.render(None).ends_with("\nshort\n"));
     }
 
     #[test]

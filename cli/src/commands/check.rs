@@ -62,16 +62,6 @@ fn check_one(args: &JobArgs) -> Result<(Sources, Vec<Diagnostic>), InputError> {
     Ok((sources, sink.finish()))
 }
 
-/// Reads a job file and everything that it is compiled from, and tells nothing of it; returns its directory and the texts.
-pub(crate) fn read_all(args: &JobArgs) -> Result<(Utf8PathBuf, Vec<String>), InputError> {
-    let mut input = Input::read(args)?;
-    let mut sources = std::mem::take(&mut input.sources);
-    let to_job = |_: &str| Utf8PathBuf::from("../../..");
-    let _ = plan(&mut sources, &input.request(args, &to_job), &mut Sink::new());
-    let texts = sources.iter().map(|(_, source)| source.text().to_owned()).collect();
-    Ok((input.directory, texts))
-}
-
 /// Adds the findings of one file to those of all; each source gets a new number.
 fn merge(own: &Sources, findings: Vec<Diagnostic>, sources: &mut Sources, sink: &mut Sink) {
     let numbers: Vec<SourceId> = own.iter().map(|(_, source)| sources.add(source.clone())).collect();

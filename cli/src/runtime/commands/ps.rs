@@ -16,7 +16,8 @@ use super::subject::Subject;
 use super::sweep::{self, Comparison};
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::PsArgs;
-use crate::table::{Table, WideTable};
+use crate::runtime::wide_table::WideTable;
+use crate::table::Table;
 use crate::terminal;
 
 pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {

@@ -15,7 +15,7 @@ use super::jobs::{Jobs, format_duration};
 use super::subject::members;
 use crate::runtime::args::metric::MetricArgs;
 use crate::runtime::message::INTERRUPTED;
-use crate::table::WideTable;
+use crate::runtime::wide_table::WideTable;
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
 
 /// A sweep with the records of its jobs.

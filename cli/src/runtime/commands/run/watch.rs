@@ -7,14 +7,16 @@ use std::ffi::OsString;
 use std::process::{Child, Command, ExitStatus};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::compile::plan;
+use jobc_compiler::diagnostic::Sink;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::signals::{Sender, Signal, Signals};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::job::job_args;
-use crate::commands::check;
-use crate::input::{absolute, shorten};
+use crate::args::JobArgs;
+use crate::input::{Input, InputError, absolute, shorten};
 use crate::runtime::args::run::RunArgs;
 use crate::runtime::interruptible::exit_by_signal;
 use crate::terminal;
@@ -124,12 +126,22 @@ fn wait(child: &mut Child, signals: &Signals) -> Result<()> {
     Ok(())
 }
 
+/// Reads a job file and everything that it is compiled from, and tells nothing of it; returns its directory and the texts.
+fn read_all(args: &JobArgs) -> std::result::Result<(Utf8PathBuf, Vec<String>), InputError> {
+    let mut input = Input::read(args)?;
+    let mut sources = std::mem::take(&mut input.sources);
+    let to_job = |_: &str| Utf8PathBuf::from("../../..");
+    let _ = plan(&mut sources, &input.request(args, &to_job), &mut Sink::new());
+    let texts = sources.iter().map(|(_, source)| source.text().to_owned()).collect();
+    Ok((input.directory, texts))
+}
+
 /// The job file and what it is compiled from, the programs and settings that its text names, and of programs those of the same
 /// kind beside them: with `python train.py` every `.py` file of that directory and below.
 fn files(args: &RunArgs, path: Option<&Utf8Path>) -> WatchedFiles {
     watch::start();
     let text = match &args.command.command[..] {
-        [] => check::read_all(&job_args(args, path.map(Utf8Path::to_owned))),
+        [] => read_all(&job_args(args, path.map(Utf8Path::to_owned))),
         words => absolute(Utf8Path::new(".")).map(|directory| (directory, words.to_vec())),
     };
     let mut files = watch::files();
