@@ -10,7 +10,7 @@ import copy
 from common import Check, built_in, documents
 from kubernetes_rules import broken_rules
 
-RELEASE = "1.34"
+RELEASE = "1.36"
 # API versions of older releases that a case requests.
 OF_RELEASE = {"resource.k8s.io/v1alpha3": "1.31", "resource.k8s.io/v1beta1": "1.32", "resource.k8s.io/v1beta2": "1.33"}
 

@@ -24,6 +24,7 @@ mod mig_profile;
 mod mount;
 mod mutable_tag;
 mod needs_endless;
+mod needs_last;
 mod no_cuda_compiler;
 mod no_shm;
 mod pipe_failure;
@@ -85,6 +86,7 @@ pub(super) const TABLE: &[Lint] = &[
     mutable_tag::check,
     unpinned_package::check,
     needs_endless::check,
+    needs_last::check,
     job_never_ends::check,
     background::check,
     sudo::check,

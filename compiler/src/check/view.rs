@@ -2,7 +2,7 @@
 
 use jobc_schema::image::{Image, ImageBlock};
 use jobc_schema::plan::{EnvPlan, ImagePlan, ImageSource, JobPlan, MemberPlan, RolePlan};
-use jobc_schema::role::Role;
+use jobc_schema::role::{Needs, Role};
 use jobc_schema::{BackendName, Job, Pointer};
 
 use super::command::{self, Command};
@@ -94,6 +94,15 @@ impl RoleView<'_> {
     pub(crate) fn run_at(&self) -> Pointer {
         let args = self.spec.is_some_and(|s| s.run.is_none() && s.args.is_some());
         self.at().key(if args { "args" } else { "run" })
+    }
+
+    /// The place where the role needs another: the item of its list, or the key of its map.
+    pub(crate) fn need_at(&self, other: &str) -> Pointer {
+        let at = self.at().key("needs");
+        match self.spec.and_then(|spec| spec.needs.as_ref()) {
+            Some(Needs::Names(names)) => at.index(names.iter().position(|name| name == other).unwrap_or(0)),
+            _ => at.key(other),
+        }
     }
 
     /// How many whole GPUs or slices each instance has: at least one of a host that is not known yet.

@@ -220,6 +220,7 @@ codes! {
     NO_CUDA_COMPILER "J0347" "the image has no CUDA compiler";
     ENV_LITERAL "J0348" "a variable in `env` is not expanded";
     UNSET_VARIABLE "J0349" "a variable may be unset";
+    NEEDS_LAST "J0350" "a role waits for what ends the job";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express a setting of the job";

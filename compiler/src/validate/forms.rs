@@ -104,7 +104,7 @@ pub(super) static FORMS: &[PatternForm] = &[
         "a list of numbers",
         "write numbers and ranges with `,` between, such as `0-3,8`",
     ),
-    text(r"^1\.[0-9]+$", "a release of Kubernetes", "write its first two numbers, such as `\"1.34\"`"),
+    text(r"^1\.[0-9]+$", "a release of Kubernetes", "write its first two numbers, such as `\"1.36\"`"),
     text(
         r"^[a-z0-9]+/[a-z0-9]+(/v[0-9]+)?$",
         "a platform",

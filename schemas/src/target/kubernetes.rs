@@ -15,12 +15,16 @@ pub struct KubernetesTarget {
     pub kind: KubernetesKind,
     /// Kubernetes release that the output must be compatible with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^1\.[0-9]+$"), extend("default" = "1.34", "examples" = ["1.34"]))]
+    #[schemars(regex(pattern = r"^1\.[0-9]+$"), extend("default" = "1.36", "examples" = ["1.36"]))]
     pub release: Option<String>,
     /// JobSet release that the output must be compatible with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+$"), extend("default" = "0.12", "examples" = ["0.8"]))]
     pub jobset: Option<String>,
+    /// Feature gates that are on in the cluster although they are off by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("uniqueItems" = true, "examples" = [["RestartJob"]]))]
+    pub gates: Vec<KubernetesGate>,
     /// Kubeflow Trainer release that the output must be compatible with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+$"), extend("default" = "2.3", "examples" = ["2.3"]))]
@@ -143,6 +147,13 @@ pub enum KubernetesKind {
     Mpijob,
     /// A TrainJob of Kubeflow Trainer.
     Trainjob,
+}
+
+/// Feature gate of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum KubernetesGate {
+    /// JobSet restarts the Job of one role alone. Alpha in JobSet 0.12.
+    RestartJob,
 }
 
 /// Queue for the job.

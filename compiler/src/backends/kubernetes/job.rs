@@ -58,13 +58,14 @@ pub(super) fn job(
     Job { metadata: metadata::workload(cluster), spec: Some(spec), status: None }
 }
 
-/// Whether the job waits: the target sets it, or Kueue admits it.
+/// Whether the job waits: the target sets it.
+///
+/// Kueue's webhook suspends the job itself. A manifest that says so too would suspend the running job when it is applied
+/// again, and Kueue then deletes its pods.
 pub(super) fn suspended(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<bool> {
-    let queued = cluster.settings.queue.as_ref().is_some_and(|queue| queue.kueue.is_some());
-    if cluster.settings.suspend {
-        origins.target(["spec", "suspend"], &["suspend"]);
-    } else if queued {
-        origins.target(["spec", "suspend"], &["queue", "kueue"]);
+    if !cluster.settings.suspend {
+        return None;
     }
-    (cluster.settings.suspend || queued).then_some(true)
+    origins.target(["spec", "suspend"], &["suspend"]);
+    Some(true)
 }

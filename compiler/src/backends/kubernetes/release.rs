@@ -15,11 +15,14 @@ pub(super) struct Releases {
 }
 
 /// The releases meant where the target names none.
-pub(super) const DEFAULT: Releases = Releases { kubernetes: (1, 34), jobset: (0, 12) };
+pub(super) const DEFAULT: Releases = Releases { kubernetes: (1, 36), jobset: (0, 12) };
 
 /// The oldest releases whose fields jobc relies on: 1.27 labels pods with `batch.kubernetes.io/job-name`, and JobSet
 /// 0.6 has the rules of `failurePolicy` and `ttlSecondsAfterFinished`.
 pub(super) const OLDEST: Releases = Releases { kubernetes: (1, 27), jobset: (0, 6) };
+
+/// The newest release of Kubernetes whose fields jobc knows.
+pub(super) const NEWEST_KUBERNETES: Release = (1, 37);
 
 /// `backoffLimitPerIndex` and `maxFailedIndexes` of a Job; on by default from here.
 pub(super) const BACKOFF_LIMIT_PER_INDEX: Release = (1, 29);
@@ -54,7 +57,7 @@ impl Releases {
     }
 }
 
-/// `1.34` as a pair; `None` if the text is not a release, which the targets' schema forbids.
+/// `1.36` as a pair; `None` if the text is not a release, which the targets' schema forbids.
 fn parse(text: &str) -> Option<Release> {
     let (major, minor) = text.split_once('.')?;
     Some((major.parse().ok()?, minor.parse().ok()?))

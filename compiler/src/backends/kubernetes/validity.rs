@@ -10,7 +10,7 @@ use super::cluster::Cluster;
 use super::gpu;
 use super::policy::success_rule;
 use super::provider_needs;
-use super::release::{OLDEST, Release, SUCCESS_POLICY, format_release};
+use super::release::{NEWEST_KUBERNETES, OLDEST, Release, SUCCESS_POLICY, format_release};
 use super::settings::setting_at;
 use super::shape::Shape;
 
@@ -21,6 +21,7 @@ pub(super) fn check(cluster: &Cluster<'_>, allow_lossy: bool, sink: &mut Sink) -
     releases(cluster, sink);
     provider_needs::check(cluster, sink);
     sharepod(cluster, sink);
+    suspended_queue(cluster, sink);
     let volcano = cluster.settings.queue.as_ref().and_then(|queue| queue.volcano.as_ref());
     if let Some(queue) = volcano.filter(|_| !gpu::is_volcano(cluster.job)) {
         sink.push(
@@ -104,6 +105,24 @@ fn sharepod(cluster: &Cluster<'_>, sink: &mut Sink) {
     }
 }
 
+/// `suspend` next to Kueue, which suspends and resumes its jobs by the same field.
+fn suspended_queue(cluster: &Cluster<'_>, sink: &mut Sink) {
+    let Some(queue) = cluster.settings.queue.as_ref().and_then(|queue| queue.kueue.as_ref()) else { return };
+    if !cluster.settings.suspend || cluster.shape == Shape::SharePod {
+        return;
+    }
+    let at = Place::target(&setting_at(cluster.job, ["suspend"]));
+    sink.push(
+        Diagnostic::error(
+            codes::KUBERNETES_SETTING,
+            format!("`suspend` cannot be combined with the Kueue queue `{queue}`"),
+        )
+        .at_place(at.clone(), "")
+        .at_place(Place::target(&setting_at(cluster.job, ["queue", "kueue"])), "suspends and resumes the job")
+        .note("leave `suspend` out; to hold a job back, set `stopPolicy: Hold` of its LocalQueue"),
+    );
+}
+
 /// Releases too old for the fields that every job needs.
 fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
     let mut old = |key: &str, product: &str, has: Release, oldest: Release| {
@@ -131,6 +150,19 @@ fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
     old("release", "Kubernetes", cluster.releases.kubernetes, OLDEST.kubernetes);
     if cluster.shape == Shape::JobSet {
         old("jobset", "JobSet", cluster.releases.jobset, OLDEST.jobset);
+    }
+    if cluster.releases.kubernetes > NEWEST_KUBERNETES {
+        let newest = format_release(NEWEST_KUBERNETES);
+        sink.push(
+            Diagnostic::info(
+                codes::KUBERNETES_RELEASE,
+                format!(
+                    "this jobc knows Kubernetes up to {newest}; the output for {} is the same",
+                    format_release(cluster.releases.kubernetes)
+                ),
+            )
+            .at_place(Place::target(&setting_at(cluster.job, ["release"])), ""),
+        );
     }
 }
 

@@ -31,7 +31,11 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         match never_ends(role) {
             Some(_) if awaited.contains(role.plan.name.as_str()) => {}
             Some(program) => servers.push((role, program)),
-            None => worker = worker.or(Some(&role.plan.name)),
+            // One that others wait for would end the job before they run.
+            None if worker.is_none_or(|known: &String| awaited.contains(known.as_str())) => {
+                worker = Some(&role.plan.name);
+            }
+            None => {}
         }
     }
     let Some(worker) = worker else { return };

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use jobc_schema::Pointer;
 use jobc_schema::plan::NeedPlan;
-use jobc_schema::role::{NeedState, Needs};
+use jobc_schema::role::NeedState;
 
 use crate::check::endless::never_ends;
 use crate::check::view::{RoleView, View};
@@ -25,7 +24,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             );
             sink.push(
                 Diagnostic::warning(codes::NEEDS_ENDLESS, message)
-                    .at(&place(role, &need.role), "")
+                    .at(&role.need_at(&need.role), "")
                     .at(&other.run_at(), "")
                     .note(format!(
                         "write `needs: {{{}: ready}}` and a `ready` on `{}`, or `started`",
@@ -44,13 +43,4 @@ fn states(role: &RoleView<'_>, other: &str) -> serde_json::Value {
         (need.role.clone(), serde_json::json!(state))
     };
     serde_json::Value::Object(role.plan.needs.iter().map(state).collect())
-}
-
-/// The place where a role needs another: the item of its list, or the key of its map.
-fn place(role: &RoleView<'_>, other: &str) -> Pointer {
-    let at = role.at().key("needs");
-    match role.spec.and_then(|spec| spec.needs.as_ref()) {
-        Some(Needs::Names(names)) => at.index(names.iter().position(|name| name == other).unwrap_or(0)),
-        _ => at.key(other),
-    }
 }

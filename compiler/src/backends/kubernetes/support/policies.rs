@@ -2,10 +2,11 @@
 
 use jobc_schema::plan::{JobPlan, RolePlan};
 use jobc_schema::role::{NeedState, RetryScope};
-use jobc_schema::target::KubernetesKind;
+use jobc_schema::target::{KubernetesGate, KubernetesKind};
 
 use crate::backend::Capability;
 use crate::backend::Support::{self, Full, Lossy};
+use crate::backend::command::is_member;
 
 use super::super::policy::{success_rule, uses_per_index};
 use super::super::release::{
@@ -84,10 +85,10 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
     }
 }
 
-/// Whether several failures can be borne.
+/// Whether several failures can be borne: never exactly.
 ///
-/// A Job with any failed index is reported as failed at its end, so it fits only where one of the two thresholds is
-/// reached in any case: `min_succeeded` and `min_failed` together are at most the instances and one.
+/// The Job controller looks whether every index has ended before it looks at `successPolicy`, and then a single failed
+/// index ends the Job as `FailedIndexes` (pkg/controller/job of k8s.io/kubernetes), whatever both thresholds are.
 fn min_failed(job: &JobPlan, role: &RolePlan) -> Support {
     let releases = Releases::of(settings(job));
     let Some(failed) = role.completion.min_failed else {
@@ -104,16 +105,14 @@ fn min_failed(job: &JobPlan, role: &RolePlan) -> Support {
     if releases.kubernetes < BACKOFF_LIMIT_PER_INDEX {
         return too_old("`maxFailedIndexes`", "Kubernetes", releases.kubernetes, BACKOFF_LIMIT_PER_INDEX);
     }
-    let decided = role
-        .completion
-        .min_succeeded
-        .is_some_and(|n| u64::from(n) + u64::from(failed) <= u64::from(role.instances) + 1);
-    if decided {
-        return Full;
-    }
-    let least = role.instances.saturating_sub(failed) + 1;
+    let elastic = is_member(job, role) && job.distributed.as_ref().is_some_and(|d| d.elastic.is_some());
+    let instead = if elastic {
+        "write `completion: {min_failed: 1}`, so that an instance without retries left ends the job"
+    } else {
+        "let the command exit with 0 instead, as in `run: python sweep.py || true`"
+    };
     Lossy(format!(
-        "the other instances continue after fewer than {failed} failures, but a Job with any failed instance ends as failed; with `min_succeeded: {least}` it succeeds"
+        "the other instances continue after fewer than {failed} failures, but a Job whose instances have all ended, one of them with a failure, is failed; {instead}"
     ))
 }
 
@@ -142,6 +141,11 @@ fn retry(job: &JobPlan, role: &RolePlan, scope: RetryScope) -> Support {
             Support::None(why) => none(format!("{why}; or write `scope: job`")),
             other => other,
         };
+    }
+    if single && !settings(job).gates.contains(&KubernetesGate::RestartJob) {
+        return none(
+            "the restart of one role needs the feature gate `RestartJob` of JobSet, which is alpha and off by default; write `scope: job`, or `gates: [RestartJob]` for the target if the cluster has it on",
+        );
     }
     let different = job.roles.iter().any(|r| restarts_by_jobset(job, r) && r.retry.max != role.retry.max);
     if different {

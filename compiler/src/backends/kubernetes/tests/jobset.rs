@@ -90,7 +90,7 @@ fn any_of_several_roles_may_decide() {
 }
 
 fn failure_policy(changes: &Value) -> Value {
-    at(json!({}), changes, "/spec/failurePolicy")
+    at(json!({"gates": ["RestartJob"]}), changes, "/spec/failurePolicy")
 }
 
 #[test]

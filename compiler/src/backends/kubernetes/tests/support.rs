@@ -113,7 +113,13 @@ fn what_depends_on_the_target() {
     check(json!({"release": "1.29"}), retried, "");
     let role = json!({"roles": {"a": {"instances": 2, "retry": {"max": 1, "scope": "role"}}, "b": {}}});
     check(json!({"jobset": "0.11"}), role.clone(), "or write `scope: job`");
-    check(json!({"jobset": "0.12"}), role, "");
+    check(
+        json!({"jobset": "0.12"}),
+        role.clone(),
+        "write `scope: job`, or `gates: [RestartJob]` for the target",
+    );
+    check(json!({"jobset": "0.11", "gates": ["RestartJob"]}), role.clone(), "needs JobSet 0.12");
+    check(json!({"gates": ["RestartJob"]}), role, "");
     let whole_job = json!({"roles": {"a": {"instances": 2, "retry": {"max": 1, "scope": "job"}}}});
     check(json!({"kind": "job"}), whole_job.clone(), "restarts single pods only");
     check(json!({}), whole_job, "");
@@ -123,7 +129,14 @@ fn what_depends_on_the_target() {
     check(json!({}), enough, "");
     let both =
         json!({"roles": {"main": {"instances": 4, "completion": {"min_succeeded": 2, "min_failed": 3}}}});
-    check(json!({}), both, "");
+    check(json!({}), both, "lossy: the other instances continue after fewer than 3 failures");
+    let elastic = json!({
+        "distributed": {"framework": "torchrun", "members": [{"role": "main", "part": "worker", "first_rank": 0, "processes": 1}],
+            "instances": 4, "world_size": 4, "port": 29500,
+            "elastic": {"min": 2, "max": 4, "max_restarts": 3, "backend": "c10d", "id": "demo"}},
+        "roles": {"main": {"instances": 4, "completion": {"min_succeeded": 2, "min_failed": 3}}}
+    });
+    check(json!({}), elastic, "write `completion: {min_failed: 1}`");
     let late = json!({"roles": {"a": {}, "b": {"needs": [{"role": "a", "state": "succeeded", "min": 1}]}}});
     check(json!({"jobset": "0.7"}), late.clone(), "needs JobSet 0.8");
     check(json!({"jobset": "0.8"}), late, "");

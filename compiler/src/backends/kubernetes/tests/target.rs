@@ -96,6 +96,16 @@ fn scheduling_settings() {
 }
 
 #[test]
+fn kueue_alone_suspends_its_jobs() {
+    let of = |settings: Value, changes: Value| at(settings, &changes, "/spec/suspend");
+    let two = json!({"roles": {"a": {}, "b": {}}});
+    assert_eq!(of(json!({"queue": {"kueue": "user-queue"}}), json!({})), Value::Null);
+    assert_eq!(of(json!({"queue": {"kueue": "user-queue"}}), two.clone()), Value::Null);
+    assert_eq!(of(json!({"suspend": true}), json!({})), json!(true));
+    assert_eq!(of(json!({"suspend": true}), two), json!(true));
+}
+
+#[test]
 fn slices_of_mig() {
     let gpu = json!({"count": 1, "first": 0, "vendor": "nvidia", "models": ["A100-40GB"],
         "share": {"profile": "1g.5gb+me", "isolation": "hard", "same_card": false}});
@@ -158,6 +168,8 @@ fn wrong_settings() {
         findings(json!({"kind": "job"}), two.clone()),
         findings(json!({"release": "1.20", "jobset": "0.2"}), two),
         findings(json!({"queue": {"volcano": "default"}}), json!({})),
+        findings(json!({"queue": {"kueue": "user-queue"}, "suspend": true}), json!({})),
+        findings(json!({"release": "1.38"}), json!({})),
         findings(json!({"affinity": {"nodeAfinity": {}}}), json!({})),
         findings(json!({"tolerations": [{"key": 1}]}), json!({})),
         findings(json!({"labels": {"team": "computer vision"}}), json!({})),
