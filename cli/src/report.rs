@@ -5,7 +5,8 @@ use jobc_compiler::diagnostic::render::{render, summary};
 use jobc_compiler::diagnostic::{Diagnostic, Severity, Sink};
 use jobc_compiler::source::Sources;
 use jobc_schema::Bytes;
-use jobc_schema::plan::Totals;
+use jobc_schema::plan::order::RoleOrder;
+use jobc_schema::plan::{JobPlan, RolePlan};
 
 use crate::args::FormatArg;
 use crate::outcome::Outcome;
@@ -74,7 +75,10 @@ pub(crate) fn cpus(millis: u64) -> String {
 }
 
 /// The total resources of a job, in one line.
-pub(crate) fn totals(name: &str, totals: &Totals) -> String {
+///
+/// Of GPUs also the most that are used at the same time, where roles run one after another.
+pub(crate) fn totals(job: &JobPlan) -> String {
+    let (name, totals) = (&job.name, &job.totals);
     let mut parts = vec![plural(totals.instances, "instance")];
     if totals.cpu_millis > 0 {
         parts.push(cpus(totals.cpu_millis));
@@ -83,7 +87,10 @@ pub(crate) fn totals(name: &str, totals: &Totals) -> String {
         parts.push(format!("{} of memory", Bytes(totals.memory_bytes).amount()));
     }
     if totals.gpus > 0 {
-        parts.push(plural(totals.gpus, "GPU"));
+        let peak =
+            RoleOrder::of(job).heaviest(&job.roles.iter().map(RolePlan::gpus_at_once).collect::<Vec<_>>());
+        let at_once = if peak < totals.gpus { format!(" ({peak} at once)") } else { String::new() };
+        parts.push(plural(totals.gpus, "GPU") + &at_once);
     }
     if totals.gpu_slices > 0 {
         parts.push(plural(totals.gpu_slices, "GPU slice"));

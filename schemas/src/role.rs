@@ -407,6 +407,29 @@ pub struct Retry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["10s"]))]
     pub backoff: Option<Seconds>,
+    /// Whether a failure that the platform causes counts as a retry: an evicted or preempted task, a drained or lost
+    /// node. `ignore` does not count it; with `max: 0`, only such failures are retried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = "count", "examples" = ["ignore"]))]
+    pub disruptions: Option<Disruptions>,
+}
+
+/// Whether failures that the platform causes count as retries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Disruptions {
+    /// They count as any failure does.
+    #[default]
+    Count,
+    /// They are retried and do not count.
+    Ignore,
+}
+
+impl Disruptions {
+    /// Whether it is the default.
+    pub fn is_count(&self) -> bool {
+        *self == Self::Count
+    }
 }
 
 /// What is restarted on a retry.

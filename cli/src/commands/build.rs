@@ -142,7 +142,7 @@ fn write_all(outputs: &[Output], place: &OutputDirectory, format: FormatArg) -> 
         for output in outputs {
             if !names.contains(&output.job.name.as_str()) {
                 names.push(&output.job.name);
-                terminal::print(&report::totals(&output.job.name, &output.job.totals));
+                terminal::print(&report::totals(&output.job));
             }
         }
         print_docker_commands(outputs);

@@ -84,7 +84,9 @@ fn the_page_of_a_map_lists_its_fields() {
          * `max` (required): Maximum number of retries.\n\
          * `scope`: What is restarted on a retry.\n\
          * `on_exit_codes`: Exit codes that are retried.\n\
-         * `backoff`: Time before a retry.\n",
+         * `backoff`: Time before a retry.\n\
+         * `disruptions`: Whether a failure that the platform causes counts as a retry: an evicted or preempted task, \
+         a drained or lost node.\n",
     );
     let roles = page(find("roles")[0]);
     assert!(roles.contains("* `<role>.instances`: Number of instances.\n"), "{roles}");

@@ -7,7 +7,7 @@ use jobc_schema::gpu::Vendor;
 use jobc_schema::job::Network;
 use jobc_schema::plan::{GangPlan, JobPlan, ProbePlan, RolePlan, VolumeSource};
 use jobc_schema::resources::Publish;
-use jobc_schema::role::{NeedState, RetryScope};
+use jobc_schema::role::{Disruptions, NeedState, RetryScope};
 
 /// Something a job may ask for that not every backend can express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub enum Capability {
     RetryExitCodes,
     /// A wait before a retry.
     RetryBackoff,
+    /// Failures that the platform causes do not count as retries.
+    RetryDisruptions,
     /// A limit on the whole job's time.
     JobTimeout,
     /// A limit on an instance's time.
@@ -62,6 +64,8 @@ pub enum Capability {
     FileIndex,
     /// Files with a secret.
     FileSecret,
+    /// Files that only their owner may read or execute, for a user other than root.
+    FileOwner,
     /// Environment variables with a secret.
     EnvSecret,
     /// A secret of kind `env` or `file`, which the user who starts the job provides.
@@ -164,6 +168,7 @@ impl Capability {
         (Self::Files, "files"),
         (Self::FileIndex, "instance.index in files"),
         (Self::FileSecret, "secrets in files"),
+        (Self::FileOwner, "files for the user alone"),
         (Self::EnvSecret, "secrets in env"),
         (Self::SecretFromStarter, "secrets from env or file"),
         (Self::SecretFromStore, "secrets from a store"),
@@ -213,6 +218,7 @@ impl Capability {
         (Self::Retry(RetryScope::Job), "retry: job"),
         (Self::RetryExitCodes, "retry.on_exit_codes"),
         (Self::RetryBackoff, "retry.backoff"),
+        (Self::RetryDisruptions, "retry.disruptions: ignore"),
         (Self::JobTimeout, "timeout of the job"),
         (Self::RoleTimeout, "timeout of a role"),
         (Self::GracePeriod, "grace_period"),
@@ -380,8 +386,14 @@ fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut C
     if role.completion.min_failed != Some(1) {
         found.push((Capability::MinFailed, at.keys(["completion", "min_failed"])));
     }
-    if role.retry.max > 0 {
+    let ignores_disruptions = role.retry.disruptions == Disruptions::Ignore;
+    if role.retry.max > 0 || ignores_disruptions {
         found.push((Capability::Retry(role.retry.scope), at.key("retry")));
+    }
+    if ignores_disruptions {
+        found.push((Capability::RetryDisruptions, at.keys(["retry", "disruptions"])));
+    }
+    if role.retry.max > 0 {
         if !role.retry.on_exit_codes.is_empty() {
             found.push((Capability::RetryExitCodes, at.keys(["retry", "on_exit_codes"])));
         }
@@ -406,8 +418,13 @@ fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut C
             Publish::Service => found.push((Capability::PublishService, place)),
         }
     }
+    let has_user =
+        role.user.as_deref().is_some_and(|user| !matches!(user.split(':').next(), Some("0" | "root")));
     for file in &role.files {
         let place = at.keys(["files", &file.path]);
+        if has_user && !file.is_for_all() {
+            found.push((Capability::FileOwner, place.key("mode")));
+        }
         match &file.content {
             FileContent::Secret { .. } => found.push((Capability::FileSecret, place)),
             FileContent::Text(text) => {

@@ -54,6 +54,7 @@ impl Backend for DockerfileBackend {
             | Capability::Retry(_)
             | Capability::RetryExitCodes
             | Capability::RetryBackoff
+            | Capability::RetryDisruptions
             | Capability::JobTimeout
             | Capability::RoleTimeout
             | Capability::GangRequired
@@ -69,6 +70,7 @@ impl Backend for DockerfileBackend {
             | Capability::Files
             | Capability::FileIndex
             | Capability::FileSecret
+            | Capability::FileOwner
             | Capability::EnvSecret
             | Capability::SecretFromStarter
             | Capability::SecretFromStore

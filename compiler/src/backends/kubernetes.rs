@@ -21,10 +21,12 @@ mod order;
 mod origins;
 mod patch;
 mod pod;
+mod pod_security;
 mod policy;
 mod probe;
 mod provider_needs;
 mod quantity;
+mod quota;
 mod release;
 mod resources;
 mod secrets;
@@ -83,6 +85,7 @@ impl Backend for KubernetesBackend {
         objects.extend(claims::objects(&cluster));
         objects.extend(workload);
         patch::apply(job, &mut objects, sink);
+        pod_security::check(&cluster, &objects, sink);
         let mut files = object::files(objects, !cluster.settings.patches.is_empty());
         files.extend(secrets::script(job, &context.to_job));
         files
@@ -90,8 +93,8 @@ impl Backend for KubernetesBackend {
 
     fn check(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
         let cluster = Cluster::new(job);
-        if !cluster.settings.patches.is_empty() {
-            // A patch is compared with the objects themselves.
+        if !cluster.settings.patches.is_empty() || pod_security::is_enforced(&cluster) {
+            // Both are compared with the objects themselves.
             self.lower(job, context, sink);
             return;
         }

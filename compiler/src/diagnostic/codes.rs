@@ -241,6 +241,8 @@ codes! {
     GPU_ROUNDED "J0420" "a provider of GPUs counts in coarser units";
     GPU_PROVIDERS "J0421" "two providers of GPUs cannot serve the same nodes";
     GPU_PROVIDER_NEEDS "J0422" "a provider of GPUs needs something that clusters lack by default";
+    KUBERNETES_POD_SECURITY "J0423" "the namespace's Pod Security level forbids what the job requests";
+    KUBERNETES_QUOTA "J0424" "a job requests more than the target's quota";
     TOO_MANY_TASKS "J0430" "too many tasks to write files for";
     PORT_ABOVE_RANGE "J0431" "the port of an instance exceeds 65535";
     UNKNOWN_LINUX_CAPABILITY "J0432" "unknown Linux capability";

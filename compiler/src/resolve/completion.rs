@@ -3,7 +3,7 @@
 use jobc_schema::Pointer;
 use jobc_schema::distributed::MemberPart;
 use jobc_schema::plan::{CompletionPlan, RetryPlan};
-use jobc_schema::role::{RetryScope, Role, Threshold, ThresholdWord};
+use jobc_schema::role::{Disruptions, RetryScope, Role, Threshold, ThresholdWord};
 
 use super::context::Context;
 use super::distributed::Rendezvous;
@@ -68,7 +68,13 @@ pub(super) fn resolve_completion(
 pub(super) fn resolve_retry(context: &Context<'_>, role: &Role, member: bool) -> RetryPlan {
     let usual = if member { RetryScope::Job } else { RetryScope::Task };
     let Some(retry) = role.retry.as_ref().or(context.job.retry.as_ref()) else {
-        return RetryPlan { max: 0, scope: usual, on_exit_codes: vec![], backoff_seconds: None };
+        return RetryPlan {
+            max: 0,
+            scope: usual,
+            on_exit_codes: vec![],
+            backoff_seconds: None,
+            disruptions: Disruptions::Count,
+        };
     };
     let mut on_exit_codes = retry.on_exit_codes.clone();
     on_exit_codes.sort_unstable();
@@ -78,5 +84,6 @@ pub(super) fn resolve_retry(context: &Context<'_>, role: &Role, member: bool) ->
         scope: retry.scope.unwrap_or(usual),
         on_exit_codes,
         backoff_seconds: retry.backoff.map(|t| t.0),
+        disruptions: retry.disruptions.unwrap_or_default(),
     }
 }

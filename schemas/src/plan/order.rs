@@ -1,5 +1,7 @@
 //! The order in which the roles of a plan run.
 
+mod peak;
+
 use std::collections::VecDeque;
 
 use super::JobPlan;

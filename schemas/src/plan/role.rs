@@ -8,7 +8,7 @@ use crate::gpu::{DriverCapability, Enforcement, Isolation, Vendor};
 use crate::metric::Better;
 use crate::pointer::Pointer;
 use crate::resources::Publish;
-use crate::role::{NeedState, RetryScope, Security};
+use crate::role::{Disruptions, NeedState, RetryScope, Security};
 use crate::scalar::Scalar;
 
 use super::text::Text;
@@ -99,6 +99,17 @@ impl RolePlan {
     /// What a map has for the role: by its own name, or by its name in the job file.
     pub fn entry_in<'a, T>(&self, map: &'a IndexMap<String, T>) -> Option<&'a T> {
         map.get(&self.name).or_else(|| map.get(self.declared()))
+    }
+
+    /// Number of instances that run at once.
+    pub fn at_once(&self) -> u32 {
+        self.parallel.map_or(self.instances, |n| n.min(self.instances))
+    }
+
+    /// Whole GPUs of the instances that run at once.
+    pub fn gpus_at_once(&self) -> u64 {
+        let whole = self.resources.gpu.as_ref().filter(|gpu| gpu.share.is_none());
+        whole.map_or(0, |gpu| u64::from(gpu.count) * u64::from(self.at_once()))
     }
 
     /// The port with that label.
@@ -404,6 +415,9 @@ pub struct RetryPlan {
     /// Time before a retry. Missing means the default of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff_seconds: Option<u64>,
+    /// Whether failures that the platform causes count as retries.
+    #[serde(default, skip_serializing_if = "Disruptions::is_count")]
+    pub disruptions: Disruptions,
 }
 
 /// A volume that a role mounts.
@@ -431,6 +445,13 @@ pub struct FilePlan {
     pub content: FileContent,
     /// Permission bits as a decimal number: 0644 is 420.
     pub mode: u32,
+}
+
+impl FilePlan {
+    /// Whether all users may do with the file what its owner may: read and execute it.
+    pub fn is_for_all(&self) -> bool {
+        self.mode & 0o500 == (self.mode & 0o005) << 6
+    }
 }
 
 /// Content of a small file.

@@ -33,10 +33,18 @@ pub struct KubernetesTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"), extend("examples" = ["ml"]))]
     pub namespace: Option<String>,
+    /// Pod Security level that the namespace enforces. What it forbids is an error at its line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["restricted"]))]
+    pub pod_security: Option<PodSecurity>,
     /// Queue for the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"kueue": "user-queue"}]))]
     pub queue: Option<Queue>,
+    /// Quota of the queue or namespace. Jobs that request more are reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"gpu": 32}]))]
+    pub quota: Option<Quota>,
     /// Provider of GPUs and GPU slices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"provider": "nvidia"}]))]
@@ -149,6 +157,28 @@ pub enum KubernetesKind {
     Trainjob,
 }
 
+/// Level of the Pod Security Standards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PodSecurity {
+    /// No user 0, no capabilities, no volumes of the host or of NFS.
+    Restricted,
+    /// No access to the host.
+    Baseline,
+    /// Everything.
+    Privileged,
+}
+
+impl std::fmt::Display for PodSecurity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Restricted => "restricted",
+            Self::Baseline => "baseline",
+            Self::Privileged => "privileged",
+        })
+    }
+}
+
 /// Feature gate of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum KubernetesGate {
@@ -176,6 +206,24 @@ pub struct Queue {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["high"]))]
     pub priority: Option<String>,
+}
+
+/// Quota of a queue or namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Quota {
+    /// GPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [32]))]
+    pub gpu: Option<u32>,
+    /// CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [512]))]
+    pub cpu: Option<crate::quantity::Cpus>,
+    /// Memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["4TiB"]))]
+    pub memory: Option<crate::quantity::Bytes>,
 }
 
 /// Provider of GPUs and GPU slices on a cluster.

@@ -98,6 +98,9 @@ fn role(capability: Capability) -> Value {
         Capability::Subpath => json!({"outputs": {DATA: {"subpath": "s"}}}),
         Capability::Files => json!({"files": {"/f": {"content": "x"}}}),
         Capability::FileIndex => json!({"files": {"/f": {"content": "${{ instance.index }}"}}}),
+        Capability::FileOwner => {
+            json!({"user": "1000:1000", "files": {"/f": {"content": "x", "mode": "0600"}}})
+        }
         Capability::FileSecret => json!({"files": {"/f": {"secret": "s"}}}),
         Capability::EnvSecret | Capability::SecretFromStarter | Capability::SecretFromStore => {
             json!({"env": {"S": "${{ secrets.s }}"}})
@@ -115,6 +118,9 @@ fn role(capability: Capability) -> Value {
         Capability::Retry(RetryScope::Role) => json!({"retry": {"max": 1, "scope": "role"}}),
         Capability::RetryExitCodes => json!({"retry": {"max": 1, "on_exit_codes": [3]}}),
         Capability::RetryBackoff => json!({"retry": {"max": 1, "backoff": "10s"}}),
+        Capability::RetryDisruptions => {
+            json!({"retry": {"max": 0, "scope": "task", "disruptions": "ignore"}})
+        }
         Capability::RoleTimeout => json!({"timeout": "1h"}),
         Capability::GracePeriod => json!({"grace_period": "10s"}),
         Capability::Parallel => json!({"parallel": 1}),

@@ -46,7 +46,7 @@ fn facts(job: &JobPlan) -> String {
         let params = job.params.iter().map(|(name, value)| format!("{name}={value}"));
         facts.push(("params", params.collect::<Vec<_>>().join(" ")));
     }
-    let total = report::totals(&job.name, &job.totals);
+    let total = report::totals(job);
     facts.push(("total", total.trim_end().split_once(": ").map_or("", |(_, total)| total).to_owned()));
     let order = job.stages.iter().map(|stage| some(stage)).collect::<Vec<_>>().join(", then ");
     facts.push(("order", order));

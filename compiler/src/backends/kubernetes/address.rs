@@ -44,6 +44,7 @@ impl Address for PodAddress<'_> {
         match self.by {
             _ if self.role.instances == 1 => offset.to_string(),
             _ if offset == 0 => self.index(),
+            _ if is_prefix(offset, self.role) => format!("{}{}", offset / 10, self.index()),
             Expander::Kubelet | Expander::Shell => format!("$(({INDEX} + {offset}))"),
         }
     }
@@ -70,7 +71,14 @@ impl Address for PodAddress<'_> {
 
 /// Whether a text holds a rank that must be added up, which only a shell can do.
 pub(super) fn has_sum(text: &Text, role: &RolePlan) -> bool {
-    role.instances > 1 && text.references().any(|r| matches!(r, Reference::Rank { offset } if *offset > 0))
+    let is_sum = |offset: u32| offset > 0 && !is_prefix(offset, role);
+    role.instances > 1
+        && text.references().any(|r| matches!(r, Reference::Rank { offset } if is_sum(*offset)))
+}
+
+/// Whether the ranks of a role are its numbers with the same digits before: those of ten instances from 10, 20, 30, ...
+fn is_prefix(offset: u32, role: &RolePlan) -> bool {
+    offset > 0 && offset.is_multiple_of(10) && role.instances <= 10
 }
 
 /// Renders a text where the kubelet expands `$(NAME)`, with everything else that it would read kept as it is.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::{Launch, RolePlan};
-use jobc_schema::role::{NeedState, RetryScope};
+use jobc_schema::role::{Disruptions, NeedState, RetryScope};
 
 use crate::diagnostic::Sink;
 
@@ -18,7 +18,9 @@ use super::origins::Origins;
 use super::shape;
 
 pub(super) use types::JobSet;
-use types::{DependsOn, FailurePolicy, FailureRule, JobTemplate, ReplicatedJob, Spec, SuccessPolicy};
+use types::{
+    DependsOn, FailurePolicy, FailureRule, JobTemplate, ReplicatedJob, Restart, Spec, SuccessPolicy,
+};
 
 /// The JobSet of a job.
 pub(super) fn jobset(
@@ -111,9 +113,11 @@ fn success_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<Succes
 fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> FailurePolicy {
     let roles = &cluster.job.roles;
     let restarts_by_jobset = |role: &RolePlan| shape::restarts_by_jobset(cluster.job, role);
-    let restarts = |role: &&RolePlan, scope| restarts_by_jobset(role) && role.retry.scope == scope;
-    let max = roles.iter().filter(|r| restarts_by_jobset(r)).map(|r| r.retry.max).max().unwrap_or(0);
-    if max == 0 {
+    let counts = |role: &RolePlan| restarts_by_jobset(role) && role.retry.max > 0;
+    let ignores = |role: &RolePlan| restarts_by_jobset(role) && role.retry.disruptions == Disruptions::Ignore;
+    let alone = |role: &RolePlan| roles.len() > 1 && role.retry.scope == RetryScope::Role;
+    let max = roles.iter().filter(|r| counts(r)).map(|r| r.retry.max).max().unwrap_or(0);
+    if max == 0 && !roles.iter().any(ignores) {
         origins.fallback(["spec", "failurePolicy"], "the default of jobc: nothing is tried again");
         return FailurePolicy { max_restarts: 0, rules: vec![] };
     }
@@ -127,15 +131,23 @@ fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> FailurePolicy
     if cluster.job.timeout_seconds.is_some() {
         matching.push(FailureRule::fail("timeout", "DeadlineExceeded", vec![]));
     }
-    let coded = names(&|role| restarts_by_jobset(role) && !role.retry.on_exit_codes.is_empty());
+    let coded = names(&|role| counts(role) && !role.retry.on_exit_codes.is_empty());
     if !coded.is_empty() {
         matching.push(FailureRule::fail("exitCode", "PodFailurePolicy", coded));
     }
-    let single = names(&|role| roles.len() > 1 && restarts(role, RetryScope::Role));
+    let disrupted = names(&|role| ignores(role) && !alone(role));
+    if !disrupted.is_empty() {
+        matching.push(FailureRule::ignore_disruption("disruption", Restart::JobSet, disrupted));
+    }
+    let disrupted_alone = names(&|role| ignores(role) && alone(role));
+    if !disrupted_alone.is_empty() {
+        matching.push(FailureRule::ignore_disruption("disruptionOfRole", Restart::Job, disrupted_alone));
+    }
+    let single = names(&|role| counts(role) && alone(role));
     if !single.is_empty() {
         matching.push(FailureRule::restart_job("role", single));
     }
-    let never = names(&|role| !restarts_by_jobset(role));
+    let never = names(&|role| !counts(role));
     if !never.is_empty() {
         matching.push(FailureRule::fail_any("noRetry", never));
     }

@@ -4,8 +4,8 @@ use jobc_schema::job::Network;
 use jobc_schema::plan::{ImageSource, RolePlan};
 use jobc_schema::resources::Publish;
 use k8s_openapi::api::core::v1::{
-    Affinity, Container, ContainerPort, LocalObjectReference, PodResourceClaim, PodSpec, PodTemplateSpec,
-    Toleration,
+    Affinity, Container, ContainerPort, LocalObjectReference, PodResourceClaim, PodSecurityContext, PodSpec,
+    PodTemplateSpec, Toleration,
 };
 use serde::de::DeserializeOwned;
 
@@ -25,7 +25,7 @@ use super::origins::Origins;
 use super::probe::probes;
 use super::resources::resources;
 use super::secrets;
-use super::security::security_context;
+use super::security::{file_group, security_context};
 use super::settings::{RoleSettings, setting_at};
 use super::shape::Shape;
 use super::volumes::Volumes;
@@ -79,6 +79,11 @@ pub(super) fn template(
         spec.host_network = Some(true);
         spec.dns_policy = Some("ClusterFirstWithHostNet".to_owned());
         origins.spec(["hostNetwork"], &jobc_schema::Pointer::ROOT.key("network"));
+    }
+    if let Ok(Some(group)) = file_group(cluster.job, role) {
+        spec.security_context =
+            Some(PodSecurityContext { fs_group: Some(group), ..PodSecurityContext::default() });
+        origins.spec(["securityContext", "fsGroup"], &role.at().key("files"));
     }
     place_pod(cluster, role, &settings, &mut spec, origins, sink);
     if let Some(given) = given {

@@ -2,6 +2,7 @@
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::{JobPlan, Launch, RolePlan};
+use jobc_schema::role::Disruptions;
 use k8s_openapi::api::batch::v1::{
     JobSpec, PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement,
     PodFailurePolicyOnPodConditionsPattern, PodFailurePolicyRule, SuccessPolicy, SuccessPolicyRule,
@@ -47,9 +48,10 @@ fn retries(cluster: &Cluster<'_>, role: &RolePlan, spec: &mut JobSpec, origins: 
     } else {
         spec.backoff_limit = limit;
     }
-    if role.retry.max > 0 && !role.retry.on_exit_codes.is_empty() {
-        spec.pod_failure_policy = Some(failure_policy(role, per_index));
-        origins.spec(["podFailurePolicy"], &retry.key("on_exit_codes"));
+    if let Some(policy) = failure_policy(cluster.job, role, per_index) {
+        let key = if has_final_codes(role) { "on_exit_codes" } else { "disruptions" };
+        spec.pod_failure_policy = Some(policy);
+        origins.spec(["podFailurePolicy"], &retry.key(key));
         if cluster.releases.kubernetes >= POD_REPLACEMENT_POLICY {
             // The only value that goes with a podFailurePolicy.
             spec.pod_replacement_policy = Some("Failed".to_owned());
@@ -62,38 +64,52 @@ pub(super) fn uses_per_index(job: &JobPlan, role: &RolePlan) -> bool {
     role.instances > 1 && (task_retries(job, role) > 0 || role.completion.min_failed != Some(1))
 }
 
-/// Which failures are final: all exit codes but those listed.
+/// Whether some exit codes are not retried.
+fn has_final_codes(role: &RolePlan) -> bool {
+    role.retry.max > 0 && !role.retry.on_exit_codes.is_empty()
+}
+
+/// Which failures are final, all exit codes but those listed, and which do not count.
 ///
 /// A pod that was evicted or preempted has an exit code that is unrelated to the program, so it counts as one of the
-/// attempts whatever the code.
-fn failure_policy(role: &RolePlan, per_index: bool) -> PodFailurePolicy {
-    let mut codes: Vec<i32> = role.retry.on_exit_codes.iter().map(|code| i32::from(*code)).collect();
-    codes.sort_unstable();
-    codes.dedup();
-    let one_is_enough = role.completion.min_failed == Some(1);
+/// attempts whatever the code, or with `disruptions: ignore` as none. Where the JobSet restarts more than the pod, the
+/// Job fails for a reason that the JobSet does not count.
+fn failure_policy(job: &JobPlan, role: &RolePlan, per_index: bool) -> Option<PodFailurePolicy> {
+    let ignores = role.retry.disruptions == Disruptions::Ignore;
+    if !ignores && !has_final_codes(role) {
+        return None;
+    }
     let disrupted = PodFailurePolicyOnPodConditionsPattern {
         type_: "DisruptionTarget".to_owned(),
         status: "True".to_owned(),
     };
-    let others = PodFailurePolicyOnExitCodesRequirement {
-        container_name: None,
-        operator: "NotIn".to_owned(),
-        values: codes,
+    let action = match (ignores, restarts_by_jobset(job, role)) {
+        (false, _) => "Count",
+        (true, false) => "Ignore",
+        (true, true) => "FailJob",
     };
-    PodFailurePolicy {
-        rules: vec![
-            PodFailurePolicyRule {
-                action: "Count".to_owned(),
-                on_exit_codes: None,
-                on_pod_conditions: Some(vec![disrupted]),
-            },
-            PodFailurePolicyRule {
-                action: if per_index && !one_is_enough { "FailIndex" } else { "FailJob" }.to_owned(),
-                on_exit_codes: Some(others),
-                on_pod_conditions: None,
-            },
-        ],
+    let mut rules = vec![PodFailurePolicyRule {
+        action: action.to_owned(),
+        on_exit_codes: None,
+        on_pod_conditions: Some(vec![disrupted]),
+    }];
+    if has_final_codes(role) {
+        let mut codes: Vec<i32> = role.retry.on_exit_codes.iter().map(|code| i32::from(*code)).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        let others = PodFailurePolicyOnExitCodesRequirement {
+            container_name: None,
+            operator: "NotIn".to_owned(),
+            values: codes,
+        };
+        let one_is_enough = role.completion.min_failed == Some(1);
+        rules.push(PodFailurePolicyRule {
+            action: if per_index && !one_is_enough { "FailIndex" } else { "FailJob" }.to_owned(),
+            on_exit_codes: Some(others),
+            on_pod_conditions: None,
+        });
     }
+    Some(PodFailurePolicy { rules })
 }
 
 /// When the Job has succeeded before all of its instances have.

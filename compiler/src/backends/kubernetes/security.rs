@@ -1,12 +1,14 @@
 //! A container's security context, and who it runs as.
 
-use jobc_schema::plan::RolePlan;
+use jobc_schema::plan::{JobPlan, RolePlan};
 use k8s_openapi::api::core::v1::{Capabilities, SeccompProfile, SecurityContext};
 
 use crate::stdlib::providers;
 
 use super::gpu::PodRequest;
 use super::origins::Origins;
+use super::settings::settings;
+use super::volumes::volume;
 
 /// The greatest user or group number that Kubernetes takes.
 const MAX_ID: i64 = 2_147_483_647;
@@ -14,7 +16,8 @@ const MAX_ID: i64 = 2_147_483_647;
 /// The security context of a role's container.
 ///
 /// Unless the role asks for all privileges it gets no new ones, the engine's usual capabilities and its usual seccomp
-/// profile (spec, "Role level", `security`); Kubernetes alone would leave seccomp off.
+/// profile (spec, "Role level", `security`); Kubernetes alone would leave seccomp off. A user above 0 could use none of
+/// those capabilities, so they are dropped, as the level `restricted` of the Pod Security Standards demands.
 ///
 /// A GPU's provider or an RDMA device may need a user and capabilities of their own.
 pub(super) fn security_context(
@@ -58,6 +61,14 @@ pub(super) fn security_context(
         context.read_only_root_filesystem = Some(true);
         origins.spec(place.into_iter().chain(["readOnlyRootFilesystem"]), &at.key("read_only_root"));
     }
+    let unprivileged = !requested.privileged && context.run_as_user.is_some_and(|user| user > 0);
+    if unprivileged {
+        context.run_as_non_root = Some(true);
+        origins.fallback(
+            place.into_iter().chain(["runAsNonRoot"]),
+            "the default of jobc: the user is not root, which Pod Security asks to be said",
+        );
+    }
     let list = |names: Vec<String>| (!names.is_empty()).then_some(names);
     let mut add = requested.capabilities.as_ref().map_or(vec![], |capabilities| capabilities.add.clone());
     for (name, key) in of_devices(role, given) {
@@ -68,8 +79,16 @@ pub(super) fn security_context(
                 .spec(place.into_iter().chain(["capabilities", "add"]), &role.at().keys(["resources", key]));
         }
     }
-    let drop = requested.capabilities.as_ref().map_or(vec![], |capabilities| capabilities.drop.clone());
-    if requested.capabilities.is_some() || !add.is_empty() {
+    let mut drop = requested.capabilities.as_ref().map_or(vec![], |capabilities| capabilities.drop.clone());
+    if unprivileged {
+        // Without new privileges no program of this user can have them.
+        drop = vec!["ALL".to_owned()];
+        origins.fallback(
+            place.into_iter().chain(["capabilities", "drop"]),
+            "the default of jobc: a user above 0 has no capabilities",
+        );
+    }
+    if requested.capabilities.is_some() || !add.is_empty() || unprivileged {
         context.capabilities = Some(Capabilities { add: list(add), drop: list(drop) });
     }
     if requested.capabilities.is_some() {
@@ -90,6 +109,38 @@ fn of_devices<'a>(
     };
     let gpu = given.map_or(&[][..], |given| given.linux_capabilities);
     rdma.iter().map(|name| (name, "rdma")).chain(gpu.iter().map(|name| (name, "gpu")))
+}
+
+/// The group by which a role's user can read files that belong to root and are not for all; `None` where none is
+/// needed, and the reason where a group does not help.
+///
+/// The kubelet gives files of ConfigMaps and Secrets the group `fsGroup` and lets it read them (`SetVolumeOwnership` of
+/// k8s.io/kubernetes, pkg/volume), but does the same to all files of a claim.
+pub(super) fn file_group(job: &JobPlan, role: &RolePlan) -> Result<Option<i64>, String> {
+    let user = role.user.as_deref().and_then(|user| user_numbers(user).ok());
+    let Some((user, group)) = user.filter(|(user, _)| *user > 0) else { return Ok(None) };
+    let mut own = role.files.iter().filter(|file| !file.is_for_all()).peekable();
+    if own.peek().is_none() {
+        return Ok(None);
+    }
+    if own.any(|file| file.mode & 0o101 == 0o100) {
+        return Err(
+            "files of a pod belong to root, and its `fsGroup` lets the user read them but not execute them; write `mode: \"0755\"`"
+                .to_owned(),
+        );
+    }
+    let is_claim = |name: &str| {
+        let plan = job.volumes.get(name);
+        let volume = plan.and_then(|plan| volume(name, plan, settings(job)).ok());
+        volume.is_some_and(|volume| volume.persistent_volume_claim.is_some())
+    };
+    if let Some(mount) = role.mounts.iter().find(|mount| is_claim(&mount.volume)) {
+        return Err(format!(
+            "files of a pod belong to root; its `fsGroup` would let the user read them, but would change the group of all files of the claim of `{}`; write `mode: \"0644\"`",
+            mount.volume
+        ));
+    }
+    Ok(Some(group.unwrap_or(user)))
 }
 
 /// The numbers of `USER[:GROUP]`; the reason where it holds a name that only the image knows.

@@ -1,7 +1,7 @@
 //! The kind of object a job becomes.
 
 use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent, JobPlan, ProbePlan, Reference, RolePlan, Text};
-use jobc_schema::role::RetryScope;
+use jobc_schema::role::{Disruptions, RetryScope};
 use jobc_schema::target::KubernetesKind;
 
 use super::gpu::object_kind;
@@ -75,5 +75,5 @@ pub(super) fn restarts_by_jobset(job: &JobPlan, role: &RolePlan) -> bool {
         RetryScope::Role => role.instances > 1,
         RetryScope::Job => role.instances > 1 || job.roles.len() > 1,
     };
-    role.retry.max > 0 && covers_more
+    (role.retry.max > 0 || role.retry.disruptions == Disruptions::Ignore) && covers_more
 }

@@ -55,7 +55,9 @@ fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
         Capability::Needs(NeedState::Started)
         | Capability::MinFailed
         | Capability::Retry(RetryScope::Role | RetryScope::Job)
+        | Capability::RetryDisruptions
         | Capability::FileIndex
+        | Capability::FileOwner
         | Capability::Hugepages
         | Capability::Rdma
         | Capability::GpuModel
@@ -117,6 +119,7 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::MinFailed
         | Capability::Retry(_)
         | Capability::RetryBackoff
+        | Capability::RetryDisruptions
         | Capability::JobTimeout
         | Capability::GangRequired
         | Capability::GangMin
@@ -134,6 +137,7 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::GpuShare
         | Capability::GpuProfile
         | Capability::User
+        | Capability::FileOwner
         | Capability::FileIndex => pods::answer(capability, job, role),
         Capability::Needs(_)
         | Capability::RoleMatrix

@@ -10,6 +10,7 @@ use super::cluster::Cluster;
 use super::gpu;
 use super::policy::success_rule;
 use super::provider_needs;
+use super::quota;
 use super::release::{NEWEST_KUBERNETES, OLDEST, Release, SUCCESS_POLICY, format_release};
 use super::settings::setting_at;
 use super::shape::Shape;
@@ -43,6 +44,7 @@ pub(super) fn check(cluster: &Cluster<'_>, allow_lossy: bool, sink: &mut Sink) -
     launches(cluster, sink);
     images(cluster, sink);
     volume_secrets(cluster, allow_lossy, sink);
+    quota::check(cluster, sink);
     possible
 }
 

@@ -32,6 +32,8 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::Retry(_)
         | C::RetryExitCodes
         | C::RetryBackoff
+        // Nothing takes a task of a host away from its job.
+        | C::RetryDisruptions
         | C::JobTimeout
         | C::RoleTimeout
         | C::GracePeriod
@@ -51,6 +53,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::Elastic
         | C::Ssh
         | C::FileSecret
+        | C::FileOwner
         | C::EnvSecret
         | C::SecretFromStarter
         | C::VolumeHttps

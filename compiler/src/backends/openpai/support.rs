@@ -33,6 +33,9 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::RetryExitCodes => {
             none("OpenPAI uses its own table of exit codes; leave `on_exit_codes` out")
         }
+        Capability::RetryDisruptions => none(
+            "OpenPAI decides itself which lost tasks count as retries; leave `disruptions` out for this target",
+        ),
         Capability::RetryBackoff => none("OpenPAI retries at once; write `sleep` in `setup`"),
         Capability::JobTimeout => none("OpenPAI has no limit for a whole job; write `timeout` on the roles"),
         Capability::GangMin => none(
@@ -168,6 +171,8 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         | Capability::Workdir
         | Capability::ImageBuild
         | Capability::RegistryLogin
+        // Tasks write the files themselves.
+        | Capability::FileOwner
         | Capability::Ssh => Support::Full,
     }
 }

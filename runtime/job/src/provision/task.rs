@@ -3,6 +3,7 @@
 //! What a job's tasks share is prepared once ([`crate::provision`]); the rest is done for every attempt of every task,
 //! so the bundle is read once, changed as types, and written once, by the creator of the container.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use oci_spec::runtime::{Mount, Process, Spec};
@@ -18,7 +19,7 @@ use jobc_container::root::Root;
 use jobc_container::rootless;
 use jobc_container::secret::SecretEnvironment;
 use jobc_gpu::inject;
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::TaskId;
 
 /// What a container of a task is made from.
@@ -57,7 +58,7 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
             remove(&copy)?;
             let parent = copy.parent().unwrap_or(&copy);
             std::fs::create_dir_all(parent)
-                .map_err(|error| jobc_sys::error::file_error("create the directory", parent, &error))?;
+                .map_err(|error| file_error("create the directory", parent, &error))?;
             jobc_image::unpack::copy(layers, &copy)?;
             Root::Directory(copy)
         }
@@ -68,8 +69,8 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
         (user, _) => user.clone(),
     };
     let ids = user.as_ref().map_or(role.ids(), |user| (user.uid, user.gid));
-    let mut notes = Vec::new();
-    let (mut secret_environment, mut mounts) = secrets(provided, task, &bundle, ids, &mut notes)?;
+    give_files(&bundle, ids)?;
+    let (mut secret_environment, mut mounts) = secrets(provided, task, &bundle, ids)?;
     if let Some(keys) = provided.keys.as_ref().filter(|_| bundle.annotation("dev.jobc.ssh").is_some()) {
         mounts.push(bind(keys, Path::new(SSH_KEYS_PATH)));
     }
@@ -101,6 +102,7 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
     resolve_paths(spec, &dir, &root, &format!("/jobc/{}/{task}", provided.directory.id));
     spec.mounts_mut().get_or_insert_default().extend(mounts);
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    let mut notes = Vec::new();
     if jobc_sys::host::needs_user_namespace() {
         notes.extend(rootless::adapt(spec, uid.as_raw(), gid.as_raw())?);
     } else if jobc_sys::host::in_user_namespace() {
@@ -195,7 +197,6 @@ fn secrets(
     task: &TaskId,
     bundle: &Bundle,
     ids: (u32, u32),
-    notes: &mut Vec<String>,
 ) -> Result<(SecretEnvironment, Vec<Mount>)> {
     let mut variables = SecretEnvironment::default();
     let mut mounts = Vec::new();
@@ -208,7 +209,6 @@ fn secrets(
         .filter(|(key, _)| key.starts_with("dev.jobc.secret."))
         .collect();
     annotations.sort();
-    let rootless = !rustix::process::geteuid().is_root();
     for (key, name) in annotations {
         if let Some(variable) = key.strip_prefix("dev.jobc.secret.env.") {
             variables.push(variable, provided.secrets.get(name)?)?;
@@ -217,16 +217,52 @@ fn secrets(
             let mode = mode.and_then(|mode| u32::from_str_radix(mode, 8).ok()).unwrap_or(0o400);
             let file = Path::new("files").join(&task.role).join(mounts.len().to_string());
             let file = provided.place.create_file(&file, provided.secrets.get(name)?, mode, Some(ids))?;
-            if rootless && ids.0 != 0 && mode & 0o004 == 0 {
-                notes.push(format!(
-                    "user {} of the container cannot read `{path}`: without root it belongs to the container's root, and its mode is {mode:04o}",
-                    ids.0
-                ));
-            }
+            refuse_unreadable(Path::new(path), mode, ids.0)?;
             mounts.push(bind(&file, Path::new(path)));
         }
     }
     Ok((variables, mounts))
+}
+
+/// Gives the user of a task its own copies of small files that only their owner may use: who built the bundle has them.
+fn give_files(bundle: &Bundle, ids: (u32, u32)) -> Result<()> {
+    let copies = bundle.config.spec.mounts().iter().flatten().filter(|mount| is_bind(mount));
+    for mount in copies {
+        let Some(source) = mount.source().as_ref().filter(|source| source.starts_with("files")) else {
+            continue;
+        };
+        let source = bundle.dir.join(source);
+        let failed = |error: &std::io::Error| file_error("give to the task's user the file", &source, error);
+        // What is absent is reported where it is mounted.
+        let Ok(status) = std::fs::symlink_metadata(&source) else { continue };
+        let mode = status.permissions().mode() & 0o777;
+        if ids.0 == 0 || !status.is_file() || is_for_all(mode) {
+            continue;
+        }
+        refuse_unreadable(mount.destination(), mode, ids.0)?;
+        std::os::unix::fs::lchown(&source, Some(ids.0), Some(ids.1)).map_err(|error| failed(&error))?;
+    }
+    Ok(())
+}
+
+/// Whether all users may do with a file what its owner may: read and execute it.
+fn is_for_all(mode: u32) -> bool {
+    mode & 0o500 == (mode & 0o005) << 6
+}
+
+/// Refuses a file that its user could not use: without root it belongs to the container's root.
+fn refuse_unreadable(path: &Path, mode: u32, user: u32) -> Result<()> {
+    if rustix::process::geteuid().is_root() || user == 0 || is_for_all(mode) {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Unsupported,
+        format!(
+            "user {user} of the container cannot read `{}`: without root it belongs to the container's root, and its mode is {mode:04o}",
+            path.display()
+        ),
+    )
+    .help("write `mode: \"0644\"` (`\"0755\"` for a program), leave `user` out, or run the job as root"))
 }
 
 /// A read-only bind.

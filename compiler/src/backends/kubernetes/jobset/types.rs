@@ -96,10 +96,30 @@ impl FailureRule {
         Self { name, action: "FailJobSet", on_job_failure_reasons: vec![], target_replicated_jobs: roles }
     }
 
+    /// Restarts the JobSet, or the Job alone, without counting it, when the Job of one of the roles ended by its
+    /// `podFailurePolicy`, which the disruption of a pod does.
+    pub(crate) fn ignore_disruption(name: &'static str, restart: Restart, roles: Vec<String>) -> Self {
+        let action = match restart {
+            Restart::JobSet => "RestartJobSetAndIgnoreMaxRestarts",
+            Restart::Job => "RestartJobAndIgnoreMaxRestarts",
+        };
+        let on_job_failure_reasons = vec!["PodFailurePolicy"];
+        Self { name, action, on_job_failure_reasons, target_replicated_jobs: roles }
+    }
+
     /// Makes the Job of one of the roles anew when it fails.
     pub(crate) fn restart_job(name: &'static str, roles: Vec<String>) -> Self {
         Self { name, action: "RestartJob", on_job_failure_reasons: vec![], target_replicated_jobs: roles }
     }
+}
+
+/// What a failure makes anew.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Restart {
+    /// All Jobs.
+    JobSet,
+    /// The Job that failed.
+    Job,
 }
 
 /// One role of a JobSet.

@@ -7,7 +7,7 @@ use crate::backend::Support::{self, Full, Lossy};
 use crate::stdlib::providers::DeviceProperty;
 
 use super::super::gpu::{self, labels_of};
-use super::super::security::user_numbers;
+use super::super::security::{file_group, user_numbers};
 use super::super::settings::RoleSettings;
 use super::super::settings::settings;
 use super::none;
@@ -40,6 +40,7 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
         | Capability::GpuVersion
         | Capability::GpuShare
         | Capability::GpuProfile
+        | Capability::FileOwner
         | Capability::User => role.map_or(Full, |role| of_role(capability, job, role)),
         _ => Full,
     }
@@ -61,6 +62,7 @@ fn of_role(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
                 "the target has no resource name for its RDMA devices; write `rdma: NAME` under `kubernetes` of the target, such as `rdma/hca`",
             )
         }
+        Capability::FileOwner => file_group(job, role).map_or_else(none, |_| Full),
         Capability::User => match role.user.as_deref().map(user_numbers) {
             Some(Err(why)) => none(why),
             _ => Full,

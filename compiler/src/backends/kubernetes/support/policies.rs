@@ -53,6 +53,7 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
         },
         Capability::MinFailed => role.map_or(Full, |role| min_failed(job, role)),
         Capability::Retry(scope) => role.map_or(Full, |role| retry(job, role, scope)),
+        Capability::RetryDisruptions => role.map_or(Full, |role| disruptions(job, role)),
         Capability::RetryBackoff => Lossy(
             "Kubernetes waits 10s, 20s, 40s and so on up to 6m before a retry, and JobSet does not wait; the time cannot be set"
                 .to_owned(),
@@ -147,11 +148,25 @@ fn retry(job: &JobPlan, role: &RolePlan, scope: RetryScope) -> Support {
             "the restart of one role needs the feature gate `RestartJob` of JobSet, which is alpha and off by default; write `scope: job`, or `gates: [RestartJob]` for the target if the cluster has it on",
         );
     }
-    let different = job.roles.iter().any(|r| restarts_by_jobset(job, r) && r.retry.max != role.retry.max);
+    // One that retries disruptions alone never counts.
+    let counts = |r: &RolePlan| restarts_by_jobset(job, r) && r.retry.max > 0;
+    let different = counts(role) && job.roles.iter().any(|r| counts(r) && r.retry.max != role.retry.max);
     if different {
         return Lossy(
             "a JobSet counts the restarts of all roles together, up to the greatest `max` of any; write the same `max` for all roles that restart more than one instance"
                 .to_owned(),
+        );
+    }
+    Full
+}
+
+/// Whether disruptions can be told from other failures.
+///
+/// A JobSet sees the reason for which a Job failed, `PodFailurePolicy`, which is the same for every rule of that policy.
+fn disruptions(job: &JobPlan, role: &RolePlan) -> Support {
+    if restarts_by_jobset(job, role) && role.retry.max > 0 && !role.retry.on_exit_codes.is_empty() {
+        return none(
+            "a JobSet cannot tell a disruption from an exit code that is final; leave `on_exit_codes` or `disruptions` out, or write `scope: task`",
         );
     }
     Full

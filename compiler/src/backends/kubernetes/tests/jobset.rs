@@ -131,6 +131,35 @@ fn restarts_of_one_role() {
 }
 
 #[test]
+fn disruptions_restart_the_whole_without_being_counted() {
+    let changes = json!({"roles": {"train": {"instances": 4, "retry": {"max": 0, "scope": "job", "disruptions": "ignore"}}}});
+    assert_eq!(
+        failure_policy(&changes),
+        json!({"maxRestarts": 0, "rules": [
+            {"name": "disruption", "action": "RestartJobSetAndIgnoreMaxRestarts",
+                "onJobFailureReasons": ["PodFailurePolicy"], "targetReplicatedJobs": ["train"]},
+            {"name": "noRetry", "action": "FailJobSet", "targetReplicatedJobs": ["train"]}
+        ]})
+    );
+    assert_eq!(
+        at(json!({}), &changes, "/spec/replicatedJobs/0/template/spec/podFailurePolicy/rules/0/action"),
+        json!("FailJob")
+    );
+    let several = json!({"roles": {
+        "a": {"instances": 2, "retry": {"max": 3, "scope": "role", "disruptions": "ignore"}},
+        "b": {"retry": {"max": 3, "scope": "job"}}
+    }});
+    assert_eq!(
+        failure_policy(&several),
+        json!({"maxRestarts": 3, "rules": [
+            {"name": "disruptionOfRole", "action": "RestartJobAndIgnoreMaxRestarts",
+                "onJobFailureReasons": ["PodFailurePolicy"], "targetReplicatedJobs": ["a"]},
+            {"name": "role", "action": "RestartJob", "targetReplicatedJobs": ["a"]}
+        ]})
+    );
+}
+
+#[test]
 fn one_role_that_restarts_as_a_whole_is_a_jobset() {
     let changes = json!({"roles": {"train": {"instances": 4, "retry": {"max": 2, "scope": "job"}}}});
     assert_eq!(at(json!({}), &changes, "/kind"), json!("JobSet"));

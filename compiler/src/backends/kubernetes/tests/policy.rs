@@ -64,6 +64,23 @@ fn other_exit_codes_are_final() {
 }
 
 #[test]
+fn disruptions_may_be_left_uncounted() {
+    let ignored =
+        json!({"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]});
+    check(
+        json!({"retry": {"max": 0, "scope": "task", "disruptions": "ignore"}}),
+        json!({"backoffLimit": 0, "podReplacementPolicy": "Failed", "podFailurePolicy": {"rules": [ignored]}}),
+    );
+    check(
+        json!({"instances": 4, "retry": {"max": 2, "scope": "task", "on_exit_codes": [42], "disruptions": "ignore"}}),
+        json!({"backoffLimitPerIndex": 2, "podFailurePolicy": {"rules": [
+            ignored,
+            {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [42]}}
+        ]}}),
+    );
+}
+
+#[test]
 fn the_launching_instance_decides() {
     check(
         json!({"instances": 4, "launch": "first"}),

@@ -137,6 +137,25 @@ fn what_depends_on_the_target() {
         "roles": {"main": {"instances": 4, "completion": {"min_succeeded": 2, "min_failed": 3}}}
     });
     check(json!({}), elastic, "write `completion: {min_failed: 1}`");
+    let disrupted = |codes: Value| {
+        json!({"roles": {"a": {"instances": 2,
+            "retry": {"max": 1, "scope": "job", "on_exit_codes": codes, "disruptions": "ignore"}}}})
+    };
+    check(json!({}), disrupted(json!([])), "");
+    check(json!({}), disrupted(json!([143])), "cannot tell a disruption from an exit code");
+    let own = |mode: u32, source: Value| {
+        json!({"volumes": {"d": {"kind": "data", "source": source}}, "roles": {"main": {"user": "1000",
+            "mounts": [{"volume": "d", "path": "/d", "writable": false}],
+            "files": [{"path": "/key", "content": "x", "mode": mode}]}}})
+    };
+    let export = json!({"kind": "nfs", "host": "filer", "path": "/d"});
+    check(json!({}), own(0o600, export.clone()), "");
+    check(json!({}), own(0o700, export), "write `mode: \"0755\"`");
+    check(
+        json!({}),
+        own(0o600, json!({"kind": "pvc", "name": "d"})),
+        "all files of the claim of `d`; write `mode: \"0644\"`",
+    );
     let late = json!({"roles": {"a": {}, "b": {"needs": [{"role": "a", "state": "succeeded", "min": 1}]}}});
     check(json!({"jobset": "0.7"}), late.clone(), "needs JobSet 0.8");
     check(json!({"jobset": "0.8"}), late, "");

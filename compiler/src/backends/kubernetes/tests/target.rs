@@ -106,6 +106,31 @@ fn kueue_alone_suspends_its_jobs() {
 }
 
 #[test]
+fn a_user_reads_files_that_are_not_for_all_by_a_group() {
+    let role = |user: &str, mode: u32| json!({"roles": {"main": {"user": user, "files": [{"path": "/key", "content": "x", "mode": mode}]}}});
+    let group = |changes: Value| at(json!({}), &changes, "/spec/template/spec/securityContext");
+    assert_eq!(group(role("1000:100", 0o600)), json!({"fsGroup": 100}));
+    assert_eq!(group(role("1000", 0o400)), json!({"fsGroup": 1000}));
+    assert_eq!(group(role("1000", 0o644)), Value::Null);
+    assert_eq!(group(role("root", 0o600)), Value::Null);
+}
+
+#[test]
+fn ranks_that_digits_can_say_need_no_shell() {
+    let container = |offset: u32, instances: u32, part: &str| {
+        let role = json!({"instances": instances, "provided_env": {"JOBC_RANK": [{"rank": {"offset": offset}}]},
+            "command": {"argv": {"argv": ["run"]}}});
+        let changes = json!({"roles": {"main": role}});
+        at(json!({}), &changes, &format!("/spec/template/spec/containers/0/{part}"))
+    };
+    assert_eq!(container(0, 12, "env/1/value"), json!("$(JOBC_INDEX)"));
+    assert_eq!(container(20, 10, "env/1/value"), json!("2$(JOBC_INDEX)"));
+    assert_eq!(container(20, 10, "command/0"), json!("run"));
+    assert_eq!(container(20, 11, "command/0"), json!("/bin/sh"));
+    assert_eq!(container(1, 3, "command/0"), json!("/bin/sh"));
+}
+
+#[test]
 fn slices_of_mig() {
     let gpu = json!({"count": 1, "first": 0, "vendor": "nvidia", "models": ["A100-40GB"],
         "share": {"profile": "1g.5gb+me", "isolation": "hard", "same_card": false}});

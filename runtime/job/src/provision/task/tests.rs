@@ -235,6 +235,42 @@ fn the_image_of_an_unpacked_bundle_fills_what_is_open() {
 }
 
 #[test]
+fn files_that_only_their_owner_may_use_are_those_of_the_task_s_user() {
+    let config = json!({
+        "ociVersion": "1.1.0", "process": {"cwd": "/", "args": ["id"], "user": {"uid": 1001, "gid": 1002}},
+        "mounts": [
+            {"destination": "/key", "type": "bind", "source": "files/key", "options": ["rbind", "ro"]},
+            {"destination": "/tool", "type": "bind", "source": "files/tool", "options": ["rbind", "ro"]},
+            {"destination": "/open", "type": "bind", "source": "files/open", "options": ["rbind", "ro"]},
+        ],
+        "annotations": {"dev.jobc.image": "x", "dev.jobc.from-image": "env", "dev.jobc.user": "ada"},
+    });
+    let case = case(&config, &json!({}), Some("root"));
+    let files = case.provided.directory.bundle(&TaskId::new("a", 0)).join("files");
+    std::fs::create_dir(&files).unwrap();
+    for (name, mode) in [("key", 0o600), ("tool", 0o744), ("open", 0o644)] {
+        std::fs::write(files.join(name), name).unwrap();
+        std::fs::set_permissions(files.join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let container = case.dir.path().join("container-0");
+    std::fs::create_dir(&container).unwrap();
+    let given = prepare_task(&case.provided, &TaskId::new("a", 0), &container);
+    if rustix::process::geteuid().is_root() {
+        given.unwrap();
+        let owner = |name: &str| {
+            let status = std::fs::metadata(files.join(name)).unwrap();
+            (status.uid(), status.gid())
+        };
+        assert_eq!(owner("key"), (1001, 1002));
+        assert_eq!(owner("tool"), (1001, 1002));
+        assert_eq!(owner("open"), (0, 0));
+    } else {
+        let error = given.unwrap_err().to_string();
+        assert!(error.contains("user 1001 of the container cannot read `/key`"), "{error}");
+    }
+}
+
+#[test]
 fn sources_are_found_from_the_bundle_by_name() {
     let at =
         |source: &str| absolute(Path::new("/state/build/oci/a-0"), Path::new(source)).display().to_string();
