@@ -84,6 +84,10 @@ vsix-web: web
 jobs *arguments:
     tests/jobs/run {{ arguments }}
 
+# Run the integration tests of jobs on clusters: `just remote -c submit`
+remote *arguments:
+    tests/remote/run {{ arguments }}
+
 # Measure the time and memory of jobc for jobs of several sizes
 bench *arguments:
     tests/bench/run {{ arguments }}

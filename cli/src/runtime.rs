@@ -31,17 +31,28 @@ pub(crate) fn run_command(command: &RuntimeCommand, format: FormatArg) -> ExitCo
         RuntimeCommand::Image(image) => into_exit_code(commands::image::run(image)),
         RuntimeCommand::Gpu(gpu) => into_exit_code(commands::gpu::run(&gpu.command)),
         RuntimeCommand::Lock(lock) => ExitCode::from(commands::lock::run(lock, format) as u8),
+        RuntimeCommand::Submit(submit) => into_exit_code(commands::remote::submit(submit, format)),
+        RuntimeCommand::Targets(targets) => into_exit_code(commands::remote::targets(targets)),
         RuntimeCommand::Doctor(doctor) => ExitCode::from(commands::doctor::run(doctor, format) as u8),
     }
 }
 
 /// Whether a command refuses to run if a file of settings has errors.
 pub(crate) fn needs_settings(command: &RuntimeCommand) -> bool {
-    matches!(command, RuntimeCommand::Run(_) | RuntimeCommand::Image(_) | RuntimeCommand::Lock(_))
+    matches!(
+        command,
+        RuntimeCommand::Run(_)
+            | RuntimeCommand::Submit(_)
+            | RuntimeCommand::Image(_)
+            | RuntimeCommand::Lock(_)
+    )
 }
 
 /// The commands about jobs on this host.
 fn run_job_command(command: &JobCommand) -> ExitCode {
+    if let Some(result) = commands::remote::run(command) {
+        return into_exit_code(result);
+    }
     into_exit_code(match command {
         JobCommand::Ps(ps) => commands::ps::run(ps),
         JobCommand::Inspect(inspect) => commands::inspect::run(inspect),

@@ -13,14 +13,14 @@ const GROUPS: [Group; 6] = [
     (
         "Run",
         &[
-            "run", "ps", "logs", "exec", "stop", "inspect", "events", "stats", "top", "report", "trace",
-            "wait", "kill", "pause", "resume", "rm", "gc",
+            "run", "submit", "ps", "logs", "exec", "stop", "inspect", "events", "stats", "top", "report",
+            "trace", "wait", "kill", "pause", "resume", "rm", "gc",
         ],
     ),
     ("Images", &["image", "lock"]),
     ("GPUs", &["gpu"]),
     ("Editor and CI", &["lsp", "schema"]),
-    ("Host", &["doctor", "config", "oci", "completions", "man"]),
+    ("Host", &["doctor", "targets", "config", "oci", "completions", "man"]),
 ];
 
 /// The names of all commands.

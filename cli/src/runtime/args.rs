@@ -13,6 +13,8 @@ pub(crate) mod lock;
 pub(crate) mod metric;
 pub(crate) mod run;
 pub(crate) mod run_command;
+pub(crate) mod submit;
+pub(crate) mod targets;
 pub(crate) mod watch;
 
 use clap::{Parser, Subcommand};
@@ -20,6 +22,7 @@ use clap::{Parser, Subcommand};
 use crate::args::values::GLOBAL_OPTION_ORDER;
 use crate::args::{ColorArg, FormatArg};
 use {doctor::DoctorArgs, gpu::GpuArgs, image::ImageArgs, jobs::JobCommand, lock::LockArgs, run::RunArgs};
+use {submit::SubmitArgs, targets::TargetsArgs};
 
 /// The description of `jobc run`, which [`RuntimeCommand`] and [`RunCommand`] share.
 const ABOUT_RUN: &str = "Run a job file, a command or an OCI bundle on this host";
@@ -29,6 +32,12 @@ const ABOUT_RUN: &str = "Run a job file, a command or an OCI bundle on this host
 pub(crate) enum RuntimeCommand {
     #[command(about = ABOUT_RUN)]
     Run(Box<RunArgs>),
+    /// Submit a job to a cluster
+    ///
+    /// It builds the job for a target with the backend `kubernetes`, checks it with the cluster, creates it there, and
+    /// prints its handle, `TARGET/NAME`. Submitting the same job twice creates it once. `ps`, `logs`, `inspect`,
+    /// `events`, `wait`, `stop` and `rm` accept handles.
+    Submit(Box<SubmitArgs>),
     #[command(flatten)]
     Job(JobCommand),
     /// Manage images: pull, build, import, save, push
@@ -42,6 +51,8 @@ pub(crate) enum RuntimeCommand {
     /// It runs jobs that end at once, and checks what they need. Nothing on the host changes. The exit status is 0 if
     /// the user can run containers, and 1 if not.
     Doctor(DoctorArgs),
+    /// List targets, and check access to clusters
+    Targets(TargetsArgs),
 }
 
 /// `jobc run` alone: it must start without building the options of all other commands.

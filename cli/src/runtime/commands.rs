@@ -12,6 +12,11 @@ pub(crate) mod lock;
 pub(crate) mod logs;
 pub(crate) mod newest;
 pub(crate) mod ps;
+#[cfg(feature = "remote")]
+pub(crate) mod remote;
+#[cfg(not(feature = "remote"))]
+#[path = "commands/without_remote.rs"]
+pub(crate) mod remote;
 pub(crate) mod report;
 pub(crate) mod rm;
 pub(crate) mod run;

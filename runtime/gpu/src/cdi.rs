@@ -8,7 +8,6 @@ pub mod check;
 pub mod edit;
 pub mod generate;
 pub mod registry;
-mod yaml;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::yaml;
 
 /// A file: the devices of one vendor and class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -70,7 +70,7 @@ impl Secrets {
 }
 
 /// The names of the secrets that variables, files and volumes need.
-fn used(plan: &JobPlan) -> impl Iterator<Item = &str> {
+pub fn used(plan: &JobPlan) -> impl Iterator<Item = &str> {
     plan.roles.iter().flat_map(|role| {
         let variables = role.env.values().filter_map(|value| match value {
             EnvPlan::Secret { secret } => Some(secret.as_str()),
@@ -93,7 +93,12 @@ fn source_of<'a>(plan: &'a JobPlan, name: &str) -> Result<&'a SecretPlan> {
     })
 }
 
-fn read(name: &str, source: &SecretPlan, directory: &Path) -> Result<Secret> {
+/// Reads one secret; `directory` is the base of a relative path.
+///
+/// # Errors
+///
+/// It does not exist, or comes from a secret store, which only a cluster has.
+pub fn read(name: &str, source: &SecretPlan, directory: &Path) -> Result<Secret> {
     match source {
         SecretPlan::Env(variable) => {
             let value = std::env::var_os(variable).ok_or_else(|| {

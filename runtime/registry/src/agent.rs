@@ -1,5 +1,6 @@
 //! The HTTP client of one registry: its trusted CAs, proxies and timeouts.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -29,7 +30,7 @@ pub(crate) fn agent(address: &str, settings: &RegistrySettings) -> Result<Agent>
         // Blobs are often on other hosts, which must not get the credentials of this one.
         .redirect_auth_headers(RedirectAuthHeaders::SameHost)
         .max_redirects(5)
-        .proxy(proxy(address, |name| std::env::var(name).ok()))
+        .proxy(environment_proxy(address))
         .user_agent(concat!("jobc/", env!("CARGO_PKG_VERSION")))
         .timeout_resolve(Some(CONNECT_TIMEOUT))
         .timeout_connect(Some(CONNECT_TIMEOUT))
@@ -51,17 +52,18 @@ fn tls(settings: &RegistrySettings) -> Result<TlsConnector> {
     let client = settings.client.as_ref();
     let client = client.map(|files| Ok::<_, Error>((certificates(&files.cert)?, key(&files.key)?)));
     let (host, insecure) = (host_certificates(), settings.insecure);
-    TlsConnector::new(TlsSettings { trusted, host, client: client.transpose()?, insecure }).map_err(|error| {
-        let files = settings.client.as_ref().map(|files| files.cert.display().to_string());
-        Error::new(
-            Kind::Config,
-            format!("cannot use the client certificate `{}`: {error}", files.unwrap_or_default()),
-        )
-    })
+    TlsConnector::new(TlsSettings { trusted, host, client: client.transpose()?, insecure, server_name: None })
+        .map_err(|error| {
+            let files = settings.client.as_ref().map(|files| files.cert.display().to_string());
+            Error::new(
+                Kind::Config,
+                format!("cannot use the client certificate `{}`: {error}", files.unwrap_or_default()),
+            )
+        })
 }
 
 /// The certificates that this host trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others. Read once.
-pub(crate) fn host_certificates() -> &'static [CertificateDer<'static>] {
+pub fn host_certificates() -> &'static [CertificateDer<'static>] {
     static CERTIFICATES: OnceLock<Vec<CertificateDer<'static>>> = OnceLock::new();
     // A certificate that cannot be read is not trusted.
     CERTIFICATES.get_or_init(|| rustls_native_certs::load_native_certs().certs)
@@ -95,6 +97,11 @@ fn key(path: &Path) -> Result<PrivateKeyDer<'static>> {
     })
 }
 
+/// The proxy that the environment of this process names for an address, `https://HOST[:PORT]`.
+pub fn environment_proxy(address: &str) -> Option<Proxy> {
+    proxy(address, |name| std::env::var(name).ok())
+}
+
 /// The proxy that the environment names for an address, in the order of curl and Go: by the scheme, then for all; none
 /// for this host itself, nor for hosts in `NO_PROXY`.
 fn proxy(address: &str, variable: impl Fn(&str) -> Option<String>) -> Option<Proxy> {
@@ -105,7 +112,8 @@ fn proxy(address: &str, variable: impl Fn(&str) -> Option<String>) -> Option<Pro
     let host = uri.host()?.trim_matches(['[', ']']);
     let here =
         host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
-    if here || value(["NO_PROXY", "no_proxy"]).is_some_and(|list| is_excluded(host, &list)) {
+    let excluded = |list: String| is_excluded_from_proxy(host, uri.port_u16(), &list);
+    if here || value(["NO_PROXY", "no_proxy"]).is_some_and(excluded) {
         return None;
     }
     // `HTTP_PROXY` in capitals can be a header of a CGI request (CVE-2016-5385), which no registry's client is.
@@ -116,13 +124,37 @@ fn proxy(address: &str, variable: impl Fn(&str) -> Option<String>) -> Option<Pro
     Proxy::new(&by_scheme.or_else(|| value(["ALL_PROXY", "all_proxy"]))?).ok()
 }
 
-/// Whether a list of `NO_PROXY` contains a host: itself, a domain above it, or everything.
-fn is_excluded(host: &str, list: &str) -> bool {
+/// Whether a list of `NO_PROXY` contains a host: itself, a domain above it, a range of addresses in CIDR notation, or
+/// everything. An entry with a port, `HOST:PORT`, is only about that port, as in Go.
+pub fn is_excluded_from_proxy(host: &str, port: Option<u16>, list: &str) -> bool {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty()).any(|entry| {
+        if let (Some((network, bits)), Ok(address)) = (entry.split_once('/'), host.parse::<IpAddr>()) {
+            return is_in_network(address, network, bits);
+        }
+        let entry = match entry.rsplit_once(':') {
+            Some((name, number)) if !name.contains(':') && number.parse::<u16>().is_ok() => {
+                if number.parse().ok() != port {
+                    return false;
+                }
+                name
+            }
+            _ => entry.trim_matches(['[', ']']),
+        };
         let entry = entry.trim_start_matches("*.").trim_start_matches('.');
         let above = || host.strip_suffix(entry).is_some_and(|rest| rest.ends_with('.'));
         entry == "*" || host.eq_ignore_ascii_case(entry) || above()
     })
+}
+
+/// Whether an address is in a network such as `10.0.0.0/8`.
+fn is_in_network(address: IpAddr, network: &str, bits: &str) -> bool {
+    let as_bits = |address: IpAddr| match address {
+        IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32),
+        IpAddr::V6(address) => (address.to_bits(), 128),
+    };
+    let (Ok(network), Ok(bits)) = (network.parse::<IpAddr>(), bits.parse::<u32>()) else { return false };
+    let ((address, width), (network, other)) = (as_bits(address), as_bits(network));
+    width == other && bits <= width && (address ^ network).checked_shr(128 - bits).unwrap_or_default() == 0
 }
 
 #[cfg(test)]
@@ -149,6 +181,23 @@ mod tests {
     }
 
     #[test]
+    fn hosts_are_left_out_by_range_of_addresses() {
+        for (host, list, left_out) in [
+            ("10.96.0.1", "10.0.0.0/8", true),
+            ("11.96.0.1", "10.0.0.0/8", false),
+            ("11.96.0.1", "0.0.0.0/0", true),
+            ("10.96.0.1", "10.96.0.1/32,x", true),
+            ("10.96.0.1", "10.0.0.0/33", false),
+            ("fd00::1", "fd00::/8", true),
+            ("fe00::1", "fd00::/8", false),
+            ("fd00::1", "[fd00::1]", true),
+            ("10.96.0.1", "fd00::/8", false),
+        ] {
+            assert_eq!(is_excluded_from_proxy(host, None, list), left_out, "{host} {list}");
+        }
+    }
+
+    #[test]
     fn hosts_are_left_out_by_name_or_domain() {
         for (list, left_out) in [
             ("example", true),
@@ -157,8 +206,11 @@ mod tests {
             ("*", true),
             ("x, r.example", true),
             ("ample", false),
+            ("r.example:443", true),
+            ("r.example:80", false),
+            ("10.0.0.0/8", false),
         ] {
-            assert_eq!(is_excluded("r.example", list), left_out, "{list}");
+            assert_eq!(is_excluded_from_proxy("r.example", Some(443), list), left_out, "{list}");
         }
     }
 }

@@ -27,3 +27,10 @@ pub use client::Client;
 pub use credentials::Credentials;
 pub use settings::Settings;
 pub use web::WebClient;
+
+/// What every HTTP client of jobc shares: TLS, the host's certificates, the environment's proxies, waits between tries.
+pub mod http {
+    pub use crate::agent::{environment_proxy, host_certificates, is_excluded_from_proxy};
+    pub use crate::retry::{Backoff, parse_retry_after};
+    pub use crate::tls::{ClientIdentity, TlsConnector, TlsSettings, certificates_from_pem, key_from_pem};
+}

@@ -12,15 +12,15 @@ pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_mins(2);
 
 /// The failures of one request in a row.
 #[derive(Debug, Default)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
     /// Counts a failure; returns how long to wait before the next try, nothing if there is to be none.
     ///
-    /// `asked` is the wait that the registry requests (`Retry-After`); it is observed in full, or there is no retry.
-    pub(crate) fn failed(&mut self, retry_after: Option<Duration>) -> Option<Duration> {
+    /// `retry_after` is the wait that the server requests (`Retry-After`); it is observed in full, or there is no retry.
+    pub fn failed(&mut self, retry_after: Option<Duration>) -> Option<Duration> {
         self.failures += 1;
         if self.failures >= MAX_TRIES || retry_after.is_some_and(|retry_after| retry_after > MAX_RETRY_AFTER)
         {
@@ -34,14 +34,14 @@ impl Backoff {
     }
 
     /// Something came: the next failure is the first again.
-    pub(crate) fn progressed(&mut self) {
+    pub fn progressed(&mut self) {
         self.failures = 0;
     }
 }
 
 /// The seconds of `Retry-After` (RFC 9110, section 10.2.3). Its other form, a date, is ignored: it would be compared
 /// with a local clock that may be wrong.
-pub(crate) fn parse_retry_after(header: &str) -> Option<Duration> {
+pub fn parse_retry_after(header: &str) -> Option<Duration> {
     header.trim().parse().ok().map(Duration::from_secs)
 }
 

@@ -1,4 +1,4 @@
-//! TLS: which certificates of a registry are accepted.
+//! TLS: which certificates of a server are accepted.
 //!
 //! ureq's own connector takes CAs only, and webpki refuses a server that presents one of them itself
 //! (`CaUsedAsEndEntity`). That is what `openssl req -x509` makes: a self-signed certificate with `CA:TRUE`. Go and curl
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
@@ -20,27 +21,57 @@ use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport, TransportAdapter,
 };
 
+/// A certificate with its chain, and its key.
+pub type ClientIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
 /// What a user trusts, and what the user shows.
-pub(crate) struct TlsSettings<'a> {
+#[derive(Default)]
+pub struct TlsSettings<'a> {
     /// Certificates that are trusted besides the host's; a server may present one of them itself.
-    pub(crate) trusted: Vec<CertificateDer<'static>>,
+    pub trusted: Vec<CertificateDer<'static>>,
     /// The certificates that the host trusts.
-    pub(crate) host: &'a [CertificateDer<'static>],
-    /// Our own certificate with its chain, and its key.
-    pub(crate) client: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+    pub host: &'a [CertificateDer<'static>],
+    /// Our own certificate.
+    pub client: Option<ClientIdentity>,
     /// Whether any certificate is accepted.
-    pub(crate) insecure: bool,
+    pub insecure: bool,
+    /// The name that the server's certificate must have, instead of the host of the URL.
+    pub server_name: Option<String>,
+}
+
+/// The certificates in a text in PEM format; none if it contains none.
+///
+/// # Errors
+///
+/// What is wrong with the text.
+pub fn certificates_from_pem(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    CertificateDer::pem_slice_iter(text).collect::<Result<_, _>>().map_err(|error| error.to_string())
+}
+
+/// The private key in a text in PEM format.
+///
+/// # Errors
+///
+/// What is wrong with the text.
+pub fn key_from_pem(text: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
+    PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
+        pem::Error::NoItemsFound => "it contains no private key".to_owned(),
+        other => other.to_string(),
+    })
 }
 
 /// The part of ureq's chain of connectors that adds TLS to connections of `https` URLs.
 #[derive(Debug)]
-pub(crate) struct TlsConnector(Arc<ClientConfig>);
+pub struct TlsConnector {
+    config: Arc<ClientConfig>,
+    server_name: Option<String>,
+}
 
 impl TlsConnector {
     /// # Errors
     ///
     /// A client certificate that does not fit its key.
-    pub(crate) fn new(settings: TlsSettings<'_>) -> Result<Self, rustls::Error> {
+    pub fn new(settings: TlsSettings<'_>) -> Result<Self, rustls::Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(settings.trusted.iter().chain(settings.host).cloned());
@@ -57,10 +88,11 @@ impl TlsConnector {
             .with_safe_default_protocol_versions()?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier));
-        Ok(Self(Arc::new(match settings.client {
+        let config = match settings.client {
             Some((chain, key)) => builder.with_client_auth_cert(chain, key)?,
             None => builder.with_no_client_auth(),
-        })))
+        };
+        Ok(Self { config: Arc::new(config), server_name: settings.server_name })
     }
 }
 
@@ -140,9 +172,11 @@ impl<In: Transport> Connector<In> for TlsConnector {
             return Ok(Some(Either::A(transport)));
         }
         let host = details.uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        let host = self.server_name.as_deref().unwrap_or(host);
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| ureq::Error::BadUri(format!("`{host}` is not a host name")))?;
-        let mut connection = ClientConnection::new(Arc::clone(&self.0), name).map_err(ureq::Error::Rustls)?;
+        let mut connection =
+            ClientConnection::new(Arc::clone(&self.config), name).map_err(ureq::Error::Rustls)?;
         let mut socket = TransportAdapter::new(transport.boxed(), Arc::clone(&details.current_time));
         socket.set_timeout(details.timeout);
         connection.complete_io(&mut socket)?;
@@ -153,7 +187,7 @@ impl<In: Transport> Connector<In> for TlsConnector {
 }
 
 /// A connection with TLS.
-pub(crate) struct TlsTransport {
+pub struct TlsTransport {
     buffers: LazyBuffers,
     stream: StreamOwned<ClientConnection, TransportAdapter>,
 }

@@ -20,5 +20,6 @@ pub mod signals;
 pub mod sockets;
 pub mod syscall;
 pub mod write_atomic;
+pub mod yaml;
 
 pub use error::{Error, Result};

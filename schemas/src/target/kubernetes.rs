@@ -37,6 +37,15 @@ pub struct KubernetesTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["restricted"]))]
     pub pod_security: Option<PodSecurity>,
+    /// Kubeconfig file for `jobc submit` and the commands about its jobs, relative to the targets file; `~/` is the home
+    /// directory. Default: the files of `KUBECONFIG`, or `~/.kube/config`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), extend("examples" = ["~/.kube/lab"]))]
+    pub kubeconfig: Option<String>,
+    /// Context of the kubeconfig. Default: its current context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), extend("examples" = ["lab"]))]
+    pub context: Option<String>,
     /// Queue for the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"kueue": "user-queue"}]))]

@@ -8,6 +8,7 @@ use super::duration::parse_duration;
 use super::format::OutputArgs;
 use super::metric::MetricArgs;
 use super::watch::{EventsArgs, LineFormatArgs, LogsArgs, ReportArgs, StatsArgs};
+use crate::completion::targets;
 use crate::runtime::completion::jobs::{JobFilter, TaskFilter, job_and_tasks, jobs, jobs_and_sweeps, tasks};
 use crate::runtime::completion::signals;
 
@@ -65,11 +66,18 @@ pub(crate) struct PsArgs {
     /// Print only IDs
     #[arg(long, short)]
     pub quiet: bool,
+    /// List the jobs at a target with a cluster, instead of those on this host
+    #[arg(long, short, value_name = "NAME", conflicts_with = "job", add = targets())]
+    pub target: Option<String>,
+    /// List the jobs at all targets with a cluster
+    #[arg(long, short = 'A', conflicts_with_all = ["job", "target"])]
+    pub all_targets: bool,
     #[command(flatten)]
     pub metrics: MetricArgs,
     #[command(flatten)]
     pub output_args: OutputArgs,
-    /// Show the tasks of this job, or the jobs of this sweep: an ID such as `train.2`, or a name for its newest run
+    /// Show the tasks of this job, or the jobs of this sweep: an ID such as `train.2`, a name for its newest run, or a
+    /// handle such as `lab/train`
     #[arg(add = jobs_and_sweeps(JobFilter::All))]
     pub job: Option<String>,
 }
@@ -78,7 +86,7 @@ pub(crate) struct PsArgs {
 pub(crate) struct InspectArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
-    /// Job ID such as `train.2`, or a job name for its newest run [default: the newest job]
+    /// Job ID such as `train.2`, a job name for its newest run, or a handle such as `lab/train` [default: the newest job]
     #[arg(add = jobs(JobFilter::All))]
     pub job: Option<String>,
 }
@@ -148,7 +156,8 @@ pub(crate) struct StopArgs {
     pub output_args: OutputArgs,
     /// Job or sweep IDs such as `train.2`, or names [default: the only running job or sweep]
     ///
-    /// A sweep stands for all of its jobs. At a terminal, a job without a name is stopped only after a question.
+    /// A sweep stands for all of its jobs. A handle such as `lab/train` names a job on a cluster, which is deleted there
+    /// with its pods. At a terminal, a job without a name is stopped only after a question.
     #[arg(value_name = "JOB", add = jobs_and_sweeps(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
@@ -157,7 +166,7 @@ pub(crate) struct StopArgs {
 pub(crate) struct WaitArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
-    /// Job or sweep IDs such as `train.2`, or names [default: the newest running one, or else the newest one]
+    /// Job or sweep IDs such as `train.2`, names, or handles [default: the newest running one, or else the newest one]
     #[arg(value_name = "JOB", add = jobs_and_sweeps(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
@@ -184,7 +193,7 @@ pub(crate) struct KillArgs {
 pub(crate) struct JobsArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
-    /// Job or sweep IDs such as `train.2`, or names for their newest runs
+    /// Job or sweep IDs such as `train.2`, or names for their newest runs; `rm` also accepts handles such as `lab/train`
     #[arg(required = true, value_name = "JOB", add = jobs_and_sweeps(JobFilter::All))]
     pub jobs: Vec<String>,
 }

@@ -33,7 +33,8 @@ pub(crate) struct LogsArgs {
     /// Job and tasks [default: all tasks of the newest job]
     ///
     /// A job is an ID such as `train.2`, or a job name for its newest run. A sweep is named like a job. A task is
-    /// `worker-0`, or a role for all its tasks. Tasks without a job are those of the newest job.
+    /// `worker-0`, or a role for all its tasks. Tasks without a job are those of the newest job. A handle such as
+    /// `lab/train` names a job on a cluster.
     #[arg(value_names = ["JOB", "TASK"], num_args = 0.., add = job_and_tasks(JobFilter::All, TaskFilter::All))]
     pub words: Vec<String>,
 }
@@ -45,7 +46,7 @@ pub(crate) struct EventsArgs {
     pub follow: bool,
     #[command(flatten)]
     pub lines: LineFormatArgs,
-    /// Job ID such as `train.2`, or a job name for its newest run [default: the newest job]
+    /// Job ID such as `train.2`, a job name for its newest run, or a handle such as `lab/train` [default: the newest job]
     #[arg(add = jobs(JobFilter::All))]
     pub job: Option<String>,
 }

@@ -48,6 +48,12 @@ impl Failure {
         Self { code: Outcome::UsageError as u8, error }
     }
 
+    /// What is wrong.
+    #[cfg(feature = "remote")]
+    pub(crate) fn message(&self) -> &str {
+        &self.error.message
+    }
+
     /// The same, for a command that exits with the code of a program: its own failures are 125, and 126 and 127 if the
     /// program cannot be executed or does not exist.
     pub(crate) fn with_program_code(self) -> Self {

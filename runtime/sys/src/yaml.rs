@@ -1,11 +1,11 @@
-//! YAML as far as CDI files have it, as the JSON that it means.
+//! YAML of programs written in Go (CDI files, kubeconfigs, manifests), as the JSON that it means.
 //!
-//! Their readers and writers are Go's, which read plain words as YAML 1.1 has them: `0666` is octal.
+//! They read plain words as YAML 1.1 has them: `0666` is octal.
 
 use granit_parser::{Event, Parser, ScalarStyle};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
-/// How deep collections may lie in each other; a CDI file has seven.
+/// The maximum nesting of collections; a CDI file has seven levels, a pod template in a JobSet about twenty.
 const MAX_DEPTH: usize = 32;
 
 /// Reads a text of one document.
@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 32;
 /// # Errors
 ///
 /// What is wrong with it, with line and column.
-pub(super) fn read(text: &str) -> Result<Value, String> {
+pub fn read(text: &str) -> Result<Value, String> {
     let mut open: Vec<OpenCollection> = Vec::new();
     let mut done = None;
     for event in Parser::new_from_str(text) {
@@ -91,6 +91,40 @@ fn plain_scalar(text: &str) -> Value {
         ("" | "~" | "null" | "Null" | "NULL", _) => Value::Null,
         ("true" | "True" | "TRUE", _) => true.into(),
         ("false" | "False" | "FALSE", _) => false.into(),
-        _ => Value::String(text.to_owned()),
+        _ => float(text).map_or_else(|| Value::String(text.to_owned()), Value::Number),
+    }
+}
+
+/// A decimal fraction or a number with an exponent; `1.2.3` and `inf` are words.
+fn float(text: &str) -> Option<Number> {
+    let digits = text.trim_start_matches(['-', '+']);
+    let is_number = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && digits.contains(['.', 'e', 'E'])
+        && digits.contains(|c: char| c.is_ascii_digit());
+    is_number.then(|| text.parse().ok()).flatten().and_then(Number::from_f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_words_are_numbers_booleans_or_text() {
+        let text = "{a: 1.5, b: -2e3, c: 1.2.3, d: 0666, e: 0x1f, f: yes, g: 'true', h: true, i: ~, j: .5, k: 1.24-rc}";
+        let value = read(text).unwrap();
+        let expected = serde_json::json!({
+            "a": 1.5, "b": -2000.0, "c": "1.2.3", "d": 438, "e": 31, "f": "yes", "g": "true", "h": true, "i": null,
+            "j": 0.5, "k": "1.24-rc",
+        });
+        assert_eq!(value, expected);
+    }
+
+    #[test]
+    fn broken_texts_are_refused() {
+        for text in ["", "a: [", "a: 1\na: 2", "a: &x 1\nb: *x", "a: 1\n---\nb: 2"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        let deep = "[".repeat(100) + &"]".repeat(100);
+        assert!(read(&deep).unwrap_err().contains("too deep"));
     }
 }

@@ -1,0 +1,47 @@
+//! The command line of `jobc submit`.
+
+use camino::Utf8PathBuf;
+use clap::Args as ClapArgs;
+
+use crate::completion;
+
+#[derive(Debug, ClapArgs)]
+#[expect(clippy::struct_excessive_bools, reason = "one per option")]
+pub(crate) struct SubmitArgs {
+    /// Job file, or `-` for stdin [default: `job.yaml` in the current directory]
+    #[arg(add = completion::job_files())]
+    pub job: Option<Utf8PathBuf>,
+    /// Target to submit to [default: the only target with the backend `kubernetes`]
+    #[arg(long, short, value_name = "NAME", add = completion::targets())]
+    pub target: Option<String>,
+    /// Set a parameter (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = crate::args::values::parse_set, add = completion::parameters())]
+    pub set: Vec<(String, String)>,
+    /// Read parameters from a YAML or JSON file (repeatable)
+    #[arg(long, value_name = "FILE", add = completion::job_files())]
+    pub params: Vec<Utf8PathBuf>,
+    /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
+    #[arg(long, value_name = "FILE", add = completion::job_files())]
+    pub targets: Option<Utf8PathBuf>,
+    /// Leave out what Kubernetes cannot express, with a warning instead of an error
+    #[arg(long)]
+    pub allow_lossy: bool,
+    /// Fail if an image is not in jobc.lock
+    #[arg(long)]
+    pub locked: bool,
+    /// Create another run, even if the same job was submitted before
+    #[arg(long)]
+    pub new: bool,
+    /// Delete your earlier runs of this job first
+    #[arg(long, conflicts_with = "new")]
+    pub replace: bool,
+    /// Check the job with the cluster, and create nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Follow the output until the job ends, and exit with its exit code; Ctrl-C detaches
+    #[arg(long, short, conflicts_with = "dry_run")]
+    pub follow: bool,
+    /// Keep the manifests in `DIR/<name>` [default: a temporary directory]
+    #[arg(long, short, value_name = "DIR", add = completion::directories())]
+    pub output: Option<Utf8PathBuf>,
+}

@@ -1,0 +1,61 @@
+//! The command line of `jobc targets`.
+
+use camino::Utf8PathBuf;
+use clap::{Args as ClapArgs, Subcommand};
+
+use super::format::OutputArgs;
+use crate::completion;
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TargetsArgs {
+    #[command(subcommand)]
+    pub command: TargetsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TargetsCommand {
+    /// List the targets
+    Ls(TargetsLsArgs),
+    /// Check whether you can submit jobs to a target
+    ///
+    /// It asks the cluster for its release, the kinds that it serves and your rights. The exit status is 1 if a right
+    /// is missing that submitting needs.
+    Check(TargetsCheckArgs),
+    /// Print a Kubernetes Role with the rights that jobc needs
+    Role(TargetsRoleArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TargetsLsArgs {
+    #[command(flatten)]
+    pub file: TargetsFileArgs,
+    #[command(flatten)]
+    pub output_args: OutputArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TargetsCheckArgs {
+    /// Target
+    #[arg(add = completion::targets())]
+    pub target: String,
+    #[command(flatten)]
+    pub file: TargetsFileArgs,
+    #[command(flatten)]
+    pub output_args: OutputArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TargetsRoleArgs {
+    /// Target whose namespace the Role is for [default: the namespace `default`]
+    #[arg(add = completion::targets())]
+    pub target: Option<String>,
+    #[command(flatten)]
+    pub file: TargetsFileArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TargetsFileArgs {
+    /// Targets file [default: `targets.yaml` in the current directory or in a parent directory up to the repository root]
+    #[arg(long, value_name = "FILE", add = completion::job_files())]
+    pub targets: Option<Utf8PathBuf>,
+}

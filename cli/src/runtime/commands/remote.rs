@@ -1,0 +1,38 @@
+//! The commands about jobs on clusters: `submit`, `targets`, and those that accept a handle, `TARGET/NAME`.
+
+mod follow;
+mod handle;
+mod jobs;
+mod logs;
+mod submit;
+mod target;
+mod targets;
+
+use std::process::ExitCode;
+
+use jobc_remote::Handle;
+
+use super::jobs::Result;
+use crate::runtime::args::jobs::JobCommand;
+use handle::of_handles;
+
+pub(crate) use submit::submit;
+pub(crate) use targets::targets;
+
+/// Runs a command if it is about jobs on clusters.
+pub(crate) fn run(command: &JobCommand) -> Option<Result<ExitCode>> {
+    let is_handle = |word: &Option<String>| word.as_deref().is_some_and(Handle::is_meant);
+    match command {
+        JobCommand::Ps(args) if args.target.is_some() || args.all_targets => Some(jobs::list(args)),
+        JobCommand::Ps(args) if is_handle(&args.job) => Some(jobs::tasks(args)),
+        JobCommand::Inspect(args) if is_handle(&args.job) => Some(jobs::inspect(args)),
+        JobCommand::Events(args) if is_handle(&args.job) => Some(jobs::events(args)),
+        JobCommand::Logs(args) if args.words.first().is_some_and(|word| Handle::is_meant(word)) => {
+            Some(logs::run(args))
+        }
+        JobCommand::Wait(args) => of_handles(&args.jobs).map(|handles| jobs::wait(args, &handles?)),
+        JobCommand::Stop(args) => of_handles(&args.jobs).map(|handles| jobs::stop(args, &handles?)),
+        JobCommand::Rm(args) => of_handles(&args.jobs.jobs).map(|handles| jobs::remove(args, &handles?)),
+        _ => None,
+    }
+}

@@ -1,0 +1,65 @@
+//! `jobc submit --follow`: the output of a job until it ends, and why it waits. Ctrl-C detaches.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use jobc_remote::Place;
+use jobc_remote::place::{LogItem, LogRequest};
+use jobc_sys::signals::Signals;
+
+use super::handle::failure;
+use super::jobs::end_text;
+use super::logs::TaskLines;
+use crate::runtime::commands::follow::printer::LineFormat;
+use crate::runtime::commands::jobs::Result;
+use crate::runtime::interruptible;
+use crate::runtime::message::INTERRUPTED;
+use crate::table::escape_control;
+use crate::terminal;
+
+/// How often a job without output is asked why it waits.
+const WHY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Shows a job until it ends; the exit code is that of `jobc wait`.
+pub(super) fn follow(place: &(dyn Place + Sync), target: &str, name: &str) -> Result<ExitCode> {
+    let signals = Signals::block_forwarded()?;
+    let handle = format!("{target}/{name}");
+    let detach = || {
+        terminal::eprint(&format!(
+            "\njobc: detached; {handle} goes on. `jobc logs -f {handle}` follows it, `jobc stop {handle}` stops it\n"
+        ));
+        // The thread waits for the cluster.
+        std::process::exit(INTERRUPTED.into());
+    };
+    interruptible::run(&signals, || follow_to_end(place, target, name), |_| detach())?
+}
+
+fn follow_to_end(place: &dyn Place, target: &str, name: &str) -> Result<ExitCode> {
+    let handle = format!("{target}/{name}");
+    let mut lines = TaskLines::new(&handle, LineFormat { prefix: true, ..LineFormat::default() });
+    let mut shown = BTreeSet::new();
+    let mut asked = Instant::now();
+    let request = LogRequest { follow: true, ..LogRequest::default() };
+    place
+        .logs(name, &request, &mut |item| {
+            if matches!(item, LogItem::Idle) && !lines.has_shown() && asked.elapsed() >= WHY_INTERVAL {
+                asked = Instant::now();
+                // What cannot be found out now is asked again.
+                for reason in place.inspect(name).map(|detail| detail.reasons).unwrap_or_default() {
+                    if shown.insert(reason.clone()) {
+                        terminal::eprint(&format!("{handle}: {}\n", escape_control(&reason)));
+                    }
+                }
+            }
+            lines.show(&item);
+            ControlFlow::Continue(())
+        })
+        .map_err(failure)?;
+    lines.finish();
+    let end = place.wait(name, &mut |_| ControlFlow::Continue(())).map_err(failure)?;
+    let Some(end) = end else { return Ok(ExitCode::SUCCESS) };
+    terminal::eprint(&format!("{}\n", escape_control(&end_text(target, &end))));
+    Ok(ExitCode::from(end.state.exit_code()))
+}

@@ -1,0 +1,88 @@
+//! The Secrets that a job needs: read from their sources here, and sent in the body of a request only.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use jobc_container::secret::Secret;
+use jobc_job::secrets;
+use jobc_remote::built::BuiltDirectory;
+use jobc_remote::identity::Identity;
+use jobc_remote::kubernetes::docker_config;
+use jobc_remote::place::SecretObject;
+use jobc_schema::plan::SecretPlan;
+use jobc_sys::error::{Error, Kind, Result, file_error};
+
+/// The objects by name, as the manifests refer to them.
+pub(super) fn of(built: &BuiltDirectory, directory: &Path) -> Result<BTreeMap<String, SecretObject>> {
+    let plan = &built.plan;
+    let mut objects = BTreeMap::new();
+    let mut values = BTreeMap::new();
+    for name in secrets::used(plan) {
+        if let Some(source) = plan.secrets.get(name)
+            && !matches!(source, SecretPlan::Store { .. })
+        {
+            values.insert(name.to_owned(), read(name, source, directory)?);
+        }
+    }
+    if !values.is_empty() {
+        objects.insert(format!("{}-secrets", plan.name), SecretObject { kind: "Opaque", values });
+    }
+    for (index, (host, registry)) in plan.registries.iter().enumerate() {
+        let Some(source) = plan.secrets.get(&registry.password_secret) else { continue };
+        let password = read(&registry.password_secret, source, directory)?;
+        let config = docker_config(host, &registry.username, &password);
+        let values = BTreeMap::from([(".dockerconfigjson".to_owned(), config)]);
+        let object = SecretObject { kind: "kubernetes.io/dockerconfigjson", values };
+        objects.insert(format!("{}-registry-{index}", plan.name), object);
+    }
+    let ssh = format!("{}-ssh", plan.name);
+    if built.uses_secret(&ssh) {
+        objects.insert(ssh, SecretObject { kind: "Opaque", values: ssh_keys()? });
+    }
+    Ok(objects)
+}
+
+fn read(name: &str, source: &SecretPlan, directory: &Path) -> Result<Secret> {
+    match source {
+        SecretPlan::File(path) if path.starts_with("~/") => {
+            let home = std::env::var("HOME").unwrap_or_default();
+            secrets::read(name, &SecretPlan::File(format!("{home}/{}", &path[2..])), directory)
+        }
+        source => secrets::read(name, source, directory),
+    }
+}
+
+/// A key for ssh between the tasks, made by ssh-keygen in a private directory.
+fn ssh_keys() -> Result<BTreeMap<String, Secret>> {
+    let name = format!("jobc-keys-{}-{:x}", std::process::id(), Identity::random_salt());
+    let directory = std::env::temp_dir().join(name);
+    std::os::unix::fs::DirBuilderExt::mode(&mut fs::DirBuilder::new(), 0o700)
+        .create(&directory)
+        .map_err(|error| file_error("create", &directory, &error))?;
+    let keys = generate(&directory.join("id_ed25519"));
+    let _ = fs::remove_dir_all(&directory);
+    keys
+}
+
+fn generate(key: &Path) -> Result<BTreeMap<String, Secret>> {
+    let failed = |why: String| {
+        Error::new(Kind::System, format!("ssh-keygen could not create the SSH keys of the tasks: {why}"))
+            .help("install the package openssh-client")
+    };
+    let output = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-C", "jobc", "-f"])
+        .arg(key)
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    let read =
+        |path: &Path| fs::read(path).map(Secret::new).map_err(|error| file_error("read", path, &error));
+    Ok(BTreeMap::from([
+        ("id_ed25519".to_owned(), read(key)?),
+        ("authorized_keys".to_owned(), read(&key.with_extension("pub"))?),
+    ]))
+}

@@ -1,0 +1,126 @@
+//! Targets by name: their settings in the targets file, and the cluster behind them.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use indexmap::IndexMap;
+use jobc_compiler::compile::built_in_targets;
+use jobc_compiler::diagnostic::{DocumentId, Sink};
+use jobc_compiler::source::{Source, Sources};
+use jobc_compiler::{parse, suggest, validate};
+use jobc_remote::kubernetes::{Access, Cluster, ClusterConfig};
+use jobc_schema::BackendName;
+use jobc_schema::target::Target;
+use jobc_sys::error::{Error, Kind};
+
+use super::handle::failure;
+use crate::args::FormatArg;
+use crate::input::{InputError, absolute, find_targets, read};
+use crate::report;
+use crate::runtime::commands::jobs::{Failure, Result};
+use crate::runtime::message::container_warning;
+use crate::terminal;
+
+/// The targets of a targets file, or the built-in ones.
+pub(super) struct TargetTable {
+    targets: IndexMap<String, Target>,
+    /// The directory of the file.
+    directory: Option<Utf8PathBuf>,
+}
+
+impl TargetTable {
+    /// Reads the file of an option, or the one that the current directory belongs to.
+    pub(super) fn read(path: Option<&Utf8Path>) -> Result<Self> {
+        let wrong = |InputError(why)| Failure::usage_error(Error::new(Kind::Config, why));
+        let path = match path {
+            Some(path) => Some(path.to_owned()),
+            None => absolute(Utf8Path::new(".")).ok().as_deref().and_then(find_targets),
+        };
+        let Some(path) = path else {
+            let built_in = built_in_targets().into_iter().map(|(name, target)| (name.to_owned(), target));
+            return Ok(Self { targets: built_in.collect(), directory: None });
+        };
+        let mut sources = Sources::new();
+        let id = sources.add(Source::new(path.clone(), read(&path).map_err(wrong)?));
+        let mut sink = Sink::new();
+        let document = parse::parse(&sources, id, &mut sink);
+        let targets = document.as_ref().and_then(|document| validate::targets(document, &mut sink));
+        if let Some(document) = &document {
+            sink.locate(DocumentId::Targets, document, &sources);
+        }
+        let Some(targets) = targets else {
+            report::findings(&sources, sink, FormatArg::Text, true);
+            let error = Error::new(Kind::Config, format!("the targets file `{path}` has errors"));
+            return Err(Failure::usage_error(error));
+        };
+        let directory = path.parent().map(Utf8Path::to_owned);
+        Ok(Self { targets: targets.targets, directory })
+    }
+
+    /// The targets with their settings.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &Target)> {
+        self.targets.iter().map(|(name, target)| (name.as_str(), target))
+    }
+
+    /// The names of the targets that jobs can be submitted to.
+    pub(super) fn clusters(&self) -> Vec<&str> {
+        self.all().filter(|(_, target)| is_cluster(target)).map(|(name, _)| name).collect()
+    }
+
+    /// The settings of a target that is a cluster.
+    fn cluster_target(&self, name: &str) -> Result<&Target> {
+        let known = || suggest::list(self.clusters());
+        let Some(target) = self.targets.get(name) else {
+            let near = suggest::nearest(name, self.targets.keys().map(String::as_str));
+            let help =
+                near.map_or_else(|| format!("known: {}", known()), |near| format!("did you mean `{near}`?"));
+            let error = Error::new(Kind::Config, format!("unknown target `{name}`"));
+            return Err(Failure::usage_error(error.help(help)));
+        };
+        if !is_cluster(target) {
+            let error = Error::new(Kind::Config, format!("jobs cannot be submitted to the target `{name}`"));
+            return Err(Failure::usage_error(error.help("it needs the backend `kubernetes`")));
+        }
+        Ok(target)
+    }
+
+    /// How to reach the cluster of a target.
+    pub(super) fn config(&self, name: &str) -> Result<ClusterConfig> {
+        config(self.cluster_target(name)?, self.directory.as_deref())
+    }
+
+    /// The cluster of a target.
+    pub(super) fn cluster(&self, name: &str) -> Result<Cluster> {
+        Ok(connect(self.config(name)?))
+    }
+
+    /// The namespace of a target, without asking its cluster; none if neither it nor a kubeconfig names one.
+    pub(super) fn namespace(&self, name: &str) -> Result<String> {
+        let target = self.cluster_target(name)?;
+        let named = target.kubernetes.as_ref().and_then(|settings| settings.namespace.clone());
+        named.map_or_else(|| Ok(self.config(name)?.namespace), Ok)
+    }
+}
+
+fn is_cluster(target: &Target) -> bool {
+    target.backends.contains(&BackendName::Kubernetes)
+}
+
+/// How to reach the cluster of a target's settings; relative paths begin in the directory of the targets file.
+pub(super) fn config(target: &Target, directory: Option<&Utf8Path>) -> Result<ClusterConfig> {
+    let settings = target.kubernetes.clone().unwrap_or_default();
+    let home = std::env::var("HOME").unwrap_or_default();
+    let path = |text: String| match text.strip_prefix("~/") {
+        Some(rest) => Utf8Path::new(&home).join(rest),
+        None => directory.unwrap_or(Utf8Path::new(".")).join(text),
+    };
+    let access = Access {
+        kubeconfig: settings.kubeconfig.map(|text| path(text).into()),
+        context: settings.context,
+        namespace: settings.namespace,
+    };
+    ClusterConfig::load(&access).map_err(failure)
+}
+
+/// A cluster whose delays are reported on stderr.
+pub(super) fn connect(config: ClusterConfig) -> Cluster {
+    Cluster::new(config, |text| terminal::eprint(&container_warning(text)))
+}

@@ -1,0 +1,81 @@
+//! `jobc targets`: lists targets, checks access to clusters, and prints the Role that jobc needs.
+
+use std::process::ExitCode;
+
+use jobc_remote::Place as _;
+use jobc_remote::kubernetes::rights;
+use serde_json::json;
+
+use super::handle::failure;
+use super::target::TargetTable;
+use crate::args::FormatArg;
+use crate::runtime::args::targets::{TargetsArgs, TargetsCheckArgs, TargetsCommand, TargetsLsArgs};
+use crate::runtime::commands::jobs::{Result, json_text};
+use crate::table::Table;
+use crate::terminal;
+
+pub(crate) fn targets(args: &TargetsArgs) -> Result<ExitCode> {
+    match &args.command {
+        TargetsCommand::Ls(args) => list(args),
+        TargetsCommand::Check(args) => check(args),
+        TargetsCommand::Role(args) => {
+            let namespace = match &args.target {
+                Some(target) => TargetTable::read(args.file.targets.as_deref())?.namespace(target)?,
+                None => "default".to_owned(),
+            };
+            terminal::print(&rights::role(&namespace));
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn list(args: &TargetsLsArgs) -> Result<ExitCode> {
+    let table = TargetTable::read(args.file.targets.as_deref())?;
+    let backends =
+        |target: &jobc_schema::target::Target| target.backends.iter().map(|b| b.as_str()).collect::<Vec<_>>();
+    if args.output_args.format == FormatArg::Json {
+        let rows: Vec<_> = table
+            .all()
+            .map(|(name, target)| json!({"name": name, "backends": backends(target), "description": target.description}))
+            .collect();
+        terminal::print(&json_text(&rows));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut rows = Table::new(["TARGET", "BACKENDS", "DESCRIPTION"]);
+    for (name, target) in table.all() {
+        rows.row([
+            name.to_owned(),
+            backends(target).join(", "),
+            target.description.clone().unwrap_or_default(),
+        ]);
+    }
+    terminal::print(&rows.render(terminal::columns_of_stdout()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(args: &TargetsCheckArgs) -> Result<ExitCode> {
+    let table = TargetTable::read(args.file.targets.as_deref())?;
+    let checks = table.cluster(&args.target)?.check_access().map_err(failure)?;
+    let is_usable = checks.iter().all(|check| check.is_allowed || check.is_optional);
+    if args.output_args.format == FormatArg::Json {
+        terminal::print(&json_text(&json!({"target": args.target, "usable": is_usable, "checks": checks})));
+    } else {
+        let mut rows = Table::new(["", "WHAT", "NEEDED FOR"]);
+        for check in &checks {
+            let mark = match (check.is_allowed, check.is_optional) {
+                (true, _) => "ok",
+                (false, true) => "no",
+                (false, false) => "MISSING",
+            };
+            rows.row([mark.to_owned(), check.what.clone(), check.needed_for.to_owned()]);
+        }
+        terminal::print(&rows.render(terminal::columns_of_stdout()));
+        if !is_usable {
+            let command = format!("jobc targets role {}", args.target);
+            terminal::eprint(&format!(
+                "ask an administrator for the missing rights; `{command}` prints a Role with them\n"
+            ));
+        }
+    }
+    Ok(if is_usable { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}

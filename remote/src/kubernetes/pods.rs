@@ -1,0 +1,259 @@
+//! Pods as tasks and attempts. Only what is needed of a pod is kept: a job may have 10,000.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::place::TaskStatus;
+
+/// The container of the task; others are the cluster's, such as sidecars.
+pub(crate) const MAIN: &str = "main";
+
+/// A pod, as far as it is read.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Pod {
+    pub(crate) metadata: Metadata,
+    pub(crate) spec: Spec,
+    pub(crate) status: Status,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Metadata {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) creation_timestamp: String,
+    deletion_timestamp: Option<String>,
+    labels: Labels,
+    annotations: Annotations,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Labels {
+    #[serde(rename = "jobc.dev/role")]
+    role: Option<String>,
+    #[serde(rename = "jobset.sigs.k8s.io/replicatedjob-name")]
+    replicated_job: Option<String>,
+    #[serde(rename = "batch.kubernetes.io/job-completion-index")]
+    index: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Annotations {
+    #[serde(rename = "batch.kubernetes.io/job-completion-index")]
+    index: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Spec {
+    pub(crate) node_name: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Status {
+    pub(crate) phase: String,
+    pub(crate) reason: Option<String>,
+    pub(crate) message: Option<String>,
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) container_statuses: Vec<Container>,
+    pub(crate) init_container_statuses: Vec<Container>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Condition {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) status: String,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Container {
+    pub(crate) name: String,
+    pub(crate) state: ContainerState,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ContainerState {
+    pub(crate) waiting: Option<Waiting>,
+    pub(crate) running: Option<Running>,
+    pub(crate) terminated: Option<Terminated>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Waiting {
+    pub(crate) reason: String,
+    pub(crate) message: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Running {}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Terminated {
+    pub(crate) exit_code: i64,
+    pub(crate) reason: String,
+}
+
+impl Pod {
+    /// The role of the task.
+    pub(crate) fn role(&self) -> &str {
+        let labels = &self.metadata.labels;
+        labels.role.as_deref().or(labels.replicated_job.as_deref()).unwrap_or("task")
+    }
+
+    /// The task, `train-0`.
+    pub(crate) fn task(&self) -> String {
+        format!("{}-{}", self.role(), self.index())
+    }
+
+    /// The index of the task in its role; 0 in a job of one instance.
+    fn index(&self) -> u64 {
+        let metadata = &self.metadata;
+        let index = metadata.labels.index.as_ref().or(metadata.annotations.index.as_ref());
+        index.and_then(|index| index.parse().ok()).unwrap_or_default()
+    }
+
+    /// What tasks are sorted by.
+    pub(crate) fn task_order(&self) -> (String, u64) {
+        (self.role().to_owned(), self.index())
+    }
+
+    /// The state of the task's own container.
+    pub(crate) fn main(&self) -> Option<&ContainerState> {
+        let statuses = &self.status.container_statuses;
+        statuses.iter().find(|status| status.name == MAIN).or(statuses.first()).map(|status| &status.state)
+    }
+
+    /// Whether its output can be read.
+    pub(crate) fn has_started(&self) -> bool {
+        self.main().is_some_and(|state| state.running.is_some() || state.terminated.is_some())
+    }
+
+    /// Whether nothing more will be written.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.main().is_some_and(|state| state.terminated.is_some())
+            || matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+    }
+
+    /// A condition that is true, or is not.
+    pub(crate) fn condition(&self, kind: &str, status: &str) -> Option<&Condition> {
+        self.status.conditions.iter().find(|condition| condition.kind == kind && condition.status == status)
+    }
+
+    fn state(&self) -> &'static str {
+        match self.status.phase.as_str() {
+            "Succeeded" => "succeeded",
+            "Failed" => "failed",
+            _ if self.metadata.deletion_timestamp.is_some() => "stopping",
+            _ if self.main().is_some_and(|state| state.running.is_some()) => "running",
+            _ if self.spec.node_name.is_some() => "starting",
+            _ => "pending",
+        }
+    }
+}
+
+/// Numbers the attempts of tasks: pods of the same task in the order of their creation, from 1. By pod uid.
+pub(crate) fn attempts(pods: &[Pod]) -> BTreeMap<&str, u32> {
+    let mut order: Vec<&Pod> = pods.iter().collect();
+    order.sort_by(|a, b| {
+        let key = |pod: &Pod| (pod.metadata.creation_timestamp.clone(), pod.metadata.name.clone());
+        key(a).cmp(&key(b))
+    });
+    let mut counts: BTreeMap<(&str, u64), u32> = BTreeMap::new();
+    let mut numbers = BTreeMap::new();
+    for pod in order {
+        let count = counts.entry((pod.role(), pod.index())).or_default();
+        *count += 1;
+        numbers.insert(pod.metadata.uid.as_str(), *count);
+    }
+    numbers
+}
+
+/// The tasks of pods, by role and index.
+pub(crate) fn tasks(pods: &[Pod]) -> Vec<TaskStatus> {
+    let attempts = attempts(pods);
+    let mut order: Vec<&Pod> = pods.iter().collect();
+    order.sort_by_key(|pod| (pod.role(), pod.index(), attempts[pod.metadata.uid.as_str()]));
+    let status = |pod: &Pod| {
+        let main = pod.main();
+        let ended = main.and_then(|state| state.terminated.as_ref());
+        let waiting = main.and_then(|state| state.waiting.as_ref());
+        let reason = pod
+            .status
+            .reason
+            .clone()
+            .or_else(|| pod.condition("DisruptionTarget", "True").map(|condition| condition.reason.clone()))
+            .or_else(|| ended.map(|ended| ended.reason.clone()))
+            .or_else(|| waiting.map(|waiting| waiting.reason.clone()))
+            .or_else(|| pod.condition("PodScheduled", "False").map(|condition| condition.reason.clone()));
+        TaskStatus {
+            task: pod.task(),
+            attempt: attempts[pod.metadata.uid.as_str()],
+            state: pod.state(),
+            pod: pod.metadata.name.clone(),
+            node: pod.spec.node_name.clone(),
+            exit_code: ended.map(|ended| ended.exit_code),
+            reason: reason.filter(|reason| !reason.is_empty() && reason != "Completed"),
+        }
+    };
+    order.into_iter().map(status).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn pod(name: &str, index: Option<&str>, created: &str, status: &Value) -> Pod {
+        let mut labels = json!({"jobc.dev/role": "train", "jobset.sigs.k8s.io/replicatedjob-name": "x"});
+        if let Some(index) = index {
+            labels["batch.kubernetes.io/job-completion-index"] = index.into();
+        }
+        let metadata = json!({"name": name, "uid": name, "creationTimestamp": created, "labels": labels});
+        serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
+    }
+
+    #[test]
+    fn attempts_are_pods_of_a_task_in_order() {
+        let failed = json!({"phase": "Failed", "containerStatuses": [
+            {"name": "sidecar", "state": {"running": {}}},
+            {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}},
+        ]});
+        let pods = [
+            pod("c", Some("10"), "2026-01-01T00:00:00Z", &json!({"phase": "Running"})),
+            pod("b", Some("0"), "2026-01-01T00:00:05Z", &json!({"phase": "Pending"})),
+            pod("a", Some("0"), "2026-01-01T00:00:01Z", &failed),
+        ];
+        let shown: Vec<_> = tasks(&pods)
+            .into_iter()
+            .map(|task| {
+                format!(
+                    "{} {} {} {:?} {:?}",
+                    task.task, task.attempt, task.state, task.exit_code, task.reason
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                r#"train-0 1 failed Some(137) Some("OOMKilled")"#,
+                "train-0 2 pending None None",
+                "train-10 1 pending None None",
+            ]
+        );
+        assert!(!pods[1].has_started() && pods[2].has_started() && pods[2].has_ended());
+    }
+}

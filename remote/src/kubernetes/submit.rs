@@ -1,0 +1,222 @@
+//! Creates a job: the job itself suspended, then what belongs to it, then the start.
+//!
+//! Every step can be repeated. A submission that was killed leaves a suspended job, and the same submission goes on
+//! with it. What belongs to the job has it as owner, so that the cluster removes all of it together.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jobc_container::secret::Secret;
+use jobc_sys::error::{Error, Kind};
+use serde_json::{Map, Value, json};
+
+use super::checks::{Served, collection, discover};
+use super::client::{APPLY, Client, MERGE};
+use super::kinds::Workload;
+use super::problems;
+use super::state::{JOB, MANAGED, PLAN, QUEUE, SUBMITTED, USER, metadata, name, text};
+use super::status::ApiError;
+use crate::built::Manifest;
+use crate::place::{Problem, Submission, SubmitError};
+
+/// The annotation with the whole digest of the plan.
+const DIGEST: &str = "jobc.dev/plan-digest";
+
+/// The login of a registry as a Secret of type `kubernetes.io/dockerconfigjson` has it.
+pub fn docker_config(host: &str, username: &str, password: &Secret) -> Secret {
+    let login = Secret::new([username.as_bytes(), b":", password.line()].concat());
+    Secret::new(json!({"auths": {host: {"auth": STANDARD.encode(login.bytes())}}}).to_string())
+}
+
+/// The manifest that is the job.
+pub(crate) fn top<'a>(submission: &'a Submission<'_>) -> Result<(&'a Manifest, &'static Workload), Error> {
+    let found = submission.built.manifests.iter().rev();
+    let mut found = found.filter_map(|manifest| Some((manifest, Workload::of(&manifest.object)?)));
+    found.next().ok_or_else(|| {
+        let kinds: Vec<&str> =
+            submission.built.manifests.iter().map(|manifest| manifest.text("/kind")).collect();
+        Error::new(
+            Kind::Unsupported,
+            format!("cannot submit this job: it is a {}", kinds.last().unwrap_or(&"job without objects")),
+        )
+        .help("`jobc submit` creates kinds Job and JobSet; apply the files of `jobc build` with kubectl")
+    })
+}
+
+/// Labels every object of a submission.
+pub(crate) fn labeled(object: &Value, submission: &Submission<'_>, namespace: Option<&str>) -> Value {
+    let mut object = object.clone();
+    let identity = submission.identity;
+    let metadata = entry(&mut object, "metadata");
+    if let Some(namespace) = namespace {
+        metadata["namespace"] = namespace.into();
+    }
+    let labels = entry(metadata, "labels");
+    for (key, value) in
+        [(MANAGED, "jobc"), (JOB, &identity.job), (PLAN, identity.label()), (USER, submission.user)]
+    {
+        if !value.is_empty() {
+            labels[key] = value.into();
+        }
+    }
+    entry(metadata, "annotations")[DIGEST] = format!("sha256:{}", identity.digest).into();
+    object
+}
+
+/// The object at a key, which is created if it is absent.
+fn entry<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
+    let value = &mut object[key];
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    value
+}
+
+/// Creates or completes the job.
+pub(crate) fn submit(client: &Client, submission: &Submission<'_>) -> Result<(), SubmitError> {
+    let namespace = client.config().namespace.clone();
+    let (manifest, workload) = top(submission)?;
+    let failed = |error: ApiError, what: &str| SubmitError::Failed(error.into_error(what));
+    let mut unserved = Vec::new();
+    let served = discover(client, &submission.built.manifests, &mut unserved)
+        .map_err(|error| failed(error, "ask the cluster for its kinds"))?;
+    if !unserved.is_empty() {
+        return Err(SubmitError::Refused(unserved));
+    }
+    let owner = create_top(client, submission, (manifest, workload), &namespace)?;
+    if metadata(&owner, "annotations", SUBMITTED).is_some() {
+        return Ok(());
+    }
+    for dependent in submission.built.manifests.iter().filter(|other| !std::ptr::eq(*other, manifest)) {
+        apply_dependent(client, submission, dependent, &owner, &served)?;
+    }
+    create_secrets(client, submission, &owner, &namespace)?;
+    start(client, submission, workload, &owner, &namespace)
+}
+
+fn create_top(
+    client: &Client,
+    submission: &Submission<'_>,
+    (manifest, workload): (&Manifest, &Workload),
+    namespace: &str,
+) -> Result<Value, SubmitError> {
+    let mut object = labeled(&manifest.object, submission, Some(namespace));
+    if workload.suspend.is_some() {
+        object["spec"]["suspend"] = true.into();
+    }
+    let path = workload.path(namespace);
+    let shown = problems::object(manifest);
+    match client.create(&format!("{path}?fieldManager=jobc&fieldValidation=Strict"), &object) {
+        Ok(created) => Ok(created),
+        // From an earlier attempt, or an attempt whose answer was lost.
+        Err(error) if error.is(409) => {
+            let found: Option<Value> = client
+                .find(&format!("{path}/{}", name(&object)))
+                .map_err(|error| error.into_error(&format!("read {shown}")))?;
+            match found {
+                Some(found) if metadata(&found, "labels", PLAN) == Some(submission.identity.label()) => {
+                    Ok(found)
+                }
+                _ => Err(SubmitError::Refused(vec![Problem {
+                    is_warning: false,
+                    message: format!("{shown} exists already, and is not this job"),
+                    place: manifest.origin("/metadata/name"),
+                    help: Some("submit again with `--new`".to_owned()),
+                }])),
+            }
+        }
+        Err(ApiError::Status(status)) if matches!(status.code, 400 | 422) => {
+            Err(SubmitError::Refused(problems::of_status(manifest, &status)))
+        }
+        Err(error) => Err(error.into_error(&format!("create {shown}")).into()),
+    }
+}
+
+/// The reference that makes the cluster remove an object with the job. `blockOwnerDeletion` would need more rights.
+fn owner_reference(owner: &Value) -> Value {
+    json!([{
+        "apiVersion": text(owner, "/apiVersion"),
+        "kind": text(owner, "/kind"),
+        "name": name(owner),
+        "uid": text(owner, "/metadata/uid"),
+    }])
+}
+
+fn apply_dependent(
+    client: &Client,
+    submission: &Submission<'_>,
+    manifest: &Manifest,
+    owner: &Value,
+    served: &Served,
+) -> Result<(), SubmitError> {
+    let namespace = &client.config().namespace;
+    let Some(path) = collection(served, &manifest.object, namespace) else { return Ok(()) };
+    let is_namespaced = path.contains("/namespaces/");
+    let mut object = labeled(&manifest.object, submission, is_namespaced.then_some(namespace.as_str()));
+    if is_namespaced {
+        object["metadata"]["ownerReferences"] = owner_reference(owner);
+    }
+    let path = format!("{path}/{}?fieldManager=jobc&fieldValidation=Strict", name(&object));
+    match client.patch(&path, APPLY, &object) {
+        Ok(_) => Ok(()),
+        Err(ApiError::Status(status)) if matches!(status.code, 400 | 409 | 422) => {
+            Err(SubmitError::Refused(problems::of_status(manifest, &status)))
+        }
+        Err(error) => Err(error.into_error(&format!("create {}", problems::object(manifest))).into()),
+    }
+}
+
+fn create_secrets(
+    client: &Client,
+    submission: &Submission<'_>,
+    owner: &Value,
+    namespace: &str,
+) -> Result<(), SubmitError> {
+    for (name, secret) in &submission.secrets {
+        let values: Map<String, Value> = secret
+            .values
+            .iter()
+            .map(|(key, value)| (key.clone(), STANDARD.encode(value.bytes()).into()))
+            .collect();
+        let object = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "ownerReferences": owner_reference(owner)},
+            "type": secret.kind,
+            "immutable": true,
+            "data": values,
+        });
+        let object = labeled(&object, submission, Some(namespace));
+        match client.create(&format!("/api/v1/namespaces/{namespace}/secrets?fieldManager=jobc"), &object) {
+            Ok(_) => {}
+            // Of an earlier attempt: the run's name is only this submission's.
+            Err(error) if error.is(409) => {}
+            Err(error) => return Err(error.into_error(&format!("create Secret `{name}`")).into()),
+        }
+    }
+    Ok(())
+}
+
+/// Lets the job run, unless a queue or the target holds it back, and records that the submission is complete.
+fn start(
+    client: &Client,
+    submission: &Submission<'_>,
+    workload: &Workload,
+    owner: &Value,
+    namespace: &str,
+) -> Result<(), SubmitError> {
+    let annotations = json!({SUBMITTED: "true"});
+    let mut patch = json!({"metadata": {"uid": text(owner, "/metadata/uid"), "annotations": annotations}});
+    let queued = metadata(owner, "labels", QUEUE).is_some();
+    if workload.suspend.is_some() && !queued && !submission.suspended {
+        patch["spec"] = json!({"suspend": false});
+    }
+    let address = format!("{}/{}?fieldManager=jobc", workload.path(namespace), name(owner));
+    match client.patch(&address, MERGE, &patch) {
+        Ok(_) => Ok(()),
+        Err(error) if error.is(404) || error.is(409) => {
+            let message = format!("job `{}` was deleted while it was submitted", name(owner));
+            Err(Error::new(Kind::State, message).help("submit it again").into())
+        }
+        Err(error) => Err(error.into_error(&format!("start job `{}`", name(owner))).into()),
+    }
+}

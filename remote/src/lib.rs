@@ -1,0 +1,15 @@
+//! Runs jobs elsewhere: submits what `jobc build` wrote, and shows, waits for and ends what runs there.
+//!
+//! A [`Place`] runs jobs. [`kubernetes`] is one. This crate reads built directories ([`built`]) and their plan; it never
+//! sees the compiler, and it prints nothing. The cluster keeps all state: nothing is stored on this host.
+#![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
+
+pub mod built;
+pub mod handle;
+pub mod identity;
+pub mod kubernetes;
+pub mod place;
+
+pub use handle::Handle;
+pub use place::Place;

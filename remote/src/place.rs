@@ -1,0 +1,319 @@
+//! What every place that runs jobs can do, and the words in which it reports.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use jobc_container::secret::Secret;
+use jobc_sys::error::Result;
+use serde::Serialize;
+
+use crate::built::BuiltDirectory;
+use crate::identity::Identity;
+
+/// A place that runs jobs.
+pub trait Place {
+    /// Runs of this very job, the newest first.
+    fn runs_of(&self, identity: &Identity) -> Result<Vec<JobSummary>>;
+
+    /// Whether a name is taken.
+    fn is_taken(&self, name: &str) -> Result<bool>;
+
+    /// Checks a built job without creating anything.
+    fn check(&self, submission: &Submission<'_>) -> Result<Vec<Problem>>;
+
+    /// Creates a job, or completes an earlier attempt to create it. A repeated call changes nothing.
+    fn submit(&self, submission: &Submission<'_>) -> std::result::Result<(), SubmitError>;
+
+    /// The jobs, the newest first.
+    fn list(&self) -> Result<Vec<JobSummary>>;
+
+    /// The run that a name stands for: the run itself, or the newest run of the job with that name.
+    fn find(&self, name: &str) -> Result<JobSummary>;
+
+    /// A job with its tasks, and why it waits.
+    fn inspect(&self, name: &str) -> Result<JobDetail>;
+
+    /// The events of a job, the oldest first.
+    fn events(&self, name: &str) -> Result<Vec<Event>>;
+
+    /// Passes the output of tasks to `output` until all of it was shown, or the job has ended.
+    fn logs(
+        &self,
+        name: &str,
+        request: &LogRequest,
+        output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
+    ) -> Result<()>;
+
+    /// Waits for the end of a job. `progress` gets each state that differs from the one before, and can end the wait.
+    fn wait(
+        &self,
+        name: &str,
+        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
+    ) -> Result<Option<JobSummary>>;
+
+    /// Ends a job and removes it with its pods.
+    fn delete(&self, name: &str) -> Result<()>;
+
+    /// What this user lacks to use the place.
+    fn check_access(&self) -> Result<Vec<AccessCheck>>;
+}
+
+/// What is submitted.
+pub struct Submission<'a> {
+    /// What `jobc build` wrote, under the name of the run.
+    pub built: &'a BuiltDirectory,
+    /// The job.
+    pub identity: &'a Identity,
+    /// The user who submits, as a label.
+    pub user: &'a str,
+    /// The Secrets to create: by object name, their type and their values by key.
+    pub secrets: BTreeMap<String, SecretObject>,
+    /// Whether the job is to stay suspended.
+    pub suspended: bool,
+}
+
+/// A Secret to create.
+pub struct SecretObject {
+    /// Kubernetes' type of the Secret.
+    pub kind: &'static str,
+    /// The values by key.
+    pub values: BTreeMap<String, Secret>,
+}
+
+/// Why a submission failed.
+#[derive(Debug)]
+pub enum SubmitError {
+    /// The place refuses the job.
+    Refused(Vec<Problem>),
+    /// Something else went wrong.
+    Failed(jobc_sys::error::Error),
+}
+
+impl From<jobc_sys::error::Error> for SubmitError {
+    fn from(error: jobc_sys::error::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Something that keeps a job from running.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// Whether the job can be submitted anyway.
+    pub is_warning: bool,
+    /// What is wrong.
+    pub message: String,
+    /// Where it comes from: `job.yaml:11:3`, or a setting of the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+/// The state of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    /// It is held back: by its submission, its queue or a user.
+    Suspended,
+    /// No task runs yet.
+    Pending,
+    /// Tasks run.
+    Running,
+    /// It succeeded.
+    Succeeded,
+    /// It failed.
+    Failed,
+    /// It exceeded its time limit.
+    TimedOut,
+    /// It was deleted.
+    Stopped,
+}
+
+impl JobState {
+    /// The word in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Suspended => "suspended",
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed out",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    /// Whether it has ended.
+    pub fn is_final(self) -> bool {
+        !matches!(self, Self::Suspended | Self::Pending | Self::Running)
+    }
+
+    /// The exit code of `jobc wait`, as for jobs on this host.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Failed => 1,
+            Self::TimedOut => 124,
+            Self::Stopped => 130,
+            _ => 0,
+        }
+    }
+}
+
+/// Numbers of tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TaskCounts {
+    /// How many the job has.
+    pub wanted: u64,
+    /// How many have pods that have not ended.
+    pub active: u64,
+    /// How many have succeeded.
+    pub succeeded: u64,
+    /// How many pods have failed.
+    pub failed: u64,
+}
+
+/// A job in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JobSummary {
+    /// The name of the run.
+    pub name: String,
+    /// The name in the job file.
+    pub job: String,
+    /// The kind of its object.
+    pub kind: String,
+    /// Its state.
+    pub state: JobState,
+    /// The reason of the state, in the cluster's word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The cluster's explanation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Its tasks.
+    pub tasks: TaskCounts,
+    /// Who submitted it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// When it was created (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submitted: Option<String>,
+    /// When its first task started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<String>,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// Whether its submission is complete; otherwise the same `jobc submit` completes it.
+    pub is_complete: bool,
+    /// The digest of its plan, as in the label.
+    #[serde(skip)]
+    pub plan: Option<String>,
+}
+
+/// A task of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TaskStatus {
+    /// `train-0`.
+    pub task: String,
+    /// Which try of the task it is, from 1.
+    pub attempt: u32,
+    /// `pending`, `starting`, `running`, `succeeded`, `failed`.
+    pub state: &'static str,
+    /// The pod.
+    pub pod: String,
+    /// Its node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The exit code of the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
+    /// Why it is in that state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A job in full.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JobDetail {
+    /// The job.
+    #[serde(flatten)]
+    pub summary: JobSummary,
+    /// Its namespace.
+    pub namespace: String,
+    /// Why it does not run, or ended: one sentence each.
+    pub reasons: Vec<String>,
+    /// Its tasks by name and attempt.
+    #[serde(rename = "task_list")]
+    pub task_list: Vec<TaskStatus>,
+}
+
+/// An event of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// When it happened last (RFC 3339).
+    pub time: String,
+    /// The object that it is about, such as `pod/train-0-abcde`.
+    pub object: String,
+    /// Whether it is a warning.
+    pub is_warning: bool,
+    /// The cluster's word for it.
+    pub reason: String,
+    /// What happened.
+    pub message: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// Which output is shown.
+#[derive(Clone, Debug, Default)]
+pub struct LogRequest {
+    /// Whether to go on until the job has ended.
+    pub follow: bool,
+    /// Lines from the end of each task's output; all by default.
+    pub tail: Option<u64>,
+    /// Only lines newer than this time (RFC 3339).
+    pub since: Option<String>,
+    /// Only this attempt of each task.
+    pub attempt: Option<u32>,
+    /// Tasks or roles; all by default.
+    pub tasks: Vec<String>,
+}
+
+/// Output of a task, or a remark about it.
+#[derive(Debug)]
+pub enum LogItem<'a> {
+    /// A line.
+    Line {
+        /// The task.
+        task: &'a str,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// When it was written (RFC 3339).
+        time: &'a str,
+        /// The line without its end.
+        text: &'a [u8],
+    },
+    /// Something about the output, such as lines that the server no longer has.
+    Remark {
+        /// The task.
+        task: &'a str,
+        /// What it is.
+        text: &'a str,
+    },
+    /// Nothing happened for a while.
+    Idle,
+}
+
+/// A right, or something that the place must have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AccessCheck {
+    /// What is checked: `create jobs.batch`.
+    pub what: String,
+    /// Whether it is there.
+    pub is_allowed: bool,
+    /// What does not work without it.
+    pub needed_for: &'static str,
+    /// Whether jobs can be submitted without it.
+    pub is_optional: bool,
+}

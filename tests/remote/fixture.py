@@ -1,0 +1,150 @@
+"""What the tests of remote jobs share: a directory with jobs and targets, a cluster, and the program."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+
+from cluster import Cluster  # noqa: E402
+from harness import REPOSITORY, scratch  # noqa: E402
+
+SECONDS = 60
+ONE = """\
+version: 1
+name: one
+image: busybox
+roles:
+  main:
+    instances: 2
+    run: echo hello
+"""
+TWO = """\
+version: 1
+name: two
+image: busybox
+roles:
+  server:
+    run: sleep 1
+  client:
+    instances: 3
+    needs: {server: started}
+    run: echo hello
+"""
+# A process of its own: what a large process forks counts that one's memory as its own.
+MEASURE = """
+import os, subprocess, sys, time
+since = time.monotonic()
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(os.waitstatus_to_exitcode(status), time.monotonic() - since, usage.ru_maxrss)
+"""
+TARGETS = """\
+version: 1
+default: [lab]
+targets:
+  lab:
+    backends: [kubernetes]
+    kubernetes: {{namespace: ml, kubeconfig: {kubeconfig}}}
+  far:
+    backends: [kubernetes]
+    kubernetes: {{namespace: ml, kubeconfig: far.kubeconfig}}
+"""
+
+
+class Fixture:
+    """A user's directory, and a cluster."""
+
+    def __init__(self, directory, program):
+        self.directory, self.program = directory, program
+        self.cluster = Cluster(directory)
+        self.kubeconfig = self.cluster.kubeconfig()
+        self.write("targets.yaml", TARGETS.format(kubeconfig=self.kubeconfig.name))
+        self.write("one.yaml", ONE)
+        self.write("two.yaml", TWO)
+
+    def write(self, name, text):
+        (self.directory / name).write_text(text)
+
+    def environment(self, more=None):
+        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "LLVM_PROFILE_FILE")}
+        return {**kept, "HOME": str(self.directory), "NO_COLOR": "1", **(more or {})}
+
+    def start(self, *words, env=None):
+        return subprocess.Popen([self.program, *map(str, words)], cwd=self.directory, env=self.environment(env), text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def run(self, *words, code=0, env=None):
+        """Runs jobc; returns its stdout and stderr."""
+        with self.start(*words, env=env) as process:
+            out, errors = process.communicate(timeout=SECONDS)
+        if code is not None and process.returncode != code:
+            raise AssertionError(f"jobc {' '.join(map(str, words))}: exit code {process.returncode}, not {code}: {out}{errors}")
+        return out, errors
+
+    def json(self, *words):
+        return json.loads(self.run(*words, "--format", "json")[0])
+
+    def submit(self, job="one.yaml", *words):
+        """Submits a job; returns its handle."""
+        out, _ = self.run("submit", job, *words)
+        return out.strip()
+
+    def peak(self, *words):
+        """Runs jobc; returns the seconds it took and its peak memory in MiB, by wait4(2)."""
+        result = subprocess.run([sys.executable, "-c", MEASURE, self.program, *map(str, words)], cwd=self.directory, env=self.environment(),
+                                capture_output=True, text=True, timeout=SECONDS, check=True)
+        code, seconds, kibibytes = result.stdout.split()
+        return int(code), float(seconds), int(kibibytes) / 1024
+
+    def close(self):
+        self.cluster.close()
+
+
+@contextlib.contextmanager
+def fixture(harness):
+    program = Path(harness.options.runtime or REPOSITORY / "target/debug/jobc").resolve()
+    if not program.exists():
+        harness.skip(f"`{program}` is not built")
+    with scratch() as directory:
+        fixture = Fixture(directory, program)
+        try:
+            yield fixture
+        finally:
+            fixture.close()
+
+
+def until(condition, what):
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"timed out: {what}")
+        time.sleep(0.02)
+
+
+def run_cases(harness, cases):
+    """Runs each case with a cluster of its own."""
+    harness.parse()
+    harness.tool("openssl")
+    for case in cases:
+        if not harness.wants(case.__name__):
+            continue
+        with fixture(harness) as place:
+            try:
+                harness.check(case.__name__, case(place) or [])
+            except (AssertionError, KeyError, IndexError, TypeError, ValueError, subprocess.SubprocessError) as error:
+                harness.check(case.__name__, [f"{type(error).__name__}: {error}"])
+    harness.end()
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(str(what))
+
+
+__all__ = ["Fixture", "expect", "fixture", "run_cases", "until", "signal"]
