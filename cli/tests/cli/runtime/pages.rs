@@ -30,6 +30,7 @@ Write:
 
 Run:
   run          Run a job file, a command or an OCI bundle on this host
+  submit       Submit a job to a cluster
   ps           List your jobs, the tasks of a job, or the jobs of a sweep
   logs         Show the output of tasks
   exec         Run a command in a running task
@@ -60,6 +61,7 @@ Editor and CI:
 
 Host:
   doctor       Check whether this host can run containers, and suggest fixes
+  targets      List targets, and check access to clusters
   config       List and change settings of the user and of the project
   oci          OCI runtime commands for podman, containerd and other engines
   completions  Print a shell completion script
