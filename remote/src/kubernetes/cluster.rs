@@ -45,7 +45,7 @@ pub struct Cluster {
 }
 
 /// The object of a job.
-struct Found {
+struct ClusterJob {
     workload: &'static Workload,
     object: Value,
 }
@@ -97,7 +97,7 @@ impl Cluster {
     }
 
     /// The objects of jobs that a selector chooses; a kind that the cluster does not serve has none.
-    fn objects(&self, selector: &str) -> Result<Vec<Found>> {
+    fn objects(&self, selector: &str) -> Result<Vec<ClusterJob>> {
         let query = format!("labelSelector={}", encode(selector));
         let mut found = Vec::new();
         for workload in &WORKLOADS {
@@ -106,7 +106,7 @@ impl Cluster {
                     // Items of a list have neither.
                     object["kind"] = workload.kind.into();
                     object["apiVersion"] = format!("{}/{}", workload.group, workload.version).into();
-                    Found { workload, object }
+                    ClusterJob { workload, object }
                 })),
                 Err(error) if error.is(404) => {}
                 Err(error) => return Err(error.into_error(&format!("list {}", workload.resource()))),
@@ -114,19 +114,19 @@ impl Cluster {
         }
         // RFC 3339 in UTC sorts as text.
         found.sort_by(|a, b| {
-            let key = |found: &Found| text(&found.object, "/metadata/creationTimestamp").to_owned();
+            let key = |found: &ClusterJob| text(&found.object, "/metadata/creationTimestamp").to_owned();
             key(b).cmp(&key(a))
         });
         Ok(found)
     }
 
     /// The object of a run, or of the newest run of a job.
-    fn object(&self, wanted: &str) -> Result<Found> {
+    fn object(&self, wanted: &str) -> Result<ClusterJob> {
         for workload in &WORKLOADS {
             let path = format!("{}/{wanted}", workload.path(self.namespace()));
             let found = self.client.find::<Value>(&path);
             if let Some(object) = found.map_err(|error| error.into_error(&format!("read job `{wanted}`")))? {
-                return Ok(Found { workload, object });
+                return Ok(ClusterJob { workload, object });
             }
         }
         let is_label = wanted.len() <= 63 && wanted.ends_with(|c: char| c.is_ascii_alphanumeric());
@@ -140,7 +140,7 @@ impl Cluster {
         })
     }
 
-    fn summary(&self, found: &Found) -> JobSummary {
+    fn summary(&self, found: &ClusterJob) -> JobSummary {
         let mut summary = summarize(found.workload, &found.object);
         // A JobSet says only that a Job of it failed.
         if summary.state == JobState::Failed && found.workload.kind == "JobSet" {
@@ -162,7 +162,7 @@ impl Cluster {
         list(&self.client, &path, &format!("labelSelector={selector}")).unwrap_or_default()
     }
 
-    fn pods(&self, found: &Found) -> Result<Vec<Pod>> {
+    fn pods(&self, found: &ClusterJob) -> Result<Vec<Pod>> {
         list(&self.client, &self.pods_path(), &pods_query(found))
             .map_err(|error| error.into_error("list the pods of the job"))
     }
@@ -171,7 +171,7 @@ impl Cluster {
         format!("/api/v1/namespaces/{}/pods", self.namespace())
     }
 
-    fn events_of(&self, found: &Found, pods: &[Pod]) -> Result<Vec<Event>> {
+    fn events_of(&self, found: &ClusterJob, pods: &[Pod]) -> Result<Vec<Event>> {
         let path = format!("/api/v1/namespaces/{}/events", self.namespace());
         let mut uids: BTreeSet<String> = BTreeSet::from([text(&found.object, "/metadata/uid").to_owned()]);
         if found.workload.kind == "JobSet" {
@@ -196,7 +196,7 @@ impl Cluster {
     }
 
     /// What Kueue says about a job in a queue.
-    fn of_queue(&self, found: &Found) -> Vec<String> {
+    fn of_queue(&self, found: &ClusterJob) -> Vec<String> {
         let uid = text(&found.object, "/metadata/uid");
         let selector = encode(&format!("kueue.x-k8s.io/job-uid={uid}"));
         for version in ["v1beta2", "v1beta1"] {
@@ -225,7 +225,7 @@ impl Cluster {
     }
 
     /// Whether a job has ended or does not exist any more.
-    fn has_ended(&self, found: &Found) -> Result<bool> {
+    fn has_ended(&self, found: &ClusterJob) -> Result<bool> {
         let path = format!("{}/{}", found.workload.path(self.namespace()), name(&found.object));
         let now = self.client.find::<Value>(&path).map_err(|error| error.into_error("read the job"))?;
         Ok(now.is_none_or(|object| {
@@ -235,7 +235,7 @@ impl Cluster {
     }
 }
 
-fn pods_query(found: &Found) -> String {
+fn pods_query(found: &ClusterJob) -> String {
     format!("labelSelector={}", encode(&format!("{}={}", found.workload.pod_label, name(&found.object))))
 }
 
@@ -439,7 +439,7 @@ impl Place for Cluster {
         let mut look = |object: Option<Value>| {
             let same = object.filter(|object| text(object, "/metadata/uid") == uid);
             let now = match same {
-                Some(object) => self.summary(&Found { workload: found.workload, object }),
+                Some(object) => self.summary(&ClusterJob { workload: found.workload, object }),
                 None => JobSummary { state: JobState::Stopped, reason: None, message: None, ..last.clone() },
             };
             let is_new = (now.state, now.tasks) != (last.state, last.tasks);

@@ -123,7 +123,7 @@ pub(crate) fn read(client: &Arc<Client>, pod: &Pod, extent: &Extent, output: &Sy
 
 enum ReadError {
     Api(ApiError),
-    /// Nobody reads the output any more.
+    /// The output is no longer read: the pipe is closed.
     Closed,
 }
 

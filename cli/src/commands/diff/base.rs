@@ -74,13 +74,13 @@ fn check_out(revision: &str, job_directory: &Utf8Path) -> Result<Tree, InputErro
     let commit = format!("{revision}^{{commit}}");
     let top = git(job_directory, &["rev-parse", "--show-toplevel"], None).map_err(|_| {
         InputError(format!(
-            "`{revision}` is no file or directory here, and `{job_directory}` is not in a Git repository; name a directory that \
+            "`{revision}` is not a file or directory, and `{job_directory}` is not in a Git repository; name a directory that \
              `jobc build -o` has written, or another job file"
         ))
     })?;
     let id = git(job_directory, &["rev-parse", "--verify", "--quiet", "--end-of-options", &commit], None)
         .map_err(|_| {
-            InputError(format!("`{revision}` is no file, no directory and no revision of this repository"))
+            InputError(format!("`{revision}` is not a file, a directory or a revision of this repository"))
         })?;
     let directory = std::env::temp_dir().join(format!("jobc-diff-{}", std::process::id()));
     let root = Utf8PathBuf::from_path_buf(directory)
