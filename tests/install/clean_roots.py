@@ -52,7 +52,7 @@ class Root:
         ran(["umount", self.bundle / "rootfs"], check=True)
 
     def run(self, script, user=USER):
-        """Runs a script of sh to its end, as a user without root or as root."""
+        """Runs a script of sh to its end, as an unprivileged user or as root."""
         config = configuration()
         config["process"].update(args=["sh", "-ec", script], cwd=HOME if user else "/", user={"uid": user, "gid": user}, noNewPrivileges=False,
                                  capabilities={kind: [] if user and kind != "bounding" else CAPABILITIES for kind in ("bounding", "effective", "permitted")})
@@ -68,7 +68,7 @@ class Root:
         return ran([BINARIES / "jobc-oci", "--root", self.states, "run", "--bundle", self.bundle, f"clean-{os.getpid()}-{self.containers}"])
 
     def left(self, *expected):
-        """What is there and was not at first, and what is no longer as it was."""
+        """Differences from the root file system as it was made: files that are new, changed or removed."""
         for path in sorted(self.upper.rglob("*")):
             name = path.relative_to(self.upper)
             before = self.base / name
