@@ -1,17 +1,24 @@
 //! Kubernetes as a place that runs jobs, through its HTTP API.
 //!
 //! [`kubeconfig`] finds the cluster and the user, [`client`] sends requests, [`watch`] follows objects. [`state`],
-//! [`pods`] and [`why`] are pure functions over the cluster's answers. [`cluster`] puts them together.
+//! [`pods`] and [`why`] are pure functions over the cluster's answers. [`objects`] finds a job with its pods; [`events`],
+//! [`queue`], [`follow`] and [`lifecycle`] are what commands do with it. [`cluster`] puts them together.
 
+mod access;
 mod checks;
 mod client;
 mod cluster;
+mod events;
 mod exec_plugin;
+mod follow;
 mod kinds;
 mod kubeconfig;
+mod lifecycle;
 mod logs;
+mod objects;
 mod pods;
 mod problems;
+mod queue;
 pub mod rights;
 mod state;
 mod status;
