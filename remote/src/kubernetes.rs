@@ -20,6 +20,7 @@ mod pods;
 mod problems;
 mod queue;
 pub mod rights;
+mod secrets;
 mod state;
 mod status;
 mod submit;
@@ -28,4 +29,3 @@ mod why;
 
 pub use cluster::Cluster;
 pub use kubeconfig::{Access, ClusterConfig};
-pub use submit::docker_config;

@@ -11,7 +11,12 @@ use crate::built::BuiltDirectory;
 use crate::identity::Identity;
 
 /// A place that runs jobs.
-pub trait Place {
+pub trait Place: Sync {
+    /// The name under which the place lists this user's jobs; `user` is the name on this host.
+    fn user(&self, user: &str) -> Result<String> {
+        Ok(user.to_owned())
+    }
+
     /// Runs of this very job, the newest first.
     fn runs_of(&self, identity: &Identity) -> Result<Vec<JobSummary>>;
 
@@ -51,7 +56,12 @@ pub trait Place {
         progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
     ) -> Result<Option<JobSummary>>;
 
-    /// Ends a job and removes it with its pods.
+    /// Ends a job. A place that has nothing between running and gone removes it.
+    fn stop(&self, name: &str) -> Result<()> {
+        self.delete(name)
+    }
+
+    /// Ends a job and removes it with its tasks.
     fn delete(&self, name: &str) -> Result<()>;
 
     /// What this user lacks to use the place.
@@ -64,20 +74,21 @@ pub struct Submission<'a> {
     pub built: &'a BuiltDirectory,
     /// The job.
     pub identity: &'a Identity,
-    /// The user who submits, as a label.
+    /// The user who submits, as [`Place::user`] has it.
     pub user: &'a str,
-    /// The Secrets to create: by object name, their type and their values by key.
-    pub secrets: BTreeMap<String, SecretObject>,
-    /// Whether the job is to stay suspended.
-    pub suspended: bool,
+    /// What the job needs and its files do not contain.
+    pub secrets: JobSecrets,
 }
 
-/// A Secret to create.
-pub struct SecretObject {
-    /// Kubernetes' type of the Secret.
-    pub kind: &'static str,
-    /// The values by key.
+/// The values of a job's secrets, read from their sources.
+#[derive(Default)]
+pub struct JobSecrets {
+    /// The secrets that tasks use, by name in the job file.
     pub values: BTreeMap<String, Secret>,
+    /// Passwords of registries, by host.
+    pub passwords: BTreeMap<String, Secret>,
+    /// Files with the SSH keys of the tasks, by name; none if the place makes them or the tasks have no ssh.
+    pub ssh_keys: BTreeMap<String, Secret>,
 }
 
 /// Why a submission failed.
@@ -221,7 +232,8 @@ pub struct TaskStatus {
     /// `pending`, `starting`, `running`, `succeeded`, `failed`.
     pub state: &'static str,
     /// The pod.
-    pub pod: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
     /// Its node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
@@ -239,8 +251,12 @@ pub struct JobDetail {
     /// The job.
     #[serde(flatten)]
     pub summary: JobSummary,
-    /// Its namespace.
-    pub namespace: String,
+    /// Its namespace, on Kubernetes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its virtual cluster, on OpenPAI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub virtual_cluster: Option<String>,
     /// Why it does not run, or ended: one sentence each.
     pub reasons: Vec<String>,
     /// Its tasks by name and attempt.

@@ -9,6 +9,7 @@ use super::client::{APPLY, Client};
 use super::kinds::Workload;
 use super::problems;
 use super::rights;
+use super::secrets;
 use super::state::{QUEUE, metadata, name, text};
 use super::status::ApiError;
 use crate::built::{Manifest, pod_specs};
@@ -122,7 +123,7 @@ pub(crate) fn rights(
     }
     needed
         .insert((workload.group.to_owned(), workload.plural.to_owned()), &["get", "list", "create", "patch"]);
-    if !submission.secrets.is_empty() {
+    if !secrets::objects(submission).is_empty() {
         needed.insert((String::new(), "secrets".to_owned()), &["create"]);
     }
     for ((group, resource), verbs) in &needed {
@@ -159,6 +160,7 @@ pub(crate) fn references(
     problems: &mut Vec<Problem>,
 ) -> Result<(), ApiError> {
     let namespace = &client.config().namespace;
+    let created = secrets::objects(submission);
     let mut known = BTreeSet::new();
     for manifest in &submission.built.manifests {
         let mut found = Vec::new();
@@ -166,8 +168,8 @@ pub(crate) fn references(
             collect(&at, spec, &mut found);
         }
         for reference in found {
-            let created = reference.plural == "secrets" && submission.secrets.contains_key(&reference.name);
-            if created || !known.insert((reference.plural, reference.name.clone())) {
+            let is_created = reference.plural == "secrets" && created.contains_key(&reference.name);
+            if is_created || !known.insert((reference.plural, reference.name.clone())) {
                 continue;
             }
             let path = format!("/api/v1/namespaces/{namespace}/{}/{}", reference.plural, reference.name);

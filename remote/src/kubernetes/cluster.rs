@@ -117,8 +117,8 @@ impl Place for Cluster {
             let events = events::of_job(&self.client, &found, &pods);
             reasons.extend(why::of_events(&events.unwrap_or_default()));
         }
-        let namespace = self.namespace().to_owned();
-        Ok(JobDetail { summary, namespace, reasons, task_list: pods::tasks(&pods) })
+        let namespace = Some(self.namespace().to_owned());
+        Ok(JobDetail { summary, namespace, virtual_cluster: None, reasons, task_list: pods::tasks(&pods) })
     }
 
     fn events(&self, name: &str) -> Result<Vec<Event>> {

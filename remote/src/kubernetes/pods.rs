@@ -203,7 +203,7 @@ pub(crate) fn tasks(pods: &[Pod]) -> Vec<TaskStatus> {
             task: pod.task(),
             attempt: attempts[pod.metadata.uid.as_str()],
             state: pod.state(),
-            pod: pod.metadata.name.clone(),
+            pod: Some(pod.metadata.name.clone()),
             node: pod.spec.node_name.clone(),
             exit_code: ended.map(|ended| ended.exit_code),
             reason: reason.filter(|reason| !reason.is_empty() && reason != "Completed"),

@@ -5,7 +5,6 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use jobc_container::secret::Secret;
 use jobc_sys::error::{Error, Kind};
 use serde_json::{Map, Value, json};
 
@@ -13,6 +12,7 @@ use super::checks::{Served, collection, discover};
 use super::client::{APPLY, Client, MERGE};
 use super::kinds::Workload;
 use super::problems;
+use super::secrets;
 use super::state::{JOB, MANAGED, PLAN, QUEUE, SUBMITTED, USER, metadata, name, text};
 use super::status::ApiError;
 use crate::built::Manifest;
@@ -20,12 +20,6 @@ use crate::place::{Problem, Submission, SubmitError};
 
 /// The annotation with the whole digest of the plan.
 const DIGEST: &str = "jobc.dev/plan-digest";
-
-/// The login of a registry as a Secret of type `kubernetes.io/dockerconfigjson` has it.
-pub fn docker_config(host: &str, username: &str, password: &Secret) -> Secret {
-    let login = Secret::new([username.as_bytes(), b":", password.line()].concat());
-    Secret::new(json!({"auths": {host: {"auth": STANDARD.encode(login.bytes())}}}).to_string())
-}
 
 /// The manifest that is the job.
 pub(crate) fn top<'a>(submission: &'a Submission<'_>) -> Result<(&'a Manifest, &'static Workload), Error> {
@@ -171,7 +165,7 @@ fn create_secrets(
     owner: &Value,
     namespace: &str,
 ) -> Result<(), SubmitError> {
-    for (name, secret) in &submission.secrets {
+    for (name, secret) in &secrets::objects(submission) {
         let values: Map<String, Value> = secret
             .values
             .iter()
@@ -207,7 +201,9 @@ fn start(
     let annotations = json!({SUBMITTED: "true"});
     let mut patch = json!({"metadata": {"uid": text(owner, "/metadata/uid"), "annotations": annotations}});
     let queued = metadata(owner, "labels", QUEUE).is_some();
-    if workload.suspend.is_some() && !queued && !submission.suspended {
+    let settings = submission.built.plan.target.settings.kubernetes.as_ref();
+    let held = settings.is_some_and(|settings| settings.suspend);
+    if workload.suspend.is_some() && !queued && !held {
         patch["spec"] = json!({"suspend": false});
     }
     let address = format!("{}/{}?fieldManager=jobc", workload.path(namespace), name(owner));

@@ -23,7 +23,7 @@ use crate::terminal;
 const WHY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Shows a job until it ends; the exit code is that of `jobc wait`.
-pub(super) fn follow(place: &(dyn Place + Sync), target: &str, name: &str) -> Result<ExitCode> {
+pub(super) fn follow(place: &dyn Place, target: &str, name: &str) -> Result<ExitCode> {
     let signals = Signals::block_forwarded()?;
     let handle = format!("{target}/{name}");
     let detach = || {

@@ -31,7 +31,7 @@ pub(super) fn list(args: &PsArgs) -> Result<ExitCode> {
     let mut found: Vec<(String, JobSummary)> = Vec::new();
     let mut last_error = None;
     for name in &names {
-        let listed = table.cluster(name).and_then(|cluster| cluster.list().map_err(failure));
+        let listed = table.place(name).and_then(|place| place.list().map_err(failure));
         match listed {
             Ok(jobs) => found.extend(jobs.into_iter().map(|job| ((*name).to_owned(), job))),
             // Of several clusters, one may not be reachable.
@@ -102,16 +102,16 @@ fn json_summary(target: &str, job: &JobSummary) -> Value {
     value
 }
 
-/// The job that a word names, with its cluster.
-fn open(word: Option<&String>) -> Result<(Handle, impl Place + use<>)> {
+/// The job that a word names, with its place.
+fn open(word: Option<&String>) -> Result<(Handle, Box<dyn Place>)> {
     let handle = handle(word.map_or("", String::as_str))?;
-    let cluster = TargetTable::read(None)?.cluster(&handle.target)?;
-    Ok((handle, cluster))
+    let place = TargetTable::read(None)?.place(&handle.target)?;
+    Ok((handle, place))
 }
 
 pub(super) fn tasks(args: &PsArgs) -> Result<ExitCode> {
-    let (handle, cluster) = open(args.job.as_ref())?;
-    let detail = cluster.inspect(&handle.name).map_err(failure)?;
+    let (handle, place) = open(args.job.as_ref())?;
+    let detail = place.inspect(&handle.name).map_err(failure)?;
     terminal::print(&match args.output_args.format {
         FormatArg::Json => json_text(&detail.task_list),
         _ if args.quiet => detail.task_list.iter().map(|task| format!("{}\n", task.task)).collect(),
@@ -136,8 +136,8 @@ fn tasks_table(tasks: &[TaskStatus]) -> Table<6> {
 }
 
 pub(super) fn inspect(args: &InspectArgs) -> Result<ExitCode> {
-    let (handle, cluster) = open(args.job.as_ref())?;
-    let detail = cluster.inspect(&handle.name).map_err(failure)?;
+    let (handle, place) = open(args.job.as_ref())?;
+    let detail = place.inspect(&handle.name).map_err(failure)?;
     if args.output_args.format == FormatArg::Json {
         let mut value = json!(detail);
         value["handle"] = format!("{}/{}", handle.target, detail.summary.name).into();
@@ -158,7 +158,10 @@ fn detail_text(target: &str, detail: &JobDetail) -> String {
     };
     line("job", &format!("{target}/{}", job.name));
     line("state", &state_text(job));
-    line("object", &format!("{} in the namespace {}", job.kind, detail.namespace));
+    let place = [("namespace", &detail.namespace), ("virtual cluster", &detail.virtual_cluster)];
+    let mut place =
+        place.iter().filter_map(|(what, name)| Some(format!(" in the {what} {}", name.as_ref()?)));
+    line("object", &format!("{}{}", job.kind, place.next().unwrap_or_default()));
     line("tasks", &tasks_text(job.tasks));
     line("user", job.user.as_deref().unwrap_or_default());
     line("submitted", job.submitted.as_deref().unwrap_or_default());
@@ -179,12 +182,12 @@ fn detail_text(target: &str, detail: &JobDetail) -> String {
 }
 
 pub(super) fn events(args: &EventsArgs) -> Result<ExitCode> {
-    let (handle, cluster) = open(args.job.as_ref())?;
+    let (handle, place) = open(args.job.as_ref())?;
     if args.follow {
         let error = Error::new(Kind::Unsupported, "events of jobs on clusters cannot be followed");
         return Err(Failure::usage_error(error.help("leave out `--follow`")));
     }
-    let events = cluster.events(&handle.name).map_err(failure)?;
+    let events = place.events(&handle.name).map_err(failure)?;
     let mut text = String::new();
     for event in &events {
         if args.lines.format == FormatArg::Json {
@@ -203,8 +206,8 @@ pub(super) fn wait(args: &WaitArgs, handles: &[Handle]) -> Result<ExitCode> {
     let table = TargetTable::read(None)?;
     let mut code = 0;
     for handle in handles {
-        let cluster = table.cluster(&handle.target)?;
-        let end = cluster.wait(&handle.name, &mut |_| ControlFlow::Continue(())).map_err(failure)?;
+        let place = table.place(&handle.target)?;
+        let end = place.wait(&handle.name, &mut |_| ControlFlow::Continue(())).map_err(failure)?;
         let Some(end) = end else { continue };
         print_end(args.output_args.format, &handle.target, &end);
         if code == 0 {
@@ -242,12 +245,11 @@ pub(super) fn stop(args: &StopArgs, handles: &[Handle]) -> Result<ExitCode> {
     }
     for_each(
         handles,
-        |target, cluster, job| {
+        |_, place, job| {
             if job.state.is_final() {
                 return Ok(format!("{} already", job.state.as_str()));
             }
-            cluster.delete(&job.name).map_err(failure)?;
-            let _ = target;
+            place.stop(&job.name).map_err(failure)?;
             Ok("stopped".to_owned())
         },
         args.output_args.format,
@@ -257,13 +259,13 @@ pub(super) fn stop(args: &StopArgs, handles: &[Handle]) -> Result<ExitCode> {
 pub(super) fn remove(args: &RmArgs, handles: &[Handle]) -> Result<ExitCode> {
     for_each(
         handles,
-        |target, cluster, job| {
+        |target, place, job| {
             if !job.state.is_final() && !args.force {
                 let error =
                     Error::new(Kind::State, format!("job `{target}/{}` is {}", job.name, job.state.as_str()));
                 return Err(error.help("stop it first with `jobc stop`, or remove it with `--force`").into());
             }
-            cluster.delete(&job.name).map_err(failure)?;
+            place.delete(&job.name).map_err(failure)?;
             Ok("removed".to_owned())
         },
         args.jobs.output_args.format,
@@ -279,12 +281,12 @@ fn for_each(
     let table = TargetTable::read(None)?;
     let mut found = Vec::new();
     for handle in handles {
-        let cluster = table.cluster(&handle.target)?;
-        let job = cluster.find(&handle.name).map_err(failure)?;
-        found.push((handle, cluster, job));
+        let place = table.place(&handle.target)?;
+        let job = place.find(&handle.name).map_err(failure)?;
+        found.push((handle, place, job));
     }
-    for (handle, cluster, job) in &found {
-        let done = change(&handle.target, cluster, job)?;
+    for (handle, place, job) in &found {
+        let done = change(&handle.target, &**place, job)?;
         let id = format!("{}/{}", handle.target, job.name);
         if format == FormatArg::Json {
             terminal::print(&format!("{}\n", json!({"id": id, "done": done})));

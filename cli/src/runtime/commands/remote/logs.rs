@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use jobc_job::logs::{Line, Stream};
-use jobc_remote::Place;
 use jobc_remote::place::{LogItem, LogRequest};
 
 use super::handle::{failure, handle};
@@ -18,7 +17,7 @@ use crate::runtime::commands::jobs::Result;
 
 pub(super) fn run(args: &LogsArgs) -> Result<ExitCode> {
     let handle = handle(&args.words[0])?;
-    let cluster = TargetTable::read(None)?.cluster(&handle.target)?;
+    let place = TargetTable::read(None)?.place(&handle.target)?;
     let request = LogRequest {
         follow: args.follow,
         tail: args.tail,
@@ -29,7 +28,7 @@ pub(super) fn run(args: &LogsArgs) -> Result<ExitCode> {
     let format =
         LineFormat { prefix: true, timestamps: args.timestamps, json: args.lines.format == FormatArg::Json };
     let mut lines = TaskLines::new(&handle.to_string(), format);
-    cluster
+    place
         .logs(&handle.name, &request, &mut |item| {
             lines.show(&item);
             ControlFlow::Continue(())

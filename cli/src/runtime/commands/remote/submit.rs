@@ -10,8 +10,7 @@ use jobc_compiler::compile::{build, plan};
 use jobc_compiler::diagnostic::Sink;
 use jobc_remote::built::BuiltDirectory;
 use jobc_remote::identity::Identity;
-use jobc_remote::kubernetes::Cluster;
-use jobc_remote::place::{JobSummary, Place as _, Problem, Submission, SubmitError};
+use jobc_remote::place::{JobSummary, Place, Problem, Submission, SubmitError};
 use jobc_schema::BackendName;
 use jobc_schema::plan::JobPlan;
 use jobc_sys::accounts;
@@ -70,10 +69,10 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     }
     let targets = job_args.targets.clone().or_else(|| crate::input::find_targets(&input.directory));
     let directory = targets.as_deref().and_then(Utf8Path::parent);
-    let cluster = target::connect(target::config(&first.target.settings, directory)?);
+    let place = target::connect(&first.target.settings, directory)?;
     let mut runs = Vec::new();
     for job in &mut planned.jobs {
-        let run = choose_run(&cluster, job, args)?;
+        let run = choose_run(&*place, job, args)?;
         // From here on, all names of the objects are the run's. The variables of the tasks keep the job's name.
         job.name.clone_from(&run.name);
         runs.push(run);
@@ -83,15 +82,15 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     if outcome != Outcome::Success {
         return Ok(ExitCode::from(outcome as u8));
     }
-    let place = OutputPlace::new(args.output.as_deref())?;
+    let output_place = OutputPlace::new(args.output.as_deref())?;
     let (mut code, mut handle) = (Outcome::Success, None);
     for (run, output) in runs.iter().zip(&outputs) {
-        let path = place.path.join(&run.name);
+        let path = output_place.path.join(&run.name);
         write(&path, &output.artifacts).map_err(|error| {
             Error::new(Kind::System, format!("cannot write `{}`: {error}", shorten(&path)))
         })?;
         let built = BuiltDirectory::read(path.as_std_path()).map_err(failure)?;
-        if submit_one(args, &cluster, run, &built, input.directory.as_std_path())? {
+        if submit_one(args, &*place, run, &built, input.directory.as_std_path())? {
             print_handle(args, format, &target_name, run);
             handle = Some(run.name.clone());
         } else {
@@ -99,7 +98,7 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         }
     }
     match handle.filter(|_| args.follow && code == Outcome::Success) {
-        Some(name) => follow::follow(&cluster, &target_name, &name),
+        Some(name) => follow::follow(&*place, &target_name, &name),
         None => Ok(ExitCode::from(code as u8)),
     }
 }
@@ -133,10 +132,10 @@ fn only_target(jobs: &[JobPlan]) -> Result<String> {
 }
 
 /// Finds the run of this job that exists, or a free name for a new one.
-fn choose_run(cluster: &Cluster, job: &JobPlan, args: &SubmitArgs) -> Result<Run> {
+fn choose_run(place: &dyn Place, job: &JobPlan, args: &SubmitArgs) -> Result<Run> {
     let identity = Identity::of(job);
     if !args.new && !args.replace {
-        let existing = cluster.runs_of(&identity).map_err(failure)?.into_iter().next();
+        let existing = place.runs_of(&identity).map_err(failure)?.into_iter().next();
         if let Some(existing) = existing {
             return Ok(Run { identity, name: existing.name.clone(), existing: Some(existing) });
         }
@@ -144,7 +143,7 @@ fn choose_run(cluster: &Cluster, job: &JobPlan, args: &SubmitArgs) -> Result<Run
     let first = if args.new || args.replace { Identity::random_salt() } else { 0 };
     for salt in first..first + MAX_NAMES {
         let name = identity.run_name(salt);
-        if !cluster.is_taken(&name).map_err(failure)? {
+        if !place.is_taken(&name).map_err(failure)? {
             return Ok(Run { identity, name, existing: None });
         }
     }
@@ -156,7 +155,7 @@ fn choose_run(cluster: &Cluster, job: &JobPlan, args: &SubmitArgs) -> Result<Run
 /// Checks and creates one job. Returns whether it is there; problems are printed.
 fn submit_one(
     args: &SubmitArgs,
-    cluster: &Cluster,
+    place: &dyn Place,
     run: &Run,
     built: &BuiltDirectory,
     directory: &std::path::Path,
@@ -164,17 +163,15 @@ fn submit_one(
     if run.existing.as_ref().is_some_and(|existing| existing.is_complete) {
         return Ok(true);
     }
-    let user = user();
-    let settings = built.plan.target.settings.kubernetes.as_ref();
+    let user = place.user(&user()).map_err(failure)?;
     let submission = Submission {
         built,
         identity: &run.identity,
         user: &user,
         secrets: secrets::of(built, directory).map_err(failure)?,
-        suspended: settings.is_some_and(|settings| settings.suspend),
     };
     let mut problems = images::check(built);
-    problems.extend(cluster.check(&submission).map_err(failure)?);
+    problems.extend(place.check(&submission).map_err(failure)?);
     print_problems(&problems);
     if problems.iter().any(|problem| !problem.is_warning) {
         return Ok(false);
@@ -183,9 +180,9 @@ fn submit_one(
         return Ok(true);
     }
     if args.replace {
-        replace(cluster, &run.identity.job, &user)?;
+        replace(place, &run.identity.job, &user)?;
     }
-    match cluster.submit(&submission) {
+    match place.submit(&submission) {
         Ok(()) => Ok(true),
         Err(SubmitError::Refused(problems)) => {
             print_problems(&problems);
@@ -196,10 +193,10 @@ fn submit_one(
 }
 
 /// Deletes this user's runs of a job.
-fn replace(cluster: &Cluster, job: &str, user: &str) -> Result<()> {
-    let earlier = cluster.list().map_err(failure)?;
+fn replace(place: &dyn Place, job: &str, user: &str) -> Result<()> {
+    let earlier = place.list().map_err(failure)?;
     for run in earlier.iter().filter(|run| run.job == job && run.user.as_deref() == Some(user)) {
-        cluster.delete(&run.name).map_err(failure)?;
+        place.delete(&run.name).map_err(failure)?;
         terminal::eprint(&format!("jobc: deleted `{}`\n", run.name));
     }
     Ok(())

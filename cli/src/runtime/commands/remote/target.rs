@@ -6,6 +6,7 @@ use jobc_compiler::compile::built_in_targets;
 use jobc_compiler::diagnostic::{DocumentId, Sink};
 use jobc_compiler::source::{Source, Sources};
 use jobc_compiler::{parse, suggest, validate};
+use jobc_remote::Place;
 use jobc_remote::kubernetes::{Access, Cluster, ClusterConfig};
 use jobc_schema::BackendName;
 use jobc_schema::target::Target;
@@ -82,21 +83,16 @@ impl TargetTable {
         Ok(target)
     }
 
-    /// How to reach the cluster of a target.
-    pub(super) fn config(&self, name: &str) -> Result<ClusterConfig> {
-        config(self.cluster_target(name)?, self.directory.as_deref())
-    }
-
-    /// The cluster of a target.
-    pub(super) fn cluster(&self, name: &str) -> Result<Cluster> {
-        Ok(connect(self.config(name)?))
+    /// The place that a target is.
+    pub(super) fn place(&self, name: &str) -> Result<Box<dyn Place>> {
+        connect(self.cluster_target(name)?, self.directory.as_deref())
     }
 
     /// The namespace of a target, without asking its cluster; none if neither it nor a kubeconfig names one.
     pub(super) fn namespace(&self, name: &str) -> Result<String> {
         let target = self.cluster_target(name)?;
         let named = target.kubernetes.as_ref().and_then(|settings| settings.namespace.clone());
-        named.map_or_else(|| Ok(self.config(name)?.namespace), Ok)
+        named.map_or_else(|| Ok(config(target, self.directory.as_deref())?.namespace), Ok)
     }
 }
 
@@ -104,8 +100,8 @@ fn is_cluster(target: &Target) -> bool {
     target.backends.contains(&BackendName::Kubernetes)
 }
 
-/// How to reach the cluster of a target's settings; relative paths begin in the directory of the targets file.
-pub(super) fn config(target: &Target, directory: Option<&Utf8Path>) -> Result<ClusterConfig> {
+/// How to reach a cluster of Kubernetes; relative paths begin in the directory of the targets file.
+fn config(target: &Target, directory: Option<&Utf8Path>) -> Result<ClusterConfig> {
     let settings = target.kubernetes.clone().unwrap_or_default();
     let home = std::env::var("HOME").unwrap_or_default();
     let path = |text: String| match text.strip_prefix("~/") {
@@ -120,7 +116,8 @@ pub(super) fn config(target: &Target, directory: Option<&Utf8Path>) -> Result<Cl
     ClusterConfig::load(&access).map_err(failure)
 }
 
-/// A cluster whose delays are reported on stderr.
-pub(super) fn connect(config: ClusterConfig) -> Cluster {
-    Cluster::new(config, |text| terminal::eprint(&container_warning(text)))
+/// The place of a target's settings; its delays are reported on stderr. Nothing is sent yet.
+pub(super) fn connect(target: &Target, directory: Option<&Utf8Path>) -> Result<Box<dyn Place>> {
+    let notice = |text: &str| terminal::eprint(&container_warning(text));
+    Ok(Box::new(Cluster::new(config(target, directory)?, notice)))
 }

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use jobc_remote::Place as _;
 use jobc_remote::kubernetes::rights;
 use serde_json::json;
 
@@ -55,7 +54,7 @@ fn list(args: &TargetsLsArgs) -> Result<ExitCode> {
 
 fn check(args: &TargetsCheckArgs) -> Result<ExitCode> {
     let table = TargetTable::read(args.file.targets.as_deref())?;
-    let checks = table.cluster(&args.target)?.check_access().map_err(failure)?;
+    let checks = table.place(&args.target)?.check_access().map_err(failure)?;
     let is_usable = checks.iter().all(|check| check.is_allowed || check.is_optional);
     if args.output_args.format == FormatArg::Json {
         terminal::print(&json_text(&json!({"target": args.target, "usable": is_usable, "checks": checks})));

@@ -1,4 +1,4 @@
-//! The Secrets that a job needs: read from their sources here, and sent in the body of a request only.
+//! The secrets that a job needs: read from their sources here, and sent in the body of a request only.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,39 +9,30 @@ use jobc_container::secret::Secret;
 use jobc_job::secrets;
 use jobc_remote::built::BuiltDirectory;
 use jobc_remote::identity::Identity;
-use jobc_remote::kubernetes::docker_config;
-use jobc_remote::place::SecretObject;
+use jobc_remote::place::JobSecrets;
 use jobc_schema::plan::SecretPlan;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 
-/// The objects by name, as the manifests refer to them.
-pub(super) fn of(built: &BuiltDirectory, directory: &Path) -> Result<BTreeMap<String, SecretObject>> {
+/// The values that the tasks of a job and its registries need.
+pub(super) fn of(built: &BuiltDirectory, directory: &Path) -> Result<JobSecrets> {
     let plan = &built.plan;
-    let mut objects = BTreeMap::new();
-    let mut values = BTreeMap::new();
+    let mut found = JobSecrets::default();
     for name in secrets::used(plan) {
         if let Some(source) = plan.secrets.get(name)
             && !matches!(source, SecretPlan::Store { .. })
         {
-            values.insert(name.to_owned(), read(name, source, directory)?);
+            found.values.insert(name.to_owned(), read(name, source, directory)?);
         }
     }
-    if !values.is_empty() {
-        objects.insert(format!("{}-secrets", plan.name), SecretObject { kind: "Opaque", values });
+    for (host, registry) in &plan.registries {
+        if let Some(source) = plan.secrets.get(&registry.password_secret) {
+            found.passwords.insert(host.clone(), read(&registry.password_secret, source, directory)?);
+        }
     }
-    for (index, (host, registry)) in plan.registries.iter().enumerate() {
-        let Some(source) = plan.secrets.get(&registry.password_secret) else { continue };
-        let password = read(&registry.password_secret, source, directory)?;
-        let config = docker_config(host, &registry.username, &password);
-        let values = BTreeMap::from([(".dockerconfigjson".to_owned(), config)]);
-        let object = SecretObject { kind: "kubernetes.io/dockerconfigjson", values };
-        objects.insert(format!("{}-registry-{index}", plan.name), object);
+    if built.uses_secret(&format!("{}-ssh", plan.name)) {
+        found.ssh_keys = ssh_keys()?;
     }
-    let ssh = format!("{}-ssh", plan.name);
-    if built.uses_secret(&ssh) {
-        objects.insert(ssh, SecretObject { kind: "Opaque", values: ssh_keys()? });
-    }
-    Ok(objects)
+    Ok(found)
 }
 
 fn read(name: &str, source: &SecretPlan, directory: &Path) -> Result<Secret> {
