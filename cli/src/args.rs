@@ -128,6 +128,52 @@ pub(crate) struct CheckArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct TestArgs {
+    /// Job files, or directories that stand for all job files below them [default: the current directory]
+    #[arg(value_name = "JOB", add = completion::job_files())]
+    pub jobs: Vec<Utf8PathBuf>,
+    /// Write the golden files of jobs that differ
+    #[arg(long)]
+    pub accept: bool,
+    /// Name of the directory with golden files next to each job file
+    #[arg(long, value_name = "NAME", default_value = crate::job_files::GOLDEN, value_parser = values::parse_directory_name)]
+    pub golden: String,
+    /// Write a report in the JUnit XML format, for CI; `-` is stdout
+    #[arg(long, value_name = "FILE", add = completion::files())]
+    pub junit: Option<Utf8PathBuf>,
+    /// Target to test (repeatable) [default: `default` of the targets file, or all targets]
+    #[arg(long, short, value_name = "NAME", add = completion::targets())]
+    pub target: Vec<String>,
+    /// Targets file of all jobs [default: `targets.yaml` next to each job file or in a parent directory]
+    #[arg(long, value_name = "FILE", add = completion::job_files())]
+    pub targets: Option<Utf8PathBuf>,
+    /// Leave out what a backend cannot express, with a warning instead of an error
+    #[arg(long)]
+    pub allow_lossy: bool,
+    /// Fail if an image is not in jobc.lock
+    #[arg(long)]
+    pub locked: bool,
+}
+
+impl TestArgs {
+    /// The arguments of one job file. Settings of the user and parameters do not take part: a test has the same result
+    /// everywhere.
+    pub(crate) fn of_job(&self, job: Utf8PathBuf) -> JobArgs {
+        JobArgs {
+            job: Some(job),
+            set: vec![],
+            params: vec![],
+            target: self.target.clone(),
+            backend: vec![],
+            targets: self.targets.clone(),
+            allow_lossy: self.allow_lossy,
+            locked: self.locked,
+            gpu_injection: None,
+        }
+    }
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub job: JobArgs,

@@ -13,6 +13,7 @@ pub(crate) mod lsp;
 pub(crate) mod man;
 pub(crate) mod plan;
 pub(crate) mod schema;
+pub(crate) mod test;
 pub(crate) mod why;
 
 use camino::Utf8PathBuf;

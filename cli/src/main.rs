@@ -5,6 +5,7 @@
 //! `runtime`. Elsewhere `without_runtime` takes its place. The rest of what depends on the platform is in [`platform`].
 
 mod args;
+mod changes;
 mod color;
 mod command_line;
 mod commands;
@@ -12,6 +13,7 @@ mod completion;
 mod disk;
 mod fields;
 mod input;
+mod job_files;
 mod origins;
 mod outcome;
 mod output;

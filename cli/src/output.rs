@@ -104,7 +104,7 @@ pub(crate) fn list(directory: &Utf8Path) -> io::Result<BTreeSet<Utf8PathBuf>> {
 /// A directory that is replaced as a whole must not contain other files, since they would be lost.
 ///
 /// The source map of the previous build lists every file that it wrote.
-fn refuse_foreign(directory: &Utf8Path, more: &[&Utf8Path]) -> io::Result<()> {
+pub(crate) fn refuse_foreign(directory: &Utf8Path, more: &[&Utf8Path]) -> io::Result<()> {
     if more.is_empty() {
         return Ok(());
     }

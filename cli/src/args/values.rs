@@ -9,3 +9,14 @@ pub(crate) fn parse_set(text: &str) -> Result<(String, String), String> {
         _ => Err("write NAME=VALUE".to_owned()),
     }
 }
+
+/// The name of a directory next to job files.
+pub(crate) fn parse_directory_name(text: &str) -> Result<String, String> {
+    match text {
+        "" | "." | ".." => Err("write the name of a directory".to_owned()),
+        _ if text.contains(['/', '\\']) => {
+            Err("write a name without `/`: it is next to each job file".to_owned())
+        }
+        _ => Ok(text.to_owned()),
+    }
+}

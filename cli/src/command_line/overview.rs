@@ -19,7 +19,7 @@ const GROUPS: [Group; 6] = [
     ),
     ("Images", &["image", "lock"]),
     ("GPUs", &["gpu"]),
-    ("Editor and CI", &["lsp", "schema"]),
+    ("Editor and CI", &["test", "lsp", "schema"]),
     ("Host", &["doctor", "targets", "config", "oci", "completions", "man"]),
 ];
 

@@ -71,7 +71,7 @@ fn run_once(build_args: &BuildArgs, format: FormatArg) -> Outcome {
 pub(super) struct OutputDirectory {
     /// The directory of `-o`, absolute.
     output_option: Option<Utf8PathBuf>,
-    /// `out` next to the job file, absolute.
+    /// `out` next to the job file, absolute; for tests that of the golden files.
     default_directory: Utf8PathBuf,
     /// Whether `-o` gets one directory per job, because a matrix makes several.
     pub(super) several: bool,
@@ -91,6 +91,11 @@ impl OutputDirectory {
             )));
         }
         Ok(Self { output_option: given, default_directory: job_directory.join("out"), several: false })
+    }
+
+    /// A directory next to the job file, which has a directory per job.
+    pub(super) fn beside(job_directory: &Utf8Path, name: &str) -> Self {
+        Self { output_option: None, default_directory: job_directory.join(name), several: false }
     }
 
     /// The directory of one job for one target.

@@ -1,18 +1,16 @@
 //! `jobc check`: prints all findings and writes nothing.
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use jobc_compiler::compile::{check_all, plan};
 use jobc_compiler::diagnostic::{Diagnostic, Severity, Sink};
 use jobc_compiler::source::{SourceId, Sources};
 
 use crate::args::{CheckArgs, FormatArg, JobArgs};
-use crate::input::{Input, InputError, JOB_FILE_NAMES, shorten};
+use crate::input::{Input, InputError, shorten};
+use crate::job_files::{GOLDEN, find};
 use crate::outcome::Outcome;
 use crate::settings::default_target;
 use crate::{report, terminal, watch};
-
-/// Maximum depth of directories below a directory that is checked.
-const MAX_DEPTH: usize = 16;
 
 pub(crate) fn run(check: &CheckArgs, format: FormatArg) -> Outcome {
     if !check.watch {
@@ -26,8 +24,9 @@ pub(crate) fn run(check: &CheckArgs, format: FormatArg) -> Outcome {
 
 fn run_once(check: &CheckArgs, format: FormatArg) -> Outcome {
     let given: Vec<Utf8PathBuf> = check.job.job.iter().chain(&check.more).cloned().collect();
-    let jobs = match jobs(&given) {
-        Ok(jobs) => jobs,
+    let jobs = match find(&given, GOLDEN) {
+        Ok(_) if given.is_empty() => vec![None],
+        Ok(jobs) => jobs.into_iter().map(Some).collect(),
         Err(why) => return super::report_input_error(&why),
     };
     let (mut sources, mut sink) = (Sources::new(), Sink::new());
@@ -68,47 +67,5 @@ fn merge(own: &Sources, findings: Vec<Diagnostic>, sources: &mut Sources, sink: 
     for mut finding in findings {
         finding.move_to(|id| numbers[id.0 as usize]);
         sink.push(finding);
-    }
-}
-
-/// The job files of the arguments; a directory without a job file of its own stands for all job files below it.
-fn jobs(given: &[Utf8PathBuf]) -> Result<Vec<Option<Utf8PathBuf>>, InputError> {
-    if given.is_empty() {
-        return Ok(vec![None]);
-    }
-    let mut jobs = Vec::new();
-    for path in given {
-        let own = JOB_FILE_NAMES.iter().any(|name| path.join(name).is_file());
-        if !path.is_dir() || own {
-            jobs.push(Some(path.clone()));
-            continue;
-        }
-        let before = jobs.len();
-        below(path, 0, &mut jobs);
-        if jobs.len() == before {
-            return Err(InputError(format!("`{path}` is a directory without a job.yaml in it or below it")));
-        }
-    }
-    Ok(jobs)
-}
-
-/// The job files below a directory, by name; hidden directories, `out` and `node_modules` hold none of the user's.
-fn below(directory: &Utf8Path, depth: usize, jobs: &mut Vec<Option<Utf8PathBuf>>) {
-    watch::note(directory);
-    let Ok(entries) = directory.read_dir_utf8() else { return };
-    let mut paths: Vec<Utf8PathBuf> = entries.flatten().map(camino::Utf8DirEntry::into_path).collect();
-    paths.sort();
-    for path in paths {
-        let name = path.file_name().unwrap_or_default();
-        if path.is_file() && JOB_FILE_NAMES.contains(&name) {
-            jobs.push(Some(path));
-        } else if path.is_dir()
-            && !path.is_symlink()
-            && depth < MAX_DEPTH
-            && !name.starts_with('.')
-            && !["out", "node_modules", "target"].contains(&name)
-        {
-            below(&path, depth + 1, jobs);
-        }
     }
 }

@@ -1,15 +1,14 @@
 //! `jobc diff`: what a change of a job file changes in the plan and in each written file, by meaning.
 
 mod base;
-mod compare;
-mod print;
-mod target_files;
 
 use camino::Utf8PathBuf;
 use jobc_compiler::compile::{Output, build, plan};
 use jobc_compiler::diagnostic::Sink;
 
 use crate::args::{DiffArgs, FormatArg, JobArgs};
+use crate::changes::target_files::TargetFiles;
+use crate::changes::{compare, print};
 use crate::commands::build::OutputDirectory;
 use crate::input::{Input, InputError};
 use crate::outcome::Outcome;
@@ -17,7 +16,6 @@ use crate::settings::default_target;
 use crate::{report, terminal};
 
 use base::Base;
-use target_files::TargetFiles;
 
 /// Exit code 3, also for what another command reports with 1 or 2: a script tells it from a difference.
 const ERROR: Outcome = Outcome::SystemError;
@@ -104,8 +102,7 @@ fn old_files(
         Base::Built(directory) => {
             let mut place = OutputDirectory::new(Some(directory), &now.directory)?;
             place.several = now.several;
-            let read =
-                |files: &TargetFiles| base::read_built(&place.directory(&files.job, &files.target), files);
+            let read = |files: &TargetFiles| files.read(&place.directory(&files.job, &files.target));
             return now.files.iter().map(read).collect::<Result<_, _>>().map(Some);
         }
         Base::Job(path) => path.clone(),

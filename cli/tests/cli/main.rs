@@ -16,5 +16,6 @@ mod pipes;
 mod runtime;
 mod secrets;
 mod settings;
+mod test;
 mod why;
 mod without_runtime;

@@ -1,15 +1,10 @@
 //! What a job is compared with: a Git revision, a directory of built files, or another job file.
 
-use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jobc_compiler::compile::Artifact;
 
 use crate::input::{InputError, JOB_FILE_NAMES, absolute, reason, shorten};
-use crate::output::list;
-
-use super::target_files::TargetFiles;
 
 /// The other side of a comparison.
 pub(super) enum Base {
@@ -117,18 +112,4 @@ fn git(directory: &Utf8Path, arguments: &[&str], index: Option<&Utf8Path>) -> Re
         return Err(InputError(format!("`git {}` failed: {why}", arguments.first().unwrap_or(&""))));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// The files of one target on disk; none if it was never built.
-pub(super) fn read_built(directory: &Utf8Path, files: &TargetFiles) -> Result<TargetFiles, InputError> {
-    let names = if directory.is_dir() { list(directory) } else { Ok(BTreeSet::new()) };
-    let cannot = |path: &Utf8Path, error: &std::io::Error| {
-        InputError(format!("cannot read `{path}`: {}", reason(error)))
-    };
-    let mut artifacts = vec![];
-    for path in names.map_err(|error| cannot(directory, &error))? {
-        let bytes = std::fs::read(directory.join(&path)).map_err(|error| cannot(&path, &error))?;
-        artifacts.push(Artifact { path, mode: 0o644, bytes });
-    }
-    Ok(TargetFiles { job: files.job.clone(), target: files.target.clone(), artifacts })
 }

@@ -56,6 +56,7 @@ GPUs:
   gpu          List GPUs and GPU leases, and write CDI files
 
 Editor and CI:
+  test         Compare the files of all jobs with their golden files
   lsp          Start the language server for editors
   schema       Print a JSON Schema
 

@@ -15,7 +15,7 @@ use super::target_files::TargetFiles;
 const PLAN: &str = "plan.json";
 
 /// What changed in one file of a target.
-pub(super) struct FileChange {
+pub(crate) struct FileChange {
     pub job: String,
     pub target: String,
     pub path: String,
@@ -23,7 +23,7 @@ pub(super) struct FileChange {
 }
 
 /// How a file changed.
-pub(super) enum FileChangeKind {
+pub(crate) enum FileChangeKind {
     Added,
     Removed,
     Changed(Vec<Change>),
@@ -31,7 +31,7 @@ pub(super) enum FileChangeKind {
 
 /// One changed value or line.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Change {
+pub(crate) struct Change {
     /// Where: the path of a value, with the names of list items; `line N` in a text.
     pub place: String,
     /// Before; nothing if it is new.
@@ -43,7 +43,7 @@ pub(super) struct Change {
 }
 
 /// All changed files, in the order of jobs, targets and paths.
-pub(super) fn changes(then: &[TargetFiles], now: &[TargetFiles]) -> Vec<FileChange> {
+pub(crate) fn changes(then: &[TargetFiles], now: &[TargetFiles]) -> Vec<FileChange> {
     let key = |files: &TargetFiles| (files.job.clone(), files.target.clone());
     let old: BTreeMap<_, _> = then.iter().map(|files| (key(files), files)).collect();
     let new: BTreeMap<_, _> = now.iter().map(|files| (key(files), files)).collect();

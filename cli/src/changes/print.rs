@@ -49,7 +49,7 @@ fn has_same_changes(a: &FileChangeKind, b: &FileChangeKind) -> bool {
 }
 
 /// The changes for people.
-pub(super) fn text(changes: &[FileChange], base: &str) -> String {
+pub(crate) fn text(changes: &[FileChange], base: &str) -> String {
     let mut out = String::new();
     let mut heading = (String::new(), String::new());
     let groups = groups(changes);
@@ -82,7 +82,7 @@ pub(super) fn text(changes: &[FileChange], base: &str) -> String {
 }
 
 /// The changes as the comment of a pull request.
-pub(super) fn markdown(changes: &[FileChange], base: &str) -> String {
+pub(crate) fn markdown(changes: &[FileChange], base: &str) -> String {
     if changes.is_empty() {
         return format!("**jobc**: no difference from `{base}` in the plan or in any file.\n");
     }
@@ -128,7 +128,7 @@ fn code(text: &str) -> String {
 }
 
 /// The changes for programs: all of them.
-pub(super) fn json(changes: &[FileChange]) -> Value {
+pub(crate) fn json(changes: &[FileChange]) -> Value {
     let file = |file: &FileChange| {
         let (state, changes) = match &file.kind {
             FileChangeKind::Added => ("added", vec![]),

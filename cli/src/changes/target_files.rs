@@ -1,0 +1,32 @@
+//! The files that are compared.
+
+use std::collections::BTreeSet;
+
+use camino::Utf8Path;
+use jobc_compiler::compile::Artifact;
+
+use crate::input::{InputError, reason};
+use crate::output::list;
+
+/// The files of one target of a job.
+pub(crate) struct TargetFiles {
+    pub job: String,
+    pub target: String,
+    pub artifacts: Vec<Artifact>,
+}
+
+impl TargetFiles {
+    /// The files of the same job and target in a directory; none if it was never built.
+    pub(crate) fn read(&self, directory: &Utf8Path) -> Result<Self, InputError> {
+        let names = if directory.is_dir() { list(directory) } else { Ok(BTreeSet::new()) };
+        let cannot = |path: &Utf8Path, error: &std::io::Error| {
+            InputError(format!("cannot read `{path}`: {}", reason(error)))
+        };
+        let mut artifacts = vec![];
+        for path in names.map_err(|error| cannot(directory, &error))? {
+            let bytes = std::fs::read(directory.join(&path)).map_err(|error| cannot(&path, &error))?;
+            artifacts.push(Artifact { path, mode: 0o644, bytes });
+        }
+        Ok(Self { job: self.job.clone(), target: self.target.clone(), artifacts })
+    }
+}

@@ -1,0 +1,54 @@
+//! Finds the job files below directories.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::input::{InputError, JOB_FILE_NAMES};
+use crate::watch;
+
+/// Maximum depth of directories below a directory.
+const MAX_DEPTH: usize = 16;
+/// The default name of the directory with the golden files of `jobc test`, next to a job file.
+pub(crate) const GOLDEN: &str = "golden";
+
+/// The job files of the arguments; a directory without a job file of its own stands for all job files below it.
+///
+/// # Errors
+/// A directory without any.
+pub(crate) fn find(given: &[Utf8PathBuf], golden: &str) -> Result<Vec<Utf8PathBuf>, InputError> {
+    let mut jobs = Vec::new();
+    for path in given {
+        let own = JOB_FILE_NAMES.iter().any(|name| path.join(name).is_file());
+        if !path.is_dir() || own {
+            jobs.push(path.clone());
+            continue;
+        }
+        let before = jobs.len();
+        below(path, 0, golden, &mut jobs);
+        if jobs.len() == before {
+            return Err(InputError(format!("`{path}` is a directory without a job.yaml in it or below it")));
+        }
+    }
+    Ok(jobs)
+}
+
+/// The job files below a directory, by name; hidden directories, those with outputs and `node_modules` hold none of the
+/// user's.
+fn below(directory: &Utf8Path, depth: usize, golden: &str, jobs: &mut Vec<Utf8PathBuf>) {
+    watch::note(directory);
+    let Ok(entries) = directory.read_dir_utf8() else { return };
+    let mut paths: Vec<Utf8PathBuf> = entries.flatten().map(camino::Utf8DirEntry::into_path).collect();
+    paths.sort();
+    for path in paths {
+        let name = path.file_name().unwrap_or_default();
+        if path.is_file() && JOB_FILE_NAMES.contains(&name) {
+            jobs.push(path);
+        } else if path.is_dir()
+            && !path.is_symlink()
+            && depth < MAX_DEPTH
+            && !name.starts_with('.')
+            && !["out", "node_modules", "target", golden].contains(&name)
+        {
+            below(&path, depth + 1, golden, jobs);
+        }
+    }
+}
