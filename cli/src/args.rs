@@ -128,6 +128,17 @@ pub(crate) struct CheckArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct FmtArgs {
+    /// Files, or directories that stand for all job files and targets files below them; `-` is stdin [default: the
+    /// current directory]
+    #[arg(value_name = "FILE", add = completion::job_files())]
+    pub files: Vec<Utf8PathBuf>,
+    /// Write nothing; print a diff and exit with status 1 if a file is not formatted
+    #[arg(long)]
+    pub check: bool,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct TestArgs {
     /// Job files, or directories that stand for all job files below them [default: the current directory]
     #[arg(value_name = "JOB", add = completion::job_files())]

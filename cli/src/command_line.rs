@@ -12,8 +12,8 @@ use clap_complete::Shell;
 use crate::args::config::ConfigArgs;
 use crate::args::values::GLOBAL_OPTION_ORDER;
 use crate::args::{
-    BuildArgs, CheckArgs, ColorArg, DiffArgs, FormatArg, ImportArgs, InitArgs, PlanArgs, SchemaArg, TestArgs,
-    WhyArgs,
+    BuildArgs, CheckArgs, ColorArg, DiffArgs, FmtArgs, FormatArg, ImportArgs, InitArgs, PlanArgs, SchemaArg,
+    TestArgs, WhyArgs,
 };
 use crate::color::color_setting;
 use crate::commands;
@@ -98,6 +98,11 @@ pub(crate) enum Command {
     /// The job is compiled as it is and as it was, and the values are compared; nothing is written. The exit status is 0
     /// without a difference, 1 with one, and 3 for errors.
     Diff(DiffArgs),
+    /// Format job files and targets files
+    ///
+    /// Indentation, blank lines, quotes and the order of keys become canonical; comments stay with their keys, and the
+    /// meaning stays the same. The names of changed files are printed.
+    Fmt(FmtArgs),
     /// Compare the files of all jobs with their golden files
     ///
     /// Each job file is compiled and compared with the directory `golden` next to it: `golden/<job>/<target>/`. Nothing
@@ -172,6 +177,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Schema { name, path } => commands::schema::run(*name, *path),
         Command::Explain { topic } => commands::explain::run(topic.as_deref(), format),
         Command::Diff(diff) => commands::diff::run(diff, format),
+        Command::Fmt(fmt) => commands::fmt::run(fmt),
         Command::Test(test) => commands::test::run(test, format),
         Command::Why(why) => commands::why::run(why, format),
         Command::Backends { target } => commands::backends::run(target.as_deref(), format),

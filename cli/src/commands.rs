@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod diff;
 pub(crate) mod explain;
+pub(crate) mod fmt;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod lsp;

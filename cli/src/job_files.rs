@@ -15,15 +15,27 @@ pub(crate) const GOLDEN: &str = "golden";
 /// # Errors
 /// A directory without any.
 pub(crate) fn find(given: &[Utf8PathBuf], golden: &str) -> Result<Vec<Utf8PathBuf>, InputError> {
+    find_named(given, &JOB_FILE_NAMES, golden)
+}
+
+/// The files with one of the names, in the same way.
+///
+/// # Errors
+/// A directory without any.
+pub(crate) fn find_named(
+    given: &[Utf8PathBuf],
+    names: &[&str],
+    golden: &str,
+) -> Result<Vec<Utf8PathBuf>, InputError> {
     let mut jobs = Vec::new();
     for path in given {
-        let own = JOB_FILE_NAMES.iter().any(|name| path.join(name).is_file());
-        if !path.is_dir() || own {
+        let is_job = names == JOB_FILE_NAMES && names.iter().any(|name| path.join(name).is_file());
+        if !path.is_dir() || is_job {
             jobs.push(path.clone());
             continue;
         }
         let before = jobs.len();
-        below(path, 0, golden, &mut jobs);
+        below(path, 0, (names, golden), &mut jobs);
         if jobs.len() == before {
             return Err(InputError(format!("`{path}` is a directory without a job.yaml in it or below it")));
         }
@@ -31,16 +43,16 @@ pub(crate) fn find(given: &[Utf8PathBuf], golden: &str) -> Result<Vec<Utf8PathBu
     Ok(jobs)
 }
 
-/// The job files below a directory, by name; hidden directories, those with outputs and `node_modules` hold none of the
+/// The files below a directory, by name; hidden directories, those with outputs and `node_modules` hold none of the
 /// user's.
-fn below(directory: &Utf8Path, depth: usize, golden: &str, jobs: &mut Vec<Utf8PathBuf>) {
+fn below(directory: &Utf8Path, depth: usize, (names, golden): (&[&str], &str), jobs: &mut Vec<Utf8PathBuf>) {
     watch::note(directory);
     let Ok(entries) = directory.read_dir_utf8() else { return };
     let mut paths: Vec<Utf8PathBuf> = entries.flatten().map(camino::Utf8DirEntry::into_path).collect();
     paths.sort();
     for path in paths {
         let name = path.file_name().unwrap_or_default();
-        if path.is_file() && JOB_FILE_NAMES.contains(&name) {
+        if path.is_file() && names.contains(&name) {
             jobs.push(path);
         } else if path.is_dir()
             && !path.is_symlink()
@@ -48,7 +60,7 @@ fn below(directory: &Utf8Path, depth: usize, golden: &str, jobs: &mut Vec<Utf8Pa
             && !name.starts_with('.')
             && !["out", "node_modules", "target", golden].contains(&name)
         {
-            below(&path, depth + 1, golden, jobs);
+            below(&path, depth + 1, (names, golden), jobs);
         }
     }
 }

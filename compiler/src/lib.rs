@@ -30,6 +30,7 @@ pub mod emit;
 pub mod expand;
 pub mod expression;
 pub mod files;
+pub mod format;
 pub mod import;
 pub mod lock;
 pub mod lower;

@@ -20,6 +20,7 @@ Usage: jobc [OPTIONS] <COMMAND>
 Write:
   init         Create a starter job from an example
   check        Check job files without writing anything
+  fmt          Format job files and targets files
   build        Compile a job file into the files of each target
   plan         Print a summary of the resolved plan, or all of it
   diff         Compare the plan and the files with a revision, by meaning

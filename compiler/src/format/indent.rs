@@ -1,8 +1,7 @@
 //! The number of columns by which each line is moved.
 
-use jobc_compiler::document::{Document, Node, Value};
-
-use crate::text::Text;
+use super::lines::Lines;
+use crate::document::{Document, Node, Value};
 
 /// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,16 +15,16 @@ pub(super) enum Owner {
 }
 
 /// The kind of each line.
-pub(super) fn owners(document: &Document, text: &Text) -> Vec<Owner> {
+pub(super) fn owners(document: &Document, text: &Lines<'_>) -> Vec<Owner> {
     let mut owners = vec![Owner::Itself; text.line_count()];
     mark(&document.root, text, &mut owners);
     owners
 }
 
-fn mark(node: &Node, text: &Text, owners: &mut [Owner]) {
+fn mark(node: &Node, text: &Lines<'_>, owners: &mut [Owner]) {
     let (first, last) = (text.line_of(node.span.start as usize), text.line_of(node.span.end as usize));
     let owner = match &node.value {
-        Value::Mapping(_) | Value::Sequence(_) => is_flow(node, text).then_some(Owner::Flow),
+        Value::Mapping(_) | Value::Sequence(_) => text.is_flow(node).then_some(Owner::Flow),
         _ => Some(Owner::Scalar),
     };
     if let Some(owner) = owner {
@@ -42,11 +41,11 @@ fn mark(node: &Node, text: &Text, owners: &mut [Owner]) {
 }
 
 /// The number of columns by which each line is moved, for an indentation of two.
-pub(super) fn moves(document: &Document, text: &Text, owners: &[Owner]) -> Vec<isize> {
+pub(super) fn moves(document: &Document, text: &Lines<'_>, owners: &[Owner]) -> Vec<isize> {
     let mut wanted: Vec<Option<usize>> = vec![None; text.line_count()];
     place(&document.root, 0, text, &mut wanted);
     let depth = |line: usize| {
-        let content = &text.as_str()[text.line(line)];
+        let content = text.content(line);
         content.len() - content.trim_start_matches(' ').len()
     };
     let by = |line: usize| wanted[line].map(|to| to.cast_signed() - depth(line).cast_signed());
@@ -68,7 +67,7 @@ pub(super) fn moves(document: &Document, text: &Text, owners: &[Owner]) -> Vec<i
 /// A comment belongs to the next line of its depth, otherwise to the previous one, otherwise to the next of any depth.
 fn comment(
     line: usize,
-    text: &Text,
+    text: &Lines<'_>,
     wanted: &[Option<usize>],
     depth: &dyn Fn(usize) -> usize,
 ) -> Option<isize> {
@@ -80,8 +79,8 @@ fn comment(
 }
 
 /// Records the depth of every line that begins an entry or an item of a block.
-fn place(node: &Node, depth: usize, text: &Text, wanted: &mut [Option<usize>]) {
-    if is_flow(node, text) {
+fn place(node: &Node, depth: usize, text: &Lines<'_>, wanted: &mut [Option<usize>]) {
+    if text.is_flow(node) {
         return;
     }
     match &node.value {
@@ -92,8 +91,8 @@ fn place(node: &Node, depth: usize, text: &Text, wanted: &mut [Option<usize>]) {
                     Value::Sequence(items) => {
                         // `- ` at the indentation of its key or two more: unchanged.
                         let dash = items.first().and_then(|item| dash(item, text));
-                        let key = text.position(entry.key_span.start as usize).character;
-                        let further = dash.is_some_and(|at| text.position(at).character > key);
+                        let key = text.column(entry.key_span.start as usize);
+                        let further = dash.is_some_and(|at| text.column(at) > key);
                         depth + if further { 2 } else { 0 }
                     }
                     _ => depth + 2,
@@ -114,7 +113,7 @@ fn place(node: &Node, depth: usize, text: &Text, wanted: &mut [Option<usize>]) {
 }
 
 /// Records the depth of a line if only spaces come before an offset.
-fn begin(offset: usize, depth: usize, text: &Text, wanted: &mut [Option<usize>]) {
+fn begin(offset: usize, depth: usize, text: &Lines<'_>, wanted: &mut [Option<usize>]) {
     let line = text.line_of(offset);
     let before = &text.as_str()[text.line(line).start..offset];
     if before.bytes().all(|byte| byte == b' ') {
@@ -123,21 +122,11 @@ fn begin(offset: usize, depth: usize, text: &Text, wanted: &mut [Option<usize>])
 }
 
 /// The position of an item's dash.
-fn dash(item: &Node, text: &Text) -> Option<usize> {
+fn dash(item: &Node, text: &Lines<'_>) -> Option<usize> {
     let start = item.span.start as usize;
     if text.as_str()[start..].starts_with("- ") && matches!(item.value, Value::Sequence(_)) {
         return None;
     }
     let before = text.as_str()[..start].trim_end_matches([' ', '\n', '\r']);
     before.ends_with('-').then(|| before.len() - 1)
-}
-
-fn is_flow(node: &Node, text: &Text) -> bool {
-    let collection = matches!(node.value, Value::Mapping(_) | Value::Sequence(_));
-    collection
-        && text
-            .as_str()
-            .as_bytes()
-            .get(node.span.start as usize)
-            .is_some_and(|byte| matches!(byte, b'{' | b'['))
 }
