@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 pub use gpus::{TargetCard, TargetGpus};
 pub use kubernetes::{
-    KubernetesGate, KubernetesGpu, KubernetesKind, KubernetesTarget, MemoryUnit, Patch, PodSecurity,
-    PodSettings, Queue, Quota, RolePodSettings, Storage,
+    GangScheduler, KubernetesGate, KubernetesGpu, KubernetesKind, KubernetesTarget, MemoryUnit, Patch,
+    PodSecurity, PodSettings, Queue, QueueTopology, Quota, RolePodSettings, Storage, TrainingRuntime,
 };
 pub use openpai::{OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
 

@@ -1,8 +1,8 @@
-//! Backend `kubernetes`: a Job, an Indexed Job with its Service, or a JobSet, with ConfigMaps and references to
-//! Secrets.
+//! Backend `kubernetes`: a Job, an Indexed Job with its Service, a JobSet, or another kind that the target names, with
+//! ConfigMaps and references to Secrets.
 //!
-//! Read `workload` first, then `job`, `jobset` and `pod`; `support` lists what cannot be expressed and why, and
-//! `docs/reference/kubernetes.md` says for users what becomes what.
+//! Read `workload` first, then `job`, `jobset` and `pod`; `kinds` is the table of what each kind can express, `support`
+//! lists what cannot be expressed and why, and `docs/reference/kubernetes.md` says for users what becomes what.
 
 mod address;
 mod affinity;
@@ -11,15 +11,21 @@ mod cluster;
 mod command;
 mod config;
 mod env;
+mod gang;
 mod gpu;
 mod job;
 mod jobset;
+mod kinds;
+mod leaderworkerset;
 mod metadata;
+mod mpijob;
 mod names;
+mod naming;
 mod object;
 mod order;
 mod origins;
 mod patch;
+mod places;
 mod pod;
 mod pod_security;
 mod policy;
@@ -27,6 +33,7 @@ mod probe;
 mod provider_needs;
 mod quantity;
 mod quota;
+mod rayjob;
 mod release;
 mod resources;
 mod secrets;
@@ -38,7 +45,9 @@ mod sharepod;
 mod support;
 #[cfg(test)]
 mod tests;
+mod trainjob;
 mod validity;
+mod volcano;
 mod volumes;
 mod workload;
 
@@ -61,7 +70,7 @@ impl Backend for KubernetesBackend {
     }
 
     fn about(&self) -> &'static str {
-        "Kubernetes manifests: Job, Indexed Job or JobSet"
+        "Kubernetes manifests: Job, JobSet, TrainJob and other kinds"
     }
 
     fn support(&self, capability: Capability, job: &JobPlan) -> Support {
@@ -84,6 +93,7 @@ impl Backend for KubernetesBackend {
         objects.extend(service::services(&cluster));
         objects.extend(claims::objects(&cluster));
         objects.extend(workload);
+        gang::apply(&cluster, &mut objects);
         patch::apply(job, &mut objects, sink);
         pod_security::check(&cluster, &objects, sink);
         let mut files = object::files(objects, !cluster.settings.patches.is_empty());

@@ -29,6 +29,26 @@ pub struct KubernetesTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+$"), extend("default" = "2.3", "examples" = ["2.3"]))]
     pub trainer: Option<String>,
+    /// KubeRay release that the output must be compatible with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+$"), extend("default" = "1.7", "examples" = ["1.7"]))]
+    pub kuberay: Option<String>,
+    /// LeaderWorkerSet release that the output must be compatible with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+$"), extend("default" = "0.10", "examples" = ["0.10"]))]
+    pub lws: Option<String>,
+    /// Training runtime of the platform for `kind: trainjob`. Default: a runtime of the job's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"name": "torch-distributed"}]))]
+    pub runtime: Option<TrainingRuntime>,
+    /// Plugins of `kind: volcano` with their arguments, besides `svc`, which jobc always uses.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(extend("examples" = [{"ssh": [], "env": []}]))]
+    pub volcano_plugins: IndexMap<String, Vec<String>>,
+    /// Scheduler of gangs. Default: what the queue or the kind of object provides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["native"]))]
+    pub gang: Option<GangScheduler>,
     /// Namespace. Default: none in the files; the user who applies them chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"), extend("examples" = ["ml"]))]
@@ -164,6 +184,35 @@ pub enum KubernetesKind {
     Mpijob,
     /// A TrainJob of Kubeflow Trainer.
     Trainjob,
+    /// A RayJob of KubeRay.
+    Rayjob,
+    /// A LeaderWorkerSet.
+    Leaderworkerset,
+}
+
+/// Training runtime of a platform.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingRuntime {
+    /// Name of the runtime.
+    #[schemars(length(min = 1), extend("examples" = ["torch-distributed"]))]
+    pub name: String,
+    /// Whether it is a TrainingRuntime of the namespace, and not a ClusterTrainingRuntime.
+    #[serde(default)]
+    #[schemars(extend("default" = false, "examples" = [true]))]
+    pub namespaced: bool,
+    /// Replicated job of the runtime that trains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), extend("default" = "node", "examples" = ["node"]))]
+    pub job: Option<String>,
+}
+
+/// Scheduler of gangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GangScheduler {
+    /// Kubernetes itself, by a PodGroup. Alpha from Kubernetes 1.35, beta from 1.37, off by default.
+    Native,
 }
 
 /// Level of the Pod Security Standards.
@@ -215,6 +264,24 @@ pub struct Queue {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["high"]))]
     pub priority: Option<String>,
+    /// Kueue topology of the pods of a role: how close together their nodes must be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"required": "cloud.provider.com/topology-rack"}]))]
+    pub topology: Option<QueueTopology>,
+}
+
+/// How close together the nodes of the pods of a role must be: exactly one of the keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueueTopology {
+    /// Node label of the topology level within which all pods of a role must run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), extend("examples" = ["cloud.provider.com/topology-rack"]))]
+    pub required: Option<String>,
+    /// Node label of the topology level within which all pods of a role run if they fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), extend("examples" = ["cloud.provider.com/topology-block"]))]
+    pub preferred: Option<String>,
 }
 
 /// Quota of a queue or namespace.

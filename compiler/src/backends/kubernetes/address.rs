@@ -10,6 +10,8 @@ use super::shape::Shape;
 
 /// The variable that holds the instance's number in every pod.
 pub(super) const INDEX: &str = "JOBC_INDEX";
+/// The variable with the pod's own name, of which addresses in a LeaderWorkerSet are made.
+pub(super) const POD: &str = "JOBC_POD";
 
 /// Who puts the instance's number into a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,11 +53,15 @@ impl Address for PodAddress<'_> {
 
     fn host(&self, role: &str, index: Option<u32>) -> String {
         let name = &self.cluster.job.name;
+        if self.cluster.shape == Shape::LeaderWorkerSet {
+            return self.host_in_group(role, index);
+        }
         let index = index.map_or_else(|| self.index(), |index| index.to_string());
         match self.cluster.shape {
-            Shape::Job | Shape::SharePod => "localhost".to_owned(),
-            Shape::IndexedJob => format!("{name}-{index}.{name}"),
-            Shape::JobSet => format!("{name}-{role}-0-{index}.{name}"),
+            Shape::MpiJob if self.cluster.part_name(role) == "launcher" => format!("{name}-launcher.{name}"),
+            // `rayjob` refuses what needs an address.
+            Shape::Pod | Shape::Job | Shape::SharePod | Shape::RayJob => "localhost".to_owned(),
+            _ => format!("{}-{index}.{name}", self.cluster.pod_base(role)),
         }
     }
 
@@ -66,6 +72,27 @@ impl Address for PodAddress<'_> {
 
     fn instances(&self, role: &str) -> u32 {
         self.cluster.role(role).map_or(0, |role| role.instances)
+    }
+}
+
+impl PodAddress<'_> {
+    /// The address in a LeaderWorkerSet: the leader is `<job>-0`, and workers are `<job>-0-<i>` from 1.
+    fn host_in_group(&self, role: &str, index: Option<u32>) -> String {
+        let name = &self.cluster.job.name;
+        let roles = &self.cluster.job.roles;
+        let is_leader = roles.first().is_some_and(|first| first.name == role);
+        let index = match (roles.len(), index) {
+            (1, None) if self.role.instances > 1 => None,
+            (1, index) => Some(index.unwrap_or(0)),
+            (_, _) if is_leader => Some(0),
+            (_, index) => Some(index.unwrap_or(0) + 1),
+        };
+        match (index, self.by) {
+            (Some(0), _) => format!("{name}-0.{name}"),
+            (Some(index), _) => format!("{name}-0-{index}.{name}"),
+            (None, Expander::Kubelet) => format!("$({POD}).{name}"),
+            (None, Expander::Shell) => format!("${{{POD}}}.{name}"),
+        }
     }
 }
 

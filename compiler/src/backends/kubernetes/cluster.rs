@@ -4,6 +4,8 @@ use indexmap::IndexMap;
 use jobc_schema::plan::{JobPlan, RolePlan};
 use jobc_schema::target::KubernetesTarget;
 
+use super::kinds::{Kind, kind_of};
+use super::naming::mpi_part;
 use super::release::Releases;
 use super::settings::settings;
 use super::shape::{Shape, shape};
@@ -40,11 +42,31 @@ impl<'a> Cluster<'a> {
         self.roles.get(name).copied()
     }
 
-    /// The name of the Job that runs a role.
-    pub(super) fn job_name(&self, role: &str) -> String {
+    /// What the table says of the kind.
+    pub(super) fn kind(&self) -> &'static Kind {
+        kind_of(self.shape, self.settings.runtime.is_some())
+    }
+
+    /// The name that a role has in its object: that of the runtime of a platform is its own.
+    pub(super) fn part_name<'r>(&'r self, role: &'r str) -> &'r str {
+        match (self.shape, &self.settings.runtime) {
+            (Shape::TrainJob, Some(runtime)) => runtime.job.as_deref().unwrap_or("node"),
+            (Shape::MpiJob, _) => match self.role(role) {
+                Some(role) => mpi_part(role),
+                None => role,
+            },
+            _ => role,
+        }
+    }
+
+    /// What the names of a role's pods begin with: they go on with the index, and for Jobs with random characters.
+    pub(super) fn pod_base(&self, role: &str) -> String {
+        let name = &self.job.name;
         match self.shape {
-            Shape::JobSet => format!("{}-{role}-0", self.job.name),
-            Shape::Job | Shape::IndexedJob | Shape::SharePod => self.job.name.clone(),
+            Shape::JobSet | Shape::TrainJob => format!("{name}-{}-0", self.part_name(role)),
+            Shape::Volcano | Shape::MpiJob => format!("{name}-{}", self.part_name(role)),
+            Shape::LeaderWorkerSet => format!("{name}-0"),
+            Shape::Pod | Shape::Job | Shape::IndexedJob | Shape::RayJob | Shape::SharePod => name.clone(),
         }
     }
 }

@@ -14,8 +14,10 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 use super::address::{Expander, PodAddress, min_length};
 use super::cluster::Cluster;
 use super::metadata;
+use super::naming::is_unknown_to_ray;
 use super::object::Object;
 use super::secrets;
+use super::shape::Shape;
 use super::volumes::Volumes;
 
 /// The most a ConfigMap may hold: `MaxSecretSize` of k8s.io/kubernetes, 1 MiB, for keys and values together.
@@ -76,6 +78,9 @@ fn text_files<'r>(cluster: &Cluster<'_>, role: &'r RolePlan, sink: &mut Sink) ->
     {
         let FileContent::Text(text) = &file.content else { continue };
         if ours && role.files.iter().any(|own| own.path == file.path) {
+            continue;
+        }
+        if ours && cluster.shape == Shape::RayJob && is_unknown_to_ray(role, text) {
             continue;
         }
         let number = |r: &Reference| {

@@ -1,19 +1,17 @@
 //! A container's environment: the instance's number first, what jobc provides, then what the user wrote.
 
-use jobc_schema::plan::{EnvPlan, RolePlan, SecretPlan, Text};
+use jobc_schema::plan::{EnvPlan, FileContent, RolePlan, SecretPlan, Text};
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, SecretKeySelector};
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-use super::address::{Expander, INDEX, PodAddress, has_sum, render_expanded};
+use super::address::{Expander, INDEX, POD, PodAddress, has_sum, render_expanded};
 use super::cluster::Cluster;
 use super::gpu;
+use super::naming::{index_field, is_unknown_to_ray};
 use super::origins::Origins;
 use super::secrets;
 use super::shape::Shape;
-
-/// The annotation in which the Job controller keeps a pod's number.
-const INDEX_FIELD: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 
 /// The longest string that execve(2) takes in an environment: MAX_ARG_STRLEN of Linux, less the name.
 const MAX_BYTES: usize = 131_072 - 256;
@@ -36,12 +34,27 @@ pub(super) fn environment<'a>(
 ) -> Environment<'a> {
     let mut environment = Environment { vars: vec![], sums: vec![] };
     let vars = &mut environment.vars;
-    if !role.env.contains_key(INDEX) {
+    if cluster.shape == Shape::LeaderWorkerSet {
+        vars.push(from_field(POD, "metadata.name"));
+    }
+    let has_index = cluster.shape != Shape::RayJob || role.instances == 1;
+    if !role.env.contains_key(INDEX) && has_index {
         vars.push(index_variable(cluster, role));
     }
     let mut left_out = vec![];
     for (name, text) in &role.provided_env {
         if name == INDEX || role.env.contains_key(name) {
+            continue;
+        }
+        let of_lost_file = |text: &Text| {
+            role.provided_files.iter().any(|file| match &file.content {
+                FileContent::Text(content) => {
+                    text.as_literal() == Some(&file.path) && is_unknown_to_ray(role, content)
+                }
+                FileContent::Secret { .. } => false,
+            })
+        };
+        if cluster.shape == Shape::RayJob && (is_unknown_to_ray(role, text) || of_lost_file(text)) {
             continue;
         }
         if has_sum(text, role) {
@@ -100,10 +113,10 @@ pub(super) fn environment<'a>(
 
 /// `JOBC_INDEX`: from the pod's annotation where there are several pods.
 fn index_variable(cluster: &Cluster<'_>, role: &RolePlan) -> EnvVar {
-    if role.instances == 1 || cluster.shape == Shape::Job {
+    if role.instances == 1 {
         return plain(INDEX, "0".to_owned());
     }
-    from_field(INDEX, INDEX_FIELD)
+    from_field(INDEX, index_field(cluster.shape))
 }
 
 /// A variable that holds a field of the pod.
@@ -139,8 +152,10 @@ fn secret_variable(cluster: &Cluster<'_>, name: &str, secret: &str) -> EnvVar {
 
 fn too_long(cluster: &Cluster<'_>, role: &RolePlan, names: &[&str]) -> Diagnostic {
     let host = match cluster.shape {
-        Shape::JobSet => "<job>-<role>-0-<index>.<job>",
-        Shape::Job | Shape::IndexedJob | Shape::SharePod => "<job>-<index>.<job>",
+        Shape::JobSet | Shape::TrainJob => "<job>-<role>-0-<index>.<job>",
+        Shape::Volcano | Shape::MpiJob => "<job>-<role>-<index>.<job>",
+        Shape::LeaderWorkerSet => "<job>-0-<index>.<job>",
+        _ => "<job>-<index>.<job>",
     };
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     Diagnostic::info(

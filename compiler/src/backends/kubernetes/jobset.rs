@@ -2,11 +2,12 @@
 
 mod types;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::{Launch, RolePlan};
 use jobc_schema::role::{Disruptions, NeedState, RetryScope};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::diagnostic::Sink;
 
@@ -14,8 +15,9 @@ use super::cluster::Cluster;
 use super::config::Configs;
 use super::job::{self, suspended};
 use super::metadata;
+use super::naming;
 use super::origins::Origins;
-use super::shape;
+use super::shape::{self, Shape};
 
 pub(super) use types::JobSet;
 use types::{
@@ -29,9 +31,32 @@ pub(super) fn jobset(
     origins: &mut Origins,
     sink: &mut Sink,
 ) -> JobSet {
+    let mut spec = spec(cluster, configs, &Pointer::ROOT.key("spec"), origins, sink);
+    if let Some(ttl) = cluster.settings.ttl {
+        spec.ttl_seconds_after_finished = Some(ttl.0);
+        origins.target(["spec", "ttlSecondsAfterFinished"], &["ttl"]);
+    }
+    spec.suspend = suspended(cluster, origins);
+    JobSet {
+        api_version: "jobset.x-k8s.io/v1alpha2",
+        kind: "JobSet",
+        metadata: metadata::workload(cluster),
+        spec,
+    }
+}
+
+/// What the JobSet of a job runs; `at` is its place in the object.
+pub(super) fn spec(
+    cluster: &Cluster<'_>,
+    configs: &Configs,
+    at: &Pointer,
+    origins: &mut Origins,
+    sink: &mut Sink,
+) -> Spec {
+    let trainer = naming::trainer(cluster.job).filter(|_| cluster.shape == Shape::TrainJob);
     let mut replicated_jobs = vec![];
     for role in in_order(cluster) {
-        let base = Pointer::ROOT.keys(["spec", "replicatedJobs"]).index(replicated_jobs.len());
+        let base = at.key("replicatedJobs").index(replicated_jobs.len());
         let mut own = Origins::below(base.clone());
         own.spec(["name"], &role.at());
         if !role.needs.is_empty() {
@@ -43,27 +68,28 @@ pub(super) fn jobset(
             name: role.name.clone(),
             replicas: 1,
             depends_on: depends_on(role),
-            template: JobTemplate { spec },
+            template: JobTemplate { metadata: step(trainer, role), spec },
         };
         replicated_jobs.push(serde_json::to_value(replicated).expect("a typed object is plain JSON"));
     }
-    let success_policy = success_policy(cluster, origins);
-    let failure_policy = failure_policy(cluster, origins);
-    if cluster.settings.ttl.is_some() {
-        origins.target(["spec", "ttlSecondsAfterFinished"], &["ttl"]);
+    let mut own = Origins::below(at.clone());
+    let success_policy = success_policy(cluster, &mut own);
+    let failure_policy = failure_policy(cluster, &mut own);
+    origins.append(own);
+    Spec {
+        suspend: None,
+        ttl_seconds_after_finished: None,
+        success_policy,
+        failure_policy: Some(failure_policy),
+        replicated_jobs,
     }
-    JobSet {
-        api_version: "jobset.x-k8s.io/v1alpha2",
-        kind: "JobSet",
-        metadata: metadata::workload(cluster),
-        spec: Spec {
-            suspend: suspended(cluster, origins),
-            ttl_seconds_after_finished: cluster.settings.ttl.map(|ttl| ttl.0),
-            success_policy,
-            failure_policy: Some(failure_policy),
-            replicated_jobs,
-        },
-    }
+}
+
+/// The label by which Kubeflow Trainer knows the role that trains.
+fn step(trainer: Option<&RolePlan>, role: &RolePlan) -> Option<ObjectMeta> {
+    let is_trainer = trainer.is_some_and(|trainer| trainer.name == role.name);
+    let labels = BTreeMap::from([(naming::TRAINJOB_STEP.to_owned(), "trainer".to_owned())]);
+    is_trainer.then(|| ObjectMeta { labels: Some(labels), ..ObjectMeta::default() })
 }
 
 /// The roles so that each is after those it needs, as `dependsOn` demands, and otherwise as in the file.
@@ -93,13 +119,13 @@ fn success_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<Succes
     let deciding: Vec<&RolePlan> =
         cluster.job.roles.iter().filter(|role| role.completion.min_succeeded.is_some()).collect();
     if let Some(first) = deciding.first() {
-        origins.spec(["spec", "successPolicy"], &first.at().keys(["completion", "min_succeeded"]));
+        origins.spec(["successPolicy"], &first.at().keys(["completion", "min_succeeded"]));
         let operator = if deciding.len() == 1 { "All" } else { "Any" };
         let target_replicated_jobs = named(&|role| role.completion.min_succeeded.is_some());
         return Some(SuccessPolicy { operator, target_replicated_jobs });
     }
     if cluster.job.roles.iter().any(|role| role.launch == Launch::None) {
-        origins.spec(["spec", "successPolicy"], &Pointer::ROOT.keys(["distributed", "launch"]));
+        origins.spec(["successPolicy"], &Pointer::ROOT.keys(["distributed", "launch"]));
         let target_replicated_jobs = named(&|role| role.launch != Launch::None);
         return Some(SuccessPolicy { operator: "All", target_replicated_jobs });
     }
@@ -118,17 +144,17 @@ fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> FailurePolicy
     let alone = |role: &RolePlan| roles.len() > 1 && role.retry.scope == RetryScope::Role;
     let max = roles.iter().filter(|r| counts(r)).map(|r| r.retry.max).max().unwrap_or(0);
     if max == 0 && !roles.iter().any(ignores) {
-        origins.fallback(["spec", "failurePolicy"], "the default of jobc: nothing is tried again");
+        origins.fallback(["failurePolicy"], "the default of jobc: nothing is tried again");
         return FailurePolicy { max_restarts: 0, rules: vec![] };
     }
     if let Some(role) = roles.iter().find(|role| restarts_by_jobset(role)) {
-        origins.spec(["spec", "failurePolicy"], &role.at().key("retry"));
+        origins.spec(["failurePolicy"], &role.at().key("retry"));
     }
     let names = |keep: &dyn Fn(&&RolePlan) -> bool| -> Vec<String> {
         roles.iter().filter(|role| keep(role)).map(|role| role.name.clone()).collect()
     };
     let mut matching = vec![];
-    if cluster.job.timeout_seconds.is_some() {
+    if cluster.job.timeout_seconds.is_some() && cluster.shape == Shape::JobSet {
         matching.push(FailureRule::fail("timeout", "DeadlineExceeded", vec![]));
     }
     let coded = names(&|role| counts(role) && !role.retry.on_exit_codes.is_empty());

@@ -7,10 +7,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::cluster::Cluster;
 use super::gpu::PodRequest;
+use super::naming::RAY_JOB;
 use super::settings::RoleSettings;
+use super::shape::Shape;
 
 /// The label with the job's name; one of the labels Kubernetes recommends.
-const NAME: &str = "app.kubernetes.io/name";
+pub(super) const NAME: &str = "app.kubernetes.io/name";
 /// The label with the tool that wrote an object.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The label of a pod with its role.
@@ -81,6 +83,10 @@ pub(super) fn pod(
             annotations.insert(VOLCANO_QUEUE.to_owned(), queue);
         }
     }
+    if cluster.shape == Shape::RayJob {
+        labels.insert(RAY_JOB.to_owned(), cluster.job.name.clone());
+    }
+    annotations.extend(topology(cluster));
     labels.extend(settings.pod.labels.clone());
     labels.extend(role.labels.clone());
     annotations.extend(settings.pod.annotations.clone());
@@ -89,6 +95,15 @@ pub(super) fn pod(
         annotations: (!annotations.is_empty()).then_some(annotations),
         ..ObjectMeta::default()
     }
+}
+
+/// How close together Kueue must place the pods of a role.
+fn topology(cluster: &Cluster<'_>) -> Option<(String, String)> {
+    let topology = cluster.settings.queue.as_ref()?.topology.as_ref()?;
+    let annotation =
+        |key: &str, level: &String| (format!("kueue.x-k8s.io/podset-{key}-topology"), level.clone());
+    let required = topology.required.as_ref().map(|level| annotation("required", level));
+    required.or_else(|| topology.preferred.as_ref().map(|level| annotation("preferred", level)))
 }
 
 fn base(cluster: &Cluster<'_>) -> BTreeMap<String, String> {

@@ -7,6 +7,7 @@ use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 
 use super::cluster::Cluster;
 use super::policy::uses_per_index;
+use super::rayjob;
 use super::service::{publishes, service_name};
 use super::settings::{RoleSettings, setting_at};
 use super::shape::Shape;
@@ -25,8 +26,11 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     let job = cluster.job;
     let at = Pointer::ROOT.key("name");
     let begins_with_letter = job.name.starts_with(|c: char| c.is_ascii_lowercase());
-    if !begins_with_letter && !matches!(cluster.shape, Shape::Job | Shape::SharePod) {
-        let what = if cluster.shape == Shape::JobSet { "a JobSet" } else { "a Service" };
+    if !begins_with_letter && !cluster.shape.is_lone_pod() {
+        let what = match cluster.shape {
+            Shape::IndexedJob | Shape::Volcano | Shape::MpiJob => "a Service".to_owned(),
+            _ => format!("a {}", cluster.kind().name),
+        };
         sink.push(
             Diagnostic::error(
                 codes::KUBERNETES_NAME,
@@ -45,15 +49,20 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
 }
 
 fn check_role(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
-    let name = &cluster.job_name(&role.name);
+    let name = &cluster.pod_base(&role.name);
     let last = role.instances.saturating_sub(1);
     match cluster.shape {
-        Shape::Job | Shape::SharePod => {}
+        Shape::Pod | Shape::Job | Shape::SharePod => {}
         Shape::IndexedJob => {
             too_long(cluster, role, &format!("{name}-{last}"), "the host name of its last instance", sink);
         }
+        Shape::Volcano | Shape::MpiJob | Shape::LeaderWorkerSet => {
+            too_long(cluster, role, &format!("{name}-{last}"), "the name of its last pod", sink);
+        }
+        // KubeRay cuts its names to what Kubernetes takes, and makes them of the job's up to 47 characters.
+        Shape::RayJob => rayjob::check_name(cluster, role, sink),
         // The JobSet webhook counts the pod's random ending too.
-        Shape::JobSet => {
+        Shape::JobSet | Shape::TrainJob => {
             let pod = format!("{name}-{last}-abcde");
             too_long(cluster, role, &pod, "the name of its last pod", sink);
         }
@@ -65,7 +74,8 @@ fn check_role(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
     let at_once = role.parallel.map_or(role.instances, |n| n.min(role.instances));
     let many = role.instances > MAX_PARALLELISM && uses_per_index(cluster.job, role);
     let max = if many { MAX_PARALLELISM_PER_INDEX } else { MAX_PARALLELISM };
-    if at_once > max && cluster.shape != Shape::Job {
+    let by_job = matches!(cluster.shape, Shape::IndexedJob) || cluster.shape.is_jobset();
+    if at_once > max && by_job {
         let at = role.at();
         let with = if many { " with retries of single instances" } else { "" };
         sink.push(

@@ -21,6 +21,7 @@ use super::config::{self, Configs};
 use super::env::environment;
 use super::gpu::{self, PodRequest};
 use super::metadata;
+use super::naming;
 use super::origins::Origins;
 use super::probe::probes;
 use super::resources::resources;
@@ -30,7 +31,8 @@ use super::settings::{RoleSettings, setting_at};
 use super::shape::Shape;
 use super::volumes::Volumes;
 
-/// The name of the container in every pod, the same for all roles so that `kubectl logs -c main` works for each.
+/// The name of the container in every pod, the same for all roles so that `kubectl logs -c main` works for each; only
+/// Kubeflow Trainer wants another one.
 const CONTAINER: &str = "main";
 
 /// The time between SIGTERM and SIGKILL of a pod by default.
@@ -56,16 +58,21 @@ pub(super) fn template(
         config::add_ssh(cluster, true, &mut volumes);
     }
     let container = container(cluster, role, given, &settings, volumes.mounts, origins, sink);
+    let serves = cluster.shape == Shape::LeaderWorkerSet;
     let mut spec = PodSpec {
         containers: vec![container],
-        restart_policy: Some("Never".to_owned()),
+        restart_policy: Some(if serves { "Always" } else { "Never" }.to_owned()),
         subdomain: (cluster.shape == Shape::IndexedJob).then(|| cluster.job.name.clone()),
         volumes: (!volumes.volumes.is_empty()).then_some(volumes.volumes),
         ..PodSpec::default()
     };
     origins.fallback(
         ["restartPolicy"],
-        "the Job controller makes new pods; containers are not restarted in place",
+        if serves {
+            "the only value of a LeaderWorkerSet"
+        } else {
+            "the Job controller makes new pods; containers are not restarted in place"
+        },
     );
     if role.grace_period_seconds != DEFAULT_GRACE_PERIOD {
         spec.termination_grace_period_seconds = i64::try_from(role.grace_period_seconds).ok();
@@ -170,8 +177,10 @@ fn container(
     if role.workdir.is_some() {
         origins.spec(["containers", "0", "workingDir"], &at.key("workdir"));
     }
+    let trains = cluster.shape == Shape::TrainJob
+        && naming::trainer(cluster.job).is_some_and(|own| own.name == role.name);
     let mut container = Container {
-        name: CONTAINER.to_owned(),
+        name: if trains { naming::TRAINJOB_CONTAINER } else { CONTAINER }.to_owned(),
         image: image(cluster, role),
         command: command.command,
         args: command.args,

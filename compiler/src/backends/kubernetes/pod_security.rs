@@ -14,6 +14,7 @@ use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 
 use super::cluster::Cluster;
 use super::object::Object;
+use super::places::pods;
 
 /// The capabilities that `baseline` lets a container add: the usual ones of container engines.
 const BASELINE_CAPABILITIES: [&str; 13] = [
@@ -78,33 +79,6 @@ pub(super) fn check(cluster: &Cluster<'_>, objects: &[Object], sink: &mut Sink) 
                 sink.push(diagnostic(cluster, level, object, role, &violation));
             }
         }
-    }
-}
-
-/// The pod specs of an object, each with its place and its role.
-fn pods<'o, 'c>(
-    cluster: &Cluster<'c>,
-    object: &'o Object,
-) -> Vec<(Pointer, &'o Value, Option<&'c RolePlan>)> {
-    let alone = cluster.job.roles.first();
-    let at =
-        |place: Pointer, role| object.value.pointer(place.as_str()).map(|spec| (place.clone(), spec, role));
-    match object.kind {
-        "Job" => at(Pointer::ROOT.keys(["spec", "template", "spec"]), alone).into_iter().collect(),
-        "JobSet" => {
-            let jobs = object.value["spec"]["replicatedJobs"].as_array().map_or(0, Vec::len);
-            let pod = |i: usize| {
-                let job = Pointer::ROOT.keys(["spec", "replicatedJobs"]).index(i);
-                let name = object.value.pointer(job.key("name").as_str()).and_then(Value::as_str);
-                at(
-                    job.keys(["template", "spec", "template", "spec"]),
-                    name.and_then(|name| cluster.role(name)),
-                )
-            };
-            (0..jobs).filter_map(pod).collect()
-        }
-        "SharePod" => at(Pointer::ROOT.key("spec"), alone).into_iter().collect(),
-        _ => vec![],
     }
 }
 

@@ -1,4 +1,4 @@
-//! The releases of Kubernetes and JobSet, and what each brought.
+//! The releases of Kubernetes and of what serves other kinds, and what each brought to Jobs and JobSets.
 
 use jobc_schema::target::KubernetesTarget;
 
@@ -12,14 +12,21 @@ pub(super) struct Releases {
     pub kubernetes: Release,
     /// Of JobSet.
     pub jobset: Release,
+    /// Of Kubeflow Trainer.
+    pub trainer: Release,
+    /// Of KubeRay.
+    pub kuberay: Release,
+    /// Of LeaderWorkerSet.
+    pub lws: Release,
 }
 
 /// The releases meant where the target names none.
-pub(super) const DEFAULT: Releases = Releases { kubernetes: (1, 36), jobset: (0, 12) };
+pub(super) const DEFAULT: Releases =
+    Releases { kubernetes: (1, 36), jobset: (0, 12), trainer: (2, 3), kuberay: (1, 7), lws: (0, 10) };
 
-/// The oldest releases whose fields jobc relies on: 1.27 labels pods with `batch.kubernetes.io/job-name`, and JobSet
-/// 0.6 has the rules of `failurePolicy` and `ttlSecondsAfterFinished`.
-pub(super) const OLDEST: Releases = Releases { kubernetes: (1, 27), jobset: (0, 6) };
+/// The oldest release of Kubernetes whose fields jobc relies on: it labels pods with `batch.kubernetes.io/job-name`. Those
+/// of other products are in `kinds`.
+pub(super) const OLDEST_KUBERNETES: Release = (1, 27);
 
 /// The newest release of Kubernetes whose fields jobc knows.
 pub(super) const NEWEST_KUBERNETES: Release = (1, 37);
@@ -44,6 +51,9 @@ impl Releases {
         Self {
             kubernetes: read(&settings.release, DEFAULT.kubernetes),
             jobset: read(&settings.jobset, DEFAULT.jobset),
+            trainer: read(&settings.trainer, DEFAULT.trainer),
+            kuberay: read(&settings.kuberay, DEFAULT.kuberay),
+            lws: read(&settings.lws, DEFAULT.lws),
         }
     }
 

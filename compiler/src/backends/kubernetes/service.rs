@@ -8,7 +8,8 @@ use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::cluster::Cluster;
-use super::metadata;
+use super::metadata::{self, NAME, ROLE};
+use super::naming;
 use super::object::Object;
 use super::origins::Origins;
 use super::shape::Shape;
@@ -25,7 +26,7 @@ pub(super) fn services(cluster: &Cluster<'_>) -> Vec<Object> {
             cluster_ip: Some("None".to_owned()),
             // Pods find each other before they are ready, for a rendezvous is what makes them ready.
             publish_not_ready_addresses: Some(true),
-            selector: Some(selector(&cluster.job.name)),
+            selector: Some(labels([(JOB_NAME, &cluster.job.name)])),
             ..ServiceSpec::default()
         };
         found.extend(object(cluster, &cluster.job.name, spec, Origins::default()));
@@ -41,7 +42,7 @@ pub(super) fn services(cluster: &Cluster<'_>) -> Vec<Object> {
             origins.spec(["spec", "ports", &i.to_string()], &at);
         }
         let spec = ServiceSpec {
-            selector: Some(selector(&cluster.job_name(&role.name))),
+            selector: Some(of_role(cluster, role)),
             ports: Some(ports.into_iter().map(|(_, port)| port).collect()),
             ..ServiceSpec::default()
         };
@@ -78,8 +79,23 @@ fn published(role: &RolePlan) -> Vec<(String, ServicePort)> {
     found
 }
 
-fn selector(job: &str) -> BTreeMap<String, String> {
-    BTreeMap::from([(JOB_NAME.to_owned(), job.to_owned())])
+/// The labels that only the pods of a role have.
+fn of_role(cluster: &Cluster<'_>, role: &RolePlan) -> BTreeMap<String, String> {
+    let job = cluster.job.name.as_str();
+    match cluster.shape {
+        Shape::Pod => labels([(NAME, job), (ROLE, &role.name)]),
+        Shape::Volcano => labels([(naming::VOLCANO_JOB, job), (naming::VOLCANO_TASK, &role.name)]),
+        Shape::MpiJob => labels([(naming::MPI_JOB, job), (naming::MPI_ROLE, naming::mpi_part(role))]),
+        Shape::RayJob => labels([(naming::RAY_JOB, job), (ROLE, &role.name)]),
+        Shape::LeaderWorkerSet => labels([(naming::LWS_NAME, job), (ROLE, &role.name)]),
+        Shape::Job | Shape::IndexedJob | Shape::JobSet | Shape::TrainJob | Shape::SharePod => {
+            labels([(JOB_NAME, &cluster.pod_base(&role.name))])
+        }
+    }
+}
+
+fn labels<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 fn object(cluster: &Cluster<'_>, name: &str, spec: ServiceSpec, origins: Origins) -> Option<Object> {

@@ -10,14 +10,38 @@ use super::settings::settings;
 /// The kind of object a job becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
+    /// A Pod.
+    Pod,
     /// A Job of one pod that needs no address.
     Job,
     /// A Job whose pods have numbers, and a Service that gives them names.
     IndexedJob,
     /// A JobSet with an Indexed Job a role.
     JobSet,
+    /// A TrainJob of Kubeflow Trainer, which makes a JobSet.
+    TrainJob,
+    /// A Volcano Job.
+    Volcano,
+    /// An MPIJob.
+    MpiJob,
+    /// A RayJob.
+    RayJob,
+    /// A LeaderWorkerSet.
+    LeaderWorkerSet,
     /// A single pod, as an object of the provider of its GPU.
     SharePod,
+}
+
+impl Shape {
+    /// Whether a JobSet runs the job: the job's own object, or that which Kubeflow Trainer makes.
+    pub(super) fn is_jobset(self) -> bool {
+        matches!(self, Self::JobSet | Self::TrainJob)
+    }
+
+    /// Whether the job is one pod that has no address.
+    pub(super) fn is_lone_pod(self) -> bool {
+        matches!(self, Self::Pod | Self::Job | Self::SharePod)
+    }
 }
 
 /// The kind of object a job becomes: the one its target names, else the simplest that can express the job.
@@ -30,7 +54,13 @@ pub(super) fn shape(job: &JobPlan) -> Shape {
         KubernetesKind::Auto if object_kind(job).is_some() => Shape::SharePod,
         KubernetesKind::Jobset => Shape::JobSet,
         KubernetesKind::Job => one_job(),
-        _ => match &job.roles[..] {
+        KubernetesKind::Pod => Shape::Pod,
+        KubernetesKind::Trainjob => Shape::TrainJob,
+        KubernetesKind::Volcano => Shape::Volcano,
+        KubernetesKind::Mpijob => Shape::MpiJob,
+        KubernetesKind::Rayjob => Shape::RayJob,
+        KubernetesKind::Leaderworkerset => Shape::LeaderWorkerSet,
+        KubernetesKind::Auto | KubernetesKind::Pytorchjob | KubernetesKind::Tfjob => match &job.roles[..] {
             [role] if !restarts_by_jobset(job, role) => one_job(),
             _ => Shape::JobSet,
         },

@@ -7,14 +7,15 @@ use jobc_schema::Pointer;
 use jobc_schema::job::Network;
 use jobc_schema::plan::{JobPlan, RolePlan, SecretPlan, VolumePlan};
 use jobc_schema::role::{NeedState, RetryScope};
-use jobc_schema::target::KubernetesKind;
 
 use crate::backend::Support::{self, Full, Lossy};
 use crate::backend::{Capability, capability};
 
 use super::gpu;
+use super::kinds;
 use super::release::{BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, Releases, SUCCESS_POLICY};
 use super::settings::settings;
+use super::shape::{Shape, shape};
 use super::volumes::{self, volume};
 
 /// The answer for one place of the job: it depends on the place as well as on the capability.
@@ -35,7 +36,10 @@ pub(super) fn support_at(capability: Capability, place: &Pointer, job: &JobPlan)
     let need = place.segments().nth(3).filter(|_| list == "roles");
     match (asker, need) {
         (Some(Requester::Role(role)), Some(other)) if matches!(capability, Capability::Needs(_)) => {
-            policies::needs(capability, job, role, &other)
+            match kinds::kind(job).answer(capability, job, Some(role)) {
+                Some(answer) => answer,
+                None => policies::needs(capability, job, role, &other),
+            }
         }
         (Some(asker), _) => answer(capability, &asker, job),
         (None, _) => answer(capability, &Requester::Job, job),
@@ -45,9 +49,13 @@ pub(super) fn support_at(capability: Capability, place: &Pointer, job: &JobPlan)
 /// Whether the answer can differ by who asks; where it cannot, a role need not be looked up among thousands.
 fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
     let releases = Releases::of(settings(job));
+    let shape = shape(job);
+    if !matches!(shape, Shape::Job | Shape::IndexedJob | Shape::JobSet) {
+        return true;
+    }
     match capability {
         Capability::Needs(NeedState::Ready | NeedState::Succeeded) => {
-            settings(job).kind == KubernetesKind::Job || releases.jobset < DEPENDS_ON
+            shape != Shape::JobSet || releases.jobset < DEPENDS_ON
         }
         Capability::Retry(RetryScope::Task) => releases.kubernetes < BACKOFF_LIMIT_PER_INDEX,
         Capability::Gpu(vendor) => gpu::provider(job, vendor).is_ok_and(|provider| !provider.is_plain()),
@@ -112,6 +120,9 @@ fn none(why: impl Into<String>) -> Support {
 
 fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Support {
     let role = if let Requester::Role(role) = asker { Some(*role) } else { None };
+    if let Some(answer) = kinds::kind(job).answer(capability, job, role) {
+        return answer;
+    }
     match capability {
         Capability::NeedsMin
         | Capability::ReadyLog

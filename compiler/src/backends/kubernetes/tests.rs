@@ -4,6 +4,7 @@ mod acceptance;
 mod command;
 mod gpu;
 mod jobset;
+mod kinds;
 mod policy;
 mod scale;
 mod support;

@@ -1,44 +1,32 @@
 //! Whether the target can hold the job at all: its kind, its releases, its queue, and where images come from.
 
+mod for_kind;
+mod kind;
+
 use jobc_schema::Pointer;
 use jobc_schema::plan::VolumeKind;
-use jobc_schema::target::KubernetesKind;
 
 use crate::diagnostic::{Diagnostic, Place, Safety, Severity, Sink, codes};
 
 use super::cluster::Cluster;
-use super::gpu;
+use super::gang;
+use super::kinds::{Setting, kind_of};
 use super::policy::success_rule;
 use super::provider_needs;
 use super::quota;
-use super::release::{NEWEST_KUBERNETES, OLDEST, Release, SUCCESS_POLICY, format_release};
+use super::release::{NEWEST_KUBERNETES, OLDEST_KUBERNETES, Release, SUCCESS_POLICY, format_release};
 use super::settings::setting_at;
 use super::shape::Shape;
 
 /// Checks the job against its target; false where no object can be made.
 pub(super) fn check(cluster: &Cluster<'_>, allow_lossy: bool, sink: &mut Sink) -> bool {
     let before = sink.error_count();
-    kind(cluster, sink);
+    kind::check(cluster, sink);
     releases(cluster, sink);
     provider_needs::check(cluster, sink);
-    sharepod(cluster, sink);
     suspended_queue(cluster, sink);
-    let volcano = cluster.settings.queue.as_ref().and_then(|queue| queue.volcano.as_ref());
-    if let Some(queue) = volcano.filter(|_| !gpu::is_volcano(cluster.job)) {
-        sink.push(
-            Diagnostic::error(
-                codes::KUBERNETES_KIND,
-                format!(
-                    "target `{}` names the Volcano queue `{queue}`, which Jobs and JobSets cannot use",
-                    cluster.job.target.name
-                ),
-            )
-            .at_place(Place::target(&setting_at(cluster.job, ["queue", "volcano"])), "")
-            .note(
-                "this version does not support Volcano jobs; write `queue: {kueue: NAME}`, or leave it out",
-            ),
-        );
-    }
+    for_kind::check(cluster, sink);
+    gang::check(cluster, sink);
     let possible = sink.error_count() == before;
     needs(cluster, sink);
     launches(cluster, sink);
@@ -48,69 +36,10 @@ pub(super) fn check(cluster: &Cluster<'_>, allow_lossy: bool, sink: &mut Sink) -
     possible
 }
 
-/// The kinds this version writes, and the one role a Job holds.
-fn kind(cluster: &Cluster<'_>, sink: &mut Sink) {
-    let name = match cluster.settings.kind {
-        KubernetesKind::Auto | KubernetesKind::Jobset => return,
-        KubernetesKind::Job if cluster.job.roles.len() <= 1 => return,
-        KubernetesKind::Job => {
-            sink.push(
-                Diagnostic::error(
-                    codes::KUBERNETES_KIND,
-                    format!(
-                        "a Job has one pod template, and job `{}` has {} roles",
-                        cluster.job.name,
-                        cluster.job.roles.len()
-                    ),
-                )
-                .at_key(&Pointer::ROOT.key("roles"), "")
-                .at_place(Place::target(&setting_at(cluster.job, ["kind"])), "asks for a Job")
-                .note("write `kind: jobset` or `kind: auto` for the target"),
-            );
-            return;
-        }
-        KubernetesKind::Pod => "pod",
-        KubernetesKind::Volcano => "volcano",
-        KubernetesKind::Pytorchjob => "pytorchjob",
-        KubernetesKind::Tfjob => "tfjob",
-        KubernetesKind::Mpijob => "mpijob",
-        KubernetesKind::Trainjob => "trainjob",
-    };
-    sink.push(
-        Diagnostic::error(codes::KUBERNETES_KIND, format!("this version does not support `kind: {name}`"))
-            .at_place(Place::target(&setting_at(cluster.job, ["kind"])), "")
-            .note("write `auto`, `job` or `jobset`")
-            .fix("write `auto`", Place::target(&setting_at(cluster.job, ["kind"])), "auto", Safety::Unsafe),
-    );
-}
-
-/// Settings of the target that a pod without a Job has no field for.
-fn sharepod(cluster: &Cluster<'_>, sink: &mut Sink) {
-    if cluster.shape != Shape::SharePod {
-        return;
-    }
-    let settings = cluster.settings;
-    let written = [
-        ("queue", settings.queue.as_ref().is_some_and(|queue| queue.kueue.is_some())),
-        ("suspend", settings.suspend),
-        ("ttl", settings.ttl.is_some()),
-    ];
-    for (key, _) in written.into_iter().filter(|(_, written)| *written) {
-        sink.push(
-            Diagnostic::error(
-                codes::KUBERNETES_SETTING,
-                format!("`{key}` applies only to Jobs, but the GPU provider of this job needs a single pod"),
-            )
-            .at_place(Place::target(&setting_at(cluster.job, [key])), "")
-            .note("leave it out, or use a provider that supports pods of Jobs, such as `kubeshare-v2`"),
-        );
-    }
-}
-
 /// `suspend` next to Kueue, which suspends and resumes its jobs by the same field.
 fn suspended_queue(cluster: &Cluster<'_>, sink: &mut Sink) {
     let Some(queue) = cluster.settings.queue.as_ref().and_then(|queue| queue.kueue.as_ref()) else { return };
-    if !cluster.settings.suspend || cluster.shape == Shape::SharePod {
+    if !cluster.settings.suspend || !cluster.kind().takes(Setting::Kueue) {
         return;
     }
     let at = Place::target(&setting_at(cluster.job, ["suspend"]));
@@ -149,9 +78,16 @@ fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
             );
         }
     };
-    old("release", "Kubernetes", cluster.releases.kubernetes, OLDEST.kubernetes);
-    if cluster.shape == Shape::JobSet {
-        old("jobset", "JobSet", cluster.releases.jobset, OLDEST.jobset);
+    old("release", "Kubernetes", cluster.releases.kubernetes, OLDEST_KUBERNETES);
+    let kind = cluster.kind();
+    if let (Some(product), Some(release)) = (&kind.product, kind.release(cluster.settings))
+        && let Some(key) = product.key
+    {
+        old(key, product.name, release, product.oldest);
+    }
+    // A TrainJob's JobSet.
+    if cluster.shape == Shape::TrainJob {
+        old("jobset", "JobSet", cluster.releases.jobset, kind_of(Shape::JobSet, false).oldest());
     }
     if cluster.releases.kubernetes > NEWEST_KUBERNETES {
         let newest = format_release(NEWEST_KUBERNETES);
@@ -171,7 +107,7 @@ fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
 /// More needs than `dependsOn` has room for.
 fn needs(cluster: &Cluster<'_>, sink: &mut Sink) {
     let max = cluster.releases.max_depends_on();
-    if cluster.shape != Shape::JobSet || max == 0 {
+    if !cluster.shape.is_jobset() || max == 0 {
         return;
     }
     for role in cluster.job.roles.iter().filter(|role| role.needs.len() > max) {
@@ -205,7 +141,8 @@ fn needs(cluster: &Cluster<'_>, sink: &mut Sink) {
 fn launches(cluster: &Cluster<'_>, sink: &mut Sink) {
     for role in &cluster.job.roles {
         let by_launch = role.completion.min_succeeded.is_none() && success_rule(role).is_some();
-        if by_launch && cluster.releases.kubernetes < SUCCESS_POLICY {
+        let by_job = cluster.shape == Shape::IndexedJob || cluster.shape.is_jobset();
+        if by_launch && by_job && cluster.releases.kubernetes < SUCCESS_POLICY {
             sink.push(
                 Diagnostic::error(
                     codes::KUBERNETES_RELEASE,

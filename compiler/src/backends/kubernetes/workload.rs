@@ -10,37 +10,54 @@ use super::config::Configs;
 use super::object::Object;
 use super::origins::Origins;
 use super::shape::Shape;
-use super::{gpu, job, jobset, pod, sharepod};
+use super::{gpu, job, jobset, leaderworkerset, mpijob, pod, rayjob, sharepod, trainjob, volcano};
 
-/// The object that runs the job.
-pub(super) fn workload(cluster: &Cluster<'_>, configs: &Configs, sink: &mut Sink) -> Option<Object> {
+/// The object that runs the job, after what it refers to.
+pub(super) fn workload(cluster: &Cluster<'_>, configs: &Configs, sink: &mut Sink) -> Vec<Object> {
     let mut origins = Origins::default();
     from_settings(cluster, &mut origins);
-    let (kind, value): (&'static str, Value) = match (cluster.shape, &cluster.job.roles[..]) {
+    if cluster.shape == Shape::TrainJob {
+        return trainjob::objects(cluster, configs, origins, sink);
+    }
+    let Some((kind, value)) = object(cluster, configs, &mut origins, sink) else { return vec![] };
+    vec![Object { kind, name: cluster.job.name.clone(), value, origins: origins.into_list() }]
+}
+
+/// Its kind and value.
+fn object(
+    cluster: &Cluster<'_>,
+    configs: &Configs,
+    origins: &mut Origins,
+    sink: &mut Sink,
+) -> Option<(&'static str, Value)> {
+    Some(match (cluster.shape, &cluster.job.roles[..]) {
         (Shape::Job | Shape::IndexedJob, [role]) => {
-            let job: Job = job::job(cluster, configs, role, &mut origins, sink);
+            let job: Job = job::job(cluster, configs, role, origins, sink);
             ("Job", serde_json::to_value(job).ok()?)
         }
-        (Shape::Job | Shape::IndexedJob, _) => return None,
+        (Shape::Pod, [role]) => ("Pod", sharepod::pod(cluster, configs, role, origins, sink)?),
+        (Shape::Job | Shape::IndexedJob | Shape::Pod | Shape::TrainJob, _) => return None,
         (Shape::SharePod, _) => {
             let kind = gpu::object_kind(cluster.job)?;
-            (&kind.kind, sharepod::object(cluster, configs, kind, &mut origins, sink)?)
+            (&kind.kind, sharepod::object(cluster, configs, kind, origins, sink)?)
         }
-        (Shape::JobSet, _) => {
-            let set = jobset::jobset(cluster, configs, &mut origins, sink);
-            ("JobSet", set.into_value())
+        (Shape::JobSet, _) => ("JobSet", jobset::jobset(cluster, configs, origins, sink).into_value()),
+        (Shape::Volcano, _) => ("Job", volcano::job(cluster, configs, origins, sink)),
+        (Shape::MpiJob, _) => ("MPIJob", mpijob::job(cluster, configs, origins, sink)?),
+        (Shape::RayJob, _) => ("RayJob", rayjob::job(cluster, configs, origins, sink)?),
+        (Shape::LeaderWorkerSet, _) => {
+            ("LeaderWorkerSet", leaderworkerset::set(cluster, configs, origins, sink)?)
         }
-    };
-    Some(Object { kind, name: cluster.job.name.clone(), value, origins: origins.into_list() })
+    })
 }
 
 /// Finds what [`workload`] finds, and makes no object.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     let roles = match (cluster.shape, &cluster.job.roles[..]) {
-        (Shape::JobSet, _) => jobset::in_order(cluster),
         (Shape::SharePod, [role]) if gpu::object_kind(cluster.job).is_some() => vec![role],
-        (Shape::Job | Shape::IndexedJob, [role]) => vec![role],
-        _ => vec![],
+        (Shape::Job | Shape::IndexedJob | Shape::Pod, [role]) => vec![role],
+        (Shape::Job | Shape::IndexedJob | Shape::Pod | Shape::SharePod, _) => vec![],
+        _ => jobset::in_order(cluster),
     };
     for role in roles {
         pod::check(cluster, role, sink);

@@ -22,9 +22,19 @@ pub(crate) struct JobSet {
 impl JobSet {
     /// The object as it is written.
     pub(crate) fn into_value(mut self) -> Value {
-        let replicated_jobs = Value::Array(std::mem::take(&mut self.spec.replicated_jobs));
+        let replicated_jobs = std::mem::take(&mut self.spec.replicated_jobs);
         let mut value = serde_json::to_value(self).expect("a typed object is plain JSON");
-        value["spec"]["replicatedJobs"] = replicated_jobs;
+        value["spec"]["replicatedJobs"] = Value::Array(replicated_jobs);
+        value
+    }
+}
+
+impl Spec {
+    /// The spec as it is written.
+    pub(crate) fn into_value(mut self) -> Value {
+        let replicated_jobs = std::mem::take(&mut self.replicated_jobs);
+        let mut value = serde_json::to_value(self).expect("a typed object is plain JSON");
+        value["replicatedJobs"] = Value::Array(replicated_jobs);
         value
     }
 }
@@ -149,6 +159,9 @@ pub(crate) struct DependsOn {
 /// The Job that each restart makes.
 #[derive(Serialize)]
 pub(crate) struct JobTemplate {
+    /// Its labels, where it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<ObjectMeta>,
     /// Its spec.
     pub spec: JobSpec,
 }

@@ -2,12 +2,13 @@
 
 use jobc_schema::plan::{JobPlan, RolePlan};
 use jobc_schema::role::{NeedState, RetryScope};
-use jobc_schema::target::{KubernetesGate, KubernetesKind};
+use jobc_schema::target::KubernetesGate;
 
 use crate::backend::Capability;
 use crate::backend::Support::{self, Full, Lossy};
 use crate::backend::command::is_member;
 
+use super::super::kinds;
 use super::super::policy::{success_rule, uses_per_index};
 use super::super::release::{
     BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, RESTART_JOB, Release, Releases, SUCCESS_POLICY, format_release,
@@ -19,16 +20,18 @@ use super::none;
 /// Whether a role can wait for another one.
 pub(super) fn needs(capability: Capability, job: &JobPlan, role: &RolePlan, other: &str) -> Support {
     let releases = Releases::of(settings(job));
-    if settings(job).kind == KubernetesKind::Job {
+    let shape = shape(job);
+    if matches!(shape, Shape::Job | Shape::IndexedJob) {
         return none("a Job has no dependencies; write `kind: jobset` for the target");
     }
-    if releases.jobset < DEPENDS_ON {
+    if shape.is_jobset() && releases.jobset < DEPENDS_ON {
         return too_old("`dependsOn`", "JobSet", releases.jobset, DEPENDS_ON);
     }
     let has_probe = job.role(other).is_some_and(|other| other.ready.is_some());
     if matches!(capability, Capability::Needs(NeedState::Started)) && has_probe {
         return none(format!(
-            "a JobSet waits until the `ready` check of role `{other}` succeeds, not until its processes run; write `{other}: ready` in `needs` of role `{}`",
+            "a {} waits until the `ready` check of role `{other}` succeeds, not until its processes run; write `{other}: ready` in `needs` of role `{}`",
+            kinds::kind(job).name,
             role.name
         ));
     }
@@ -60,13 +63,14 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
         ),
         Capability::JobTimeout => job_timeout(job),
         Capability::GangRequired => {
-            if settings(job).queue.as_ref().is_some_and(|queue| queue.kueue.is_some()) {
+            if settings(job).queue.as_ref().is_some_and(|queue| queue.kueue.is_some()) || has_native_gang(job) {
                 return Full;
             }
             none(
                 "Kubernetes alone starts each pod as soon as it fits; write `queue: {kueue: NAME}` for the target, because Kueue admits a job as a whole",
             )
         }
+        Capability::GangMin if has_native_gang(job) => Full,
         Capability::GangMin => none(
             "neither Kubernetes nor Kueue starts a job with only some of its pods; write `gang: required` and a target with `queue: {kueue: NAME}`",
         ),
@@ -84,6 +88,12 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
         ),
         _ => Full,
     }
+}
+
+/// Whether the scheduler of Kubernetes itself starts all pods together: `gang: native` of the target, which is checked by
+/// itself.
+fn has_native_gang(job: &JobPlan) -> bool {
+    settings(job).gang.is_some()
 }
 
 /// Whether several failures can be borne: never exactly.
@@ -131,7 +141,7 @@ fn retry(job: &JobPlan, role: &RolePlan, scope: RetryScope) -> Support {
         }
         return Full;
     }
-    if shape(job) != Shape::JobSet {
+    if !shape(job).is_jobset() {
         return none(
             "a Job restarts single pods only; write `kind: jobset` for the target, or `scope: task`",
         );

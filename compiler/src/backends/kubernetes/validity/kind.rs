@@ -1,0 +1,72 @@
+//! The kind that the target names, and the roles that it can hold.
+
+use jobc_schema::Pointer;
+use jobc_schema::target::KubernetesKind;
+
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+
+use super::super::cluster::Cluster;
+use super::super::settings::setting_at;
+use super::super::{leaderworkerset, mpijob, rayjob, trainjob, volcano};
+
+/// Refuses a job whose roles are not those of its kind.
+pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
+    match cluster.settings.kind {
+        KubernetesKind::Auto | KubernetesKind::Jobset => {}
+        KubernetesKind::Volcano => volcano::check(cluster, sink),
+        KubernetesKind::Job => one_role(cluster, "Job", "jobset", sink),
+        KubernetesKind::Pod => pod(cluster, sink),
+        KubernetesKind::Trainjob => trainjob::check(cluster, sink),
+        KubernetesKind::Mpijob => mpijob::check(cluster, sink),
+        KubernetesKind::Rayjob => rayjob::check(cluster, sink),
+        KubernetesKind::Leaderworkerset => leaderworkerset::check(cluster, sink),
+        KubernetesKind::Pytorchjob => leaving(cluster, "PyTorchJob", sink),
+        KubernetesKind::Tfjob => leaving(cluster, "TFJob", sink),
+    }
+}
+
+fn one_role(cluster: &Cluster<'_>, kind: &str, instead: &str, sink: &mut Sink) {
+    if cluster.job.roles.len() <= 1 {
+        return;
+    }
+    sink.push(
+        Diagnostic::error(
+            codes::KUBERNETES_KIND,
+            format!(
+                "a {kind} has one pod template, and job `{}` has {} roles",
+                cluster.job.name,
+                cluster.job.roles.len()
+            ),
+        )
+        .at_key(&Pointer::ROOT.key("roles"), "")
+        .at_place(Place::target(&setting_at(cluster.job, ["kind"])), format!("asks for a {kind}"))
+        .note(format!("write `kind: {instead}` or `kind: auto` for the target")),
+    );
+}
+
+fn pod(cluster: &Cluster<'_>, sink: &mut Sink) {
+    one_role(cluster, "Pod", "jobset", sink);
+    let [role] = &cluster.job.roles[..] else { return };
+    if role.instances > 1 {
+        sink.push(
+            Diagnostic::error(
+                codes::KUBERNETES_KIND,
+                format!("a Pod is one instance, and role `{}` has {}", role.name, role.instances),
+            )
+            .at_key(&role.at().key("instances"), "")
+            .at_place(Place::target(&setting_at(cluster.job, ["kind"])), "asks for a Pod")
+            .note("write `kind: job` or `kind: auto` for the target"),
+        );
+    }
+}
+
+/// Kinds of the old Training Operator, which Kueue stops to manage.
+fn leaving(cluster: &Cluster<'_>, name: &str, sink: &mut Sink) {
+    let at = Place::target(&setting_at(cluster.job, ["kind"]));
+    sink.push(
+        Diagnostic::error(codes::KUBERNETES_KIND, format!("jobc does not write the legacy kind {name}"))
+            .at_place(at.clone(), "")
+            .note("its successor is TrainJob: write `kind: trainjob` where Kubeflow Trainer is installed, or `auto`")
+            .fix("write `trainjob`", at, "trainjob", Safety::Unsafe),
+    );
+}
