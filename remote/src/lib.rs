@@ -7,6 +7,7 @@
 
 pub mod built;
 pub mod handle;
+mod http;
 pub mod identity;
 pub mod kubernetes;
 pub mod place;

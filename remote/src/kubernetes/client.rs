@@ -5,42 +5,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jobc_registry::http::{
-    Backoff, ClientIdentity, TlsConnector, TlsSettings, certificates_from_pem, environment_proxy,
-    host_certificates, key_from_pem, parse_retry_after,
+    ClientIdentity, TlsSettings, certificates_from_pem, environment_proxy, host_certificates, key_from_pem,
+    parse_retry_after,
 };
 use jobc_sys::error::{Error, Kind};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use ureq::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
-use ureq::http::{Method, Request, Response};
-use ureq::unversioned::resolver::DefaultResolver;
-use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, TcpConnector};
-use ureq::{Agent, Body, Proxy};
 
 use super::exec_plugin::Credential;
 use super::kubeconfig::{ClusterConfig, TokenSource};
 use super::status::{ApiError, Status};
+use crate::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use crate::http::{
+    self, Agent, Body, MAX_ANSWER_BYTES, MAX_ERROR_TEXT, Method, Proxy, READ_TIMEOUT, Request, Response,
+    Temporary,
+};
 
-/// To find the server and connect to it.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// For the start of an answer: admission webhooks may take 30 s each.
-const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
-/// Between two pieces of an answer that is not a stream.
-const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// The wait from which on a user is told why nothing happens.
-const NOTABLE_DELAY: Duration = Duration::from_secs(2);
-/// An answer is not read further than this.
-const MAX_ANSWER_BYTES: u64 = 256 << 20;
-/// Of an error answer that is not JSON this much is shown.
-const MAX_ERROR_TEXT: usize = 300;
+pub(crate) use crate::http::{Notice, encode};
 
 /// A change to objects.
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 pub(crate) const MERGE: &str = "application/merge-patch+json";
-
-/// Gets what happens while a request is repeated, such as `the cluster is busy (429); trying again in 5 s`.
-pub(crate) type Notice = Box<dyn Fn(&str) + Send + Sync>;
 
 /// A client of one cluster; threads can share it.
 pub(crate) struct Client {
@@ -116,36 +102,26 @@ impl Client {
         body: Option<(&'static str, &Value)>,
         idle: Duration,
     ) -> Result<Response<Body>, ApiError> {
-        let mut backoff = Backoff::default();
         let mut renewed = false;
-        loop {
+        let attempt = || loop {
             let session = self.session()?;
-            let (error, retry_after) = match self.send(&session, method, path, body, idle) {
-                Ok(response) => return Ok(response),
+            match self.send(&session, method, path, body, idle) {
                 // Credentials may have expired earlier than they said: once with new ones.
                 Err(error) if error.is(401) && !renewed && self.can_renew() => {
                     self.forget(&session);
                     renewed = true;
-                    continue;
                 }
-                Err(ApiError::Status(status)) if is_temporary(status.code) => {
-                    let retry_after = status.retry_after;
-                    (ApiError::Status(status), retry_after)
-                }
-                Err(ApiError::Connection(why)) => (ApiError::Connection(why), None),
-                Err(error) => return Err(error),
-            };
-            let Some(delay) = backoff.failed(retry_after) else { return Err(error) };
-            if delay >= NOTABLE_DELAY {
-                let why = match &error {
-                    ApiError::Status(status) => format!("the cluster answered {}", status.code),
-                    ApiError::Connection(why) => why.clone(),
-                    ApiError::Local(error) => error.message.clone(),
-                };
-                (self.notice)(&format!("{why}; trying again in {} s", delay.as_secs()));
+                result => return result,
             }
-            std::thread::sleep(delay);
-        }
+        };
+        http::repeat(&self.notice, attempt, |error| match error {
+            ApiError::Status(status) if http::is_temporary(status.code) => Some(Temporary {
+                why: format!("the cluster answered {}", status.code),
+                retry_after: status.retry_after,
+            }),
+            ApiError::Connection(why) => Some(Temporary { why: why.clone(), retry_after: None }),
+            _ => None,
+        })
     }
 
     fn send(
@@ -162,42 +138,14 @@ impl Client {
             .extend(session.token.as_ref().map(|token| (AUTHORIZATION.as_str(), format!("Bearer {token}"))));
         headers.extend(self.config.impersonate.iter().map(|(name, value)| (name.as_str(), value.clone())));
         headers.extend(body.map(|(kind, _)| (CONTENT_TYPE.as_str(), kind.to_owned())));
-        let bytes = body.map(|(_, object)| object.to_string().into_bytes());
-        let result = if *method == Method::DELETE {
-            let request = headers
-                .iter()
-                .fold(session.agent.delete(&uri), |request, (name, value)| request.header(*name, value));
-            let request = request.config().timeout_per_read(Some(idle)).build();
-            request.force_send_body().send(&bytes.unwrap_or_default()[..])
-        } else {
-            let request = Request::builder().method(method.clone()).uri(&uri);
-            let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
-            let invalid = |error: ureq::http::Error| {
-                ApiError::Local(Error::new(
-                    Kind::Config,
-                    format!("cannot form a request to the cluster: {error}"),
-                ))
-            };
-            let agent = &session.agent;
-            if let Some(bytes) = bytes {
-                let request = request.body(bytes).map_err(invalid)?;
-                agent.run(agent.configure_request(request).timeout_per_read(Some(idle)).build())
-            } else {
-                let request = request.body(()).map_err(invalid)?;
-                agent.run(agent.configure_request(request).timeout_per_read(Some(idle)).build())
-            }
-        };
-        let response = result.map_err(|error| ApiError::Connection(self.describe(&error)))?;
+        let body = body.map(|(_, object)| object.to_string().into_bytes());
+        let request = Request { method, uri: &uri, headers, body, idle };
+        let response = http::send(&session.agent, request)
+            .map_err(|why| ApiError::Connection(format!("{}: {why}", self.config.server)))?;
         if response.status().is_success() {
             return Ok(response);
         }
         Err(ApiError::Status(Box::new(read_status(response))))
-    }
-
-    fn describe(&self, error: &ureq::Error) -> String {
-        let text = error.to_string();
-        let text = text.strip_prefix("io: ").unwrap_or(&text);
-        format!("{}: {text}", self.config.server)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Session>> {
@@ -255,11 +203,6 @@ impl Client {
     }
 }
 
-/// Whether a request can be repeated after this status.
-fn is_temporary(code: u16) -> bool {
-    matches!(code, 429 | 500 | 502 | 503 | 504)
-}
-
 fn read_status(mut response: Response<Body>) -> Status {
     let code = response.status().as_u16();
     let header =
@@ -306,41 +249,16 @@ fn agent(config: &ClusterConfig, certificate: Option<&(Vec<u8>, Vec<u8>)>) -> jo
     let trusted = trusted.transpose()?;
     // As kubectl: the host's authorities count only if the kubeconfig names none.
     let host = if trusted.is_none() && !config.insecure { host_certificates() } else { &[] };
-    let tls = TlsConnector::new(TlsSettings {
+    let proxy = match &config.proxy {
+        Some(url) => Some(Proxy::new(url).map_err(|error| wrong("`proxy-url`", &error.to_string()))?),
+        None => environment_proxy(&config.server),
+    };
+    let tls = TlsSettings {
         trusted: trusted.unwrap_or_default(),
         host,
         client: client.transpose()?,
         insecure: config.insecure,
         server_name: config.server_name.clone(),
-    })
-    .map_err(|error| wrong("client certificate", &error.to_string()))?;
-    let proxy = match &config.proxy {
-        Some(url) => Some(Proxy::new(url).map_err(|error| wrong("`proxy-url`", &error.to_string()))?),
-        None => environment_proxy(&config.server),
     };
-    let settings = Agent::config_builder()
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .proxy(proxy)
-        .user_agent(concat!("jobc/", env!("CARGO_PKG_VERSION")))
-        .timeout_resolve(Some(CONNECT_TIMEOUT))
-        .timeout_connect(Some(CONNECT_TIMEOUT))
-        .timeout_recv_response(Some(RESPONSE_TIMEOUT))
-        .timeout_per_write(Some(READ_TIMEOUT))
-        .max_idle_connections_per_host(4);
-    let connector = ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default()).chain(tls);
-    Ok(Agent::with_parts(settings.build(), connector, DefaultResolver::default()))
-}
-
-/// A value in a query.
-pub(crate) fn encode(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out += &format!("%{byte:02X}");
-        }
-    }
-    out
+    http::agent(tls, proxy).map_err(|why| wrong("client certificate", &why))
 }

@@ -1,0 +1,168 @@
+//! What every client of this crate shares: connections, timeouts, and a bounded number of tries.
+
+use std::time::Duration;
+
+use jobc_registry::http::{Backoff, TlsConnector, TlsSettings};
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, TcpConnector};
+
+pub(crate) use ureq::http::header;
+pub(crate) use ureq::http::{Method, Response};
+pub(crate) use ureq::{Agent, Body, Proxy};
+
+/// To find the server and connect to it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// For the start of an answer: admission webhooks may take 30 s each.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
+/// Between two pieces of what is sent, or of an answer that is not a stream.
+pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// The wait from which on a user is told why nothing happens.
+const NOTABLE_DELAY: Duration = Duration::from_secs(2);
+/// An answer is not read further than this.
+pub(crate) const MAX_ANSWER_BYTES: u64 = 256 << 20;
+/// Of an error answer that is not JSON this much is shown.
+pub(crate) const MAX_ERROR_TEXT: usize = 300;
+
+/// Gets what happens while a request is repeated, such as `the cluster answered 429; trying again in 5 s`.
+pub(crate) type Notice = Box<dyn Fn(&str) + Send + Sync>;
+
+/// A request.
+pub(crate) struct Request<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) uri: &'a str,
+    pub(crate) headers: Vec<(&'a str, String)>,
+    pub(crate) body: Option<Vec<u8>>,
+    /// The timeout between two pieces of the answer.
+    pub(crate) idle: Duration,
+}
+
+/// Why a request is repeated.
+pub(crate) struct Temporary {
+    /// What happened, for the user.
+    pub(crate) why: String,
+    /// The wait that the server requests.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+/// A pool of connections. Redirects are not followed, and error statuses are answers.
+///
+/// # Errors
+///
+/// The client's certificate cannot be used.
+pub(crate) fn agent(tls: TlsSettings<'_>, proxy: Option<Proxy>) -> Result<Agent, String> {
+    let tls = TlsConnector::new(tls).map_err(|error| error.to_string())?;
+    let settings = Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .proxy(proxy)
+        .user_agent(concat!("jobc/", env!("CARGO_PKG_VERSION")))
+        .timeout_resolve(Some(CONNECT_TIMEOUT))
+        .timeout_connect(Some(CONNECT_TIMEOUT))
+        .timeout_recv_response(Some(RESPONSE_TIMEOUT))
+        .timeout_per_write(Some(READ_TIMEOUT))
+        .max_idle_connections_per_host(4);
+    let connector = ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default()).chain(tls);
+    Ok(Agent::with_parts(settings.build(), connector, DefaultResolver::default()))
+}
+
+/// Sends a request once.
+///
+/// # Errors
+///
+/// Why there is no answer.
+pub(crate) fn send(agent: &Agent, request: Request<'_>) -> Result<Response<Body>, String> {
+    let Request { method, uri, headers, body, idle } = request;
+    let result = if *method == Method::DELETE {
+        let request =
+            headers.iter().fold(agent.delete(uri), |request, (name, value)| request.header(*name, value));
+        let request = request.config().timeout_per_read(Some(idle)).build();
+        request.force_send_body().send(&body.unwrap_or_default()[..])
+    } else {
+        let request = ureq::http::Request::builder().method(method.clone()).uri(uri);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
+        if let Some(bytes) = body {
+            let request = request.body(bytes).map_err(|error| error.to_string())?;
+            agent.run(agent.configure_request(request).timeout_per_read(Some(idle)).build())
+        } else {
+            let request = request.body(()).map_err(|error| error.to_string())?;
+            agent.run(agent.configure_request(request).timeout_per_read(Some(idle)).build())
+        }
+    };
+    result.map_err(|error| {
+        let text = error.to_string();
+        text.strip_prefix("io: ").unwrap_or(&text).to_owned()
+    })
+}
+
+/// Sends until there is an answer, a failure that is not `temporary`, or enough was tried.
+pub(crate) fn repeat<T, E>(
+    notice: &Notice,
+    mut attempt: impl FnMut() -> Result<T, E>,
+    temporary: impl Fn(&E) -> Option<Temporary>,
+) -> Result<T, E> {
+    let mut backoff = Backoff::default();
+    loop {
+        let error = match attempt() {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        let Some(Temporary { why, retry_after }) = temporary(&error) else { return Err(error) };
+        let Some(delay) = backoff.failed(retry_after) else { return Err(error) };
+        if delay >= NOTABLE_DELAY {
+            notice(&format!("{why}; trying again in {} s", delay.as_secs()));
+        }
+        std::thread::sleep(delay);
+    }
+}
+
+/// Whether a request can be repeated after this status.
+pub(crate) fn is_temporary(code: u16) -> bool {
+    matches!(code, 429 | 500 | 502 | 503 | 504)
+}
+
+/// A value in a query or a segment of a path.
+pub(crate) fn encode(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out += &format!("%{byte:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_repeated_until_it_fails_for_good() {
+        let notice: Notice = Box::new(|_| {});
+        let temporary =
+            |error: &u16| is_temporary(*error).then(|| Temporary { why: String::new(), retry_after: None });
+        for (answers, expected, tries) in [
+            (vec![Err(503), Ok(1)], Ok(1), 2),
+            (vec![Err(429), Err(404), Ok(1)], Err(404), 2),
+            (vec![Ok(2)], Ok(2), 1),
+        ] {
+            let mut left = answers.into_iter();
+            let mut count = 0;
+            let result = repeat(
+                &notice,
+                || {
+                    count += 1;
+                    left.next().expect("an answer for each try")
+                },
+                temporary,
+            );
+            assert_eq!((result, count), (expected, tries));
+        }
+    }
+
+    #[test]
+    fn values_are_encoded_byte_by_byte() {
+        assert_eq!(encode("a=b,ü~c"), "a%3Db%2C%C3%BC~c");
+    }
+}
