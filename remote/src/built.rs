@@ -16,8 +16,19 @@ use serde_json::Value;
 pub struct BuiltDirectory {
     /// The plan of the job.
     pub plan: JobPlan,
-    /// The manifests in the order to apply.
+    /// The manifests for Kubernetes in the order to apply.
     pub manifests: Vec<Manifest>,
+    /// The job for OpenPAI.
+    pub protocol: Option<Protocol>,
+}
+
+/// An OpenPAI protocol v2 job.
+#[derive(Clone, Debug)]
+pub struct Protocol {
+    /// The job with its source map.
+    pub manifest: Manifest,
+    /// The job as it was written.
+    pub text: String,
 }
 
 /// A manifest of a built directory.
@@ -63,35 +74,61 @@ impl BuiltDirectory {
             .map_err(|jobs| wrong(&path, &format!("it has {} jobs, not one", jobs.len())))?;
         let (path, map) = json("sourcemap.json")?;
         let mut map: SourceMap = serde_json::from_str(&map).map_err(|error| wrong(&path, &error))?;
+        let mut parse = |path: &Path| {
+            let text = text(path)?;
+            let object = yaml::read(&text).map_err(|why| wrong(path, &why))?;
+            let name = path.strip_prefix(directory).unwrap_or(path).to_string_lossy().into_owned();
+            let origins = map.artifacts.remove(&name).unwrap_or_default();
+            Ok::<_, Error>((Manifest { path: name, object, origins }, text))
+        };
         let below = directory.join("kubernetes");
-        let mut paths: Vec<PathBuf> = fs::read_dir(&below)
-            .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
-            .map_err(|error| file_error("read the manifests in", &below, &error))?;
+        let mut paths: Vec<PathBuf> = if below.is_dir() {
+            fs::read_dir(&below)
+                .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
+                .map_err(|error| file_error("read the manifests in", &below, &error))?
+        } else {
+            vec![]
+        };
         paths.retain(|path| path.extension().is_some_and(|end| end == "yaml"));
         paths.sort();
-        let mut manifests = Vec::new();
-        for path in paths {
-            let object = yaml::read(&text(&path)?).map_err(|why| wrong(&path, &why))?;
-            let name = path.strip_prefix(directory).unwrap_or(&path).to_string_lossy().into_owned();
-            let origins = map.artifacts.remove(&name).unwrap_or_default();
-            manifests.push(Manifest { path: name, object, origins });
+        let manifests = paths.iter().map(|path| Ok(parse(path)?.0)).collect::<Result<Vec<Manifest>>>()?;
+        let path = directory.join("openpai/job.yaml");
+        let protocol = path.is_file().then(|| parse(&path)).transpose()?;
+        let protocol = protocol.map(|(manifest, text)| Protocol { manifest, text });
+        if manifests.is_empty() && protocol.is_none() {
+            return Err(wrong(directory, &"it has neither manifests nor an OpenPAI job"));
         }
-        Ok(Self { plan, manifests })
+        Ok(Self { plan, manifests, protocol })
     }
 }
 
 impl BuiltDirectory {
     /// Where the image of a container comes from.
     pub fn origin_of_image(&self, reference: &str) -> Option<String> {
-        self.manifests.iter().find_map(|manifest| {
-            pod_specs(&manifest.object).into_iter().find_map(|(at, spec)| {
-                let containers = spec.get("containers")?.as_array()?;
-                let has_image =
-                    |container: &Value| container.get("image").and_then(Value::as_str) == Some(reference);
-                let index = containers.iter().position(has_image)?;
-                manifest.origin(&format!("{at}/containers/{index}/image"))
+        let of_pods = || {
+            self.manifests.iter().find_map(|manifest| {
+                pod_specs(&manifest.object).into_iter().find_map(|(at, spec)| {
+                    let containers = spec.get("containers")?.as_array()?;
+                    let has_image =
+                        |container: &Value| container.get("image").and_then(Value::as_str) == Some(reference);
+                    let index = containers.iter().position(has_image)?;
+                    manifest.origin(&format!("{at}/containers/{index}/image"))
+                })
             })
+        };
+        of_pods().or_else(|| {
+            let manifest = &self.protocol.as_ref()?.manifest;
+            let items = manifest.object.get("prerequisites")?.as_array()?;
+            let index =
+                items.iter().position(|item| item.get("uri").and_then(Value::as_str) == Some(reference))?;
+            manifest.origin(&format!("/prerequisites/{index}/uri"))
         })
+    }
+
+    /// The secrets whose values an OpenPAI job has, by name.
+    pub fn protocol_secrets(&self) -> impl Iterator<Item = &str> {
+        let secrets = self.protocol.as_ref().and_then(|protocol| protocol.manifest.object.get("secrets"));
+        secrets.and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.as_str())
     }
 
     /// Whether an object refers to the Secret of that name.
@@ -136,13 +173,14 @@ impl Manifest {
         self.origins.iter().filter(is_below).find_map(Part::place)
     }
 
-    /// The JSON Pointer of a field as Kubernetes writes it: `spec.containers[0].resources.limits[nvidia.com/gpu]`.
+    /// The JSON Pointer of a field as Kubernetes writes it: `spec.containers[0].resources.limits[nvidia.com/gpu]`. A key
+    /// in brackets can be quoted.
     pub fn pointer(&self, field: &str) -> String {
         let mut pointer = Pointer::ROOT;
         let mut rest = field.trim_start_matches('.');
         while !rest.is_empty() {
             if let Some((inner, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-                let inner = inner.trim_matches('"');
+                let inner = inner.trim_matches(['"', '\'']);
                 // A merge key of a list, as in `containers[name="main"]`.
                 let keyed = inner.split_once('=').and_then(|(key, value)| {
                     let list = self.object.pointer(pointer.as_str())?.as_array()?;

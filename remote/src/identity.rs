@@ -4,6 +4,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use jobc_schema::digest::Digest;
 use jobc_schema::plan::JobPlan;
+use jobc_schema::target::OpenpaiTarget;
 
 /// Length of the suffix of a run's name.
 const SUFFIX_LENGTH: usize = 5;
@@ -22,13 +23,19 @@ pub struct Identity {
 impl Identity {
     /// The identity of a plan as the compiler made it.
     pub fn of(plan: &JobPlan) -> Self {
-        let text = serde_json::to_vec(plan).unwrap_or_default();
+        let mut decided = plan.clone();
+        let openpai = &mut decided.target.settings.openpai;
+        *openpai = openpai.take().map(OpenpaiTarget::without_access);
+        let text = serde_json::to_vec(&decided).unwrap_or_default();
         Self { job: plan.name.clone(), digest: Digest::of(&text).hex().to_owned() }
     }
 
+    /// Digits of the digest in a label or a tag.
+    pub const LABEL_LENGTH: usize = 32;
+
     /// The value of a label with the digest, which may have at most 63 characters.
     pub fn label(&self) -> &str {
-        &self.digest[..32.min(self.digest.len())]
+        &self.digest[..Self::LABEL_LENGTH.min(self.digest.len())]
     }
 
     /// The name of a run: the same for the same plan and salt, so that a repeated submission finds its own objects.
@@ -42,6 +49,11 @@ impl Identity {
     pub fn random_salt() -> u64 {
         RandomState::new().hash_one(std::time::SystemTime::now()) | 1 << 63
     }
+}
+
+/// Whether a text has the form of the suffix of a run's name.
+pub(crate) fn is_suffix(text: &str) -> bool {
+    text.len() == SUFFIX_LENGTH && text.bytes().all(|byte| ALPHABET.contains(&byte))
 }
 
 fn suffix(mut number: u64) -> String {

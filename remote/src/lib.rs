@@ -1,6 +1,6 @@
 //! Runs jobs elsewhere: submits what `jobc build` wrote, and shows, waits for and ends what runs there.
 //!
-//! A [`Place`] runs jobs. [`kubernetes`] is one. This crate reads built directories ([`built`]) and their plan; it never
+//! A [`Place`] runs jobs. [`kubernetes`] and [`openpai`] are two. This crate reads built directories ([`built`]) and their plan; it never
 //! sees the compiler, and it prints nothing. The cluster keeps all state: nothing is stored on this host.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@ pub mod handle;
 mod http;
 pub mod identity;
 pub mod kubernetes;
+pub mod openpai;
 pub mod place;
 
 pub use handle::Handle;

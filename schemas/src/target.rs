@@ -13,7 +13,7 @@ pub use kubernetes::{
     GangScheduler, KubernetesGate, KubernetesGpu, KubernetesKind, KubernetesTarget, MemoryUnit, Patch,
     PodSecurity, PodSettings, Queue, QueueTopology, Quota, RolePodSettings, Storage, TrainingRuntime,
 };
-pub use openpai::{OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
+pub use openpai::{OpenpaiJob, OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
 
 /// Targets: where jobs can run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

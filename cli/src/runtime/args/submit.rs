@@ -11,7 +11,7 @@ pub(crate) struct SubmitArgs {
     /// Job file, or `-` for stdin [default: `job.yaml` in the current directory]
     #[arg(add = completion::job_files())]
     pub job: Option<Utf8PathBuf>,
-    /// Target to submit to [default: the only target with the backend `kubernetes`]
+    /// Target to submit to [default: the only target with the backend `kubernetes` or `openpai`]
     #[arg(long, short, value_name = "NAME", add = completion::targets())]
     pub target: Option<String>,
     /// Set a parameter (repeatable)
@@ -23,7 +23,7 @@ pub(crate) struct SubmitArgs {
     /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
     #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub targets: Option<Utf8PathBuf>,
-    /// Leave out what Kubernetes cannot express, with a warning instead of an error
+    /// Leave out what the target cannot express, with a warning instead of an error
     #[arg(long)]
     pub allow_lossy: bool,
     /// Fail if an image is not in jobc.lock
@@ -41,7 +41,7 @@ pub(crate) struct SubmitArgs {
     /// Follow the output until the job ends, and exit with its exit code; Ctrl-C detaches
     #[arg(long, short, conflicts_with = "dry_run")]
     pub follow: bool,
-    /// Keep the manifests in `DIR/<name>` [default: a temporary directory]
+    /// Keep the files of the job in `DIR/<name>` [default: a temporary directory]
     #[arg(long, short, value_name = "DIR", add = completion::directories())]
     pub output: Option<Utf8PathBuf>,
 }

@@ -52,13 +52,17 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     let Some(mut planned) = plan(&mut sources, &request, &mut sink) else {
         return Ok(ExitCode::from(report::findings(&sources, sink, format, true) as u8));
     };
-    planned.jobs.retain(|job| job.target.settings.backends.contains(&BackendName::Kubernetes));
+    planned.jobs.retain(|job| {
+        let settings = &job.target.settings;
+        target::is_reachable(settings) || args.target.is_some() && target::backend(settings).is_some()
+    });
     let target_name = only_target(&planned.jobs)?;
     let Some(first) = planned.jobs.first() else {
         let outcome = report::findings(&sources, sink, format, true);
         let error = Error::new(Kind::Config, "the job has no target to submit to");
-        let failure =
-            Failure::usage_error(error.help("add a target with the backend `kubernetes` to targets.yaml"));
+        let failure = Failure::usage_error(
+            error.help("add a target with the backend `kubernetes` or `openpai` to targets.yaml"),
+        );
         return if outcome == Outcome::Success { Err(failure) } else { Ok(ExitCode::from(outcome as u8)) };
     };
     if args.follow && planned.jobs.len() > 1 {
@@ -75,6 +79,8 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         let run = choose_run(&*place, job, args)?;
         // From here on, all names of the objects are the run's. The variables of the tasks keep the job's name.
         job.name.clone_from(&run.name);
+        // A target with several backends is reached by one of them; the other's limits do not matter.
+        job.target.settings.backends = target::backend(&job.target.settings).into_iter().collect();
         runs.push(run);
     }
     let outputs = build(&sources, planned, &request, &mut sink);
@@ -109,7 +115,7 @@ fn job_args(args: &SubmitArgs) -> JobArgs {
         set: args.set.clone(),
         params: args.params.clone(),
         target: args.target.iter().cloned().collect(),
-        backend: vec![BackendName::Kubernetes],
+        backend: vec![BackendName::Kubernetes, BackendName::Openpai],
         targets: args.targets.clone(),
         allow_lossy: args.allow_lossy,
         locked: args.locked,

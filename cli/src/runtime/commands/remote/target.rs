@@ -6,8 +6,8 @@ use jobc_compiler::compile::built_in_targets;
 use jobc_compiler::diagnostic::{DocumentId, Sink};
 use jobc_compiler::source::{Source, Sources};
 use jobc_compiler::{parse, suggest, validate};
-use jobc_remote::Place;
-use jobc_remote::kubernetes::{Access, Cluster, ClusterConfig};
+use jobc_remote::kubernetes::{self, ClusterConfig};
+use jobc_remote::{Place, openpai};
 use jobc_schema::BackendName;
 use jobc_schema::target::Target;
 use jobc_sys::error::{Error, Kind};
@@ -63,7 +63,7 @@ impl TargetTable {
 
     /// The names of the targets that jobs can be submitted to.
     pub(super) fn clusters(&self) -> Vec<&str> {
-        self.all().filter(|(_, target)| is_cluster(target)).map(|(name, _)| name).collect()
+        self.all().filter(|(_, target)| is_reachable(target)).map(|(name, _)| name).collect()
     }
 
     /// The settings of a target that is a cluster.
@@ -76,9 +76,9 @@ impl TargetTable {
             let error = Error::new(Kind::Config, format!("unknown target `{name}`"));
             return Err(Failure::usage_error(error.help(help)));
         };
-        if !is_cluster(target) {
+        if backend(target).is_none() {
             let error = Error::new(Kind::Config, format!("jobs cannot be submitted to the target `{name}`"));
-            return Err(Failure::usage_error(error.help("it needs the backend `kubernetes`")));
+            return Err(Failure::usage_error(error.help("it needs the backend `kubernetes` or `openpai`")));
         }
         Ok(target)
     }
@@ -86,6 +86,11 @@ impl TargetTable {
     /// The place that a target is.
     pub(super) fn place(&self, name: &str) -> Result<Box<dyn Place>> {
         connect(self.cluster_target(name)?, self.directory.as_deref())
+    }
+
+    /// Whether a target is a cluster of Kubernetes.
+    pub(super) fn is_kubernetes(&self, name: &str) -> bool {
+        self.targets.get(name).and_then(backend) == Some(BackendName::Kubernetes)
     }
 
     /// The namespace of a target, without asking its cluster; none if neither it nor a kubeconfig names one.
@@ -96,28 +101,78 @@ impl TargetTable {
     }
 }
 
-fn is_cluster(target: &Target) -> bool {
-    target.backends.contains(&BackendName::Kubernetes)
+/// Whether a target says where its cluster is; a kubeconfig is found without it.
+pub(super) fn is_reachable(target: &Target) -> bool {
+    match backend(target) {
+        Some(BackendName::Openpai) => {
+            target.openpai.as_ref().is_some_and(|settings| settings.server.is_some())
+        }
+        backend => backend.is_some(),
+    }
 }
 
-/// How to reach a cluster of Kubernetes; relative paths begin in the directory of the targets file.
+/// The backend for which jobs are submitted to a target; none if it is no cluster.
+pub(super) fn backend(target: &Target) -> Option<BackendName> {
+    let of_clusters = [BackendName::Kubernetes, BackendName::Openpai];
+    of_clusters.into_iter().find(|backend| target.backends.contains(backend))
+}
+
+/// A path of a setting: `~/` is the home directory, and relative paths begin in the directory of the targets file.
+fn path(text: &str, directory: Option<&Utf8Path>) -> std::path::PathBuf {
+    let home = std::env::var("HOME").unwrap_or_default();
+    match text.strip_prefix("~/") {
+        Some(rest) => Utf8Path::new(&home).join(rest).into(),
+        None => directory.unwrap_or(Utf8Path::new(".")).join(text).into(),
+    }
+}
+
+/// How to reach a cluster of Kubernetes.
 fn config(target: &Target, directory: Option<&Utf8Path>) -> Result<ClusterConfig> {
     let settings = target.kubernetes.clone().unwrap_or_default();
-    let home = std::env::var("HOME").unwrap_or_default();
-    let path = |text: String| match text.strip_prefix("~/") {
-        Some(rest) => Utf8Path::new(&home).join(rest),
-        None => directory.unwrap_or(Utf8Path::new(".")).join(text),
-    };
-    let access = Access {
-        kubeconfig: settings.kubeconfig.map(|text| path(text).into()),
+    let access = kubernetes::Access {
+        kubeconfig: settings.kubeconfig.map(|text| path(&text, directory)),
         context: settings.context,
         namespace: settings.namespace,
     };
     ClusterConfig::load(&access).map_err(failure)
 }
 
+/// How to reach a cluster of OpenPAI.
+fn openpai_access(target: &Target, directory: Option<&Utf8Path>) -> Result<openpai::Access> {
+    let settings = target.openpai.clone().unwrap_or_default();
+    let missing = |what: &str, help: &str| {
+        let error = Error::new(Kind::Config, format!("the target has no `openpai.{what}`"));
+        Failure::usage_error(error.help(help))
+    };
+    let Some(server) = settings.server.map(|server| server.trim_end_matches('/').to_owned()) else {
+        let help = "set it to the address of the rest-server, such as `https://pai.example.com/rest-server`";
+        return Err(missing("server", help));
+    };
+    let token = match (settings.token_file, settings.token_env) {
+        (Some(file), _) => openpai::TokenSource::File(path(&file, directory)),
+        (None, Some(name)) => openpai::TokenSource::Env(name),
+        (None, None) => {
+            let help = "set it to a file with your token, or `openpai.token_env` to a variable that has it";
+            return Err(missing("token_file", help));
+        }
+    };
+    let portal = settings.portal.map(|portal| portal.trim_end_matches('/').to_owned());
+    Ok(openpai::Access {
+        portal: portal.unwrap_or_else(|| openpai::Access::portal_of(&server)),
+        server,
+        token,
+        authority: settings.certificate_authority.map(|file| path(&file, directory)),
+        virtual_cluster: settings.virtual_cluster.unwrap_or_else(|| "default".to_owned()),
+    })
+}
+
 /// The place of a target's settings; its delays are reported on stderr. Nothing is sent yet.
 pub(super) fn connect(target: &Target, directory: Option<&Utf8Path>) -> Result<Box<dyn Place>> {
     let notice = |text: &str| terminal::eprint(&container_warning(text));
-    Ok(Box::new(Cluster::new(config(target, directory)?, notice)))
+    Ok(if backend(target) == Some(BackendName::Openpai) {
+        let access = openpai_access(target, directory)?;
+        Box::new(openpai::Cluster::new(access, notice).map_err(failure)?)
+    } else {
+        Box::new(kubernetes::Cluster::new(config(target, directory)?, notice))
+    })
 }

@@ -69,7 +69,7 @@ fn check(args: &TargetsCheckArgs) -> Result<ExitCode> {
             rows.row([mark.to_owned(), check.what.clone(), check.needed_for.to_owned()]);
         }
         terminal::print(&rows.render(terminal::columns_of_stdout()));
-        if !is_usable {
+        if !is_usable && table.is_kubernetes(&args.target) {
             let command = format!("jobc targets role {}", args.target);
             terminal::eprint(&format!(
                 "ask an administrator for the missing rights; `{command}` prints a Role with them\n"

@@ -17,7 +17,7 @@ use jobc_sys::error::{Error, Kind, Result, file_error};
 pub(super) fn of(built: &BuiltDirectory, directory: &Path) -> Result<JobSecrets> {
     let plan = &built.plan;
     let mut found = JobSecrets::default();
-    for name in secrets::used(plan) {
+    for name in secrets::used(plan).chain(built.protocol_secrets()) {
         if let Some(source) = plan.secrets.get(name)
             && !matches!(source, SecretPlan::Store { .. })
         {
