@@ -42,6 +42,8 @@ fn settings_of_places() {
         "version: 1\ntargets: {lab: {backends: [kubernetes], namespace: ml}}\n",
         "version: 1\ntargets: {lab: {backends: [kubernetes], kubernetes: {roles: {train: {node_selector: {a: 1}}}}}}\n",
         "version: 1\ntargets: {lab: {backends: [openpai], openpai: {roles: {train: {sku_type: V100, pinned_cell: c, sku_num: 2.0}}}}}\n",
+        "version: 1\ntargets: {pai: {backends: [openpai], openpai: {server: 'https://pai.example.com/rest-server', token_file: ~/t}}}\n",
+        "version: 1\ntargets: {pai: {backends: [openpai], openpai: {server: pai.example.com, token_file: a, token_env: B-C, tokn: d}}}\n",
         "version: 1\nx-mine: 1\ntargets: {lab: {backends: [kubernetes], kubernetes: {patches: [{kind: Job, patch: {a: 1.0}}]}}}\n",
     ]));
 }
