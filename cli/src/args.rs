@@ -147,7 +147,7 @@ pub(crate) struct TestArgs {
     #[arg(long)]
     pub accept: bool,
     /// Name of the directory with golden files next to each job file
-    #[arg(long, value_name = "NAME", default_value = crate::job_files::GOLDEN, value_parser = values::parse_directory_name)]
+    #[arg(long, value_name = "NAME", default_value = values::GOLDEN, value_parser = values::parse_directory_name)]
     pub golden: String,
     /// Write a report in the JUnit XML format, for CI; `-` is stdout
     #[arg(long, value_name = "FILE", add = completion::files())]

@@ -7,9 +7,6 @@ use crate::watch;
 
 /// Maximum depth of directories below a directory.
 const MAX_DEPTH: usize = 16;
-/// The default name of the directory with the golden files of `jobc test`, next to a job file.
-pub(crate) const GOLDEN: &str = "golden";
-
 /// The job files of the arguments; a directory without a job file of its own stands for all job files below it.
 ///
 /// # Errors

@@ -3,6 +3,9 @@
 /// The display order of global options: after the options of a command, and before `--help` (999).
 pub(crate) const GLOBAL_OPTION_ORDER: usize = 990;
 
+/// The default name of the directory with the golden files of `jobc test`, next to a job file.
+pub(crate) const GOLDEN: &str = "golden";
+
 pub(crate) fn parse_set(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),

@@ -5,9 +5,10 @@ use jobc_compiler::compile::{check_all, plan};
 use jobc_compiler::diagnostic::{Diagnostic, Severity, Sink};
 use jobc_compiler::source::{SourceId, Sources};
 
+use crate::args::values::GOLDEN;
 use crate::args::{CheckArgs, FormatArg, JobArgs};
 use crate::input::{Input, InputError, shorten};
-use crate::job_files::{GOLDEN, find};
+use crate::job_files::find;
 use crate::outcome::Outcome;
 use crate::settings::default_target;
 use crate::{report, terminal, watch};

@@ -7,9 +7,10 @@ use jobc_compiler::parse;
 use jobc_compiler::source::{Source, Sources};
 use similar::TextDiff;
 
+use crate::args::values::GOLDEN;
 use crate::args::{FmtArgs, FormatArg};
 use crate::input::{STDIN, read_source, reason};
-use crate::job_files::{GOLDEN, find_named};
+use crate::job_files::find_named;
 use crate::outcome::Outcome;
 use crate::{report, terminal};
 
