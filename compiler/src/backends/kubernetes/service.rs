@@ -71,6 +71,8 @@ fn published(role: &RolePlan) -> Vec<(String, ServicePort)> {
                 name: Some(name),
                 port: number,
                 target_port: Some(IntOrString::Int(number)),
+                // Written out: servers before 1.21 reject an applied Service without it.
+                protocol: Some("TCP".to_owned()),
                 ..ServicePort::default()
             };
             found.push((port.label.clone(), service));
