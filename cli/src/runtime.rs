@@ -62,6 +62,8 @@ fn run_job_command(command: &JobCommand) -> ExitCode {
         JobCommand::Top(top) => commands::top::run(top),
         JobCommand::Report(report) => commands::report::run(report),
         JobCommand::Exec(exec) => commands::exec::run(exec),
+        JobCommand::PortForward(forward) => commands::only_on_clusters::port_forward(forward),
+        JobCommand::Copy(copy) => commands::only_on_clusters::copy(copy),
         JobCommand::Trace(trace) => commands::trace::run(trace),
         JobCommand::Stop(stop) => commands::stop::stop(stop),
         JobCommand::Kill(kill) => commands::stop::kill(kill),

@@ -148,6 +148,12 @@ impl Manifest {
         Self { path: path.to_owned(), object, origins: vec![] }
     }
 
+    /// A manifest with the entries of its source map, for tests.
+    #[cfg(test)]
+    pub(crate) fn with_origins(path: &str, object: Value, origins: Value) -> serde_json::Result<Self> {
+        Ok(Self { path: path.to_owned(), object, origins: serde_json::from_value(origins)? })
+    }
+
     /// A text field of the object, by JSON Pointer; empty if it is absent.
     pub fn text(&self, pointer: &str) -> &str {
         self.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()

@@ -18,6 +18,8 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// The wait from which on a user is told why nothing happens.
 const NOTABLE_DELAY: Duration = Duration::from_secs(2);
+/// The buffers of a connection.
+const BUFFER_SIZE: usize = 16 << 10;
 /// An answer is not read further than this.
 pub(crate) const MAX_ANSWER_BYTES: u64 = 256 << 20;
 /// Of an error answer that is not JSON this much is shown.
@@ -50,7 +52,11 @@ pub(crate) struct Temporary {
 ///
 /// The client's certificate cannot be used.
 pub(crate) fn agent(tls: TlsSettings<'_>, proxy: Option<Proxy>) -> Result<Agent, String> {
-    let tls = TlsConnector::new(tls).map_err(|error| error.to_string())?;
+    TlsConnector::new(tls).map(|tls| agent_with(tls, proxy)).map_err(|error| error.to_string())
+}
+
+/// The same with a connector that others use too.
+pub(crate) fn agent_with(tls: TlsConnector, proxy: Option<Proxy>) -> Agent {
     let settings = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
@@ -60,9 +66,12 @@ pub(crate) fn agent(tls: TlsSettings<'_>, proxy: Option<Proxy>) -> Result<Agent,
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .timeout_recv_response(Some(RESPONSE_TIMEOUT))
         .timeout_per_write(Some(READ_TIMEOUT))
-        .max_idle_connections_per_host(4);
+        .max_idle_connections_per_host(4)
+        // Each followed task has a connection, which holds two of each.
+        .input_buffer_size(BUFFER_SIZE)
+        .output_buffer_size(BUFFER_SIZE);
     let connector = ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default()).chain(tls);
-    Ok(Agent::with_parts(settings.build(), connector, DefaultResolver::default()))
+    Agent::with_parts(settings.build(), connector, DefaultResolver::default())
 }
 
 /// Sends a request once.

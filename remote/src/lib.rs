@@ -12,6 +12,7 @@ pub mod identity;
 pub mod kubernetes;
 pub mod openpai;
 pub mod place;
+mod websocket;
 
 pub use handle::Handle;
 pub use place::Place;

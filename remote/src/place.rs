@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use jobc_container::secret::Secret;
-use jobc_sys::error::Result;
+use jobc_sys::error::{Error, Kind, Result};
 use serde::Serialize;
 
 use crate::built::BuiltDirectory;
@@ -66,6 +68,47 @@ pub trait Place: Sync {
 
     /// What this user lacks to use the place.
     fn check_access(&self) -> Result<Vec<AccessCheck>>;
+
+    /// Passes each new event of a job to `output`, the existing ones first, until the job has ended.
+    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
+        let _ = (name, output);
+        Err(unsupported("follow events"))
+    }
+
+    /// Runs a command in a task until it ends; returns its exit code.
+    fn exec(&self, name: &str, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8> {
+        let _ = (name, request, streams);
+        Err(unsupported("run a command in a task"))
+    }
+
+    /// Makes ports of tasks available on loopback until `stop` is readable.
+    fn port_forward(
+        &self,
+        name: &str,
+        forwards: &[PortForward],
+        stop: BorrowedFd<'_>,
+        report: &(dyn Fn(PortForwardReport) + Sync),
+    ) -> Result<()> {
+        let _ = (name, forwards, stop, report);
+        Err(unsupported("forward ports"))
+    }
+
+    /// Copies files into a task or out of it.
+    fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied> {
+        let _ = (name, request);
+        Err(unsupported("copy files"))
+    }
+
+    /// What the running tasks of a job use now.
+    fn usage(&self, name: &str) -> Result<Vec<TaskUsage>> {
+        let _ = name;
+        Err(unsupported("measure tasks"))
+    }
+}
+
+/// The error of what a place cannot do; `what` are words that follow "cannot".
+fn unsupported(what: &str) -> Error {
+    Error::new(Kind::Unsupported, format!("cannot {what} at this target"))
 }
 
 /// What is submitted.
@@ -240,6 +283,12 @@ pub struct TaskStatus {
     /// The exit code of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,
+    /// When the program started (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<String>,
+    /// When the program ended (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
     /// Why it is in that state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -332,4 +381,124 @@ pub struct AccessCheck {
     pub needed_for: &'static str,
     /// Whether jobs can be submitted without it.
     pub is_optional: bool,
+}
+
+/// A command to run in a task.
+#[derive(Clone, Debug, Default)]
+pub struct ExecRequest {
+    /// The task, or a role for its first task; the only one that runs by default.
+    pub task: Option<String>,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Whether it gets a terminal.
+    pub terminal: bool,
+    /// Whether it must be able to read to the end of its input; otherwise it may wait there for ever on old clusters.
+    pub needs_end_of_input: bool,
+}
+
+/// The streams of a command.
+pub struct ExecStreams<'a> {
+    /// What it reads; none for nothing.
+    pub stdin: Option<OwnedFd>,
+    /// Where its stdout goes; with a terminal, all of its output.
+    pub stdout: OwnedFd,
+    /// Where its stderr goes.
+    pub stderr: OwnedFd,
+    /// What happens at this side meanwhile.
+    pub events: Option<ExecEvents<'a>>,
+}
+
+/// Events at the user's side of a command.
+pub struct ExecEvents<'a> {
+    /// Readable when there is an event.
+    pub ready: BorrowedFd<'a>,
+    /// Takes the next one.
+    pub next: &'a mut dyn FnMut() -> Option<ExecEvent>,
+}
+
+/// What happens at the user's side of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExecEvent {
+    /// The terminal has this size now.
+    Resized {
+        /// Characters in a line.
+        columns: u16,
+        /// Lines.
+        rows: u16,
+    },
+    /// The connection is to end, with this exit code.
+    Interrupted(u8),
+}
+
+/// A port of a task that is made available on this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortForward {
+    /// The port on loopback; the same number by default, or any if that is taken.
+    pub local: Option<u16>,
+    /// The task, or a role for its first task.
+    pub task: String,
+    /// The label of a port of the job, or a number.
+    pub port: String,
+}
+
+/// What happens to forwarded ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortForwardReport {
+    /// Connections are accepted now.
+    Listening {
+        /// The port on loopback.
+        local: u16,
+        /// The task.
+        task: String,
+        /// The number of the port there.
+        port: u16,
+    },
+    /// A connection, or the way to the task, failed; others go on.
+    Failed(String),
+}
+
+/// Files to copy into or out of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyRequest {
+    /// The task, or a role for its first task.
+    pub task: String,
+    /// The path in the task.
+    pub remote: String,
+    /// The path on this host.
+    pub local: PathBuf,
+    /// Whether files go into the task.
+    pub into_task: bool,
+}
+
+/// What was copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Copied {
+    /// Files, directories and links.
+    pub entries: u64,
+    /// Bytes of files.
+    pub bytes: u64,
+    /// What was left out, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
+}
+
+/// What a task uses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TaskUsage {
+    /// The task.
+    pub task: String,
+    /// Its pod.
+    pub pod: String,
+    /// CPU time per time, in thousandths of a processor.
+    pub cpu_millis: u64,
+    /// Memory in use that cannot be reclaimed at once (working set), in bytes.
+    pub memory_bytes: u64,
+    /// The limit of each, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_limit_millis: Option<u64>,
+    /// See `cpu_limit_millis`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<u64>,
+    /// When it was measured (RFC 3339).
+    pub time: String,
 }

@@ -7,10 +7,14 @@ knows nothing of the schemas of objects.
 
 import base64
 import copy
+import fcntl
 import json
+import os
 import re
+import socket
 import ssl
 import subprocess
+import termios
 import threading
 import time
 import uuid
@@ -18,11 +22,14 @@ from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import websocket
+
 KINDS = {
     "v1": {"configmaps": "ConfigMap", "services": "Service", "secrets": "Secret", "pods": "Pod", "events": "Event",
            "persistentvolumeclaims": "PersistentVolumeClaim", "serviceaccounts": "ServiceAccount", "namespaces": "Namespace"},
     "batch/v1": {"jobs": "Job"},
     "jobset.x-k8s.io/v1alpha2": {"jobsets": "JobSet"},
+    "metrics.k8s.io/v1beta1": {"pods": "PodMetrics"},
     "kueue.x-k8s.io/v1beta2": {"localqueues": "LocalQueue", "workloads": "Workload"},
 }
 PATH = re.compile(r"/(?:api|apis)/(?P<version>v1|[^/]+/[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?"
@@ -60,10 +67,14 @@ class Cluster:
         self.directory, self.name, self.served = directory, name, served
         self.lock = threading.Condition()
         self.objects, self.history, self.version, self.oldest = {}, [], 0, 0
+        self.selections, self.texts = {}, {}
         self.output, self.scripts, self.default = {}, {}, Script(["hello"])
         self.faults, self.requests, self.rejections, self.denied = [], [], [], set()
         self.tokens, self.on_request, self.log_cut, self.rotates, self.restricted = {"good"}, None, None, False, False
-        self.ended = False
+        self.ended, self.queue = False, []
+        # Of `exec` and `portforward`: what is served, and what was seen.
+        self.programs, self.exec_protocols = directory / "programs", ("v5.channel.k8s.io", "v4.channel.k8s.io")
+        self.fragments, self.sizes, self.tunnels = 1, [], []
         certificate, key = directory / f"{name}.crt", directory / f"{name}.key"
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                         "-subj", "/CN=kubernetes", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
@@ -137,6 +148,34 @@ class Cluster:
             self.history.append((self.version, kind, key, copy.deepcopy(value)))
             self.lock.notify_all()
             return value
+
+    def fill(self, version, plural, namespace, values):
+        """Creates many objects at once, which no watch reports."""
+        with self.lock:
+            self.version += 1
+            for value in values:
+                value["metadata"] |= {"namespace": namespace, "resourceVersion": str(self.version)}
+                value["metadata"].setdefault("creationTimestamp", now())
+                self.objects[version, plural, namespace, value["metadata"]["name"]] = value
+
+    def selected(self, key, query, matches):
+        """The keys of the objects that a query selects, in order."""
+        name = (key[:3], query)
+        known = self.selections.get(name)
+        if known is None or known[0] != self.version:
+            chosen = sorted(other for other, value in self.objects.items() if other[:3] == key[:3] and matches(key, other, value))
+            known = self.selections[name] = self.version, chosen
+        return known[1]
+
+    def serialized(self, key):
+        """An object as an item of a list, which has neither kind nor version."""
+        value = self.objects[key]
+        version = value["metadata"]["resourceVersion"]
+        known = self.texts.get(key)
+        if known is None or known[0] != version:
+            text = json.dumps({name: part for name, part in value.items() if name not in ("kind", "apiVersion")}).encode()
+            known = self.texts[key] = version, text
+        return known[1]
 
     def drop(self, key):
         """Deletes an object with all that it owns."""
@@ -322,7 +361,7 @@ class Handler(BaseHTTPRequestHandler):
         raise ApiError(fault["code"], "", "the stand-in is busy", retry_after=fault["retry_after"])
 
     def send(self, code, value, retry_after=None):
-        body = json.dumps(value).encode()
+        body = value if isinstance(value, bytes) else json.dumps(value).encode()
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -339,6 +378,11 @@ class Handler(BaseHTTPRequestHandler):
             attributes = self.body["spec"]["resourceAttributes"]
             what = f"{attributes['verb']} {attributes['resource']}"
             return {**self.body, "status": {"allowed": what not in cluster.denied}}
+        if path.endswith("/pendingworkloads"):
+            at, limit = int(self.query.get("offset", 0)), int(self.query["limit"])
+            names = list(enumerate(cluster.queue))[at:at + limit]
+            return {"items": [{"metadata": {"name": name}, "positionInLocalQueue": number, "positionInClusterQueue": number}
+                              for number, name in names]}
         version = path.removeprefix("/apis/").removeprefix("/api/")
         if version in cluster.served:
             return {"kind": "APIResourceList", "resources": [
@@ -351,6 +395,10 @@ class Handler(BaseHTTPRequestHandler):
         key = (found["version"], found["plural"], found["namespace"], found["name"])
         if found["part"] == "log":
             return self.logs(key)
+        if found["part"] in ("exec", "portforward"):
+            if f"GET pods/{found['part']}" in cluster.denied:
+                raise ApiError(403, "Forbidden", f"pods/{found['part']} is forbidden: User \"me\" cannot do this")
+            return self.upgrade(found["part"], key)
         if self.command == "GET":
             if found["name"]:
                 return self.existing(key)
@@ -360,6 +408,29 @@ class Handler(BaseHTTPRequestHandler):
         if self.command == "PATCH":
             return self.patch(key)
         return self.delete(key)
+
+    def upgrade(self, part, key):
+        """A command is started on this host, and a port is one of this host."""
+        pod = self.existing(key)
+        if not any("running" in status["state"] for status in pod["status"].get("containerStatuses", [])):
+            raise ApiError(500, "InternalError", "container not found (\"main\")")
+        cluster = self.cluster
+        if part == "exec":
+            cluster.programs.mkdir(exist_ok=True)
+            served = websocket.serve_exec(self, self.start_command, cluster.exec_protocols, cluster.fragments, cluster.sizes)
+        else:
+            cluster.tunnels.append(self.connection)
+            served = websocket.serve_port_forward(self, lambda port: socket.create_connection(("127.0.0.1", port)), cluster.fragments, 0.02)
+        if not served:
+            raise ApiError(400, "BadRequest", "Upgrade request required")
+        return None
+
+    def start_command(self, command, stdin, stdout, stderr):
+        def take_terminal():
+            if os.isatty(stdin):
+                fcntl.ioctl(stdin, termios.TIOCSCTTY, 0)
+        return subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, cwd=self.cluster.programs, start_new_session=True,
+                                preexec_fn=take_terminal)
 
     def existing(self, key):
         with self.cluster.lock:
@@ -385,16 +456,15 @@ class Handler(BaseHTTPRequestHandler):
         return True
 
     def list(self, key):
-        with self.cluster.lock:
-            chosen = sorted((other for other, value in self.cluster.objects.items() if self.matches(key, other, value)), key=str)
+        cluster = self.cluster
+        with cluster.lock:
+            chosen = cluster.selected(key, (self.query.get("labelSelector"), self.query.get("fieldSelector")), self.matches)
             start, limit = int(self.query.get("continue", 0)), int(self.query.get("limit", 0)) or len(chosen) or 1
-            items = [self.cluster.objects[other] for other in chosen[start:start + limit]]
-            metadata = {"resourceVersion": str(self.cluster.version)}
+            metadata = {"resourceVersion": str(cluster.version)}
             if start + limit < len(chosen):
                 metadata["continue"] = str(start + limit)
-            # Items of a list have neither.
-            bare = [{name: part for name, part in item.items() if name not in ("kind", "apiVersion")} for item in items]
-            return json.loads(json.dumps({"kind": "List", "metadata": metadata, "items": bare}))
+            items = b",".join(cluster.serialized(other) for other in chosen[start:start + limit])
+        return b'{"kind":"List","metadata":%s,"items":[%s]}' % (json.dumps(metadata).encode(), items)
 
     def start_stream(self):
         self.send_response(200)

@@ -42,7 +42,7 @@ import os, subprocess, sys, time
 since = time.monotonic()
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
 _, status, usage = os.wait4(process.pid, 0)
-print(os.waitstatus_to_exitcode(status), time.monotonic() - since, usage.ru_maxrss)
+print(os.waitstatus_to_exitcode(status), time.monotonic() - since, usage.ru_maxrss, usage.ru_utime + usage.ru_stime)
 """
 TARGETS = """\
 version: 1
@@ -61,7 +61,7 @@ class Fixture:
     """A user's directory, and a cluster."""
 
     def __init__(self, directory, program):
-        self.directory, self.program = directory, program
+        self.directory, self.program, self.cpu_seconds = directory, program, 0.0
         self.cluster = Cluster(directory)
         self.kubeconfig = self.cluster.kubeconfig()
         self.write("targets.yaml", TARGETS.format(kubeconfig=self.kubeconfig.name))
@@ -96,10 +96,12 @@ class Fixture:
         return out.strip()
 
     def peak(self, *words):
-        """Runs jobc; returns the seconds it took and its peak memory in MiB, by wait4(2)."""
+        """Runs jobc; returns its exit code, the seconds it took and its peak memory in MiB, by wait4(2). Its seconds of CPU time are in
+        `cpu_seconds`."""
         result = subprocess.run([sys.executable, "-c", MEASURE, self.program, *map(str, words)], cwd=self.directory, env=self.environment(),
                                 capture_output=True, text=True, timeout=SECONDS, check=True)
-        code, seconds, kibibytes = result.stdout.split()
+        code, seconds, kibibytes, cpu_seconds = result.stdout.split()
+        self.cpu_seconds = float(cpu_seconds)
         return int(code), float(seconds), int(kibibytes) / 1024
 
     def close(self):

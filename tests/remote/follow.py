@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests the commands about jobs on a stand-in cluster: states, exit codes, output over cut connections, watches, deletion, and a
-job of 10,000 pods."""
+"""Tests the commands about jobs on a stand-in cluster: states, exit codes, output over cut connections, watches, and
+deletion."""
 
 import json
 import signal
@@ -10,7 +10,6 @@ from cluster import Cluster, Script
 from fixture import expect, run_cases, until
 from harness import Harness
 
-POD_COUNT = 10_000
 HARNESS = Harness("follow", __doc__)
 
 
@@ -139,35 +138,9 @@ def jobs_of_all_targets_are_listed(place):
     expect("lab/one-" in out and "target `far`" in errors, out + errors)
 
 
-def a_job_of_ten_thousand_pods(place):
-    place.cluster.default = Script()
-    handle = place.submit()
-    name = handle.split("/")[1]
-    place.run("wait", handle)
-    job = place.cluster.all("jobs")[0]
-    job["spec"]["completions"], job["status"] = POD_COUNT, {"active": POD_COUNT, "ready": POD_COUNT}
-    place.cluster.put("batch/v1", "jobs", "ml", job)
-    template = place.cluster.all("pods")[0]
-    for pod in place.cluster.all("pods"):
-        place.cluster.drop(("v1", "pods", "ml", pod["metadata"]["name"]))
-    for index in range(POD_COUNT):
-        pod = json.loads(json.dumps(template))
-        pod["metadata"] |= {"name": f"{name}-{index}-x", "uid": f"uid-{index}"}
-        pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] = str(index)
-        pod["status"] = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
-        place.cluster.put("v1", "pods", "ml", pod)
-    for words in (["ps", "--target", "lab"], ["ps", handle], ["inspect", handle]):
-        code, seconds, mebibytes = place.peak(*words)
-        HARNESS.note(f"{words[0]}{' of the tasks' if words[1] == handle and words[0] == 'ps' else ''} with {POD_COUNT} pods: "
-                     f"{seconds:.1f} s with the stand-in, {mebibytes:.0f} MiB")
-        expect(code == 0 and mebibytes < 150, (words, code, seconds, mebibytes))
-    _, errors = place.run("logs", "-f", handle, code=2)
-    expect("cannot follow more than 256 tasks" in errors, errors)
-
-
 if __name__ == "__main__":
     run_cases(HARNESS, [
         exit_codes_are_those_of_a_local_job, a_failed_jobset_that_was_late_timed_out, output_survives_cut_connections,
         lost_lines_are_reported, a_watch_that_expired_goes_on, it_says_why_a_job_waits, following_ends_with_the_job,
-        jobs_of_all_targets_are_listed, a_job_of_ten_thousand_pods,
+        jobs_of_all_targets_are_listed,
     ])

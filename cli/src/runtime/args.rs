@@ -15,6 +15,7 @@ pub(crate) mod run;
 pub(crate) mod run_command;
 pub(crate) mod submit;
 pub(crate) mod targets;
+pub(crate) mod task_access;
 pub(crate) mod watch;
 
 use clap::{Parser, Subcommand};

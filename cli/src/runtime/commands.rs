@@ -11,6 +11,7 @@ pub(crate) mod jobs;
 pub(crate) mod lock;
 pub(crate) mod logs;
 pub(crate) mod newest;
+pub(crate) mod only_on_clusters;
 pub(crate) mod ps;
 #[cfg(feature = "remote")]
 pub(crate) mod remote;

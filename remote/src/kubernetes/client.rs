@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jobc_registry::http::{
-    ClientIdentity, TlsSettings, certificates_from_pem, environment_proxy, host_certificates, key_from_pem,
-    parse_retry_after,
+    ClientIdentity, Duplex, TlsConnector, TlsSettings, certificates_from_pem, environment_proxy,
+    host_certificates, key_from_pem, parse_retry_after,
 };
 use jobc_sys::error::{Error, Kind};
 use serde::de::DeserializeOwned;
@@ -28,6 +28,9 @@ pub(crate) const JSON: &str = "application/json";
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 pub(crate) const MERGE: &str = "application/merge-patch+json";
 
+/// Headers of a request by name.
+pub(crate) type Headers<'a> = Vec<(&'a str, String)>;
+
 /// A client of one cluster; threads can share it.
 pub(crate) struct Client {
     config: ClusterConfig,
@@ -39,6 +42,9 @@ pub(crate) struct Client {
 #[derive(Clone)]
 struct Session {
     agent: Agent,
+    /// For connections that the agent cannot make.
+    tls: TlsConnector,
+    proxy: Option<Proxy>,
     token: Option<String>,
     credential: Credential,
 }
@@ -84,6 +90,30 @@ impl Client {
     /// Opens a stream, which fails if nothing arrives for `idle`.
     pub(crate) fn stream(&self, path: &str, idle: Duration) -> Result<impl std::io::Read + use<>, ApiError> {
         Ok(self.call_with(&Method::GET, path, None, idle)?.into_body().into_reader())
+    }
+
+    /// A connection to the server for a protocol that begins as HTTP, and the headers with the credentials.
+    pub(crate) fn connect(&self, timeout: Duration) -> Result<(Duplex, Headers<'_>), ApiError> {
+        let session = self.session()?;
+        let connection = Duplex::connect(&self.config.server, &session.tls, session.proxy.as_ref(), timeout)
+            .map_err(|why| ApiError::Connection(format!("{}: {why}", self.config.server)))?;
+        Ok((connection, self.credential_headers(&session)))
+    }
+
+    /// Removes credentials that were refused; returns whether there can be new ones.
+    pub(crate) fn renew(&self) -> bool {
+        if self.can_renew() {
+            *self.lock() = None;
+        }
+        self.can_renew()
+    }
+
+    fn credential_headers(&self, session: &Session) -> Headers<'_> {
+        let mut headers = Vec::new();
+        headers
+            .extend(session.token.as_ref().map(|token| (AUTHORIZATION.as_str(), format!("Bearer {token}"))));
+        headers.extend(self.config.impersonate.iter().map(|(name, value)| (name.as_str(), value.clone())));
+        headers
     }
 
     fn call(
@@ -134,9 +164,7 @@ impl Client {
     ) -> Result<Response<Body>, ApiError> {
         let uri = format!("{}{path}", self.config.server);
         let mut headers = vec![(ACCEPT.as_str(), JSON.to_owned())];
-        headers
-            .extend(session.token.as_ref().map(|token| (AUTHORIZATION.as_str(), format!("Bearer {token}"))));
-        headers.extend(self.config.impersonate.iter().map(|(name, value)| (name.as_str(), value.clone())));
+        headers.extend(self.credential_headers(session));
         headers.extend(body.map(|(kind, _)| (CONTENT_TYPE.as_str(), kind.to_owned())));
         let body = body.map(|(_, object)| object.to_string().into_bytes());
         let request = Request { method, uri: &uri, headers, body, idle };
@@ -189,8 +217,10 @@ impl Client {
             }
         };
         let certificate = credential.certificate.as_ref().or(self.config.certificate.as_ref());
-        let agent = agent(&self.config, certificate).map_err(ApiError::Local)?;
-        let session = Session { agent, token, credential };
+        let tls = tls(&self.config, certificate).map_err(ApiError::Local)?;
+        let proxy = proxy(&self.config).map_err(ApiError::Local)?;
+        let agent = http::agent_with(tls.clone(), proxy.clone());
+        let session = Session { agent, tls, proxy, token, credential };
         *held = Some(session.clone());
         Ok(session)
     }
@@ -230,10 +260,8 @@ fn decode<T: DeserializeOwned>(mut response: Response<Body>) -> Result<T, ApiErr
     })
 }
 
-fn agent(config: &ClusterConfig, certificate: Option<&(Vec<u8>, Vec<u8>)>) -> jobc_sys::Result<Agent> {
-    let wrong = |what: &str, why: &str| {
-        Error::new(Kind::Config, format!("cannot use the {what} of the kubeconfig: {why}"))
-    };
+/// The TLS of a configuration.
+fn tls(config: &ClusterConfig, certificate: Option<&(Vec<u8>, Vec<u8>)>) -> jobc_sys::Result<TlsConnector> {
     let client = certificate.map(|(certificate, key)| {
         let chain = certificates_from_pem(certificate).map_err(|why| wrong("client certificate", &why))?;
         Ok::<ClientIdentity, Error>((chain, key_from_pem(key).map_err(|why| wrong("client key", &why))?))
@@ -249,16 +277,24 @@ fn agent(config: &ClusterConfig, certificate: Option<&(Vec<u8>, Vec<u8>)>) -> jo
     let trusted = trusted.transpose()?;
     // As kubectl: the host's authorities count only if the kubeconfig names none.
     let host = if trusted.is_none() && !config.insecure { host_certificates() } else { &[] };
-    let proxy = match &config.proxy {
-        Some(url) => Some(Proxy::new(url).map_err(|error| wrong("`proxy-url`", &error.to_string()))?),
-        None => environment_proxy(&config.server),
-    };
-    let tls = TlsSettings {
+    TlsConnector::new(TlsSettings {
         trusted: trusted.unwrap_or_default(),
         host,
         client: client.transpose()?,
         insecure: config.insecure,
         server_name: config.server_name.clone(),
-    };
-    http::agent(tls, proxy).map_err(|why| wrong("client certificate", &why))
+    })
+    .map_err(|error| wrong("client certificate", &error.to_string()))
+}
+
+fn wrong(what: &str, why: &str) -> Error {
+    Error::new(Kind::Config, format!("cannot use the {what} of the kubeconfig: {why}"))
+}
+
+/// The proxy of a configuration, or of the environment.
+fn proxy(config: &ClusterConfig) -> jobc_sys::Result<Option<Proxy>> {
+    match &config.proxy {
+        Some(url) => Proxy::new(url).map(Some).map_err(|error| wrong("`proxy-url`", &error.to_string())),
+        None => Ok(environment_proxy(&config.server)),
+    }
 }

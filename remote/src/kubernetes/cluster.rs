@@ -1,6 +1,7 @@
 //! A cluster as a [`Place`].
 
 use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use jobc_sys::error::{Kind, Result};
@@ -11,11 +12,14 @@ use super::kubeconfig::ClusterConfig;
 use super::pods;
 use super::state::{JOB, MANAGED, PLAN, summarize};
 use super::status::ApiError;
-use super::{access, checks, events, follow, lifecycle, objects, queue, submit, why};
+use super::{
+    access, checks, copy, events, exec, follow, lifecycle, objects, port_forward, reasons, submit, task,
+    usage,
+};
 use crate::identity::Identity;
 use crate::place::{
-    AccessCheck, Event, JobDetail, JobState, JobSummary, LogItem, LogRequest, Place, Problem, Submission,
-    SubmitError,
+    AccessCheck, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobDetail, JobSummary, LogItem,
+    LogRequest, Place, PortForward, PortForwardReport, Problem, Submission, SubmitError, TaskUsage,
 };
 
 /// A cluster, seen by one user in one namespace.
@@ -101,29 +105,17 @@ impl Place for Cluster {
         let found = objects::find(&self.client, name)?;
         let summary = objects::summary(&self.client, &found);
         let pods = objects::pods(&self.client, &found)?;
-        let mut reasons = Vec::new();
-        if !summary.is_complete {
-            reasons
-                .push("its submission is not complete; submit the same job again to complete it".to_owned());
-        }
-        if let (true, Some(message)) = (summary.state.is_final(), &summary.message) {
-            reasons.push(message.clone());
-        }
-        if !summary.state.is_final() {
-            reasons.extend(queue::reasons(&self.client, &found));
-        }
-        reasons.extend(why::of_pods(&pods));
-        if matches!(summary.state, JobState::Pending | JobState::Suspended) {
-            let events = events::of_job(&self.client, &found, &pods);
-            reasons.extend(why::of_events(&events.unwrap_or_default()));
-        }
+        let reasons = reasons::of_job(&self.client, &found, &summary, &pods);
         let namespace = Some(self.namespace().to_owned());
         Ok(JobDetail { summary, namespace, virtual_cluster: None, reasons, task_list: pods::tasks(&pods) })
     }
 
     fn events(&self, name: &str) -> Result<Vec<Event>> {
         let found = objects::find(&self.client, name)?;
-        events::of_job(&self.client, &found, &objects::pods(&self.client, &found)?)
+        let is_small = events::are_few(summarize(found.workload, &found.object).tasks.wanted);
+        let pods = is_small.then(|| objects::pods(&self.client, &found)).transpose()?;
+        let events = events::of_job(&self.client, &found, pods.as_deref())?;
+        Ok(events.into_iter().map(|observed| observed.event).collect())
     }
 
     fn logs(
@@ -149,5 +141,35 @@ impl Place for Cluster {
 
     fn check_access(&self) -> Result<Vec<AccessCheck>> {
         access::check(&self.client)
+    }
+
+    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
+        events::follow(&self.client, objects::find(&self.client, name)?, output)
+    }
+
+    fn usage(&self, name: &str) -> Result<Vec<TaskUsage>> {
+        usage::of_job(&self.client, &objects::find(&self.client, name)?)
+    }
+
+    fn exec(&self, name: &str, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8> {
+        let found = objects::find(&self.client, name)?;
+        let pod = task::running(&self.client, &found, request.task.as_deref())?;
+        exec::exec(&self.client, &pod, request, streams)
+    }
+
+    fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied> {
+        let found = objects::find(&self.client, name)?;
+        let pod = task::running(&self.client, &found, Some(&request.task))?;
+        copy::copy(&self.client, &pod, request)
+    }
+
+    fn port_forward(
+        &self,
+        name: &str,
+        forwards: &[PortForward],
+        stop: BorrowedFd<'_>,
+        report: &(dyn Fn(PortForwardReport) + Sync),
+    ) -> Result<()> {
+        port_forward::forward(&self.client, &objects::find(&self.client, name)?, forwards, stop, report)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jobc_sys::error::{Error, Kind, Result};
 
@@ -12,12 +12,19 @@ use super::client::Client;
 use super::logs::{self, Extent, Output};
 use super::objects::{self, ClusterJob};
 use super::pods::{self, Pod};
+use super::task;
 use crate::place::{LogItem, LogRequest};
 
 /// Tasks whose output is followed at the same time: each takes a connection and a thread.
 const MAX_FOLLOWED: usize = 256;
+/// Tasks whose output is followed without their names.
+const MAX_UNNAMED: usize = 100;
 /// How often the state of a job is looked at while no output arrives.
 const IDLE: Duration = Duration::from_secs(2);
+/// How often the pods of a large job are listed again.
+const RELIST_INTERVAL: Duration = Duration::from_secs(30);
+/// Tasks that are looked for one by one; for more, all pods are listed.
+const MAX_NAMED_QUERIES: usize = 16;
 /// Lines on their way to the user.
 const MAX_QUEUED: usize = 4096;
 
@@ -28,10 +35,15 @@ pub(crate) fn logs(
     request: &LogRequest,
     output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
 ) -> Result<()> {
-    let mut known = objects::pods(client, found)?;
+    let mut known = chosen_pods(client, found, request)?;
     // Without pods nothing is known of the tasks yet.
     if !known.is_empty() {
         check_tasks(&known, &request.tasks)?;
+    }
+    let limit = if request.tasks.is_empty() { MAX_UNNAMED } else { MAX_FOLLOWED };
+    let running = known.iter().filter(|pod| !pod.has_ended() && is_chosen(pod, request)).count();
+    if request.follow && running > limit {
+        return Err(too_many(running, limit));
     }
     let extent = Extent { follow: request.follow, tail: request.tail, since: request.since.clone() };
     if !request.follow {
@@ -41,6 +53,7 @@ pub(crate) fn logs(
     let (sender, receiver) = sync_channel::<Output>(MAX_QUEUED);
     let mut started: BTreeMap<String, (String, u32)> = BTreeMap::new();
     let mut open = 0_usize;
+    let mut looked = Instant::now();
     loop {
         let numbers = pods::attempts(&known);
         for pod in known.iter().filter(|pod| pod.has_started() && is_chosen(pod, request)) {
@@ -51,11 +64,8 @@ pub(crate) fn logs(
                 continue;
             }
             if open == MAX_FOLLOWED {
-                return Err(Error::new(
-                    Kind::Unsupported,
-                    format!("cannot follow more than {MAX_FOLLOWED} tasks at the same time"),
-                )
-                .help("name tasks or roles, as in `jobc logs -f TARGET/NAME train-0`"));
+                let wanted = known.iter().filter(|pod| pod.has_started() && is_chosen(pod, request)).count();
+                return Err(too_many(wanted, MAX_FOLLOWED));
             }
             started.insert(pod.metadata.uid.clone(), (pod.task(), attempt));
             open += 1;
@@ -88,7 +98,11 @@ pub(crate) fn logs(
             }
         }
         let ended = open == 0 && objects::has_ended(client, found)?;
-        known = objects::pods(client, found)?;
+        if looked.elapsed() < relist_interval(known.len()) && !ended {
+            continue;
+        }
+        looked = Instant::now();
+        known = chosen_pods(client, found, request)?;
         let more = known.iter().any(|pod| {
             pod.has_started() && is_chosen(pod, request) && !started.contains_key(&pod.metadata.uid)
         });
@@ -96,6 +110,38 @@ pub(crate) fn logs(
             return Ok(());
         }
     }
+}
+
+/// The pods of the tasks that are named, asked for one by one if they are few; or all.
+fn chosen_pods(client: &Client, found: &ClusterJob, request: &LogRequest) -> Result<Vec<Pod>> {
+    if (1..=MAX_NAMED_QUERIES).contains(&request.tasks.len()) {
+        let mut chosen = Vec::new();
+        for word in &request.tasks {
+            let pods = task::of_labels(client, found, word);
+            if pods.is_empty() {
+                // A role, an unknown task, or a cluster without these labels.
+                return objects::pods(client, found);
+            }
+            chosen.extend(pods);
+        }
+        return Ok(chosen);
+    }
+    objects::pods(client, found)
+}
+
+/// How often the pods of a job are listed again: a list of many costs the cluster more.
+fn relist_interval(count: usize) -> Duration {
+    if count <= MAX_FOLLOWED { Duration::ZERO } else { RELIST_INTERVAL }
+}
+
+fn too_many(count: usize, limit: usize) -> Error {
+    let message = if limit == MAX_UNNAMED {
+        format!("the job has {count} tasks; the output of more than {limit} is followed only by name")
+    } else {
+        format!("cannot follow {count} tasks at the same time; the maximum is {limit}")
+    };
+    Error::new(Kind::Unsupported, message)
+        .help("name tasks or roles, as in `jobc logs -f TARGET/NAME train-0`")
 }
 
 /// The output up to now, task by task.

@@ -97,14 +97,19 @@ pub(crate) struct Waiting {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Running {}
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Running {
+    pub(crate) started_at: Option<String>,
+}
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Terminated {
     pub(crate) exit_code: i64,
     pub(crate) reason: String,
+    pub(crate) message: String,
+    pub(crate) started_at: Option<String>,
+    pub(crate) finished_at: Option<String>,
 }
 
 impl Pod {
@@ -153,7 +158,13 @@ impl Pod {
         self.status.conditions.iter().find(|condition| condition.kind == kind && condition.status == status)
     }
 
-    fn state(&self) -> &'static str {
+    /// Whether a command can run in it.
+    pub(crate) fn is_running(&self) -> bool {
+        self.state() == "running"
+    }
+
+    /// The state of its task.
+    pub(crate) fn state(&self) -> &'static str {
         match self.status.phase.as_str() {
             "Succeeded" => "succeeded",
             "Failed" => "failed",
@@ -206,6 +217,10 @@ pub(crate) fn tasks(pods: &[Pod]) -> Vec<TaskStatus> {
             pod: Some(pod.metadata.name.clone()),
             node: pod.spec.node_name.clone(),
             exit_code: ended.map(|ended| ended.exit_code),
+            started: ended
+                .and_then(|ended| ended.started_at.clone())
+                .or_else(|| main.and_then(|state| state.running.as_ref()?.started_at.clone())),
+            ended: ended.and_then(|ended| ended.finished_at.clone()),
             reason: reason.filter(|reason| !reason.is_empty() && reason != "Completed"),
         }
     };

@@ -6,10 +6,15 @@ use super::client::{Client, encode};
 use super::objects::ClusterJob;
 use super::state::{name, text};
 use super::watch::list;
-use super::why;
+use super::why::{self, Position, Reason};
+
+/// Workloads of a page of those that wait.
+const PAGE: u64 = 1000;
+/// Of a longer queue, the position is not looked for.
+const MAX_PAGES: u64 = 20;
 
 /// Why a job is not admitted, and its position in the queue; nothing without Kueue.
-pub(crate) fn reasons(client: &Client, found: &ClusterJob) -> Vec<String> {
+pub(crate) fn reasons(client: &Client, found: &ClusterJob) -> Vec<Reason> {
     let namespace = &client.config().namespace;
     let selector = encode(&format!("kueue.x-k8s.io/job-uid={}", found.uid()));
     for version in ["v1beta2", "v1beta1"] {
@@ -18,18 +23,30 @@ pub(crate) fn reasons(client: &Client, found: &ClusterJob) -> Vec<String> {
             continue;
         };
         let Some(workload) = workloads.first() else { return vec![] };
-        let mut reasons: Vec<String> = why::of_workload(workload).into_iter().collect();
+        let Some(mut reason) = why::of_workload(workload) else { return vec![] };
         let queue = text(workload, "/spec/queueName");
-        if reasons.first().is_some_and(|reason| reason.starts_with("waits in the queue")) && !queue.is_empty()
-        {
+        if reason.text.starts_with("waits in the queue") && !queue.is_empty() {
             let path = format!(
-                "/apis/visibility.kueue.x-k8s.io/{version}/namespaces/{namespace}/localqueues/{queue}/pendingworkloads?limit=1000"
+                "/apis/visibility.kueue.x-k8s.io/{version}/namespaces/{namespace}/localqueues/{queue}/pendingworkloads"
             );
-            let answer = client.get::<Value>(&path).ok();
-            let place = answer.and_then(|answer| why::position(&answer, name(workload)));
-            reasons.extend(place.map(|place| format!("it is {place} `{queue}`")));
+            if let Some(position) = position(client, &path, name(workload)) {
+                reason.text = format!("{}; {}", reason.text, position.sentence(queue));
+            }
         }
-        return reasons;
+        return vec![reason];
     }
     vec![]
+}
+
+/// The position of a workload, which few users may ask for.
+fn position(client: &Client, path: &str, workload: &str) -> Option<Position> {
+    for page in 0..MAX_PAGES {
+        let answer: Value = client.get(&format!("{path}?limit={PAGE}&offset={}", page * PAGE)).ok()?;
+        let found = why::position(&answer, workload);
+        let items = answer.get("items").and_then(Value::as_array).map_or(0, Vec::len);
+        if found.is_some() || (items as u64) < PAGE {
+            return found;
+        }
+    }
+    None
 }

@@ -18,7 +18,7 @@ struct Rule {
 }
 
 /// The least that submitting and following jobs needs.
-const RULES: [Rule; 6] = [
+const RULES: [Rule; 8] = [
     Rule {
         groups: &["batch", "jobset.x-k8s.io"],
         resources: &["jobs", "jobsets"],
@@ -48,6 +48,21 @@ const RULES: [Rule; 6] = [
         is_optional: false,
     },
     Rule { groups: &[""], resources: &["pods/log"], verbs: &["get"], needed_for: "logs", is_optional: false },
+    Rule {
+        groups: &[""],
+        resources: &["pods/exec", "pods/portforward"],
+        // Over WebSocket, Kubernetes asks for `get`, and since 1.35 for `create` too.
+        verbs: &["get", "create"],
+        needed_for: "exec, copy, port-forward",
+        is_optional: true,
+    },
+    Rule {
+        groups: &["metrics.k8s.io"],
+        resources: &["pods"],
+        verbs: &["get", "list"],
+        needed_for: "top",
+        is_optional: true,
+    },
     Rule {
         groups: &["kueue.x-k8s.io"],
         resources: &["workloads", "localqueues"],

@@ -21,6 +21,9 @@ pub(crate) enum ApiError {
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Status {
     pub(crate) code: u16,
+    /// `Success` or `Failure`.
+    #[serde(rename = "status")]
+    pub(crate) outcome: String,
     pub(crate) reason: String,
     pub(crate) message: String,
     pub(crate) details: Details,

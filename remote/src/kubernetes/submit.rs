@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::checks::{Served, collection, discover};
 use super::client::{APPLY, Client, MERGE};
 use super::kinds::Workload;
+use super::lines::{LINES, Lines};
 use super::problems;
 use super::secrets;
 use super::state::{JOB, MANAGED, PLAN, QUEUE, SUBMITTED, USER, metadata, name, text};
@@ -96,6 +97,9 @@ fn create_top(
     let mut object = labeled(&manifest.object, submission, Some(namespace));
     if workload.suspend.is_some() {
         object["spec"]["suspend"] = true.into();
+    }
+    if let Some(lines) = Lines::of_manifest(manifest).annotation() {
+        object["metadata"]["annotations"][LINES] = lines.into();
     }
     let path = workload.path(namespace);
     let shown = problems::object(manifest);

@@ -69,6 +69,8 @@ impl Attempt {
             pod: self.status.container_id.clone(),
             node: node.filter(|node| !node.is_empty()),
             exit_code: why::task_exit_code(&self.status),
+            started: None,
+            ended: None,
             reason: why::task_reason(&self.status),
         }
     }

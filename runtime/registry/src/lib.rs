@@ -10,6 +10,7 @@ mod blob;
 mod challenge;
 pub mod client;
 pub mod credentials;
+mod duplex;
 mod endpoint;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -31,6 +32,7 @@ pub use web::WebClient;
 /// What every HTTP client of jobc shares: TLS, the host's certificates, the environment's proxies, waits between tries.
 pub mod http {
     pub use crate::agent::{environment_proxy, host_certificates, is_excluded_from_proxy};
+    pub use crate::duplex::Duplex;
     pub use crate::retry::{Backoff, parse_retry_after};
     pub use crate::tls::{ClientIdentity, TlsConnector, TlsSettings, certificates_from_pem, key_from_pem};
 }

@@ -61,7 +61,7 @@ pub fn key_from_pem(text: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
 }
 
 /// The part of ureq's chain of connectors that adds TLS to connections of `https` URLs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TlsConnector {
     config: Arc<ClientConfig>,
     server_name: Option<String>,
@@ -93,6 +93,18 @@ impl TlsConnector {
             None => builder.with_no_client_auth(),
         };
         Ok(Self { config: Arc::new(config), server_name: settings.server_name })
+    }
+
+    /// The beginning of a connection with a host, without its transport.
+    ///
+    /// # Errors
+    ///
+    /// The host cannot have a certificate.
+    pub(crate) fn start(&self, host: &str) -> Result<ClientConnection, String> {
+        let host = self.server_name.as_deref().unwrap_or(host);
+        let name =
+            ServerName::try_from(host.to_owned()).map_err(|_| format!("`{host}` is not a host name"))?;
+        ClientConnection::new(Arc::clone(&self.config), name).map_err(|error| error.to_string())
     }
 }
 
@@ -172,11 +184,7 @@ impl<In: Transport> Connector<In> for TlsConnector {
             return Ok(Some(Either::A(transport)));
         }
         let host = details.uri.host().unwrap_or_default().trim_matches(['[', ']']);
-        let host = self.server_name.as_deref().unwrap_or(host);
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| ureq::Error::BadUri(format!("`{host}` is not a host name")))?;
-        let mut connection =
-            ClientConnection::new(Arc::clone(&self.config), name).map_err(ureq::Error::Rustls)?;
+        let mut connection = self.start(host).map_err(ureq::Error::BadUri)?;
         let mut socket = TransportAdapter::new(transport.boxed(), Arc::clone(&details.current_time));
         socket.set_timeout(details.timeout);
         connection.complete_io(&mut socket)?;

@@ -7,9 +7,12 @@ use clap::{Args as ClapArgs, Subcommand};
 use super::duration::parse_duration;
 use super::format::OutputArgs;
 use super::metric::MetricArgs;
+use super::task_access::{CopyArgs, PortForwardArgs};
 use super::watch::{EventsArgs, LineFormatArgs, LogsArgs, ReportArgs, StatsArgs};
 use crate::completion::targets;
-use crate::runtime::completion::jobs::{JobFilter, TaskFilter, job_and_tasks, jobs, jobs_and_sweeps, tasks};
+use crate::runtime::completion::jobs::{
+    JobFilter, TaskFilter, job_and_tasks, jobs, jobs_or_handles, jobs_sweeps_or_handles, tasks,
+};
 use crate::runtime::completion::signals;
 
 /// The commands about jobs on this host.
@@ -34,6 +37,14 @@ pub(crate) enum JobCommand {
     Report(ReportArgs),
     /// Run a command in a running task
     Exec(JobExecArgs),
+    /// Make ports of tasks on a cluster available on this host
+    ///
+    /// Connections to a port on 127.0.0.1 lead to the task, until Ctrl-C.
+    PortForward(PortForwardArgs),
+    /// Copy files into a task on a cluster, or out of it
+    ///
+    /// The image of the task must have `tar`.
+    Copy(CopyArgs),
     /// Count and time the GPU driver calls of a task with strace
     Trace(TraceArgs),
     /// Stop jobs
@@ -78,7 +89,7 @@ pub(crate) struct PsArgs {
     pub output_args: OutputArgs,
     /// Show the tasks of this job, or the jobs of this sweep: an ID such as `train.2`, a name for its newest run, or a
     /// handle such as `lab/train`
-    #[arg(add = jobs_and_sweeps(JobFilter::All))]
+    #[arg(add = jobs_sweeps_or_handles(JobFilter::All))]
     pub job: Option<String>,
 }
 
@@ -87,7 +98,7 @@ pub(crate) struct InspectArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job ID such as `train.2`, a job name for its newest run, or a handle such as `lab/train` [default: the newest job]
-    #[arg(add = jobs(JobFilter::All))]
+    #[arg(add = jobs_or_handles(JobFilter::All))]
     pub job: Option<String>,
 }
 
@@ -117,8 +128,8 @@ pub(crate) struct JobExecArgs {
     pub lines: LineFormatArgs,
     /// Job, task, command and arguments
     ///
-    /// A job is an ID such as `train.2`, or a job name for its newest run. The task can be omitted if only one is
-    /// running. `jobc exec -- COMMAND` runs the command in the newest running job.
+    /// A job is an ID such as `train.2`, a job name for its newest run, or a handle such as `lab/train`. The task can be
+    /// omitted if only one is running. `jobc exec -- COMMAND` runs the command in the newest running job.
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -158,7 +169,7 @@ pub(crate) struct StopArgs {
     ///
     /// A sweep stands for all of its jobs. A handle such as `lab/train` names a job on a cluster, which is deleted there
     /// with its pods. At a terminal, a job without a name is stopped only after a question.
-    #[arg(value_name = "JOB", add = jobs_and_sweeps(JobFilter::Running))]
+    #[arg(value_name = "JOB", add = jobs_sweeps_or_handles(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
 
@@ -167,7 +178,7 @@ pub(crate) struct WaitArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job or sweep IDs such as `train.2`, names, or handles [default: the newest running one, or else the newest one]
-    #[arg(value_name = "JOB", add = jobs_and_sweeps(JobFilter::Running))]
+    #[arg(value_name = "JOB", add = jobs_sweeps_or_handles(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
 
@@ -194,7 +205,7 @@ pub(crate) struct JobsArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job or sweep IDs such as `train.2`, or names for their newest runs; `rm` also accepts handles such as `lab/train`
-    #[arg(required = true, value_name = "JOB", add = jobs_and_sweeps(JobFilter::All))]
+    #[arg(required = true, value_name = "JOB", add = jobs_sweeps_or_handles(JobFilter::All))]
     pub jobs: Vec<String>,
 }
 

@@ -9,7 +9,9 @@ use super::duration::parse_duration;
 use super::format::{OutputArgs, text_or_json};
 use super::metric::MetricArgs;
 use crate::args::FormatArg;
-use crate::runtime::completion::jobs::{JobFilter, TaskFilter, job_and_tasks, jobs, jobs_and_sweeps};
+use crate::runtime::completion::jobs::{
+    JobFilter, TaskFilter, job_and_tasks, jobs_or_handles, jobs_sweeps_or_handles,
+};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LogsArgs {
@@ -47,7 +49,7 @@ pub(crate) struct EventsArgs {
     #[command(flatten)]
     pub lines: LineFormatArgs,
     /// Job ID such as `train.2`, a job name for its newest run, or a handle such as `lab/train` [default: the newest job]
-    #[arg(add = jobs(JobFilter::All))]
+    #[arg(add = jobs_or_handles(JobFilter::All))]
     pub job: Option<String>,
 }
 
@@ -58,8 +60,8 @@ pub(crate) struct StatsArgs {
     pub no_stream: bool,
     #[command(flatten)]
     pub output_args: OutputArgs,
-    /// Job or sweep IDs such as `train.2`, or names [default: all running jobs]
-    #[arg(value_name = "JOB", add = jobs_and_sweeps(JobFilter::Running))]
+    /// Job or sweep IDs such as `train.2`, names, or one handle such as `lab/train` [default: all running jobs]
+    #[arg(value_name = "JOB", add = jobs_sweeps_or_handles(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
 
@@ -70,8 +72,9 @@ pub(crate) struct ReportArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub metrics: MetricArgs,
-    /// Job or sweep ID such as `train.2`, or a name for its newest run [default: the newest job or sweep]
-    #[arg(add = jobs_and_sweeps(JobFilter::All))]
+    /// Job or sweep ID such as `train.2`, a name for its newest run, or a handle such as `lab/train` [default: the newest job
+    /// or sweep]
+    #[arg(add = jobs_sweeps_or_handles(JobFilter::All))]
     pub job: Option<String>,
 }
 

@@ -1,12 +1,18 @@
 //! The commands about jobs on clusters: `submit`, `targets`, and those that accept a handle, `TARGET/NAME`.
 
+mod exec;
 mod follow;
 mod handle;
 mod jobs;
+pub(crate) mod kept;
 mod logs;
+mod report;
 mod submit;
 mod target;
 mod targets;
+mod task_access;
+mod usage;
+mod wait;
 
 use std::process::ExitCode;
 
@@ -30,6 +36,15 @@ pub(crate) fn run(command: &JobCommand) -> Option<Result<ExitCode>> {
         JobCommand::Logs(args) if args.words.first().is_some_and(|word| Handle::is_meant(word)) => {
             Some(logs::run(args))
         }
+        JobCommand::Report(args) if is_handle(&args.job) => Some(report::run(args)),
+        JobCommand::Top(args) | JobCommand::Stats(args) => {
+            of_handles(&args.jobs).map(|handles| usage::run(args, &handles?))
+        }
+        JobCommand::Exec(args) if args.words.first().is_some_and(|word| Handle::is_meant(word)) => {
+            Some(exec::run(args))
+        }
+        JobCommand::PortForward(args) if Handle::is_meant(&args.job) => Some(task_access::port_forward(args)),
+        JobCommand::Copy(args) if Handle::is_meant(&args.job) => Some(task_access::copy(args)),
         JobCommand::Wait(args) => of_handles(&args.jobs).map(|handles| jobs::wait(args, &handles?)),
         JobCommand::Stop(args) => of_handles(&args.jobs).map(|handles| jobs::stop(args, &handles?)),
         JobCommand::Rm(args) => of_handles(&args.jobs.jobs).map(|handles| jobs::remove(args, &handles?)),

@@ -12,6 +12,7 @@ mod html;
 mod page;
 mod plots;
 mod provenance;
+mod reported;
 mod selection;
 mod series;
 mod sweep_page;
@@ -31,6 +32,8 @@ use super::sweep::Comparison;
 use crate::runtime::args::watch::ReportArgs;
 use crate::terminal;
 use data::ReportData;
+#[cfg(feature = "remote")]
+pub(crate) use reported::{ClusterReport, ReportedEvent};
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
@@ -54,11 +57,21 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         }
     };
     let path = args.output.clone().unwrap_or_else(|| format!("{}.html", subject.id()).into());
+    write(&path, &page)
+}
+
+/// Writes the page of a job on a cluster.
+#[cfg(feature = "remote")]
+pub(crate) fn write_cluster_report(path: &Path, report: ClusterReport) -> Result<ExitCode> {
+    write(path, &page::page(&ReportData::of_cluster(report)))
+}
+
+fn write(path: &Path, page: &str) -> Result<ExitCode> {
     if path == Path::new("-") {
-        terminal::print(&page);
+        terminal::print(page);
         return Ok(ExitCode::SUCCESS);
     }
-    std::fs::write(&path, page).map_err(|error| {
+    std::fs::write(path, page).map_err(|error| {
         let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
         let why = jobc_sys::error::describe(errno);
         Error::new(Kind::System, format!("cannot write `{}`: {why}", path.display()))

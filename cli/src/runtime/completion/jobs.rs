@@ -10,6 +10,8 @@ use jobc_job::sweep::Sweep;
 use jobc_sys::id::JobId;
 
 use crate::completion::{beginning_with, described, words};
+#[cfg(feature = "remote")]
+use crate::runtime::commands::remote::kept;
 
 /// Maximum number of jobs whose records are read for their states.
 const MAX_DESCRIBED: usize = 200;
@@ -36,13 +38,53 @@ pub(crate) fn jobs(filter: JobFilter) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| in_order(candidates(filter, current).unwrap_or_default()))
 }
 
-/// IDs and names of sweeps and of jobs.
-pub(crate) fn jobs_and_sweeps(filter: JobFilter) -> ArgValueCompleter {
+/// The same as [`jobs`], and handles of jobs on clusters.
+pub(crate) fn jobs_or_handles(filter: JobFilter) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let mut found = candidates(filter, current).unwrap_or_default();
+        found.extend(handles(current));
+        in_order(found)
+    })
+}
+
+/// IDs and names of sweeps and of jobs, and handles of jobs on clusters.
+pub(crate) fn jobs_sweeps_or_handles(filter: JobFilter) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let mut found = sweeps(filter, current).unwrap_or_default();
         found.extend(candidates(filter, current).unwrap_or_default());
+        found.extend(handles(current));
         in_order(found)
     })
+}
+
+/// Handles of jobs on clusters.
+pub(crate) fn only_handles() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| in_order(handles(current)))
+}
+
+/// The handles that are known on this host; no cluster is asked.
+#[cfg(feature = "remote")]
+fn handles(current: &OsStr) -> Vec<CompletionCandidate> {
+    let found =
+        kept::handles().iter().map(|handle| described(&handle.to_string(), "job on a cluster")).collect();
+    beginning_with(found, current)
+}
+
+#[cfg(not(feature = "remote"))]
+fn handles(_current: &OsStr) -> Vec<CompletionCandidate> {
+    vec![]
+}
+
+/// The tasks of the handle among some words, as far as their output is kept here; none if there is no handle.
+#[cfg(feature = "remote")]
+fn tasks_of_handle(words: &[String]) -> Option<Vec<CompletionCandidate>> {
+    let handle = words.iter().skip(1).find_map(|word| word.parse::<jobc_remote::Handle>().ok())?;
+    Some(kept::tasks(&handle).iter().map(|task| described(task, "task")).collect())
+}
+
+#[cfg(not(feature = "remote"))]
+fn tasks_of_handle(_words: &[String]) -> Option<Vec<CompletionCandidate>> {
+    None
 }
 
 /// Tasks of the job that the words before the cursor name; without a name, of the newest job, or the newest that runs.
@@ -58,6 +100,13 @@ pub(crate) fn tasks(filter: TaskFilter) -> ArgValueCompleter {
 pub(crate) fn job_and_tasks(jobs: JobFilter, filter: TaskFilter) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let words = words::before_cursor();
+        if let Some(tasks) = tasks_of_handle(&words) {
+            let has_task =
+                tasks.iter().any(|task| words.iter().any(|word| task.get_value() == word.as_str()));
+            let is_complete =
+                filter == TaskFilter::Running && (has_task || words.iter().any(|word| word == "--"));
+            return if is_complete { vec![] } else { in_order(beginning_with(tasks, current)) };
+        }
         let job = job_of_words(filter);
         let names = |record: &Record, word: &String| {
             record.tasks.iter().any(|task| task.task.role == *word || task.task.to_string() == *word)
@@ -78,6 +127,9 @@ pub(crate) fn job_and_tasks(jobs: JobFilter, filter: TaskFilter) -> ArgValueComp
         }
         let tasks = job.map(|(_, record)| of_record(&record, filter)).unwrap_or_default();
         found.extend(beginning_with(tasks, current));
+        if !has_job && !has_task {
+            found.extend(handles(current));
+        }
         in_order(found)
     })
 }

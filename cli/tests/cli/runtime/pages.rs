@@ -18,56 +18,58 @@ jobs, or run it on this host
 Usage: jobc [OPTIONS] <COMMAND>
 
 Write:
-  init         Create a starter job from an example
-  check        Check job files without writing anything
-  fmt          Format job files and targets files
-  build        Compile a job file into the files of each target
-  plan         Print a summary of the resolved plan, or all of it
-  diff         Compare the plan and the files with a revision, by meaning
-  why          Show what caused a written line, or what a line of a job causes
-  explain      Explain a diagnostic code or a field, or list all codes
-  import       Convert an OpenPAI job to a job file
-  backends     Show which fields each backend supports
+  init          Create a starter job from an example
+  check         Check job files without writing anything
+  fmt           Format job files and targets files
+  build         Compile a job file into the files of each target
+  plan          Print a summary of the resolved plan, or all of it
+  diff          Compare the plan and the files with a revision, by meaning
+  why           Show what caused a written line, or what a line of a job causes
+  explain       Explain a diagnostic code or a field, or list all codes
+  import        Convert an OpenPAI job to a job file
+  backends      Show which fields each backend supports
 
 Run:
-  run          Run a job file, a command or an OCI bundle on this host
-  submit       Submit a job to a cluster
-  ps           List your jobs, the tasks of a job, or the jobs of a sweep
-  logs         Show the output of tasks
-  exec         Run a command in a running task
-  stop         Stop jobs
-  inspect      Show the details of a job
-  events       Show the events of a job
-  stats        Show the resource usage of tasks, once per second
-  top          Show the resource usage of tasks in full screen
-  report       Write an HTML report of a job or a sweep
-  trace        Count and time the GPU driver calls of a task with strace
-  wait         Wait until jobs end, and exit with the exit code of the job
-  kill         Send a signal to the tasks of a job
-  pause        Pause all tasks of jobs
-  resume       Resume paused jobs
-  rm           Remove the records, logs and samples of ended jobs
-  gc           Remove old jobs, and leftovers of killed commands
+  run           Run a job file, a command or an OCI bundle on this host
+  submit        Submit a job to a cluster
+  ps            List your jobs, the tasks of a job, or the jobs of a sweep
+  logs          Show the output of tasks
+  exec          Run a command in a running task
+  stop          Stop jobs
+  inspect       Show the details of a job
+  events        Show the events of a job
+  stats         Show the resource usage of tasks, once per second
+  top           Show the resource usage of tasks in full screen
+  report        Write an HTML report of a job or a sweep
+  port-forward  Make ports of tasks on a cluster available on this host
+  copy          Copy files into a task on a cluster, or out of it
+  trace         Count and time the GPU driver calls of a task with strace
+  wait          Wait until jobs end, and exit with the exit code of the job
+  kill          Send a signal to the tasks of a job
+  pause         Pause all tasks of jobs
+  resume        Resume paused jobs
+  rm            Remove the records, logs and samples of ended jobs
+  gc            Remove old jobs, and leftovers of killed commands
 
 Images:
-  image        Manage images: pull, build, import, save, push
-  lock         Record the digests of a job's images in jobc.lock
+  image         Manage images: pull, build, import, save, push
+  lock          Record the digests of a job's images in jobc.lock
 
 GPUs:
-  gpu          List GPUs and GPU leases, and write CDI files
+  gpu           List GPUs and GPU leases, and write CDI files
 
 Editor and CI:
-  test         Compare the files of all jobs with their golden files
-  lsp          Start the language server for editors
-  schema       Print a JSON Schema
+  test          Compare the files of all jobs with their golden files
+  lsp           Start the language server for editors
+  schema        Print a JSON Schema
 
 Host:
-  doctor       Check whether this host can run containers, and suggest fixes
-  targets      List targets, and check access to clusters
-  config       List and change settings of the user and of the project
-  oci          OCI runtime commands for podman, containerd and other engines
-  completions  Print a shell completion script
-  man          Print a manual page
+  doctor        Check whether this host can run containers, and suggest fixes
+  targets       List targets, and check access to clusters
+  config        List and change settings of the user and of the project
+  oci           OCI runtime commands for podman, containerd and other engines
+  completions   Print a shell completion script
+  man           Print a manual page
 
 Options:
       --color <WHEN>

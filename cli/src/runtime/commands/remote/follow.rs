@@ -5,12 +5,13 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use jobc_remote::Place;
 use jobc_remote::place::{LogItem, LogRequest};
+use jobc_remote::{Handle, Place};
 use jobc_sys::signals::Signals;
 
 use super::handle::failure;
 use super::jobs::end_text;
+use super::kept::KeptOutput;
 use super::logs::TaskLines;
 use crate::runtime::commands::follow::printer::LineFormat;
 use crate::runtime::commands::jobs::Result;
@@ -39,6 +40,8 @@ pub(super) fn follow(place: &dyn Place, target: &str, name: &str) -> Result<Exit
 fn follow_to_end(place: &dyn Place, target: &str, name: &str) -> Result<ExitCode> {
     let handle = format!("{target}/{name}");
     let mut lines = TaskLines::new(&handle, LineFormat { prefix: true, ..LineFormat::default() });
+    let run = Handle { target: target.to_owned(), name: name.to_owned() };
+    lines.keep(KeptOutput::open(&run));
     let mut shown = BTreeSet::new();
     let mut asked = Instant::now();
     let request = LogRequest { follow: true, ..LogRequest::default() };

@@ -4,13 +4,15 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use jobc_job::time::Time;
-use jobc_remote::place::{JobDetail, JobState, JobSummary, TaskCounts, TaskStatus};
+use jobc_remote::place::{Event, JobDetail, JobState, JobSummary, TaskCounts, TaskStatus};
 use jobc_remote::{Handle, Place};
 use jobc_sys::error::{Error, Kind};
 use serde_json::{Value, json};
 
 use super::handle::{failure, handle};
+use super::kept;
 use super::target::TargetTable;
+use super::wait;
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::{InspectArgs, PsArgs, RmArgs, StopArgs, WaitArgs};
 use crate::runtime::args::watch::EventsArgs;
@@ -74,7 +76,7 @@ fn jobs_table(found: &[(String, JobSummary)], now: Time) -> Table<7> {
     table
 }
 
-fn time(text: &str) -> Option<Time> {
+pub(super) fn time(text: &str) -> Option<Time> {
     humantime::parse_rfc3339_weak(text.trim_end_matches('Z')).ok().map(Time::of)
 }
 
@@ -115,7 +117,12 @@ pub(super) fn tasks(args: &PsArgs) -> Result<ExitCode> {
     terminal::print(&match args.output_args.format {
         FormatArg::Json => json_text(&detail.task_list),
         _ if args.quiet => detail.task_list.iter().map(|task| format!("{}\n", task.task)).collect(),
-        _ => tasks_table(&detail.task_list).render(terminal::columns_of_stdout()),
+        _ => {
+            let table = tasks_table(&detail.task_list).render(terminal::columns_of_stdout());
+            let reasons = if detail.summary.state.is_final() { &[] } else { &detail.reasons[..] };
+            let reasons = reasons.iter().map(|reason| format!("{}\n", escape_control(reason)));
+            table + &reasons.collect::<String>()
+        }
     });
     Ok(ExitCode::SUCCESS)
 }
@@ -183,23 +190,27 @@ fn detail_text(target: &str, detail: &JobDetail) -> String {
 
 pub(super) fn events(args: &EventsArgs) -> Result<ExitCode> {
     let (handle, place) = open(args.job.as_ref())?;
+    let mut show = |event: &Event| {
+        terminal::print(&event_line(args.lines.format, event));
+        ControlFlow::Continue(())
+    };
     if args.follow {
-        let error = Error::new(Kind::Unsupported, "events of jobs on clusters cannot be followed");
-        return Err(Failure::usage_error(error.help("leave out `--follow`")));
+        place.follow_events(&handle.name, &mut show).map_err(failure)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let events = place.events(&handle.name).map_err(failure)?;
-    let mut text = String::new();
-    for event in &events {
-        if args.lines.format == FormatArg::Json {
-            text += &format!("{}\n", json!(event));
-            continue;
-        }
-        let times = if event.count > 1 { format!(" ({} times)", event.count) } else { String::new() };
-        let line = format!("{} {} {}: {}{times}", event.time, event.object, event.reason, event.message);
-        text += &format!("{}\n", escape_control(&line));
-    }
+    let text: String = events.iter().map(|event| event_line(args.lines.format, event)).collect();
     terminal::print(&text);
     Ok(ExitCode::SUCCESS)
+}
+
+fn event_line(format: FormatArg, event: &Event) -> String {
+    if format == FormatArg::Json {
+        return format!("{}\n", json!(event));
+    }
+    let times = if event.count > 1 { format!(" ({} times)", event.count) } else { String::new() };
+    let line = format!("{} {} {}: {}{times}", event.time, event.object, event.reason, event.message);
+    format!("{}\n", escape_control(&line))
 }
 
 pub(super) fn wait(args: &WaitArgs, handles: &[Handle]) -> Result<ExitCode> {
@@ -207,7 +218,7 @@ pub(super) fn wait(args: &WaitArgs, handles: &[Handle]) -> Result<ExitCode> {
     let mut code = 0;
     for handle in handles {
         let place = table.place(&handle.target)?;
-        let end = place.wait(&handle.name, &mut |_| ControlFlow::Continue(())).map_err(failure)?;
+        let end = wait::wait(&*place, handle).map_err(failure)?;
         let Some(end) = end else { continue };
         print_end(args.output_args.format, &handle.target, &end);
         if code == 0 {
@@ -266,6 +277,7 @@ pub(super) fn remove(args: &RmArgs, handles: &[Handle]) -> Result<ExitCode> {
                 return Err(error.help("stop it first with `jobc stop`, or remove it with `--force`").into());
             }
             place.delete(&job.name).map_err(failure)?;
+            kept::forget(&Handle { target: target.to_owned(), name: job.name.clone() });
             Ok("removed".to_owned())
         },
         args.jobs.output_args.format,

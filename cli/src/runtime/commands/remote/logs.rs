@@ -5,9 +5,11 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use jobc_job::logs::{Line, Stream};
+use jobc_remote::Handle;
 use jobc_remote::place::{LogItem, LogRequest};
 
 use super::handle::{failure, handle};
+use super::kept::KeptOutput;
 use super::target::TargetTable;
 use crate::args::FormatArg;
 use crate::runtime::args::watch::LogsArgs;
@@ -28,6 +30,11 @@ pub(super) fn run(args: &LogsArgs) -> Result<ExitCode> {
     let format =
         LineFormat { prefix: true, timestamps: args.timestamps, json: args.lines.format == FormatArg::Json };
     let mut lines = TaskLines::new(&handle.to_string(), format);
+    // Only what begins at the beginning can be kept without a gap.
+    if request.tail.is_none() && request.since.is_none() {
+        let run = place.find(&handle.name).map(|job| Handle { name: job.name, ..handle.clone() });
+        lines.keep(run.ok().as_ref().and_then(KeptOutput::open));
+    }
     place
         .logs(&handle.name, &request, &mut |item| {
             lines.show(&item);
@@ -45,12 +52,19 @@ pub(super) struct TaskLines {
     numbers: BTreeMap<String, usize>,
     /// The task and attempt of the last line, to say where another attempt begins.
     attempts: BTreeMap<String, u32>,
+    /// Where a copy is kept.
+    kept: Option<KeptOutput>,
 }
 
 impl TaskLines {
     pub(super) fn new(job: &str, format: LineFormat) -> Self {
         let printer = Printer::new(format, OutputStreams::new(false));
-        Self { printer, job: job.to_owned(), numbers: BTreeMap::new(), attempts: BTreeMap::new() }
+        Self { printer, job: job.to_owned(), numbers: BTreeMap::new(), attempts: BTreeMap::new(), kept: None }
+    }
+
+    /// Keeps a copy of each line.
+    pub(super) fn keep(&mut self, kept: Option<KeptOutput>) {
+        self.kept = kept;
     }
 
     /// Whether a line was shown.
@@ -67,13 +81,21 @@ impl TaskLines {
                     self.remark(number, &format!("attempt {attempt}"), time);
                 }
                 let line = Line { time, stream: Stream::Stdout, ends: true, attempt: *attempt, text };
+                if let Some(kept) = &mut self.kept {
+                    kept.add(task, *attempt, time, text);
+                }
                 or_exit(self.printer.line(number, &line));
             }
             LogItem::Remark { task, text } => {
                 let number = self.number(task);
                 self.remark(number, text, "");
             }
-            LogItem::Idle => or_exit(self.printer.flush()),
+            LogItem::Idle => {
+                if let Some(kept) = &mut self.kept {
+                    kept.flush();
+                }
+                or_exit(self.printer.flush());
+            }
         }
     }
 
@@ -92,6 +114,9 @@ impl TaskLines {
     }
 
     pub(super) fn finish(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.flush();
+        }
         or_exit(self.printer.finish());
     }
 }

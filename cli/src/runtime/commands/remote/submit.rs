@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::{build, plan};
 use jobc_compiler::diagnostic::Sink;
+use jobc_remote::Handle;
 use jobc_remote::built::BuiltDirectory;
 use jobc_remote::identity::Identity;
 use jobc_remote::place::{JobSummary, Place, Problem, Submission, SubmitError};
@@ -18,7 +19,7 @@ use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
 use super::handle::failure;
-use super::{follow, target};
+use super::{follow, kept, target};
 use crate::args::{FormatArg, JobArgs};
 use crate::input::{Input, InputError, shorten};
 use crate::outcome::Outcome;
@@ -218,7 +219,10 @@ fn print_handle(args: &SubmitArgs, format: FormatArg, target: &str, run: &Run) {
     }
     if args.dry_run {
         terminal::eprint("jobc: the cluster accepts the job; nothing was created\n");
-    } else if format == FormatArg::Json {
+        return;
+    }
+    kept::note(&Handle { target: target.to_owned(), name: run.name.clone() });
+    if format == FormatArg::Json {
         let created = run.existing.is_none();
         let line = json!({"handle": handle, "job": run.identity.job, "name": run.name, "created": created});
         terminal::print(&format!("{line}\n"));

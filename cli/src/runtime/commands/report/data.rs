@@ -12,6 +12,9 @@ use jobc_job::time::Time;
 use jobc_schema::plan::JobPlan;
 use jobc_sys::id::TaskId;
 
+#[cfg(feature = "remote")]
+use super::reported::ClusterReport;
+use super::reported::ReportedEvent;
 use super::selection;
 
 /// Number of last lines that are shown of each task.
@@ -23,7 +26,11 @@ pub(super) const MAX_LOGS: usize = 200;
 /// All that is known of a job.
 #[derive(Debug)]
 pub(super) struct ReportData {
+    /// The job's id, or its handle.
+    pub title: String,
     pub record: Record,
+    /// Events of a cluster, of a job that does not run on this host.
+    pub reported: Option<Vec<ReportedEvent>>,
     pub events: Vec<Event>,
     pub origin: Option<Origin>,
     pub plan: Option<JobPlan>,
@@ -100,6 +107,8 @@ impl ReportData {
         while reader.read(&mut each).unwrap_or(false) {}
         let plan = std::fs::read(directory.plan_file()).ok();
         Self {
+            title: record.id.to_string(),
+            reported: None,
             events,
             origin: Origin::read(directory),
             plan: plan.and_then(|text| serde_json::from_slice(&text).ok()),
@@ -109,6 +118,28 @@ impl ReportData {
             tails,
             now,
             record,
+        }
+    }
+
+    /// What a cluster says about a job.
+    #[cfg(feature = "remote")]
+    pub(super) fn of_cluster(report: ClusterReport) -> Self {
+        let lines = |lines: Vec<(String, Vec<u8>)>| {
+            let line = |(time, text)| LogLine { time, stream: Stream::Stdout, text, continues: false };
+            lines.into_iter().map(line).collect()
+        };
+        Self {
+            title: report.title,
+            record: report.record,
+            reported: Some(report.events),
+            events: vec![],
+            origin: None,
+            plan: None,
+            job_file: None,
+            attempt_events: BTreeMap::new(),
+            samples: BTreeMap::new(),
+            tails: report.tails.into_iter().map(|(task, tail)| (task, lines(tail))).collect(),
+            now: Time::now(),
         }
     }
 

@@ -19,7 +19,7 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'unsafe-inl
 
 /// The whole page.
 pub(super) fn page(facts: &ReportData) -> String {
-    let mut out = head(&facts.record.id.to_string());
+    let mut out = head(&facts.title);
     out += &header(facts);
     let mut section = |title: &str, content: String| {
         if !content.is_empty() {
@@ -32,7 +32,9 @@ pub(super) fn page(facts: &ReportData) -> String {
     section("Resource use", plots::plots(facts));
     section("Tasks", tables::tasks(facts, &logs));
     section("Logs", tables::logs(facts, &logs));
-    section("Command, host and job file", provenance::provenance(facts));
+    if facts.reported.is_none() {
+        section("Command, host and job file", provenance::provenance(facts));
+    }
     section("Events", tables::events(facts));
     let until = if facts.record.state.is_final() { "" } else { ", while the job ran" };
     out + &foot(facts.now, until)
@@ -62,7 +64,7 @@ fn header(facts: &ReportData) -> String {
     let state = record.state.as_str();
     let mut out = format!(
         "<header>\n<h1>{} <span class=\"state {}\">{state}</span></h1>\n",
-        escape(&record.id.to_string()),
+        escape(&facts.title),
         color(record.state)
     );
     if let Some(description) = &record.description {

@@ -11,6 +11,7 @@ use super::super::follow::event_text;
 use super::super::jobs::format_duration;
 use super::data::{LogLine, ReportData};
 use super::html::{Cell, anchor, escape, render_terminal_line, table};
+use super::reported::ReportedEvent;
 use super::selection::{self, Selection};
 use crate::report::cpus;
 use crate::runtime::quantity::bytes;
@@ -220,6 +221,9 @@ fn log(task: &TaskRecord, lines: &[LogLine], open: bool, most_chars: usize) -> S
 
 /// The events, in order; the middle is left out if there are too many.
 pub(super) fn events(facts: &ReportData) -> String {
+    if let Some(reported) = &facts.reported {
+        return reported_events(reported);
+    }
     let all = &facts.events;
     if all.is_empty() {
         return String::new();
@@ -247,7 +251,26 @@ pub(super) fn events(facts: &ReportData) -> String {
             Cell::text(&words),
         ]);
     }
-    let events = if all.len() == 1 { "1 event".to_owned() } else { format!("{} events", all.len()) };
     let table = table("Events", &["Time", "Task", "Event", "Details"], &rows);
+    folded(all.len(), &table)
+}
+
+/// The events of a cluster.
+fn reported_events(all: &[ReportedEvent]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    // The last ones say how it came to its end.
+    let shown = all.len().saturating_sub(MAX_EVENTS);
+    let row = |event: &ReportedEvent| {
+        let cells = [&event.time.to_string(), &event.object, &event.reason].map(|text| Cell::number(text));
+        cells.into_iter().chain([Cell::text(&event.message)]).collect()
+    };
+    let rows: Vec<Vec<Cell>> = all[shown..].iter().map(row).collect();
+    folded(all.len(), &table("Events", &["Time", "Object", "Event", "Details"], &rows))
+}
+
+fn folded(count: usize, table: &str) -> String {
+    let events = if count == 1 { "1 event".to_owned() } else { format!("{count} events") };
     format!("<details><summary>{events}</summary>\n{table}</details>\n")
 }

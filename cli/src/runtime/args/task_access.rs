@@ -1,0 +1,114 @@
+//! The command lines of `jobc port-forward` and `jobc copy`.
+
+use std::str::FromStr;
+
+use clap::Args as ClapArgs;
+
+use super::format::OutputArgs;
+use crate::runtime::completion::jobs::only_handles;
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct PortForwardArgs {
+    /// Handle of a job on a cluster, such as `lab/train`
+    #[arg(add = only_handles())]
+    pub job: String,
+    /// Ports to forward (repeatable): a task, and a port of it by label or number
+    ///
+    /// A label is one of `resources.ports` of the job file. The port on 127.0.0.1 has the same number, or LOCAL. A role
+    /// stands for its first task.
+    #[arg(required = true, value_name = "[LOCAL:]TASK:PORT")]
+    pub ports: Vec<ForwardedPort>,
+}
+
+/// A port of a task, and the port on this host for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ForwardedPort {
+    pub local: Option<u16>,
+    pub task: String,
+    pub port: String,
+}
+
+impl FromStr for ForwardedPort {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = word.split(':').collect();
+        let (local, task, port) = match parts[..] {
+            [task, port] => (None, task, port),
+            [local, task, port] => (Some(local), task, port),
+            _ => return Err("write `TASK:PORT`, such as `server-0:http` or `8080:server-0:http`".to_owned()),
+        };
+        let local = local.map(|local| {
+            local
+                .parse()
+                .ok()
+                .filter(|port| *port > 0)
+                .ok_or_else(|| format!("`{local}` is not a port number"))
+        });
+        if task.is_empty() || port.is_empty() || port == "0" {
+            return Err("write a task and a port, such as `server-0:http`".to_owned());
+        }
+        Ok(Self { local: local.transpose()?, task: task.to_owned(), port: port.to_owned() })
+    }
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CopyArgs {
+    #[command(flatten)]
+    pub output_args: OutputArgs,
+    /// Handle of a job on a cluster, such as `lab/train`
+    #[arg(add = only_handles())]
+    pub job: String,
+    /// File or directory to copy: a path on this host, or `TASK:PATH`
+    #[arg(value_name = "[TASK:]SOURCE")]
+    pub source: String,
+    /// Where to copy it: a directory, or the new name
+    #[arg(value_name = "[TASK:]DESTINATION")]
+    pub destination: String,
+}
+
+/// The task and the path of `TASK:PATH`; none of a path on this host, which has no `:` before its first `/`.
+pub(crate) fn path_in_task(word: &str) -> Option<(&str, &str)> {
+    word.split_once(':').filter(|(task, _)| !task.is_empty() && !task.contains('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_has_a_task_and_may_have_a_number_here() {
+        let port = |local, task: &str, port: &str| ForwardedPort {
+            local,
+            task: task.to_owned(),
+            port: port.to_owned(),
+        };
+        for (word, expected) in [
+            ("server-0:http", Some(port(None, "server-0", "http"))),
+            ("server:80", Some(port(None, "server", "80"))),
+            ("8080:server-0:http", Some(port(Some(8080), "server-0", "http"))),
+            ("http", None),
+            ("server-0:", None),
+            ("server-0:0", None),
+            ("x:server-0:http", None),
+            ("0:server-0:http", None),
+            ("70000:server-0:http", None),
+        ] {
+            assert_eq!(word.parse().ok(), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_path_in_a_task_has_a_colon_before_slashes() {
+        for (word, expected) in [
+            ("train-0:/output/a", Some(("train-0", "/output/a"))),
+            ("train-0:a:b", Some(("train-0", "a:b"))),
+            ("./a:b", None),
+            ("/a:b", None),
+            ("a", None),
+            (":a", None),
+        ] {
+            assert_eq!(path_in_task(word), expected, "{word}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! `jobc top` and `jobc stats` of a job on a cluster.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use jobc_remote::Handle;
+use jobc_remote::place::TaskUsage;
+use jobc_sys::error::{Error, Kind};
+use serde_json::json;
+
+use super::handle::failure;
+use super::target::TargetTable;
+use crate::args::FormatArg;
+use crate::runtime::args::watch::StatsArgs;
+use crate::runtime::commands::jobs::{Failure, Result, json_text};
+use crate::runtime::quantity::{bytes, percent};
+use crate::table::Table;
+use crate::terminal;
+
+/// Clusters measure every 15 s by default.
+const INTERVAL: Duration = Duration::from_secs(15);
+
+/// Prints what the tasks of a job use, again and again until it has ended.
+pub(super) fn run(args: &StatsArgs, handles: &[Handle]) -> Result<ExitCode> {
+    let [handle] = handles else {
+        let error = Error::new(Kind::Unsupported, "only one job on a cluster can be measured at a time");
+        return Err(Failure::usage_error(error.help("name one handle")));
+    };
+    let place = TargetTable::read(None)?.place(&handle.target)?;
+    let mut is_first = true;
+    loop {
+        let usage = place.usage(&handle.name).map_err(failure)?;
+        if args.output_args.format == FormatArg::Json {
+            terminal::print(&json_text(&json!(usage)));
+        } else {
+            let gap = if is_first { "" } else { "\n" };
+            terminal::print(&format!("{gap}{}", table(&usage).render(terminal::columns_of_stdout())));
+        }
+        is_first = false;
+        if args.no_stream || place.find(&handle.name).map_err(failure)?.state.is_final() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+fn table(usage: &[TaskUsage]) -> Table<5> {
+    let mut table = Table::new(["TASK", "CPU", "CPU LIMIT", "MEMORY", "MEMORY LIMIT"]);
+    for task in usage {
+        table.row([
+            task.task.clone(),
+            percent(task.cpu_millis),
+            task.cpu_limit_millis.map(percent).unwrap_or_default(),
+            bytes(task.memory_bytes),
+            task.memory_limit_bytes.map(bytes).unwrap_or_default(),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,176 @@
+//! Copies files into a task and out of it: a tar archive through a command in its pod.
+//!
+//! The task's image must have `tar`. What comes out of a task is not trusted: [`unpack`] writes nothing outside of the
+//! destination.
+
+mod pack;
+mod unpack;
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use jobc_sys::error::{Error, Kind, Result};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::client::Client;
+use super::exec::exec;
+use super::pods::Pod;
+use crate::place::{Copied, CopyRequest, ExecRequest, ExecStreams};
+
+/// Of the errors of a command this much is shown.
+const MAX_ERROR: u64 = 4096;
+
+/// Copies files.
+pub(crate) fn copy(client: &Client, pod: &Pod, request: &CopyRequest) -> Result<Copied> {
+    if request.into_task { copy_in(client, pod, request) } else { copy_out(client, pod, request) }
+}
+
+fn copy_in(client: &Client, pod: &Pod, request: &CopyRequest) -> Result<Copied> {
+    let source = request.local.as_path();
+    let name = source.canonicalize().map_err(|error| jobc_sys::error::file_error("read", source, &error))?;
+    let name = name.file_name().and_then(|name| name.to_str()).unwrap_or("root").to_owned();
+    // As cp: into a directory that is there, or under the new name.
+    let is_directory =
+        request.remote.ends_with('/') || run(client, pod, &["test", "-d", &request.remote])?.code == 0;
+    let (parent, name) = if is_directory { (request.remote.clone(), name) } else { split(&request.remote)? };
+    let (ours, theirs) = pipe()?;
+    let source = request.local.clone();
+    let packing = std::thread::spawn(move || pack::pack(&source, &name, File::from(theirs)));
+    let command = ["tar", "-xof", "-", "-C", &parent];
+    let done = run_with(client, pod, &command, Some(ours), None)?;
+    let copied = packing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    // A task whose disk is full ends the archive early: its own words say more.
+    done.check(pod)?;
+    copied
+}
+
+fn copy_out(client: &Client, pod: &Pod, request: &CopyRequest) -> Result<Copied> {
+    let (parent, name) = split(&request.remote)?;
+    let destination: PathBuf =
+        if request.local.is_dir() { request.local.join(&name) } else { request.local.clone() };
+    let (ours, theirs) = pipe()?;
+    let archived = name.clone();
+    let unpacking = std::thread::spawn(move || unpack::unpack(File::from(ours), &archived, &destination));
+    let done =
+        run_with(client, pod, &["tar", "-cf", "-", "-C", &parent, &format!("./{name}")], None, Some(theirs));
+    let copied = unpacking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let done = done?;
+    match copied {
+        // A command that failed has no whole archive.
+        Ok(copied) if copied.entries > 0 => done.check(pod).map(|()| copied),
+        Ok(_) => {
+            done.check(pod)?;
+            Err(Error::new(Kind::System, format!("task `{}` sent no files", pod.task())))
+        }
+        Err(error) => {
+            done.check(pod)?;
+            Err(error)
+        }
+    }
+}
+
+/// The directory and the name of a path in a task.
+fn split(path: &str) -> Result<(String, String)> {
+    let trimmed = path.trim_end_matches('/');
+    let wrong = || {
+        Error::new(Kind::Config, format!("cannot copy `{}`: it has no name", path.escape_debug()))
+            .help("name a file or a directory, such as `train-0:/output/model.pt`")
+    };
+    let name = Path::new(trimmed).file_name().and_then(|name| name.to_str()).ok_or_else(wrong)?;
+    let parent = trimmed[..trimmed.len() - name.len()].trim_end_matches('/');
+    let parent = match parent {
+        "" if trimmed.starts_with('/') => "/",
+        "" => ".",
+        parent => parent,
+    };
+    Ok((parent.to_owned(), name.to_owned()))
+}
+
+/// How a command in a task ended.
+struct Done {
+    code: u8,
+    errors: String,
+}
+
+impl Done {
+    fn check(&self, pod: &Pod) -> Result<()> {
+        if self.code == 0 {
+            return Ok(());
+        }
+        let why =
+            if self.errors.is_empty() { format!("exit code {}", self.code) } else { self.errors.clone() };
+        Err(Error::new(Kind::System, format!("`tar` in task `{}` failed: {why}", pod.task())))
+    }
+}
+
+fn run(client: &Client, pod: &Pod, command: &[&str]) -> Result<Done> {
+    run_with(client, pod, command, None, None)
+}
+
+fn run_with(
+    client: &Client,
+    pod: &Pod,
+    command: &[&str],
+    stdin: Option<OwnedFd>,
+    stdout: Option<OwnedFd>,
+) -> Result<Done> {
+    let request = ExecRequest {
+        command: command.iter().map(|word| (*word).to_owned()).collect(),
+        needs_end_of_input: stdin.is_some(),
+        ..ExecRequest::default()
+    };
+    let (errors, stderr) = pipe()?;
+    let reading = std::thread::spawn(move || {
+        let (mut file, mut text) = (File::from(errors), Vec::new());
+        let _ = (&mut file).take(MAX_ERROR).read_to_end(&mut text);
+        let _ = std::io::copy(&mut file, &mut std::io::sink());
+        String::from_utf8_lossy(&text).trim().replace('\n', "; ")
+    });
+    let stdout = match stdout {
+        Some(stdout) => stdout,
+        None => File::options().write(true).open("/dev/null").map_err(|error| null_error(&error))?.into(),
+    };
+    let code = exec(client, pod, &request, ExecStreams { stdin, stdout, stderr, events: None });
+    let errors = reading.join().unwrap_or_default();
+    match code {
+        Ok(code) => Ok(Done { code, errors }),
+        Err(error) if error.kind == Kind::NotFound => {
+            let message = format!("the image of task `{}` has no `{}`", pod.task(), command[0]);
+            let help = "read a file with `jobc exec TARGET/NAME TASK -- cat FILE`, or add `tar` to the image";
+            Err(Error::new(Kind::Unsupported, message).help(help))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn null_error(error: &std::io::Error) -> Error {
+    jobc_sys::error::file_error("open", Path::new("/dev/null"), error)
+}
+
+/// The end to read from, and the end to write to.
+fn pipe() -> Result<(OwnedFd, OwnedFd)> {
+    pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::system("make a pipe", errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_a_directory_and_a_name() {
+        for (path, parent, name) in [
+            ("/output/model.pt", "/output", "model.pt"),
+            ("/output/", "/", "output"),
+            ("model.pt", ".", "model.pt"),
+            ("a/b/", "a", "b"),
+            ("//x", "/", "x"),
+        ] {
+            assert_eq!(split(path).unwrap(), (parent.to_owned(), name.to_owned()), "{path}");
+        }
+        for path in ["/", "", "..", "/a/.."] {
+            assert!(split(path).is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What the tasks of a job use, from the metrics API (`metrics.k8s.io`).
+
+use std::collections::BTreeMap;
+
+use jobc_sys::error::{Error, Kind, Result};
+use serde::Deserialize;
+
+use super::client::Client;
+use super::objects::{ClusterJob, pods};
+use super::pods::{MAIN, Pod};
+use super::watch::list;
+use crate::place::TaskUsage;
+
+/// The measured use of a pod.
+#[derive(Deserialize)]
+struct PodMetrics {
+    metadata: Name,
+    #[serde(default)]
+    timestamp: String,
+    #[serde(default)]
+    containers: Vec<ContainerMetrics>,
+}
+
+#[derive(Deserialize)]
+struct Name {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct ContainerMetrics {
+    name: String,
+    #[serde(default)]
+    usage: Amounts,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Amounts {
+    cpu: Option<String>,
+    memory: Option<String>,
+}
+
+/// What is read of a pod to find its limits.
+#[derive(Deserialize)]
+struct PodLimits {
+    metadata: Name,
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+struct Spec {
+    #[serde(default)]
+    containers: Vec<Container>,
+}
+
+#[derive(Deserialize)]
+struct Container {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    resources: Resources,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Resources {
+    limits: Amounts,
+}
+
+/// The use of each running task, by role and index.
+pub(crate) fn of_job(client: &Client, found: &ClusterJob) -> Result<Vec<TaskUsage>> {
+    let namespace = &client.config().namespace;
+    let path = format!("/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods");
+    let metrics: Vec<PodMetrics> = list(client, &path, &found.pods_query()).map_err(|error| {
+        if error.is(404) || error.is(503) {
+            Error::new(
+                Kind::Unsupported,
+                "the cluster does not measure pods: it does not serve `metrics.k8s.io`",
+            )
+            .help("an administrator can install metrics-server")
+        } else {
+            error.into_error("read the metrics of the job's pods")
+        }
+    })?;
+    let pods_path = format!("/api/v1/namespaces/{namespace}/pods");
+    let limits: Vec<PodLimits> = list(client, &pods_path, &found.pods_query())
+        .map_err(|error| error.into_error("list the pods of the job"))?;
+    Ok(join(pods(client, found)?, metrics, limits))
+}
+
+fn join(pods: Vec<Pod>, metrics: Vec<PodMetrics>, limits: Vec<PodLimits>) -> Vec<TaskUsage> {
+    let mut metrics: BTreeMap<String, PodMetrics> =
+        metrics.into_iter().map(|pod| (pod.metadata.name.clone(), pod)).collect();
+    let limits: BTreeMap<String, Amounts> = limits
+        .into_iter()
+        .filter_map(|pod| {
+            let main = pod.spec.containers.into_iter().find(|container| container.name == MAIN)?;
+            Some((pod.metadata.name, main.resources.limits))
+        })
+        .collect();
+    let mut running: Vec<Pod> = pods.into_iter().filter(Pod::is_running).collect();
+    running.sort_by_key(Pod::task_order);
+    let usage = |pod: &Pod| {
+        let name = &pod.metadata.name;
+        let measured = metrics.remove(name)?;
+        let main = measured.containers.iter().find(|container| container.name == MAIN)?;
+        let limit = limits.get(name);
+        let of_limit = |pick: fn(&Amounts) -> Option<&String>| limit.and_then(pick);
+        Some(TaskUsage {
+            task: pod.task(),
+            pod: name.clone(),
+            cpu_millis: main.usage.cpu.as_deref().and_then(millis).unwrap_or_default(),
+            memory_bytes: main.usage.memory.as_deref().and_then(bytes).unwrap_or_default(),
+            cpu_limit_millis: of_limit(|limits| limits.cpu.as_ref()).and_then(|text| millis(text)),
+            memory_limit_bytes: of_limit(|limits| limits.memory.as_ref()).and_then(|text| bytes(text)),
+            time: measured.timestamp,
+        })
+    };
+    running.iter().filter_map(usage).collect()
+}
+
+/// A quantity of processors in thousandths, rounded up: `250m`, `1`, `1500000n`.
+fn millis(text: &str) -> Option<u64> {
+    let nanos = scaled(text, 1_000_000_000)?;
+    u64::try_from(nanos.div_ceil(1_000_000)).ok()
+}
+
+/// A quantity of bytes: `131072Ki`, `1G`, `1e9`.
+fn bytes(text: &str) -> Option<u64> {
+    u64::try_from(scaled(text, 1)?).ok()
+}
+
+/// A quantity of the Kubernetes API in parts of `unit`.
+fn scaled(text: &str, unit: u128) -> Option<u128> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
+    let places = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let (times, parts): (u128, u128) = match suffix {
+        "" => (1, 1),
+        "n" => (1, 1_000_000_000),
+        "u" => (1, 1_000_000),
+        "m" => (1, 1_000),
+        "k" => (1_000, 1),
+        "M" => (1_000_000, 1),
+        "G" => (1_000_000_000, 1),
+        "T" => (1_000_000_000_000, 1),
+        "Ki" => (1 << 10, 1),
+        "Mi" => (1 << 20, 1),
+        "Gi" => (1 << 30, 1),
+        "Ti" => (1 << 40, 1),
+        exponent => (10_u128.checked_pow(exponent.trim_start_matches(['e', 'E']).parse().ok()?)?, 1),
+    };
+    digits.checked_mul(times)?.checked_mul(unit)?.checked_div(places * parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn quantities_of_the_api() {
+        for (text, expected) in
+            [("250m", 250), ("1", 1000), ("1.5", 1500), ("1500000n", 2), ("12u", 1), ("0", 0)]
+        {
+            assert_eq!(millis(text), Some(expected), "{text}");
+        }
+        for (text, expected) in [
+            ("131072Ki", 134_217_728),
+            ("1Gi", 1 << 30),
+            ("1G", 1_000_000_000),
+            ("2e3", 2000),
+            ("100m", 0),
+            ("5", 5),
+        ] {
+            assert_eq!(bytes(text), Some(expected), "{text}");
+        }
+        for text in ["", "x", "1x", "99999999999999999999999999999999999999999"] {
+            assert_eq!(bytes(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_task_itself_is_measured_not_its_sidecars() {
+        let pods = serde_json::from_value(json!([
+            {"metadata": {"name": "p", "uid": "u", "labels": {"jobc.dev/role": "train", "batch.kubernetes.io/job-completion-index": "3"}},
+             "status": {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}},
+            {"metadata": {"name": "ended", "uid": "v"}, "status": {"phase": "Succeeded"}},
+        ]));
+        let metrics = serde_json::from_value(json!([
+            {"metadata": {"name": "p"}, "timestamp": "t", "containers": [
+                {"name": "side", "usage": {"cpu": "9", "memory": "9"}}, {"name": "main", "usage": {"cpu": "100m", "memory": "1Mi"}},
+            ]},
+            {"metadata": {"name": "ended"}, "containers": []},
+        ]));
+        let limits = serde_json::from_value(json!([
+            {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "main", "resources": {"limits": {"cpu": "2"}}}]}},
+        ]));
+        let usage = join(pods.unwrap(), metrics.unwrap(), limits.unwrap());
+        assert_eq!(
+            usage,
+            [TaskUsage {
+                task: "train-3".to_owned(),
+                pod: "p".to_owned(),
+                cpu_millis: 100,
+                memory_bytes: 1 << 20,
+                cpu_limit_millis: Some(2000),
+                memory_limit_bytes: None,
+                time: "t".to_owned(),
+            }]
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! Pods as tasks: one sentence for all tasks with the same reason.
+
+use std::collections::BTreeMap;
+
+use super::super::pods::Pod;
+use super::reason::{Field, Reason};
+use super::{container, disruption, scheduler};
+
+/// Tasks that are named in a sentence; the rest is counted.
+const MAX_NAMED: usize = 3;
+
+/// What pods that wait or were ended say, the reason of most tasks first.
+pub(crate) fn of_pods(pods: &[Pod]) -> Vec<Reason> {
+    let mut groups: BTreeMap<(String, &str, Field), Vec<&Pod>> = BTreeMap::new();
+    for pod in pods {
+        if let Some((text, field)) = of_pod(pod) {
+            groups.entry((text, pod.role(), field)).or_default().push(pod);
+        }
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, pods)| std::cmp::Reverse(pods.len()));
+    let reason = |((text, role, field), mut pods): ((String, &str, Field), Vec<&Pod>)| {
+        pods.sort_by_key(|pod| pod.task_order());
+        Reason { text: format!("{}: {text}", names(&pods)), role: Some(role.to_owned()), field }
+    };
+    groups.into_iter().map(reason).collect()
+}
+
+fn names(pods: &[&Pod]) -> String {
+    let first = |count: usize| pods[..count].iter().map(|pod| pod.task()).collect::<Vec<_>>().join(", ");
+    match pods.len() {
+        0..=MAX_NAMED => first(pods.len()),
+        count => format!("{} and {} more tasks", first(MAX_NAMED - 1), count - MAX_NAMED + 1),
+    }
+}
+
+/// What a pod says, and what it is about; none if nothing is wrong with it.
+fn of_pod(pod: &Pod) -> Option<(String, Field)> {
+    if let Some(found) = disruption::of_pod(pod) {
+        return Some(found);
+    }
+    if let Some(ended) = pod.main().and_then(|state| state.terminated.as_ref()) {
+        return container::of_ended(ended);
+    }
+    let containers = pod.status.init_container_statuses.iter().chain(&pod.status.container_statuses);
+    let mut waiting = containers.filter_map(|container| container.state.waiting.as_ref());
+    if let Some(found) = waiting.find_map(container::of_waiting) {
+        return Some(found);
+    }
+    let unscheduled = pod.condition("PodScheduled", "False")?;
+    Some(scheduler::of_unscheduled(&unscheduled.reason, &unscheduled.message))
+}
+
+#[cfg(test)]
+mod tests;
