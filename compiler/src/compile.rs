@@ -71,6 +71,7 @@ pub struct DefaultTarget {
 }
 
 /// The decided jobs with what later passes need of the text.
+#[derive(Clone)]
 pub struct Planning {
     /// One entry a matrix combination and target, combinations outermost.
     pub jobs: Vec<JobPlan>,

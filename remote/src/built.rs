@@ -11,6 +11,9 @@ use jobc_sys::yaml;
 use serde::Deserialize;
 use serde_json::Value;
 
+/// The path of a job of OpenPAI.
+const PROTOCOL: &str = "openpai/job.yaml";
+
 /// A built directory.
 #[derive(Clone, Debug)]
 pub struct BuiltDirectory {
@@ -63,40 +66,70 @@ impl BuiltDirectory {
     ///
     /// It is not one that `jobc build` wrote for one job.
     pub fn read(directory: &Path) -> Result<Self> {
-        let text = |path: &Path| fs::read_to_string(path).map_err(|error| file_error("read", path, &error));
-        let json = |name: &str| Ok::<_, Error>((directory.join(name), text(&directory.join(name))?));
-        let wrong = |path: &Path, why: &dyn std::fmt::Display| {
-            Error::new(Kind::Config, format!("`{}` is not what `jobc build` writes: {why}", path.display()))
-        };
-        let (path, plan) = json("plan.json")?;
-        let plan: Plan = serde_json::from_str(&plan).map_err(|error| wrong(&path, &error))?;
-        let [plan] = <[JobPlan; 1]>::try_from(plan.jobs)
-            .map_err(|jobs| wrong(&path, &format!("it has {} jobs, not one", jobs.len())))?;
-        let (path, map) = json("sourcemap.json")?;
-        let mut map: SourceMap = serde_json::from_str(&map).map_err(|error| wrong(&path, &error))?;
-        let mut parse = |path: &Path| {
-            let text = text(path)?;
-            let object = yaml::read(&text).map_err(|why| wrong(path, &why))?;
-            let name = path.strip_prefix(directory).unwrap_or(path).to_string_lossy().into_owned();
-            let origins = map.artifacts.remove(&name).unwrap_or_default();
-            Ok::<_, Error>((Manifest { path: name, object, origins }, text))
-        };
         let below = directory.join("kubernetes");
-        let mut paths: Vec<PathBuf> = if below.is_dir() {
+        let entries: Vec<PathBuf> = if below.is_dir() {
             fs::read_dir(&below)
                 .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
                 .map_err(|error| file_error("read the manifests in", &below, &error))?
         } else {
             vec![]
         };
-        paths.retain(|path| path.extension().is_some_and(|end| end == "yaml"));
-        paths.sort();
-        let manifests = paths.iter().map(|path| Ok(parse(path)?.0)).collect::<Result<Vec<Manifest>>>()?;
-        let path = directory.join("openpai/job.yaml");
-        let protocol = path.is_file().then(|| parse(&path)).transpose()?;
-        let protocol = protocol.map(|(manifest, text)| Protocol { manifest, text });
+        let own = ["plan.json", "sourcemap.json"].map(|name| directory.join(name));
+        let protocol = Some(directory.join(PROTOCOL)).filter(|path| path.is_file());
+        let mut files = Vec::new();
+        for path in own.into_iter().chain(protocol).chain(entries) {
+            let bytes = fs::read(&path).map_err(|error| file_error("read", &path, &error))?;
+            let name = path.strip_prefix(directory).unwrap_or(&path).to_string_lossy().into_owned();
+            files.push((name, bytes));
+        }
+        Self::of_files(files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..]))).map_err(|error| Error {
+            message: format!("`{}`: {}", directory.display(), error.message),
+            ..error
+        })
+    }
+
+    /// The same, of files in memory, each with its path in the directory.
+    ///
+    /// # Errors
+    ///
+    /// They are not what `jobc build` writes for one job.
+    pub fn of_files<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Self> {
+        let files: BTreeMap<&str, &[u8]> = files.into_iter().collect();
+        let wrong = |path: &str, why: &dyn std::fmt::Display| {
+            Error::new(Kind::Config, format!("`{path}` is not what `jobc build` writes: {why}"))
+        };
+        let file = |name: &'static str| {
+            files
+                .get(name)
+                .copied()
+                .ok_or_else(|| wrong(name, &"it does not exist"))
+                .map(|bytes| (name, bytes))
+        };
+        let (path, plan) = file("plan.json")?;
+        let plan: Plan = serde_json::from_slice(plan).map_err(|error| wrong(path, &error))?;
+        let [plan] = <[JobPlan; 1]>::try_from(plan.jobs)
+            .map_err(|jobs| wrong(path, &format!("it has {} jobs, not one", jobs.len())))?;
+        let (path, map) = file("sourcemap.json")?;
+        let mut map: SourceMap = serde_json::from_slice(map).map_err(|error| wrong(path, &error))?;
+        let (mut manifests, mut protocol) = (Vec::new(), None);
+        for (path, bytes) in files {
+            let below = path.strip_prefix("kubernetes/").and_then(|name| name.strip_suffix(".yaml"));
+            if path != PROTOCOL && below.is_none_or(|name| name.contains('/')) {
+                continue;
+            }
+            let text = std::str::from_utf8(bytes).map_err(|error| wrong(path, &error))?;
+            let object = yaml::read(text).map_err(|why| wrong(path, &why))?;
+            let origins = map.artifacts.remove(path).unwrap_or_default();
+            let manifest = Manifest { path: path.to_owned(), object, origins };
+            if path == PROTOCOL {
+                protocol = Some(Protocol { manifest, text: text.to_owned() });
+            } else {
+                manifests.push(manifest);
+            }
+        }
         if manifests.is_empty() && protocol.is_none() {
-            return Err(wrong(directory, &"it has neither manifests nor an OpenPAI job"));
+            let message = "it has neither manifests nor an OpenPAI job; build it with the backend `kubernetes` or `openpai`";
+            return Err(Error::new(Kind::Config, message));
         }
         Ok(Self { plan, manifests, protocol })
     }

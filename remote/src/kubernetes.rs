@@ -5,10 +5,13 @@
 //! [`queue`], [`follow`] and [`lifecycle`] are what commands do with it. [`cluster`] puts them together.
 
 mod access;
+mod answers;
+mod busy;
 mod checks;
 mod client;
 mod cluster;
 mod copy;
+mod discovery;
 mod events;
 mod exec;
 mod exec_plugin;
@@ -24,6 +27,7 @@ mod port_forward;
 mod problems;
 mod queue;
 mod reasons;
+mod release;
 pub mod rights;
 mod secrets;
 mod spdy;

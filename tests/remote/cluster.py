@@ -26,14 +26,24 @@ import websocket
 
 KINDS = {
     "v1": {"configmaps": "ConfigMap", "services": "Service", "secrets": "Secret", "pods": "Pod", "events": "Event",
-           "persistentvolumeclaims": "PersistentVolumeClaim", "serviceaccounts": "ServiceAccount", "namespaces": "Namespace"},
+           "persistentvolumeclaims": "PersistentVolumeClaim", "serviceaccounts": "ServiceAccount", "namespaces": "Namespace",
+           "resourcequotas": "ResourceQuota", "limitranges": "LimitRange", "nodes": "Node"},
     "batch/v1": {"jobs": "Job"},
     "jobset.x-k8s.io/v1alpha2": {"jobsets": "JobSet"},
     "metrics.k8s.io/v1beta1": {"pods": "PodMetrics"},
-    "kueue.x-k8s.io/v1beta2": {"localqueues": "LocalQueue", "workloads": "Workload"},
+    "kueue.x-k8s.io/v1beta2": {"localqueues": "LocalQueue", "clusterqueues": "ClusterQueue", "workloads": "Workload"},
+    "scheduling.k8s.io/v1": {"priorityclasses": "PriorityClass"},
+    "node.k8s.io/v1": {"runtimeclasses": "RuntimeClass"},
+    "storage.k8s.io/v1": {"storageclasses": "StorageClass"},
 }
+CLUSTER_WIDE = ("namespaces", "nodes", "clusterqueues", "priorityclasses", "runtimeclasses", "storageclasses")
 PATH = re.compile(r"/(?:api|apis)/(?P<version>v1|[^/]+/[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?"
                   r"/(?P<plural>[a-z]+)(?:/(?P<name>[^/]+)(?:/(?P<part>[a-z]+))?)?")
+
+
+# A label selector: parts that are separated by commas, and a part: `a=b`, `a in (b,c)`, `a notin (b,c)`, `a`.
+SELECTOR = re.compile(r"(?:[^,(]|[(][^)]*[)])+")
+SELECTED = re.compile(r"([^= ]+)(=| in | notin )?(.*)")
 
 
 def now():
@@ -71,7 +81,7 @@ class Cluster:
         self.output, self.scripts, self.default = {}, {}, Script(["hello"])
         self.faults, self.requests, self.rejections, self.denied = [], [], [], set()
         self.tokens, self.on_request, self.log_cut, self.rotates, self.restricted = {"good"}, None, None, False, False
-        self.ended, self.queue = False, []
+        self.ended, self.release, self.drops, self.queue = False, "v1.36.0-stand-in", (), []
         # Of `exec` and `portforward`: what is served, and what was seen.
         self.programs, self.exec_protocols = directory / "programs", ("v5.channel.k8s.io", "v4.channel.k8s.io")
         self.fragments, self.sizes, self.tunnels = 1, [], []
@@ -373,7 +383,7 @@ class Handler(BaseHTTPRequestHandler):
     def route(self, path):
         cluster = self.cluster
         if path == "/version":
-            return {"major": "1", "minor": "36", "gitVersion": "v1.36.0-stand-in"}
+            return {"gitVersion": cluster.release}
         if path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
             attributes = self.body["spec"]["resourceAttributes"]
             what = f"{attributes['verb']} {attributes['resource']}"
@@ -386,7 +396,7 @@ class Handler(BaseHTTPRequestHandler):
         version = path.removeprefix("/apis/").removeprefix("/api/")
         if version in cluster.served:
             return {"kind": "APIResourceList", "resources": [
-                {"name": plural, "kind": kind, "namespaced": plural != "namespaces"} for plural, kind in cluster.served[version].items()]}
+                {"name": plural, "kind": kind, "namespaced": plural not in CLUSTER_WIDE} for plural, kind in cluster.served[version].items()]}
         found = PATH.fullmatch(path)
         if not found or found["version"] not in cluster.served or found["plural"] not in cluster.served[found["version"]]:
             raise ApiError(404, "NotFound", "the server could not find the requested resource")
@@ -442,9 +452,11 @@ class Handler(BaseHTTPRequestHandler):
     def matches(self, key, other, value):
         if other[:2] != key[:2] or other[2] != key[2]:
             return False
-        for part in filter(None, self.query.get("labelSelector", "").split(",")):
-            name, _, wanted = part.partition("=")
-            if value["metadata"].get("labels", {}).get(name) != wanted:
+        labels = value["metadata"].get("labels", {})
+        for part in SELECTOR.findall(self.query.get("labelSelector", "")):
+            name, operator, values = SELECTED.fullmatch(part).groups()
+            wanted = values.strip("()").split(",") if values else []
+            if (labels.get(name) in wanted) != (operator.strip() in ("=", "in")) if operator else name not in labels:
                 return False
         for part in filter(None, self.query.get("fieldSelector", "").split(",")):
             name, _, wanted = part.partition("=")
@@ -536,7 +548,8 @@ class Handler(BaseHTTPRequestHandler):
                 raise ApiError(409, "Conflict", "the uid in the precondition does not match")
             value = merged(old or {}, self.body)
             if "dryRun" in self.query:
-                return value
+                return {**value, "spec": {name: part for name, part in value.get("spec", {}).items() if name not in self.cluster.drops}} \
+                    if "spec" in value else value
             value = copy.deepcopy(self.cluster.put(*key[:3], value))
         self.control(key)
         return value

@@ -1,5 +1,6 @@
 """What the tests of remote jobs share: a directory with jobs and targets, a cluster, and the program."""
 
+import base64
 import contextlib
 import json
 import os
@@ -73,7 +74,19 @@ class Fixture:
 
     def environment(self, more=None):
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "LLVM_PROFILE_FILE")}
-        return {**kept, "HOME": str(self.directory), "NO_COLOR": "1", **(more or {})}
+        return {**kept, "HOME": str(self.directory), "NO_COLOR": "1", "JOBC_IMAGE_ROOT": str(self.directory / "images"), **(more or {})}
+
+    def registry(self, registry):
+        """Has the program speak plain HTTP with a stand-in registry."""
+        path = self.directory / ".config/jobc/registries.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"registries": {registry.host: {"plain_http": True}}}))
+
+    def login(self, host, password):
+        """Logs in to a registry, as `docker login` records it."""
+        path = self.directory / ".docker/config.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({"auths": {host: {"auth": base64.b64encode(password.encode()).decode()}}}))
 
     def start(self, *words, env=None):
         return subprocess.Popen([self.program, *map(str, words)], cwd=self.directory, env=self.environment(env), text=True,

@@ -7,6 +7,7 @@ pub(crate) mod follow;
 pub(crate) mod gpu;
 pub(crate) mod image;
 pub(crate) mod inspect;
+mod job_image;
 pub(crate) mod jobs;
 pub(crate) mod lock;
 pub(crate) mod logs;

@@ -1,112 +1,111 @@
 //! What is asked of the cluster before anything is created.
+//!
+//! The modules below are pure functions over answers; this one asks, and puts them together.
+
+mod claims;
+mod demand;
+mod dropped;
+mod dry_run;
+mod limits;
+mod named;
+mod nodes;
+mod quantity;
+mod queue;
+mod quota;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use jobc_schema::plan::GangPlan;
+use serde_json::Value;
 
-use super::client::{APPLY, Client};
+use super::answers::{Answer, Answers};
+use super::client::{Client, encode};
+use super::discovery::{Served, discover};
 use super::kinds::Workload;
-use super::problems;
+use super::release;
 use super::rights;
 use super::secrets;
-use super::state::{QUEUE, metadata, name, text};
+use super::state::{name, text};
 use super::status::ApiError;
-use crate::built::{Manifest, pod_specs};
+use crate::built::Manifest;
 use crate::place::{Problem, Submission};
+use demand::{Amounts, Defaults, PodSet};
+use named::NamedKind;
+use queue::QueueFacts;
+use quota::Demand;
 
-/// A kind that the cluster serves.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(crate) struct Resource {
-    #[serde(rename = "name")]
-    pub(crate) plural: String,
-    kind: String,
-    pub(crate) namespaced: bool,
+/// Nodes that are looked at.
+const MAX_NODES: usize = 500;
+
+/// A submission, and the cluster that is asked about it.
+struct Asked<'a> {
+    client: &'a Client,
+    answers: &'a Answers,
+    submission: &'a Submission<'a>,
+    sets: Vec<PodSet<'a>>,
 }
 
-#[derive(Deserialize)]
-struct ResourceList {
-    resources: Vec<Resource>,
+impl Asked<'_> {
+    fn namespace(&self) -> &str {
+        &self.client.config().namespace
+    }
 }
 
-/// The kinds of a submission's objects, by `apiVersion` and `kind`.
-pub(crate) type Served = BTreeMap<(String, String), Resource>;
-
-/// Asks which of the kinds the cluster serves; those that it does not are problems.
-pub(crate) fn discover(
+/// Checks a submission without creating anything. What could not be checked for lack of rights is noted once.
+pub(crate) fn check(
     client: &Client,
-    manifests: &[Manifest],
-    problems: &mut Vec<Problem>,
-) -> Result<Served, ApiError> {
-    let mut served = Served::new();
-    let versions: BTreeSet<&str> = manifests.iter().map(|manifest| manifest.text("/apiVersion")).collect();
-    for version in versions {
-        let path = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
-        let list: Option<ResourceList> = client.find(&path)?;
-        for resource in list.into_iter().flat_map(|list| list.resources) {
-            // `jobs/status` and the like are parts of a kind.
-            if !resource.plural.contains('/') {
-                served.insert((version.to_owned(), resource.kind.clone()), resource);
-            }
-        }
+    answers: &Answers,
+    workload: &Workload,
+    submission: &Submission<'_>,
+) -> Result<Vec<Problem>, ApiError> {
+    let manifests = &submission.built.manifests;
+    let asked = Asked { client, answers, submission, sets: demand::pod_sets(manifests) };
+    let namespace = asked.namespace();
+    let mut problems = Vec::new();
+    // Namespaces are not in a namespace: few users may read them.
+    if answers.quiet(client, &format!("/api/v1/namespaces/{namespace}"))?.is_absent() {
+        return Ok(vec![Problem {
+            is_warning: false,
+            message: format!("there is no namespace `{namespace}` on the cluster"),
+            place: None,
+            help: Some("set `kubernetes.namespace` of the target".to_owned()),
+        }]);
     }
-    for manifest in manifests {
-        let (version, kind) = (manifest.text("/apiVersion"), manifest.text("/kind"));
-        if !served.contains_key(&(version.to_owned(), kind.to_owned())) {
-            problems.push(Problem {
-                is_warning: false,
-                message: format!("the cluster does not serve `{kind}` of `{version}`"),
-                place: manifest.origin("/metadata/name"),
-                help: Some(match kind {
-                    "JobSet" => "install JobSet on the cluster, or write a job with one role".to_owned(),
-                    _ => "install what serves it, or change `kubernetes` of the target".to_owned(),
-                }),
-            });
-        }
+    let settings = submission.built.plan.target.settings.kubernetes.as_ref();
+    let setting = settings.and_then(|settings| settings.release.as_deref());
+    let version = answers.quiet(client, "/version")?;
+    problems.extend(version.found().and_then(|version| release::check(version, setting)));
+    let served = discover(client, answers, manifests, &mut problems)?;
+    rights(client, answers, workload, submission, &served, &mut problems)?;
+    if problems.iter().any(|problem| !problem.is_warning) {
+        return Ok(problems);
     }
-    Ok(served)
-}
-
-/// The path of an object's collection.
-pub(crate) fn collection(served: &Served, object: &Value, namespace: &str) -> Option<String> {
-    let version = text(object, "/apiVersion");
-    let resource = served.get(&(version.to_owned(), text(object, "/kind").to_owned()))?;
-    let root = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
-    Some(if resource.namespaced {
-        format!("{root}/namespaces/{namespace}/{}", resource.plural)
-    } else {
-        format!("{root}/{}", resource.plural)
-    })
-}
-
-/// The strict dry run of every object.
-pub(crate) fn dry_run(
-    client: &Client,
-    served: &Served,
-    manifests: &[Manifest],
-    problems: &mut Vec<Problem>,
-) -> Result<(), ApiError> {
-    let namespace = &client.config().namespace;
-    for manifest in manifests {
-        let Some(path) = collection(served, &manifest.object, namespace) else { continue };
-        let path =
-            format!("{path}/{}?fieldManager=jobc&dryRun=All&fieldValidation=Strict", name(&manifest.object));
-        match client.patch(&path, APPLY, &manifest.object) {
-            Ok(_) => {}
-            Err(ApiError::Status(status))
-                if matches!(status.code, 400 | 403 | 404 | 409 | 413 | 422 | 500) =>
-            {
-                problems.extend(problems::of_status(manifest, &status));
-            }
-            Err(error) => return Err(error),
-        }
+    let created = secrets::objects(submission);
+    named(&asked, &|name| created.contains_key(name), &mut problems)?;
+    let path = format!("/api/v1/namespaces/{namespace}/limitranges");
+    let ranges = answers.list(client, "limitranges", &path, "")?;
+    let defaults = Defaults::of(ranges.items());
+    claims(&asked, ranges.items(), &mut problems)?;
+    problems.extend(limits::check(&asked.sets, ranges.items()));
+    queue(&asked, &defaults, &mut problems)?;
+    quotas(&asked, &served, &defaults, &mut problems)?;
+    nodes(&asked, &defaults, &mut problems)?;
+    dry_run::objects(client, &served, manifests, &mut problems)?;
+    if !problems.iter().any(|problem| !problem.is_warning) {
+        dry_run::pods(client, manifests, &mut problems)?;
     }
-    Ok(())
+    let denied = answers.take_denied();
+    if !denied.is_empty() {
+        let shown: Vec<String> = denied.iter().map(|resource| format!("`{resource}`")).collect();
+        client.notice(&format!("not checked, because you may not read them: {}", shown.join(", ")));
+    }
+    Ok(problems)
 }
 
 /// The rights that this submission needs.
-pub(crate) fn rights(
+fn rights(
     client: &Client,
+    answers: &Answers,
     workload: &Workload,
     submission: &Submission<'_>,
     served: &Served,
@@ -127,7 +126,9 @@ pub(crate) fn rights(
         needed.insert((String::new(), "secrets".to_owned()), &["create"]);
     }
     for ((group, resource), verbs) in &needed {
-        let missing = rights::missing_verbs(client, namespace, (group, resource), verbs)?;
+        let key = format!("{} {resource}.{group}", verbs.join(","));
+        let missing =
+            answers.verbs(&key, || rights::missing_verbs(client, namespace, (group, resource), verbs))?;
         if !missing.is_empty() {
             let shown = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
             problems.push(Problem {
@@ -144,189 +145,172 @@ pub(crate) fn rights(
     Ok(())
 }
 
-/// Something that a pod needs and that must exist.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Reference {
-    plural: &'static str,
-    what: &'static str,
-    name: String,
-    pointer: String,
-}
-
-/// Checks that claims, secrets, accounts and queues exist.
-pub(crate) fn references(
-    client: &Client,
-    submission: &Submission<'_>,
+/// Checks that what the pods name exists: Secrets with their keys, accounts, classes.
+fn named(
+    asked: &Asked<'_>,
+    created: &dyn Fn(&str) -> bool,
     problems: &mut Vec<Problem>,
 ) -> Result<(), ApiError> {
-    let namespace = &client.config().namespace;
-    let created = secrets::objects(submission);
     let mut known = BTreeSet::new();
-    for manifest in &submission.built.manifests {
-        let mut found = Vec::new();
-        for (at, spec) in pod_specs(&manifest.object) {
-            collect(&at, spec, &mut found);
+    for named in asked.sets.iter().flat_map(named::named) {
+        let kind = named.kind;
+        let is_ours = kind == NamedKind::Secret && created(&named.name);
+        let identity = (kind, named.name.clone(), named.key.clone());
+        if is_ours || kind.is_built_in(&named.name) || !known.insert(identity) {
+            continue;
         }
-        for reference in found {
-            let is_created = reference.plural == "secrets" && created.contains_key(&reference.name);
-            if is_created || !known.insert((reference.plural, reference.name.clone())) {
-                continue;
+        let collection = kind.collection(asked.namespace());
+        let path = format!("{collection}/{}", named.name);
+        let answer = match kind {
+            NamedKind::Secret => asked.answers.keys(asked.client, &path)?,
+            _ => asked.answers.object(asked.client, kind.plural(), &path)?,
+        };
+        match answer {
+            Answer::Found(secret) if kind == NamedKind::Secret => problems.extend(named.lacks_key(&secret)),
+            Answer::Absent if named.key.is_none() || !known.contains(&(kind, named.name.clone(), None)) => {
+                known.insert((kind, named.name.clone(), None));
+                let list = if kind.is_class() {
+                    asked.answers.list(asked.client, kind.plural(), &collection, "")?
+                } else {
+                    Answer::Absent
+                };
+                problems.push(named.absent(asked.namespace(), list.items()));
             }
-            let path = format!("/api/v1/namespaces/{namespace}/{}/{}", reference.plural, reference.name);
-            if is_absent(client, &path)? {
-                problems.push(Problem {
-                    is_warning: false,
-                    message: format!(
-                        "there is no {} `{}` in the namespace `{namespace}`",
-                        reference.what, reference.name
-                    ),
-                    place: manifest.origin(&reference.pointer),
-                    help: Some(match reference.plural {
-                        "persistentvolumeclaims" => {
-                            "create it, or name another with `storage` of the target".to_owned()
-                        }
-                        _ => "create it, or name another in the target".to_owned(),
-                    }),
-                });
-            }
-        }
-        if let Some(queue) = metadata(&manifest.object, "labels", QUEUE) {
-            let path = |version: &str| {
-                format!("/apis/kueue.x-k8s.io/{version}/namespaces/{namespace}/localqueues/{queue}")
-            };
-            if is_absent(client, &path("v1beta2"))? && is_absent(client, &path("v1beta1"))? {
-                problems.push(Problem {
-                    is_warning: false,
-                    message: format!("there is no Kueue queue `{queue}` in the namespace `{namespace}`"),
-                    place: manifest.origin("/metadata/labels/kueue.x-k8s.io~1queue-name"),
-                    help: Some("`kubectl get localqueues` lists the queues".to_owned()),
-                });
-            }
+            _ => {}
         }
     }
     Ok(())
 }
 
-/// Whether an object does not exist; what may not be read is taken to exist.
-fn is_absent(client: &Client, path: &str) -> Result<bool, ApiError> {
-    match client.find::<Value>(path) {
-        Ok(found) => Ok(found.is_none()),
-        Err(error) if error.is(403) => Ok(false),
-        Err(error) => Err(error),
+/// Checks the PersistentVolumeClaims that the pods mount, and those that the job creates.
+fn claims(asked: &Asked<'_>, ranges: &[Value], problems: &mut Vec<Problem>) -> Result<(), ApiError> {
+    let namespace = asked.namespace();
+    let own = |manifest: &&Manifest| manifest.text("/kind") == "PersistentVolumeClaim";
+    let own: Vec<&Manifest> = asked.submission.built.manifests.iter().filter(own).collect();
+    for claim in &own {
+        let place = claim.origin("/spec");
+        if let Some(why) = limits::check_claim(&claim.object, ranges) {
+            let message = format!("the cluster rejects the claim `{}`: {why}", name(&claim.object));
+            problems.push(Problem { is_warning: false, message, place, help: None });
+        }
     }
+    for (claim, used) in claims::uses(&asked.sets) {
+        if own.iter().any(|own| name(&own.object) == claim) {
+            continue;
+        }
+        let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}");
+        match asked.answers.object(asked.client, "persistentvolumeclaims", &path)? {
+            Answer::Found(found) => {
+                let class = text(&found, "/spec/storageClassName");
+                // Some volumes are made when the first pod that wants them is placed.
+                let is_pending = text(&found, "/status/phase") == "Pending" && !class.is_empty();
+                let waits_for_pod = is_pending && {
+                    let path = format!("{}/{class}", NamedKind::StorageClass.collection(namespace));
+                    let class = asked.answers.object(asked.client, "storageclasses", &path)?;
+                    class
+                        .found()
+                        .is_none_or(|class| text(class, "/volumeBindingMode") == "WaitForFirstConsumer")
+                };
+                problems.extend(claims::check(&claim, &found, &used, waits_for_pod));
+            }
+            Answer::Absent => problems.push(Problem {
+                is_warning: false,
+                message: format!(
+                    "there is no PersistentVolumeClaim `{claim}` in the namespace `{namespace}`"
+                ),
+                place: used.place,
+                help: Some("create it, or name another with `storage` of the target".to_owned()),
+            }),
+            Answer::Denied => {}
+        }
+    }
+    Ok(())
 }
 
-fn collect(at: &str, spec: &Value, found: &mut Vec<Reference>) {
-    let list =
-        |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
-    let mut add = |plural: &'static str, what: &'static str, name: &str, pointer: String| {
-        if !name.is_empty() {
-            found.push(Reference { plural, what, name: name.to_owned(), pointer: format!("{at}{pointer}") });
-        }
+/// Compares the job with its Kueue queue.
+fn queue(asked: &Asked<'_>, defaults: &Defaults, problems: &mut Vec<Problem>) -> Result<(), ApiError> {
+    let manifests = &asked.submission.built.manifests;
+    let Some(queue) = manifests.iter().find_map(|manifest| queue::queue_of(&manifest.object)) else {
+        return Ok(());
     };
-    for (index, volume) in list(spec, "volumes").iter().enumerate() {
-        let claim = text(volume, "/persistentVolumeClaim/claimName");
-        add("persistentvolumeclaims", "PersistentVolumeClaim", claim, format!("/volumes/{index}"));
-        if volume.pointer("/secret/optional") != Some(&Value::Bool(true)) {
-            add("secrets", "Secret", text(volume, "/secret/secretName"), format!("/volumes/{index}"));
+    let (client, answers, namespace) = (asked.client, asked.answers, asked.namespace());
+    let group = "/apis/kueue.x-k8s.io";
+    let mut version = "v1beta2";
+    let path = |version: &str| format!("{group}/{version}/namespaces/{namespace}/localqueues");
+    let mut local = answers.object(client, "localqueues", &format!("{}/{queue}", path(version)))?;
+    if local.is_absent() {
+        // Before Kueue 0.15.
+        let older = answers.object(client, "localqueues", &format!("{}/{queue}", path("v1beta1")))?;
+        if older.found().is_some() {
+            (version, local) = ("v1beta1", older);
         }
     }
-    for (index, secret) in list(spec, "imagePullSecrets").iter().enumerate() {
-        add("secrets", "Secret", text(secret, "/name"), format!("/imagePullSecrets/{index}"));
-    }
-    add(
-        "serviceaccounts",
-        "ServiceAccount",
-        text(spec, "/serviceAccountName"),
-        "/serviceAccountName".to_owned(),
-    );
-    for (index, container) in list(spec, "containers").iter().enumerate() {
-        for (number, variable) in list(container, "env").iter().enumerate() {
-            let reference = variable.pointer("/valueFrom/secretKeyRef");
-            let Some(reference) = reference.filter(|r| r.get("optional") != Some(&Value::Bool(true))) else {
-                continue;
-            };
-            add("secrets", "Secret", text(reference, "/name"), format!("/containers/{index}/env/{number}"));
+    let known = match local {
+        Answer::Denied => return Ok(()),
+        Answer::Absent => answers.list(client, "localqueues", &path(version), "")?,
+        Answer::Found(_) => Answer::Absent,
+    };
+    let behind = local.found().map(|local| text(local, "/spec/clusterQueue").to_owned());
+    let cluster = match behind.filter(|name| !name.is_empty()) {
+        Some(name) => {
+            answers.object(client, "clusterqueues", &format!("{group}/{version}/clusterqueues/{name}"))?
         }
-    }
+        None => Answer::Denied,
+    };
+    let of_namespace = answers.object(client, "namespaces", &format!("/api/v1/namespaces/{namespace}"))?;
+    let facts = QueueFacts {
+        local: local.found(),
+        cluster: cluster.found(),
+        is_cluster_absent: cluster.is_absent(),
+        known: known.items(),
+        namespace: of_namespace.found(),
+    };
+    problems.extend(queue::check(queue, &asked.sets, defaults, &facts));
+    Ok(())
 }
 
-/// A dry run of a pod of each template: Pod Security, quotas and webhooks judge pods, not jobs.
-pub(crate) fn pods(
-    client: &Client,
-    manifests: &[Manifest],
+/// Compares the job with the quotas of its namespace.
+fn quotas(
+    asked: &Asked<'_>,
+    served: &Served,
+    defaults: &Defaults,
     problems: &mut Vec<Problem>,
 ) -> Result<(), ApiError> {
-    let namespace = &client.config().namespace;
-    let specs = manifests.iter().flat_map(|manifest| {
-        pod_specs(&manifest.object).into_iter().map(move |(at, spec)| (manifest, at, spec))
-    });
-    for (manifest, at, spec) in specs {
-        let above = at.strip_suffix("/spec").unwrap_or_default();
-        let labels =
-            manifest.object.pointer(&format!("{above}/metadata/labels")).cloned().unwrap_or(json!({}));
-        let pod = json!({
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"generateName": "jobc-check-", "namespace": namespace, "labels": labels},
-            "spec": spec,
-        });
-        let path = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All&fieldManager=jobc");
-        let status = match client.create(&path, &pod) {
-            Ok(_) => continue,
-            Err(ApiError::Status(status)) => status,
-            Err(error) => return Err(error),
-        };
-        let found = |text: &str| status.message.find(text).map(|at| status.message[at..].to_owned());
-        let place = manifest.origin(&at);
-        let (is_warning, message) = if let Some(why) = found("violates PodSecurity") {
-            (false, format!("the namespace `{namespace}` rejects the pods: {why}"))
-        } else if let Some(why) = found("exceeded quota:") {
-            (true, format!("the pods do not fit into the quota now: {why}"))
-        } else if let Some(why) = found("admission webhook") {
-            (true, format!("the pods may be rejected: {why}"))
-        } else {
-            // The dry run of the job itself reports invalid fields; without the right to create pods nothing is known.
+    let path = format!("/api/v1/namespaces/{}/resourcequotas", asked.namespace());
+    let quotas = asked.answers.list(asked.client, "resourcequotas", &path, "")?;
+    let mut objects = Amounts::new();
+    for manifest in &asked.submission.built.manifests {
+        let version = manifest.text("/apiVersion");
+        let Some(resource) = served.get(&(version.to_owned(), manifest.text("/kind").to_owned())) else {
             continue;
         };
-        problems.push(Problem { is_warning, message, place, help: None });
+        let group = version.split_once('/').map(|(group, _)| format!(".{group}")).unwrap_or_default();
+        *objects.entry(format!("count/{}{group}", resource.plural)).or_default() += 1000;
+        if group.is_empty() {
+            *objects.entry(resource.plural.clone()).or_default() += 1000;
+        }
     }
+    let is_gang = matches!(asked.submission.built.plan.gang, GangPlan::Required | GangPlan::Min(_));
+    let demand = Demand { sets: &asked.sets, defaults, is_gang, objects: &objects };
+    problems.extend(quota::check(&demand, quotas.items()));
     Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_pods_need_is_found_in_every_template() {
-        let object = json!({"spec": {"replicatedJobs": [{"template": {"spec": {"template": {"spec": {
-            "serviceAccountName": "trainer",
-            "imagePullSecrets": [{"name": "login"}],
-            "volumes": [
-                {"name": "d", "persistentVolumeClaim": {"claimName": "data"}},
-                {"name": "s", "secret": {"secretName": "keys"}},
-                {"name": "o", "secret": {"secretName": "maybe", "optional": true}},
-            ],
-            "containers": [{"env": [
-                {"name": "A", "value": "x"},
-                {"name": "B", "valueFrom": {"secretKeyRef": {"name": "tokens", "key": "b"}}},
-            ]}],
-        }}}}}]}});
-        let specs = pod_specs(&object);
-        assert_eq!(specs.len(), 1);
-        let mut found = Vec::new();
-        collect("", specs[0].1, &mut found);
-        let shown: Vec<_> = found.iter().map(|r| format!("{} {} {}", r.plural, r.name, r.pointer)).collect();
-        assert_eq!(
-            shown,
-            [
-                "persistentvolumeclaims data /volumes/0",
-                "secrets keys /volumes/1",
-                "secrets login /imagePullSecrets/0",
-                "serviceaccounts trainer /serviceAccountName",
-                "secrets tokens /containers/0/env/1",
-            ]
-        );
+/// Compares pods that choose nodes, or want more than CPU and memory, with the nodes, where those may be listed.
+fn nodes(asked: &Asked<'_>, defaults: &Defaults, problems: &mut Vec<Problem>) -> Result<(), ApiError> {
+    for set in &asked.sets {
+        let (requests, _) = set.of_pod(defaults);
+        let selector = nodes::selector(set.spec);
+        if selector.is_empty() && !requests.keys().any(|resource| resource.contains('/')) {
+            continue;
+        }
+        // Of a large cluster only a page is read: it cannot say what no node has.
+        let query = format!("limit={MAX_NODES}&labelSelector={}", encode(&selector));
+        let page = asked.answers.quiet(asked.client, &format!("/api/v1/nodes?{query}"))?;
+        let Some(page) = page.found() else { return Ok(()) };
+        let is_whole = text(page, "/metadata/continue").is_empty();
+        let items = page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        problems.extend(nodes::check(set, defaults, &selector, items).filter(|_| is_whole));
     }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jobc_registry::http::{
     ClientIdentity, Duplex, TlsConnector, TlsSettings, certificates_from_pem, environment_proxy,
@@ -12,6 +12,7 @@ use jobc_sys::error::{Error, Kind};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::busy::Busy;
 use super::exec_plugin::Credential;
 use super::kubeconfig::{ClusterConfig, TokenSource};
 use super::status::{ApiError, Status};
@@ -36,6 +37,7 @@ pub(crate) struct Client {
     config: ClusterConfig,
     session: Mutex<Option<Session>>,
     notice: Notice,
+    busy: Busy,
 }
 
 /// A connection pool with the credentials that it uses.
@@ -51,11 +53,16 @@ struct Session {
 
 impl Client {
     pub(crate) fn new(config: ClusterConfig, notice: Notice) -> Self {
-        Self { config, session: Mutex::new(None), notice }
+        Self { config, session: Mutex::new(None), notice, busy: Busy::default() }
     }
 
     pub(crate) fn config(&self) -> &ClusterConfig {
         &self.config
+    }
+
+    /// Tells the user something that needs no action.
+    pub(crate) fn notice(&self, text: &str) {
+        (self.notice)(text);
     }
 
     /// Reads an object or a list.
@@ -133,7 +140,9 @@ impl Client {
         idle: Duration,
     ) -> Result<Response<Body>, ApiError> {
         let mut renewed = false;
+        let begun = Instant::now();
         let attempt = || loop {
+            self.busy.wait();
             let session = self.session()?;
             match self.send(&session, method, path, body, idle) {
                 // Credentials may have expired earlier than they said: once with new ones.
@@ -141,6 +150,12 @@ impl Client {
                     self.forget(&session);
                     renewed = true;
                 }
+                // The server's own pace, which holds for all threads: not a failure.
+                Err(ApiError::Status(status))
+                    if status.code == 429
+                        && status
+                            .retry_after
+                            .is_some_and(|asked| self.busy.pause(asked, begun.elapsed(), &*self.notice)) => {}
                 result => return result,
             }
         };

@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use jobc_sys::error::{Kind, Result};
-use serde_json::Value;
 
+use super::answers::Answers;
 use super::client::{Client, Notice};
 use super::kubeconfig::ClusterConfig;
 use super::pods;
@@ -25,13 +25,14 @@ use crate::place::{
 /// A cluster, seen by one user in one namespace.
 pub struct Cluster {
     client: Arc<Client>,
+    answers: Answers,
 }
 
 impl Cluster {
     /// The cluster of a configuration. `notice` gets what happens while a request is repeated. Nothing is sent yet.
     pub fn new(config: ClusterConfig, notice: impl Fn(&str) + Send + Sync + 'static) -> Self {
         let notice: Notice = Box::new(notice);
-        Self { client: Arc::new(Client::new(config, notice)) }
+        Self { client: Arc::new(Client::new(config, notice)), answers: Answers::default() }
     }
 
     fn namespace(&self) -> &str {
@@ -58,38 +59,11 @@ impl Place for Cluster {
         let client = &self.client;
         let failed = |error: ApiError| error.into_error("check the job with the cluster");
         let (_, workload) = submit::top(submission)?;
-        let mut problems = Vec::new();
-        let namespace = self.namespace();
-        match client.find::<Value>(&format!("/api/v1/namespaces/{namespace}")) {
-            Ok(None) => {
-                return Ok(vec![Problem {
-                    is_warning: false,
-                    message: format!("there is no namespace `{namespace}` on the cluster"),
-                    place: None,
-                    help: Some("set `kubernetes.namespace` of the target".to_owned()),
-                }]);
-            }
-            Ok(Some(_)) => {}
-            // Namespaces are not in a namespace: few users may read them.
-            Err(error) if error.is(403) => {}
-            Err(error) => return Err(failed(error)),
-        }
-        let manifests = &submission.built.manifests;
-        let served = checks::discover(client, manifests, &mut problems).map_err(failed)?;
-        checks::rights(client, workload, submission, &served, &mut problems).map_err(failed)?;
-        if !problems.is_empty() {
-            return Ok(problems);
-        }
-        checks::references(client, submission, &mut problems).map_err(failed)?;
-        checks::dry_run(client, &served, manifests, &mut problems).map_err(failed)?;
-        if !problems.iter().any(|problem| !problem.is_warning) {
-            checks::pods(client, manifests, &mut problems).map_err(failed)?;
-        }
-        Ok(problems)
+        checks::check(client, &self.answers, workload, submission).map_err(failed)
     }
 
     fn submit(&self, submission: &Submission<'_>) -> std::result::Result<(), SubmitError> {
-        submit::submit(&self.client, submission)
+        submit::submit(&self.client, &self.answers, submission)
     }
 
     fn list(&self) -> Result<Vec<JobSummary>> {

@@ -73,13 +73,22 @@ const RULES: [Rule; 8] = [
 ];
 
 /// Rights that make checks before a submission possible; without them they are left out.
-const CHECK_RULES: [Rule; 1] = [Rule {
-    groups: &[""],
-    resources: &["secrets", "persistentvolumeclaims", "serviceaccounts"],
-    verbs: &["get"],
-    needed_for: "checks before a submission",
-    is_optional: true,
-}];
+const CHECK_RULES: [Rule; 2] = [
+    Rule {
+        groups: &[""],
+        resources: &["secrets", "persistentvolumeclaims", "serviceaccounts"],
+        verbs: &["get"],
+        needed_for: "checks before a submission",
+        is_optional: true,
+    },
+    Rule {
+        groups: &[""],
+        resources: &["resourcequotas", "limitranges"],
+        verbs: &["list"],
+        needed_for: "checks before a submission",
+        is_optional: true,
+    },
+];
 
 /// The Role with all of it, and what it is for, as a manifest.
 pub fn role(namespace: &str) -> String {

@@ -8,8 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use jobc_sys::error::{Error, Kind};
 use serde_json::{Map, Value, json};
 
-use super::checks::{Served, collection, discover};
+use super::answers::Answers;
 use super::client::{APPLY, Client, MERGE};
+use super::discovery::{Served, collection, discover};
 use super::kinds::Workload;
 use super::lines::{LINES, Lines};
 use super::problems;
@@ -67,12 +68,16 @@ fn entry<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
 }
 
 /// Creates or completes the job.
-pub(crate) fn submit(client: &Client, submission: &Submission<'_>) -> Result<(), SubmitError> {
+pub(crate) fn submit(
+    client: &Client,
+    answers: &Answers,
+    submission: &Submission<'_>,
+) -> Result<(), SubmitError> {
     let namespace = client.config().namespace.clone();
     let (manifest, workload) = top(submission)?;
     let failed = |error: ApiError, what: &str| SubmitError::Failed(error.into_error(what));
     let mut unserved = Vec::new();
-    let served = discover(client, &submission.built.manifests, &mut unserved)
+    let served = discover(client, answers, &submission.built.manifests, &mut unserved)
         .map_err(|error| failed(error, "ask the cluster for its kinds"))?;
     if !unserved.is_empty() {
         return Err(SubmitError::Refused(unserved));

@@ -13,10 +13,10 @@ use ureq::http::{Method, Response, StatusCode};
 use crate::session::{Call, Session, registry_message, unexpected_response};
 
 /// The kinds of document that are understood.
-const ACCEPTED_TYPES: [&str; 4] =
+pub(crate) const ACCEPTED_TYPES: [&str; 4] =
     [media::INDEX, media::MANIFEST, media::DOCKER_INDEX, media::DOCKER_MANIFEST];
 /// The header with a manifest's digest.
-const DIGEST_HEADER: &str = "docker-content-digest";
+pub(crate) const DIGEST_HEADER: &str = "docker-content-digest";
 
 /// A document with its descriptor.
 pub(crate) struct Document {

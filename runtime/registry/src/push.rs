@@ -7,10 +7,11 @@ use jobc_image::store::Store;
 use jobc_image::{Descriptor, Digest, Index, Manifest, Platform, Progress, ProgressFn, Reference};
 use jobc_sys::error::{Error, Kind, Result};
 use ureq::Body;
-use ureq::http::header::{CONTENT_TYPE, LOCATION};
+use ureq::http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use ureq::http::{Method, Response, StatusCode};
 
 use crate::client::Client;
+use crate::manifest::{ACCEPTED_TYPES, DIGEST_HEADER};
 use crate::parallel;
 use crate::retry::Backoff;
 use crate::session::{
@@ -74,6 +75,31 @@ impl Client {
         let name = destination.tag.clone().unwrap_or_else(|| top.digest.to_string());
         sending.send(&top, &name)?;
         Ok(top)
+    }
+
+    /// Whether a tag of the registry itself, not of a mirror, is the image of that digest. A registry that does not say
+    /// which digest a tag has is taken not to have it.
+    ///
+    /// # Errors
+    ///
+    /// The registry denies access, or the network fails.
+    pub fn is_pushed(&self, destination: &Reference, digest: &Digest) -> Result<bool> {
+        let sessions = self.sessions(&destination.registry)?;
+        let session = sessions.last().expect("a registry has at least itself");
+        let (repository, endpoint) = (&destination.repository, &session.endpoint);
+        let name = destination.tag.clone().unwrap_or_else(|| digest.to_string());
+        let address = endpoint.url(repository, &format!("manifests/{name}"));
+        let mut call = Call::new(Method::HEAD, address, &endpoint.scope(repository, "pull,push"))
+            .header(ACCEPT.as_str(), ACCEPTED_TYPES.join(", "));
+        let answer = session.send(&mut call)?;
+        match answer.status() {
+            StatusCode::OK => {
+                let found = answer.headers().get(DIGEST_HEADER).and_then(|value| value.to_str().ok());
+                Ok(found == Some(digest.to_string().as_str()))
+            }
+            StatusCode::NOT_FOUND => Ok(false),
+            _ => Err(unexpected_response(session, answer)),
+        }
     }
 }
 
@@ -212,8 +238,17 @@ impl ImagePush<'_> {
             StatusCode::NOT_FOUND => {
                 Err(RequestError::Temporary(unexpected_response(self.session, answer), None))
             }
+            StatusCode::PAYLOAD_TOO_LARGE => Err(RequestError::Final(self.too_large(blob, answer))),
             _ => Err(RequestError::Final(unexpected_response(self.session, answer))),
         }
+    }
+
+    fn too_large(&self, blob: &Descriptor, answer: Response<Body>) -> Error {
+        let error = unexpected_response(self.session, answer);
+        let message = format!("{}: a layer of {} bytes is too large for it", error.message, blob.size);
+        Error::new(Kind::System, message).help(
+            "make the layer smaller, or have the limit of the registry, or of the proxy before it, raised",
+        )
     }
 
     /// The URL of an upload, with its digest.

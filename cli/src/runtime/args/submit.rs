@@ -1,5 +1,7 @@
 //! The command line of `jobc submit`.
 
+use std::path::PathBuf;
+
 use camino::Utf8PathBuf;
 use clap::Args as ClapArgs;
 
@@ -29,19 +31,25 @@ pub(crate) struct SubmitArgs {
     /// Fail if an image is not in jobc.lock
     #[arg(long)]
     pub locked: bool,
+    /// Do not build images: those that the job builds must be in the registry of the target
+    #[arg(long)]
+    pub no_build: bool,
+    /// Image store directory for images that the job builds [default: ~/.local/share/jobc/images]
+    #[arg(long, value_name = "DIR", env = "JOBC_IMAGE_ROOT", add = completion::directories())]
+    pub image_root: Option<PathBuf>,
     /// Create another run, even if the same job was submitted before
     #[arg(long)]
     pub new: bool,
     /// Delete your earlier runs of this job first
     #[arg(long, conflicts_with = "new")]
     pub replace: bool,
-    /// Check the job with the cluster, and create nothing
+    /// Check the job with the cluster; build, push and create nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Follow the output until the job ends, and exit with its exit code; Ctrl-C detaches
     #[arg(long, short, conflicts_with = "dry_run")]
     pub follow: bool,
-    /// Keep the files of the job in `DIR/<name>` [default: a temporary directory]
+    /// Keep the files of the job in `DIR/<name>`
     #[arg(long, short, value_name = "DIR", add = completion::directories())]
     pub output: Option<Utf8PathBuf>,
 }

@@ -1,17 +1,23 @@
 //! `jobc submit`: builds a job for a cluster and creates it there.
 
+mod batch;
 mod images;
+mod problems;
+mod progress;
+mod runs;
 mod secrets;
+mod step;
 
 use std::process::ExitCode;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use jobc_compiler::compile::{build, plan};
+use camino::Utf8Path;
+use jobc_compiler::compile::{Planning, Request, build, plan};
 use jobc_compiler::diagnostic::Sink;
+use jobc_compiler::source::Sources;
 use jobc_remote::Handle;
 use jobc_remote::built::BuiltDirectory;
 use jobc_remote::identity::Identity;
-use jobc_remote::place::{JobSummary, Place, Problem, Submission, SubmitError};
+use jobc_remote::place::{Place, Problem};
 use jobc_schema::BackendName;
 use jobc_schema::plan::JobPlan;
 use jobc_sys::accounts;
@@ -21,25 +27,18 @@ use serde_json::json;
 use super::handle::failure;
 use super::{follow, kept, target};
 use crate::args::{FormatArg, JobArgs};
-use crate::input::{Input, InputError, shorten};
+use crate::input::{Input, InputError};
 use crate::outcome::Outcome;
-use crate::output::write;
 use crate::report;
 use crate::runtime::args::submit::SubmitArgs;
 use crate::runtime::commands::jobs::{Failure, Result};
+use crate::runtime::interruptible::exit_by_signal;
 use crate::settings::default_target;
 use crate::terminal;
-
-/// Maximum number of names that are tried for a run.
-const MAX_NAMES: u64 = 20;
-
-/// A job to submit, and what is known of it on the cluster.
-struct Run {
-    identity: Identity,
-    name: String,
-    /// The run of the same job that is there.
-    existing: Option<JobSummary>,
-}
+use batch::Batch;
+use images::{ImageRequest, Pins};
+use runs::{Known, Run};
+use step::End;
 
 pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     let job_args = job_args(args);
@@ -75,39 +74,227 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     let targets = job_args.targets.clone().or_else(|| crate::input::find_targets(&input.directory));
     let directory = targets.as_deref().and_then(Utf8Path::parent);
     let place = target::connect(&first.target.settings, directory)?;
-    let mut runs = Vec::new();
-    for job in &mut planned.jobs {
-        let run = choose_run(&*place, job, args)?;
-        // From here on, all names of the objects are the run's. The variables of the tasks keep the job's name.
-        job.name.clone_from(&run.name);
-        // A target with several backends is reached by one of them; the other's limits do not matter.
-        job.target.settings.backends = target::backend(&job.target.settings).into_iter().collect();
-        runs.push(run);
-    }
+    let user = place.user(&user()).map_err(failure)?;
+    let submitter = Submitter { args, place: &*place, directory: input.directory.as_std_path(), user };
+    let checked = match submitter.provide_images(&sources, &mut planned, &mut request, &mut sink)? {
+        Images::Ready { checked } => checked,
+        Images::Refused(code) => {
+            let outcome = report::findings(&sources, sink, format, true);
+            return Ok(ExitCode::from(if outcome == Outcome::Success { code } else { outcome } as u8));
+        }
+    };
+    let runs = submitter.name_runs(&mut planned.jobs)?;
     let outputs = build(&sources, planned, &request, &mut sink);
     let outcome = report::findings(&sources, sink, format, true);
     if outcome != Outcome::Success {
         return Ok(ExitCode::from(outcome as u8));
     }
-    let output_place = OutputPlace::new(args.output.as_deref())?;
-    let (mut code, mut handle) = (Outcome::Success, None);
-    for (run, output) in runs.iter().zip(&outputs) {
-        let path = output_place.path.join(&run.name);
-        write(&path, &output.artifacts).map_err(|error| {
-            Error::new(Kind::System, format!("cannot write `{}`: {error}", shorten(&path)))
-        })?;
-        let built = BuiltDirectory::read(path.as_std_path()).map_err(failure)?;
-        if submit_one(args, &*place, run, &built, input.directory.as_std_path())? {
-            print_handle(args, format, &target_name, run);
-            handle = Some(run.name.clone());
-        } else {
-            code = Outcome::Errors;
+    let output = args.output.as_deref().map(absolute);
+    let batch = Batch {
+        place: submitter.place,
+        runs: &runs,
+        outputs: &outputs,
+        directory: submitter.directory,
+        user: &submitter.user,
+        output: output.as_deref(),
+    };
+    let code = submitter.submit_batch(&batch, checked, &target_name, format)?;
+    match &runs[..] {
+        [run] if args.follow && code == ExitCode::SUCCESS => {
+            follow::follow(submitter.place, &target_name, &run.name)
+        }
+        _ => Ok(code),
+    }
+}
+
+/// What all steps of a submission need.
+struct Submitter<'a> {
+    args: &'a SubmitArgs,
+    place: &'a dyn Place,
+    /// The base directory of relative paths in the job file.
+    directory: &'a std::path::Path,
+    user: String,
+}
+
+/// What became of the images.
+enum Images {
+    /// The nodes can get them. `checked` is whether the cluster was asked about the first job already.
+    Ready { checked: bool },
+    /// Something is wrong with them or the job, and was printed.
+    Refused(Outcome),
+}
+
+impl Submitter<'_> {
+    /// Builds and pushes the images of the jobs, and names them by digest.
+    fn provide_images(
+        &self,
+        sources: &Sources,
+        planned: &mut Planning,
+        request: &mut Request<'_>,
+        sink: &mut Sink,
+    ) -> Result<Images> {
+        if self.args.no_build {
+            let (pins, found) = images::look_up(&planned.jobs);
+            let trial = trial(sources, planned, request, sink)?;
+            let mut is_refused = false;
+            for (reference, problem) in found {
+                is_refused |= !problem.is_warning;
+                let place = trial.as_ref().and_then(|built| images::place_of(built, &reference));
+                problems::print(&Problem { place, ..problem });
+            }
+            images::pin(&mut planned.jobs, &pins);
+            return Ok(if is_refused {
+                Images::Refused(Outcome::Errors)
+            } else {
+                Images::Ready { checked: false }
+            });
+        }
+        let without_registry = planned.jobs.iter().all(|job| job.target.settings.registry.is_none());
+        if self.args.dry_run || without_registry {
+            if self.args.dry_run {
+                images::announce(&planned.jobs);
+            }
+            return Ok(Images::Ready { checked: false });
+        }
+        let requests = images::requests(sources, planned, request, sink);
+        if requests.is_empty() {
+            return Ok(Images::Ready { checked: false });
+        }
+        // A build can take long: what the cluster refuses anyway is said before.
+        let Some(built) = trial(sources, planned, request, sink)? else {
+            return Ok(Images::Refused(Outcome::Errors));
+        };
+        if !self.is_accepted(&built)? {
+            return Ok(Images::Refused(Outcome::Errors));
+        }
+        match self.build_images(&requests, &built)? {
+            Ok(pins) => {
+                images::pin(&mut planned.jobs, &pins);
+                Ok(Images::Ready { checked: true })
+            }
+            Err(outcome) => Ok(Images::Refused(outcome)),
         }
     }
-    match handle.filter(|_| args.follow && code == Outcome::Success) {
-        Some(name) => follow::follow(&*place, &target_name, &name),
-        None => Ok(ExitCode::from(code as u8)),
+
+    /// Builds and pushes images; what goes wrong is printed at the line of the image.
+    fn build_images(
+        &self,
+        requests: &[ImageRequest],
+        built: &BuiltDirectory,
+    ) -> Result<std::result::Result<Pins, Outcome>> {
+        Ok(images::provide(requests, self.directory, self.args.image_root.as_deref())?.map_err(
+            |(reference, error)| {
+                let outcome = if error.kind == Kind::System { Outcome::SystemError } else { Outcome::Errors };
+                problems::print(&Problem {
+                    is_warning: false,
+                    message: format!("the image `{reference}`: {}", error.message),
+                    place: images::place_of(built, &reference),
+                    help: error.help,
+                });
+                outcome
+            },
+        ))
     }
+
+    /// Asks the cluster about a job; problems are printed.
+    fn is_accepted(&self, built: &BuiltDirectory) -> Result<bool> {
+        let identity = Identity::of(&built.plan);
+        let submission = batch::submission(built, &identity, &self.user, self.directory)?;
+        let found = self.place.check(&submission).map_err(failure)?;
+        found.iter().for_each(problems::print);
+        Ok(found.iter().all(|problem| problem.is_warning))
+    }
+
+    /// Chooses the names of the runs. From here on, all names of the objects are the run's; the variables of the tasks
+    /// keep the job's name.
+    fn name_runs(&self, jobs: &mut [JobPlan]) -> Result<Vec<Run>> {
+        let known = Known::of(self.place, jobs.len())?;
+        let mut runs = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let run = known.choose(job, self.args.new || self.args.replace)?;
+            job.name.clone_from(&run.name);
+            only_backend(job);
+            runs.push(run);
+        }
+        Ok(runs)
+    }
+
+    /// Checks the jobs, creates those that are not there, and prints the handles.
+    fn submit_batch(
+        &self,
+        batch: &Batch<'_>,
+        checked: bool,
+        target: &str,
+        format: FormatArg,
+    ) -> Result<ExitCode> {
+        let total = batch.runs.len();
+        let missing = batch.missing();
+        // The first job was checked before its image was built.
+        let unchecked = if checked && missing.first() == Some(&0) { &missing[1..] } else { &missing[..] };
+        batch.keep()?;
+        match batch.check(unchecked)? {
+            End::Complete => {}
+            End::Refused => return Ok(ExitCode::from(Outcome::Errors as u8)),
+            End::Interrupted(signal) => exit_by_signal(signal),
+        }
+        announce_existing(batch.runs);
+        if self.args.dry_run {
+            let jobs = if total == 1 { "the job".to_owned() } else { format!("the {total} jobs") };
+            terminal::eprint(&format!("jobc: the cluster accepts {jobs}; nothing was created\n"));
+            return Ok(ExitCode::SUCCESS);
+        }
+        if self.args.replace {
+            batch::replace(self.place, batch.runs, &self.user)?;
+        }
+        let report_rest = |created: usize| {
+            let there = total - missing.len() + created;
+            if total > 1 && there < total {
+                terminal::eprint(&format!(
+                    "jobc: {there} of {total} jobs are submitted; the same command submits the others\n"
+                ));
+            }
+        };
+        let show = |index: usize| print_handle(format, target, &batch.runs[index]);
+        let created = batch.create(&missing, &show);
+        match created {
+            Ok((End::Complete, _)) => Ok(ExitCode::SUCCESS),
+            Ok((End::Refused, created)) => {
+                report_rest(created);
+                Ok(ExitCode::from(Outcome::Errors as u8))
+            }
+            Ok((End::Interrupted(signal), created)) => {
+                report_rest(created);
+                exit_by_signal(signal)
+            }
+            Err((failure, created)) => {
+                report_rest(created);
+                Err(failure)
+            }
+        }
+    }
+}
+
+/// The first job as it would be without the digests of its images; none if it has errors, which are in the sink.
+fn trial(
+    sources: &Sources,
+    planned: &Planning,
+    request: &Request<'_>,
+    sink: &mut Sink,
+) -> Result<Option<BuiltDirectory>> {
+    let mut trial = planned.clone();
+    trial.jobs.truncate(1);
+    for job in &mut trial.jobs {
+        job.name = Identity::of(job).run_name(0);
+        only_backend(job);
+    }
+    let mut found = Sink::new();
+    let outputs = build(sources, trial, request, &mut found);
+    let Some(output) = outputs.first() else {
+        sink.append(found);
+        return Ok(None);
+    };
+    let files = output.artifacts.iter().map(|file| (file.path.as_str(), &file.bytes[..]));
+    BuiltDirectory::of_files(files).map(Some).map_err(failure)
 }
 
 fn job_args(args: &SubmitArgs) -> JobArgs {
@@ -124,6 +311,11 @@ fn job_args(args: &SubmitArgs) -> JobArgs {
     }
 }
 
+/// Leaves a job the backend by which its target is reached: the limits of another one do not matter.
+fn only_backend(job: &mut JobPlan) {
+    job.target.settings.backends = target::backend(&job.target.settings).into_iter().collect();
+}
+
 /// The target of all jobs.
 fn only_target(jobs: &[JobPlan]) -> Result<String> {
     let mut names: Vec<&str> = jobs.iter().map(|job| job.target.name.as_str()).collect();
@@ -138,90 +330,9 @@ fn only_target(jobs: &[JobPlan]) -> Result<String> {
     Ok(names.first().copied().unwrap_or_default().to_owned())
 }
 
-/// Finds the run of this job that exists, or a free name for a new one.
-fn choose_run(place: &dyn Place, job: &JobPlan, args: &SubmitArgs) -> Result<Run> {
-    let identity = Identity::of(job);
-    if !args.new && !args.replace {
-        let existing = place.runs_of(&identity).map_err(failure)?.into_iter().next();
-        if let Some(existing) = existing {
-            return Ok(Run { identity, name: existing.name.clone(), existing: Some(existing) });
-        }
-    }
-    let first = if args.new || args.replace { Identity::random_salt() } else { 0 };
-    for salt in first..first + MAX_NAMES {
-        let name = identity.run_name(salt);
-        if !place.is_taken(&name).map_err(failure)? {
-            return Ok(Run { identity, name, existing: None });
-        }
-    }
-    let error =
-        Error::new(Kind::State, format!("there is no free name for another run of `{}`", identity.job));
-    Err(error.help("remove old runs with `jobc rm`").into())
-}
-
-/// Checks and creates one job. Returns whether it is there; problems are printed.
-fn submit_one(
-    args: &SubmitArgs,
-    place: &dyn Place,
-    run: &Run,
-    built: &BuiltDirectory,
-    directory: &std::path::Path,
-) -> Result<bool> {
-    if run.existing.as_ref().is_some_and(|existing| existing.is_complete) {
-        return Ok(true);
-    }
-    let user = place.user(&user()).map_err(failure)?;
-    let submission = Submission {
-        built,
-        identity: &run.identity,
-        user: &user,
-        secrets: secrets::of(built, directory).map_err(failure)?,
-    };
-    let mut problems = images::check(built);
-    problems.extend(place.check(&submission).map_err(failure)?);
-    print_problems(&problems);
-    if problems.iter().any(|problem| !problem.is_warning) {
-        return Ok(false);
-    }
-    if args.dry_run {
-        return Ok(true);
-    }
-    if args.replace {
-        replace(place, &run.identity.job, &user)?;
-    }
-    match place.submit(&submission) {
-        Ok(()) => Ok(true),
-        Err(SubmitError::Refused(problems)) => {
-            print_problems(&problems);
-            Ok(false)
-        }
-        Err(SubmitError::Failed(error)) => Err(failure(error)),
-    }
-}
-
-/// Deletes this user's runs of a job.
-fn replace(place: &dyn Place, job: &str, user: &str) -> Result<()> {
-    let earlier = place.list().map_err(failure)?;
-    for run in earlier.iter().filter(|run| run.job == job && run.user.as_deref() == Some(user)) {
-        place.delete(&run.name).map_err(failure)?;
-        terminal::eprint(&format!("jobc: deleted `{}`\n", run.name));
-    }
-    Ok(())
-}
-
-fn print_handle(args: &SubmitArgs, format: FormatArg, target: &str, run: &Run) {
-    let handle = format!("{target}/{}", run.name);
-    if let Some(existing) = run.existing.as_ref().filter(|existing| existing.is_complete) {
-        terminal::eprint(&format!(
-            "jobc: this job was submitted before, and is {}; `--new` creates another run\n",
-            existing.state.as_str()
-        ));
-    }
-    if args.dry_run {
-        terminal::eprint("jobc: the cluster accepts the job; nothing was created\n");
-        return;
-    }
+fn print_handle(format: FormatArg, target: &str, run: &Run) {
     kept::note(&Handle { target: target.to_owned(), name: run.name.clone() });
+    let handle = format!("{target}/{}", run.name);
     if format == FormatArg::Json {
         let created = run.existing.is_none();
         let line = json!({"handle": handle, "job": run.identity.job, "name": run.name, "created": created});
@@ -231,22 +342,17 @@ fn print_handle(args: &SubmitArgs, format: FormatArg, target: &str, run: &Run) {
     }
 }
 
-/// Prints problems in the form of the compiler's findings.
-fn print_problems(problems: &[Problem]) {
-    let style = terminal::style();
-    for problem in problems {
-        let (word, color) =
-            if problem.is_warning { ("warning", "\x1b[33;1m") } else { ("error", "\x1b[31;1m") };
-        let (color, plain) = if style.color { (color, "\x1b[0m") } else { ("", "") };
-        let mut text = format!("{color}{word}{plain}: {}\n", crate::table::escape_control(&problem.message));
-        if let Some(place) = &problem.place {
-            text += &format!(" --> {place}\n");
-        }
-        if let Some(help) = &problem.help {
-            text += &format!("  = help: {help}\n");
-        }
-        terminal::eprint(&text);
-    }
+/// Says which jobs were there before.
+fn announce_existing(runs: &[Run]) {
+    let existing: Vec<_> = runs.iter().filter_map(|run| run.existing.as_ref()).collect();
+    let existing: Vec<_> = existing.into_iter().filter(|run| run.is_complete).collect();
+    let Some(first) = existing.first() else { return };
+    let what = if runs.len() == 1 {
+        format!("this job was submitted before, and is {}", first.state.as_str())
+    } else {
+        format!("{} of {} jobs were submitted before", existing.len(), runs.len())
+    };
+    terminal::eprint(&format!("jobc: {what}; `--new` creates another run\n"));
 }
 
 /// The user's name as the value of a label: what a label cannot hold becomes `-`.
@@ -259,32 +365,9 @@ fn user() -> String {
     name.trim_matches(['-', '_', '.']).to_owned()
 }
 
-/// Where the manifests are written: a directory of the user, or one that is removed at the end.
-struct OutputPlace {
-    path: Utf8PathBuf,
-    is_temporary: bool,
-}
-
-impl OutputPlace {
-    fn new(wanted: Option<&Utf8Path>) -> Result<Self> {
-        if let Some(path) = wanted {
-            let path = std::path::absolute(path).ok().and_then(|path| Utf8PathBuf::from_path_buf(path).ok());
-            let path = path.unwrap_or_else(|| wanted.unwrap_or(Utf8Path::new(".")).to_owned());
-            return Ok(Self { path, is_temporary: false });
-        }
-        let base = Utf8PathBuf::from_path_buf(std::env::temp_dir()).unwrap_or_else(|_| "/tmp".into());
-        let path = base.join(format!("jobc-submit-{}-{:x}", std::process::id(), Identity::random_salt()));
-        std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700)
-            .create(&path)
-            .map_err(|error| jobc_sys::error::file_error("create", path.as_std_path(), &error))?;
-        Ok(Self { path, is_temporary: true })
-    }
-}
-
-impl Drop for OutputPlace {
-    fn drop(&mut self) {
-        if self.is_temporary {
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
+/// A path that does not depend on the current directory.
+fn absolute(path: &Utf8Path) -> camino::Utf8PathBuf {
+    let absolute =
+        std::path::absolute(path).ok().and_then(|path| camino::Utf8PathBuf::from_path_buf(path).ok());
+    absolute.unwrap_or_else(|| path.to_owned())
 }

@@ -1,66 +1,262 @@
-//! The images that a job builds: nodes must be able to pull them.
+//! The images that a job builds: built here, pushed to the registry of the target, and named by digest in the plan.
+//!
+//! Only what the registry lacks is sent. An image is pushed under a tag made from its own digest, which never moves, so
+//! that a registry that removes images without a tag keeps those of running jobs.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jobc_compiler::backend::Content;
+use jobc_compiler::compile::{Artifact, Planning, Request, lower_all};
+use jobc_compiler::diagnostic::Sink;
+use jobc_compiler::source::Sources;
+use jobc_image::{Digest, Platform, Reference, Store};
 use jobc_registry::Client;
 use jobc_remote::built::BuiltDirectory;
 use jobc_remote::place::Problem;
-use jobc_schema::plan::ImageSource;
-use jobc_schema::reference::Reference;
-use jobc_sys::error::Kind;
+use jobc_schema::BackendName;
+use jobc_schema::plan::{ImagePlan, JobPlan};
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::signals::Signals;
 
+use crate::args::FormatArg;
+use crate::runtime::args::run::PullPolicy;
+use crate::runtime::commands::image;
+use crate::runtime::commands::job_image::ImageBuilder;
+use crate::runtime::interruptible::{self, exit_by_signal};
+use crate::runtime::progress::Meter;
 use crate::runtime::registries;
+use crate::terminal;
 
-/// Checks that every image that the job builds is in the target's registry.
-pub(super) fn check(built: &BuiltDirectory) -> Vec<Problem> {
-    let plan = &built.plan;
-    let mut problems = Vec::new();
-    for image in plan.images.values() {
-        if !matches!(image.source, ImageSource::Build { .. } | ImageSource::Dockerfile { .. }) {
-            continue;
+/// Digits of the digest in a tag.
+const TAG_LENGTH: usize = 12;
+
+/// An image to build, once for all jobs of a matrix.
+pub(super) struct ImageRequest {
+    job: JobPlan,
+    image: ImagePlan,
+    /// What the Dockerfile backend wrote for the job.
+    files: Vec<Artifact>,
+}
+
+/// The digests of images by the references that the plans have for them.
+pub(super) type Pins = BTreeMap<String, Digest>;
+
+/// The images that the jobs build, each with a job that has it.
+fn built_images(jobs: &[JobPlan]) -> BTreeMap<&str, (&JobPlan, &ImagePlan)> {
+    let of = |job: &'_ JobPlan| job.images.values().filter(|image| image.source.is_built()).count() > 0;
+    let with_images = jobs.iter().filter(|job| of(job));
+    let each = with_images.flat_map(|job| job.images.values().map(move |image| (job, image)));
+    each.filter(|(_, image)| image.source.is_built())
+        .map(|(job, image)| (image.reference.as_str(), (job, image)))
+        .collect()
+}
+
+/// What is built before the jobs can be submitted, with the Dockerfiles generated for it. Errors go to the sink.
+pub(super) fn requests(
+    sources: &Sources,
+    planned: &mut Planning,
+    request: &mut Request<'_>,
+    sink: &mut Sink,
+) -> Vec<ImageRequest> {
+    let mut requests: Vec<ImageRequest> = built_images(&planned.jobs)
+        .into_values()
+        .map(|(job, image)| ImageRequest { job: job.clone(), image: image.clone(), files: vec![] })
+        .collect();
+    if requests.is_empty() {
+        return requests;
+    }
+    let with_dockerfile = |request: &ImageRequest| {
+        let mut job = request.job.clone();
+        job.target.settings.backends = vec![BackendName::Dockerfile];
+        job
+    };
+    let jobs = requests.iter().map(with_dockerfile).collect();
+    let jobs = std::mem::replace(&mut planned.jobs, jobs);
+    let backends = std::mem::replace(&mut request.only_backends, vec![BackendName::Dockerfile]);
+    let lowered = lower_all(sources, planned, request, sink);
+    (planned.jobs, request.only_backends) = (jobs, backends);
+    for (request, lowered) in requests.iter_mut().zip(lowered) {
+        request.files.extend(lowered.into_iter().flat_map(|output| output.files).filter_map(|file| {
+            let text = match file.content {
+                Content::Dockerfile(dockerfile) => dockerfile.render().0,
+                Content::Text(text) => text,
+                Content::Yaml(_) | Content::Json(_) => return None,
+            };
+            let path = camino::Utf8Path::new(BackendName::Dockerfile.as_str()).join(&file.path);
+            Some(Artifact { path, mode: file.mode, bytes: text.into_bytes() })
+        }));
+    }
+    requests
+}
+
+/// Names the images of the jobs by digest.
+pub(super) fn pin(jobs: &mut [JobPlan], pins: &Pins) {
+    for image in jobs.iter_mut().flat_map(|job| job.images.values_mut()) {
+        if let Some(digest) = pins.get(&image.reference).filter(|_| image.source.is_built()) {
+            image.reference = format!("{}@{digest}", repository(&image.reference));
         }
-        let registry = plan.target.settings.registry.as_ref();
-        let reference = match registry {
-            Some(registry) => format!("{}/{}", registry.trim_end_matches('/'), image.reference),
-            None => image.reference.clone(),
+    }
+}
+
+/// A reference without its tag.
+fn repository(reference: &str) -> &str {
+    reference.rsplit_once(':').map_or(reference, |(name, _)| name)
+}
+
+/// The name of a built image in the registry of the job's target; none without a registry.
+fn name_in_registry(job: &JobPlan, reference: &str) -> Option<String> {
+    let registry = job.target.settings.registry.as_ref()?;
+    Some(format!("{}/{reference}", registry.trim_end_matches('/')))
+}
+
+/// Builds images and pushes them. On failure, the image that it is about comes with the error.
+///
+/// A signal that ends a program ends a build at its next step, and a push at once: the registry discards what is not
+/// complete.
+pub(super) fn provide(
+    requests: &[ImageRequest],
+    directory: &Path,
+    image_root: Option<&Path>,
+) -> Result<std::result::Result<Pins, (String, Error)>> {
+    let signals = Signals::block_forwarded()?;
+    let (stopped, pushing) = (AtomicBool::new(false), AtomicBool::new(false));
+    let mut ended_by = None;
+    let work = || -> std::result::Result<Pins, (String, Error)> {
+        let mut pins = Pins::new();
+        let store = match requests.first() {
+            Some(first) => image::open(image_root).map_err(|error| (first.image.reference.clone(), error))?,
+            None => return Ok(pins),
         };
-        let place = built.origin_of_image(&reference);
+        for request in requests {
+            let failed = |error: Error| (request.image.reference.clone(), error);
+            let digest = request.provide(&store, directory, &stopped, &pushing).map_err(failed)?;
+            pins.insert(request.image.reference.clone(), digest);
+        }
+        Ok(pins)
+    };
+    let result = interruptible::run(&signals, work, |signal| {
+        if pushing.load(Ordering::Relaxed) || ended_by.replace(signal).is_some() {
+            exit_by_signal(signal);
+        }
+        stopped.store(true, Ordering::Relaxed);
+    })?;
+    match ended_by {
+        Some(signal) => exit_by_signal(signal),
+        None => Ok(result),
+    }
+}
+
+impl ImageRequest {
+    fn provide(
+        &self,
+        store: &Store,
+        directory: &Path,
+        stopped: &AtomicBool,
+        pushing: &AtomicBool,
+    ) -> Result<Digest> {
+        // Stdout is for the handles.
+        let meter = Meter::new(FormatArg::Text, false);
+        let on_progress = |progress| meter.report(&progress);
+        let builder =
+            ImageBuilder { store, directory, pull: PullPolicy::Missing, progress: &on_progress, stopped };
+        let built = builder.build(&self.job, &self.files, &self.image)?;
+        let name = name_in_registry(&self.job, repository(&self.image.reference));
+        let name = name.ok_or_else(|| Error::new(Kind::Config, "the target has no registry"))?;
+        let client: Client = registries::client(false)?;
+        let tag = &built.digest.hex()[..TAG_LENGTH];
+        let destination: Reference = format!("{name}:{tag}").parse()?;
+        pushing.store(true, Ordering::Relaxed);
+        let cannot_push =
+            |error: Error| Error { message: format!("cannot push it: {}", error.message), ..error };
+        let digest = if client.is_pushed(&destination, &built.digest).map_err(cannot_push)? {
+            built.digest
+        } else {
+            let pushed = client.push(store, &built, &Platform::here(), &destination, &on_progress);
+            let digest = pushed.map_err(cannot_push)?.digest;
+            meter.clear();
+            terminal::eprint(&format!("jobc: pushed {}\n", destination.at(&digest).familiar()));
+            digest
+        };
+        pushing.store(false, Ordering::Relaxed);
+        Ok(digest)
+    }
+}
+
+/// The digests of images that were pushed by hand. What cannot be asked keeps its tag, with a warning.
+pub(super) fn look_up(jobs: &[JobPlan]) -> (Pins, Vec<(String, Problem)>) {
+    let (mut pins, mut problems) = (Pins::new(), Vec::new());
+    for (reference, (job, _)) in built_images(jobs) {
+        let Some(name) = name_in_registry(job, reference) else { continue };
         let mut push = |is_warning: bool, message: String, help: Option<String>| {
-            problems.push(Problem { is_warning, message, place: place.clone(), help });
+            problems.push((reference.to_owned(), Problem { is_warning, message, place: None, help }));
         };
-        if registry.is_none() {
-            let message = format!("the nodes cannot get the image `{reference}`, which the job builds");
-            push(
+        match resolve(&name) {
+            Ok(Some(digest)) => drop(pins.insert(reference.to_owned(), digest)),
+            Ok(None) => push(
                 false,
-                message,
-                Some("set `registry` of the target, then build and push the image".to_owned()),
-            );
-            continue;
-        }
-        match look_up(&reference) {
-            Ok(true) => {}
-            Ok(false) => push(
-                false,
-                format!("the image `{reference}`, which the job builds, is not in the registry"),
+                format!("the image `{name}`, which the job builds, is not in the registry"),
                 Some(format!(
-                    "build it with `jobc image build -t {reference}`, then `jobc image push {reference}`"
+                    "leave out `--no-build`, or build it with `jobc image build -t {name}`, then `jobc image push {name}`"
                 )),
             ),
             Err(why) => {
-                let message =
-                    format!("cannot check whether the image `{reference}` is in the registry: {why}");
-                push(true, message, None);
+                push(
+                    true,
+                    format!("cannot check whether the image `{name}` is in the registry: {why}"),
+                    None,
+                );
             }
         }
     }
-    problems
+    (pins, problems)
 }
 
-/// Whether a registry has an image.
-fn look_up(reference: &str) -> Result<bool, String> {
-    let reference: Reference = reference.parse().map_err(|error| format!("{error}"))?;
+/// The digest of a name in its registry; none if it is not there.
+fn resolve(name: &str) -> std::result::Result<Option<Digest>, String> {
+    let reference: Reference = name.parse().map_err(|error| format!("{error}"))?;
     let client: Client = registries::client(false).map_err(|error| error.message)?;
     match client.resolve(&reference) {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind == Kind::State => Ok(false),
+        Ok(found) => Ok(Some(found.digest)),
+        Err(error) if error.kind == Kind::State => Ok(None),
         Err(error) => Err(error.message),
+    }
+}
+
+/// The images of a job that nodes could not get, for lack of a registry.
+pub(super) fn without_registry(built: &BuiltDirectory) -> Vec<Problem> {
+    let plan = &built.plan;
+    let is_lost = |image: &&ImagePlan| image.source.is_built() && plan.target.settings.registry.is_none();
+    let problem = |image: &ImagePlan| Problem {
+        is_warning: false,
+        message: format!("the nodes cannot get the image `{}`, which the job builds", image.reference),
+        place: built.origin_of_image(&image.reference),
+        help: Some("set `registry` of the target".to_owned()),
+    };
+    plan.images.values().filter(is_lost).map(problem).collect()
+}
+
+/// The line of the job that an image comes from.
+pub(super) fn place_of(built: &BuiltDirectory, reference: &str) -> Option<String> {
+    let name = name_in_registry(&built.plan, reference);
+    built.origin_of_image(name.as_deref().unwrap_or(reference))
+}
+
+/// Says which images a dry run leaves out.
+pub(super) fn announce(jobs: &[JobPlan]) {
+    for reference in built_images(jobs).keys() {
+        terminal::eprint(&format!("jobc: the image `{reference}` would be built and pushed\n"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_left_out_of_a_name_by_digest() {
+        assert_eq!(repository("sweep-main:093f1974ad9d"), "sweep-main");
+        assert_eq!(repository("sweep"), "sweep");
     }
 }

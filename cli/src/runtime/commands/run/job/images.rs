@@ -1,8 +1,6 @@
 //! The images of a job, pulled, built and unpacked before its start by the command in the foreground. The supervisor
 //! finds them in the store and never contacts a registry.
 
-mod build;
-
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +20,7 @@ use crate::args::FormatArg;
 use crate::runtime::args::run::{PullPolicy, RunArgs};
 use crate::runtime::commands::doctor::try_overlay;
 use crate::runtime::commands::image;
+use crate::runtime::commands::job_image::ImageBuilder;
 use crate::runtime::interruptible::{self, exit_by_signal};
 use crate::runtime::progress::Meter;
 use crate::runtime::registries;
@@ -212,7 +211,16 @@ impl Provider<'_> {
             ImageSource::File { path } => {
                 source::import_one(self.store, &self.built.directory.join(path), self.progress, self.stopped)
             }
-            _ => build::build(self, job, image),
+            _ => {
+                let builder = ImageBuilder {
+                    store: self.store,
+                    directory: &self.built.directory,
+                    pull: self.args.pull_policy(),
+                    progress: self.progress,
+                    stopped: self.stopped,
+                };
+                builder.build(&job.plan, &job.files, image)
+            }
         };
         let image = self.store.image(&found?, &Platform::here())?;
         unpack::layers(self.store, &image, self.progress, self.stopped)?;

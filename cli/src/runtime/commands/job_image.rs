@@ -1,0 +1,183 @@
+//! Images that a job builds: from the Dockerfile generated from its image block, or from the user's own.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use indexmap::IndexMap;
+use jobc_compiler::compile::Artifact;
+use jobc_image::build::{self, BuildError, Compression, Request, dockerignore};
+use jobc_image::dockerfile::ignore::Ignore;
+use jobc_image::dockerfile::{self, Options, Refusal, Refusals, Rule};
+use jobc_image::{Descriptor, Digest, Platform, ProgressFn, Store};
+use jobc_job::secrets::Secrets;
+use jobc_schema::plan::{ImagePlan, ImageSource, JobPlan};
+use jobc_sys::error::{Error, Kind, Result};
+
+use crate::args::FormatArg;
+use crate::input::reason;
+use crate::runtime::args::run::PullPolicy;
+use crate::runtime::commands::image::build::default_access;
+use crate::runtime::commands::image::dockerfile_errors;
+use crate::runtime::registries;
+
+/// Builds images of jobs into a store.
+pub(crate) struct ImageBuilder<'a> {
+    pub(crate) store: &'a Store,
+    /// The base directory of relative paths in the job file.
+    pub(crate) directory: &'a Path,
+    pub(crate) pull: PullPolicy,
+    pub(crate) progress: ProgressFn<'a>,
+    /// Set to end a build.
+    pub(crate) stopped: &'a AtomicBool,
+}
+
+/// The input of a build.
+struct BuildInput {
+    /// The Dockerfile's name in findings.
+    display_name: Utf8PathBuf,
+    text: Vec<u8>,
+    /// The name and the text of the ignore file.
+    ignore_file: Option<(Utf8PathBuf, Vec<u8>)>,
+    context: PathBuf,
+    target: Option<String>,
+    args: Vec<(String, String)>,
+}
+
+impl ImageBuilder<'_> {
+    /// Builds an image of a job, of which `files` has the generated Dockerfile. Errors of a Dockerfile are shown at its lines.
+    pub(crate) fn build(&self, plan: &JobPlan, files: &[Artifact], image: &ImagePlan) -> Result<Descriptor> {
+        let recipe = self.input(plan, files, image)?;
+        let platform = match &image.source {
+            ImageSource::Build { platform: Some(platform), .. } => platform.parse()?,
+            _ => Platform::here(),
+        };
+        let (here, wanted) = (Platform::here().to_string(), platform.to_string());
+        let options = Options {
+            args: &recipe.args,
+            target: recipe.target.as_deref(),
+            platform: &wanted,
+            build_platform: &here,
+        };
+        let build = dockerfile::read(&recipe.text, &options).map_err(|Refusals(refusals)| {
+            report_refusals(image, &recipe.display_name, &recipe.text, &refusals)
+        })?;
+        let ignore = match &recipe.ignore_file {
+            None => Ignore::default(),
+            Some((shown, bytes)) => {
+                // The places are those of this text: bytes that are not UTF-8 are longer in it.
+                let text = String::from_utf8_lossy(bytes);
+                Ignore::read(&text)
+                    .map_err(|Refusals(refusals)| report_refusals(image, shown, text.as_bytes(), &refusals))?
+            }
+        };
+        let fetch = match self.pull {
+            PullPolicy::Never => None,
+            _ if cfg!(feature = "registry") => Some(registries::fetcher(false)?),
+            _ => None,
+        };
+        let secrets = Secrets::read(plan, self.directory)?;
+        let named: &[String] =
+            if let ImageSource::Build { secrets, .. } = &image.source { secrets } else { &[] };
+        let request = Request {
+            build: &build,
+            context: Some(recipe.context),
+            ignore,
+            labels: IndexMap::new(),
+            tags: vec![image.reference.parse()?],
+            secrets: named
+                .iter()
+                .map(|name| Ok((name.clone(), secrets.get(name)?.clone())))
+                .collect::<Result<_>>()?,
+            locked: locked_digests(image)?,
+            no_cache: false,
+            pull: self.pull == PullPolicy::Always,
+            epoch: None,
+            platform,
+            compression: Compression::default(),
+            fetch: fetch.as_deref(),
+            access: default_access(),
+            extras: build::Extras::default(),
+        };
+        build::build(self.store, &request, self.progress, self.stopped).map_err(|error| match error {
+            BuildError::Refused(refusals) => {
+                report_refusals(image, &recipe.display_name, &recipe.text, &refusals)
+            }
+            BuildError::Failed(failure) => {
+                let build::Failure { span, error, .. } = *failure;
+                let line = span.map(|span| line_number(&recipe.text, span.start));
+                let place = line.map(|line| format!("{}:{line}: ", recipe.display_name)).unwrap_or_default();
+                Error { message: format!("{place}{}", error.message), ..error }
+            }
+        })
+    }
+
+    fn input(&self, plan: &JobPlan, files: &[Artifact], image: &ImagePlan) -> Result<BuildInput> {
+        let directory = self.directory;
+        if let ImageSource::Dockerfile { path, context, target, args, .. } = &image.source {
+            let file = directory.join(path);
+            let context = directory.join(context);
+            let text = read(&file)?;
+            let ignored = dockerignore::file(Some(&file), &context)
+                .map(|path| -> Result<_> {
+                    Ok((Utf8PathBuf::from(path.to_string_lossy().into_owned()), read(&path)?))
+                })
+                .transpose()?;
+            let args = args.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+            return Ok(BuildInput {
+                display_name: path.into(),
+                text,
+                ignore_file: ignored,
+                context,
+                target: target.clone(),
+                args,
+            });
+        }
+        let name = plan.images.iter().find(|(_, other)| other.reference == image.reference);
+        let place = Utf8Path::new("dockerfile").join(name.map_or("", |(name, _)| name));
+        let file = |name: &str| files.iter().find(|file: &&Artifact| file.path == place.join(name));
+        let dockerfile = file("Dockerfile").ok_or_else(|| {
+            Error::new(
+                Kind::Config,
+                format!("the plan has no Dockerfile for the image `{}`", image.reference),
+            )
+            .help("build the plan with the dockerfile backend, or run the job file itself")
+        })?;
+        Ok(BuildInput {
+            display_name: dockerfile.path.clone(),
+            text: dockerfile.bytes.clone(),
+            ignore_file: file("Dockerfile.dockerignore").map(|file| (file.path.clone(), file.bytes.clone())),
+            context: directory.to_owned(),
+            target: None,
+            args: Vec::new(),
+        })
+    }
+}
+
+/// The digests of base images in jobc.lock. A generated Dockerfile already contains them.
+fn locked_digests(image: &ImagePlan) -> Result<IndexMap<String, Digest>> {
+    let ImageSource::Dockerfile { locked, .. } = &image.source else { return Ok(IndexMap::new()) };
+    locked.iter().map(|(name, digest)| Ok((name.clone(), digest.parse()?))).collect()
+}
+
+fn read(path: &std::path::Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| {
+        Error::new(Kind::Config, format!("cannot read `{}`: {}", path.display(), reason(&error)))
+    })
+}
+
+fn line_number(text: &[u8], offset: usize) -> usize {
+    text[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
+/// Shows the errors of a Dockerfile; the returned error refers to them.
+fn report_refusals(image: &ImagePlan, shown: &Utf8Path, text: &[u8], refusals: &[Refusal]) -> Error {
+    dockerfile_errors::show(shown, text, refusals, &[], FormatArg::Text);
+    let error = Error::new(Kind::Config, format!("the image `{}` cannot be built", image.reference));
+    if refusals.iter().all(|refusal| refusal.rule == Rule::Unsupported) {
+        return error.help(
+            "try another builder: `jobc image build --builder docker`, and name that image in the job",
+        );
+    }
+    error.help("fix the errors above")
+}

@@ -1,0 +1,184 @@
+//! The jobs of a submission: all are checked before one is created, several at a time, and what was created before is
+//! left alone. So the same command goes on where another broke off.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use camino::Utf8Path;
+use jobc_compiler::compile::Output;
+use jobc_remote::built::BuiltDirectory;
+use jobc_remote::identity::Identity;
+use jobc_remote::place::{Place, Submission, SubmitError};
+use jobc_sys::error::{Error, Kind};
+
+use super::super::handle::failure;
+use super::runs::Run;
+use super::step::{End, Step, each};
+use super::{images, secrets};
+use crate::input::shorten;
+use crate::output::write;
+use crate::runtime::commands::jobs::{Failure, Result};
+use crate::terminal;
+
+/// The jobs to submit, each with its run.
+pub(super) struct Batch<'a> {
+    pub(super) place: &'a dyn Place,
+    pub(super) runs: &'a [Run],
+    pub(super) outputs: &'a [Output],
+    /// The base directory of relative paths in the job file.
+    pub(super) directory: &'a Path,
+    pub(super) user: &'a str,
+    /// Where the manifests are kept.
+    pub(super) output: Option<&'a Utf8Path>,
+}
+
+impl Batch<'_> {
+    /// The jobs that are not on the cluster completely.
+    pub(super) fn missing(&self) -> Vec<usize> {
+        let is_there = |run: &Run| run.existing.as_ref().is_some_and(|existing| existing.is_complete);
+        (0..self.runs.len()).filter(|index| !is_there(&self.runs[*index])).collect()
+    }
+
+    /// Checks jobs without creating anything.
+    pub(super) fn check(&self, jobs: &[usize]) -> Result<End> {
+        // What is wrong with the target is wrong with every job: it is said once.
+        let (first, others) = jobs.split_at(jobs.len().min(1));
+        match each("checked", first, &|index, step| self.check_one(index, step))? {
+            End::Complete => each("checked", others, &|index, step| self.check_one(index, step)),
+            end => Ok(end),
+        }
+    }
+
+    /// Creates jobs. `show` gets each job that is on the cluster, in order. Returns how many were created.
+    pub(super) fn create(
+        &self,
+        jobs: &[usize],
+        show: &(dyn Fn(usize) + Sync),
+    ) -> std::result::Result<(End, usize), (Failure, usize)> {
+        let order = Order::new(self.runs.len(), jobs, show);
+        order.show();
+        let end = each("submitted", jobs, &|index, step| {
+            let created = self.create_one(index, step)?;
+            step.progress.around(|| order.settle(index, created));
+            Ok(())
+        });
+        let created = order.created();
+        end.map(|end| (end, created)).map_err(|failure| (failure, created))
+    }
+
+    fn check_one(&self, index: usize, step: &Step<'_>) -> Result<()> {
+        let built = self.built(index)?;
+        let submission = self.submission(index, &built)?;
+        let mut found = images::without_registry(&built);
+        found.extend(self.place.check(&submission).map_err(failure)?);
+        step.report(&found);
+        Ok(())
+    }
+
+    fn create_one(&self, index: usize, step: &Step<'_>) -> Result<bool> {
+        let built = self.built(index)?;
+        let submission = self.submission(index, &built)?;
+        match self.place.submit(&submission) {
+            Ok(()) => Ok(true),
+            Err(SubmitError::Refused(found)) => {
+                step.report(&found);
+                Ok(false)
+            }
+            Err(SubmitError::Failed(error)) => Err(failure(error)),
+        }
+    }
+
+    fn submission<'b>(&'b self, index: usize, built: &'b BuiltDirectory) -> Result<Submission<'b>> {
+        submission(built, &self.runs[index].identity, self.user, self.directory)
+    }
+
+    fn built(&self, index: usize) -> Result<BuiltDirectory> {
+        let files = self.outputs[index].artifacts.iter();
+        BuiltDirectory::of_files(files.map(|file| (file.path.as_str(), &file.bytes[..]))).map_err(failure)
+    }
+
+    /// Writes the manifests where the user wants them.
+    pub(super) fn keep(&self) -> Result<()> {
+        let Some(directory) = self.output else { return Ok(()) };
+        for (run, output) in self.runs.iter().zip(self.outputs) {
+            let path = directory.join(&run.name);
+            write(&path, &output.artifacts).map_err(|error| {
+                Error::new(Kind::System, format!("cannot write `{}`: {error}", shorten(&path)))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// A job with the values of its secrets.
+pub(super) fn submission<'a>(
+    built: &'a BuiltDirectory,
+    identity: &'a Identity,
+    user: &'a str,
+    directory: &Path,
+) -> Result<Submission<'a>> {
+    Ok(Submission { built, identity, user, secrets: secrets::of(built, directory).map_err(failure)? })
+}
+
+/// Deletes this user's runs of the jobs.
+pub(super) fn replace(place: &dyn Place, runs: &[Run], user: &str) -> Result<()> {
+    let names: BTreeSet<&str> = runs.iter().map(|run| run.identity.job.as_str()).collect();
+    let earlier = place.list().map_err(failure)?;
+    let is_ours = |job: &str, by: Option<&str>| names.contains(job) && by == Some(user);
+    for run in earlier.iter().filter(|run| is_ours(&run.job, run.user.as_deref())) {
+        place.delete(&run.name).map_err(failure)?;
+        terminal::eprint(&format!("jobc: deleted `{}`\n", run.name));
+    }
+    Ok(())
+}
+
+/// Shows jobs in their order, although they are created in another.
+struct Order<'a> {
+    state: Mutex<OrderState>,
+    show: &'a (dyn Fn(usize) + Sync),
+}
+
+struct OrderState {
+    /// Of each job whether it is on the cluster; none while that is not known.
+    settled: Vec<Option<bool>>,
+    next: usize,
+    created: usize,
+}
+
+impl<'a> Order<'a> {
+    fn new(total: usize, missing: &[usize], show: &'a (dyn Fn(usize) + Sync)) -> Self {
+        let mut settled = vec![Some(true); total];
+        for index in missing {
+            settled[*index] = None;
+        }
+        Self { state: Mutex::new(OrderState { settled, next: 0, created: 0 }), show }
+    }
+
+    fn settle(&self, index: usize, is_there: bool) {
+        let mut state = self.lock();
+        state.settled[index] = Some(is_there);
+        state.created += usize::from(is_there);
+        drop(state);
+        self.show();
+    }
+
+    /// Shows the jobs before which none is unsettled.
+    fn show(&self) {
+        let mut state = self.lock();
+        while let Some(Some(is_there)) = state.settled.get(state.next).copied() {
+            if is_there {
+                (self.show)(state.next);
+            }
+            state.next += 1;
+        }
+    }
+
+    fn created(&self) -> usize {
+        self.lock().created
+    }
+
+    fn lock(&self) -> MutexGuard<'_, OrderState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,88 @@
+//! The names of runs: the same job is the same run, whoever submits it again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jobc_remote::identity::Identity;
+use jobc_remote::place::{JobSummary, Place};
+use jobc_schema::plan::JobPlan;
+use jobc_sys::error::{Error, Kind};
+
+use super::super::handle::failure;
+use crate::runtime::commands::jobs::Result;
+
+/// Maximum number of names that are tried for a run.
+const MAX_NAMES: u64 = 20;
+
+/// A job to submit, and what is known of it on the cluster.
+pub(super) struct Run {
+    pub(super) identity: Identity,
+    pub(super) name: String,
+    /// The run of the same job that is there.
+    pub(super) existing: Option<JobSummary>,
+}
+
+/// What there is on the cluster already.
+pub(super) enum Known<'a> {
+    /// It is asked about each job.
+    Asked(&'a dyn Place),
+    /// All jobs were listed once.
+    Listed {
+        /// The newest run by job and label of the plan.
+        runs: BTreeMap<(String, String), JobSummary>,
+        /// The names of all runs.
+        names: BTreeSet<String>,
+    },
+}
+
+impl<'a> Known<'a> {
+    /// Finds out what there is, with one list for several jobs.
+    pub(super) fn of(place: &'a dyn Place, jobs: usize) -> Result<Self> {
+        if jobs <= 1 {
+            return Ok(Self::Asked(place));
+        }
+        let all = place.list().map_err(failure)?;
+        let names = all.iter().map(|run| run.name.clone()).collect();
+        let mut runs = BTreeMap::new();
+        // The newest comes first.
+        for run in all {
+            if let Some(plan) = run.plan.clone() {
+                runs.entry((run.job.clone(), plan)).or_insert(run);
+            }
+        }
+        Ok(Self::Listed { runs, names })
+    }
+
+    fn run_of(&self, identity: &Identity) -> Result<Option<JobSummary>> {
+        match self {
+            Self::Asked(place) => Ok(place.runs_of(identity).map_err(failure)?.into_iter().next()),
+            Self::Listed { runs, .. } => {
+                Ok(runs.get(&(identity.job.clone(), identity.label().to_owned())).cloned())
+            }
+        }
+    }
+
+    fn is_taken(&self, name: &str) -> Result<bool> {
+        match self {
+            Self::Asked(place) => place.is_taken(name).map_err(failure),
+            Self::Listed { names, .. } => Ok(names.contains(name)),
+        }
+    }
+
+    /// Finds the run of this job that exists, or a free name for a new one; `is_new` asks for a new one.
+    pub(super) fn choose(&self, job: &JobPlan, is_new: bool) -> Result<Run> {
+        let identity = Identity::of(job);
+        if !is_new && let Some(existing) = self.run_of(&identity)? {
+            return Ok(Run { identity, name: existing.name.clone(), existing: Some(existing) });
+        }
+        let first = if is_new { Identity::random_salt() } else { 0 };
+        for salt in (0..MAX_NAMES).map(|number| first.wrapping_add(number)) {
+            let name = identity.run_name(salt);
+            if !self.is_taken(&name)? {
+                return Ok(Run { identity, name, existing: None });
+            }
+        }
+        let error =
+            Error::new(Kind::State, format!("there is no free name for another run of `{}`", identity.job));
+        Err(error.help("remove old runs with `jobc rm`").into())
+    }
+}

@@ -1,0 +1,140 @@
+//! What a cluster answered, kept for one command: the jobs of a matrix need the same objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use super::client::Client;
+use super::status::ApiError;
+use super::watch::list;
+
+/// What is known of an object or a list.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    /// The object, or the items of the list as an array.
+    Found(Arc<Value>),
+    /// It does not exist, or its kind is not served.
+    Absent,
+    /// This user may not read it.
+    Denied,
+}
+
+impl Answer {
+    /// The object or list, if it could be read.
+    pub(crate) fn found(&self) -> Option<&Value> {
+        match self {
+            Self::Found(value) => Some(value),
+            Self::Absent | Self::Denied => None,
+        }
+    }
+
+    /// The items of a list; none if it could not be read.
+    pub(crate) fn items(&self) -> &[Value] {
+        self.found().and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether it certainly does not exist.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+}
+
+/// The answers so far, by path; threads can share them.
+#[derive(Default)]
+pub(crate) struct Answers {
+    known: Mutex<BTreeMap<String, Answer>>,
+    /// Missing verbs, by what was asked about.
+    missing: Mutex<BTreeMap<String, Vec<&'static str>>>,
+    /// What could not be read, as resources: `resourcequotas`.
+    denied: Mutex<BTreeSet<&'static str>>,
+}
+
+impl Answers {
+    /// An object.
+    pub(crate) fn object(
+        &self,
+        client: &Client,
+        resource: &'static str,
+        path: &str,
+    ) -> Result<Answer, ApiError> {
+        self.ask(Some(resource), path, || client.find::<Value>(path), &|value| value)
+    }
+
+    /// An object that few users may read: a denial is not noted.
+    pub(crate) fn quiet(&self, client: &Client, path: &str) -> Result<Answer, ApiError> {
+        self.ask(None, path, || client.find::<Value>(path), &|value| value)
+    }
+
+    /// The verbs that a user lacks, as a key names them.
+    pub(crate) fn verbs(
+        &self,
+        key: &str,
+        ask: impl FnOnce() -> Result<Vec<&'static str>, ApiError>,
+    ) -> Result<Vec<&'static str>, ApiError> {
+        if let Some(known) = lock(&self.missing).get(key) {
+            return Ok(known.clone());
+        }
+        let missing = ask()?;
+        lock(&self.missing).insert(key.to_owned(), missing.clone());
+        Ok(missing)
+    }
+
+    /// An object without the values of its `data`: of a Secret, only the keys are of interest.
+    pub(crate) fn keys(&self, client: &Client, path: &str) -> Result<Answer, ApiError> {
+        self.ask(Some("secrets"), path, || client.find::<Value>(path), &|mut value| {
+            let data = value.get_mut("data").and_then(Value::as_object_mut);
+            data.into_iter().flat_map(|data| data.values_mut()).for_each(|value| *value = Value::Null);
+            value
+        })
+    }
+
+    /// All objects of a list.
+    pub(crate) fn list(
+        &self,
+        client: &Client,
+        resource: &'static str,
+        path: &str,
+        query: &str,
+    ) -> Result<Answer, ApiError> {
+        let key = format!("{path}?{query}");
+        let ask = || match list::<Value>(client, path, query) {
+            Ok(items) => Ok(Some(Value::Array(items))),
+            Err(error) if error.is(404) => Ok(None),
+            Err(error) => Err(error),
+        };
+        self.ask(Some(resource), &key, ask, &|value| value)
+    }
+
+    /// What could not be read, once: later calls get nothing.
+    pub(crate) fn take_denied(&self) -> Vec<&'static str> {
+        std::mem::take(&mut *lock(&self.denied)).into_iter().collect()
+    }
+
+    fn ask(
+        &self,
+        resource: Option<&'static str>,
+        key: &str,
+        ask: impl FnOnce() -> Result<Option<Value>, ApiError>,
+        keep: &dyn Fn(Value) -> Value,
+    ) -> Result<Answer, ApiError> {
+        if let Some(known) = lock(&self.known).get(key) {
+            return Ok(known.clone());
+        }
+        let answer = match ask() {
+            Ok(Some(value)) => Answer::Found(Arc::new(keep(value))),
+            Ok(None) => Answer::Absent,
+            Err(error) if error.is(403) => {
+                lock(&self.denied).extend(resource);
+                Answer::Denied
+            }
+            Err(error) => return Err(error),
+        };
+        lock(&self.known).insert(key.to_owned(), answer.clone());
+        Ok(answer)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

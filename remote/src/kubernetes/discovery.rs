@@ -1,0 +1,79 @@
+//! The kinds that a cluster serves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::answers::Answers;
+use super::client::Client;
+use super::state::text;
+use super::status::ApiError;
+use crate::built::Manifest;
+use crate::place::Problem;
+
+/// A kind that the cluster serves.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct Resource {
+    #[serde(rename = "name")]
+    pub(crate) plural: String,
+    kind: String,
+    pub(crate) namespaced: bool,
+}
+
+#[derive(Deserialize)]
+struct ResourceList {
+    resources: Vec<Resource>,
+}
+
+/// The kinds of a submission's objects, by `apiVersion` and `kind`.
+pub(crate) type Served = BTreeMap<(String, String), Resource>;
+
+/// Asks which of the kinds the cluster serves; those that it does not are problems.
+pub(crate) fn discover(
+    client: &Client,
+    answers: &Answers,
+    manifests: &[Manifest],
+    problems: &mut Vec<Problem>,
+) -> Result<Served, ApiError> {
+    let mut served = Served::new();
+    let versions: BTreeSet<&str> = manifests.iter().map(|manifest| manifest.text("/apiVersion")).collect();
+    for version in versions {
+        let path = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
+        let list = answers.object(client, "apis", &path)?;
+        let list = list.found().and_then(|list| ResourceList::deserialize(list).ok());
+        for resource in list.into_iter().flat_map(|list| list.resources) {
+            // `jobs/status` and the like are parts of a kind.
+            if !resource.plural.contains('/') {
+                served.insert((version.to_owned(), resource.kind.clone()), resource);
+            }
+        }
+    }
+    for manifest in manifests {
+        let (version, kind) = (manifest.text("/apiVersion"), manifest.text("/kind"));
+        if !served.contains_key(&(version.to_owned(), kind.to_owned())) {
+            problems.push(Problem {
+                is_warning: false,
+                message: format!("the cluster does not serve `{kind}` of `{version}`"),
+                place: manifest.origin("/metadata/name"),
+                help: Some(match kind {
+                    "JobSet" => "install JobSet on the cluster, or write a job with one role".to_owned(),
+                    _ => "install what serves it, or change `kubernetes` of the target".to_owned(),
+                }),
+            });
+        }
+    }
+    Ok(served)
+}
+
+/// The path of an object's collection.
+pub(crate) fn collection(served: &Served, object: &Value, namespace: &str) -> Option<String> {
+    let version = text(object, "/apiVersion");
+    let resource = served.get(&(version.to_owned(), text(object, "/kind").to_owned()))?;
+    let root = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
+    Some(if resource.namespaced {
+        format!("{root}/namespaces/{namespace}/{}", resource.plural)
+    } else {
+        format!("{root}/{}", resource.plural)
+    })
+}
