@@ -123,6 +123,11 @@ bench-images:
     python3 tests/bench/images/pull_unpack.py
     python3 tests/bench/images/dockerfile.py
 
+# Measure `jobc submit` against stand-ins of a cluster and a registry
+bench-cluster:
+    cargo build --locked --release --package jobc
+    tests/bench/cluster
+
 # Build the documentation site as target/site/book; `docs/site/install` installs mdBook
 docs:
     docs/site/build

@@ -13,7 +13,7 @@ use crate::built::BuiltDirectory;
 use crate::identity::Identity;
 
 /// A place that runs jobs.
-pub trait Place: Sync {
+pub trait Place: Send + Sync {
     /// The name under which the place lists this user's jobs; `user` is the name on this host.
     fn user(&self, user: &str) -> Result<String> {
         Ok(user.to_owned())

@@ -85,6 +85,8 @@ class Cluster:
         # Of `exec` and `portforward`: what is served, and what was seen.
         self.programs, self.exec_protocols = directory / "programs", ("v5.channel.k8s.io", "v4.channel.k8s.io")
         self.fragments, self.sizes, self.tunnels = 1, [], []
+        # Requests under way, and the most that there were; while `stall` is not set, no request is answered.
+        self.concurrent, self.most_concurrent, self.stall = 0, 0, None
         certificate, key = directory / f"{name}.crt", directory / f"{name}.key"
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                         "-subj", "/CN=kubernetes", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
@@ -337,6 +339,19 @@ class Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         self.query = {key: values[-1] for key, values in parse_qs(url.query, keep_blank_values=True).items()}
         cluster.requests.append((self.command, self.path))
+        if cluster.stall:
+            cluster.stall.wait(60)
+        with cluster.lock:
+            cluster.concurrent += 1
+            cluster.most_concurrent = max(cluster.most_concurrent, cluster.concurrent)
+        try:
+            self.answer_now(url)
+        finally:
+            with cluster.lock:
+                cluster.concurrent -= 1
+
+    def answer_now(self, url):
+        cluster = self.cluster
         if cluster.on_request:
             cluster.on_request(len(cluster.requests), "before")
         try:

@@ -92,10 +92,10 @@ class Fixture:
         return subprocess.Popen([self.program, *map(str, words)], cwd=self.directory, env=self.environment(env), text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def run(self, *words, code=0, env=None):
+    def run(self, *words, code=0, env=None, seconds=SECONDS):
         """Runs jobc; returns its stdout and stderr."""
         with self.start(*words, env=env) as process:
-            out, errors = process.communicate(timeout=SECONDS)
+            out, errors = process.communicate(timeout=seconds)
         if code is not None and process.returncode != code:
             raise AssertionError(f"jobc {' '.join(map(str, words))}: exit code {process.returncode}, not {code}: {out}{errors}")
         return out, errors
@@ -134,8 +134,8 @@ def fixture(harness):
             fixture.close()
 
 
-def until(condition, what):
-    deadline = time.monotonic() + SECONDS
+def until(condition, what, seconds=SECONDS):
+    deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"timed out: {what}")

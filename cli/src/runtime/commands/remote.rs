@@ -5,6 +5,7 @@ mod follow;
 mod handle;
 mod jobs;
 pub(crate) mod kept;
+mod listing;
 mod logs;
 mod report;
 mod submit;

@@ -10,9 +10,9 @@ use jobc_sys::error::{Error, Kind};
 use serde_json::{Value, json};
 
 use super::handle::{failure, handle};
-use super::kept;
 use super::target::TargetTable;
 use super::wait;
+use super::{kept, listing};
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::{InspectArgs, PsArgs, RmArgs, StopArgs, WaitArgs};
 use crate::runtime::args::watch::EventsArgs;
@@ -32,10 +32,9 @@ pub(super) fn list(args: &PsArgs) -> Result<ExitCode> {
     };
     let mut found: Vec<(String, JobSummary)> = Vec::new();
     let mut last_error = None;
-    for name in &names {
-        let listed = table.place(name).and_then(|place| place.list().map_err(failure));
+    for (name, listed) in listing::list(&table, &names) {
         match listed {
-            Ok(jobs) => found.extend(jobs.into_iter().map(|job| ((*name).to_owned(), job))),
+            Ok(jobs) => found.extend(jobs.into_iter().map(|job| (name.clone(), job))),
             // Of several clusters, one may not be reachable.
             Err(error) if names.len() > 1 => {
                 terminal::eprint(&container_warning(&format!("target `{name}`: {}", error.message())));

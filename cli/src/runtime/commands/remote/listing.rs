@@ -1,0 +1,49 @@
+//! The jobs of several targets, asked at the same time: one that is down or slow does not hide the others.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use jobc_remote::place::JobSummary;
+use jobc_sys::error::{Error, Kind};
+
+use super::handle::failure;
+use super::target::TargetTable;
+use crate::runtime::commands::jobs::Result;
+
+/// How long one of several targets is waited for.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What became of a target: its name, and its jobs.
+type Listed = (String, Result<Vec<JobSummary>>);
+
+/// Lists the jobs of targets, in the order of the names. Of several, one that does not answer in time is an error; a
+/// single one is waited for.
+pub(super) fn list(table: &TargetTable, names: &[&str]) -> Vec<Listed> {
+    if let [name] = names {
+        let listed = table.place(name).and_then(|place| place.list().map_err(failure));
+        return vec![((*name).to_owned(), listed)];
+    }
+    let (sender, receiver) = channel();
+    let mut found: Vec<Option<Result<Vec<JobSummary>>>> = names.iter().map(|_| None).collect();
+    for (index, name) in names.iter().enumerate() {
+        match table.place(name) {
+            Ok(place) => {
+                let sender = sender.clone();
+                // Left behind when it takes too long: it ends with the program.
+                std::thread::spawn(move || sender.send((index, place.list().map_err(failure))));
+            }
+            Err(error) => found[index] = Some(Err(error)),
+        }
+    }
+    drop(sender);
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok((index, listed)) => found[index] = Some(listed),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    let late = || Error::new(Kind::System, format!("it has not answered after {} s", TIMEOUT.as_secs()));
+    let found = found.into_iter().map(|listed| listed.unwrap_or_else(|| Err(late().into())));
+    names.iter().map(|name| (*name).to_owned()).zip(found).collect()
+}

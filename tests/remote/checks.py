@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Tests what `jobc submit` asks a stand-in cluster before it creates anything: releases, quotas, limits, queues, claims, classes, nodes."""
+
+from fixture import expect, run_cases
+from harness import Harness
+
+GPUS = """\
+version: 1
+name: gpus
+image: busybox
+roles:
+  train:
+    instances: 2
+    resources: {cpu: 4, memory: 8Gi, gpu: 8}
+    run: python train.py
+"""
+TARGETS = """\
+version: 1
+targets:
+  lab:
+    backends: [kubernetes]
+    kubernetes: {{namespace: ml, kubeconfig: {kubeconfig}{more}}}
+"""
+CLAIM = """\
+version: 1
+name: claim
+image: busybox
+data:
+  corpus: {source: "pvc:corpus", mount: /data}
+roles:
+  main: {instances: 2, run: echo hello}
+"""
+STORED = """\
+version: 1
+name: stored
+image: busybox
+secrets:
+  token: {store: {name: tokens, key: hub}}
+roles:
+  main:
+    env: {TOKEN: "${{ secrets.token }}"}
+    run: echo hello
+"""
+
+
+def job(place, text=GPUS, more=""):
+    place.write("gpus.yaml", text)
+    place.write("targets.yaml", TARGETS.format(kubeconfig=place.kubeconfig.name, more=more))
+
+
+def said(place, code, *words):
+    _, errors = place.run("submit", "gpus.yaml", "--dry-run", code=code)
+    for word in words:
+        expect(word in errors, f"`{word}` is not in: {errors}")
+    expect(not place.cluster.all("jobs"), "something was created")
+    return errors
+
+
+def the_release_is_compared(place):
+    job(place, more=', release: "1.35"')
+    place.cluster.release = "v1.33.4-gke.100"
+    said(place, 0, "warning: the cluster has Kubernetes 1.33, and the job was built for 1.35", 'write `release: "1.33"`',
+         " --> the setting `kubernetes.release` of the target")
+    place.cluster.release = "v1.26.9+k3s1"
+    said(place, 1, "error: the cluster has Kubernetes 1.26, and jobc needs 1.27 or newer")
+    place.cluster.release = "v1.37.0"
+    expect("Kubernetes" not in said(place, 0), "a newer cluster is fine")
+    place.cluster.drops = ("completions",)
+    said(place, 0, "warning: the cluster drops `spec.completions` of Job", "its feature gate is off")
+
+
+def quotas_are_compared(place):
+    job(place)
+    def quota(hard, used):
+        status = {"hard": {"requests.nvidia.com/gpu": hard}, "used": {"requests.nvidia.com/gpu": used}}
+        place.cluster.put("v1", "resourcequotas", "ml", {"metadata": {"name": "team"}, "spec": {"hard": status["hard"]}, "status": status})
+    quota("4", "0")
+    said(place, 1, "error: a pod asks for 8 `requests.nvidia.com/gpu`, and the quota `team` allows 4 in all", " --> gpus.yaml:7:")
+    quota("16", "12")
+    said(place, 0, "warning: the pods ask for 16 `requests.nvidia.com/gpu`, and of 16 in the quota `team` 12 are used: the job waits")
+    quota("16", "0")
+    expect("quota" not in said(place, 0), "it fits")
+    place.cluster.put("v1", "resourcequotas", "ml", {"metadata": {"name": "objects"}, "spec": {}, "status": {
+        "hard": {"count/jobs.batch": "7"}, "used": {"count/jobs.batch": "7"}}})
+    said(place, 1, "error: the quota `objects` allows 7 `count/jobs.batch`, of which 7 are used, and the job needs 1")
+
+
+def limits_are_compared(place):
+    job(place)
+    place.cluster.put("v1", "limitranges", "ml", {"metadata": {"name": "small"}, "spec": {"limits": [
+        {"type": "Container", "max": {"memory": "4Gi"}}]}})
+    said(place, 1, "error: a container uses up to 8Gi `memory`, and the limit range `small` allows 4Gi", " --> gpus.yaml:7:")
+
+
+def queues_are_compared(place):
+    job(place, more=", queue: {kueue: team}")
+    kueue = "kueue.x-k8s.io/v1beta2"
+    place.cluster.put(kueue, "localqueues", "ml", {"metadata": {"name": "vision"}, "spec": {"clusterQueue": "all"}})
+    said(place, 1, "error: there is no Kueue queue `team` in the namespace", "the namespace has `vision`",
+         " --> the setting `kubernetes.queue")
+    place.cluster.put(kueue, "localqueues", "ml", {"metadata": {"name": "team"}, "spec": {"clusterQueue": "all"}})
+    said(place, 1, "leads to the ClusterQueue `all`, which does not exist")
+    def cluster_queue(gpus, selector):
+        amounts = [{"name": name, "nominalQuota": quota} for name, quota in (("cpu", 64), ("memory", "1Ti"), ("nvidia.com/gpu", gpus))]
+        place.cluster.put(kueue, "clusterqueues", None, {"metadata": {"name": "all"}, "spec": {
+            "namespaceSelector": selector, "resourceGroups": [{"flavors": [{"name": "default", "resources": amounts}]}]}})
+    cluster_queue(8, {})
+    said(place, 1, "error: the job asks for 16 `nvidia.com/gpu` at once, and the ClusterQueue `all` allows 8: it is never admitted",
+         " --> gpus.yaml:7:")
+    cluster_queue(16, {"matchLabels": {"team": "speech"}})
+    said(place, 1, "the ClusterQueue `all` does not admit jobs of the namespace `ml`")
+    cluster_queue(16, {})
+    said(place, 0)
+
+
+def claims_are_looked_at(place):
+    job(place, CLAIM)
+    def claim(phase, *modes):
+        place.cluster.put("v1", "persistentvolumeclaims", "ml", {
+            "metadata": {"name": "corpus"}, "spec": {"accessModes": modes, "storageClassName": "fast"}, "status": {"phase": phase}})
+    said(place, 1, "error: there is no PersistentVolumeClaim `corpus`", " --> gpus.yaml:5:")
+    claim("Bound", "ReadWriteOnce")
+    said(place, 0, "warning: the PersistentVolumeClaim `corpus` can be mounted on one node (`ReadWriteOnce`), and 2 pods mount it")
+    place.cluster.put("storage.k8s.io/v1", "storageclasses", None, {"metadata": {"name": "fast"}, "volumeBindingMode": "Immediate"})
+    claim("Pending", "ReadWriteMany")
+    said(place, 0, "warning: the PersistentVolumeClaim `corpus` is not bound to a volume")
+    claim("Bound", "ReadWriteMany")
+    expect("corpus" not in said(place, 0), "it is usable")
+
+
+def names_and_keys_exist(place):
+    job(place, STORED, ", priority_class: hihg, runtime_class: nvidia")
+    place.cluster.put("scheduling.k8s.io/v1", "priorityclasses", None, {"metadata": {"name": "high"}})
+    errors = said(place, 1, "error: the cluster has no PriorityClass `hihg`", "the cluster has `high`",
+                  "error: the cluster has no RuntimeClass `nvidia`", " --> the setting `kubernetes.priority_class` of the target")
+    expect("there is no Secret `tokens` in the namespace `ml`" in errors and " --> gpus.yaml:" in errors, errors)
+    place.cluster.put("v1", "secrets", "ml", {"metadata": {"name": "tokens"}, "data": {"other": "c2VjcmV0"}})
+    errors = said(place, 1, "error: the Secret `tokens` has no key `hub`", "it has `other`")
+    expect("c2VjcmV0" not in errors, errors)
+
+
+def nodes_are_looked_at(place):
+    job(place, more=", node_selector: {pool: gpu}")
+    def node(name, pool, gpus):
+        allocatable = {"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": str(gpus)}
+        place.cluster.put("v1", "nodes", None, {"metadata": {"name": name, "labels": {"pool": pool}}, "status": {"allocatable": allocatable}})
+    node("a", "cpu", 0)
+    said(place, 0, "warning: no node of the cluster has the labels `pool=gpu`", " --> the setting `kubernetes.node_selector")
+    node("b", "gpu", 4)
+    said(place, 0, "warning: a pod asks for 8 `nvidia.com/gpu`, and the largest node that it may run on has 4", " --> gpus.yaml:7:")
+    node("c", "gpu", 8)
+    expect("node" not in said(place, 0), "a node fits")
+    place.cluster.denied = {"GET nodes"}
+    expect("node" not in said(place, 0), "without the right it is not looked at")
+
+
+def a_missing_right_is_noted_once(place):
+    job(place, STORED, ", priority_class: high")
+    place.cluster.denied = {"GET resourcequotas", "GET limitranges", "GET priorityclasses", "GET secrets"}
+    errors = said(place, 0, "not checked, because you may not read them: `limitranges`, `priorityclasses`, `resourcequotas`, `secrets`")
+    expect(errors.count("not checked") == 1, errors)
+
+
+if __name__ == "__main__":
+    run_cases(Harness("checks", __doc__), [
+        the_release_is_compared, quotas_are_compared, limits_are_compared, queues_are_compared, claims_are_looked_at, names_and_keys_exist,
+        nodes_are_looked_at, a_missing_right_is_noted_once,
+    ])

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Tests `jobc submit` of a matrix of many jobs: busy servers, progress, interruptions, and the same command again.
+
+`--jobs N` is the number of jobs.
+"""
+
+import re
+import signal
+import time
+
+from cluster import Script
+from fixture import expect, run_cases, until
+from harness import Harness
+
+HARNESS = Harness("matrix", __doc__)
+MATRIX = """\
+version: 1
+name: sweep
+image: busybox
+matrix:
+  lr: [{lr}]
+  seed: [{seed}]
+roles:
+  main: {{run: "echo ${{{{ matrix.lr }}}} ${{{{ matrix.seed }}}}"}}
+"""
+
+
+def prepared(place):
+    """A matrix of as many jobs as the command line says; their pods do nothing."""
+    place.cluster.default = Script(late=3600)
+    seeds = 20
+    count = HARNESS.options.jobs // seeds
+    place.write("sweep.yaml", MATRIX.format(lr=", ".join(str(number) for number in range(count)), seed=", ".join(map(str, range(seeds)))))
+    return count * seeds
+
+
+def names(place):
+    return [job["metadata"]["name"] for job in place.cluster.all("jobs")]
+
+
+def all_are_there(place, count):
+    jobs = place.cluster.all("jobs")
+    plans = {job["metadata"]["labels"]["jobc.dev/plan"] for job in jobs}
+    expect(len(jobs) == len(plans) == count, f"{len(jobs)} jobs of {len(plans)} plans instead of {count}")
+    waiting = [job for job in jobs if job["spec"]["suspend"] or "jobc.dev/submitted" not in job["metadata"]["annotations"]]
+    expect(not waiting, f"{len(waiting)} are not started")
+    for plural in ("configmaps", "services"):
+        expect(len(place.cluster.all(plural)) in (0, count), f"{len(place.cluster.all(plural))} {plural}")
+
+
+def many_jobs_are_submitted_at_the_pace_of_the_server(place):
+    count = prepared(place)
+    place.cluster.fail("POST", "/jobs[?]", times=30, code=429, retry_after=1)
+    since = time.monotonic()
+    out, errors = place.run("submit", "sweep.yaml", seconds=900)
+    seconds = time.monotonic() - since
+    all_are_there(place, count)
+    handles = out.split()
+    expect(len(handles) == len(set(handles)) == count, f"{len(handles)} handles")
+    numbers = [int(re.fullmatch(r"lab/sweep-(\d+)-.{5}", handle)[1]) for handle in handles]
+    expect(numbers == sorted(numbers), "the order of the matrix")
+    expect(place.cluster.most_concurrent <= 8, f"{place.cluster.most_concurrent} requests at once")
+    if seconds > 15:
+        expect(re.search(r"jobc: (checked|submitted) \d+ of \d+\n", errors), errors)
+    HARNESS.note(f"{count} jobs submitted in {seconds:.1f} s, {len(place.cluster.requests)} requests")
+    # The same again lists once, and asks nothing about single jobs.
+    place.cluster.requests.clear()
+    since = time.monotonic()
+    again, errors = place.run("submit", "sweep.yaml", seconds=300)
+    expect(again == out and f"{count} of {count} jobs were submitted before" in errors, errors)
+    expect(len(place.cluster.requests) <= 10, place.cluster.requests)
+    HARNESS.note(f"{count} jobs submitted again in {time.monotonic() - since:.1f} s, {len(place.cluster.requests)} requests")
+
+
+def an_interrupted_submission_goes_on(place):
+    count = prepared(place)
+    for number, (end, code) in enumerate([(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 143)], 1):
+        process = place.start("submit", "sweep.yaml")
+        wanted = count * number // 4
+        until(lambda: len(place.cluster.all("jobs")) >= wanted or process.poll() is not None, "some jobs", 600)
+        process.send_signal(end)
+        _, errors = process.communicate(timeout=60)
+        expect(process.returncode == code, (process.returncode, errors))
+        there = place.cluster.all("jobs")
+        expect(len(there) < count, "it was too late")
+        if end != signal.SIGKILL:
+            # Those under way were completed.
+            expect(f"{len(there)} of {count} jobs are submitted; the same command submits the others" in errors, errors)
+            expect(all("jobc.dev/submitted" in job["metadata"]["annotations"] for job in there), "a job is not complete")
+    out, _ = place.run("submit", "sweep.yaml", seconds=600)
+    all_are_there(place, count)
+    expect(len(out.split()) == count, len(out.split()))
+
+
+def a_dry_run_of_many_creates_nothing(place):
+    count = prepared(place)
+    since = time.monotonic()
+    out, errors = place.run("submit", "sweep.yaml", "--dry-run", seconds=600)
+    expect(f"the cluster accepts the {count} jobs; nothing was created" in errors and not out, errors)
+    expect(not names(place) and place.cluster.count("GET", "/jobs[?]") <= 2 + count // 500, "it was listed more than once")
+    HARNESS.note(f"{count} jobs checked in {time.monotonic() - since:.1f} s")
+
+
+def what_is_wrong_with_all_is_said_once(place):
+    prepared(place)
+    place.cluster.reject("Job", "spec.template", "Invalid value: no such thing")
+    out, errors = place.run("submit", "sweep.yaml", code=1, seconds=300)
+    expect(errors.count("no such thing") == 1 and not out and not names(place), errors)
+    expect(len([path for method, path in place.cluster.requests if method == "PATCH"]) <= 3, "the others were checked too")
+
+
+if __name__ == "__main__":
+    HARNESS.parser.add_argument("--jobs", type=int, default=1000)
+    run_cases(HARNESS, [
+        many_jobs_are_submitted_at_the_pace_of_the_server, an_interrupted_submission_goes_on, a_dry_run_of_many_creates_nothing,
+        what_is_wrong_with_all_is_said_once,
+    ])
