@@ -1,6 +1,6 @@
 //! The jobs of several targets, asked at the same time: one that is down or slow does not hide the others.
 
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use jobc_remote::place::JobSummary;
@@ -37,11 +37,10 @@ pub(super) fn list(table: &TargetTable, names: &[&str]) -> Vec<Listed> {
     }
     drop(sender);
     let deadline = Instant::now() + TIMEOUT;
-    loop {
-        match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok((index, listed)) => found[index] = Some(listed),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
-        }
+    // Until all have answered, or the time is over.
+    while let Ok((index, listed)) = receiver.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+    {
+        found[index] = Some(listed);
     }
     let late = || Error::new(Kind::System, format!("it has not answered after {} s", TIMEOUT.as_secs()));
     let found = found.into_iter().map(|listed| listed.unwrap_or_else(|| Err(late().into())));
