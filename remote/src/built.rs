@@ -67,13 +67,14 @@ impl BuiltDirectory {
     /// It is not one that `jobc build` wrote for one job.
     pub fn read(directory: &Path) -> Result<Self> {
         let below = directory.join("kubernetes");
-        let entries: Vec<PathBuf> = if below.is_dir() {
+        let mut entries: Vec<PathBuf> = if below.is_dir() {
             fs::read_dir(&below)
                 .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
                 .map_err(|error| file_error("read the manifests in", &below, &error))?
         } else {
             vec![]
         };
+        entries.retain(|path| path.extension().is_some_and(|end| end == "yaml"));
         let own = ["plan.json", "sourcemap.json"].map(|name| directory.join(name));
         let protocol = Some(directory.join(PROTOCOL)).filter(|path| path.is_file());
         let mut files = Vec::new();

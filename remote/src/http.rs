@@ -16,6 +16,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Between two pieces of what is sent, or of an answer that is not a stream.
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// As many as there are threads that submit jobs: a new connection takes a handshake.
+const MAX_IDLE_CONNECTIONS: usize = 8;
 /// The wait from which on a user is told why nothing happens.
 const NOTABLE_DELAY: Duration = Duration::from_secs(2);
 /// The buffers of a connection.
@@ -66,7 +68,7 @@ pub(crate) fn agent_with(tls: TlsConnector, proxy: Option<Proxy>) -> Agent {
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .timeout_recv_response(Some(RESPONSE_TIMEOUT))
         .timeout_per_write(Some(READ_TIMEOUT))
-        .max_idle_connections_per_host(4)
+        .max_idle_connections_per_host(MAX_IDLE_CONNECTIONS)
         // Each followed task has a connection, which holds two of each.
         .input_buffer_size(BUFFER_SIZE)
         .output_buffer_size(BUFFER_SIZE);
