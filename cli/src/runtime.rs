@@ -5,6 +5,8 @@ pub(crate) mod commands;
 mod completion;
 mod early;
 mod interruptible;
+#[cfg(feature = "remote")]
+mod kept;
 mod message;
 mod output;
 mod progress;

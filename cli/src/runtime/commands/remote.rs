@@ -4,7 +4,6 @@ mod exec;
 mod follow;
 mod handle;
 mod jobs;
-pub(crate) mod kept;
 mod listing;
 mod logs;
 mod report;

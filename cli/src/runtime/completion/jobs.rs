@@ -11,7 +11,7 @@ use jobc_sys::id::JobId;
 
 use crate::completion::{beginning_with, described, words};
 #[cfg(feature = "remote")]
-use crate::runtime::commands::remote::kept;
+use crate::runtime::kept;
 
 /// Maximum number of jobs whose records are read for their states.
 const MAX_DESCRIBED: usize = 200;

@@ -11,11 +11,11 @@ use jobc_sys::signals::Signals;
 
 use super::handle::failure;
 use super::jobs::end_text;
-use super::kept::KeptOutput;
 use super::logs::TaskLines;
 use crate::runtime::commands::follow::printer::LineFormat;
 use crate::runtime::commands::jobs::Result;
 use crate::runtime::interruptible;
+use crate::runtime::kept::KeptOutput;
 use crate::runtime::message::INTERRUPTED;
 use crate::table::escape_control;
 use crate::terminal;

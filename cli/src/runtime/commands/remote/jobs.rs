@@ -10,13 +10,14 @@ use jobc_sys::error::{Error, Kind};
 use serde_json::{Value, json};
 
 use super::handle::{failure, handle};
+use super::listing;
 use super::target::TargetTable;
 use super::wait;
-use super::{kept, listing};
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::{InspectArgs, PsArgs, RmArgs, StopArgs, WaitArgs};
 use crate::runtime::args::watch::EventsArgs;
 use crate::runtime::commands::jobs::{Failure, Result, format_ago, format_duration, json_text};
+use crate::runtime::kept;
 use crate::runtime::message::container_warning;
 use crate::table::{Table, escape_control};
 use crate::terminal;

@@ -9,13 +9,13 @@ use jobc_remote::Handle;
 use jobc_remote::place::{LogItem, LogRequest};
 
 use super::handle::{failure, handle};
-use super::kept::KeptOutput;
 use super::target::TargetTable;
 use crate::args::FormatArg;
 use crate::runtime::args::watch::LogsArgs;
 use crate::runtime::commands::follow::output::{OutputStreams, or_exit};
 use crate::runtime::commands::follow::printer::{LineFormat, Printer};
 use crate::runtime::commands::jobs::Result;
+use crate::runtime::kept::KeptOutput;
 
 pub(super) fn run(args: &LogsArgs) -> Result<ExitCode> {
     let handle = handle(&args.words[0])?;

@@ -15,11 +15,11 @@ use jobc_sys::id::{JobId, TaskId};
 
 use super::handle::{failure, handle};
 use super::jobs::{end_text, time};
-use super::kept;
 use super::target::TargetTable;
 use crate::runtime::args::watch::ReportArgs;
 use crate::runtime::commands::jobs::Result;
 use crate::runtime::commands::report::{self, ClusterReport, ReportedEvent};
+use crate::runtime::kept;
 
 /// The last lines of each task.
 const TAIL_LINES: u64 = 40;

@@ -25,7 +25,7 @@ use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
 use super::handle::failure;
-use super::{follow, kept, target};
+use super::{follow, target};
 use crate::args::{FormatArg, JobArgs};
 use crate::input::{Input, InputError};
 use crate::outcome::Outcome;
@@ -33,6 +33,7 @@ use crate::report;
 use crate::runtime::args::submit::SubmitArgs;
 use crate::runtime::commands::jobs::{Failure, Result};
 use crate::runtime::interruptible::exit_by_signal;
+use crate::runtime::kept;
 use crate::settings::default_target;
 use crate::terminal;
 use batch::Batch;

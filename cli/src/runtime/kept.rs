@@ -25,7 +25,7 @@ fn directory(handle: &Handle) -> Option<PathBuf> {
 }
 
 /// Notes that a job was submitted, so that its handle can be completed.
-pub(super) fn note(handle: &Handle) {
+pub(crate) fn note(handle: &Handle) {
     // A home that cannot be written to keeps nothing.
     if let Some(directory) = directory(handle) {
         let _ = DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -33,14 +33,14 @@ pub(super) fn note(handle: &Handle) {
 }
 
 /// Removes what is kept of a job.
-pub(super) fn forget(handle: &Handle) {
+pub(crate) fn forget(handle: &Handle) {
     if let Some(directory) = directory(handle) {
         let _ = std::fs::remove_dir_all(directory);
     }
 }
 
 /// The directories with the kept output of the tasks of a job, by task.
-pub(super) fn logs(handle: &Handle) -> Vec<(String, PathBuf)> {
+pub(crate) fn logs(handle: &Handle) -> Vec<(String, PathBuf)> {
     let Some(directory) = directory(handle) else { return vec![] };
     let entries = std::fs::read_dir(directory.join("logs")).into_iter().flatten().flatten();
     let mut found: Vec<(String, PathBuf)> =
@@ -78,7 +78,7 @@ pub(crate) fn tasks(handle: &Handle) -> Vec<String> {
 }
 
 /// Keeps the output of one job.
-pub(super) struct KeptOutput {
+pub(crate) struct KeptOutput {
     directory: PathBuf,
     /// Held while this process writes: of two at once, only one does.
     _lock: File,
@@ -131,7 +131,7 @@ impl Kept {
 
 impl KeptOutput {
     /// Opens what is kept of a job; none if it cannot be written, or another process writes it.
-    pub(super) fn open(handle: &Handle) -> Option<Self> {
+    pub(crate) fn open(handle: &Handle) -> Option<Self> {
         let directory = directory(handle)?;
         DirBuilder::new().recursive(true).mode(0o700).create(&directory).ok()?;
         let lock = OpenOptions::new()
@@ -146,8 +146,9 @@ impl KeptOutput {
     }
 
     /// Keeps a line, unless it is kept already.
-    pub(super) fn add(&mut self, task: &str, attempt: u32, time: &str, text: &[u8]) {
-        if self.has_failed || !is_name(task) {
+    pub(crate) fn add(&mut self, task: &str, attempt: u32, time: &str, text: &[u8]) {
+        // Without its time, a line that comes again is not known.
+        if self.has_failed || time.is_empty() || !is_name(task) {
             return;
         }
         if !self.tasks.contains_key(task) {
@@ -161,7 +162,7 @@ impl KeptOutput {
     }
 
     /// Hands everything to the kernel.
-    pub(super) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         for file in self.tasks.values_mut() {
             if let Some(file) = &mut file.file {
                 self.has_failed |= file.flush().is_err();
