@@ -21,7 +21,7 @@ const MAX_IDLE_CONNECTIONS: usize = 8;
 /// The wait from which on a user is told why nothing happens.
 const NOTABLE_DELAY: Duration = Duration::from_secs(2);
 /// The buffers of a connection.
-const BUFFER_SIZE: usize = 16 << 10;
+const BUFFER_SIZE: usize = 8 << 10;
 /// An answer is not read further than this.
 pub(crate) const MAX_ANSWER_BYTES: u64 = 256 << 20;
 /// Of an error answer that is not JSON this much is shown.

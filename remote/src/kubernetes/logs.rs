@@ -11,6 +11,7 @@ use std::time::Duration;
 use jobc_registry::http::Backoff;
 
 use super::client::{Client, encode};
+use super::openers::Openers;
 use super::pods::{MAIN, Pod};
 use super::status::ApiError;
 
@@ -108,8 +109,13 @@ pub(crate) struct Extent {
 }
 
 /// Reads the output of a pod into a channel until it is complete. Ends silently if the receiver is gone.
-pub(crate) fn read(client: &Arc<Client>, pod: &Pod, extent: &Extent, output: &SyncSender<Output>) {
-    if let Err(error) = read_all(client, pod, extent, output)
+pub(crate) fn read(
+    (client, openers): (&Arc<Client>, &Openers),
+    pod: &Pod,
+    extent: &Extent,
+    output: &SyncSender<Output>,
+) {
+    if let Err(error) = read_all((client, openers), pod, extent, output)
         && !matches!(error, ReadError::Closed)
     {
         let text = match error {
@@ -128,7 +134,7 @@ enum ReadError {
 }
 
 fn read_all(
-    client: &Client,
+    (client, openers): (&Arc<Client>, &Openers),
     pod: &Pod,
     extent: &Extent,
     output: &SyncSender<Output>,
@@ -147,7 +153,8 @@ fn read_all(
             query += &format!("&tailLines={lines}");
         }
         let before = (position.second.clone(), position.seen);
-        let opened = client.stream(&format!("{path}/log?{query}"), IDLE);
+        let (sender, address) = (Arc::clone(client), format!("{path}/log?{query}"));
+        let opened = openers.run(move || sender.stream(&address, IDLE)).ok_or(ReadError::Closed)?;
         let ended = match opened {
             Ok(stream) => pass_on(stream, &pod.metadata.uid, &mut position, output)?,
             // The pod is gone, and its output with it.
@@ -163,7 +170,9 @@ fn read_all(
             backoff.progressed();
         }
         // The end of a stream says nothing: only the state of the container does.
-        match client.find::<Pod>(&path).map_err(ReadError::Api)? {
+        let (sender, address) = (Arc::clone(client), path.clone());
+        let now = openers.run(move || sender.find::<Pod>(&address)).ok_or(ReadError::Closed)?;
+        match now.map_err(ReadError::Api)? {
             Some(now) if now.metadata.uid == pod.metadata.uid && !now.has_ended() => {
                 if let Some(delay) = backoff.failed(None) {
                     std::thread::sleep(delay);
