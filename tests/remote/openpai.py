@@ -12,7 +12,7 @@ from fixture import SECONDS, expect, until
 from harness import REPOSITORY, Harness, scratch
 
 try:
-    from pai import Pai, Script, event, token
+    from pai import ApiError, Pai, Script, event, token
 except ImportError:
     Pai = None
 
@@ -332,7 +332,6 @@ def problems_are_shown_at_lines(place):
     expect(len(place.pai.jobs) == 1, "a dry run creates nothing")
 
     def refuse(config):
-        from pai import ApiError
         raise ApiError(400, "InvalidProtocolError", json.dumps([{"dataPath": ".taskRoles['main'].instances", "message": "should be <= 1"}]))
     place.pai.extra_check = refuse
     _, errors = place.run("submit", "one.yaml", "--new", code=1)
@@ -411,6 +410,8 @@ def access_is_checked(place):
     place.target(more=", virtual_cluster: private")
     out, _ = place.run("targets", "check", "pai", code=1)
     expect("MISSING" in out, out)
+    _, errors = place.run("targets", "role", "pai", code=2)
+    expect("not a cluster of Kubernetes" in errors, errors)
 
 
 def older_releases_do_what_they_can(place):
@@ -435,8 +436,28 @@ def follows_in_the_foreground(place):
     expect("ended with exit code 2" in errors, errors)
 
 
-CASES = [value for value in list(globals().values()) if getattr(value, "__module__", "") == __name__ and callable(value)
-         and getattr(value, "__code__", None) and value.__code__.co_varnames[:1] == ("place",)]
+CASES = [
+    creates_a_job_that_runs,
+    submitting_twice_is_one_job,
+    an_answer_that_is_lost_is_no_second_job,
+    a_killed_submission_is_completed,
+    an_unfinished_submission_is_seen,
+    another_job_of_the_name_is_left_alone,
+    secrets_are_sent_and_hidden,
+    exit_codes_are_those_of_a_local_job,
+    removed_jobs_are_hidden,
+    output_is_followed_without_loss_or_doubles,
+    lost_output_is_reported,
+    attempts_are_numbered,
+    a_waiting_job_says_why,
+    problems_are_shown_at_lines,
+    errors_say_what_to_do,
+    tokens_come_from_files_and_variables,
+    wrong_settings_are_errors_at_their_lines,
+    access_is_checked,
+    older_releases_do_what_they_can,
+    follows_in_the_foreground,
+]
 
 
 def main():

@@ -52,7 +52,9 @@ pub(crate) fn is_run(name: &str) -> bool {
 
 /// The digest of the plan in a configuration.
 pub(crate) fn digest_in(config: &str) -> Option<String> {
-    let config = yaml::read(config).ok()?;
+    // Some releases send JSON as text/yaml.
+    let config = serde_json::from_str(config).ok().or_else(|| yaml::read(config).ok());
+    let config: Value = config?;
     config.pointer("/extras")?.get(EXTRAS)?.get("plan").and_then(Value::as_str).map(str::to_owned)
 }
 
@@ -85,6 +87,7 @@ mod tests {
         let config =
             "protocolVersion: 2\nsecrets: \"******\"\nextras:\n  jobc: {plan: abc}\n  submitFrom: jobc\n";
         assert_eq!(digest_in(config).as_deref(), Some("abc"));
+        assert_eq!(digest_in(r#"{"extras": {"jobc": {"plan": "abc"}}}"#).as_deref(), Some("abc"));
         assert_eq!(digest_in("extras: {submitFrom: web}"), None);
         assert_eq!(digest_in("{"), None);
     }

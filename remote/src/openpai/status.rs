@@ -61,6 +61,9 @@ impl ApiError {
                         humantime::format_duration(wait)
                     )),
                     (429, None) => error.help("the server limits how often you may do this; try again later"),
+                    (413, _) => error.help(
+                        "the job is too large for the server; move files of the job into an image or a storage",
+                    ),
                     (500.., _) => error.help("the server has a problem of its own; ask an administrator"),
                     _ => error,
                 }

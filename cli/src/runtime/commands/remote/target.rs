@@ -88,9 +88,9 @@ impl TargetTable {
         connect(self.cluster_target(name)?, self.directory.as_deref())
     }
 
-    /// Whether a target is a cluster of Kubernetes.
-    pub(super) fn is_kubernetes(&self, name: &str) -> bool {
-        self.targets.get(name).and_then(backend) == Some(BackendName::Kubernetes)
+    /// Whether jobs are submitted to a target by OpenPAI's API.
+    pub(super) fn is_openpai(&self, name: &str) -> bool {
+        self.targets.get(name).and_then(backend) == Some(BackendName::Openpai)
     }
 
     /// The namespace of a target, without asking its cluster; none if neither it nor a kubeconfig names one.

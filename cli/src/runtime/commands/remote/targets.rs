@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use jobc_remote::kubernetes::rights;
+use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
 use super::handle::failure;
 use super::target::TargetTable;
 use crate::args::FormatArg;
 use crate::runtime::args::targets::{TargetsArgs, TargetsCheckArgs, TargetsCommand, TargetsLsArgs};
-use crate::runtime::commands::jobs::{Result, json_text};
+use crate::runtime::commands::jobs::{Failure, Result, json_text};
 use crate::table::Table;
 use crate::terminal;
 
@@ -19,7 +20,17 @@ pub(crate) fn targets(args: &TargetsArgs) -> Result<ExitCode> {
         TargetsCommand::Check(args) => check(args),
         TargetsCommand::Role(args) => {
             let namespace = match &args.target {
-                Some(target) => TargetTable::read(args.file.targets.as_deref())?.namespace(target)?,
+                Some(target) => {
+                    let table = TargetTable::read(args.file.targets.as_deref())?;
+                    if table.is_openpai(target) {
+                        let message = format!("the target `{target}` is not a cluster of Kubernetes");
+                        let error = Error::new(Kind::Unsupported, message);
+                        return Err(Failure::usage_error(error.help(
+                            "`jobc targets check` shows what you may use; an administrator of OpenPAI can add to it",
+                        )));
+                    }
+                    table.namespace(target)?
+                }
                 None => "default".to_owned(),
             };
             terminal::print(&rights::role(&namespace));
@@ -69,7 +80,7 @@ fn check(args: &TargetsCheckArgs) -> Result<ExitCode> {
             rows.row([mark.to_owned(), check.what.clone(), check.needed_for.to_owned()]);
         }
         terminal::print(&rows.render(terminal::columns_of_stdout()));
-        if !is_usable && table.is_kubernetes(&args.target) {
+        if !is_usable && !table.is_openpai(&args.target) {
             let command = format!("jobc targets role {}", args.target);
             terminal::eprint(&format!(
                 "ask an administrator for the missing rights; `{command}` prints a Role with them\n"
