@@ -312,7 +312,12 @@ def a_waiting_job_says_why(place):
     place.job(handle).events.append(event("main", 0, "Warning", "FailedScheduling", "0/3 nodes are available: 3 Insufficient gpu."))
     out, _ = place.run("events", handle)
     expect("task/main-0 FailedScheduling: 0/3 nodes are available" in out, out)
+    process = place.start("events", "-f", handle)
+    until(lambda: place.pai.count("GET", "/events$") > 1, "the first events")
+    place.job(handle).events.append(event(None, None, "Normal", "Stopping", "the user stops it"))
     place.run("stop", handle)
+    out, errors = process.communicate(timeout=SECONDS)
+    expect(out.count("FailedScheduling") == 1 and out.count("job Stopping: the user stops it") == 1, out + errors)
 
 
 def problems_are_shown_at_lines(place):

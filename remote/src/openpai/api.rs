@@ -146,6 +146,8 @@ pub(crate) struct EventList {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct RawEvent {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) uid: String,
     pub(crate) taskrole_name: Option<String>,
     pub(crate) task_index: Option<u64>,
     #[serde(rename = "type", deserialize_with = "or_default")]

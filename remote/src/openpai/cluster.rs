@@ -1,5 +1,6 @@
 //! An OpenPAI cluster as a [`Place`].
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,8 @@ const INTERVALS: [(Duration, Duration); 3] = [
     (Duration::from_mins(10), Duration::from_secs(5)),
     (Duration::MAX, Duration::from_secs(15)),
 ];
+/// How often new events are asked for.
+const EVENT_INTERVAL: Duration = Duration::from_secs(3);
 /// How long a job may take to stop.
 const STOP_TIMEOUT: Duration = Duration::from_mins(3);
 
@@ -50,6 +53,18 @@ impl Cluster {
     /// The job of a path, which must be there.
     fn read(&self, path: &str, name: &str) -> Result<Detail> {
         self.client.get(path).map_err(|error| error.into_error(&format!("read job `{name}`")))
+    }
+
+    /// The events of a job, the oldest first.
+    fn read_events(&self, path: &str) -> Result<Vec<RawEvent>> {
+        let list = self.client.get::<EventList>(&format!("{path}/events")).map_err(|error| {
+            if error.is_unknown_route() {
+                let error = Error::new(Kind::Unsupported, "this release of OpenPAI has no events of jobs");
+                return error.help("`jobc inspect` shows why a job waits");
+            }
+            error.into_error("read the events of the job")
+        })?;
+        Ok(list.data.into_iter().rev().collect())
     }
 
     /// Waits for the end of a job until a deadline.
@@ -139,15 +154,28 @@ impl Place for Cluster {
 
     fn events(&self, name: &str) -> Result<Vec<Event>> {
         let job = jobs::find(&self.client, name)?;
-        let list = self.client.get::<EventList>(&format!("{}/events", Self::path(&job)));
-        let list = list.map_err(|error| {
-            if error.is_unknown_route() {
-                let error = Error::new(Kind::Unsupported, "this release of OpenPAI has no events of jobs");
-                return error.help("`jobc inspect` shows why a job waits");
+        Ok(self.read_events(&Self::path(&job))?.into_iter().map(event).collect())
+    }
+
+    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
+        let mut job = jobs::find(&self.client, name)?;
+        let path = Self::path(&job);
+        let mut shown = BTreeSet::new();
+        loop {
+            // Events from before the end of the job are there after it was seen.
+            let has_ended = of_detail(&job).state.is_final();
+            for raw in self.read_events(&path)? {
+                // A repeated event is one whose count grows.
+                if shown.insert((raw.uid.clone(), raw.count)) && output(&event(raw)).is_break() {
+                    return Ok(());
+                }
             }
-            error.into_error("read the events of the job")
-        })?;
-        Ok(list.data.into_iter().rev().map(event).collect())
+            if has_ended {
+                return Ok(());
+            }
+            std::thread::sleep(EVENT_INTERVAL);
+            job = self.read(&path, name)?;
+        }
     }
 
     fn logs(
