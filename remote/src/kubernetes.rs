@@ -11,6 +11,7 @@ mod checks;
 mod client;
 mod cluster;
 mod copy;
+mod counts;
 mod discovery;
 mod events;
 mod exec;
@@ -38,8 +39,10 @@ mod submit;
 mod task;
 mod upgrade;
 mod usage;
+mod uses;
 mod watch;
 mod why;
 
 pub use cluster::Cluster;
 pub use kubeconfig::{Access, ClusterConfig};
+pub use uses::Uses;

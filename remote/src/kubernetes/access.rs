@@ -13,9 +13,11 @@ use crate::place::AccessCheck;
 pub(crate) fn check(client: &Client) -> Result<Vec<AccessCheck>> {
     let version: Value = client.get("/version").map_err(|error| error.into_error("reach the cluster"))?;
     let served = |workload: &Workload| {
-        let path = format!("/apis/{}/{}", workload.group, workload.version);
         Ok::<_, Error>(
-            client.find::<Value>(&path).map_err(|error| error.into_error("ask for kinds"))?.is_some(),
+            client
+                .find::<Value>(&workload.root())
+                .map_err(|error| error.into_error("ask for kinds"))?
+                .is_some(),
         )
     };
     let mut checks = vec![AccessCheck {
@@ -24,16 +26,20 @@ pub(crate) fn check(client: &Client) -> Result<Vec<AccessCheck>> {
         needed_for: "everything",
         is_optional: false,
     }];
+    let uses = &client.config().uses;
     for workload in &WORKLOADS {
+        let is_used = uses.workload() == Some(workload);
+        let needed_for = match workload.kind {
+            _ if is_used => "jobs of this target",
+            "Job" if workload.is_built_in() => "jobs with one role",
+            "JobSet" => "jobs with several roles",
+            _ => continue,
+        };
         checks.push(AccessCheck {
-            what: format!("kind {} ({}/{})", workload.kind, workload.group, workload.version),
+            what: format!("kind {} ({})", workload.shown(), workload.api_version()),
             is_allowed: served(workload)?,
-            needed_for: if workload.kind == "JobSet" {
-                "jobs with several roles"
-            } else {
-                "jobs with one role"
-            },
-            is_optional: workload.kind == "JobSet",
+            needed_for,
+            is_optional: !is_used && workload.kind == "JobSet",
         });
     }
     checks.extend(

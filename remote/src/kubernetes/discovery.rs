@@ -58,6 +58,9 @@ pub(crate) fn discover(
                 place: manifest.origin("/metadata/name"),
                 help: Some(match kind {
                     "JobSet" => "install JobSet on the cluster, or write a job with one role".to_owned(),
+                    "TrainJob" | "TrainingRuntime" => {
+                        "install Kubeflow Trainer on the cluster, or change `kind` of the target".to_owned()
+                    }
                     _ => "install what serves it, or change `kubernetes` of the target".to_owned(),
                 }),
             });

@@ -98,7 +98,7 @@ pub(crate) struct Observed {
 pub(crate) fn of_job(client: &Client, found: &ClusterJob, pods: Option<&[Pod]>) -> Result<Vec<Observed>> {
     let path = format!("/api/v1/namespaces/{}/events", client.config().namespace);
     let mut uids: BTreeSet<String> = BTreeSet::from([found.uid().to_owned()]);
-    if found.workload.kind == "JobSet" {
+    if found.workload.has_jobset() {
         let children = children(client, found.name());
         uids.extend(children.iter().map(|child| text(child, "/metadata/uid").to_owned()));
     }

@@ -13,7 +13,7 @@ use rustix::event::PollFlags;
 use serde_json::json;
 
 use super::client::{Client, encode};
-use super::pods::{MAIN, Pod};
+use super::pods::Pod;
 use super::status::Status;
 use crate::place::{ExecEvent, ExecRequest, ExecStreams};
 use crate::websocket::{Message, WebSocket, wait};
@@ -41,7 +41,8 @@ pub(crate) fn exec(
     request: &ExecRequest,
     streams: ExecStreams<'_>,
 ) -> Result<u8> {
-    let path = path(&client.config().namespace, &pod.metadata.name, request, streams.stdin.is_some());
+    let place = (pod.metadata.name.as_str(), pod.container());
+    let path = path(&client.config().namespace, place, request, streams.stdin.is_some());
     let what = format!("run a command in task `{}`", pod.task());
     let (socket, protocol) = client.upgrade(&path, &PROTOCOLS).map_err(|error| error.into_error(&what))?;
     let can_close = protocol == PROTOCOLS[0];
@@ -61,9 +62,9 @@ pub(crate) fn exec(
     }
 }
 
-fn path(namespace: &str, pod: &str, request: &ExecRequest, has_input: bool) -> String {
+fn path(namespace: &str, (pod, container): (&str, &str), request: &ExecRequest, has_input: bool) -> String {
     let mut path = format!(
-        "/api/v1/namespaces/{namespace}/pods/{pod}/exec?container={MAIN}&stdin={has_input}&stdout=true&stderr={}&tty={}",
+        "/api/v1/namespaces/{namespace}/pods/{pod}/exec?container={container}&stdin={has_input}&stdout=true&stderr={}&tty={}",
         !request.terminal, request.terminal
     );
     for word in &request.command {
@@ -245,7 +246,7 @@ mod tests {
             ..ExecRequest::default()
         };
         assert_eq!(
-            path("ml", "p", &request, false),
+            path("ml", ("p", "main"), &request, false),
             "/api/v1/namespaces/ml/pods/p/exec?container=main&stdin=false&stdout=true&stderr=true&tty=false&command=sh&command=-c&command=echo%20a%26b"
         );
     }

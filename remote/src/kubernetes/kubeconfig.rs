@@ -14,6 +14,7 @@ use jobc_sys::yaml;
 use serde::Deserialize;
 
 use super::exec_plugin::ExecPlugin;
+use super::uses::Uses;
 
 /// The directory with a pod's account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -46,6 +47,8 @@ pub struct ClusterConfig {
     pub(crate) token: TokenSource,
     /// Headers of a user who is impersonated.
     pub(crate) impersonate: Vec<(String, String)>,
+    /// What the jobs of the target use.
+    pub uses: Uses,
 }
 
 /// Where the bearer token comes from.
@@ -179,6 +182,7 @@ impl ClusterConfig {
             certificate: None,
             token: TokenSource::File(directory.join("token")),
             impersonate: vec![],
+            uses: Uses::default(),
         })
     }
 }
@@ -297,6 +301,7 @@ impl Merged {
             certificate: certificate.zip(key),
             token,
             impersonate: user_header.chain(groups).collect(),
+            uses: Uses::default(),
         })
     }
 }

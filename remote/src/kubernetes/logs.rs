@@ -12,7 +12,7 @@ use jobc_registry::http::Backoff;
 
 use super::client::{Client, encode};
 use super::openers::Openers;
-use super::pods::{MAIN, Pod};
+use super::pods::Pod;
 use super::status::ApiError;
 
 /// A stream on which nothing arrives is opened again after this time: it may be dead.
@@ -145,7 +145,7 @@ fn read_all(
     let mut last_pass = !extent.follow;
     loop {
         let since = position.since().or_else(|| extent.since.clone());
-        let mut query = format!("container={MAIN}&timestamps=true&follow={}", !last_pass);
+        let mut query = format!("container={}&timestamps=true&follow={}", pod.container(), !last_pass);
         if let Some(since) = since {
             query += &format!("&sinceTime={}", encode(&since));
         }

@@ -5,8 +5,9 @@ use serde_json::Value;
 
 use super::client::{Client, encode};
 use super::kinds::{WORKLOADS, Workload};
-use super::pods::Pod;
+use super::pods::{Pod, number_workers_of_ray};
 use super::state::{JOB, condition, name, summarize, text};
+use super::status::ApiError;
 use super::watch::list;
 use crate::place::{JobState, JobSummary};
 
@@ -33,23 +34,28 @@ impl ClusterJob {
 
     /// The query that selects its pods.
     pub(crate) fn pods_query(&self) -> String {
-        format!("labelSelector={}", encode(&format!("{}={}", self.workload.pod_label, self.name())))
+        match self.workload.pod_label {
+            Some(label) => format!("labelSelector={}", encode(&format!("{label}={}", self.name()))),
+            None => format!("fieldSelector={}", encode(&format!("metadata.name={}", self.name()))),
+        }
     }
 }
 
 /// The objects of jobs that a selector chooses, the newest first; a kind that the cluster does not serve has none.
 pub(crate) fn select(client: &Client, selector: &str) -> Result<Vec<ClusterJob>> {
-    let query = format!("labelSelector={}", encode(selector));
     let mut found = Vec::new();
     for workload in &WORKLOADS {
+        // Pods of other jobs have the labels of the job, but not that of a submission.
+        let of_submission = if workload.pod_label.is_none() { format!(",{JOB}") } else { String::new() };
+        let query = format!("labelSelector={}", encode(&format!("{selector}{of_submission}")));
         match list::<Value>(client, &workload.path(&client.config().namespace), &query) {
             Ok(objects) => found.extend(objects.into_iter().map(|mut object| {
                 // Items of a list have neither.
                 object["kind"] = workload.kind.into();
-                object["apiVersion"] = format!("{}/{}", workload.group, workload.version).into();
+                object["apiVersion"] = workload.api_version().into();
                 ClusterJob { workload, object }
             })),
-            Err(error) if error.is(404) => {}
+            Err(error) if is_unused(&error, workload) => {}
             Err(error) => return Err(error.into_error(&format!("list {}", workload.resource()))),
         }
     }
@@ -61,14 +67,32 @@ pub(crate) fn select(client: &Client, selector: &str) -> Result<Vec<ClusterJob>>
     Ok(found)
 }
 
+/// Whether a kind is not there for this user: the cluster does not serve it, or the target does not use it and the user
+/// has no rights to it.
+fn is_unused(error: &ApiError, workload: &Workload) -> bool {
+    error.is(404) || (error.is(403) && !matches!(workload.group, "batch" | "jobset.x-k8s.io"))
+}
+
+/// Whether an object belongs to another job's object.
+fn is_child(object: &Value) -> bool {
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    owners
+        .into_iter()
+        .flatten()
+        .any(|owner| owner.get("controller") == Some(&Value::Bool(true)) && Workload::of(owner).is_some())
+}
+
 /// The object of a run, or of the newest run of a job.
 pub(crate) fn find(client: &Client, wanted: &str) -> Result<ClusterJob> {
     let namespace = &client.config().namespace;
     for workload in &WORKLOADS {
         let path = format!("{}/{wanted}", workload.path(namespace));
-        let found = client.find::<Value>(&path);
-        if let Some(object) = found.map_err(|error| error.into_error(&format!("read job `{wanted}`")))? {
-            return Ok(ClusterJob { workload, object });
+        match client.find::<Value>(&path) {
+            // A TrainJob and a RayJob have a child of the same name.
+            Ok(Some(object)) if !is_child(&object) => return Ok(ClusterJob { workload, object }),
+            Ok(_) => {}
+            Err(error) if is_unused(&error, workload) => {}
+            Err(error) => return Err(error.into_error(&format!("read job `{wanted}`"))),
         }
     }
     let is_label = wanted.len() <= 63 && wanted.ends_with(|c: char| c.is_ascii_alphanumeric());
@@ -104,7 +128,10 @@ pub(crate) fn children(client: &Client, name: &str) -> Vec<Value> {
 /// The pods of a job.
 pub(crate) fn pods(client: &Client, found: &ClusterJob) -> Result<Vec<Pod>> {
     let path = format!("/api/v1/namespaces/{}/pods", client.config().namespace);
-    list(client, &path, &found.pods_query()).map_err(|error| error.into_error("list the pods of the job"))
+    let found = list(client, &path, &found.pods_query());
+    let mut pods = found.map_err(|error| error.into_error("list the pods of the job"))?;
+    number_workers_of_ray(&mut pods);
+    Ok(pods)
 }
 
 /// Whether a job has ended or does not exist any more.

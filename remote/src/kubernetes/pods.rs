@@ -9,6 +9,14 @@ use crate::place::TaskStatus;
 /// The container of the task; others are the cluster's, such as sidecars.
 pub(crate) const MAIN: &str = "main";
 
+/// The container of the task that trains in a TrainJob.
+const TRAINER: &str = "node";
+
+/// Whether a container is that of the task.
+pub(crate) fn is_own(container: &str) -> bool {
+    matches!(container, MAIN | TRAINER)
+}
+
 /// A pod, as far as it is read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -38,6 +46,14 @@ struct Labels {
     replicated_job: Option<String>,
     #[serde(rename = "batch.kubernetes.io/job-completion-index")]
     index: Option<String>,
+    #[serde(rename = "volcano.sh/task-index")]
+    volcano_index: Option<String>,
+    #[serde(rename = "training.kubeflow.org/replica-index")]
+    mpi_index: Option<String>,
+    #[serde(rename = "leaderworkerset.sigs.k8s.io/worker-index")]
+    group_index: Option<String>,
+    #[serde(rename = "ray.io/group")]
+    ray_group: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -127,7 +143,10 @@ impl Pod {
     /// The index of the task in its role; 0 in a job of one instance.
     fn index(&self) -> u64 {
         let metadata = &self.metadata;
-        let index = metadata.labels.index.as_ref().or(metadata.annotations.index.as_ref());
+        let labels = &metadata.labels;
+        let of_kind =
+            labels.volcano_index.as_ref().or(labels.mpi_index.as_ref()).or(labels.group_index.as_ref());
+        let index = labels.index.as_ref().or(of_kind).or(metadata.annotations.index.as_ref());
         index.and_then(|index| index.parse().ok()).unwrap_or_default()
     }
 
@@ -136,10 +155,21 @@ impl Pod {
         (self.role().to_owned(), self.index())
     }
 
+    /// The task's own container.
+    fn own(&self) -> Option<&Container> {
+        let statuses = &self.status.container_statuses;
+        let named = |name: &str| statuses.iter().find(|status| status.name == name);
+        named(MAIN).or_else(|| named(TRAINER)).or(statuses.first())
+    }
+
+    /// The name of the task's own container.
+    pub(crate) fn container(&self) -> &str {
+        self.own().map_or(MAIN, |container| &container.name)
+    }
+
     /// The state of the task's own container.
     pub(crate) fn main(&self) -> Option<&ContainerState> {
-        let statuses = &self.status.container_statuses;
-        statuses.iter().find(|status| status.name == MAIN).or(statuses.first()).map(|status| &status.state)
+        self.own().map(|container| &container.state)
     }
 
     /// Whether its output can be read.
@@ -173,6 +203,23 @@ impl Pod {
             _ if self.spec.node_name.is_some() => "starting",
             _ => "pending",
         }
+    }
+}
+
+/// Numbers the workers of Ray clusters, which have no numbers, in the order of their creation.
+pub(crate) fn number_workers_of_ray(pods: &mut [Pod]) {
+    let mut order: Vec<(String, String, usize)> = Vec::new();
+    for (position, pod) in pods.iter().enumerate() {
+        if pod.metadata.labels.ray_group.is_some() && pod.metadata.labels.index.is_none() {
+            order.push((pod.metadata.creation_timestamp.clone(), pod.metadata.name.clone(), position));
+        }
+    }
+    order.sort();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, _, position) in order {
+        let count = counts.entry(pods[position].role().to_owned()).or_default();
+        pods[position].metadata.labels.index = Some(count.to_string());
+        *count += 1;
     }
 }
 
@@ -239,6 +286,41 @@ mod tests {
         }
         let metadata = json!({"name": name, "uid": name, "creationTimestamp": created, "labels": labels});
         serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
+    }
+
+    #[test]
+    fn pods_of_every_kind_have_a_task_and_a_container() {
+        let of = |labels: Value, container: &str| {
+            let metadata = json!({"name": "x", "uid": "x", "labels": labels});
+            let status = json!({"containerStatuses": [{"name": "istio-proxy", "state": {}}, {"name": container, "state": {}}]});
+            let pod: Pod = serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap();
+            format!("{} {}", pod.task(), pod.container())
+        };
+        for (index, expected) in [
+            ("batch.kubernetes.io/job-completion-index", "train-3 main"),
+            ("volcano.sh/task-index", "train-3 main"),
+            ("training.kubeflow.org/replica-index", "train-3 main"),
+            ("leaderworkerset.sigs.k8s.io/worker-index", "train-3 main"),
+        ] {
+            assert_eq!(of(json!({"jobc.dev/role": "train", index: "3"}), "main"), expected, "{index}");
+        }
+        assert_eq!(of(json!({"jobset.sigs.k8s.io/replicatedjob-name": "node"}), "node"), "node-0 node");
+    }
+
+    #[test]
+    fn workers_of_ray_are_numbered_by_their_age() {
+        let worker = |name: &str, created: &str| -> Pod {
+            let labels = json!({"jobc.dev/role": "worker", "ray.io/group": "worker"});
+            let metadata = json!({"name": name, "uid": name, "creationTimestamp": created, "labels": labels});
+            serde_json::from_value(json!({"metadata": metadata})).unwrap()
+        };
+        let mut pods = [
+            worker("b", "2026-01-01T00:00:02Z"),
+            worker("c", "2026-01-01T00:00:01Z"),
+            worker("a", "2026-01-01T00:00:02Z"),
+        ];
+        number_workers_of_ray(&mut pods);
+        assert_eq!(pods.map(|pod| pod.task()), ["worker-2", "worker-0", "worker-1"]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use super::client::Client;
 use super::objects::ClusterJob;
-use super::pods::{MAIN, Pod};
+use super::pods::{Pod, is_own};
 use super::task;
 use crate::place::{PortForward, PortForwardReport};
 use crate::websocket::wait;
@@ -107,7 +107,7 @@ fn port_of_label(client: &Client, pod: &Pod, label: &str) -> Result<u16> {
     let path = format!("/api/v1/namespaces/{}/pods/{}", client.config().namespace, pod.metadata.name);
     let ports: PodPorts = client.get(&path).map_err(|error| error.into_error("read the pod of the task"))?;
     let containers = ports.spec.containers;
-    let main = containers.iter().find(|container| container.name == MAIN).or(containers.first());
+    let main = containers.iter().find(|container| is_own(&container.name)).or(containers.first());
     let known: BTreeMap<&str, u16> = main
         .map(|main| main.ports.iter().map(|port| (port.name.as_str(), port.container_port)).collect())
         .unwrap_or_default();

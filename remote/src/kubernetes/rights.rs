@@ -6,18 +6,19 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use super::status::ApiError;
+use super::uses::Uses;
 use crate::place::AccessCheck;
 
 /// A rule of the Role.
-struct Rule {
-    groups: &'static [&'static str],
-    resources: &'static [&'static str],
-    verbs: &'static [&'static str],
-    needed_for: &'static str,
-    is_optional: bool,
+pub(crate) struct Rule {
+    pub(crate) groups: &'static [&'static str],
+    pub(crate) resources: &'static [&'static str],
+    pub(crate) verbs: &'static [&'static str],
+    pub(crate) needed_for: &'static str,
+    pub(crate) is_optional: bool,
 }
 
-/// The least that submitting and following jobs needs.
+/// The least that submitting and following jobs needs, whatever the target.
 const RULES: [Rule; 8] = [
     Rule {
         groups: &["batch", "jobset.x-k8s.io"],
@@ -90,13 +91,18 @@ const CHECK_RULES: [Rule; 2] = [
     },
 ];
 
+/// The rules of a target: those of every target, and those of what it uses besides.
+fn rules(uses: &Uses) -> Vec<Rule> {
+    RULES.into_iter().chain(uses.rules()).chain(CHECK_RULES).collect()
+}
+
 /// The Role with all of it, and what it is for, as a manifest.
-pub fn role(namespace: &str) -> String {
+pub fn role(namespace: &str, uses: &Uses) -> String {
     let mut text = format!(
         "# What `jobc submit` and the commands about its jobs need in the namespace; bind it to your users.\n\
          apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: jobc-user\n  namespace: {namespace}\nrules:\n"
     );
-    for rule in RULES.iter().chain(&CHECK_RULES) {
+    for rule in &rules(uses) {
         let list = |words: &[&str]| {
             words
                 .iter()
@@ -120,7 +126,7 @@ pub fn role(namespace: &str) -> String {
 /// Asks the cluster about every right.
 pub(crate) fn check(client: &Client, namespace: &str) -> Result<Vec<AccessCheck>, ApiError> {
     let mut checks = Vec::new();
-    for rule in RULES.iter().chain(&CHECK_RULES) {
+    for rule in &rules(&client.config().uses) {
         for (position, resource) in rule.resources.iter().enumerate() {
             // Groups and resources are pairs where there are several groups.
             let group = if rule.groups.len() > 1 { rule.groups[position] } else { rule.groups[0] };
@@ -169,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_role_is_a_manifest() {
-        let role = jobc_sys::yaml::read(&role("ml")).unwrap();
+        let role = jobc_sys::yaml::read(&role("ml", &Uses::default())).unwrap();
         assert_eq!(role.pointer("/metadata/namespace").unwrap(), "ml");
         let rules = role["rules"].as_array().unwrap();
         assert_eq!(rules.len(), RULES.len() + CHECK_RULES.len());
@@ -177,6 +183,33 @@ mod tests {
             rules[1],
             json!({"apiGroups": [""], "resources": ["configmaps", "services"], "verbs": ["create", "patch"]})
         );
+    }
+
+    #[test]
+    fn a_role_has_the_rights_of_what_the_target_uses() {
+        let of = |settings: Value| {
+            let uses = Uses::of(&serde_json::from_value(settings).unwrap());
+            let role = jobc_sys::yaml::read(&role("ml", &uses)).unwrap();
+            let own: Vec<Value> = role["rules"].as_array().unwrap()[RULES.len()..].to_vec();
+            own[..own.len() - CHECK_RULES.len()]
+                .iter()
+                .map(|rule| format!("{}", rule["resources"]))
+                .collect::<String>()
+        };
+        for (settings, resources) in [
+            (json!({}), ""),
+            (json!({"kind": "job"}), ""),
+            (json!({"kind": "pod"}), r#"["pods"]"#),
+            (json!({"kind": "trainjob"}), r#"["trainjobs"]["trainingruntimes"]"#),
+            (json!({"kind": "trainjob", "runtime": {"name": "torch"}}), r#"["trainjobs"]"#),
+            (json!({"kind": "volcano"}), r#"["jobs"]"#),
+            (json!({"kind": "mpijob"}), r#"["mpijobs"]"#),
+            (json!({"kind": "rayjob"}), r#"["rayjobs"]"#),
+            (json!({"kind": "leaderworkerset"}), r#"["leaderworkersets"]"#),
+            (json!({"gang": "native"}), r#"["podgroups","workloads"]"#),
+        ] {
+            assert_eq!(of(settings.clone()), resources, "{settings}");
+        }
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::kinds::Workload;
-use crate::place::{JobState, JobSummary, TaskCounts};
+use super::counts;
+use super::kinds::{Counts, Status, Workload};
+use crate::place::{JobState, JobSummary};
 
 /// The label of every object with the name in the job file.
 pub(crate) const JOB: &str = "jobc.dev/job";
@@ -13,6 +14,8 @@ pub(crate) const PLAN: &str = "jobc.dev/plan";
 pub(crate) const USER: &str = "jobc.dev/user";
 /// The annotation that says that all objects of a submission are there.
 pub(crate) const SUBMITTED: &str = "jobc.dev/submitted";
+/// The annotation with the roles and their instances: `ps=2,worker=8`.
+pub(crate) const ROLES: &str = "jobc.dev/roles";
 /// The label that jobc writes on everything.
 pub(crate) const MANAGED: &str = "app.kubernetes.io/managed-by";
 /// The label that puts a job into a Kueue queue.
@@ -41,38 +44,85 @@ pub(crate) fn condition<'a>(object: &'a Value, kinds: &[&str]) -> Option<&'a Val
         .find(|condition| kinds.contains(&text(condition, "/type")) && text(condition, "/status") == "True")
 }
 
+/// What an object says of its state, with the reason and the message.
+fn state<'a>(workload: &Workload, object: &'a Value) -> (Option<JobState>, &'a str, &'a str) {
+    let of = |late: bool, state: JobState| if late { JobState::TimedOut } else { state };
+    match &workload.status {
+        Status::Conditions { succeeded, failed } => {
+            let succeeded = condition(object, succeeded);
+            let Some(found) = succeeded.or_else(|| condition(object, failed)) else { return (None, "", "") };
+            let reason = text(found, "/reason");
+            let ended = if succeeded.is_some() { JobState::Succeeded } else { JobState::Failed };
+            let late = succeeded.is_none() && reason == "DeadlineExceeded";
+            (Some(of(late, ended)), reason, text(found, "/message"))
+        }
+        Status::Phase(phase) => {
+            let word = text(object, phase.at);
+            let (reason, message) = (text(object, phase.reason), text(object, phase.message));
+            let is = |words: &[&str]| words.contains(&word);
+            let state = if phase.stopped.contains(&text(object, "/status/jobStatus")) {
+                JobState::Stopped
+            } else if is(phase.succeeded) {
+                JobState::Succeeded
+            } else if is(phase.failed) {
+                of(reason == "DeadlineExceeded", JobState::Failed)
+            } else if is(phase.suspended) {
+                JobState::Suspended
+            } else if is(phase.running) {
+                JobState::Running
+            } else {
+                return (None, "", "");
+            };
+            (Some(state), reason, message)
+        }
+    }
+}
+
 /// The summary of an object of a kind.
 pub(crate) fn summarize(workload: &Workload, object: &Value) -> JobSummary {
-    let succeeded = condition(object, workload.succeeded);
-    let failed = condition(object, workload.failed);
-    let tasks = tasks(workload, object);
+    let (told, reason, message) = state(workload, object);
+    let mut tasks = counts::tasks(workload, object);
     let suspended = workload.suspend.is_some_and(|at| object.pointer(at) == Some(&Value::Bool(true)));
     let owned = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-    let (state, told) = match (succeeded, failed) {
-        (Some(condition), _) => (JobState::Succeeded, Some(condition)),
-        (None, Some(condition)) => {
-            let late = text(condition, "/reason") == "DeadlineExceeded";
-            (if late { JobState::TimedOut } else { JobState::Failed }, Some(condition))
+    let state = match told {
+        Some(state) => state,
+        None if suspended => JobState::Suspended,
+        None if condition(object, &["Available"]).is_some() && workload.counts == Counts::ByState => {
+            JobState::Running
         }
-        _ if suspended => (JobState::Suspended, None),
-        _ if tasks.active > 0 => (JobState::Running, None),
-        _ => (JobState::Pending, None),
+        None if tasks.active > 0 => JobState::Running,
+        None => JobState::Pending,
     };
     // Its pods exist; whether one runs is in `ready`, which every release since 1.24 has.
-    let ready = ready(workload, object);
+    let ready = counts::ready(workload, object);
     let state = match (state, ready) {
         (JobState::Running, Some(0)) if tasks.succeeded == 0 => JobState::Pending,
         (state, _) => state,
     };
-    let ended = owned(text(object, "/status/completionTime"))
-        .or_else(|| told.and_then(|condition| owned(text(condition, "/lastTransitionTime"))));
+    if workload.counts == Counts::ByState {
+        tasks = counts::by_state(tasks.wanted, state);
+    }
+    let told = condition(
+        object,
+        match &workload.status {
+            Status::Conditions { succeeded, .. } if state == JobState::Succeeded => succeeded,
+            Status::Conditions { failed, .. } => failed,
+            Status::Phase(_) => &[],
+        },
+    );
+    let times = ["/status/completionTime", "/status/endTime", "/status/state/lastTransitionTime"];
+    let ended = times
+        .iter()
+        .find_map(|at| owned(text(object, at)))
+        .or_else(|| told.and_then(|condition| owned(text(condition, "/lastTransitionTime"))))
+        .or_else(|| owned(text(object, "/status/containerStatuses/0/state/terminated/finishedAt")));
     JobSummary {
         name: name(object).to_owned(),
         job: metadata(object, "labels", JOB).unwrap_or_else(|| name(object)).to_owned(),
-        kind: workload.kind.to_owned(),
+        kind: workload.shown().to_owned(),
         state,
-        reason: told.and_then(|condition| owned(text(condition, "/reason"))),
-        message: told.and_then(|condition| owned(text(condition, "/message"))),
+        reason: owned(reason).filter(|_| state.is_final()),
+        message: owned(message).filter(|_| state.is_final()),
         tasks,
         user: metadata(object, "labels", USER).map(str::to_owned),
         submitted: owned(text(object, "/metadata/creationTimestamp")),
@@ -84,60 +134,25 @@ pub(crate) fn summarize(workload: &Workload, object: &Value) -> JobSummary {
     }
 }
 
-fn number(object: &Value, pointer: &str) -> Option<u64> {
-    object.pointer(pointer).and_then(Value::as_u64)
-}
-
-fn tasks(workload: &Workload, object: &Value) -> TaskCounts {
-    if workload.kind == "Job" {
-        return TaskCounts {
-            wanted: number(object, "/spec/completions").unwrap_or(1),
-            active: number(object, "/status/active").unwrap_or_default(),
-            succeeded: number(object, "/status/succeeded").unwrap_or_default(),
-            failed: number(object, "/status/failed").unwrap_or_default(),
-        };
-    }
-    let list = |pointer: &str| object.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
-    let size = |role: &Value| {
-        number(role, "/replicas").unwrap_or(1) * number(role, "/template/spec/completions").unwrap_or(1)
-    };
-    let roles: Vec<(&str, u64)> =
-        list("/spec/replicatedJobs").map(|role| (text(role, "/name"), size(role))).collect();
-    let mut counts = TaskCounts { wanted: roles.iter().map(|(_, size)| size).sum(), ..TaskCounts::default() };
-    // A JobSet counts child Jobs; each of ours is a whole role.
-    for status in list("/status/replicatedJobsStatus") {
-        let size = roles.iter().find(|(name, _)| *name == text(status, "/name")).map_or(1, |(_, size)| *size);
-        counts.active += number(status, "/active").unwrap_or_default() * size;
-        counts.succeeded += number(status, "/succeeded").unwrap_or_default() * size;
-        counts.failed += number(status, "/failed").unwrap_or_default();
-    }
-    counts
-}
-
-/// How many pods or child Jobs are ready, as far as the object says.
-fn ready(workload: &Workload, object: &Value) -> Option<u64> {
-    if workload.kind == "Job" {
-        return number(object, "/status/ready");
-    }
-    // A JobSet's `ready` counts child Jobs of which every pod is ready or has succeeded: it says nothing about one.
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place::TaskCounts;
     use serde_json::json;
 
-    fn check(kind: &str, spec: &Value, status: &Value) -> (JobState, TaskCounts, u8) {
-        let version = if kind == "Job" { "batch/v1" } else { "jobset.x-k8s.io/v1alpha2" };
-        let object = json!({"kind": kind, "apiVersion": version, "metadata": {"name": "x"}, "spec": spec, "status": status});
+    fn check(version: &str, kind: &str, spec: &Value, status: &Value) -> (JobState, TaskCounts, u8) {
+        let object = json!({"kind": kind, "apiVersion": version, "spec": spec, "status": status,
+            "metadata": {"name": "x", "annotations": {ROLES: "ps=2,worker=8"}}});
         let summary = summarize(Workload::of(&object).unwrap(), &object);
         (summary.state, summary.tasks, summary.state.exit_code())
     }
 
+    fn condition(kind: &str, reason: &str) -> Value {
+        json!({"conditions": [{"type": kind, "status": "True", "reason": reason}]})
+    }
+
     #[test]
     fn the_state_of_a_job() {
-        let condition = |kind: &str, reason: &str| json!({"conditions": [{"type": kind, "status": "True", "reason": reason}]});
         for (spec, status, state, code) in [
             (json!({"suspend": true}), json!({}), JobState::Suspended, 0),
             (json!({}), json!({}), JobState::Pending, 0),
@@ -148,8 +163,125 @@ mod tests {
             (json!({}), condition("Failed", "BackoffLimitExceeded"), JobState::Failed, 1),
             (json!({"suspend": true}), condition("Failed", "DeadlineExceeded"), JobState::TimedOut, 124),
         ] {
-            let (found, _, exit) = check("Job", &spec, &status);
+            let (found, _, exit) = check("batch/v1", "Job", &spec, &status);
             assert_eq!((found, exit), (state, code), "{status}");
+        }
+    }
+
+    #[test]
+    fn the_state_of_other_kinds() {
+        let (trainer, volcano, mpi) =
+            ("trainer.kubeflow.org/v1alpha1", "batch.volcano.sh/v1alpha1", "kubeflow.org/v2beta1");
+        let (ray, group) = ("ray.io/v1", "leaderworkerset.x-k8s.io/v1");
+        let phase = |phase: &str| json!({"state": {"phase": phase, "reason": "", "message": "m"}});
+        let ray_status = |deployment: &str, job: &str, reason: &str| json!({"jobDeploymentStatus": deployment, "jobStatus": job, "reason": reason});
+        for (version, kind, spec, status, state) in [
+            ("v1", "Pod", json!({}), json!({"phase": "Pending"}), JobState::Pending),
+            ("v1", "Pod", json!({}), json!({"phase": "Running"}), JobState::Running),
+            ("v1", "Pod", json!({}), json!({"phase": "Succeeded"}), JobState::Succeeded),
+            ("v1", "Pod", json!({}), json!({"phase": "Failed", "reason": "Evicted"}), JobState::Failed),
+            (
+                "v1",
+                "Pod",
+                json!({}),
+                json!({"phase": "Failed", "reason": "DeadlineExceeded"}),
+                JobState::TimedOut,
+            ),
+            (
+                trainer,
+                "TrainJob",
+                json!({"suspend": true}),
+                condition("Suspended", "Suspended"),
+                JobState::Suspended,
+            ),
+            (
+                trainer,
+                "TrainJob",
+                json!({}),
+                json!({"jobsStatus": [{"name": "worker", "active": 1}]}),
+                JobState::Running,
+            ),
+            (trainer, "TrainJob", json!({}), condition("Complete", "JobsCompleted"), JobState::Succeeded),
+            (trainer, "TrainJob", json!({}), condition("Failed", "FailedJobs"), JobState::Failed),
+            (trainer, "TrainJob", json!({}), condition("Failed", "DeadlineExceeded"), JobState::TimedOut),
+            (volcano, "Job", json!({}), phase("Pending"), JobState::Pending),
+            (volcano, "Job", json!({}), phase("Running"), JobState::Running),
+            (volcano, "Job", json!({}), phase("Restarting"), JobState::Running),
+            (volcano, "Job", json!({}), phase("Completed"), JobState::Succeeded),
+            (volcano, "Job", json!({}), phase("Terminated"), JobState::Failed),
+            (volcano, "Job", json!({}), phase("Failed"), JobState::Failed),
+            (volcano, "Job", json!({}), phase("Aborted"), JobState::Suspended),
+            (mpi, "MPIJob", json!({"runPolicy": {"suspend": true}}), json!({}), JobState::Suspended),
+            (
+                mpi,
+                "MPIJob",
+                json!({}),
+                json!({"replicaStatuses": {"Worker": {"active": 2}}}),
+                JobState::Running,
+            ),
+            (mpi, "MPIJob", json!({}), condition("Succeeded", "MPIJobSucceeded"), JobState::Succeeded),
+            (mpi, "MPIJob", json!({}), condition("Failed", "MPIJobFailed"), JobState::Failed),
+            (ray, "RayJob", json!({"suspend": true}), ray_status("Suspended", "", ""), JobState::Suspended),
+            (ray, "RayJob", json!({}), ray_status("Initializing", "", ""), JobState::Pending),
+            (ray, "RayJob", json!({}), ray_status("Running", "RUNNING", ""), JobState::Running),
+            (ray, "RayJob", json!({}), ray_status("Complete", "SUCCEEDED", ""), JobState::Succeeded),
+            (ray, "RayJob", json!({}), ray_status("Complete", "STOPPED", ""), JobState::Stopped),
+            (ray, "RayJob", json!({}), ray_status("Failed", "FAILED", "AppFailed"), JobState::Failed),
+            (
+                ray,
+                "RayJob",
+                json!({}),
+                ray_status("Failed", "RUNNING", "DeadlineExceeded"),
+                JobState::TimedOut,
+            ),
+            (group, "LeaderWorkerSet", json!({}), json!({}), JobState::Pending),
+            (
+                group,
+                "LeaderWorkerSet",
+                json!({}),
+                condition("Available", "AllGroupsReady"),
+                JobState::Running,
+            ),
+        ] {
+            assert_eq!(check(version, kind, &spec, &status).0, state, "{kind} {status}");
+        }
+    }
+
+    #[test]
+    fn the_tasks_of_other_kinds() {
+        let counts = |wanted, active, succeeded, failed| TaskCounts { wanted, active, succeeded, failed };
+        for (version, kind, spec, status, expected) in [
+            (
+                "trainer.kubeflow.org/v1alpha1",
+                "TrainJob",
+                json!({}),
+                json!({"jobsStatus": [{"name": "ps", "active": 1}, {"name": "worker", "succeeded": 1}]}),
+                counts(10, 2, 8, 0),
+            ),
+            (
+                "batch.volcano.sh/v1alpha1",
+                "Job",
+                json!({"tasks": [{"replicas": 2}, {"replicas": 3}]}),
+                json!({"pending": 1, "running": 2, "succeeded": 1, "failed": 1}),
+                counts(5, 3, 1, 1),
+            ),
+            (
+                "kubeflow.org/v2beta1",
+                "MPIJob",
+                json!({"mpiReplicaSpecs": {"Launcher": {"replicas": 1}, "Worker": {"replicas": 4}}}),
+                json!({"replicaStatuses": {"Launcher": {"active": 1}, "Worker": {"active": 4, "failed": 1}}}),
+                counts(5, 5, 0, 1),
+            ),
+            ("v1", "Pod", json!({}), json!({"phase": "Running"}), counts(10, 10, 0, 0)),
+            (
+                "ray.io/v1",
+                "RayJob",
+                json!({}),
+                json!({"jobDeploymentStatus": "Complete"}),
+                counts(10, 0, 10, 0),
+            ),
+        ] {
+            assert_eq!(check(version, kind, &spec, &status).1, expected, "{kind}");
         }
     }
 
@@ -162,7 +294,7 @@ mod tests {
         let status = json!({"replicatedJobsStatus": [
             {"name": "ps", "active": 1}, {"name": "worker", "succeeded": 1},
         ]});
-        let (state, tasks, _) = check("JobSet", &spec, &status);
+        let (state, tasks, _) = check("jobset.x-k8s.io/v1alpha2", "JobSet", &spec, &status);
         assert_eq!(state, JobState::Running);
         assert_eq!(tasks, TaskCounts { wanted: 10, active: 2, succeeded: 8, failed: 0 });
     }

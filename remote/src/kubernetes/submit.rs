@@ -1,7 +1,8 @@
 //! Creates a job: the job itself suspended, then what belongs to it, then the start.
 //!
 //! Every step can be repeated. A submission that was killed leaves a suspended job, and the same submission goes on
-//! with it. What belongs to the job has it as owner, so that the cluster removes all of it together.
+//! with it. What belongs to the job has it as owner, so that the cluster removes all of it together. Where a kind cannot
+//! be suspended, or its object is refused before what it refers to exists, that comes first, and gets its owner later.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,13 +16,16 @@ use super::kinds::Workload;
 use super::lines::{LINES, Lines};
 use super::problems;
 use super::secrets;
-use super::state::{JOB, MANAGED, PLAN, QUEUE, SUBMITTED, USER, metadata, name, text};
+use super::state::{JOB, MANAGED, PLAN, QUEUE, ROLES, SUBMITTED, USER, metadata, name, text};
 use super::status::ApiError;
 use crate::built::Manifest;
 use crate::place::{Problem, Submission, SubmitError};
 
 /// The annotation with the whole digest of the plan.
 const DIGEST: &str = "jobc.dev/plan-digest";
+
+/// The longest text of the annotation with the roles; a job may have thousands.
+const MAX_ROLES_LENGTH: usize = 16 << 10;
 
 /// The manifest that is the job.
 pub(crate) fn top<'a>(submission: &'a Submission<'_>) -> Result<(&'a Manifest, &'static Workload), Error> {
@@ -34,7 +38,7 @@ pub(crate) fn top<'a>(submission: &'a Submission<'_>) -> Result<(&'a Manifest, &
             Kind::Unsupported,
             format!("cannot submit this job: it is a {}", kinds.last().unwrap_or(&"job without objects")),
         )
-        .help("`jobc submit` creates kinds Job and JobSet; apply the files of `jobc build` with kubectl")
+        .help("apply the files of `jobc build` with kubectl")
     })
 }
 
@@ -82,15 +86,32 @@ pub(crate) fn submit(
     if !unserved.is_empty() {
         return Err(SubmitError::Refused(unserved));
     }
+    let dependents = || submission.built.manifests.iter().filter(|other| !std::ptr::eq(*other, manifest));
+    if needs_dependents(manifest, workload) {
+        let path = format!("{}/{}", workload.path(&namespace), manifest.text("/metadata/name"));
+        let found: Option<Value> = client
+            .find(&path)
+            .map_err(|error| failed(error, &format!("read {}", problems::object(manifest))))?;
+        if found.is_none() {
+            for dependent in dependents() {
+                apply_dependent(client, submission, dependent, None, &served)?;
+            }
+        }
+    }
     let owner = create_top(client, submission, (manifest, workload), &namespace)?;
     if metadata(&owner, "annotations", SUBMITTED).is_some() {
         return Ok(());
     }
-    for dependent in submission.built.manifests.iter().filter(|other| !std::ptr::eq(*other, manifest)) {
-        apply_dependent(client, submission, dependent, &owner, &served)?;
+    for dependent in dependents() {
+        apply_dependent(client, submission, dependent, Some(&owner), &served)?;
     }
     create_secrets(client, submission, &owner, &namespace)?;
     start(client, submission, workload, &owner, &namespace)
+}
+
+/// Whether what the job refers to must exist before it: it starts at once, or Kubeflow Trainer looks for its runtime.
+fn needs_dependents(manifest: &Manifest, workload: &Workload) -> bool {
+    workload.suspend.is_none() || manifest.text("/spec/runtimeRef/kind") == "TrainingRuntime"
 }
 
 fn create_top(
@@ -100,8 +121,14 @@ fn create_top(
     namespace: &str,
 ) -> Result<Value, SubmitError> {
     let mut object = labeled(&manifest.object, submission, Some(namespace));
-    if workload.suspend.is_some() {
-        object["spec"]["suspend"] = true.into();
+    if let Some(suspension) = workload.suspension(true) {
+        merge(&mut object, &suspension);
+    }
+    let roles = &submission.built.plan.roles;
+    let roles: Vec<String> = roles.iter().map(|role| format!("{}={}", role.name, role.instances)).collect();
+    let roles = roles.join(",");
+    if roles.len() <= MAX_ROLES_LENGTH {
+        entry(entry(&mut object, "metadata"), "annotations")[ROLES] = roles.into();
     }
     if let Some(lines) = Lines::of_manifest(manifest).annotation() {
         object["metadata"]["annotations"][LINES] = lines.into();
@@ -134,6 +161,14 @@ fn create_top(
     }
 }
 
+/// Puts the values of a nested object into another one.
+fn merge(into: &mut Value, from: &Value) {
+    match from {
+        Value::Object(map) => map.iter().for_each(|(key, value)| merge(&mut into[key], value)),
+        value => *into = value.clone(),
+    }
+}
+
 /// The reference that makes the cluster remove an object with the job. `blockOwnerDeletion` would need more rights.
 fn owner_reference(owner: &Value) -> Value {
     json!([{
@@ -148,14 +183,14 @@ fn apply_dependent(
     client: &Client,
     submission: &Submission<'_>,
     manifest: &Manifest,
-    owner: &Value,
+    owner: Option<&Value>,
     served: &Served,
 ) -> Result<(), SubmitError> {
     let namespace = &client.config().namespace;
     let Some(path) = collection(served, &manifest.object, namespace) else { return Ok(()) };
     let is_namespaced = path.contains("/namespaces/");
     let mut object = labeled(&manifest.object, submission, is_namespaced.then_some(namespace.as_str()));
-    if is_namespaced {
+    if let Some(owner) = owner.filter(|_| is_namespaced) {
         object["metadata"]["ownerReferences"] = owner_reference(owner);
     }
     let path = format!("{path}/{}?fieldManager=jobc&fieldValidation=Strict", name(&object));
@@ -212,8 +247,8 @@ fn start(
     let queued = metadata(owner, "labels", QUEUE).is_some();
     let settings = submission.built.plan.target.settings.kubernetes.as_ref();
     let held = settings.is_some_and(|settings| settings.suspend);
-    if workload.suspend.is_some() && !queued && !held {
-        patch["spec"] = json!({"suspend": false});
+    if let Some(suspension) = workload.suspension(false).filter(|_| !queued && !held) {
+        merge(&mut patch, &suspension);
     }
     let address = format!("{}/{}?fieldManager=jobc", workload.path(namespace), name(owner));
     match client.patch(&address, MERGE, &patch) {

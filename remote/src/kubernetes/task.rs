@@ -41,7 +41,8 @@ pub(crate) fn of_labels(client: &Client, found: &ClusterJob, word: &str) -> Vec<
     let Some((role, index)) = word.rsplit_once('-').filter(|(_, index)| index.parse::<u32>().is_ok()) else {
         return vec![];
     };
-    let own = format!("{}={}", found.workload.pod_label, found.name());
+    let Some(label) = found.workload.pod_label else { return vec![] };
+    let own = format!("{label}={}", found.name());
     let selector = format!("{own},jobc.dev/role={role},batch.kubernetes.io/job-completion-index={index}");
     let path = format!("/api/v1/namespaces/{}/pods", client.config().namespace);
     list(client, &path, &format!("labelSelector={}", encode(&selector))).unwrap_or_default()

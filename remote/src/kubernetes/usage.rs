@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::client::Client;
 use super::objects::{ClusterJob, pods};
-use super::pods::{MAIN, Pod};
+use super::pods::{Pod, is_own};
 use super::watch::list;
 use crate::place::TaskUsage;
 
@@ -94,7 +94,7 @@ fn join(pods: Vec<Pod>, metrics: Vec<PodMetrics>, limits: Vec<PodLimits>) -> Vec
     let limits: BTreeMap<String, Amounts> = limits
         .into_iter()
         .filter_map(|pod| {
-            let main = pod.spec.containers.into_iter().find(|container| container.name == MAIN)?;
+            let main = pod.spec.containers.into_iter().find(|container| is_own(&container.name))?;
             Some((pod.metadata.name, main.resources.limits))
         })
         .collect();
@@ -103,7 +103,7 @@ fn join(pods: Vec<Pod>, metrics: Vec<PodMetrics>, limits: Vec<PodLimits>) -> Vec
     let usage = |pod: &Pod| {
         let name = &pod.metadata.name;
         let measured = metrics.remove(name)?;
-        let main = measured.containers.iter().find(|container| container.name == MAIN)?;
+        let main = measured.containers.iter().find(|container| is_own(&container.name))?;
         let limit = limits.get(name);
         let of_limit = |pick: fn(&Amounts) -> Option<&String>| limit.and_then(pick);
         Some(TaskUsage {

@@ -19,7 +19,12 @@ pub(crate) fn objects(
     problems: &mut Vec<Problem>,
 ) -> Result<(), ApiError> {
     let namespace = &client.config().namespace;
+    let has_runtime = manifests.iter().any(|manifest| manifest.text("/kind") == "TrainingRuntime");
     for manifest in manifests {
+        // Kubeflow Trainer refuses a TrainJob whose runtime does not exist yet.
+        if manifest.text("/kind") == "TrainJob" && has_runtime {
+            continue;
+        }
         let Some(path) = collection(served, &manifest.object, namespace) else { continue };
         let path =
             format!("{path}/{}?fieldManager=jobc&dryRun=All&fieldValidation=Strict", name(&manifest.object));

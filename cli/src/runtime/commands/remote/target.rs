@@ -6,7 +6,7 @@ use jobc_compiler::compile::built_in_targets;
 use jobc_compiler::diagnostic::{DocumentId, Sink};
 use jobc_compiler::source::{Source, Sources};
 use jobc_compiler::{parse, suggest, validate};
-use jobc_remote::kubernetes::{self, ClusterConfig};
+use jobc_remote::kubernetes::{self, ClusterConfig, Uses};
 use jobc_remote::{Place, openpai};
 use jobc_schema::BackendName;
 use jobc_schema::target::Target;
@@ -99,6 +99,12 @@ impl TargetTable {
         let named = target.kubernetes.as_ref().and_then(|settings| settings.namespace.clone());
         named.map_or_else(|| Ok(config(target, self.directory.as_deref())?.namespace), Ok)
     }
+
+    /// What the jobs of a target use of its cluster.
+    pub(super) fn uses(&self, name: &str) -> Result<Uses> {
+        let target = self.cluster_target(name)?;
+        Ok(target.kubernetes.as_ref().map(Uses::of).unwrap_or_default())
+    }
 }
 
 /// Whether a target says where its cluster is; a kubeconfig is found without it.
@@ -129,12 +135,15 @@ fn path(text: &str, directory: Option<&Utf8Path>) -> std::path::PathBuf {
 /// How to reach a cluster of Kubernetes.
 fn config(target: &Target, directory: Option<&Utf8Path>) -> Result<ClusterConfig> {
     let settings = target.kubernetes.clone().unwrap_or_default();
+    let uses = Uses::of(&settings);
     let access = kubernetes::Access {
         kubeconfig: settings.kubeconfig.map(|text| path(&text, directory)),
         context: settings.context,
         namespace: settings.namespace,
     };
-    ClusterConfig::load(&access).map_err(failure)
+    let mut config = ClusterConfig::load(&access).map_err(failure)?;
+    config.uses = uses;
+    Ok(config)
 }
 
 /// How to reach a cluster of OpenPAI.

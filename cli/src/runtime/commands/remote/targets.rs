@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use jobc_remote::kubernetes::rights;
+use jobc_remote::kubernetes::{Uses, rights};
 use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ pub(crate) fn targets(args: &TargetsArgs) -> Result<ExitCode> {
         TargetsCommand::Ls(args) => list(args),
         TargetsCommand::Check(args) => check(args),
         TargetsCommand::Role(args) => {
-            let namespace = match &args.target {
+            let (namespace, uses) = match &args.target {
                 Some(target) => {
                     let table = TargetTable::read(args.file.targets.as_deref())?;
                     if table.is_openpai(target) {
@@ -29,11 +29,11 @@ pub(crate) fn targets(args: &TargetsArgs) -> Result<ExitCode> {
                             "`jobc targets check` shows what you may use; an administrator of OpenPAI can add to it",
                         )));
                     }
-                    table.namespace(target)?
+                    (table.namespace(target)?, table.uses(target)?)
                 }
-                None => "default".to_owned(),
+                None => ("default".to_owned(), Uses::default()),
             };
-            terminal::print(&rights::role(&namespace));
+            terminal::print(&rights::role(&namespace, &uses));
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -1,0 +1,83 @@
+//! What the jobs of a target use of a cluster besides Jobs and JobSets.
+
+use jobc_schema::target::{KubernetesKind, KubernetesTarget};
+
+use super::kinds::{WORKLOADS, Workload};
+use super::rights::Rule;
+
+/// What the jobs of a target use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Uses {
+    kind: KubernetesKind,
+    has_own_runtime: bool,
+    has_gangs: bool,
+}
+
+/// The verbs for the object of a job.
+const OBJECT: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
+/// The verbs for what belongs to it.
+const DEPENDENT: &[&str] = &["create", "patch"];
+
+impl Uses {
+    /// What the settings of a target use.
+    pub fn of(settings: &KubernetesTarget) -> Self {
+        Self {
+            kind: settings.kind,
+            has_own_runtime: settings.kind == KubernetesKind::Trainjob && settings.runtime.is_none(),
+            has_gangs: settings.gang.is_some(),
+        }
+    }
+
+    /// The kind that the target names, if it is not one that every target uses.
+    pub(crate) fn workload(&self) -> Option<&'static Workload> {
+        let plural = match self.kind {
+            KubernetesKind::Pod => ("", "pods"),
+            KubernetesKind::Trainjob => ("trainer.kubeflow.org", "trainjobs"),
+            KubernetesKind::Volcano => ("batch.volcano.sh", "jobs"),
+            KubernetesKind::Mpijob => ("kubeflow.org", "mpijobs"),
+            KubernetesKind::Rayjob => ("ray.io", "rayjobs"),
+            KubernetesKind::Leaderworkerset => ("leaderworkerset.x-k8s.io", "leaderworkersets"),
+            KubernetesKind::Auto
+            | KubernetesKind::Job
+            | KubernetesKind::Jobset
+            | KubernetesKind::Pytorchjob
+            | KubernetesKind::Tfjob => return None,
+        };
+        WORKLOADS.iter().find(|known| (known.group, known.plural) == plural)
+    }
+
+    /// The rights that the target needs besides those of every target.
+    pub(crate) fn rules(&self) -> Vec<Rule> {
+        let rule = |groups: &'static [&'static str],
+                    resources: &'static [&'static str],
+                    verbs: &'static [&'static str]| Rule {
+            groups,
+            resources,
+            verbs,
+            needed_for: "submit, ps, wait, stop of jobs of this target",
+            is_optional: false,
+        };
+        let mut rules = match self.kind {
+            KubernetesKind::Pod => vec![rule(&[""], &["pods"], OBJECT)],
+            KubernetesKind::Trainjob => vec![rule(&["trainer.kubeflow.org"], &["trainjobs"], OBJECT)],
+            KubernetesKind::Volcano => vec![rule(&["batch.volcano.sh"], &["jobs"], OBJECT)],
+            KubernetesKind::Mpijob => vec![rule(&["kubeflow.org"], &["mpijobs"], OBJECT)],
+            KubernetesKind::Rayjob => vec![rule(&["ray.io"], &["rayjobs"], OBJECT)],
+            KubernetesKind::Leaderworkerset => {
+                vec![rule(&["leaderworkerset.x-k8s.io"], &["leaderworkersets"], OBJECT)]
+            }
+            KubernetesKind::Auto
+            | KubernetesKind::Job
+            | KubernetesKind::Jobset
+            | KubernetesKind::Pytorchjob
+            | KubernetesKind::Tfjob => vec![],
+        };
+        if self.has_own_runtime {
+            rules.push(rule(&["trainer.kubeflow.org"], &["trainingruntimes"], DEPENDENT));
+        }
+        if self.has_gangs {
+            rules.push(rule(&["scheduling.k8s.io"], &["podgroups", "workloads"], DEPENDENT));
+        }
+        rules
+    }
+}
