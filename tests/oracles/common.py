@@ -29,9 +29,9 @@ class Check:
         self.checked, self.failed, self.notes = 0, 0, {}
         parser = argparse.ArgumentParser(prog=name)
         parser.add_argument("roots", nargs="*", type=Path,
-                            help="directories with built output [default: examples and tests/providers]")
+                            help="directories with built output [default: examples, tests/providers and tests/kinds]")
         given = parser.parse_args().roots
-        self.roots, self.given = given or [REPOSITORY / "examples", REPOSITORY / "tests" / "providers"], bool(given)
+        self.roots, self.given = given or [REPOSITORY / "examples", *(REPOSITORY / "tests" / name for name in ("providers", "kinds"))], bool(given)
 
     def find(self, *pattern):
         """Every file below the roots that matches one of the patterns, in a stable order."""

@@ -12,7 +12,8 @@ from kubernetes_rules import broken_rules
 
 RELEASE = "1.36"
 # API versions of older releases that a case requests.
-OF_RELEASE = {"resource.k8s.io/v1alpha3": "1.31", "resource.k8s.io/v1beta1": "1.32", "resource.k8s.io/v1beta2": "1.33"}
+OF_RELEASE = {"resource.k8s.io/v1alpha3": "1.31", "resource.k8s.io/v1beta1": "1.32", "resource.k8s.io/v1beta2": "1.33",
+              "scheduling.k8s.io/v1alpha1": "1.35", "scheduling.k8s.io/v1beta1": "1.37"}
 
 
 def main():
@@ -24,7 +25,8 @@ def main():
     for path in check.find("kubernetes/*.yaml"):
         for manifest in documents(path):
             for item in objects(manifest):
-                release = OF_RELEASE.get(item["apiVersion"], RELEASE)
+                # Only Kubernetes 1.35 has this field of a pod.
+                release = "1.35" if "workloadRef" in str(item) else OF_RELEASE.get(item["apiVersion"], RELEASE)
                 try:
                     kubernetes_validate.validate(item, release, strict=True)
                     problems = list(broken_rules(item))
@@ -43,9 +45,11 @@ def objects(manifest):
         yield manifest
     if manifest["kind"] == "SharePod":
         yield {**manifest, "apiVersion": "v1", "kind": "Pod"}
-    if manifest["kind"] == "JobSet":
-        for job in manifest["spec"]["replicatedJobs"]:
-            yield job_of(manifest["metadata"]["name"], job)
+    jobset = manifest["spec"] if manifest["kind"] == "JobSet" else {}
+    if manifest["kind"] == "TrainingRuntime":
+        jobset = manifest["spec"]["template"]["spec"]
+    for job in jobset.get("replicatedJobs", []):
+        yield job_of(manifest["metadata"]["name"], job)
 
 
 def job_of(jobset, job):
