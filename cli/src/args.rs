@@ -37,7 +37,7 @@ pub(crate) struct JobArgs {
     pub target: Vec<String>,
     /// Backend to use (repeatable) [default: all backends of the target]
     ///
-    /// The backends are `dockerfile`, `oci`, `cgroup`, `kubernetes` and `openpai`.
+    /// The backends are `dockerfile`, `oci`, `cgroup`, `kubernetes`, `openpai` and `slurm`.
     #[arg(long, short, value_name = "NAME", value_parser = parse_backend, add = completion::backends())]
     pub backend: Vec<BackendName>,
     /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]

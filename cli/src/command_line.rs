@@ -22,7 +22,7 @@ use crate::outcome::Outcome;
 use crate::runtime::{self, RuntimeCommand};
 use crate::{settings, terminal};
 
-/// Compile a job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI jobs, or run it on
+/// Compile a job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes, Slurm and OpenPAI jobs, or run it on
 /// this host.
 #[derive(Debug, Parser)]
 #[command(

@@ -65,6 +65,8 @@ pub struct Context<'a> {
     pub gpu_injection: Option<GpuInjection>,
     /// Whether what cannot be expressed becomes a warning.
     pub allow_lossy: bool,
+    /// All jobs of the build: the combinations of a matrix, for each target.
+    pub all_jobs: &'a [JobPlan],
 }
 
 /// One file to write.

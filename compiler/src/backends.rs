@@ -16,8 +16,10 @@ pub mod kubernetes;
 pub mod oci;
 #[cfg(feature = "openpai")]
 pub mod openpai;
+#[cfg(feature = "slurm")]
+pub mod slurm;
 
-#[cfg(all(test, any(feature = "oci", feature = "cgroup", feature = "kubernetes")))]
+#[cfg(all(test, any(feature = "oci", feature = "cgroup", feature = "kubernetes", feature = "slurm")))]
 pub(crate) mod fixture;
 
 /// The backends that are built in, in the order they are written.
@@ -33,6 +35,8 @@ pub fn table() -> &'static [&'static dyn Backend] {
         &kubernetes::KubernetesBackend,
         #[cfg(feature = "openpai")]
         &openpai::OpenpaiBackend,
+        #[cfg(feature = "slurm")]
+        &slurm::SlurmBackend,
     ]
 }
 

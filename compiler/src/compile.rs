@@ -311,7 +311,7 @@ fn choose_targets(
         return None;
     }
     // A job that runs on this host prefers it to others that fit.
-    let fits = |target: &Target| !request.run_here || target.backends.contains(&BackendName::Oci);
+    let fits = |target: &Target| !request.run_here || target.is_host();
     let own = own.filter(|own| known.iter().any(|(name, target, _)| *name == own.name && fits(target)));
     let own: Option<Vec<String>> = own.map(|own| vec![own.name.clone()]);
     let default = own.as_deref().unwrap_or(default);
@@ -362,7 +362,7 @@ fn choose_one_to_run(
     let is_default = |name: &str| default.is_empty() || default.iter().any(|known| known == name);
     let mut fit = known
         .iter()
-        .filter(|(name, settings, _)| is_default(name) && settings.backends.contains(&BackendName::Oci));
+        .filter(|(name, settings, _)| is_default(name) && settings.is_host());
     let place = |name: &str, settings: &Target, built_in| TargetPlan {
         name: name.to_owned(),
         built_in,
@@ -420,7 +420,7 @@ fn silence(document: &Document, sink: &mut Sink) {
 pub fn check_all(sources: &Sources, planned: &Planning, request: &Request<'_>, sink: &mut Sink) {
     let mut skipped = Vec::new();
     for job in &planned.jobs {
-        let context = context(job, request);
+        let context = context(job, &planned.jobs, request);
         lower::check(job, &request.only_backends, planned.on_refusal, &context, &mut skipped, sink);
     }
     lower::skipped::report(&planned.jobs, &skipped, sink);
@@ -435,8 +435,8 @@ pub fn lower_all(
     sink: &mut Sink,
 ) -> Vec<Vec<BackendOutput>> {
     let mut skipped = Vec::new();
-    let one = |job| {
-        let context = context(job, request);
+    let one = |job: &JobPlan| {
+        let context = context(job, &planned.jobs, request);
         lower::lower(job, &request.only_backends, planned.on_refusal, &context, &mut skipped, sink)
     };
     let all = planned.jobs.iter().map(one).collect();
@@ -446,12 +446,13 @@ pub fn lower_all(
 }
 
 /// What a backend may know of a job besides its plan.
-fn context<'a>(job: &JobPlan, request: &Request<'a>) -> Context<'a> {
+fn context<'a>(job: &JobPlan, all_jobs: &'a [JobPlan], request: &Request<'a>) -> Context<'a> {
     Context {
         files: request.files,
         to_job: (request.to_job)(&job.name),
         gpu_injection: request.gpu_injection,
         allow_lossy: request.allow_lossy,
+        all_jobs,
     }
 }
 

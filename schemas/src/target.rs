@@ -3,6 +3,7 @@
 mod gpus;
 mod kubernetes;
 mod openpai;
+mod slurm;
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -14,6 +15,7 @@ pub use kubernetes::{
     PodSecurity, PodSettings, Queue, QueueTopology, Quota, RolePodSettings, Storage, TrainingRuntime,
 };
 pub use openpai::{OpenpaiJob, OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
+pub use slurm::{SlurmContainer, SlurmGpu, SlurmTarget};
 
 /// Targets: where jobs can run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -71,6 +73,17 @@ pub struct Target {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"virtual_cluster": "default"}]))]
     pub openpai: Option<OpenpaiTarget>,
+    /// Settings of Slurm jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"partition": "gpu", "container": "apptainer"}]))]
+    pub slurm: Option<SlurmTarget>,
+}
+
+impl Target {
+    /// Whether `jobc run` can run its jobs on this host: it has bundles, and they are not for the nodes of a cluster.
+    pub fn is_host(&self) -> bool {
+        self.backends.contains(&BackendName::Oci) && !self.backends.contains(&BackendName::Slurm)
+    }
 }
 
 /// An output format.
@@ -87,11 +100,14 @@ pub enum BackendName {
     Kubernetes,
     /// An OpenPAI protocol v2 job.
     Openpai,
+    /// Slurm batch scripts.
+    Slurm,
 }
 
 impl BackendName {
     /// All backends in the order they are written.
-    pub const ALL: [Self; 5] = [Self::Dockerfile, Self::Oci, Self::Cgroup, Self::Kubernetes, Self::Openpai];
+    pub const ALL: [Self; 6] =
+        [Self::Dockerfile, Self::Oci, Self::Cgroup, Self::Kubernetes, Self::Openpai, Self::Slurm];
 
     /// The name as written.
     pub fn as_str(self) -> &'static str {
@@ -101,6 +117,7 @@ impl BackendName {
             Self::Cgroup => "cgroup",
             Self::Kubernetes => "kubernetes",
             Self::Openpai => "openpai",
+            Self::Slurm => "slurm",
         }
     }
 }

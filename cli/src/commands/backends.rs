@@ -121,7 +121,10 @@ pub(super) fn plans(job: &Value, ask: &Selection) -> Result<Vec<JobPlan>, (Sourc
     let mut sources = Sources::new();
     let job = sources.add(Source::new("example.json", job.to_string()));
     let (targets, only) = match ask {
-        Selection::BuiltIn => (None, vec![]),
+        Selection::BuiltIn => {
+            let text = json!({"version": 1, "targets": minimal_job::plain()}).to_string();
+            (Some(Source::new("targets.json", text)), vec![])
+        }
         Selection::Equipped => {
             let text = json!({"version": 1, "targets": minimal_job::equipped()}).to_string();
             (Some(Source::new("targets.json", text)), vec![])

@@ -160,7 +160,7 @@ const MAX_DOCKER_LINES: usize = 8;
 
 /// Prints the GPU options of `docker run` for each role with GPUs of a target with the oci backend.
 fn print_docker_commands(outputs: &[Output]) {
-    let of_machine = |output: &&Output| output.job.target.settings.backends.contains(&BackendName::Oci);
+    let of_machine = |output: &&Output| output.job.target.settings.is_host();
     let Some(output) = outputs.iter().find(of_machine) else { return };
     let with_gpus = |role: &&RolePlan| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
     let names = output.job.roles.iter().filter(with_gpus).filter_map(|role| {

@@ -92,7 +92,7 @@ fn an_unknown_backend_or_option_is_wrong_use() {
     directory
         .jobc(&["build", "--backend", "k8s"])
         .exits(2)
-        .says("known backends: dockerfile, oci, cgroup, kubernetes, openpai");
+        .says("known backends: dockerfile, oci, cgroup, kubernetes, openpai, slurm");
     directory.jobc(&["build", "--tagret", "x"]).exits(2).says("--target");
     directory.jobc(&["biuld"]).exits(2).says("build");
     directory.jobc(&[]).exits(2).says("Usage:");

@@ -65,12 +65,12 @@ fn a_schema_has_a_path() {
 fn backends_shows_a_table_and_its_reasons() {
     let directory = Directory::new();
     let run = directory.jobc(&["backends"]).exits(0);
-    for name in ["dockerfile", "oci", "cgroup", "kubernetes", "openpai"] {
+    for name in ["dockerfile", "oci", "cgroup", "kubernetes", "openpai", "slurm"] {
         assert!(run.out.lines().any(|line| line.starts_with(name)), "{name} is not in\n{}", run.out);
     }
     let table: Value =
         serde_json::from_str(&directory.jobc(&["backends", "--format", "json"]).exits(0).out).unwrap();
-    assert_eq!(table["backends"].as_array().unwrap().len(), 5);
+    assert_eq!(table["backends"].as_array().unwrap().len(), 6);
     let features = table["features"].as_array().unwrap();
     assert!(features.len() > 20);
     for feature in features {

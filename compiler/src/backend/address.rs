@@ -16,6 +16,15 @@ pub trait Address {
     /// The number of a port of an instance.
     fn port(&self, role: &str, label: &str, index: Option<u32>) -> String;
 
+    /// The numbers of consecutive ports of an instance, with commas between.
+    fn ports(&self, role: &str, label: &str, index: Option<u32>, count: u32) -> String {
+        let first = self.port(role, label, index);
+        match first.parse::<u32>() {
+            Ok(first) => (first..first + count).map(|n| n.to_string()).collect::<Vec<_>>().join(","),
+            Err(_) => first,
+        }
+    }
+
     /// How many instances a role has.
     fn instances(&self, role: &str) -> u32;
 }
@@ -27,13 +36,7 @@ pub fn fill(reference: &Reference, at: &dyn Address) -> String {
         Reference::Rank { offset } => at.rank(*offset),
         Reference::Host { role, index } => at.host(role, *index),
         Reference::Port { role, label, index } => at.port(role, label, *index),
-        Reference::Ports { role, label, index, count } => {
-            let first = at.port(role, label, *index);
-            match first.parse::<u32>() {
-                Ok(first) => (first..first + count).map(|n| n.to_string()).collect::<Vec<_>>().join(","),
-                Err(_) => first,
-            }
-        }
+        Reference::Ports { role, label, index, count } => at.ports(role, label, *index, *count),
         Reference::Hosts { role, label, before, after, separator } => {
             let mut list = String::new();
             for index in 0..at.instances(role) {

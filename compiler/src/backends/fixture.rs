@@ -64,7 +64,7 @@ fn merge(into: &mut Value, changes: &Value) {
 pub(crate) fn lower(backend: &dyn Backend, job: &JobPlan) -> (Vec<File>, String) {
     let files = MemoryFiles::default();
     let context =
-        Context { files: &files, to_job: "../../..".into(), gpu_injection: None, allow_lossy: false };
+        Context { files: &files, to_job: "../../..".into(), gpu_injection: None, allow_lossy: false, all_jobs: &[] };
     let mut sink = Sink::new();
     let written = backend.lower(job, &context, &mut sink);
     let mut report = String::new();

@@ -48,7 +48,10 @@ impl<'a> View<'a> {
 
     /// Whether the target writes for that backend.
     pub(crate) fn has_backend(&self, backend: BackendName) -> bool {
-        self.plan.target.settings.backends.contains(&backend)
+        match backend {
+            BackendName::Oci => self.plan.target.settings.is_host(),
+            _ => self.plan.target.settings.backends.contains(&backend),
+        }
     }
 
     /// The place of a setting of the target in `targets.yaml`.

@@ -257,6 +257,11 @@ codes! {
     BUILD_LINE_BREAK "J0455" "a line of a Dockerfile cannot hold a line break";
     BUILD_SECRET_STORE "J0456" "a build cannot read a secret from a secret store";
     BUILD_OUTSIDE_CONTEXT "J0457" "a requirements file names a file outside the build context";
+    SLURM_ROUNDED "J0460" "Slurm counts in coarser units";
+    SLURM_SETTING "J0461" "a Slurm setting of the target that does not fit";
+    SLURM_MOUNT "J0462" "a directory that the target cannot mount";
+    SLURM_NO_IMAGE "J0463" "a job runs without its image on Slurm";
+    SLURM_ARRAY "J0464" "the jobs of a matrix cannot be one array of Slurm";
     PAI_SAME_NAME "J0470" "two roles have the same name on OpenPAI";
     PAI_ROUNDED "J0471" "OpenPAI counts in coarser units";
     PAI_PORT "J0472" "OpenPAI chooses a port's number itself";

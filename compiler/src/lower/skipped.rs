@@ -87,7 +87,7 @@ pub fn is_misplaced(job: &JobPlan) -> bool {
 }
 
 fn is_here(job: &JobPlan) -> bool {
-    job.target.settings.backends.contains(&BackendName::Oci)
+    job.target.settings.is_host()
 }
 
 /// What ties a job to the host at hand, and where it is written.

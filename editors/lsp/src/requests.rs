@@ -135,6 +135,7 @@ pub(crate) fn artifact(session: &Session<'_>, params: &ArtifactParams) -> Result
         BackendName::Kubernetes | BackendName::Openpai => "yaml",
         BackendName::Oci => "json",
         BackendName::Dockerfile => "dockerfile",
+        BackendName::Slurm => "shellscript",
         BackendName::Cgroup => "plaintext",
     };
     Ok(ArtifactResult {

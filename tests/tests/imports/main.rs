@@ -76,7 +76,7 @@ fn the_operating_system_is_asked_for_only_where_the_architecture_says() {
 
 #[test]
 fn package_counts_match_the_page() {
-    let backends = "dockerfile,oci,cgroup,kubernetes,openpai";
+    let backends = "dockerfile,oci,cgroup,kubernetes,openpai,slurm";
     let compiler = packages::built_of("jobc-compiler", None);
     let program = packages::built_of("jobc", Some(&format!("{backends},runtime")));
     let registry = packages::built_of("jobc", None) - program;

@@ -1,6 +1,7 @@
 //! The smallest job that asks for a capability, so that the answer is the one that a build of such a job gets.
 
 use jobc_compiler::backend::Capability;
+use jobc_compiler::compile::built_in_targets;
 use jobc_schema::gpu::Vendor;
 use jobc_schema::job::Network;
 use jobc_schema::role::{NeedState, RetryScope};
@@ -179,9 +180,33 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
+/// The built-in targets, and a plain one for Slurm, which has none.
+pub(super) fn plain() -> Value {
+    let mut targets = json!({"slurm": {"backends": ["slurm"], "slurm": {"container": "none"}}});
+    for (name, target) in built_in_targets() {
+        targets[name] = json!(target);
+    }
+    targets
+}
+
 /// Targets whose settings a plain target lacks, each with the backend it has them for.
 pub(super) fn equipped() -> Value {
     let kubernetes = |settings: Value| json!({"backends": ["kubernetes"], "registry": "example.com/team", "kubernetes": settings});
+    let slurm = |mut settings: Value| {
+        let more = json!({
+            "exclusive": true,
+            "images": "/images",
+            "storage": {DATA: "/data"},
+            "gpu_features": {"A100-80GB": "a100"},
+            "gpu_types": {"1g.10gb": "1g.10gb"},
+        });
+        merge(&mut settings, more);
+        json!({
+            "backends": ["slurm"],
+            "gpus": {"driver": "570.0", "cards": [{"model": "A100-80GB", "count": 8}]},
+            "slurm": settings,
+        })
+    };
     let provider = |name: &str| kubernetes(json!({"gpu": {"provider": name}}));
     json!({
         "local": {"backends": ["dockerfile", "oci", "cgroup"], "registry": "example.com/team"},
@@ -204,6 +229,9 @@ pub(super) fn equipped() -> Value {
                 "storages": [{"name": "s", "provides": DATA}], "roles": {ROLE: {"sku_type": "V100"}}
             },
         },
+        "slurm": slurm(json!({"container": "none"})),
+        "pyxis": slurm(json!({"container": "pyxis"})),
+        "apptainer": slurm(json!({"container": "apptainer"})),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jobc_schema::Pointer;
+use jobc_schema::{BackendName, Pointer};
 use jobc_schema::job::Network;
 use jobc_schema::plan::{JobPlan, PortPlan, RolePlan};
 
@@ -13,6 +13,8 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 /// Where the tasks of one job find each other.
 pub(super) struct AddressBook<'a> {
     network: Network,
+    /// Whether the nodes of a cluster are known only when a batch script runs, which fills in placeholders.
+    is_open: bool,
     roles: BTreeMap<&'a str, &'a RolePlan>,
 }
 
@@ -25,7 +27,11 @@ pub(super) struct TaskAddresses<'a> {
 impl<'a> AddressBook<'a> {
     /// The places of a job.
     pub(super) fn new(job: &'a JobPlan) -> Self {
-        Self { network: job.network, roles: job.roles.iter().map(|role| (&*role.name, role)).collect() }
+        Self {
+            network: job.network,
+            is_open: job.target.settings.backends.contains(&BackendName::Slurm),
+            roles: job.roles.iter().map(|role| (&*role.name, role)).collect(),
+        }
     }
 
     /// What one task sees.
@@ -54,6 +60,9 @@ impl Address for TaskAddresses<'_> {
     }
 
     fn host(&self, role: &str, index: Option<u32>) -> String {
+        if self.places.is_open {
+            return format!("@jobc:host:{role}:{}@", index.unwrap_or(self.task.index));
+        }
         match self.places.network {
             Network::Job => format!("{role}-{}", index.unwrap_or(self.task.index)),
             Network::Auto | Network::Host | Network::None => "127.0.0.1".to_owned(),
@@ -63,12 +72,33 @@ impl Address for TaskAddresses<'_> {
     fn port(&self, role: &str, label: &str, index: Option<u32>) -> String {
         let port = self.places.roles.get(role).and_then(|role| role.port(label));
         let index = index.unwrap_or(self.task.index);
-        port.map(|port| self.places.number(port, index).to_string()).unwrap_or_default()
+        match port {
+            Some(port) if self.places.is_open && port.shared_base.is_some() => {
+                open_port(role, label, index, 0)
+            }
+            Some(port) => self.places.number(port, index).to_string(),
+            None => String::new(),
+        }
+    }
+
+    fn ports(&self, role: &str, label: &str, index: Option<u32>, count: u32) -> String {
+        let index = index.unwrap_or(self.task.index);
+        let first = self.port(role, label, Some(index));
+        let number = |more: u32| match first.parse::<u32>() {
+            Ok(first) => (first + more).to_string(),
+            Err(_) => open_port(role, label, index, more),
+        };
+        (0..count).map(number).collect::<Vec<_>>().join(",")
     }
 
     fn instances(&self, role: &str) -> u32 {
         self.places.roles.get(role).map_or(0, |role| role.instances)
     }
+}
+
+/// The placeholder of a port that a batch script of Slurm chooses.
+fn open_port(role: &str, label: &str, index: u32, more: u32) -> String {
+    format!("@jobc:port:{role}:{label}:{index}+{more}@")
 }
 
 /// Reports ports that would be above the last one there is.

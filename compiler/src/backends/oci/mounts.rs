@@ -118,7 +118,9 @@ fn source(job: &JobPlan, name: &str, volume: &VolumePlan, context: &Context<'_>)
 
 /// The directory of the host that the target gives for a volume.
 pub(super) fn storage<'a>(job: &'a JobPlan, name: &str) -> Option<&'a str> {
-    job.target.settings.oci.as_ref()?.storage.get(name).map(String::as_str)
+    let settings = &job.target.settings;
+    let of_nodes = || settings.slurm.as_ref()?.storage.get(name);
+    settings.oci.as_ref().and_then(|oci| oci.storage.get(name)).or_else(of_nodes).map(String::as_str)
 }
 
 fn place(name: &str, volume: &VolumePlan) -> Pointer {

@@ -77,7 +77,7 @@ fn defaults(root: &Node, report: &mut Report<'_>) {
 fn unused_settings(at: &Pointer, target: &Node, report: &mut Report<'_>) {
     let Some(backends) = target.get("backends") else { return };
     let written: Vec<&str> = backends.items().iter().filter_map(Node::as_str).collect();
-    for key in present(target, &["oci", "kubernetes", "openpai"]) {
+    for key in present(target, &["oci", "kubernetes", "openpai", "slurm"]) {
         if !written.contains(&key) {
             let message = format!("unused settings `{key}`: `{key}` is not in `backends`");
             report.push(

@@ -1,0 +1,110 @@
+//! Backend `slurm`: batch scripts for a Slurm cluster.
+//!
+//! `job.sbatch`, or one such script for each group of roles that Slurm schedules on its own; `roles/<role>.sh`, which
+//! each task of a role runs; `submit.sh` where one `sbatch` is not enough; `array.sbatch` for a matrix. Every instance
+//! gets a node's share of its own, so its address is that of its node. docs/reference/slurm.md has the table of fields.
+
+mod array;
+mod batch;
+mod bundle;
+mod gpu;
+mod group;
+mod header;
+mod ports;
+mod role;
+mod run;
+mod settings;
+mod shell;
+mod step;
+mod submit;
+mod support;
+#[cfg(test)]
+mod tests;
+mod volumes;
+
+use jobc_schema::plan::JobPlan;
+use jobc_schema::target::{SlurmContainer, SlurmTarget};
+use jobc_schema::{BackendName, Pointer};
+
+use crate::backend::{Backend, Capability, Context, File, Support};
+use crate::diagnostic::Sink;
+
+use group::Group;
+use ports::Ports;
+
+/// Writes batch scripts for Slurm.
+#[derive(Debug)]
+pub struct SlurmBackend;
+
+impl Backend for SlurmBackend {
+    fn name(&self) -> BackendName {
+        BackendName::Slurm
+    }
+
+    fn about(&self) -> &'static str {
+        "Slurm batch scripts, one step a role"
+    }
+
+    fn support(&self, capability: Capability, job: &JobPlan) -> Support {
+        support::support(capability, &Pointer::ROOT, job)
+    }
+
+    fn support_at(&self, capability: Capability, place: &Pointer, job: &JobPlan) -> Support {
+        support::support(capability, place, job)
+    }
+
+    fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File> {
+        let settings = settings(job);
+        let groups = checked(job, &settings, context, sink);
+        let parts = Parts { job, settings: &settings, ports: Ports::of(job), context };
+        let mut files = vec![];
+        for group in &groups {
+            files.push(batch::script(&parts, &groups, group));
+            files.extend(group.roles.iter().filter_map(|role| role::script(&parts, role)));
+        }
+        files.extend(run::remote_shell(&parts));
+        files.extend(submit::script(&parts, &groups));
+        files.extend(array::script(&parts, &groups));
+        files
+    }
+
+    fn check(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
+        checked(job, &settings(job), context, sink);
+    }
+}
+
+/// What every file is made from.
+struct Parts<'a> {
+    job: &'a JobPlan,
+    settings: &'a SlurmTarget,
+    ports: Ports,
+    context: &'a Context<'a>,
+}
+
+impl Parts<'_> {
+    /// What runs the containers.
+    fn container(&self) -> SlurmContainer {
+        self.settings.container
+    }
+}
+
+/// The target's settings, or the defaults.
+fn settings(job: &JobPlan) -> SlurmTarget {
+    job.target.settings.slurm.clone().unwrap_or_default()
+}
+
+/// The groups that scripts are written for; none where something is wrong.
+fn checked<'a>(
+    job: &'a JobPlan,
+    settings: &SlurmTarget,
+    context: &Context<'_>,
+    sink: &mut Sink,
+) -> Vec<Group<'a>> {
+    let before = sink.error_count();
+    settings::check(job, settings, sink);
+    header::check_amounts(job, sink);
+    run::check_images(job, settings, sink);
+    volumes::check(job, settings, context, sink);
+    array::check(job, context, sink);
+    if sink.error_count() > before { vec![] } else { group::groups(job, settings) }
+}

@@ -1,0 +1,85 @@
+//! `array.sbatch`: all jobs of a matrix as one array.
+
+use std::fmt::Write as _;
+
+use jobc_schema::Pointer;
+use jobc_schema::plan::JobPlan;
+
+use crate::backend::{Content, Context, File};
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+use super::group::{Group, groups};
+use super::{Parts, header, ports::Ports, settings};
+
+/// The jobs of a matrix, if this is the first of them.
+fn combinations<'a>(job: &JobPlan, context: &'a Context<'_>) -> Option<(&'a str, Vec<&'a JobPlan>)> {
+    let jobs = context.all_jobs.iter().filter(|other| other.target.name == job.target.name);
+    let jobs: Vec<&JobPlan> = jobs.collect();
+    let [first, _, ..] = &jobs[..] else { return None };
+    let base = first.name.strip_suffix("-0").filter(|_| first.name == job.name)?;
+    let is_numbered = |(number, job): (usize, &&JobPlan)| job.name == format!("{base}-{number}");
+    (!job.matrix.is_empty() && jobs.iter().enumerate().all(is_numbered)).then_some((base, jobs))
+}
+
+/// What a job asks of Slurm, without its name; nothing where it is not one allocation of nodes that are alike.
+fn request(job: &JobPlan, context: &Context<'_>) -> Option<Vec<String>> {
+    let settings = settings(job);
+    let all = groups(job, &settings);
+    let [group] = &all[..] else { return None };
+    if group.is_heterogeneous() {
+        return None;
+    }
+    let parts = Parts { job, settings: &settings, ports: Ports::of(job), context };
+    let lines = header::lines(&parts, &all, group).into_iter().map(|line| line.text);
+    Some(lines.filter(|line| !line.contains("--job-name=")).collect())
+}
+
+/// Reports a matrix whose `max_parallel` no array can keep.
+pub(super) fn check(job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
+    if job.max_parallel.is_none() {
+        return;
+    }
+    let Some((_, jobs)) = combinations(job, context) else { return };
+    let first = request(job, context);
+    if first.is_some() && jobs.iter().all(|other| request(other, context) == first) {
+        return;
+    }
+    let message = "the jobs of the matrix are not alike, so they are no array of Slurm with a limit".to_owned();
+    let finding = if context.allow_lossy {
+        Diagnostic::warning(codes::SLURM_ARRAY, message)
+    } else {
+        Diagnostic::error(codes::SLURM_ARRAY, message)
+    };
+    sink.push(finding.at_key(&Pointer::ROOT.keys(["matrix", "max_parallel"]), "").note(
+        "an array needs the same resources in each job, in one allocation of nodes that are alike; leave `max_parallel` out, and submit the jobs one by one",
+    ));
+}
+
+/// The script, beside the first job of a matrix: each task of the array runs the script of its own job.
+pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<File> {
+    let (base, jobs) = combinations(parts.job, parts.context)?;
+    let first = request(parts.job, parts.context)?;
+    if !jobs.iter().all(|other| request(other, parts.context).as_ref() == Some(&first)) {
+        return None;
+    }
+    let mut text = "#!/bin/bash\n".to_owned();
+    for line in header::lines(parts, groups, groups.first()?) {
+        let line = line.text.replace(&format!("--job-name={}", parts.job.name), &format!("--job-name={base}"));
+        let _ = writeln!(text, "{line}");
+    }
+    let cap = parts.job.max_parallel.map(|cap| format!("%{cap}")).unwrap_or_default();
+    let size = jobs.len();
+    let _ = writeln!(
+        text,
+        "#SBATCH --array=0-{}{cap}\n# All {size} jobs of {base}. Submit it in this directory: `sbatch array.sbatch`.\n",
+        size - 1
+    );
+    let _ = writeln!(
+        text,
+        "export jobc_secrets=$PWD/secrets\ncd \"../../../{base}-$SLURM_ARRAY_TASK_ID/{}/slurm\" && exec bash job.sbatch",
+        parts.job.target.name
+    );
+    let mut file = File::new("array.sbatch", Content::Text(text));
+    file.mode = 0o755;
+    Some(file)
+}

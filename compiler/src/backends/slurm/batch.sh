@@ -1,0 +1,172 @@
+# ---- The same in every job -----------------------------------------------------------------------
+
+jobc_say() { echo "jobc: $*" >&2; }
+
+# The nodes of a part of the allocation, in the order of their names.
+jobc_nodes() { # VARIABLE
+  [ -n "${!1-}" ] || { jobc_say "no $1: submit this script with \`sbatch\`"; exit 125; }
+  scontrol show hostnames "${!1}"
+}
+
+# How many instances of a role have come to a state.
+jobc_count() { # STATE ROLE
+  local files
+  shopt -s nullglob
+  files=("$jobc_run/state/$2/"*".$1")
+  shopt -u nullglob
+  echo "${#files[@]}"
+}
+jobc_reached() { # STATE ROLE MIN
+  [ "$(jobc_count "$1" "$2")" -ge "$3" ]
+}
+# Whether all instances of a role have succeeded, and its step has ended.
+jobc_succeeded() { # ROLE
+  [ "${jobc_state[$1]-}" = succeeded ]
+}
+
+# Runs the step of a role, again where the role says so, and writes how it ended.
+jobc_role() { # ROLE RETRIES BACKOFF EXIT_CODE...
+  local role=$1 retries=$2 backoff=$3 attempt=0 code
+  shift 3
+  trap : TERM
+  while :; do
+    rm -f "$jobc_run/state/$role/"*
+    jobc_step "$role"
+    code=$?
+    [ ! -e "$jobc_run/state/$role/first" ] || read -r _ code <"$jobc_run/state/$role/first"
+    [ "$code" -ne 0 ] && [ "$attempt" -lt "$retries" ] && jobc_may_retry "$code" "$@" || break
+    attempt=$((attempt + 1))
+    jobc_say "role $role ended with exit code $code; retry $attempt of $retries"
+    sleep "$backoff"
+  done
+  echo "$code" >"$jobc_run/state/$role/end.new"
+  mv "$jobc_run/state/$role/end.new" "$jobc_run/state/$role/end"
+}
+
+# Whether an exit code is retried: all are where none is named.
+jobc_may_retry() { # EXIT_CODE LISTED...
+  local code=$1 listed
+  shift
+  [ $# -gt 0 ] || return 0
+  for listed; do [ "$listed" != "$code" ] || return 0; done
+  return 1
+}
+
+# Starts the roles whose needs are met, and notes those that have ended.
+jobc_look() {
+  local role code running=0 waiting=
+  for role in "${jobc_roles[@]}"; do
+    if [ "${jobc_state[$role]}" = waiting ] && [ -z "$jobc_stopping" ] && jobc_needs "$role"; then
+      jobc_state[$role]=running
+      mkdir -p "$jobc_run/state/$role"
+      jobc_launch "$role" &
+    fi
+    if [ "${jobc_state[$role]}" = running ]; then
+      running=1
+      [ -e "$jobc_run/state/$role/end" ] || continue
+      read -r code <"$jobc_run/state/$role/end"
+      if [ "$code" -eq 0 ]; then
+        jobc_state[$role]=succeeded
+      else
+        jobc_state[$role]=failed
+        [ -n "$jobc_end" ] || jobc_end=$code
+        [ -n "$jobc_stopping" ] || jobc_say "role $role failed: instance $(jobc_first "$role")"
+      fi
+    elif [ "${jobc_state[$role]}" = waiting ]; then
+      waiting=$role
+    fi
+  done
+  if [ -e "$jobc_run/state/$jobc_group.enough" ] && [ -z "$jobc_end" ]; then
+    jobc_end=0
+  fi
+  if [ "$running" -eq 0 ] && [ -z "$jobc_end" ]; then
+    if [ -n "$jobc_stopping" ]; then
+      jobc_end=143
+    elif [ -n "$waiting" ]; then
+      jobc_say "role $waiting cannot start: what it needs has ended without success"
+      jobc_end=1
+    else
+      jobc_end=0
+    fi
+  fi
+}
+
+# The instance that failed first, and how.
+jobc_first() { # ROLE
+  local index code
+  if [ -e "$jobc_run/state/$1/first" ]; then
+    read -r index code <"$jobc_run/state/$1/first"
+    echo "$index ended with exit code $code"
+  else
+    echo "unknown; exit code $(cat "$jobc_run/state/$1/end")"
+  fi
+}
+
+# Whether a role's step is still running.
+jobc_runs() {
+  local role
+  for role in "${jobc_roles[@]}"; do
+    [ "${jobc_state[$role]}" != running ] || [ -e "$jobc_run/state/$role/end" ] || return 0
+  done
+  return 1
+}
+
+# Ends what still runs: SIGTERM, and at the latest after the grace period all that is left ends with this script.
+jobc_stop() {
+  local until=$((SECONDS + jobc_grace))
+  jobc_runs || return 0
+  scancel --signal=TERM "$SLURM_JOB_ID" 2>/dev/null
+  while jobc_runs && [ "$SECONDS" -lt "$until" ]; do
+    sleep 0.2
+  done
+}
+
+jobc_main() { # [RUN]
+  local role
+  jobc_run=$jobc_base/jobc-${1:-$SLURM_JOB_ID} jobc_slurm_job=$SLURM_JOB_ID
+  [ -e "$jobc_directory/$jobc_probe" ] || {
+    jobc_say "no $jobc_probe in $jobc_directory: run \`sbatch\` in the directory with this script, or with \`--chdir\`"
+    exit 125
+  }
+  if [ "${SLURM_RESTART_COUNT:-0}" -gt "$jobc_max_restarts" ] && [ "$jobc_max_restarts" -gt 0 ]; then
+    jobc_say "restarted $SLURM_RESTART_COUNT times, and the limit is $jobc_max_restarts"
+    exit 1
+  fi
+  mkdir -p "$jobc_run/logs" "$jobc_run/state" || exit 125
+  rm -f "$jobc_run/state/$jobc_group".*
+  for role in "${jobc_roles[@]}"; do rm -rf "$jobc_run/state/${role:?}"; done
+  jobc_port=$((jobc_first_port + SLURM_JOB_ID % (jobc_port_range / jobc_ports) * jobc_ports))
+  jobc_assign || exit 125
+  {
+    declare -p jobc_directory jobc_group jobc_port
+    for role in "${jobc_known[@]}"; do declare -p "jobc_hosts_${role//-/_}" 2>/dev/null; done
+    declare -p jobc_run jobc_secrets jobc_slurm_job
+  } >"$jobc_run/state/$jobc_group.addresses"
+  jobc_places >"$jobc_run/state/$jobc_group.places"
+  jobc_stopping='' jobc_end=''
+  declare -gA jobc_state
+  for role in "${jobc_roles[@]}"; do jobc_state[$role]=waiting; done
+  trap 'jobc_stopping=yes' TERM INT
+  while :; do
+    jobc_look
+    [ -z "$jobc_end" ] || break
+    sleep 0.5 &
+    wait -n
+  done
+  if [ -n "$jobc_stopping" ]; then
+    while jobc_runs; do sleep 0.2; done
+    jobc_end=143
+  fi
+  jobc_stop
+  jobc_clean
+  if [ "$jobc_end" -ne 0 ] && [ -z "$jobc_stopping" ] && [ "${SLURM_RESTART_COUNT:-0}" -lt "$jobc_max_restarts" ] &&
+    jobc_may_retry "$jobc_end" "${jobc_retried_codes[@]}"; then
+    jobc_say "exit code $jobc_end; retry $((${SLURM_RESTART_COUNT:-0} + 1)) of $jobc_max_restarts"
+    # Before this script ends, so that jobs that wait for this one go on waiting. It stops this script.
+    scontrol requeue "$SLURM_JOB_ID" && sleep 600
+  fi
+  echo "$jobc_end" >"$jobc_run/state/$jobc_group.end"
+  exit "$jobc_end"
+}
+
+jobc_main "$@"

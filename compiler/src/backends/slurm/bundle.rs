@@ -1,0 +1,72 @@
+//! Bundles of the backend `oci`: each instance runs a copy in which the addresses of this job are filled in.
+
+use std::fmt::Write as _;
+
+use jobc_schema::target::SlurmContainer;
+
+use super::Parts;
+use super::group::Group;
+use super::shell::variable;
+
+/// Copies a bundle next to itself, so that its relative paths stay right, and fills it.
+pub(super) const FILL: &str = r#"
+# A copy of the instance's bundle with the addresses of this job.
+jobc_fill() { # ROLE
+  local from=$jobc_directory/../oci/$1-$jobc_index
+  jobc_bundle=$from.$jobc_slurm_job
+  rm -rf "$jobc_bundle" && cp -r "$from" "$jobc_bundle" &&
+    find "$jobc_bundle" -type f -exec sed -i -f "$jobc_run/state/$jobc_group.places" {} +
+}
+"#;
+
+/// Looks for the root file system of an image.
+pub(super) const IMAGE: &str = r#"
+# The root file system of an image: a directory, or an archive beside it.
+jobc_image() { # PATH IMAGE
+  for jobc_root in "$1" "$1.tar" "$1.tar.gz"; do
+    [ ! -e "$jobc_root" ] || return 0
+  done
+  jobc_say "no root file system of $2: unpack the image to $1, or save it as $1.tar"
+  exit 125
+}
+"#;
+
+/// The part of a batch script for bundles; nothing where none are run.
+pub(super) fn places(parts: &Parts<'_>, group: &Group<'_>) -> String {
+    if !matches!(parts.container(), SlurmContainer::Jobc | SlurmContainer::Oci) {
+        return "jobc_places() { :; }\njobc_clean() { :; }\n\n".to_owned();
+    }
+    let mut text = String::new();
+    if parts.container() == SlurmContainer::Oci {
+        text.push_str(FILL.trim_start());
+        text.push_str("# Notes the first exit code of an instance.\njobc_lost() { # EXIT_CODE\n  [ \"$code\" -ne 0 ] || code=$1\n}\n");
+    }
+    text.push_str(
+        "# Lines for sed that fill the placeholders of bundles.\njobc_places() {\n  local i\n",
+    );
+    for role in &parts.job.roles {
+        let hosts = format!("jobc_hosts_{}", variable(&role.name));
+        let _ = writeln!(text, "  for ((i = 0; i < {}; i++)); do", role.instances);
+        let host = if group.roles.iter().any(|own| own.name == role.name) {
+            format!("${{{hosts}[i]}}")
+        } else {
+            String::new()
+        };
+        let _ = writeln!(text, "    echo \"s#@jobc:host:{}:$i@#{host}#g\"", role.name);
+        for port in &role.ports {
+            if let Some(offset) = parts.ports.offset(&role.name, &port.label) {
+                for number in 0..port.count {
+                    let more = offset + number;
+                    let _ = writeln!(
+                        text,
+                        "    echo \"s#@jobc:port:{}:{}:$i+{number}@#$((jobc_port + {more} + i * {}))#g\"",
+                        role.name, port.label, port.count
+                    );
+                }
+            }
+        }
+        text.push_str("  done\n");
+    }
+    text.push_str("}\n# Removes the copies of bundles.\njobc_clean() { rm -rf \"$jobc_directory\"/../oci/*.\"$SLURM_JOB_ID\"; }\n\n");
+    text
+}

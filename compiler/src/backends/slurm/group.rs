@@ -1,0 +1,246 @@
+//! Groups: the roles that one Slurm job runs together, and the parts of its allocation.
+//!
+//! Roles are in one group if they run at the same time, or know each other's addresses, for a job's nodes are unknown
+//! when another one is submitted. An edge `needs: {other: succeeded}` between two groups becomes a dependency of jobs
+//! where that means the same; elsewhere both groups are one, whose steps wait for each other.
+
+use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent, GangPlan, JobPlan, Reference, RolePlan, Text};
+use jobc_schema::role::NeedState;
+use jobc_schema::target::SlurmTarget;
+
+use super::header;
+
+/// Roles that one Slurm job runs.
+pub(super) struct Group<'a> {
+    /// The name of its script, without `.sbatch`.
+    pub(super) name: String,
+    /// Its roles in the order of the file.
+    pub(super) roles: Vec<&'a RolePlan>,
+    /// The parts of its allocation; more than one is a heterogeneous job.
+    pub(super) components: Vec<Component<'a>>,
+    /// Which groups must succeed before, by number.
+    pub(super) after: Vec<usize>,
+}
+
+/// A part of an allocation: nodes that are all alike.
+pub(super) struct Component<'a> {
+    /// Its roles, each on nodes of its own.
+    pub(super) roles: Vec<&'a RolePlan>,
+}
+
+impl<'a> Component<'a> {
+    /// How many nodes it has: one for each instance.
+    pub(super) fn nodes(&self) -> u32 {
+        self.roles.iter().map(|role| role.instances).sum()
+    }
+
+    /// A role with the resources of all.
+    pub(super) fn model(&self) -> &'a RolePlan {
+        self.roles[0]
+    }
+}
+
+impl Group<'_> {
+    /// Whether the allocation has parts with different nodes.
+    pub(super) fn is_heterogeneous(&self) -> bool {
+        self.components.len() > 1
+    }
+
+    /// Where the nodes of a role are: the number of the component, and that of the first node in it.
+    pub(super) fn nodes_of(&self, role: &RolePlan) -> (usize, u32) {
+        for (number, component) in self.components.iter().enumerate() {
+            let mut first = 0;
+            for other in &component.roles {
+                if other.name == role.name {
+                    return (number, first);
+                }
+                first += other.instances;
+            }
+        }
+        (0, 0)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.roles.iter().any(|role| role.name == name)
+    }
+}
+
+/// The groups of a job, each after those it needs.
+pub(super) fn groups<'a>(job: &'a JobPlan, settings: &SlurmTarget) -> Vec<Group<'a>> {
+    let mut sets = Sets::new(job);
+    sets.join_concurrent(job);
+    loop {
+        let order = sets.order(job);
+        let joined = match &order {
+            Err(cycle) => sets.join_all(cycle),
+            Ok(_) => sets.join_inexact(job),
+        };
+        if !joined && let Ok(order) = order {
+            return sets.finish(job, settings, &order);
+        }
+    }
+}
+
+/// How many Slurm jobs a job becomes.
+pub(super) fn count(job: &JobPlan) -> usize {
+    groups(job, &SlurmTarget::default()).len()
+}
+
+/// Which set each role is in.
+struct Sets {
+    set_of: Vec<usize>,
+}
+
+impl Sets {
+    fn new(job: &JobPlan) -> Self {
+        Self { set_of: (0..job.roles.len()).collect() }
+    }
+
+    fn join(&mut self, a: usize, b: usize) -> bool {
+        let (to, from) = (self.set_of[a].min(self.set_of[b]), self.set_of[a].max(self.set_of[b]));
+        for set in self.set_of.iter_mut().filter(|set| **set == from) {
+            *set = to;
+        }
+        to != from
+    }
+
+    fn join_all(&mut self, roles: &[usize]) -> bool {
+        roles.windows(2).fold(false, |joined, pair| self.join(pair[0], pair[1]) || joined)
+    }
+
+    /// Joins roles that run at the same time, or name each other's addresses.
+    fn join_concurrent(&mut self, job: &JobPlan) {
+        let number = |name: &str| job.roles.iter().position(|role| role.name == name);
+        let members = job.distributed.iter().flat_map(|d| &d.members).filter_map(|m| number(&m.role));
+        self.join_all(&members.collect::<Vec<_>>());
+        for (own, role) in job.roles.iter().enumerate() {
+            for need in &role.needs {
+                let Some(other) = number(&need.role) else { continue };
+                if need.state != NeedState::Succeeded || need.min < job.roles[other].instances {
+                    self.join(own, other);
+                }
+            }
+            for other in named_roles(role).into_iter().filter_map(number) {
+                self.join(own, other);
+            }
+        }
+        if job.gang == GangPlan::None {
+            return;
+        }
+        for stage in &job.stages {
+            // The combinations of a matrix know nothing of each other, and one job each waits less.
+            let together =
+                |role: &RolePlan| role.matrix.is_none() || matches!(job.gang, GangPlan::Required);
+            let roles = stage.iter().filter_map(|name| number(name));
+            let roles: Vec<usize> = roles.filter(|&number| together(&job.roles[number])).collect();
+            self.join_all(&roles);
+        }
+    }
+
+    /// Joins groups whose edge waits for more than the job says: of the first of them a role that the other does not
+    /// need is the last to end.
+    fn join_inexact(&mut self, job: &JobPlan) -> bool {
+        for (own, other) in edges(job) {
+            let (a, b) = (self.set_of[other], self.set_of[own]);
+            if a == b {
+                continue;
+            }
+            let is_needed = |by: usize, role: usize| {
+                edges(job).any(|(own, other)| other == role && self.set_of[own] == by)
+            };
+            let exact = (0..job.roles.len())
+                .filter(|&role| self.set_of[role] == a)
+                .all(|role| is_needed(b, role) || is_needed(a, role));
+            if !exact {
+                return self.join(own, other);
+            }
+        }
+        false
+    }
+
+    /// The sets, each after those it needs; or the roles of those that need each other.
+    fn order(&self, job: &JobPlan) -> Result<Vec<usize>, Vec<usize>> {
+        let mut left: Vec<usize> = self.set_of.clone();
+        left.sort_unstable();
+        left.dedup();
+        let mut order = vec![];
+        while !left.is_empty() {
+            let is_free = |set: usize| {
+                edges(job).all(|(own, other)| {
+                    self.set_of[own] != set
+                        || self.set_of[other] == set
+                        || order.contains(&self.set_of[other])
+                })
+            };
+            let Some(at) = left.iter().position(|&set| is_free(set)) else {
+                let in_cycle = |role: &usize| left.contains(&self.set_of[*role]);
+                return Err((0..job.roles.len()).filter(in_cycle).collect());
+            };
+            order.push(left.remove(at));
+        }
+        Ok(order)
+    }
+
+    fn finish<'a>(&self, job: &'a JobPlan, settings: &SlurmTarget, order: &[usize]) -> Vec<Group<'a>> {
+        let mut groups: Vec<Group<'a>> = vec![];
+        for set in order {
+            let roles: Vec<&RolePlan> =
+                job.roles.iter().zip(&self.set_of).filter(|(_, of)| *of == set).map(|(role, _)| role).collect();
+            let name = if order.len() == 1 { "job".to_owned() } else { roles[0].name.clone() };
+            let components = components(job, settings, &roles);
+            let needs = |group: &Group<'_>| {
+                roles.iter().flat_map(|role| &role.needs).any(|need| group.has(&need.role))
+            };
+            let after = groups.iter().enumerate().filter(|(_, group)| needs(group)).map(|(n, _)| n).collect();
+            groups.push(Group { name, roles, components, after });
+        }
+        groups
+    }
+}
+
+/// The roles of a group by what they request of a node.
+fn components<'a>(job: &JobPlan, settings: &SlurmTarget, roles: &[&'a RolePlan]) -> Vec<Component<'a>> {
+    let mut found: Vec<(Vec<String>, Component<'a>)> = vec![];
+    for role in roles {
+        let request = header::resources(job, settings, role);
+        match found.iter_mut().find(|(known, _)| *known == request) {
+            Some((_, component)) => component.roles.push(role),
+            None => found.push((request, Component { roles: vec![role] })),
+        }
+    }
+    found.into_iter().map(|(_, component)| component).collect()
+}
+
+/// `needs: {other: succeeded}`: the numbers of the role and of the other.
+fn edges(job: &JobPlan) -> impl Iterator<Item = (usize, usize)> + '_ {
+    job.roles.iter().enumerate().flat_map(move |(own, role)| {
+        let other = |name: &str| job.roles.iter().position(|role| role.name == name);
+        role.needs.iter().filter_map(move |need| Some((own, other(&need.role)?)))
+    })
+}
+
+/// The roles whose addresses the user's own texts name.
+fn named_roles(role: &RolePlan) -> Vec<&str> {
+    let mut texts: Vec<&Text> = match &role.command {
+        CommandPlan::Image {} => vec![],
+        CommandPlan::Args(args) => args.iter().collect(),
+        CommandPlan::Argv { argv, setup } => argv.iter().chain(setup).collect(),
+        CommandPlan::Script { setup, script, .. } => setup.iter().chain([script]).collect(),
+    };
+    texts.extend(role.env.values().filter_map(|value| match value {
+        EnvPlan::Text(text) => Some(text),
+        EnvPlan::Secret { .. } => None,
+    }));
+    texts.extend(role.files.iter().filter_map(|file| match &file.content {
+        FileContent::Text(text) => Some(text),
+        FileContent::Secret { .. } => None,
+    }));
+    let named = texts.into_iter().flat_map(Text::references).filter_map(|reference| match reference {
+        Reference::Host { role, .. }
+        | Reference::Hosts { role, .. }
+        | Reference::Port { role, .. }
+        | Reference::Ports { role, .. } => Some(role.as_str()),
+        Reference::Index {} | Reference::Rank { .. } => None,
+    });
+    named.filter(|name| *name != role.name).collect()
+}

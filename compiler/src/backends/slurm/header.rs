@@ -1,0 +1,212 @@
+//! The `#SBATCH` lines of a script.
+
+use jobc_schema::Pointer;
+use jobc_schema::plan::{ImageSource, JobPlan, RolePlan};
+use jobc_schema::role::RetryScope;
+use jobc_schema::target::SlurmTarget;
+
+use crate::backend::PartSource;
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+use super::group::{Component, Group};
+use super::{Parts, gpu};
+
+const MIB: u64 = 1 << 20;
+
+/// A line, and where it comes from.
+pub(super) struct Line {
+    pub text: String,
+    pub from: Option<PartSource>,
+}
+
+/// The lines of a group's script.
+pub(super) fn lines(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>) -> Vec<Line> {
+    let mut out = Lines(vec![]);
+    for (number, component) in group.components.iter().enumerate() {
+        if number == 0 {
+            out.of_job(parts, groups, group);
+        } else {
+            out.0.push(Line { text: "#SBATCH hetjob".to_owned(), from: None });
+        }
+        out.of_component(parts, component, number == 0);
+    }
+    out.0
+}
+
+/// The options by which a node's share is requested for an instance of a role.
+pub(super) fn resources(job: &JobPlan, settings: &SlurmTarget, role: &RolePlan) -> Vec<String> {
+    let resources = &role.resources;
+    let mut list = vec![];
+    list.extend(cpus(role).map(|cpus| format!("--cpus-per-task={cpus}")));
+    list.extend(resources.memory_bytes.map(|bytes| format!("--mem={}M", bytes.div_ceil(MIB))));
+    list.extend(gpu::request(job, settings, role));
+    list.extend(resources.disk_bytes.map(|bytes| format!("--tmp={}M", bytes.div_ceil(MIB))));
+    list.extend(gpu::constraint(settings, role).map(|constraint| format!("--constraint={constraint}")));
+    list
+}
+
+/// The options that a step of a role repeats.
+pub(super) fn step_resources(job: &JobPlan, settings: &SlurmTarget, role: &RolePlan) -> Vec<String> {
+    let list = resources(job, settings, role);
+    list.into_iter().filter(|option| !option.starts_with("--constraint") && !option.starts_with("--tmp")).collect()
+}
+
+/// Whole CPUs of an instance.
+fn cpus(role: &RolePlan) -> Option<u64> {
+    role.resources.cpu_millis.map(|millis| millis.div_ceil(1000))
+}
+
+/// Reports amounts that Slurm counts in coarser units.
+pub(super) fn check_amounts(job: &JobPlan, sink: &mut Sink) {
+    let mut rounded = |is_rounded: bool, at: Pointer, unit: &str, to: String| {
+        if is_rounded {
+            let message = format!("Slurm counts in {unit}; the amount is rounded up to {to}");
+            sink.push(Diagnostic::info(codes::SLURM_ROUNDED, message).at(&at, "requested here"));
+        }
+    };
+    for role in &job.roles {
+        let at = role.at().key("resources");
+        if let (Some(millis), Some(cpus)) = (role.resources.cpu_millis, cpus(role)) {
+            rounded(millis % 1000 != 0, at.key("cpu"), "whole CPUs", cpus.to_string());
+        }
+        if let Some(bytes) = role.resources.memory_bytes {
+            let to = format!("{}MiB", bytes.div_ceil(MIB));
+            rounded(bytes % MIB != 0, at.key("memory"), "MiB", to);
+        }
+    }
+    if let Some(seconds) = job.timeout_seconds {
+        let to = format!("{}m", seconds.div_ceil(60));
+        rounded(seconds % 60 != 0, Pointer::ROOT.key("timeout"), "minutes", to);
+    }
+}
+
+/// How often a group is started again.
+pub(super) fn job_retries(group: &Group<'_>) -> u32 {
+    let retries = group.roles.iter().filter(|role| role.retry.scope == RetryScope::Job);
+    retries.map(|role| role.retry.max).max().unwrap_or(0)
+}
+
+/// The environment variables of the user that `image: {host: {env: [...]}}` passes.
+pub(super) fn passed_variables(job: &JobPlan) -> Vec<&str> {
+    let mut names: Vec<&str> = vec![];
+    for image in job.images.values() {
+        if let ImageSource::Host { env, .. } = &image.source {
+            names.extend(env.iter().map(String::as_str));
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Lines while they are made.
+struct Lines(Vec<Line>);
+
+impl Lines {
+    fn push(&mut self, option: &str, from: PartSource) {
+        // sbatch reads `#` as a comment, and splits words as a shell does.
+        let option = option.replace('#', r"\#");
+        let text = if option.contains(' ') {
+            format!("#SBATCH \"{option}\"")
+        } else {
+            format!("#SBATCH {option}")
+        };
+        self.0.push(Line { text, from: Some(from) });
+    }
+
+    fn setting(&mut self, option: &str, value: Option<&String>, key: &str) {
+        if let Some(value) = value {
+            self.push(&format!("--{option}={value}"), target(key));
+        }
+    }
+
+    /// What holds for the whole job.
+    fn of_job(&mut self, parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>) {
+        let (job, settings) = (parts.job, parts.settings);
+        let root = Pointer::ROOT;
+        let name = if groups.len() > 1 { format!("{}-{}", job.name, group.name) } else { job.name.clone() };
+        self.push(&format!("--job-name={name}"), spec(&root.key("name")));
+        let passed = passed_variables(job);
+        let export = if passed.is_empty() { "NONE".to_owned() } else { passed.join(",") };
+        self.push(&format!("--export={export}"), PartSource::Default("the caller's variables stay there"));
+        if job_retries(group) > 0 {
+            self.push("--requeue", spec(&root.key("retry")));
+            self.push("--open-mode=append", spec(&root.key("retry")));
+        }
+        self.setting("licenses", settings.licenses.as_ref(), "licenses");
+    }
+
+    /// What holds for a part of the allocation.
+    fn of_component(&mut self, parts: &Parts<'_>, component: &Component<'_>, is_first: bool) {
+        let (job, settings) = (parts.job, parts.settings);
+        let root = Pointer::ROOT;
+        let role = component.model();
+        let at = role.at();
+        self.push(&format!("--nodes={}", component.nodes()), spec(&at.key("instances")));
+        self.push("--ntasks-per-node=1", PartSource::Default("one node for each instance"));
+        for option in resources(job, settings, role) {
+            let key = match option.split('=').next() {
+                Some("--cpus-per-task") => "cpu",
+                Some("--mem") => "memory",
+                Some("--tmp") => "disk",
+                Some("--constraint") => continue,
+                _ => "gpu",
+            };
+            self.push(&option, spec(&at.keys(["resources", key])));
+        }
+        if let Some(seconds) = job.timeout_seconds {
+            self.push(&format!("--time={}", seconds.div_ceil(60)), spec(&root.key("timeout")));
+        }
+        let grace = component.roles.iter().map(|role| role.grace_period_seconds).max().unwrap_or(30);
+        if is_first && grace != 30 {
+            self.push(&format!("--signal=TERM@{grace}"), spec(&at.key("grace_period")));
+        }
+        self.setting("partition", settings.partition.as_ref(), "partition");
+        self.setting("account", settings.account.as_ref(), "account");
+        self.setting("qos", settings.qos.as_ref(), "qos");
+        self.setting("reservation", settings.reservation.as_ref(), "reservation");
+        let features = [settings.constraint.clone(), gpu::constraint(settings, role)];
+        let features: Vec<String> = features.into_iter().flatten().collect();
+        if !features.is_empty() {
+            let from = if settings.constraint.is_some() {
+                target("constraint")
+            } else {
+                spec(&at.keys(["resources", "gpu"]))
+            };
+            self.push(&format!("--constraint={}", all_of(&features)), from);
+        }
+        if settings.exclusive {
+            self.push("--exclusive", target("exclusive"));
+        }
+        self.setting("switches", settings.switches.as_ref(), "switches");
+        for (option, value) in &settings.extra {
+            let from = PartSource::Target(root.keys(["slurm", "extra", option]));
+            if value.text == "true" {
+                self.push(&format!("--{option}"), from);
+            } else {
+                self.push(&format!("--{option}={}", value.text), from);
+            }
+        }
+    }
+}
+
+/// Features that are all required; `|` binds less than `&`.
+fn all_of(features: &[String]) -> String {
+    match features {
+        [one] => one.clone(),
+        several => {
+            let grouped = |feature: &String| {
+                if feature.contains('|') { format!("({feature})") } else { feature.clone() }
+            };
+            several.iter().map(grouped).collect::<Vec<_>>().join("&")
+        }
+    }
+}
+
+fn spec(at: &Pointer) -> PartSource {
+    PartSource::Spec(at.clone())
+}
+
+fn target(key: &str) -> PartSource {
+    PartSource::Target(Pointer::ROOT.keys(["slurm", key]))
+}

@@ -1,0 +1,21 @@
+
+# Options of ssh that have a value, and those that have none.
+while [ $# -gt 0 ]; do
+  case $1 in
+    -[bcDEeFIiJLlmOopQRSWw]) shift 2 ;;
+    -*) shift ;;
+    *) break ;;
+  esac
+done
+host=${1#*@}
+shift
+for role in "${!jobc_ranked[@]}"; do
+  case " ${jobc_ranked[$role]} " in
+    *" $host "*)
+      exec srun --jobid="$jobc_slurm_job" --overlap --nodes=1 --ntasks=1 --nodelist="$host" --export=ALL --quiet \
+        $(jobc_options "$role") bash "$jobc_directory/roles/$role.sh" "$jobc_addresses" "$*"
+      ;;
+  esac
+done
+echo "jobc: $host is no node of this job" >&2
+exit 255

@@ -1,0 +1,263 @@
+//! The script of a role: what its environment is, then its command.
+
+use std::fmt::Write as _;
+
+use jobc_schema::plan::{EnvPlan, FileContent, FilePlan, ProbePlan, RolePlan, Text};
+use jobc_schema::role::RetryScope;
+use jobc_schema::target::SlurmContainer;
+
+use crate::backend::{Content, File};
+
+use super::shell::{Filling, literal};
+use super::{Parts, batch, bundle, run, volumes};
+
+const LIST: &str = include_str!("list.sh");
+const COMMON: &str = include_str!("task.sh");
+
+/// Where files of jobc are in a container.
+const ETC: &str = "/etc/jobc/";
+
+/// The script of a role; none where Slurm starts the containers by itself.
+pub(super) fn script(parts: &Parts<'_>, role: &RolePlan) -> Option<File> {
+    if parts.container() == SlurmContainer::Oci {
+        return None;
+    }
+    let text = Script { parts, role, filling: Filling { job: parts.job, ports: &parts.ports, role } }.text();
+    let mut file = File::new(format!("roles/{}.sh", role.name), Content::Text(text));
+    file.mode = 0o755;
+    file.origins.push(batch::whole(role));
+    Some(file)
+}
+
+/// The files that a role gets, jobc's own first.
+pub(super) fn files(role: &RolePlan) -> impl Iterator<Item = &FilePlan> {
+    let own =
+        role.provided_files.iter().filter(|file| !role.files.iter().any(|other| other.path == file.path));
+    own.chain(&role.files)
+}
+
+struct Script<'a> {
+    parts: &'a Parts<'a>,
+    role: &'a RolePlan,
+    filling: Filling<'a>,
+}
+
+impl Script<'_> {
+    fn text(&self) -> String {
+        let (job, role) = (self.parts.job, self.role);
+        let mut out = format!(
+            "#!/bin/bash\n# Role {} of job {}: one task of Slurm for each instance, started by the batch script.\n. \"$1\"\n\n",
+            role.name, job.name
+        );
+        out.push_str(LIST);
+        out.push('\n');
+        out.push_str(COMMON);
+        let _ = writeln!(
+            out,
+            "\n# ---- This role ---------------------------------------------------------------------------------\n"
+        );
+        self.facts(&mut out);
+        let _ = writeln!(out, "jobc_begin {}", role.name);
+        if self.parts.container() == SlurmContainer::Jobc {
+            self.bundle(&mut out);
+        } else {
+            self.surroundings(&mut out);
+        }
+        self.probe(&mut out);
+        if run::reaches_others(job, role) {
+            self.launcher(&mut out);
+        }
+        let _ = writeln!(out, "jobc_task {}", run::command_line(self.parts, role));
+        out
+    }
+
+    /// What the common part reads.
+    fn facts(&self, out: &mut String) {
+        let role = self.role;
+        let task = role.retry.scope == RetryScope::Task;
+        let number = |number: Option<u32>| number.map(|n| n.to_string()).unwrap_or_default();
+        let codes = role.retry.on_exit_codes.iter().map(u8::to_string).collect::<Vec<_>>().join(" ");
+        let _ = writeln!(
+            out,
+            "jobc_timeout={} jobc_grace={} jobc_retries={} jobc_backoff={} jobc_codes='{}'",
+            role.timeout_seconds.map(|seconds| seconds.to_string()).unwrap_or_default(),
+            role.grace_period_seconds,
+            if task { role.retry.max } else { 0 },
+            if task { role.retry.backoff_seconds.unwrap_or(0) } else { 0 },
+            if task { codes } else { String::new() },
+        );
+        let _ = writeln!(
+            out,
+            "jobc_min_succeeded={} jobc_min_failed={}",
+            number(role.completion.min_succeeded),
+            number(role.completion.min_failed)
+        );
+    }
+
+    /// The copy of the bundle that has the addresses of this job, and its root.
+    fn bundle(&self, out: &mut String) {
+        self.made_directories(out);
+        out.push_str(bundle::FILL);
+        let _ = writeln!(out, "jobc_fill {} || exit 125", self.role.name);
+        if let Some(line) = run::find_root(self.parts, self.role) {
+            out.push_str(bundle::IMAGE);
+            let _ = writeln!(out, "{line}");
+        }
+    }
+
+    /// Files, variables and limits.
+    fn surroundings(&self, out: &mut String) {
+        self.made_directories(out);
+        for file in files(self.role) {
+            self.file(file, out);
+        }
+        let role = self.role;
+        if role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count == 0 && !gpu.all) {
+            out.push_str("export CUDA_VISIBLE_DEVICES= NVIDIA_VISIBLE_DEVICES=void ROCR_VISIBLE_DEVICES=\n");
+        }
+        for (name, value) in &role.provided_env {
+            if !role.env.contains_key(name) {
+                export(name, &self.provided(value), out);
+            }
+        }
+        for (name, value) in &role.env {
+            match value {
+                EnvPlan::Text(text) => export(name, &self.filling.word(text), out),
+                EnvPlan::Secret { secret } => {
+                    let _ = writeln!(out, "jobc_secret {name} {secret}");
+                }
+            }
+        }
+        for (name, limit) in &role.resources.ulimits {
+            if let Some(flag) = limit_flag(name) {
+                let limit = limit.map_or_else(|| "unlimited".to_owned(), |limit| limit_units(name, limit));
+                let _ = writeln!(out, "ulimit -{flag} {limit} || exit 125");
+            }
+        }
+        if self.parts.container() == SlurmContainer::None {
+            let directory = role.workdir.as_deref().map(literal);
+            let directory = directory.or_else(|| self.callers_directory());
+            if let Some(directory) = directory {
+                let _ = writeln!(out, "cd {directory} || exit 125");
+            }
+        }
+    }
+
+    /// The directory in which the job was submitted, where the image is the caller's own surroundings.
+    fn callers_directory(&self) -> Option<String> {
+        use jobc_schema::plan::ImageSource;
+        match self.parts.job.image_of(self.role)?.source {
+            ImageSource::Host { cwd: true, .. } => Some("\"$SLURM_SUBMIT_DIR\"".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn made_directories(&self, out: &mut String) {
+        for bind in volumes::mounts(self.parts, self.role).iter().filter(|bind| bind.is_created) {
+            let _ = writeln!(out, "mkdir -p {} || exit 125", bind.source);
+        }
+    }
+
+    /// A file at its place in the container; on the node itself, and for Apptainer to mount, below the job's own.
+    fn file(&self, file: &FilePlan, out: &mut String) {
+        let inside = self.parts.container() == SlurmContainer::Pyxis;
+        let path = literal(&file.path);
+        let path = if inside { path } else { format!("\"$jobc_etc\"{path}") };
+        let _ = writeln!(out, "mkdir -p \"$(dirname {path})\" || exit 125");
+        match &file.content {
+            FileContent::Secret { secret } => {
+                let _ = writeln!(out, "(umask 077; cat \"$jobc_secrets/{secret}\" >{path}) || exit 125");
+            }
+            FileContent::Text(text) => {
+                let _ = writeln!(out, "printf %s {} >{path} || exit 125", self.filling.word(text));
+            }
+        }
+        let _ = writeln!(out, "chmod {:04o} {path}", file.mode);
+    }
+
+    /// A provided value; paths of jobc's own files are where those are.
+    fn provided(&self, value: &Text) -> String {
+        match value.as_literal() {
+            Some(path) if path.starts_with(ETC) && self.parts.container() == SlurmContainer::None => {
+                format!("\"$jobc_etc\"{}", literal(path))
+            }
+            _ => self.filling.word(value),
+        }
+    }
+
+    fn probe(&self, out: &mut String) {
+        let Some(ready) = &self.role.ready else { return };
+        let port = |label: &str| {
+            self.filling.word(&Text::reference(jobc_schema::plan::Reference::Port {
+                role: self.role.name.clone(),
+                label: label.to_owned(),
+                index: None,
+            }))
+        };
+        let command = match &ready.probe {
+            ProbePlan::Port(label) => {
+                format!("bash -c ': <\"/dev/tcp/127.0.0.1/$1\"' bash {}", port(label))
+            }
+            ProbePlan::Http { port: label, path } => format!(
+                "bash -c 'exec 3<>\"/dev/tcp/127.0.0.1/$1\"; printf \"GET %s HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n\" \"$2\" >&3; read -r _ code _ <&3; [[ $code == [23]?? ]]' bash {} {}",
+                port(label),
+                literal(path)
+            ),
+            ProbePlan::Exec(argv) => self.filling.words(argv),
+            // Refused before.
+            ProbePlan::Log(_) => "true".to_owned(),
+        };
+        let _ = writeln!(
+            out,
+            "jobc_probe {} {} {} {} {command} &",
+            ready.delay_seconds, ready.every_seconds, ready.try_timeout_seconds, ready.timeout_seconds
+        );
+    }
+
+    /// What a program needs that starts processes on other nodes; and the command that another one asks for.
+    fn launcher(&self, out: &mut String) {
+        for (name, value) in run::launcher_environment(self.parts.job) {
+            export(name, value, out);
+        }
+        out.push_str("export PATH=\"$jobc_directory/bin:$PATH\" jobc_addresses=\"$1\"\n");
+        // Launchers that know Slurm would start processes by its steps, and wait for nodes that this one has.
+        out.push_str("for name in \"${!SLURM_@}\"; do [ \"$name\" = SLURM_CONF ] || unset \"$name\"; done\n");
+        out.push_str("[ $# -lt 2 ] || exec bash -c \"$2\"\n");
+    }
+}
+
+/// Sets a variable for the command; `export` itself would hide that a list could not be made.
+fn export(name: &str, value: &str, out: &mut String) {
+    let _ = writeln!(out, "export {name}={value}");
+}
+
+/// The option of `ulimit` for a limit.
+fn limit_flag(name: &str) -> Option<char> {
+    Some(match name {
+        "core" => 'c',
+        "data" => 'd',
+        "nice" => 'e',
+        "fsize" => 'f',
+        "sigpending" => 'i',
+        "memlock" => 'l',
+        "rss" => 'm',
+        "nofile" => 'n',
+        "msgqueue" => 'q',
+        "rtprio" => 'r',
+        "stack" => 's',
+        "cpu" => 't',
+        "nproc" => 'u',
+        "as" => 'v',
+        "locks" => 'x',
+        "rttime" => 'R',
+        _ => return None,
+    })
+}
+
+/// A limit in the units of `ulimit`: KiB for sizes.
+fn limit_units(name: &str, limit: u64) -> String {
+    match name {
+        "core" | "data" | "fsize" | "memlock" | "rss" | "stack" | "as" => (limit / 1024).to_string(),
+        _ => limit.to_string(),
+    }
+}

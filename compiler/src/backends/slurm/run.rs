@@ -1,0 +1,200 @@
+//! What an instance runs: its image, its command, and how it reaches other nodes.
+
+use std::fmt::Write as _;
+
+use jobc_schema::distributed::Framework;
+use jobc_schema::gpu::Vendor;
+use jobc_schema::plan::{CommandPlan, ImageSource, JobPlan, Launch, RolePlan, Text};
+use jobc_schema::target::{SlurmContainer, SlurmTarget};
+
+use crate::backend::{Content, File, command};
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+use super::shell::{Filling, literal, variable};
+use super::{Parts, header, volumes};
+
+/// Stands for `ssh` in the tasks of programs that start processes on other nodes.
+const REMOTE_SHELL: &str = include_str!("remote_shell.sh");
+
+/// Reports images that nothing runs.
+pub(super) fn check_images(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
+    if settings.container != SlurmContainer::None {
+        return;
+    }
+    for image in job.images.values().filter(|image| !matches!(image.source, ImageSource::Host { .. })) {
+        let message = format!("`container: none` runs on the files of the nodes, not on `{}`", image.reference);
+        sink.push(Diagnostic::info(codes::SLURM_NO_IMAGE, message).at_key(&image.declared_at, ""));
+    }
+}
+
+/// Whether a role is in the rank space of the job's rendezvous.
+pub(super) fn is_ranked(job: &JobPlan, role: &RolePlan) -> bool {
+    let members = job.distributed.iter().flat_map(|d| &d.members);
+    members.filter(|m| m.role == role.name).any(|m| m.first_rank.is_some())
+}
+
+/// Whether an instance of a role starts processes on the other nodes.
+pub(super) fn reaches_others(job: &JobPlan, role: &RolePlan) -> bool {
+    job.distributed
+        .as_ref()
+        .is_some_and(|d| d.ssh.is_some() && d.members.iter().any(|member| member.role == role.name))
+        && role.launch != Launch::None
+}
+
+/// The words that the instances of a role run, without what a container adds.
+///
+/// Processes on other nodes are started through Slurm, so nothing serves or waits for ssh.
+pub(super) fn argv(job: &JobPlan, role: &RolePlan) -> Vec<Text> {
+    if !reaches_others(job, role) && role.launch == Launch::All {
+        return command::argv(job, role).unwrap_or_default();
+    }
+    match &role.command {
+        CommandPlan::Image {} => vec![],
+        CommandPlan::Args(args) => args.clone(),
+        CommandPlan::Argv { argv, setup: None } => argv.clone(),
+        CommandPlan::Argv { argv, setup: Some(setup) } => {
+            let mut script = setup.clone();
+            script.push_str("\nexec \"$@\"");
+            let shell = ["bash", "-euo", "pipefail", "-c"].map(Text::literal);
+            shell.into_iter().chain([script, Text::literal("bash")]).chain(argv.iter().cloned()).collect()
+        }
+        CommandPlan::Script { shell, setup, script } => {
+            let mut text = setup.clone().unwrap_or_default();
+            if setup.is_some() {
+                text.push_str("\n");
+            }
+            text.push_text(script);
+            shell.iter().map(|word| Text::literal(word.clone())).chain([text]).collect()
+        }
+    }
+}
+
+/// The command line of an instance, in its container.
+pub(super) fn command_line(parts: &Parts<'_>, role: &RolePlan) -> String {
+    let filling = Filling { job: parts.job, ports: &parts.ports, role };
+    let own = filling.words(&argv(parts.job, role));
+    match parts.container() {
+        SlurmContainer::None | SlurmContainer::Pyxis | SlurmContainer::Oci => own,
+        SlurmContainer::Apptainer => format!("{} {own}", apptainer(parts, role)),
+        SlurmContainer::Jobc => jobc(parts, role),
+    }
+}
+
+fn apptainer(parts: &Parts<'_>, role: &RolePlan) -> String {
+    let vendor = role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0).map(|gpu| gpu.vendor);
+    let mut text = match &role.command {
+        CommandPlan::Image {} | CommandPlan::Args(_) => "apptainer run".to_owned(),
+        _ => "apptainer exec".to_owned(),
+    };
+    text.push_str(match vendor {
+        Some(Vendor::Nvidia) => " --nv",
+        Some(Vendor::Amd) => " --rocm",
+        _ => "",
+    });
+    text.push_str(" --no-home");
+    if let Some(workdir) = &role.workdir {
+        let _ = write!(text, " --pwd {}", literal(workdir));
+    }
+    for bind in volumes::binds(parts, role) {
+        let _ = write!(text, " --bind {bind}");
+    }
+    for file in super::role::files(role) {
+        let _ = write!(text, " --bind \"$jobc_etc\"{0}:{0}", literal(&file.path));
+    }
+    let image = match &parts.settings.images {
+        Some(directory) => format!("{}/{}.sif", literal(directory), file_name(reference(parts.job, role))),
+        None => literal(&format!("docker://{}", reference(parts.job, role))),
+    };
+    let _ = write!(text, " {image}");
+    text
+}
+
+fn jobc(parts: &Parts<'_>, role: &RolePlan) -> String {
+    let gpus = role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
+    let devices = if gpus { " --devices \"${SLURM_STEP_GPUS:-${CUDA_VISIBLE_DEVICES-}}\"" } else { "" };
+    let root = match parts.job.image_of(role).map(|image| &image.source) {
+        Some(ImageSource::Host { .. }) => "host".to_owned(),
+        _ => "\"$jobc_root\"".to_owned(),
+    };
+    format!(
+        "jobc run --allow-unenforced --root {root}{devices} --id \"$SLURM_JOB_ID-$jobc_role-$jobc_index\" \"$jobc_bundle\""
+    )
+}
+
+/// The line that finds the root file system of a role's image; none for the nodes' own.
+pub(super) fn find_root(parts: &Parts<'_>, role: &RolePlan) -> Option<String> {
+    let image = parts.job.image_of(role)?;
+    if matches!(image.source, ImageSource::Host { .. }) {
+        return None;
+    }
+    let directory = parts.settings.images.as_deref().map(literal);
+    let directory = directory.unwrap_or_else(|| "\"$jobc_directory\"/images".to_owned());
+    Some(format!("jobc_image {directory}/{} {}", file_name(&image.reference), literal(&image.reference)))
+}
+
+/// The image as enroot spells it: `REGISTRY#PATH:TAG`, or a file.
+pub(super) fn enroot_image(parts: &Parts<'_>, role: &RolePlan) -> String {
+    let reference = reference(parts.job, role);
+    if let Some(directory) = &parts.settings.images {
+        return format!("{}/{}.sqsh", literal(directory), file_name(reference));
+    }
+    match reference.split_once('/') {
+        Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => {
+            literal(&format!("{host}#{path}"))
+        }
+        _ => literal(reference),
+    }
+}
+
+fn reference<'a>(job: &'a JobPlan, role: &RolePlan) -> &'a str {
+    job.image_of(role).map_or("", |image| &image.reference)
+}
+
+/// An image's name as that of a file.
+fn file_name(reference: &str) -> String {
+    reference.chars().map(|c| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' }).collect()
+}
+
+/// `bin/ssh`, where programs of the job call ssh to start processes on other nodes.
+pub(super) fn remote_shell(parts: &Parts<'_>) -> Option<File> {
+    let reaching = parts.job.roles.iter().any(|role| reaches_others(parts.job, role));
+    if !reaching || parts.container() != SlurmContainer::None {
+        return None;
+    }
+    let mut text = "#!/bin/bash\n# Starts a command on another node of the job by srun, for programs that call ssh.\n".to_owned();
+    text.push_str(". \"$jobc_addresses\"\n");
+    text.push_str("jobc_options() { # ROLE\n  case $1 in\n");
+    for role in parts.job.roles.iter().filter(|role| is_ranked(parts.job, role)) {
+        let options = header::step_resources(parts.job, parts.settings, role).join(" ");
+        let _ = writeln!(text, "    {}) echo {options} ;;", role.name);
+    }
+    text.push_str("  esac\n}\n");
+    let ranked: Vec<String> = parts
+        .job
+        .roles
+        .iter()
+        .filter(|role| is_ranked(parts.job, role))
+        .map(|role| format!("[{}]=\"${{jobc_hosts_{}[*]}}\"", role.name, variable(&role.name)))
+        .collect();
+    let _ = writeln!(text, "declare -A jobc_ranked=({})", ranked.join(" "));
+    text.push_str(REMOTE_SHELL);
+    let mut file = File::new("bin/ssh", Content::Text(text));
+    file.mode = 0o755;
+    Some(file)
+}
+
+/// Variables that make launchers start processes through `bin/ssh`, which Slurm's own would block: the nodes are taken
+/// by the step that launches.
+pub(super) fn launcher_environment(job: &JobPlan) -> &'static [(&'static str, &'static str)] {
+    match job.distributed.as_ref().map(|distributed| distributed.framework) {
+        Some(Framework::Mpi | Framework::Horovod) => &[
+            ("OMPI_MCA_plm", "rsh"),
+            ("OMPI_MCA_plm_rsh_agent", "ssh"),
+            ("PRTE_MCA_plm", "ssh"),
+            ("HYDRA_LAUNCHER", "ssh"),
+            ("I_MPI_HYDRA_BOOTSTRAP", "ssh"),
+        ],
+        Some(Framework::Deepspeed) => &[("PDSH_RCMD_TYPE", "ssh")],
+        _ => &[],
+    }
+}

@@ -1,0 +1,95 @@
+//! What is wrong with the target's settings.
+
+use jobc_schema::plan::JobPlan;
+use jobc_schema::target::{SlurmContainer, SlurmTarget};
+use jobc_schema::{BackendName, Pointer};
+
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+
+use super::header;
+
+/// The options that the backend writes itself, with the place that says them.
+const OWN: &[(&str, &str)] = &[
+    ("account", "`account`"),
+    ("array", "`matrix` of the job"),
+    ("constraint", "`constraint`"),
+    ("cpus-per-task", "`resources.cpu` of the job"),
+    ("dependency", "`needs` of the job"),
+    ("exclusive", "`exclusive`"),
+    ("export", "`env` of the job"),
+    ("gpus", "`resources.gpu` of the job"),
+    ("gpus-per-node", "`resources.gpu` of the job"),
+    ("gpus-per-task", "`resources.gpu` of the job"),
+    ("gres", "`resources.gpu` of the job"),
+    ("hold", "`submit.sh`"),
+    ("job-name", "`name` of the job"),
+    ("kill-on-invalid-dep", "`needs` of the job"),
+    ("licenses", "`licenses`"),
+    ("mem", "`resources.memory` of the job"),
+    ("nodes", "`instances` of the job"),
+    ("no-requeue", "`retry` of the job"),
+    ("ntasks", "`instances` of the job"),
+    ("ntasks-per-node", "`instances` of the job"),
+    ("open-mode", "`retry` of the job"),
+    ("partition", "`partition`"),
+    ("qos", "`qos`"),
+    ("requeue", "`retry` of the job"),
+    ("reservation", "`reservation`"),
+    ("signal", "`grace_period` of the job"),
+    ("switches", "`switches`"),
+    ("time", "`timeout` of the job"),
+    ("tmp", "`resources.disk` of the job"),
+];
+
+/// Reports settings that do not fit together.
+pub(super) fn check(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
+    let at = Pointer::ROOT.keys(["targets", &job.target.name, "slurm"]);
+    let container = settings.container;
+    let error = |message: String, key: &Pointer, why: String| {
+        Diagnostic::error(codes::SLURM_SETTING, message).at_place(Place::target(key), "").note(why)
+    };
+    let bundles = matches!(container, SlurmContainer::Jobc | SlurmContainer::Oci);
+    if bundles && !job.target.settings.backends.contains(&BackendName::Oci) {
+        let place = if job.target.settings.slurm.is_some() {
+            at.clone()
+        } else {
+            Pointer::ROOT.keys(["targets", &job.target.name, "backends"])
+        };
+        let name = container.as_str();
+        sink.push(error(
+            format!("`container: {name}` needs the bundles of the backend `oci`"),
+            &place,
+            "write `backends: [oci, slurm]`, or `container: pyxis`, `apptainer` or `none`".to_owned(),
+        ));
+    }
+    if container == SlurmContainer::Oci
+        && let Some(release) = settings.release.as_deref().filter(|release| *release < "23.02")
+    {
+        sink.push(error(
+            format!("containers of Slurm {release} get no environment of their task"),
+            &at.key("release"),
+            "`container: oci` works from 23.02 on; write `container: jobc`".to_owned(),
+        ));
+    }
+    for (option, value) in &settings.extra {
+        let place = at.keys(["extra", option]);
+        if let Some((_, instead)) = OWN.iter().find(|(own, _)| own == option) {
+            let message = format!("the option `{option}` is written from {instead}");
+            sink.push(error(message, &place, format!("remove it, and set {instead}")));
+        } else if value.text.contains(['"', '\n', '\r']) {
+            let message = format!("the value of the option `{option}` has a quote or a line break");
+            sink.push(error(message, &place, "an `#SBATCH` line cannot hold it".to_owned()));
+        }
+    }
+    for name in header::passed_variables(job).into_iter().filter(|name| name.contains('*')) {
+        let image = job.images.values().find(|image| matches!(&image.source, jobc_schema::plan::ImageSource::Host { env, .. } if env.iter().any(|other| other == name)));
+        if let Some(image) = image {
+            let message = format!("sbatch passes variables by name, and `{name}` is the beginning of names");
+            sink.push(
+                Diagnostic::error(codes::SLURM_SETTING, message)
+                    .at_key(&image.declared_at.key("host"), "")
+                    .note("name each variable"),
+            );
+        }
+    }
+}

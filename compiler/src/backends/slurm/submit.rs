@@ -1,0 +1,97 @@
+//! `submit.sh`: submits a job that one `sbatch` does not.
+
+use std::fmt::Write as _;
+
+use jobc_schema::plan::{EnvPlan, FileContent, JobPlan, SecretPlan};
+
+use crate::backend::{Content, File};
+
+use super::Parts;
+use super::group::Group;
+use super::shell::{literal, variable};
+
+/// The script, where there are several Slurm jobs, or secrets to hand on.
+pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<File> {
+    let secrets = used_secrets(parts.job);
+    if groups.len() < 2 && secrets.is_empty() {
+        return None;
+    }
+    let mut text = format!(
+        "#!/bin/bash\n# Submits job {} to Slurm, and prints the numbers of its Slurm jobs.\nset -euo pipefail\ncd \"$(dirname \"$0\")\"\n",
+        parts.job.name
+    );
+    if !secrets.is_empty() {
+        text.push_str("\n# Values of secrets, in files that only you can read. Remove them when the job has ended.\n");
+        text.push_str("(umask 077; mkdir -p secrets)\n");
+    }
+    for (name, plan) in secrets {
+        let _ = match plan {
+            SecretPlan::Env(variable) => writeln!(
+                text,
+                "(umask 077; printf %s \"${{{variable}?the value of the secret {name}}}\" >secrets/{name})"
+            ),
+            SecretPlan::File(path) => {
+                let path = path.strip_prefix("~/").map_or_else(
+                    || literal(path),
+                    |rest| format!("~/{}", literal(rest)),
+                );
+                writeln!(text, "(umask 077; cat {path} >secrets/{name})")
+            }
+            SecretPlan::Store { .. } => Ok(()),
+        };
+    }
+    text.push('\n');
+    if let [only] = groups {
+        let _ = writeln!(text, "exec sbatch --parsable \"$@\" {}.sbatch", only.name);
+    } else {
+        chain(groups, &mut text);
+    }
+    let mut file = File::new("submit.sh", Content::Text(text));
+    file.mode = 0o755;
+    Some(file)
+}
+
+/// Submits one script; all of them keep their state below the number of the first.
+const SUBMIT: &str = r#"options=("$@") jobs=()
+trap '[ $? -eq 0 ] || [ ${#jobs[@]} -eq 0 ] || scancel "${jobs[@]}"' EXIT
+submit() { # SCRIPT OPTION...
+  submitted=$(sbatch --parsable ${options[@]+"${options[@]}"} "${@:2}" "$1.sbatch" ${jobs[@]+"${jobs[0]}"})
+  submitted=${submitted%%;*}
+  jobs+=("$submitted")
+  echo "$1 $submitted"
+}
+"#;
+
+/// Submits each group with the numbers of those it needs. The first ones are held until all are there: Slurm forgets
+/// ended jobs, and a dependency on a forgotten one never holds, or always does.
+fn chain(groups: &[Group<'_>], text: &mut String) {
+    let id = |group: &Group<'_>| format!("job_{}", variable(&group.name));
+    text.push_str(SUBMIT);
+    for group in groups {
+        let options = if group.after.is_empty() {
+            "--hold".to_owned()
+        } else {
+            let after: Vec<String> =
+                group.after.iter().map(|other| format!("afterok:${}", id(&groups[*other]))).collect();
+            format!("--dependency={} --kill-on-invalid-dep=yes", after.join(","))
+        };
+        let _ = writeln!(text, "submit {} {options}\n{}=$submitted", group.name, id(group));
+    }
+    let held = groups.iter().filter(|group| group.after.is_empty());
+    let held = held.map(|group| format!("\"${}\"", id(group))).collect::<Vec<_>>().join(" ");
+    let _ = writeln!(text, "scontrol release {held}");
+}
+
+/// The secrets that roles use.
+fn used_secrets(job: &JobPlan) -> Vec<(&str, &SecretPlan)> {
+    let uses = |name: &str| {
+        job.roles.iter().any(|role| {
+            role.env.values().any(|value| matches!(value, EnvPlan::Secret { secret } if secret == name))
+                || role
+                    .files
+                    .iter()
+                    .any(|file| matches!(&file.content, FileContent::Secret { secret } if secret == name))
+        })
+    };
+    job.secrets.iter().filter(|(name, _)| uses(name)).map(|(name, plan)| (name.as_str(), plan)).collect()
+}

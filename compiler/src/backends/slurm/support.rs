@@ -1,0 +1,262 @@
+//! What Slurm can express, with the reason and the nearest thing that works where it cannot.
+
+use jobc_schema::Pointer;
+use jobc_schema::gpu::Vendor;
+use jobc_schema::job::Network;
+use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
+use jobc_schema::role::{NeedState, RetryScope};
+use jobc_schema::target::{SlurmContainer, SlurmTarget};
+
+use crate::backend::{Capability, Support};
+
+use super::{gpu, group, settings};
+
+fn none(why: &str) -> Support {
+    Support::None(why.to_owned())
+}
+
+fn lossy(why: &str) -> Support {
+    Support::Lossy(why.to_owned())
+}
+
+/// How far a wish can be met that a place of the job file has.
+pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) -> Support {
+    use Capability as C;
+    let settings = settings(job);
+    let container = settings.container;
+    let has_bundles = matches!(container, SlurmContainer::Jobc | SlurmContainer::Oci);
+    let segments: Vec<String> = place.segments().collect();
+    let role = match &segments[..] {
+        [roles, name, ..] if roles == "roles" => job.role(name),
+        _ => None,
+    };
+    match capability {
+        C::Needs(NeedState::Succeeded)
+        | C::MinFailed
+        | C::RoleMatrix
+        | C::JobTimeout
+        | C::GangRequired
+        | C::MaxParallel
+        | C::NoCpu
+        | C::NoMemory
+        | C::RetryExitCodes
+        | C::Retry(RetryScope::Role | RetryScope::Job)
+        | C::Network(Network::Auto | Network::Host)
+        | C::PublishHost
+        | C::SecretFromStarter
+        | C::VolumePath
+        | C::Gpu(Vendor::Nvidia | Vendor::Amd)
+        | C::GpuNone
+        | C::Ulimits
+        | C::Workdir
+            if container != SlurmContainer::Oci =>
+        {
+            lossy_parts(capability, job)
+        }
+        _ if container == SlurmContainer::Oci => of_oci(capability, &settings, role, &segments, job),
+        C::Retry(RetryScope::Task)
+        | C::RoleTimeout
+        | C::Needs(NeedState::Started | NeedState::Ready)
+        | C::NeedsMin
+        | C::Elastic => Support::Full,
+        C::ReadyProbe if container == SlurmContainer::None => Support::Full,
+        C::ReadyProbe => ready_probe(role),
+        C::MinSucceeded if group::count(job) > 1 => none(
+            "a role cannot end other Slurm jobs, and the stages of this job are several; submit the stages as jobs of their own",
+        ),
+        C::MinSucceeded => Support::Full,
+        C::FileOwner if has_bundles => Support::Full,
+        C::Files | C::FileIndex | C::Shm | C::User | C::ReadOnlyRoot | C::LinuxCapabilities if has_bundles => {
+            Support::Full
+        }
+        C::FileOwner | C::Files | C::FileIndex | C::FileSecret
+            if matches!(container, SlurmContainer::Pyxis | SlurmContainer::Apptainer) =>
+        {
+            Support::Full
+        }
+        C::EnvSecret | C::FileSecret if container == SlurmContainer::Jobc => none(
+            "`jobc run` of a bundle is given no secrets; write `container: apptainer`, `pyxis` or `none`",
+        ),
+        C::EnvSecret => Support::Full,
+        _ => rest(capability, &settings, role, &segments, job),
+    }
+}
+
+/// Those that are exact but in one case.
+fn lossy_parts(capability: Capability, job: &JobPlan) -> Support {
+    match capability {
+        Capability::JobTimeout if group::count(job) > 1 => lossy(
+            "the stages are several Slurm jobs, and each may take the whole time; write `timeout` on the roles",
+        ),
+        _ => Support::Full,
+    }
+}
+
+/// What holds for every way of running containers but Slurm's own.
+fn rest(
+    capability: Capability,
+    settings: &SlurmTarget,
+    role: Option<&RolePlan>,
+    segments: &[String],
+    job: &JobPlan,
+) -> Support {
+    use Capability as C;
+    let container = settings.container;
+    let gpu = role.and_then(|role| role.resources.gpu.as_ref());
+    match capability {
+        C::ReadyLog => none("a Slurm job does not read its logs; write `ready: {port: LABEL}` or `{exec: [...]}`"),
+        C::ReadyKeep => none("readiness is watched once on Slurm; leave `keep` out for this target"),
+        C::RetryBackoff if role.is_some_and(|role| role.retry.scope == RetryScope::Job) => lossy(
+            "Slurm itself chooses when a requeued job starts again, about two minutes later; leave `backoff` out",
+        ),
+        C::RetryBackoff => Support::Full,
+        C::RetryDisruptions => lossy(
+            "`SLURM_RESTART_COUNT` also counts what the cluster does to a job; leave `disruptions` out for this target",
+        ),
+        C::GangMin => none("Slurm allocates all nodes of a job or none; write `gang: required`"),
+        C::Parallel => none(
+            "all instances of a role are one step; reduce `instances`, or use a `matrix` of the job with `max_parallel`",
+        ),
+        C::RoleMaxParallel => none(
+            "the combinations are steps or jobs that Slurm starts as it can; move the matrix to the job, which becomes an array with `max_parallel`",
+        ),
+        C::Metrics => lossy("Slurm keeps no numbers of a job; read them in its logs, or run it with `jobc run`"),
+        C::GracePeriod => lossy(
+            "the end of the time limit is announced that much earlier by `--signal`, but `scancel` gives the `KillWait` of the cluster, 30 s by default",
+        ),
+        C::Network(Network::Job)
+            if settings.exclusive && matches!(container, SlurmContainer::None | SlurmContainer::Pyxis | SlurmContainer::Apptainer) =>
+        {
+            Support::Full
+        }
+        C::Network(Network::Job) => none(
+            "the address of an instance is that of its node, which other jobs share; leave `network` out, or write `exclusive: true` in the target with `container: pyxis`, `apptainer` or `none`",
+        ),
+        C::Network(Network::None) => none("tasks use the network of their nodes"),
+        C::PublishService => none("Slurm has no services; a port is reached at the address of the node: write `publish: host`"),
+        C::SecretFromStore => none("Slurm has no secret store; write `env: NAME` or `file: PATH`, which `submit.sh` reads"),
+        C::VolumeNfs => provided(settings, segments, "an NFS export"),
+        C::VolumeS3 => provided(settings, segments, "an S3 bucket"),
+        C::VolumePvc => provided(settings, segments, "a PersistentVolumeClaim"),
+        C::VolumeTarget => provided(settings, segments, "a volume without a `source`"),
+        C::VolumeHttps | C::VolumeGit => provided(settings, segments, "what must be fetched"),
+        C::VolumeJob if container == SlurmContainer::None => provided(settings, segments, "a directory of the job"),
+        C::VolumeJob if container == SlurmContainer::Jobc => provided(settings, segments, "a directory that the bundles of several nodes share"),
+        C::VolumeJob => Support::Full,
+        C::VolumeOptions => none("the nodes have mounted their file systems already; leave `options` out for this target"),
+        C::Subpath if container == SlurmContainer::None => none("without a container nothing is mounted; leave `subpath` out, and write to a directory of the output in the command"),
+        C::Subpath => Support::Full,
+        C::Shm => lossy("tasks see the /dev/shm of their node, usually half of its memory; leave `shm` out, or write `container: jobc`"),
+        C::Disk => lossy("Slurm looks for nodes with that much room in /tmp by `--tmp`, and limits nothing"),
+        C::Pids => lossy("Slurm does not limit processes; leave `pids` out for this target"),
+        C::Hugepages => none("Slurm does not hand out huge pages; leave `hugepages` out, and name a feature of the nodes in `constraint` of the target"),
+        C::Rdma => none("tasks see all network adapters of their node; leave `rdma` out for this target"),
+        C::Gpu(Vendor::Nvidia | Vendor::Amd) => Support::Full,
+        C::Gpu(vendor) => Support::None(format!("the backend requests GPUs of NVIDIA and AMD, not {}", vendor.card())),
+        C::GpuAll if gpu.is_some_and(|gpu| gpu.count > 0) => Support::Full,
+        C::GpuAll => none("how many GPUs a node has is not known here; write a number, or `gpus` of the nodes in the target"),
+        C::GpuModel => particular(settings, gpu, job, "model"),
+        C::GpuMemory => particular(settings, gpu, job, "memory"),
+        C::GpuVersion => version(settings, gpu, segments, job),
+        C::GpuShare => none("Slurm hands out whole GPUs, MIG instances, shards and MPS shares of a site's own size; leave `share` out, or write a MIG `profile`"),
+        C::GpuProfile => match gpu.and_then(|gpu| gpu.share.as_ref()).and_then(|share| share.profile.as_ref()) {
+            Some(profile) if settings.gpu_types.contains_key(profile) => Support::Full,
+            profile => Support::None(format!(
+                "the target does not say what the cluster calls these MIG instances; write `slurm: {{gpu_types: {{{0}: {0}}}}}` with its GRES type",
+                profile.map_or("1g.10gb", String::as_str)
+            )),
+        },
+        C::User => none("tasks run as the user who submits; leave `user` out, or write `container: jobc`"),
+        C::ImageCommand if container == SlurmContainer::Apptainer => Support::Full,
+        C::ImageCommand => none("what an image runs by itself is not known here; write `run`"),
+        C::Labels => none("Slurm jobs have no labels; leave `labels` out, or write `extra: {comment: TEXT}` in the target"),
+        C::ReadOnlyRoot | C::LinuxCapabilities | C::Privileged => none("tasks have the rights of the user who submits; leave `security` out for this target"),
+        C::Files | C::FileIndex | C::FileSecret | C::FileOwner => none("without a container a file would be on the node itself; put it next to the program, or write another `container`"),
+        C::ImageHost if matches!(container, SlurmContainer::None | SlurmContainer::Jobc) => Support::Full,
+        C::ImageHostEnvironment if container == SlurmContainer::None => Support::Full,
+        C::ImageHost | C::ImageHostEnvironment => none("the files of the nodes are no image; write `container: none`"),
+        C::ImageFile if container == SlurmContainer::None => Support::Full,
+        C::ImageFile => none("put the image into the directory `images` of the target, and write its name"),
+        C::ImageBuild if container == SlurmContainer::None || settings.images.is_some() || job.target.settings.registry.is_some() => Support::Full,
+        C::ImageBuild => none("nodes do not build images; write `registry` in the target, or `images` with a directory that has them"),
+        C::RegistryLogin if container == SlurmContainer::None || settings.images.is_some() => Support::Full,
+        C::RegistryLogin => none("the nodes use the log-ins of the user; log in there, and leave `registries` out, or write `images` in the target"),
+        C::Ssh if container == SlurmContainer::None => Support::Full,
+        C::Ssh => none("programs in a container cannot start processes on other nodes; write `container: none`, or let every instance start its own"),
+        _ => Support::Full,
+    }
+}
+
+/// With `container: oci` Slurm replaces the command of a bundle and nothing of ours runs beside it.
+fn of_oci(
+    capability: Capability,
+    settings: &SlurmTarget,
+    role: Option<&RolePlan>,
+    segments: &[String],
+    job: &JobPlan,
+) -> Support {
+    use Capability as C;
+    match capability {
+        C::Needs(NeedState::Started | NeedState::Ready)
+        | C::NeedsMin
+        | C::ReadyProbe
+        | C::ReadyLog
+        | C::MinSucceeded
+        | C::MinFailed
+        | C::Retry(RetryScope::Task)
+        | C::RoleTimeout
+        | C::Elastic
+        | C::EnvSecret
+        | C::FileSecret => none(
+            "nothing of jobc runs beside containers that Slurm starts; write `container: jobc`, `apptainer` or `pyxis`",
+        ),
+        C::Files | C::FileIndex | C::Shm | C::ReadOnlyRoot | C::LinuxCapabilities | C::Subpath => Support::Full,
+        C::JobTimeout => lossy_parts(capability, job),
+        _ => rest(capability, settings, role, segments, job),
+    }
+}
+
+/// Probes by port and page reach the node's network from outside of the container.
+fn ready_probe(role: Option<&RolePlan>) -> Support {
+    use jobc_schema::plan::ProbePlan;
+    match role.and_then(|role| role.ready.as_ref()).map(|ready| &ready.probe) {
+        Some(ProbePlan::Exec(_)) => {
+            none("the check would run outside of the container; write `ready: {port: LABEL}` or `{http: ...}`")
+        }
+        _ => Support::Full,
+    }
+}
+
+/// Where the target gives a directory for a volume.
+fn provided(settings: &SlurmTarget, segments: &[String], what: &str) -> Support {
+    let name = segments.get(1).map_or("NAME", String::as_str);
+    if settings.storage.contains_key(name) {
+        return Support::Full;
+    }
+    Support::None(format!(
+        "the nodes do not mount {what} for a job; name the directory that has it in the target, such as `slurm: {{storage: {{{name}: /datasets/{name}}}}}`"
+    ))
+}
+
+/// Whether the cluster can be asked for particular GPUs.
+fn particular(settings: &SlurmTarget, gpu: Option<&GpuPlan>, job: &JobPlan, field: &str) -> Support {
+    // A target whose nodes have cards of one kind: other passes have compared them.
+    let uniform = job.target.settings.gpus.as_ref().and_then(|gpus| gpus.cards.as_ref());
+    if uniform.is_some_and(|cards| cards.len() == 1) || gpu.is_some_and(|gpu| gpu::is_known(settings, gpu)) {
+        return Support::Full;
+    }
+    let model = gpu.and_then(|gpu| gpu.models.first()).map_or("A100-80GB", String::as_str);
+    Support::None(format!(
+        "the target does not say which nodes have GPUs of that {field}; write `slurm: {{gpu_features: {{{model}: FEATURE}}}}` or `gpu_types` with what `sinfo -o %f,%G` shows"
+    ))
+}
+
+fn version(settings: &SlurmTarget, gpu: Option<&GpuPlan>, segments: &[String], job: &JobPlan) -> Support {
+    match segments.last().map(String::as_str) {
+        Some("compute_capability") => particular(settings, gpu, job, "compute capability"),
+        _ if job.target.settings.gpus.as_ref().is_some_and(|gpus| gpus.driver.is_some() || gpus.cuda.is_some()) => {
+            Support::Full
+        }
+        _ => none("Slurm does not know the driver of its nodes; write `gpus: {driver: VERSION}` in the target, or leave this out"),
+    }
+}

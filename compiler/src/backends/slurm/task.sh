@@ -1,0 +1,99 @@
+# ---- The same in every task ----------------------------------------------------------------------
+
+jobc_say() { echo "jobc: $*" >&2; }
+
+# Which instance this is, by the node.
+jobc_begin() { # ROLE
+  local -n jobc_hosts=jobc_hosts_${1//-/_}
+  local i
+  jobc_role=$1 jobc_index=
+  for i in "${!jobc_hosts[@]}"; do
+    [ "${jobc_hosts[i]}" != "$SLURMD_NODENAME" ] || jobc_index=$i
+  done
+  [ -n "$jobc_index" ] || { jobc_say "node $SLURMD_NODENAME is none of role $1"; exit 125; }
+  jobc_states=$jobc_run/state/$1 jobc_etc=$jobc_run/etc/$1-$jobc_index
+}
+
+# Puts the value of a secret into a variable.
+jobc_secret() { # VARIABLE SECRET
+  [ -r "$jobc_secrets/$2" ] || {
+    jobc_say "no value of the secret $2: \`submit.sh\` writes it to $jobc_secrets/$2"
+    exit 125
+  }
+  IFS= read -r -d '' "$1" <"$jobc_secrets/$2" || :
+  export "${1?}"
+}
+
+# Runs the command once; a signal that stops the step reaches the command by itself.
+jobc_once() { # COMMAND...
+  local code
+  if [ -n "$jobc_timeout" ]; then
+    set -- timeout --kill-after="$jobc_grace" "$jobc_timeout" "$@"
+  fi
+  "$@" <&0 &
+  jobc_child=$!
+  while :; do
+    wait "$jobc_child"
+    code=$?
+    kill -0 "$jobc_child" 2>/dev/null || break
+  done
+  return "$code"
+}
+
+# Checks until the instance is ready; an instance that never is fails.
+jobc_probe() { # DELAY EVERY TRY_TIMEOUT TIMEOUT COMMAND...
+  local every=$2 try=$3 until=$((SECONDS + $4))
+  sleep "$1"
+  shift 4
+  until timeout "$try" "$@" >/dev/null 2>&1; do
+    [ "$SECONDS" -lt "$until" ] || {
+      jobc_say "$jobc_role-$jobc_index is not ready in time"
+      kill -USR1 $$
+      return
+    }
+    sleep "$every"
+  done
+  : >"$jobc_states/$jobc_index.ready"
+}
+
+# Runs the command as often as the role says, and writes how it ended.
+jobc_task() { # COMMAND...
+  local attempt=0 code
+  mkdir -p "$jobc_states"
+  jobc_stopped=
+  trap 'jobc_stopped=yes' TERM
+  trap 'kill -TERM "$jobc_child"' USR1
+  : >"$jobc_states/$jobc_index.started"
+  while :; do
+    jobc_once "$@"
+    code=$?
+    [ "$code" -ne 0 ] && [ -z "$jobc_stopped" ] && [ "$attempt" -lt "$jobc_retries" ] && jobc_retried "$code" || break
+    attempt=$((attempt + 1))
+    jobc_say "$jobc_role-$jobc_index ended with exit code $code; retry $attempt of $jobc_retries"
+    sleep "$jobc_backoff"
+  done
+  jobc_ended "$code"
+}
+
+# Whether the role retries an exit code.
+jobc_retried() { # EXIT_CODE
+  [ -z "$jobc_codes" ] || [[ " $jobc_codes " == *" $1 "* ]]
+}
+
+# Writes how the instance ended; the exit code is that of a failure only where that ends the role.
+jobc_ended() { # EXIT_CODE
+  local files
+  shopt -s nullglob
+  if [ "$1" -eq 0 ]; then
+    : >"$jobc_states/$jobc_index.succeeded"
+    files=("$jobc_states"/*.succeeded)
+    [ -z "$jobc_min_succeeded" ] || [ "${#files[@]}" -lt "$jobc_min_succeeded" ] || : >"$jobc_run/state/$jobc_group.enough"
+    exit 0
+  fi
+  echo "$1" >"$jobc_states/$jobc_index.failed"
+  files=("$jobc_states"/*.failed)
+  [ -n "$jobc_min_failed" ] && [ "${#files[@]}" -ge "$jobc_min_failed" ] || exit 0
+  # The first one says why the role failed; the others were stopped because of it.
+  (set -C; echo "$jobc_index $1" >"$jobc_states/first") 2>/dev/null
+  exit "$1"
+}

@@ -1,0 +1,110 @@
+//! Data and outputs: directories that the nodes have.
+
+use jobc_schema::Pointer;
+use jobc_schema::plan::{JobPlan, MountPlan, RolePlan, VolumeKind, VolumePlan, VolumeSource};
+use jobc_schema::target::{SlurmContainer, SlurmTarget};
+
+use crate::backend::Context;
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+use super::Parts;
+use super::shell::literal;
+
+/// A mount of a role as the shell sees it.
+pub(super) struct Bind<'a> {
+    /// The directory on the nodes, as one word.
+    pub source: String,
+    pub mount: &'a MountPlan,
+    /// Whether it is created if missing.
+    pub is_created: bool,
+}
+
+/// The mounts of a role, outer ones first.
+pub(super) fn mounts<'a>(parts: &Parts<'_>, role: &'a RolePlan) -> Vec<Bind<'a>> {
+    let mut list: Vec<&MountPlan> = role.mounts.iter().collect();
+    list.sort_by_key(|mount| mount.path.split('/').filter(|part| !part.is_empty()).count());
+    let bind = |mount: &'a MountPlan| {
+        let volume = parts.job.volumes.get(&mount.volume)?;
+        let mut source = source(parts, &mount.volume, volume)?;
+        if let Some(subpath) = &mount.subpath {
+            source = format!("{source}/{}", literal(subpath));
+        }
+        let is_created = volume.kind == VolumeKind::Output || volume.source == VolumeSource::Job {};
+        Some(Bind { source, mount, is_created })
+    };
+    list.into_iter().filter_map(bind).collect()
+}
+
+/// The mounts as `SOURCE:PATH`, which pyxis and Apptainer take.
+pub(super) fn binds(parts: &Parts<'_>, role: &RolePlan) -> Vec<String> {
+    let text = |bind: Bind<'_>| {
+        let access = if bind.mount.writable { "" } else { ":ro" };
+        format!("{}:{}{access}", bind.source, literal(&bind.mount.path))
+    };
+    mounts(parts, role).into_iter().map(text).collect()
+}
+
+/// The directory of a volume, as one word of the shell.
+fn source(parts: &Parts<'_>, name: &str, volume: &VolumePlan) -> Option<String> {
+    if let Some(path) = parts.settings.storage.get(name) {
+        return Some(literal(path));
+    }
+    match &volume.source {
+        VolumeSource::Path { path } if path.starts_with('/') => Some(literal(path)),
+        VolumeSource::Path { path } => {
+            let path = parts.context.to_job.join(path.trim_start_matches("./"));
+            Some(format!("\"$jobc_directory\"/../{}", literal(path.as_str())))
+        }
+        VolumeSource::Job {} => Some(format!("\"$jobc_run\"/volumes/{name}")),
+        // Refused before.
+        VolumeSource::Nfs { .. }
+        | VolumeSource::S3 { .. }
+        | VolumeSource::Pvc { .. }
+        | VolumeSource::Https { .. }
+        | VolumeSource::Git { .. }
+        | VolumeSource::Target {} => None,
+    }
+}
+
+/// Reports mounts that no container makes: with `container: none` a path is where it is on the nodes.
+pub(super) fn check(job: &JobPlan, settings: &SlurmTarget, context: &Context<'_>, sink: &mut Sink) {
+    let separators: &[char] = match settings.container {
+        SlurmContainer::Pyxis | SlurmContainer::Apptainer => &[':', ','],
+        SlurmContainer::Jobc | SlurmContainer::Oci | SlurmContainer::None => &[],
+    };
+    for (name, volume) in &job.volumes {
+        let at = Pointer::ROOT.keys([if volume.kind == VolumeKind::Data { "data" } else { "outputs" }, name]);
+        let path = match (settings.storage.get(name), &volume.source) {
+            (Some(path), _) | (None, VolumeSource::Path { path }) => Some(path.as_str()),
+            _ => None,
+        };
+        let users = || {
+            let mounts = job.roles.iter().flat_map(|role| &role.mounts);
+            mounts.filter(|mount| mount.volume == *name)
+        };
+        let paths = path.into_iter().chain(users().map(|mount| mount.path.as_str()));
+        if let Some(path) = paths.into_iter().find(|path| path.contains(separators)) {
+            sink.push(
+                Diagnostic::error(codes::SLURM_MOUNT, format!("`{path}` cannot be mounted on this target"))
+                    .at_key(&at, "")
+                    .note("pyxis and Apptainer separate the parts of a mount by `:` and `,`; choose another path"),
+            );
+        }
+        if settings.container != SlurmContainer::None {
+            continue;
+        }
+        let moved = users().find(|mount| mount.subpath.is_some() || path != Some(mount.path.as_str()));
+        if let Some(mount) = moved {
+            let message = format!("without a container nothing is mounted at `{}`", mount.path);
+            let finding = if context.allow_lossy {
+                Diagnostic::warning(codes::SLURM_MOUNT, message)
+            } else {
+                Diagnostic::error(codes::SLURM_MOUNT, message)
+            };
+            sink.push(finding.at_key(&at, "").note(format!(
+                "write the path of the nodes as `mount`, or as `slurm: {{storage: {{{name}: {}}}}}` in the target if it is there; or another `container`",
+                mount.path
+            )));
+        }
+    }
+}

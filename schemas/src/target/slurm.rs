@@ -1,0 +1,136 @@
+//! `slurm` of a target.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::scalar::Scalar;
+
+/// Settings of Slurm jobs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SlurmTarget {
+    /// What runs the containers. `jobc` and `oci` run the bundles of the backend `oci`.
+    #[serde(default)]
+    #[schemars(extend("default" = "jobc", "examples" = ["apptainer"]))]
+    pub container: SlurmContainer,
+    /// Slurm release of the cluster, as `sinfo --version` prints it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^2[0-9]\.[0-9]{2}(\.[0-9]+)?$"), extend("examples" = ["23.11"]))]
+    pub release: Option<String>,
+    /// Partition, or several separated by commas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[!-~]+$"), extend("examples" = ["gpu"]))]
+    pub partition: Option<String>,
+    /// Account that is charged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[!-~]+$"), extend("examples" = ["vision"]))]
+    pub account: Option<String>,
+    /// Quality of service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[!-~]+$"), extend("examples" = ["long"]))]
+    pub qos: Option<String>,
+    /// Reservation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[!-~]+$"), extend("examples" = ["course"]))]
+    pub reservation: Option<String>,
+    /// Features that nodes must have, as `--constraint` takes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[!-~]+$"), extend("examples" = ["skylake|icelake"]))]
+    pub constraint: Option<String>,
+    /// Licenses, as `--licenses` takes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[!-~]+$"), extend("examples" = ["matlab:2"]))]
+    pub licenses: Option<String>,
+    /// Whether a job gets whole nodes.
+    #[serde(default)]
+    #[schemars(extend("default" = false, "examples" = [true]))]
+    pub exclusive: bool,
+    /// Maximum number of leaf switches, optionally with the longest wait for them: `COUNT[@TIME]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[0-9]+(@[0-9:-]+)?$"), extend("examples" = ["1@60"]))]
+    pub switches: Option<String>,
+    /// Option that requests GPUs.
+    #[serde(default)]
+    #[schemars(extend("default" = "per-node", "examples" = ["gres"]))]
+    pub gpu: SlurmGpu,
+    /// GRES types of GPUs by model, for clusters that name them: `--gpus-per-node=TYPE:N`.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(schema_with = "words", extend("examples" = [{"A100-80GB": "a100"}]))]
+    pub gpu_types: IndexMap<String, String>,
+    /// Features of the nodes with each GPU model, for `--constraint`.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(schema_with = "words", extend("examples" = [{"A100-80GB": "a100_80g", "H100": "h100"}]))]
+    pub gpu_features: IndexMap<String, String>,
+    /// Directory that all nodes share, for the state and logs of jobs. Default: the directory with `job.sbatch`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^/[^\x00-\x1f]*$"), extend("examples" = ["/scratch/me/jobc"]))]
+    pub directory: Option<String>,
+    /// Directory with the images that containers run from, shared or on each node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^/[^\x00-\x1f]*$"), extend("examples" = ["/scratch/me/images"]))]
+    pub images: Option<String>,
+    /// Directories of the cluster for entries of `data` and `outputs`, by name. They replace the sources in the job.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(extend("examples" = [{"imagenet": "/datasets/imagenet"}]))]
+    pub storage: IndexMap<String, String>,
+    /// Environment modules to load before anything else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "modules", extend("examples" = [["cuda/12.4", "openmpi"]]))]
+    pub modules: Vec<String>,
+    /// More options of `sbatch`, without `--`. `true` is an option without a value.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(extend("propertyNames" = {"pattern": "^[a-z][a-z0-9-]*$"}, "examples" = [{"mail-type": "END", "mail-user": "me@example.com"}]))]
+    pub extra: IndexMap<String, Scalar>,
+}
+
+/// What runs containers on a Slurm cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SlurmContainer {
+    /// `jobc` in each task; nothing must be installed by an administrator.
+    #[default]
+    Jobc,
+    /// The plug-in pyxis, with enroot.
+    Pyxis,
+    /// `srun --container`, with the oci.conf of the cluster.
+    Oci,
+    /// Apptainer in each task.
+    Apptainer,
+    /// No container: commands run on the files of the nodes.
+    None,
+}
+
+impl SlurmContainer {
+    /// The name as written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Jobc => "jobc",
+            Self::Pyxis => "pyxis",
+            Self::Oci => "oci",
+            Self::Apptainer => "apptainer",
+            Self::None => "none",
+        }
+    }
+}
+
+/// Option that requests GPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlurmGpu {
+    /// `--gpus-per-node=N`.
+    #[default]
+    PerNode,
+    /// `--gres=gpu:N`.
+    Gres,
+}
+
+/// A map to words without spaces.
+fn words(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": "object", "additionalProperties": {"type": "string", "pattern": r"^[!-~]+$"}})
+}
+
+/// A list of words without spaces.
+fn modules(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": "array", "items": {"type": "string", "pattern": r"^[A-Za-z0-9][A-Za-z0-9._/+:-]*$"}})
+}
