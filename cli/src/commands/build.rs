@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::{Output, build, plan};
 use jobc_compiler::diagnostic::Sink;
-use jobc_schema::BackendName;
 use jobc_schema::plan::RolePlan;
 use similar::TextDiff;
 

@@ -73,7 +73,7 @@ impl Address for TaskAddresses<'_> {
         let port = self.places.roles.get(role).and_then(|role| role.port(label));
         let index = index.unwrap_or(self.task.index);
         match port {
-            Some(port) if self.places.is_open && port.shared_base.is_some() => {
+            Some(port) if self.places.is_open && (port.auto || port.shared_base.is_some()) => {
                 open_port(role, label, index, 0)
             }
             Some(port) => self.places.number(port, index).to_string(),

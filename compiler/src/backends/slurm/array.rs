@@ -65,6 +65,7 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<File> {
     let mut text = "#!/bin/bash\n".to_owned();
     for line in header::lines(parts, groups, groups.first()?) {
         let line = line.text.replace(&format!("--job-name={}", parts.job.name), &format!("--job-name={base}"));
+        let line = line.replace("-%j.out", "-%A_%a.out");
         let _ = writeln!(text, "{line}");
     }
     let cap = parts.job.max_parallel.map(|cap| format!("%{cap}")).unwrap_or_default();
@@ -76,7 +77,7 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<File> {
     );
     let _ = writeln!(
         text,
-        "export jobc_secrets=$PWD/secrets\ncd \"../../../{base}-$SLURM_ARRAY_TASK_ID/{}/slurm\" && exec bash job.sbatch",
+        "export jobc_secrets=${{PWD%/slurm}}.slurm/secrets\ncd \"../../../{base}-$SLURM_ARRAY_TASK_ID/{}/slurm\" && exec bash job.sbatch",
         parts.job.target.name
     );
     let mut file = File::new("array.sbatch", Content::Text(text));

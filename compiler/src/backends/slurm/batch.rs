@@ -82,13 +82,15 @@ fn facts(parts: &Parts<'_>, group: &Group<'_>, text: &mut String) {
     let retried = group.roles.iter().filter(|role| role.retry.scope == RetryScope::Job && role.retry.max > 0);
     let codes = retried.flat_map(|role| &role.retry.on_exit_codes).map(u8::to_string);
     let codes = codes.collect::<Vec<_>>().join(" ");
-    text.push_str("\njobc_directory=$PWD jobc_secrets=${jobc_secrets-$PWD/secrets}\n");
+    text.push_str("\njobc_directory=$PWD\n");
     match &parts.settings.directory {
         Some(directory) => {
             let _ = writeln!(text, "jobc_base={}", literal(directory));
         }
-        None => text.push_str("jobc_base=$PWD\n"),
+        // Beside the directory of the target, so that what jobs write there does not stand in the way of a build.
+        None => text.push_str("jobc_base=${PWD%/slurm}.slurm\n"),
     }
+    text.push_str("jobc_secrets=${jobc_secrets-${PWD%/slurm}.slurm/secrets} jobc_bundles=${PWD%/slurm}.slurm/bundles-$SLURM_JOB_ID\n");
     let _ = writeln!(
         text,
         "jobc_group={} jobc_probe={probe} jobc_grace={grace} jobc_max_restarts={}",

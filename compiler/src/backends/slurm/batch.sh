@@ -140,7 +140,7 @@ jobc_main() { # [RUN]
   {
     declare -p jobc_directory jobc_group jobc_port
     for role in "${jobc_known[@]}"; do declare -p "jobc_hosts_${role//-/_}" 2>/dev/null; done
-    declare -p jobc_run jobc_secrets jobc_slurm_job
+    declare -p jobc_run jobc_secrets jobc_slurm_job jobc_bundles
   } >"$jobc_run/state/$jobc_group.addresses"
   jobc_places >"$jobc_run/state/$jobc_group.places"
   jobc_stopping='' jobc_end=''

@@ -8,13 +8,13 @@ use super::Parts;
 use super::group::Group;
 use super::shell::variable;
 
-/// Copies a bundle next to itself, so that its relative paths stay right, and fills it.
+/// Copies a bundle to where its relative paths mean the same, and fills it.
 pub(super) const FILL: &str = r#"
 # A copy of the instance's bundle with the addresses of this job.
 jobc_fill() { # ROLE
   local from=$jobc_directory/../oci/$1-$jobc_index
-  jobc_bundle=$from.$jobc_slurm_job
-  rm -rf "$jobc_bundle" && cp -r "$from" "$jobc_bundle" &&
+  jobc_bundle=$jobc_bundles/$1-$jobc_index
+  mkdir -p "$jobc_bundles" && rm -rf "$jobc_bundle" && cp -r "$from" "$jobc_bundle" &&
     find "$jobc_bundle" -type f -exec sed -i -f "$jobc_run/state/$jobc_group.places" {} +
 }
 "#;
@@ -67,6 +67,6 @@ pub(super) fn places(parts: &Parts<'_>, group: &Group<'_>) -> String {
         }
         text.push_str("  done\n");
     }
-    text.push_str("}\n# Removes the copies of bundles.\njobc_clean() { rm -rf \"$jobc_directory\"/../oci/*.\"$SLURM_JOB_ID\"; }\n\n");
+    text.push_str("}\n# Removes the copies of bundles.\njobc_clean() { rm -rf \"$jobc_bundles\"; }\n\n");
     text
 }

@@ -126,6 +126,13 @@ impl Lines {
         let root = Pointer::ROOT;
         let name = if groups.len() > 1 { format!("{}-{}", job.name, group.name) } else { job.name.clone() };
         self.push(&format!("--job-name={name}"), spec(&root.key("name")));
+        match &settings.directory {
+            Some(directory) => self.push(&format!("--output={directory}/%x-%j.out"), target("directory")),
+            None => self.push(
+                &format!("--output=../../{}-%j.out", job.target.name),
+                PartSource::Default("beside the directory of the target"),
+            ),
+        }
         let passed = passed_variables(job);
         let export = if passed.is_empty() { "NONE".to_owned() } else { passed.join(",") };
         self.push(&format!("--export={export}"), PartSource::Default("the caller's variables stay there"));

@@ -40,5 +40,5 @@ impl Ports {
 
 /// Whether the number is for the target to choose.
 pub(super) fn is_open(port: &PortPlan) -> bool {
-    port.shared_base.is_some()
+    port.auto || port.shared_base.is_some()
 }

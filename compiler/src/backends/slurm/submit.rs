@@ -17,25 +17,25 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<File> {
         return None;
     }
     let mut text = format!(
-        "#!/bin/bash\n# Submits job {} to Slurm, and prints the numbers of its Slurm jobs.\nset -euo pipefail\ncd \"$(dirname \"$0\")\"\n",
+        "#!/bin/bash\n# Submits job {} to Slurm, and prints the numbers of its Slurm jobs.\nset -euo pipefail\ncd \"$(dirname \"$0\")\"\nsecrets=${{PWD%/slurm}}.slurm/secrets\n",
         parts.job.name
     );
     if !secrets.is_empty() {
         text.push_str("\n# Values of secrets, in files that only you can read. Remove them when the job has ended.\n");
-        text.push_str("(umask 077; mkdir -p secrets)\n");
+        text.push_str("(umask 077; mkdir -p \"$secrets\")\n");
     }
     for (name, plan) in secrets {
         let _ = match plan {
             SecretPlan::Env(variable) => writeln!(
                 text,
-                "(umask 077; printf %s \"${{{variable}?the value of the secret {name}}}\" >secrets/{name})"
+                "(umask 077; printf %s \"${{{variable}?the value of the secret {name}}}\" >\"$secrets/{name}\")"
             ),
             SecretPlan::File(path) => {
                 let path = path.strip_prefix("~/").map_or_else(
                     || literal(path),
                     |rest| format!("~/{}", literal(rest)),
                 );
-                writeln!(text, "(umask 077; cat {path} >secrets/{name})")
+                writeln!(text, "(umask 077; cat {path} >\"$secrets/{name}\")")
             }
             SecretPlan::Store { .. } => Ok(()),
         };

@@ -1,0 +1,214 @@
+//! Plans and the scripts they become.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::backend::capability::needs;
+use crate::backends::fixture;
+
+/// The parts of scripts that are the same in every job.
+const COMMON: [&str; 3] = [include_str!("batch.sh"), include_str!("task.sh"), include_str!("list.sh")];
+
+/// A plan with the settings of its target, what is refused and found, and the scripts without their common parts.
+fn check(changes: Value, settings: &Value) -> String {
+    let mut changes = changes;
+    let backends = if settings.get("container").is_some_and(|c| c == "jobc" || c == "oci") {
+        json!(["oci", "slurm"])
+    } else {
+        json!(["slurm"])
+    };
+    let mut shown = serde_json::to_string_pretty(&changes).expect("JSON") + "\n";
+    let _ = writeln!(shown, "slurm: {settings}");
+    changes["target"] =
+        json!({"name": "cluster", "settings": {"backends": backends, "slurm": settings}});
+    let job = fixture::job(&changes);
+    for (capability, at) in needs(&job) {
+        if let Support::None(why) | Support::Lossy(why) = SlurmBackend.support_at(capability, &at, &job) {
+            let _ = writeln!(shown, "refused {at}: {why}");
+        }
+    }
+    let (files, report) = fixture::lower(&SlurmBackend, &job);
+    shown.push_str(&report);
+    for file in files {
+        let text = COMMON.iter().fold(fixture::text(&file), |text, common| text.replace(common, ""));
+        let _ = writeln!(shown, "---- {} {:o}\n{text}", file.path, file.mode);
+    }
+    shown
+}
+
+fn training() -> Value {
+    json!({
+        "name": "gpt",
+        "timeout_seconds": 7260,
+        "roles": {"train": {
+            "instances": 2,
+            "resources": {
+                "cpu_millis": 7500, "memory_bytes": 1_000_000_000_u64,
+                "gpu": {"count": 8, "first": 0, "vendor": "nvidia", "models": ["A100-80GB"], "capabilities": []}
+            },
+            "retry": {"max": 3, "scope": "job", "on_exit_codes": [85]},
+            "env": {"NAME": "it's", "WHO": ["task ", {"index": {}}]},
+            "provided_env": {
+                "JOBC_INDEX": [{"index": {}}],
+                "JOBC_HOSTS_TRAIN": [{"hosts": {"role": "train", "separator": ","}}],
+                "JOBC_ENDPOINTS_TRAIN_RDZV": [{"hosts": {"role": "train", "label": "rdzv", "separator": ","}}],
+                "PET_MASTER_ADDR": [{"host": {"role": "train", "index": 0}}],
+                "PET_MASTER_PORT": [{"port": {"role": "train", "label": "rdzv", "index": 0}}],
+                "JOBC_HOSTFILE": "/etc/jobc/hostfile"
+            },
+            "provided_files": [{"path": "/etc/jobc/hostfile", "content": [{"hosts": {"role": "train", "after": " slots=8\n"}}], "mode": 420}],
+            "ports": [{"label": "rdzv", "number": 29500, "count": 1, "auto": true, "shared_base": 20000, "publish": "none"}],
+            "command": {"script": {"shell": ["bash", "-euo", "pipefail", "-c"], "script": "torchrun train.py\n"}}
+        }},
+        "stages": [["train"]]
+    })
+}
+
+#[test]
+fn one_role_on_several_nodes() {
+    let settings = json!({
+        "container": "none", "partition": "gpu", "account": "vision", "qos": "long", "exclusive": true,
+        "constraint": "skylake", "licenses": "matlab:2", "switches": "1@60", "gpu_features": {"A100-80GB": "a100_80g"},
+        "modules": ["cuda/12.4"], "extra": {"mail-type": "END", "comment": "a b"}
+    });
+    insta::assert_snapshot!(check(training(), &settings));
+}
+
+#[test]
+fn each_way_of_running_containers() {
+    let mut shown = String::new();
+    for settings in [
+        json!({"container": "jobc", "images": "/images", "gpu": "gres", "gpu_types": {"A100-80GB": "a100"}}),
+        json!({"container": "apptainer", "gpu_types": {"A100-80GB": "a100"}}),
+        json!({"container": "pyxis", "gpu_types": {"A100-80GB": "a100"}}),
+        json!({"container": "oci", "release": "23.11", "gpu_types": {"A100-80GB": "a100"}}),
+    ] {
+        let mut plan = training();
+        plan["volumes"] = json!({
+            "data": {"kind": "data", "source": {"kind": "path", "path": "/datasets"}},
+            "runs": {"kind": "output", "source": {"kind": "path", "path": "./runs"}}
+        });
+        let train = &mut plan["roles"]["train"];
+        train["mounts"] = json!([
+            {"volume": "data", "path": "/data", "writable": false},
+            {"volume": "runs", "path": "/runs", "writable": true, "subpath": "a"}
+        ]);
+        train["workdir"] = json!("/work");
+        let full = check(plan, &settings);
+        // The plan is the same each time.
+        let begin = full.find("slurm: ").expect("the settings are shown");
+        shown.push_str(&full[begin..]);
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn roles_with_different_resources_are_a_heterogeneous_job() {
+    let plan = json!({
+        "roles": {
+            "ps": {
+                "instances": 2, "resources": {"cpu_millis": 4000},
+                "ready": {"probe": {"port": "grpc"}, "delay_seconds": 0, "every_seconds": 1, "try_timeout_seconds": 1, "timeout_seconds": 60, "keep": false},
+                "ports": [{"label": "grpc", "number": 2222, "count": 2, "auto": true, "shared_base": 21000, "publish": "none"}],
+                "provided_env": {"JOBC_PORT_GRPC": [{"ports": {"role": "ps", "label": "grpc", "count": 2}}]}
+            },
+            "worker": {
+                "resources": {"cpu_millis": 8000, "gpu": {"count": 1, "first": 0, "vendor": "nvidia", "capabilities": []}},
+                "needs": [{"role": "ps", "state": "ready", "min": 2}],
+                "completion": {"min_succeeded": 1, "min_failed": 1},
+                "retry": {"max": 2, "scope": "task", "backoff_seconds": 5},
+                "timeout_seconds": 60,
+                "ports": [{"label": "web", "number": 8080, "count": 1, "auto": false, "publish": "none"}],
+                "command": {"argv": {"argv": ["serve", [{"port": {"role": "ps", "label": "grpc", "index": 1}}], [{"port": {"role": "worker", "label": "web"}}]]}}
+            }
+        },
+        "stages": [["ps"], ["worker"]]
+    });
+    insta::assert_snapshot!(check(plan, &json!({"container": "none", "partition": "gpu", "licenses": "matlab"})));
+}
+
+#[test]
+fn stages_are_a_chain_of_jobs() {
+    let plan = json!({
+        "secrets": {"token": {"env": "TOKEN"}, "key": {"file": "~/my key"}},
+        "roles": {
+            "prepare": {"env": {"TOKEN": {"secret": "token"}}},
+            "train-m0": {"needs": [{"role": "prepare", "state": "succeeded", "min": 1}], "matrix": {"role": "train", "number": 0, "values": {"a": 1}}},
+            "train-m1": {"needs": [{"role": "prepare", "state": "succeeded", "min": 1}], "matrix": {"role": "train", "number": 1, "values": {"a": 2}}},
+            "report": {
+                "needs": [{"role": "train-m0", "state": "succeeded", "min": 1}, {"role": "train-m1", "state": "succeeded", "min": 1}],
+                "env": {"KEY": {"secret": "key"}}
+            }
+        },
+        "stages": [["prepare"], ["train-m0", "train-m1"], ["report"]]
+    });
+    insta::assert_snapshot!(check(plan, &json!({"container": "none"})));
+}
+
+#[test]
+fn a_dependency_that_would_wait_for_more_joins_the_jobs() {
+    // `monitor` runs as long as the job; `train` waits for `prepare` alone.
+    let plan = json!({
+        "roles": {
+            "prepare": {},
+            "monitor": {},
+            "train": {"needs": [{"role": "prepare", "state": "succeeded", "min": 1}]}
+        },
+        "stages": [["prepare", "monitor"], ["train"]]
+    });
+    let job = fixture::job(&plan);
+    let names = |groups: Vec<Group<'_>>| -> Vec<Vec<String>> {
+        groups.iter().map(|group| group.roles.iter().map(|role| role.name.clone()).collect()).collect()
+    };
+    assert_eq!(names(group::groups(&job, &SlurmTarget::default())), [["prepare", "monitor", "train"]]);
+    let mut apart = plan;
+    apart["gang"] = json!("none");
+    let job = fixture::job(&apart);
+    let separate = names(group::groups(&job, &SlurmTarget::default()));
+    assert_eq!(separate, [vec!["prepare"], vec!["monitor"], vec!["train"]]);
+}
+
+#[test]
+fn programs_that_call_ssh_start_processes_through_slurm() {
+    let plan = json!({
+        "distributed": {
+            "framework": "mpi", "instances": 2, "world_size": 8, "port": 29500, "ssh": {"port": 2222, "user": "root"},
+            "members": [{"role": "train", "part": "worker", "first_rank": 0, "processes": 4}]
+        },
+        "roles": {"train": {
+            "instances": 2, "launch": "first", "resources": {"cpu_millis": 4000},
+            "provided_env": {"JOBC_HOSTFILE": "/etc/jobc/hostfile"},
+            "command": {"argv": {"argv": ["mpirun", "hostname"]}}
+        }},
+        "stages": [["train"]]
+    });
+    insta::assert_snapshot!(check(plan, &json!({"container": "none"})));
+}
+
+#[test]
+fn gpus_are_found_by_model_memory_and_capability() {
+    let settings: SlurmTarget = serde_json::from_value(json!({
+        "gpu_types": {"V100": "v100"},
+        "gpu_features": {"A100-40GB": "a40g", "A100-80GB": "a80g", "H100": "h100", "V100": "v100"}
+    }))
+    .expect("settings");
+    let constraint = |gpu: Value| {
+        let mut all = json!({"count": 1, "first": 0, "vendor": "nvidia", "capabilities": []});
+        all.as_object_mut().expect("a map").extend(gpu.as_object().expect("a map").clone());
+        let job = fixture::job(&json!({"roles": {"main": {"resources": {"gpu": all}}}}));
+        let role = &job.roles[0];
+        (
+            gpu::request(&job, &settings, role).expect("a role with GPUs"),
+            gpu::constraint(&settings, role).unwrap_or_default(),
+        )
+    };
+    let any = "--gpus-per-node=1".to_owned();
+    assert_eq!(constraint(json!({})), (any.clone(), String::new()));
+    assert_eq!(constraint(json!({"models": ["v100"]})), ("--gpus-per-node=v100:1".to_owned(), String::new()));
+    assert_eq!(constraint(json!({"models": ["A100"]})), (any.clone(), "a40g|a80g".to_owned()));
+    assert_eq!(constraint(json!({"models": ["A100-80GB"]})), (any.clone(), "a80g".to_owned()));
+    assert_eq!(constraint(json!({"memory_bytes": 60_u64 << 30})), (any.clone(), "a80g|h100".to_owned()));
+    assert_eq!(constraint(json!({"compute_capability": "9.0"})), (any, "h100".to_owned()));
+}

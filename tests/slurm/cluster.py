@@ -1,0 +1,226 @@
+"""A Slurm cluster on this host: munged, slurmctld, and a slurmd for each node.
+
+It needs the packages of Debian and root, and no systemd. It runs in the pid, mount and network namespaces of the test, so that nothing of it
+is left behind, and other tests do not see it. GPUs are generic resources on device files that the test makes: requests and assignments are
+Slurm's own, and nothing can open the files.
+"""
+
+import contextlib
+import os
+import re
+import socket
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "jobs"))
+
+import user  # noqa: E402
+from faults import copy_program  # noqa: E402
+from harness import REPOSITORY, scratch  # noqa: E402
+
+NAMESPACES = ["--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
+ADDRESS = "192.0.2.1"
+NODES, GPUS, CPUS, MEMORY = 8, 8, 128, 2_000_000
+SECONDS = 60
+CONFIGURATION = """\
+ClusterName=test
+SlurmctldHost={host}({address})
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={place}/munge.socket
+CredType=cred/munge
+StateSaveLocation={place}/state
+SlurmdSpoolDir={place}/%n.spool
+SlurmctldPidFile={place}/slurmctld.pid
+SlurmdPidFile={place}/%n.pid
+SlurmdLogFile={place}/%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SlurmdParameters=config_overrides
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0,sched_min_interval=0
+ReturnToService=2
+KillWait=5
+MinJobAge=3600
+GetEnvTimeout=10
+InactiveLimit=0
+GresTypes=gpu
+NodeName=n[0-{last}] NodeHostname={host} NodeAddr={address} Port=[17000-{port}] CPUs={cpus} RealMemory={memory} TmpDisk=100000 Gres=gpu:a100:{gpus} Feature=a100_80g,skylake
+PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=INFINITE
+PartitionName=short Nodes=ALL State=UP MaxTime=60
+Licenses=matlab:2
+"""
+
+
+class Cluster:
+    """A running cluster, and the files of a user on it."""
+
+    def __init__(self, directory, program, account):
+        self.place, self.program, self.account = directory / "slurm", program, account
+        self.home = directory / "home"
+        self.home.mkdir(mode=0o700)
+        os.chown(self.home, account.uid, account.gid)
+        self.configuration = self.place / "slurm.conf"
+        self.running = []
+
+    def start(self):
+        for directory in (self.place, self.place / "state", *(self.place / f"n{number}.spool" for number in range(NODES))):
+            directory.mkdir(mode=0o755)
+        key = self.place / "key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o400)
+        host = socket.gethostname().split(".")[0]
+        # Only this test's namespaces have them. Slurm resolves no name where loopback is the only interface (AI_ADDRCONFIG).
+        names = " ".join(f"n{number}" for number in range(NODES))
+        (self.place / "hosts").write_text(f"127.0.0.1 localhost\n{ADDRESS} {host} {names}\n")
+        mount(self.place / "hosts", "/etc/hosts")
+        for words in (["link", "set", "lo", "up"], ["link", "add", "slurm0", "type", "bridge"], ["address", "add", f"{ADDRESS}/24", "dev", "slurm0"],
+                      ["link", "set", "slurm0", "up"]):
+            subprocess.run(["ip", *words], check=True)
+        for number in range(GPUS):
+            os.mknod(self.place / f"gpu{number}", 0o600 | stat.S_IFCHR, os.makedev(195, number))
+        (self.place / "gres.conf").write_text(f"AutoDetect=off\nNodeName=n[0-{NODES - 1}] Name=gpu Type=a100 File={self.place}/gpu[0-{GPUS - 1}]\n")
+        self.configuration.write_text(CONFIGURATION.format(host=host, address=ADDRESS, place=self.place, last=NODES - 1, port=17000 + NODES - 1,
+                                                           cpus=CPUS, memory=MEMORY, gpus=GPUS))
+        munge = [f"--{name}={self.place}/munge.{name.split('-')[0]}" for name in ("socket", "pid-file", "log-file", "seed-file")]
+        self.spawn("munged", "--foreground", "--force", f"--key-file={key}", *munge)
+        until(lambda: (self.place / "munge.socket").exists())
+        self.spawn("slurmctld", "-D", "-f", self.configuration)
+        for number in range(NODES):
+            self.spawn("slurmd", "-D", "-f", self.configuration, "-N", f"n{number}")
+        until(lambda: self.slurm("sinfo", "--noheader", "--format=%D %t").stdout.split() == [str(NODES), "idle"])
+
+    def spawn(self, *words):
+        environment = {"PATH": os.environ["PATH"], "SLURM_CONF": str(self.configuration)}
+        with (self.place / f"{words[0]}-{len(self.running)}.out").open("w") as output:
+            self.running.append(subprocess.Popen([str(word) for word in words], stdout=output, stderr=output, stdin=subprocess.DEVNULL,
+                                                 env=environment))
+
+    def stop(self):
+        for process in reversed(self.running):
+            process.terminate()
+        for process in self.running:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+
+    def logs(self):
+        return "\n".join(f"{path.name}: {path.read_text()[-1500:]}" for path in sorted([*self.place.glob("*.out"), *self.place.glob("*.log")]))
+
+    def environment(self, **more):
+        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "USER": self.account.name, "JOBC_COLOR": "never",
+                "SLURM_CONF": str(self.configuration), **more}
+
+    def user(self, *words, cwd=None, seconds=SECONDS, **environment):
+        """Runs a command as the user."""
+        return subprocess.run([*self.account.prefix(), *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                              env=self.environment(**environment), cwd=cwd or self.home, timeout=seconds, check=False)
+
+    slurm = user
+
+    def write(self, path, text, mode=0o644):
+        """A file of the user."""
+        path = self.home / path
+        for parent in [*reversed(path.relative_to(self.home).parents)][1:]:
+            directory = self.home / parent
+            if not directory.exists():
+                directory.mkdir()
+                os.chown(directory, self.account.uid, self.account.gid)
+        path.write_text(text)
+        path.chmod(mode)
+        os.chown(path, self.account.uid, self.account.gid)
+        return path
+
+    def build(self, name, job, target="container: none", words=(), backends="[slurm]", more=""):
+        """Builds a job file for the cluster; returns the directory with the scripts."""
+        self.write(f"{name}/job.yaml", job)
+        self.write(f"{name}/targets.yaml", f"version: 1\ntargets:\n  cluster:\n    backends: {backends}\n    slurm: {{{target}}}\n{more}")
+        built = self.user(self.program, "build", "--target", "cluster", *words, cwd=self.home / name)
+        if built.returncode:
+            raise ValueError(f"build: exit {built.returncode}\n{built.stdout}{built.stderr}")
+        return sorted((self.home / name / "out").glob("*/cluster/slurm"))[0]
+
+    def submit(self, directory, script="job.sbatch", *options):
+        """Submits a script and returns the number of its job."""
+        done = self.user("sbatch", "--parsable", *options, script, cwd=directory)
+        if done.returncode:
+            raise ValueError(f"sbatch: {done.stderr}")
+        return done.stdout.strip()
+
+    def show(self, job):
+        """What Slurm says of a job, by field; of the last one of an array."""
+        text = self.user("scontrol", "show", "job", "--oneliner", job).stdout.strip().splitlines()
+        return dict(re.findall(r"(\S+?)=(\S*)", text[-1])) if text else {}
+
+    def states(self, job):
+        """The states of a job, or of all jobs of an array."""
+        lines = self.user("scontrol", "show", "job", "--oneliner", job).stdout.splitlines()
+        return [re.search(r" JobState=(\S+)", line)[1] for line in lines if " JobState=" in line]
+
+    def ends(self, job, seconds=SECONDS):
+        """Waits for the end of a job; returns its state."""
+        final = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+        with contextlib.suppress(TimeoutError):
+            until(lambda: all(state in final for state in self.states(job)), seconds)
+        states = self.states(job)
+        if not all(state in final for state in states):
+            raise TimeoutError(f"job {job} does not end: {self.show(job)}\n{self.output(job)}")
+        return states[0] if len(set(states)) == 1 else sorted(states)
+
+    def logs_of(self, directory, job):
+        """The logs of the tasks of a job, by name."""
+        logs = directory.parent.with_name("cluster.slurm") / f"jobc-{job}/logs"
+        return {path.stem: path.read_text(errors="replace") for path in sorted(logs.glob("*.log"))}
+
+    def output(self, job):
+        """What the scripts and tasks of a job printed."""
+        paths = [*self.home.glob(f"*/out/*/cluster-{job}.out"), *self.home.glob(f"*/out/*/cluster.slurm/jobc-{job}/logs/*.log")]
+        return "".join(f"--- {path.name}\n{path.read_text(errors='replace')}" for path in sorted(paths))
+
+
+def mount(source, target):
+    subprocess.run(["mount", "--no-mtab", "--bind", source, target], check=True)
+
+
+def until(done, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > deadline:
+            raise TimeoutError("it took too long")
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def cluster(harness):
+    """A cluster with an unprivileged user, in namespaces of its own; skips the test where it cannot be."""
+    if os.geteuid() != 0:
+        harness.skip("needs root, which creates the namespaces and runs the daemons")
+    for name in ("sbatch", "srun", "slurmctld", "slurmd", "munged", "scontrol"):
+        harness.tool(name)
+    if os.getpid() != 1:
+        os.execvp("unshare", ["unshare", *NAMESPACES, sys.executable, *sys.argv])
+    account = user.without_range()
+    for place, mode in (("/tmp", "1777"), ("/run", "755"), ("/dev/shm", "1777")):
+        subprocess.run([REPOSITORY / "tests/fresh", place, mode], check=True)
+    with scratch() as directory:
+        running = Cluster(directory, copy_program(directory), account)
+        try:
+            running.start()
+            yield running
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}\n{running.logs()}") from None
+        finally:
+            running.stop()
+
+
+def problems(case, *arguments):
+    """The problems of a case."""
+    try:
+        yield from case(*arguments)
+    except (AssertionError, LookupError, TypeError, TimeoutError, ValueError, OSError, subprocess.SubprocessError) as error:
+        yield f"{type(error).__name__}: {error}"
