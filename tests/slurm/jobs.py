@@ -40,6 +40,11 @@ def succeeds(slurm):
         yield f"{state}: {said}\n{slurm.output(job)}"
 
 
+def processes(pattern):
+    """The processes whose command line matches."""
+    return subprocess.run(["pgrep", "--full", pattern], capture_output=True, text=True, check=False).stdout.split()
+
+
 def fails(slurm):
     """One failing instance ends the others, and its exit code is that of the job."""
     run = 'if [ "$JOBC_INDEX" = 1 ]; then exit 7; fi\nsleep 300'
@@ -91,12 +96,13 @@ def requeue(slurm):
         directory = slurm.build(name, one(name, f'echo "start ${{SLURM_RESTART_COUNT-0}}"\n{run}') + "    retry: {max: 1, scope: job}\n")
         job = slurm.submit(directory)
         until(lambda job=job: (slurm.show(job)["Restarts"], slurm.show(job)["JobState"]) == ("1", "PENDING"), 40)
-        # Slurm lets a requeued job wait for two minutes.
+        # Slurm lets a requeued job wait for two minutes. It refuses a start in the second in which the first one ended.
+        time.sleep(3)
         slurm.user("scontrol", "update", f"jobid={job}", "starttime=now")
         state, shown = slurm.ends(job), slurm.show(job)
         said = slurm.output(job)
         if state != expected or shown["Restarts"] != "1" or "start 0" not in said or "start 1" not in said:
-            yield f"{name}: {state}, {shown['Restarts']} restarts\n{said}"
+            yield f"{name}: {state}, {shown['Restarts']} restarts, {shown['Reason']}, exit code {shown['ExitCode']}\n{said}"
 
 
 def time_limit(slurm):
@@ -126,7 +132,7 @@ def cancel(slurm):
     slurm.user("scancel", job)
     state = slurm.ends(job)
     until(lambda: not slurm.user("squeue", "--noheader", "--job", job).stdout.strip())
-    left = subprocess.run(["pgrep", "--full", mark], capture_output=True, text=True, check=False).stdout.split()
+    left = processes(mark)
     if state != "CANCELLED" or left or slurm.output(job).count("bye") != 2:
         yield f"{state}, left {left}\n{slurm.output(job)}"
 

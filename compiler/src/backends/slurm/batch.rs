@@ -172,8 +172,3 @@ fn launch(group: &Group<'_>, text: &mut String) {
     }
     text.push_str("  esac\n}\n");
 }
-
-/// The place of the job file that a whole script comes from.
-pub(super) fn whole(role: &RolePlan) -> Origin {
-    Origin { part: FilePart::Line(1), from: PartSource::Spec(role.at()) }
-}

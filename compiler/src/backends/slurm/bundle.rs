@@ -19,6 +19,11 @@ jobc_fill() { # ROLE
 }
 "#;
 
+/// Finds `jobc` where users put it, too: a step has the `PATH` of a login.
+pub(super) const PROGRAM: &str = r#"PATH=$PATH:$HOME/.local/bin:$HOME/bin
+command -v jobc >/dev/null || { jobc_say "no jobc in PATH of $SLURMD_NODENAME: copy it to ~/.local/bin"; exit 125; }
+"#;
+
 /// Looks for the root file system of an image.
 pub(super) const IMAGE: &str = r#"
 # The root file system of an image: a directory, or an archive beside it.

@@ -6,10 +6,10 @@ use jobc_schema::plan::{EnvPlan, FileContent, FilePlan, ProbePlan, RolePlan, Tex
 use jobc_schema::role::RetryScope;
 use jobc_schema::target::SlurmContainer;
 
-use crate::backend::{Content, File};
+use crate::backend::{Content, File, FilePart, Origin, PartSource};
 
 use super::shell::{Filling, literal};
-use super::{Parts, batch, bundle, run, volumes};
+use super::{Parts, bundle, run, volumes};
 
 const LIST: &str = include_str!("list.sh");
 const COMMON: &str = include_str!("task.sh");
@@ -25,15 +25,8 @@ pub(super) fn script(parts: &Parts<'_>, role: &RolePlan) -> Option<File> {
     let text = Script { parts, role, filling: Filling { job: parts.job, ports: &parts.ports, role } }.text();
     let mut file = File::new(format!("roles/{}.sh", role.name), Content::Text(text));
     file.mode = 0o755;
-    file.origins.push(batch::whole(role));
+    file.origins.push(Origin { part: FilePart::Line(1), from: PartSource::Spec(role.at()) });
     Some(file)
-}
-
-/// The files that a role gets, jobc's own first.
-pub(super) fn files(role: &RolePlan) -> impl Iterator<Item = &FilePlan> {
-    let own =
-        role.provided_files.iter().filter(|file| !role.files.iter().any(|other| other.path == file.path));
-    own.chain(&role.files)
 }
 
 struct Script<'a> {
@@ -97,6 +90,7 @@ impl Script<'_> {
     /// The copy of the bundle that has the addresses of this job, and its root.
     fn bundle(&self, out: &mut String) {
         self.made_directories(out);
+        out.push_str(bundle::PROGRAM);
         out.push_str(bundle::FILL);
         let _ = writeln!(out, "jobc_fill {} || exit 125", self.role.name);
         if let Some(line) = run::find_root(self.parts, self.role) {
@@ -108,7 +102,7 @@ impl Script<'_> {
     /// Files, variables and limits.
     fn surroundings(&self, out: &mut String) {
         self.made_directories(out);
-        for file in files(self.role) {
+        for file in run::files(self.role) {
             self.file(file, out);
         }
         let role = self.role;

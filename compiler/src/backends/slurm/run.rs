@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jobc_schema::distributed::Framework;
 use jobc_schema::gpu::Vendor;
-use jobc_schema::plan::{CommandPlan, ImageSource, JobPlan, Launch, RolePlan, Text};
+use jobc_schema::plan::{CommandPlan, FilePlan, ImageSource, JobPlan, Launch, RolePlan, Text};
 use jobc_schema::target::{SlurmContainer, SlurmTarget};
 
 use crate::backend::{Content, File, command};
@@ -25,6 +25,13 @@ pub(super) fn check_images(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sin
         let message = format!("`container: none` runs on the files of the nodes, not on `{}`", image.reference);
         sink.push(Diagnostic::info(codes::SLURM_NO_IMAGE, message).at_key(&image.declared_at, ""));
     }
+}
+
+/// The files that a role gets, jobc's own first.
+pub(super) fn files(role: &RolePlan) -> impl Iterator<Item = &FilePlan> {
+    let own =
+        role.provided_files.iter().filter(|file| !role.files.iter().any(|other| other.path == file.path));
+    own.chain(&role.files)
 }
 
 /// Whether a role is in the rank space of the job's rendezvous.
@@ -98,7 +105,7 @@ fn apptainer(parts: &Parts<'_>, role: &RolePlan) -> String {
     for bind in volumes::binds(parts, role) {
         let _ = write!(text, " --bind {bind}");
     }
-    for file in super::role::files(role) {
+    for file in files(role) {
         let _ = write!(text, " --bind \"$jobc_etc\"{0}:{0}", literal(&file.path));
     }
     let image = match &parts.settings.images {

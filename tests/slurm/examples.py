@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Tests the examples on a Slurm cluster: the cluster takes every script, tasks get the environment that `jobc run` gives, and the
+examples run to their end.
+
+Programs that no test host has (`python` with frameworks, `torchrun`, `mpirun`) are stand-ins that do nothing; what they would have read is
+recorded before they start, and compared.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from cluster import REPOSITORY, cluster, mount, problems, until  # noqa: E402
+from harness import Harness  # noqa: E402
+
+EXAMPLES = REPOSITORY / "examples"
+CONTAINERS = ["none", "jobc", "apptainer", "pyxis", "oci"]
+STUBS = ["python", "torchrun", "mpirun", "ray", "jupyter"]
+# Run to their end; a quick run takes the first.
+RUNS = ["local-dag", "torchrun-4x8", "tensorflow-ps", "local-handoff", "hello-cpu", "dag", "tune", "sweep", "torchrun-elastic", "horovod-mpi",
+        "local-ps", "local-tune", "local-sweep"]
+QUICK = 4
+SETTINGS = ("container: {container}, exclusive: true, images: /images, storage: {storage}, gpu_types: {{1g.10gb: a100}}, "
+            "gpu_features: {{A100-80GB: a100_80g, H100: skylake}}, constraint: skylake")
+# Writes the environment of what a task runs, once.
+RECORD = """\
+if [ -n "${{JOBC_ROLE-}}" ] && [ -z "${{RECORDED-}}" ]; then
+  export RECORDED=1
+  env -0 >{place}/$JOBC_JOB.$JOBC_ROLE-$JOBC_INDEX
+fi
+"""
+
+
+def volumes(job):
+    """Data and outputs of a job file with where they are mounted."""
+    found = {}
+    for name, mount_at in re.findall(r"^  (\w+): \{.*mount: ([^ ,}]+)", job, re.MULTILINE):
+        found[name] = mount_at
+    return found
+
+
+def built(slurm, example, container, words=("--allow-lossy",)):
+    """Builds an example for the cluster; returns the directories with scripts."""
+    name = f"{example}-{container}"
+    home = slurm.home / name
+    if not home.exists():
+        shutil.copytree(EXAMPLES / example, home, ignore=shutil.ignore_patterns("out", "targets.yaml"))
+        subprocess.run(["chown", "-R", slurm.account.name, home], check=True)
+    job_file = next(path for path in sorted(home.iterdir()) if path.name in ("job.yaml", "job.json"))
+    storage = volumes(job_file.read_text())
+    backends = "[oci, slurm]" if container in ("jobc", "oci") else "[slurm]"
+    settings = SETTINGS.format(container=container, storage=json.dumps(storage))
+    slurm.write(f"{name}/targets.yaml", "version: 1\ntargets:\n"
+                f"  cluster:\n    backends: {backends}\n    gpus: {{driver: '570.0', cards: [{{model: A100-80GB, count: 8}}]}}\n    slurm: {{{settings}}}\n"
+                f"  here: {{backends: [oci], oci: {{storage: {json.dumps(storage)}}}}}\n")
+    done = slurm.user(slurm.program, "build", job_file.name, "--target", "cluster", *words, cwd=home)
+    if done.returncode:
+        raise ValueError(f"build: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return sorted((home / "out").glob("*/cluster/slurm"))
+
+
+def accepted(slurm, example):
+    """The cluster takes every script of an example, whatever runs the containers."""
+    for container in CONTAINERS:
+        directories = built(slurm, example, container)
+        scripts = [path for directory in directories for path in sorted(directory.glob("*.sbatch"))]
+        if not scripts:
+            yield f"{container}: no scripts"
+        for script in scripts:
+            done = slurm.user("sbatch", "--test-only", script.name, cwd=script.parent)
+            if done.returncode:
+                yield f"{container}: {script.name}: {done.stderr.strip()}"
+        for path in [path for directory in directories for path in directory.rglob("*.sh")]:
+            done = slurm.user("bash", "-n", path)
+            if done.returncode:
+                yield f"{container}: {path.name}: {done.stderr.strip()}"
+
+
+class Addresses:
+    """Where tasks are on the cluster, or on one host."""
+
+    def __init__(self, plan, hosts, first_port=None):
+        self.plan, self.hosts, self.first_port = plan, hosts, first_port
+        self.roles = {role["name"]: role for role in plan["roles"]}
+        self.offsets, taken = {}, 0
+        for role in plan["roles"]:
+            for port in role.get("ports", []):
+                if port["auto"] or "shared_base" in port:
+                    self.offsets[role["name"], port["label"]] = taken
+                    taken += port["count"] * role["instances"]
+
+    def host(self, role, index):
+        if self.hosts is not None:
+            hosts = self.hosts.get(role, [])
+            return hosts[index] if index < len(hosts) else ""
+        return f"{role}-{index}" if self.plan["network"] == "job" else "127.0.0.1"
+
+    def port(self, role, label, index):
+        port = next(port for port in self.roles[role]["ports"] if port["label"] == label)
+        if self.hosts is not None and (role, label) in self.offsets:
+            return self.first_port + self.offsets[role, label] + index * port["count"]
+        if self.hosts is None and self.plan["network"] != "job" and "shared_base" in port:
+            return port["shared_base"] + index * port["count"]
+        return port["number"]
+
+    def count(self, role):
+        return self.roles[role]["instances"] if self.hosts is None else len(self.hosts.get(role, []))
+
+    def text(self, text, index):
+        """A text of the plan as a task sees it."""
+        if isinstance(text, str):
+            return text
+        return "".join(piece if isinstance(piece, str) else self.hole(*next(iter(piece.items())), index) for piece in text)
+
+    def hole(self, kind, of, index):
+        own = of.get("index", index) if isinstance(of, dict) else index
+        if kind == "index":
+            return str(index)
+        if kind == "rank":
+            return str(index + of["offset"])
+        if kind == "host":
+            return self.host(of["role"], own)
+        if kind == "port":
+            return str(self.port(of["role"], of["label"], own))
+        if kind == "ports":
+            return ",".join(str(self.port(of["role"], of["label"], own) + more) for more in range(of["count"]))
+        one = [self.host(of["role"], other) + (f":{self.port(of['role'], of['label'], other)}" if of.get("label") else "")
+               for other in range(self.count(of["role"]))]
+        return of.get("separator", "").join(of.get("before", "") + address + of.get("after", "") for address in one)
+
+
+def assigned(path):
+    """The nodes of roles and the first port, as the batch script wrote them."""
+    text = path.read_text()
+    hosts = {name: re.findall(r'="([^"]*)"', words) for name, words in re.findall(r"^declare -a jobc_hosts_(\w+)=\((.*)\)$", text, re.MULTILINE)}
+    return hosts, int(re.search(r'jobc_port="(\d+)"', text)[1])
+
+
+def environment_of(slurm, directory, record):
+    """The problems of the environments of the tasks of a job, on the cluster and in the bundles of `jobc run`."""
+    target = directory.parent
+    plan = json.loads((target / "plan.json").read_text())["jobs"][0]
+    here = target.with_name("here") / "oci"
+    checked = 0
+    for path in sorted(target.with_name("cluster.slurm").glob("jobc-*/state/*.addresses")):
+        hosts, first_port = assigned(path)
+        nodes = {role["name"]: hosts.get(role["name"].replace("-", "_"), []) for role in plan["roles"]}
+        there = Addresses(plan, nodes, first_port)
+        local = Addresses(plan, None)
+        for role in plan["roles"]:
+            for index in range(len(nodes[role["name"]])):
+                task = f"{role['name']}-{index}"
+                recorded = record / f"{plan['name']}.{task}"
+                if not recorded.exists():
+                    continue
+                found = dict(item.split("=", 1) for item in recorded.read_text().split("\0") if "=" in item)
+                bundle = dict(item.split("=", 1) for item in json.loads((here / task / "config.json").read_text())["process"]["env"])
+                etc = f"{path.parents[1]}/etc/{task}/etc/jobc/"
+                names = [name for name in role["provided_env"] if name not in role.get("env", {})]
+                # Launchers take what says that processes start by Slurm.
+                extra = {name for name in found if name.startswith("JOBC_")} - {name for name in bundle if name.startswith("JOBC_")}
+                for name in names:
+                    text = role["provided_env"][name]
+                    expected = there.text(text, index)
+                    expected = etc + expected.removeprefix("/etc/jobc/") if expected.startswith("/etc/jobc/") else expected
+                    if found.get(name) != expected:
+                        yield f"{task}: {name} is {found.get(name)!r} in the step, not {expected!r}"
+                    if bundle.get(name) != local.text(text, index):
+                        yield f"{task}: {name} is {bundle.get(name)!r} in the bundle, not {local.text(text, index)!r}"
+                    checked += 1
+                if extra - {"JOBC_COLOR"}:
+                    yield f"{task}: more variables in the step: {sorted(extra)}"
+    if not checked:
+        yield "nothing was recorded"
+
+
+def runs(slurm, example, record):
+    """An example runs to its end, with the environment that `jobc run` gives."""
+    directories = built(slurm, example, "none")
+    home = slurm.home / f"{example}-none"
+    done = slurm.user(slurm.program, "build", "--target", "here", "--allow-lossy", cwd=home)
+    if done.returncode:
+        yield f"build: {done.stderr}"
+    for name, place in volumes((home / "job.yaml").read_text()).items():
+        source = home / "code" if name == "code" and (home / "code").exists() else slurm.home / f"{example}-{name}"
+        source.mkdir(exist_ok=True)
+        os.chown(source, slurm.account.uid, slurm.account.gid)
+        Path(place).mkdir(exist_ok=True, parents=True)
+        mount(source, place)
+    try:
+        jobs = []
+        for directory in directories:
+            if (directory / "array.sbatch").exists():
+                jobs = [slurm.submit(directory, "array.sbatch")]
+                break
+            if (directory / "submit.sh").exists():
+                done = slurm.user("./submit.sh", cwd=directory)
+                jobs += [line.split()[-1] for line in done.stdout.splitlines()]
+            elif not directory.parent.parent.name.rpartition("-")[2].isdigit() or len(directories) == 1:
+                jobs.append(slurm.submit(directory))
+        for job in jobs:
+            state = slurm.ends(job, 120)
+            # The parts of a heterogeneous job end with the first.
+            if state not in ("COMPLETED", ["CANCELLED", "COMPLETED"]):
+                yield f"job {job}: {state} {slurm.show(job).get('Reason')}\n{slurm.output(job)}"
+        if not jobs:
+            yield "nothing was submitted"
+        for directory in directories:
+            yield from environment_of(slurm, directory, record)
+    finally:
+        for place in volumes((home / "job.yaml").read_text()).values():
+            subprocess.run(["umount", "--lazy", place], check=False)
+
+
+def prepare(slurm):
+    """Stand-ins in PATH, and a shell that records its environment."""
+    record, stubs = slurm.home / "record", slurm.place / "stubs"
+    for directory in (record, stubs):
+        directory.mkdir(mode=0o755)
+    os.chown(record, slurm.account.uid, slurm.account.gid)
+    for name in STUBS:
+        (stubs / name).write_text("#!/bin/bash\nexit 0\n")
+        (stubs / name).chmod(0o755)
+    mount(stubs, "/usr/local/bin")
+    (slurm.place / "record.sh").write_text(RECORD.format(place=shlex.quote(str(record))))
+    profile = f"export PATH=/usr/local/bin:/usr/bin:/bin SLURM_CONF={slurm.configuration} BASH_ENV={slurm.place}/record.sh SAMPLES=100\n"
+    (slurm.place / "profile").write_text(profile)
+    mount(slurm.place / "profile", "/etc/profile")
+    return record
+
+
+def main():
+    harness = Harness("slurm examples", __doc__)
+    harness.parser.add_argument("--quick", action="store_true", help="only build all of them, and run a few")
+    options = harness.parse()
+    with cluster(harness) as slurm:
+        for example in sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()):
+            if harness.wants(f"accepted {example}"):
+                harness.check(f"accepted {example}", problems(accepted, slurm, example))
+        record = prepare(slurm)
+        for example in RUNS[:QUICK] if options.quick else RUNS:
+            if harness.wants(f"runs {example}"):
+                harness.check(f"runs {example}", problems(runs, slurm, example, record))
+        until(lambda: not slurm.user("squeue", "--noheader").stdout.strip())
+    harness.end()
+
+
+if __name__ == "__main__":
+    main()
