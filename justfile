@@ -84,6 +84,10 @@ vsix-web: web
 jobs *arguments:
     tests/jobs/run {{ arguments }}
 
+# Run the integration tests of jobs on Slurm: `just slurm -c jobs`
+slurm *arguments:
+    tests/slurm/run {{ arguments }}
+
 # Run the integration tests of jobs on clusters: `just remote -c submit`
 remote *arguments:
     tests/remote/run {{ arguments }}

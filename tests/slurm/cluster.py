@@ -80,6 +80,9 @@ class Cluster:
         names = " ".join(f"n{number}" for number in range(NODES))
         (self.place / "hosts").write_text(f"127.0.0.1 localhost\n{ADDRESS} {host} {names}\n")
         mount(self.place / "hosts", "/etc/hosts")
+        (self.place / "bin").mkdir()
+        (self.place / "bin/jobc").symlink_to(self.program)
+        self.log_in()
         for words in (["link", "set", "lo", "up"], ["link", "add", "slurm0", "type", "bridge"], ["address", "add", f"{ADDRESS}/24", "dev", "slurm0"],
                       ["link", "set", "slurm0", "up"]):
             subprocess.run(["ip", *words], check=True)
@@ -95,6 +98,12 @@ class Cluster:
         for number in range(NODES):
             self.spawn("slurmd", "-D", "-f", self.configuration, "-N", f"n{number}")
         until(lambda: self.slurm("sinfo", "--noheader", "--format=%D %t").stdout.split() == [str(NODES), "idle"])
+
+    def log_in(self, more=""):
+        """What a login of the user sets, and a job without the variables of its caller."""
+        (self.place / "profile").write_text(f"export PATH={self.place}/bin:/usr/local/bin:/usr/bin:/bin {more}\n")
+        if not os.path.samefile(self.place / "profile", "/etc/profile"):
+            mount(self.place / "profile", "/etc/profile")
 
     def spawn(self, *words):
         environment = {"PATH": os.environ["PATH"], "SLURM_CONF": str(self.configuration)}

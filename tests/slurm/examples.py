@@ -23,9 +23,9 @@ from harness import Harness  # noqa: E402
 EXAMPLES = REPOSITORY / "examples"
 CONTAINERS = ["none", "jobc", "apptainer", "pyxis", "oci"]
 STUBS = ["python", "torchrun", "mpirun", "ray", "jupyter"]
-# Run to their end; a quick run takes the first.
+# Run to their end; a quick run takes the first. Examples with `subpath` need a container.
 RUNS = ["local-dag", "torchrun-4x8", "tensorflow-ps", "local-handoff", "hello-cpu", "dag", "tune", "sweep", "torchrun-elastic", "horovod-mpi",
-        "local-ps", "local-tune", "local-sweep"]
+        "local-ps", "local-sweep"]
 QUICK = 4
 SETTINGS = ("container: {container}, exclusive: true, images: /images, storage: {storage}, gpu_types: {{1g.10gb: a100}}, "
             "gpu_features: {{A100-80GB: a100_80g, H100: skylake}}, constraint: skylake")
@@ -54,6 +54,8 @@ def built(slurm, example, container, words=("--allow-lossy",)):
         shutil.copytree(EXAMPLES / example, home, ignore=shutil.ignore_patterns("out", "targets.yaml"))
         subprocess.run(["chown", "-R", slurm.account.name, home], check=True)
     job_file = next(path for path in sorted(home.iterdir()) if path.name in ("job.yaml", "job.json"))
+    # All nodes are this host, where a port is taken once.
+    job_file.write_text(job_file.read_text().replace("weights: 4000", "weights: auto"))
     storage = volumes(job_file.read_text())
     backends = "[oci, slurm]" if container in ("jobc", "oci") else "[slurm]"
     settings = SETTINGS.format(container=container, storage=json.dumps(storage))
@@ -221,18 +223,15 @@ def runs(slurm, example, record):
 
 def prepare(slurm):
     """Stand-ins in PATH, and a shell that records its environment."""
-    record, stubs = slurm.home / "record", slurm.place / "stubs"
-    for directory in (record, stubs):
-        directory.mkdir(mode=0o755)
+    record = slurm.home / "record"
+    record.mkdir(mode=0o755)
     os.chown(record, slurm.account.uid, slurm.account.gid)
     for name in STUBS:
-        (stubs / name).write_text("#!/bin/bash\nexit 0\n")
-        (stubs / name).chmod(0o755)
-    mount(stubs, "/usr/local/bin")
+        stub = slurm.place / "bin" / name
+        stub.write_text("#!/bin/bash\nexit 0\n")
+        stub.chmod(0o755)
     (slurm.place / "record.sh").write_text(RECORD.format(place=shlex.quote(str(record))))
-    profile = f"export PATH=/usr/local/bin:/usr/bin:/bin SLURM_CONF={slurm.configuration} BASH_ENV={slurm.place}/record.sh SAMPLES=100\n"
-    (slurm.place / "profile").write_text(profile)
-    mount(slurm.place / "profile", "/etc/profile")
+    slurm.log_in(f"BASH_ENV={slurm.place}/record.sh")
     return record
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests jobs on a Slurm cluster: success and failure, retries, time limits, cancellation, arrays, chains, secrets."""
 
+import re
 import subprocess
 import sys
 import time
@@ -268,7 +269,31 @@ def remote_shell(slurm):
         yield f"not on three nodes: {said}"
 
 
-CASES = [succeeds, fails, thresholds, retries, requeue, time_limit, cancel, array, chain, serve, secrets, remote_shell]
+def contained(slurm):
+    """Containers run by jobc: rootless, from an archive, with the addresses of the nodes, and nothing is left of their bundles."""
+    root, images = slurm.home / "root", slurm.home / "images"
+    for directory in (root / "bin", root / "tmp", images):
+        slurm.user("mkdir", "-p", directory)
+    slurm.user("cp", "/bin/busybox", root / "bin/busybox")
+    for name in ("sh", "cat", "echo", "id"):
+        slurm.user("ln", "-s", "busybox", root / "bin" / name)
+    slurm.user("tar", "-C", root, "-cf", images / "example.org_busybox_1.tar", ".")
+    run = 'echo "$JOBC_INDEX of $JOBC_HOSTS_MAIN, $JOBC_ENDPOINTS_MAIN_WEB, $(cat /etc/hostname) $(id -u)"\ncat /etc/jobc/job.json'
+    job_file = one("contained", run, 2).replace("image: host", "image: example.org/busybox:1").replace("    run: |", "    shell: sh\n    run: |")
+    job_file = job_file.replace("memory: 64MiB", "memory: 64MiB, ports: {web: auto}") + "    files: {/etc/hostname: {content: 'task ${{ instance.index }}'}}\n"
+    directory = slurm.build("contained", job_file, f"container: jobc, images: {images}", backends="[oci, slurm]")
+    job = slurm.submit(directory)
+    state, logs = slurm.ends(job), slurm.logs_of(directory, job)
+    for index in (0, 1):
+        said = logs.get(f"main-{index}", "")
+        match = re.search(rf"^{index} of (n\d),(n\d), \1:(\d+),\2:(\d+), task {index} 0$", said, re.MULTILINE)
+        if not match or int(match[4]) != int(match[3]) + 1 or f'"hosts":["{match[1]}","{match[2]}"]' not in said:
+            yield f"{state}: {said}"
+    if state != "COMPLETED" or list(directory.parent.with_name("cluster.slurm").glob("bundles-*")):
+        yield f"{state}\n{slurm.output(job)}"
+
+
+CASES = [succeeds, fails, thresholds, retries, requeue, time_limit, cancel, array, chain, serve, secrets, remote_shell, contained]
 SLOW = [timeout]
 
 
