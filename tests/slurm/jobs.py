@@ -293,7 +293,20 @@ def contained(slurm):
         yield f"{state}\n{slurm.output(job)}"
 
 
-CASES = [succeeds, fails, thresholds, retries, requeue, time_limit, cancel, array, chain, serve, secrets, remote_shell, contained]
+def callers(slurm):
+    """An image that is the caller's surroundings has the directory and the named variables of `sbatch`, and no others."""
+    run = 'pwd; echo "${CALLERS_OWN-none} ${CALLERS_OTHER-none}"; command -v id'
+    image = "image: {host: {cwd: true, env: [CALLERS_OWN]}}"
+    directory = slurm.build("callers", one("callers", run).replace("image: host", image))
+    done = slurm.user("sbatch", "--parsable", "--chdir", directory, directory / "job.sbatch", CALLERS_OWN="a b", CALLERS_OTHER="c")
+    job = done.stdout.strip()
+    state = slurm.ends(job)
+    said = slurm.logs_of(directory, job).get("main-0", "").splitlines()
+    if state != "COMPLETED" or said[:2] != [str(slurm.home), "a b none"] or len(said) != 3:
+        yield f"{done.stderr}{state}: {said}\n{slurm.output(job)}"
+
+
+CASES = [succeeds, fails, thresholds, retries, requeue, time_limit, cancel, array, chain, serve, secrets, remote_shell, contained, callers]
 SLOW = [timeout]
 
 

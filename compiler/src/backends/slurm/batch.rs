@@ -28,7 +28,7 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>)
     let file = format!("{}.sbatch", group.name);
     let _ = writeln!(text, "{}", about(parts.job, groups, group, &file));
     // srun would otherwise pass on only what sbatch did.
-    text.push_str("export SLURM_EXPORT_ENV=ALL\n");
+    text.push_str("export SLURM_EXPORT_ENV=ALL PATH\n");
     modules(parts, &mut text);
     facts(parts, group, &mut text);
     assign(group, &mut text);
@@ -79,9 +79,15 @@ fn facts(parts: &Parts<'_>, group: &Group<'_>, text: &mut String) {
     let probe = with_step(group).next().map(|role| format!("roles/{}.sh", role.name));
     let probe = probe.filter(|_| !step::is_oci(parts)).unwrap_or_else(|| format!("{}.sbatch", group.name));
     let grace = group.roles.iter().map(|role| role.grace_period_seconds).max().unwrap_or(30);
-    let retried = group.roles.iter().filter(|role| role.retry.scope == RetryScope::Job && role.retry.max > 0);
-    let codes = retried.flat_map(|role| &role.retry.on_exit_codes).map(u8::to_string);
-    let codes = codes.collect::<Vec<_>>().join(" ");
+    let retried = || group.roles.iter().filter(|role| role.retry.scope == RetryScope::Job && role.retry.max > 0);
+    let restarts: String = retried().map(|role| format!("[{}]={} ", role.name, role.retry.max)).collect();
+    let codes: String = retried()
+        .filter(|role| !role.retry.on_exit_codes.is_empty())
+        .map(|role| {
+            let codes = role.retry.on_exit_codes.iter().map(u8::to_string).collect::<Vec<_>>();
+            format!("[{}]='{}' ", role.name, codes.join(" "))
+        })
+        .collect();
     text.push_str("\njobc_directory=$PWD\n");
     match &parts.settings.directory {
         Some(directory) => {
@@ -104,7 +110,13 @@ fn facts(parts: &Parts<'_>, group: &Group<'_>, text: &mut String) {
         ports::COUNT,
         parts.ports.total
     );
-    let _ = writeln!(text, "jobc_roles=({names}) jobc_known=({known}) jobc_retried_codes=({codes})\n");
+    let _ = writeln!(text, "jobc_roles=({names}) jobc_known=({known})");
+    let _ = writeln!(
+        text,
+        "declare -A jobc_restarts=({}) jobc_restart_codes=({})\n",
+        restarts.trim_end(),
+        codes.trim_end()
+    );
 }
 
 /// Which nodes each role gets.

@@ -69,7 +69,7 @@ jobc_look() {
         jobc_state[$role]=succeeded
       else
         jobc_state[$role]=failed
-        [ -n "$jobc_end" ] || jobc_end=$code
+        [ -n "$jobc_end" ] || jobc_end=$code jobc_failed=$role
         [ -n "$jobc_stopping" ] || jobc_say "role $role failed: instance $(jobc_first "$role")"
       fi
     elif [ "${jobc_state[$role]}" = waiting ]; then
@@ -122,7 +122,7 @@ jobc_stop() {
 }
 
 jobc_main() { # [RUN]
-  local role
+  local role restarts
   jobc_run=$jobc_base/jobc-${1:-$SLURM_JOB_ID} jobc_slurm_job=$SLURM_JOB_ID
   [ -e "$jobc_directory/$jobc_probe" ] || {
     jobc_say "no $jobc_probe in $jobc_directory: run \`sbatch\` in the directory with this script, or with \`--chdir\`"
@@ -132,7 +132,8 @@ jobc_main() { # [RUN]
     jobc_say "restarted $SLURM_RESTART_COUNT times, and the limit is $jobc_max_restarts"
     exit 1
   fi
-  mkdir -p "$jobc_run/logs" "$jobc_run/state" || exit 125
+  # Files with secrets may be below it.
+  (umask 077; mkdir -p "$jobc_run") && mkdir -p "$jobc_run/logs" "$jobc_run/state" || exit 125
   rm -f "$jobc_run/state/$jobc_group".*
   for role in "${jobc_roles[@]}"; do rm -rf "$jobc_run/state/${role:?}"; done
   jobc_port=$((jobc_first_port + SLURM_JOB_ID % (jobc_port_range / jobc_ports) * jobc_ports))
@@ -143,7 +144,7 @@ jobc_main() { # [RUN]
     declare -p jobc_run jobc_secrets jobc_slurm_job jobc_bundles
   } >"$jobc_run/state/$jobc_group.addresses"
   jobc_places >"$jobc_run/state/$jobc_group.places"
-  jobc_stopping='' jobc_end=''
+  jobc_stopping='' jobc_end='' jobc_failed=''
   declare -gA jobc_state
   for role in "${jobc_roles[@]}"; do jobc_state[$role]=waiting; done
   trap 'jobc_stopping=yes' TERM INT
@@ -159,9 +160,10 @@ jobc_main() { # [RUN]
   fi
   jobc_stop
   jobc_clean
-  if [ "$jobc_end" -ne 0 ] && [ -z "$jobc_stopping" ] && [ "${SLURM_RESTART_COUNT:-0}" -lt "$jobc_max_restarts" ] &&
-    jobc_may_retry "$jobc_end" "${jobc_retried_codes[@]}"; then
-    jobc_say "exit code $jobc_end; retry $((${SLURM_RESTART_COUNT:-0} + 1)) of $jobc_max_restarts"
+  restarts=${SLURM_RESTART_COUNT:-0}
+  if [ -n "$jobc_failed" ] && [ -z "$jobc_stopping" ] && [ "$restarts" -lt "${jobc_restarts[$jobc_failed]:-0}" ] &&
+    jobc_may_retry "$jobc_end" ${jobc_restart_codes[$jobc_failed]-}; then
+    jobc_say "exit code $jobc_end; retry $((restarts + 1)) of ${jobc_restarts[$jobc_failed]}"
     # Before this script ends, so that jobs that wait for this one go on waiting. It stops this script.
     scontrol requeue "$SLURM_JOB_ID" && sleep 600
   fi

@@ -4,6 +4,8 @@
 //! when another one is submitted. An edge `needs: {other: succeeded}` between two groups becomes a dependency of jobs
 //! where that means the same; elsewhere both groups are one, whose steps wait for each other.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent, GangPlan, JobPlan, Reference, RolePlan, Text};
 use jobc_schema::role::NeedState;
 use jobc_schema::target::SlurmTarget;
@@ -70,10 +72,10 @@ pub(super) fn groups<'a>(job: &'a JobPlan, settings: &SlurmTarget) -> Vec<Group<
     let mut sets = Sets::new(job);
     sets.join_concurrent(job);
     loop {
-        let order = sets.order(job);
+        let order = sets.order();
         let joined = match &order {
             Err(cycle) => sets.join_all(cycle),
-            Ok(_) => sets.join_inexact(job),
+            Ok(_) => sets.join_inexact(),
         };
         if !joined && let Ok(order) = order {
             return sets.finish(job, settings, &order);
@@ -86,14 +88,22 @@ pub(super) fn count(job: &JobPlan) -> usize {
     groups(job, &SlurmTarget::default()).len()
 }
 
-/// Which set each role is in.
-struct Sets {
+/// Which set each role is in, by the number of the role.
+struct Sets<'a> {
     set_of: Vec<usize>,
+    number: BTreeMap<&'a str, usize>,
+    /// `needs: {other: succeeded}`: the role and the other.
+    edges: Vec<(usize, usize)>,
 }
 
-impl Sets {
-    fn new(job: &JobPlan) -> Self {
-        Self { set_of: (0..job.roles.len()).collect() }
+impl<'a> Sets<'a> {
+    fn new(job: &'a JobPlan) -> Self {
+        let number: BTreeMap<&str, usize> =
+            job.roles.iter().enumerate().map(|(number, role)| (role.name.as_str(), number)).collect();
+        let needs = |(own, role): (usize, &'a RolePlan)| role.needs.iter().map(move |need| (own, need));
+        let edges = job.roles.iter().enumerate().flat_map(needs);
+        let edges = edges.filter_map(|(own, need)| Some((own, *number.get(need.role.as_str())?))).collect();
+        Self { set_of: (0..job.roles.len()).collect(), number, edges }
     }
 
     fn join(&mut self, a: usize, b: usize) -> bool {
@@ -110,7 +120,8 @@ impl Sets {
 
     /// Joins roles that run at the same time, or name each other's addresses.
     fn join_concurrent(&mut self, job: &JobPlan) {
-        let number = |name: &str| job.roles.iter().position(|role| role.name == name);
+        let known = self.number.clone();
+        let number = |name: &str| known.get(name).copied();
         let members = job.distributed.iter().flat_map(|d| &d.members).filter_map(|m| number(&m.role));
         self.join_all(&members.collect::<Vec<_>>());
         for (own, role) in job.roles.iter().enumerate() {
@@ -139,49 +150,45 @@ impl Sets {
 
     /// Joins groups whose edge waits for more than the job says: of the first of them a role that the other does not
     /// need is the last to end.
-    fn join_inexact(&mut self, job: &JobPlan) -> bool {
-        for (own, other) in edges(job) {
-            let (a, b) = (self.set_of[other], self.set_of[own]);
-            if a == b {
-                continue;
-            }
-            let is_needed = |by: usize, role: usize| {
-                edges(job).any(|(own, other)| other == role && self.set_of[own] == by)
-            };
-            let exact = (0..job.roles.len())
-                .filter(|&role| self.set_of[role] == a)
-                .all(|role| is_needed(b, role) || is_needed(a, role));
-            if !exact {
-                return self.join(own, other);
-            }
+    fn join_inexact(&mut self) -> bool {
+        let needed: BTreeSet<(usize, usize)> =
+            self.edges.iter().map(|(own, other)| (self.set_of[*own], *other)).collect();
+        let mut roles_of: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (role, set) in self.set_of.iter().enumerate() {
+            roles_of.entry(*set).or_default().push(role);
         }
-        false
+        let inexact = self.edges.iter().find(|(own, other)| {
+            let (a, b) = (self.set_of[*other], self.set_of[*own]);
+            let is_awaited = |role: &usize| needed.contains(&(b, *role)) || needed.contains(&(a, *role));
+            a != b && !roles_of[&a].iter().all(is_awaited)
+        });
+        inexact.copied().is_some_and(|(own, other)| self.join(own, other))
     }
 
     /// The sets, each after those it needs; or the roles of those that need each other.
-    fn order(&self, job: &JobPlan) -> Result<Vec<usize>, Vec<usize>> {
-        let mut left: Vec<usize> = self.set_of.clone();
-        left.sort_unstable();
-        left.dedup();
-        let mut order = vec![];
-        while !left.is_empty() {
-            let is_free = |set: usize| {
-                edges(job).all(|(own, other)| {
-                    self.set_of[own] != set
-                        || self.set_of[other] == set
-                        || order.contains(&self.set_of[other])
-                })
+    fn order(&self) -> Result<Vec<usize>, Vec<usize>> {
+        let mut before: BTreeMap<usize, BTreeSet<usize>> =
+            self.set_of.iter().map(|set| (*set, BTreeSet::new())).collect();
+        for (own, other) in &self.edges {
+            let (own, other) = (self.set_of[*own], self.set_of[*other]);
+            if own != other {
+                before.entry(own).or_default().insert(other);
+            }
+        }
+        let mut order: Vec<usize> = vec![];
+        while !before.is_empty() {
+            let free = before.iter().find(|(_, needed)| needed.iter().all(|set| order.contains(set)));
+            let Some((&set, _)) = free else {
+                let in_cycle = |role: &usize| before.contains_key(&self.set_of[*role]);
+                return Err((0..self.set_of.len()).filter(in_cycle).collect());
             };
-            let Some(at) = left.iter().position(|&set| is_free(set)) else {
-                let in_cycle = |role: &usize| left.contains(&self.set_of[*role]);
-                return Err((0..job.roles.len()).filter(in_cycle).collect());
-            };
-            order.push(left.remove(at));
+            before.remove(&set);
+            order.push(set);
         }
         Ok(order)
     }
 
-    fn finish<'a>(&self, job: &'a JobPlan, settings: &SlurmTarget, order: &[usize]) -> Vec<Group<'a>> {
+    fn finish(&self, job: &'a JobPlan, settings: &SlurmTarget, order: &[usize]) -> Vec<Group<'a>> {
         let mut groups: Vec<Group<'a>> = vec![];
         for set in order {
             let roles: Vec<&RolePlan> =
@@ -209,14 +216,6 @@ fn components<'a>(job: &JobPlan, settings: &SlurmTarget, roles: &[&'a RolePlan])
         }
     }
     found.into_iter().map(|(_, component)| component).collect()
-}
-
-/// `needs: {other: succeeded}`: the numbers of the role and of the other.
-fn edges(job: &JobPlan) -> impl Iterator<Item = (usize, usize)> + '_ {
-    job.roles.iter().enumerate().flat_map(move |(own, role)| {
-        let other = |name: &str| job.roles.iter().position(|role| role.name == name);
-        role.needs.iter().filter_map(move |need| Some((own, other(&need.role)?)))
-    })
 }
 
 /// The roles whose addresses the user's own texts name.

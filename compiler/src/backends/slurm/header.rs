@@ -99,6 +99,24 @@ pub(super) fn passed_variables(job: &JobPlan) -> Vec<&str> {
     names
 }
 
+/// The variables of the user that sbatch hands on: none, or those of the image that is the user's own surroundings.
+fn exported(job: &JobPlan) -> Vec<&str> {
+    let mut names = vec![];
+    for image in job.images.values() {
+        let ImageSource::Host { cwd, venv, env } = &image.source else { continue };
+        if *cwd || *venv || !env.is_empty() {
+            names.extend(["HOME", "PATH", "USER"]);
+        }
+        if *venv {
+            names.extend(["CONDA_PREFIX", "VIRTUAL_ENV"]);
+        }
+    }
+    names.extend(passed_variables(job));
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 /// Lines while they are made.
 struct Lines(Vec<Line>);
 
@@ -133,7 +151,7 @@ impl Lines {
                 PartSource::Default("beside the directory of the target"),
             ),
         }
-        let passed = passed_variables(job);
+        let passed = exported(job);
         let export = if passed.is_empty() { "NONE".to_owned() } else { passed.join(",") };
         self.push(&format!("--export={export}"), PartSource::Default("the caller's variables stay there"));
         if job_retries(group) > 0 {
