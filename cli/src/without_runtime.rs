@@ -18,7 +18,9 @@ pub(crate) type RuntimeCommand = Infallible;
 
 /// Adds commands whose options are defined in other crates: none. The description does not promise to run jobs.
 pub(crate) fn add_commands(jobc: Command) -> Command {
-    jobc.about("Compile a job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes, Slurm and OpenPAI jobs")
+    jobc.about(
+        "Compile a job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes, Slurm and OpenPAI jobs",
+    )
 }
 
 /// Commands that come before all others: none.

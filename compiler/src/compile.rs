@@ -360,9 +360,7 @@ fn choose_one_to_run(
     sink: &mut Sink,
 ) -> Option<TargetPlan> {
     let is_default = |name: &str| default.is_empty() || default.iter().any(|known| known == name);
-    let mut fit = known
-        .iter()
-        .filter(|(name, settings, _)| is_default(name) && settings.is_host());
+    let mut fit = known.iter().filter(|(name, settings, _)| is_default(name) && settings.is_host());
     let place = |name: &str, settings: &Target, built_in| TargetPlan {
         name: name.to_owned(),
         built_in,

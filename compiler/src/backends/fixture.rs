@@ -63,8 +63,13 @@ fn merge(into: &mut Value, changes: &Value) {
 /// The files a backend writes for a job, and what it reports, one finding a line.
 pub(crate) fn lower(backend: &dyn Backend, job: &JobPlan) -> (Vec<File>, String) {
     let files = MemoryFiles::default();
-    let context =
-        Context { files: &files, to_job: "../../..".into(), gpu_injection: None, allow_lossy: false, all_jobs: &[] };
+    let context = Context {
+        files: &files,
+        to_job: "../../..".into(),
+        gpu_injection: None,
+        allow_lossy: false,
+        all_jobs: &[],
+    };
     let mut sink = Sink::new();
     let written = backend.lower(job, &context, &mut sink);
     let mut report = String::new();

@@ -12,8 +12,8 @@ fn help_names_every_command() {
     assert_data_eq!(
         run.out,
         str![[r#"
-Compile a job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI
-jobs, or run it on this host
+Compile a job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes, Slurm and OpenPAI jobs,
+or run it on this host
 
 Usage: jobc [OPTIONS] <COMMAND>
 
@@ -132,7 +132,7 @@ Options:
   -b, --backend <NAME>
           Backend to use (repeatable) [default: all backends of the target]
           
-          The backends are `dockerfile`, `oci`, `cgroup`, `kubernetes` and `openpai`.
+          The backends are `dockerfile`, `oci`, `cgroup`, `kubernetes`, `openpai` and `slurm`.
 
       --targets <FILE>
           Targets file [default: `targets.yaml` next to the job file or in a parent directory up to

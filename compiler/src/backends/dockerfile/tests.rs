@@ -32,8 +32,13 @@ fn build(mut source: Value) -> JobPlan {
 }
 
 fn lower(job: &JobPlan, files: &MemoryFiles) -> (Vec<File>, Sink) {
-    let context =
-        Context { files, to_job: Utf8PathBuf::from("../../.."), gpu_injection: None, allow_lossy: false, all_jobs: &[] };
+    let context = Context {
+        files,
+        to_job: Utf8PathBuf::from("../../.."),
+        gpu_injection: None,
+        allow_lossy: false,
+        all_jobs: &[],
+    };
     let mut sink = Sink::new();
     (DockerfileBackend.lower(job, &context, &mut sink), sink)
 }

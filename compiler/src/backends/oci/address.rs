@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use jobc_schema::{BackendName, Pointer};
 use jobc_schema::job::Network;
 use jobc_schema::plan::{JobPlan, PortPlan, RolePlan};
+use jobc_schema::{BackendName, Pointer};
 
 use crate::backend::Address;
 use crate::backend::tasks::Task;

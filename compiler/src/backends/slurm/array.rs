@@ -44,7 +44,8 @@ pub(super) fn check(job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
     if first.is_some() && jobs.iter().all(|other| request(other, context) == first) {
         return;
     }
-    let message = "the jobs of the matrix are not alike, so they are no array of Slurm with a limit".to_owned();
+    let message =
+        "the jobs of the matrix are not alike, so they are no array of Slurm with a limit".to_owned();
     let finding = if context.allow_lossy {
         Diagnostic::warning(codes::SLURM_ARRAY, message)
     } else {
@@ -64,7 +65,8 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<File> {
     }
     let mut text = "#!/bin/bash\n".to_owned();
     for line in header::lines(parts, groups, groups.first()?) {
-        let line = line.text.replace(&format!("--job-name={}", parts.job.name), &format!("--job-name={base}"));
+        let line =
+            line.text.replace(&format!("--job-name={}", parts.job.name), &format!("--job-name={base}"));
         let line = line.replace("-%j.out", "-%A_%a.out");
         let _ = writeln!(text, "{line}");
     }

@@ -79,7 +79,8 @@ fn facts(parts: &Parts<'_>, group: &Group<'_>, text: &mut String) {
     let probe = with_step(group).next().map(|role| format!("roles/{}.sh", role.name));
     let probe = probe.filter(|_| !step::is_oci(parts)).unwrap_or_else(|| format!("{}.sbatch", group.name));
     let grace = group.roles.iter().map(|role| role.grace_period_seconds).max().unwrap_or(30);
-    let retried = || group.roles.iter().filter(|role| role.retry.scope == RetryScope::Job && role.retry.max > 0);
+    let retried =
+        || group.roles.iter().filter(|role| role.retry.scope == RetryScope::Job && role.retry.max > 0);
     let restarts: String = retried().map(|role| format!("[{}]={} ", role.name, role.retry.max)).collect();
     let codes: String = retried()
         .filter(|role| !role.retry.on_exit_codes.is_empty())

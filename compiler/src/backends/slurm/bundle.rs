@@ -46,9 +46,7 @@ pub(super) fn places(parts: &Parts<'_>, group: &Group<'_>) -> String {
         text.push_str(FILL.trim_start());
         text.push_str("# Notes the first exit code of an instance.\njobc_lost() { # EXIT_CODE\n  [ \"$code\" -ne 0 ] || code=$1\n}\n");
     }
-    text.push_str(
-        "# Lines for sed that fill the placeholders of bundles.\njobc_places() {\n  local i\n",
-    );
+    text.push_str("# Lines for sed that fill the placeholders of bundles.\njobc_places() {\n  local i\n");
     for role in &parts.job.roles {
         let hosts = format!("jobc_hosts_{}", variable(&role.name));
         let _ = writeln!(text, "  for ((i = 0; i < {}; i++)); do", role.instances);

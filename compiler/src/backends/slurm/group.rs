@@ -140,8 +140,7 @@ impl<'a> Sets<'a> {
         }
         for stage in &job.stages {
             // The combinations of a matrix know nothing of each other, and one job each waits less.
-            let together =
-                |role: &RolePlan| role.matrix.is_none() || matches!(job.gang, GangPlan::Required);
+            let together = |role: &RolePlan| role.matrix.is_none() || matches!(job.gang, GangPlan::Required);
             let roles = stage.iter().filter_map(|name| number(name));
             let roles: Vec<usize> = roles.filter(|&number| together(&job.roles[number])).collect();
             self.join_all(&roles);
@@ -191,8 +190,13 @@ impl<'a> Sets<'a> {
     fn finish(&self, job: &'a JobPlan, settings: &SlurmTarget, order: &[usize]) -> Vec<Group<'a>> {
         let mut groups: Vec<Group<'a>> = vec![];
         for set in order {
-            let roles: Vec<&RolePlan> =
-                job.roles.iter().zip(&self.set_of).filter(|(_, of)| *of == set).map(|(role, _)| role).collect();
+            let roles: Vec<&RolePlan> = job
+                .roles
+                .iter()
+                .zip(&self.set_of)
+                .filter(|(_, of)| *of == set)
+                .map(|(role, _)| role)
+                .collect();
             let name = if order.len() == 1 { "job".to_owned() } else { roles[0].name.clone() };
             let components = components(job, settings, &roles);
             let needs = |group: &Group<'_>| {

@@ -48,7 +48,9 @@ pub(super) fn resources(job: &JobPlan, settings: &SlurmTarget, role: &RolePlan) 
 /// The options that a step of a role repeats.
 pub(super) fn step_resources(job: &JobPlan, settings: &SlurmTarget, role: &RolePlan) -> Vec<String> {
     let list = resources(job, settings, role);
-    list.into_iter().filter(|option| !option.starts_with("--constraint") && !option.starts_with("--tmp")).collect()
+    list.into_iter()
+        .filter(|option| !option.starts_with("--constraint") && !option.starts_with("--tmp"))
+        .collect()
 }
 
 /// Whole CPUs of an instance.
@@ -124,11 +126,8 @@ impl Lines {
     fn push(&mut self, option: &str, from: PartSource) {
         // sbatch reads `#` as a comment, and splits words as a shell does.
         let option = option.replace('#', r"\#");
-        let text = if option.contains(' ') {
-            format!("#SBATCH \"{option}\"")
-        } else {
-            format!("#SBATCH {option}")
-        };
+        let text =
+            if option.contains(' ') { format!("#SBATCH \"{option}\"") } else { format!("#SBATCH {option}") };
         self.0.push(Line { text, from: Some(from) });
     }
 

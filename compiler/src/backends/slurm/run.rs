@@ -22,7 +22,8 @@ pub(super) fn check_images(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sin
         return;
     }
     for image in job.images.values().filter(|image| !matches!(image.source, ImageSource::Host { .. })) {
-        let message = format!("`container: none` runs on the files of the nodes, not on `{}`", image.reference);
+        let message =
+            format!("`container: none` runs on the files of the nodes, not on `{}`", image.reference);
         sink.push(Diagnostic::info(codes::SLURM_NO_IMAGE, message).at_key(&image.declared_at, ""));
     }
 }
@@ -168,7 +169,9 @@ pub(super) fn remote_shell(parts: &Parts<'_>) -> Option<File> {
     if !reaching || parts.container() != SlurmContainer::None {
         return None;
     }
-    let mut text = "#!/bin/bash\n# Starts a command on another node of the job by srun, for programs that call ssh.\n".to_owned();
+    let mut text =
+        "#!/bin/bash\n# Starts a command on another node of the job by srun, for programs that call ssh.\n"
+            .to_owned();
     text.push_str(". \"$jobc_addresses\"\n");
     text.push_str("jobc_options() { # ROLE\n  case $1 in\n");
     for role in parts.job.roles.iter().filter(|role| is_ranked(parts.job, role)) {

@@ -21,7 +21,9 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<File> {
         parts.job.name
     );
     if !secrets.is_empty() {
-        text.push_str("\n# Values of secrets, in files that only you can read. Remove them when the job has ended.\n");
+        text.push_str(
+            "\n# Values of secrets, in files that only you can read. Remove them when the job has ended.\n",
+        );
         text.push_str("(umask 077; mkdir -p \"$secrets\")\n");
     }
     for (name, plan) in secrets {
@@ -31,10 +33,9 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<File> {
                 "(umask 077; printf %s \"${{{variable}?the value of the secret {name}}}\" >\"$secrets/{name}\")"
             ),
             SecretPlan::File(path) => {
-                let path = path.strip_prefix("~/").map_or_else(
-                    || literal(path),
-                    |rest| format!("~/{}", literal(rest)),
-                );
+                let path = path
+                    .strip_prefix("~/")
+                    .map_or_else(|| literal(path), |rest| format!("~/{}", literal(rest)));
                 writeln!(text, "(umask 077; cat {path} >\"$secrets/{name}\")")
             }
             SecretPlan::Store { .. } => Ok(()),

@@ -66,7 +66,9 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         ),
         C::MinSucceeded => Support::Full,
         C::FileOwner if has_bundles => Support::Full,
-        C::Files | C::FileIndex | C::Shm | C::User | C::ReadOnlyRoot | C::LinuxCapabilities if has_bundles => {
+        C::Files | C::FileIndex | C::Shm | C::User | C::ReadOnlyRoot | C::LinuxCapabilities
+            if has_bundles =>
+        {
             Support::Full
         }
         C::FileOwner | C::Files | C::FileIndex | C::FileSecret
@@ -104,7 +106,9 @@ fn rest(
     let container = settings.container;
     let gpu = role.and_then(|role| role.resources.gpu.as_ref());
     match capability {
-        C::ReadyLog => none("a Slurm job does not read its logs; write `ready: {port: LABEL}` or `{exec: [...]}`"),
+        C::ReadyLog => {
+            none("a Slurm job does not read its logs; write `ready: {port: LABEL}` or `{exec: [...]}`")
+        }
         C::ReadyKeep => none("readiness is watched once on Slurm; leave `keep` out for this target"),
         C::RetryBackoff if role.is_some_and(|role| role.retry.scope == RetryScope::Job) => lossy(
             "Slurm itself chooses when a requeued job starts again, about two minutes later; leave `backoff` out",
@@ -120,12 +124,18 @@ fn rest(
         C::RoleMaxParallel => none(
             "the combinations are steps or jobs that Slurm starts as it can; move the matrix to the job, which becomes an array with `max_parallel`",
         ),
-        C::Metrics => lossy("Slurm keeps no numbers of a job; read them in its logs, or run it with `jobc run`"),
+        C::Metrics => {
+            lossy("Slurm keeps no numbers of a job; read them in its logs, or run it with `jobc run`")
+        }
         C::GracePeriod => lossy(
             "the end of the time limit is announced that much earlier by `--signal`, but `scancel` gives the `KillWait` of the cluster, 30 s by default",
         ),
         C::Network(Network::Job)
-            if settings.exclusive && matches!(container, SlurmContainer::None | SlurmContainer::Pyxis | SlurmContainer::Apptainer) =>
+            if settings.exclusive
+                && matches!(
+                    container,
+                    SlurmContainer::None | SlurmContainer::Pyxis | SlurmContainer::Apptainer
+                ) =>
         {
             Support::Full
         }
@@ -133,56 +143,100 @@ fn rest(
             "the address of an instance is that of its node, which other jobs share; leave `network` out, or write `exclusive: true` in the target with `container: pyxis`, `apptainer` or `none`",
         ),
         C::Network(Network::None) => none("tasks use the network of their nodes"),
-        C::PublishService => none("Slurm has no services; a port is reached at the address of the node: write `publish: host`"),
-        C::SecretFromStore => none("Slurm has no secret store; write `env: NAME` or `file: PATH`, which `submit.sh` reads"),
+        C::PublishService => {
+            none("Slurm has no services; a port is reached at the address of the node: write `publish: host`")
+        }
+        C::SecretFromStore => {
+            none("Slurm has no secret store; write `env: NAME` or `file: PATH`, which `submit.sh` reads")
+        }
         C::VolumeNfs => provided(settings, segments, "an NFS export"),
         C::VolumeS3 => provided(settings, segments, "an S3 bucket"),
         C::VolumePvc => provided(settings, segments, "a PersistentVolumeClaim"),
         C::VolumeTarget => provided(settings, segments, "a volume without a `source`"),
         C::VolumeHttps | C::VolumeGit => provided(settings, segments, "what must be fetched"),
-        C::VolumeJob if container == SlurmContainer::None => provided(settings, segments, "a directory of the job"),
-        C::VolumeJob if container == SlurmContainer::Jobc => provided(settings, segments, "a directory that the bundles of several nodes share"),
+        C::VolumeJob if container == SlurmContainer::None => {
+            provided(settings, segments, "a directory of the job")
+        }
+        C::VolumeJob if container == SlurmContainer::Jobc => {
+            provided(settings, segments, "a directory that the bundles of several nodes share")
+        }
         C::VolumeJob => Support::Full,
-        C::VolumeOptions => none("the nodes have mounted their file systems already; leave `options` out for this target"),
-        C::Subpath if container == SlurmContainer::None => none("without a container nothing is mounted; leave `subpath` out, and write to a directory of the output in the command"),
+        C::VolumeOptions => {
+            none("the nodes have mounted their file systems already; leave `options` out for this target")
+        }
+        C::Subpath if container == SlurmContainer::None => none(
+            "without a container nothing is mounted; leave `subpath` out, and write to a directory of the output in the command",
+        ),
         C::Subpath => Support::Full,
-        C::Shm => lossy("tasks see the /dev/shm of their node, usually half of its memory; leave `shm` out, or write `container: jobc`"),
+        C::Shm => lossy(
+            "tasks see the /dev/shm of their node, usually half of its memory; leave `shm` out, or write `container: jobc`",
+        ),
         C::Disk => lossy("Slurm looks for nodes with that much room in /tmp by `--tmp`, and limits nothing"),
         C::Pids => lossy("Slurm does not limit processes; leave `pids` out for this target"),
-        C::Hugepages => none("Slurm does not hand out huge pages; leave `hugepages` out, and name a feature of the nodes in `constraint` of the target"),
+        C::Hugepages => none(
+            "Slurm does not hand out huge pages; leave `hugepages` out, and name a feature of the nodes in `constraint` of the target",
+        ),
         C::Rdma => none("tasks see all network adapters of their node; leave `rdma` out for this target"),
         C::Gpu(Vendor::Nvidia | Vendor::Amd) => Support::Full,
-        C::Gpu(vendor) => Support::None(format!("the backend requests GPUs of NVIDIA and AMD, not {}", vendor.card())),
+        C::Gpu(vendor) => {
+            Support::None(format!("the backend requests GPUs of NVIDIA and AMD, not {}", vendor.card()))
+        }
         C::GpuAll if gpu.is_some_and(|gpu| gpu.count > 0) => Support::Full,
-        C::GpuAll => none("how many GPUs a node has is not known here; write a number, or `gpus` of the nodes in the target"),
+        C::GpuAll => none(
+            "how many GPUs a node has is not known here; write a number, or `gpus` of the nodes in the target",
+        ),
         C::GpuModel => particular(settings, gpu, job, "model"),
         C::GpuMemory => particular(settings, gpu, job, "memory"),
         C::GpuVersion => version(settings, gpu, segments, job),
-        C::GpuShare => none("Slurm hands out whole GPUs, MIG instances, shards and MPS shares of a site's own size; leave `share` out, or write a MIG `profile`"),
-        C::GpuProfile => match gpu.and_then(|gpu| gpu.share.as_ref()).and_then(|share| share.profile.as_ref()) {
-            Some(profile) if settings.gpu_types.contains_key(profile) => Support::Full,
-            profile => Support::None(format!(
-                "the target does not say what the cluster calls these MIG instances; write `slurm: {{gpu_types: {{{0}: {0}}}}}` with its GRES type",
-                profile.map_or("1g.10gb", String::as_str)
-            )),
-        },
+        C::GpuShare => none(
+            "Slurm hands out whole GPUs, MIG instances, shards and MPS shares of a site's own size; leave `share` out, or write a MIG `profile`",
+        ),
+        C::GpuProfile => {
+            match gpu.and_then(|gpu| gpu.share.as_ref()).and_then(|share| share.profile.as_ref()) {
+                Some(profile) if settings.gpu_types.contains_key(profile) => Support::Full,
+                profile => Support::None(format!(
+                    "the target does not say what the cluster calls these MIG instances; write `slurm: {{gpu_types: {{{0}: {0}}}}}` with its GRES type",
+                    profile.map_or("1g.10gb", String::as_str)
+                )),
+            }
+        }
         C::User => none("tasks run as the user who submits; leave `user` out, or write `container: jobc`"),
         C::ImageCommand if container == SlurmContainer::Apptainer => Support::Full,
         C::ImageCommand => none("what an image runs by itself is not known here; write `run`"),
-        C::Labels => none("Slurm jobs have no labels; leave `labels` out, or write `extra: {comment: TEXT}` in the target"),
-        C::ReadOnlyRoot | C::LinuxCapabilities | C::Privileged => none("tasks have the rights of the user who submits; leave `security` out for this target"),
-        C::Files | C::FileIndex | C::FileSecret | C::FileOwner => none("without a container a file would be on the node itself; put it next to the program, or write another `container`"),
+        C::Labels => none(
+            "Slurm jobs have no labels; leave `labels` out, or write `extra: {comment: TEXT}` in the target",
+        ),
+        C::ReadOnlyRoot | C::LinuxCapabilities | C::Privileged => {
+            none("tasks have the rights of the user who submits; leave `security` out for this target")
+        }
+        C::Files | C::FileIndex | C::FileSecret | C::FileOwner => none(
+            "without a container a file would be on the node itself; put it next to the program, or write another `container`",
+        ),
         C::ImageHost if matches!(container, SlurmContainer::None | SlurmContainer::Jobc) => Support::Full,
         C::ImageHostEnvironment if container == SlurmContainer::None => Support::Full,
-        C::ImageHost | C::ImageHostEnvironment => none("the files of the nodes are no image; write `container: none`"),
+        C::ImageHost | C::ImageHostEnvironment => {
+            none("the files of the nodes are no image; write `container: none`")
+        }
         C::ImageFile if container == SlurmContainer::None => Support::Full,
         C::ImageFile => none("put the image into the directory `images` of the target, and write its name"),
-        C::ImageBuild if container == SlurmContainer::None || settings.images.is_some() || job.target.settings.registry.is_some() => Support::Full,
-        C::ImageBuild => none("nodes do not build images; write `registry` in the target, or `images` with a directory that has them"),
+        C::ImageBuild
+            if container == SlurmContainer::None
+                || settings.images.is_some()
+                || job.target.settings.registry.is_some() =>
+        {
+            Support::Full
+        }
+        C::ImageBuild => none(
+            "nodes do not build images; write `registry` in the target, or `images` with a directory that has them",
+        ),
         C::RegistryLogin if container == SlurmContainer::None || settings.images.is_some() => Support::Full,
-        C::RegistryLogin => none("the nodes use the log-ins of the user; log in there, and leave `registries` out, or write `images` in the target"),
+        C::RegistryLogin => none(
+            "the nodes use the log-ins of the user; log in there, and leave `registries` out, or write `images` in the target",
+        ),
         C::Ssh if container == SlurmContainer::None => Support::Full,
-        C::Ssh => none("programs in a container cannot start processes on other nodes; write `container: none`, or let every instance start its own"),
+        C::Ssh => none(
+            "programs in a container cannot start processes on other nodes; write `container: none`, or let every instance start its own",
+        ),
         _ => Support::Full,
     }
 }
@@ -210,7 +264,9 @@ fn of_oci(
         | C::FileSecret => none(
             "nothing of jobc runs beside containers that Slurm starts; write `container: jobc`, `apptainer` or `pyxis`",
         ),
-        C::Files | C::FileIndex | C::Shm | C::ReadOnlyRoot | C::LinuxCapabilities | C::Subpath => Support::Full,
+        C::Files | C::FileIndex | C::Shm | C::ReadOnlyRoot | C::LinuxCapabilities | C::Subpath => {
+            Support::Full
+        }
         C::JobTimeout => lossy_parts(capability, job),
         _ => rest(capability, settings, role, segments, job),
     }
@@ -220,9 +276,9 @@ fn of_oci(
 fn ready_probe(role: Option<&RolePlan>) -> Support {
     use jobc_schema::plan::ProbePlan;
     match role.and_then(|role| role.ready.as_ref()).map(|ready| &ready.probe) {
-        Some(ProbePlan::Exec(_)) => {
-            none("the check would run outside of the container; write `ready: {port: LABEL}` or `{http: ...}`")
-        }
+        Some(ProbePlan::Exec(_)) => none(
+            "the check would run outside of the container; write `ready: {port: LABEL}` or `{http: ...}`",
+        ),
         _ => Support::Full,
     }
 }
@@ -254,9 +310,17 @@ fn particular(settings: &SlurmTarget, gpu: Option<&GpuPlan>, job: &JobPlan, fiel
 fn version(settings: &SlurmTarget, gpu: Option<&GpuPlan>, segments: &[String], job: &JobPlan) -> Support {
     match segments.last().map(String::as_str) {
         Some("compute_capability") => particular(settings, gpu, job, "compute capability"),
-        _ if job.target.settings.gpus.as_ref().is_some_and(|gpus| gpus.driver.is_some() || gpus.cuda.is_some()) => {
+        _ if job
+            .target
+            .settings
+            .gpus
+            .as_ref()
+            .is_some_and(|gpus| gpus.driver.is_some() || gpus.cuda.is_some()) =>
+        {
             Support::Full
         }
-        _ => none("Slurm does not know the driver of its nodes; write `gpus: {driver: VERSION}` in the target, or leave this out"),
+        _ => none(
+            "Slurm does not know the driver of its nodes; write `gpus: {driver: VERSION}` in the target, or leave this out",
+        ),
     }
 }

@@ -21,8 +21,7 @@ fn check(changes: Value, settings: &Value) -> String {
     };
     let mut shown = serde_json::to_string_pretty(&changes).expect("JSON") + "\n";
     let _ = writeln!(shown, "slurm: {settings}");
-    changes["target"] =
-        json!({"name": "cluster", "settings": {"backends": backends, "slurm": settings}});
+    changes["target"] = json!({"name": "cluster", "settings": {"backends": backends, "slurm": settings}});
     let job = fixture::job(&changes);
     for (capability, at) in needs(&job) {
         if let Support::None(why) | Support::Lossy(why) = SlurmBackend.support_at(capability, &at, &job) {
@@ -126,7 +125,10 @@ fn roles_with_different_resources_are_a_heterogeneous_job() {
         },
         "stages": [["ps"], ["worker"]]
     });
-    insta::assert_snapshot!(check(plan, &json!({"container": "none", "partition": "gpu", "licenses": "matlab"})));
+    insta::assert_snapshot!(check(
+        plan,
+        &json!({"container": "none", "partition": "gpu", "licenses": "matlab"})
+    ));
 }
 
 #[test]

@@ -44,6 +44,8 @@ fn settings_of_places() {
         "version: 1\ntargets: {lab: {backends: [openpai], openpai: {roles: {train: {sku_type: V100, pinned_cell: c, sku_num: 2.0}}}}}\n",
         "version: 1\ntargets: {pai: {backends: [openpai], openpai: {server: 'https://pai.example.com/rest-server', token_file: ~/t}}}\n",
         "version: 1\ntargets: {pai: {backends: [openpai], openpai: {server: pai.example.com, token_file: a, token_env: B-C, tokn: d}}}\n",
+        "version: 1\ntargets: {lab: {backends: [slurm], slurm: {container: docker, partition: 'a b', gpu: per_node, release: 1.34, directory: tmp, modules: ['a;b'], extra: {Mail: x}}}}\n",
+        "version: 1\ntargets: {lab: {backends: [slurm], slurm: {container: none, extra: {mail-type: END, exclusive-user: true}, switches: 1@60}}}\n",
         "version: 1\nx-mine: 1\ntargets: {lab: {backends: [kubernetes], kubernetes: {patches: [{kind: Job, patch: {a: 1.0}}]}}}\n",
     ]));
 }

@@ -95,7 +95,7 @@ fn of_targets(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
         ["targets", _, "kubernetes", "storage"] if cursor.is_key => {
             keyed(of_jobs(&["data", "outputs"]), "\n  ${1|pvc,nfs,host_path|}: $0", cursor)
         }
-        ["targets", _, "oci", "storage"] if cursor.is_key => {
+        ["targets", _, "oci" | "slurm", "storage"] if cursor.is_key => {
             keyed(of_jobs(&["data", "outputs"]), "${1:/mnt/}", cursor)
         }
         ["targets", _, "openpai", "storages", _, "provides"] => of_jobs(&["data", "outputs"]),

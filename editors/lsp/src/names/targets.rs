@@ -18,7 +18,7 @@ pub(crate) fn names_of_targets(document: &Document, text: &str) -> Vec<Mention> 
             let roles = entry.value.get(backend).and_then(|settings| settings.get("roles"));
             found.keys(roles, Kind::Role, "", false);
         }
-        for backend in ["kubernetes", "oci"] {
+        for backend in ["kubernetes", "oci", "slurm"] {
             let storage = entry.value.get(backend).and_then(|settings| settings.get("storage"));
             found.keys(storage, Kind::Data, "", false);
             found.keys(storage, Kind::Output, "", false);
