@@ -208,7 +208,7 @@ fn a_fix_is_right_in_json_and_in_every_style_of_yaml() {
 }
 
 /// Codes whose advice is no edit of what is written there, with the reason.
-const ADVICE_ALONE: [(&str, &str); 11] = [
+const ADVICE_ALONE: [(&str, &str); 12] = [
     ("J0289", "an option of the command line"),
     ("J0281", "a key of a template in braces"),
     ("J0338", "a key of a role that only the user knows"),
@@ -217,6 +217,7 @@ const ADVICE_ALONE: [(&str, &str); 11] = [
     ("J0416", "a setting of the target"),
     ("J0430", "a setting of the target"),
     ("J0450", "one key instead of another"),
+    ("J0461", "a setting of the target"),
     ("J0501", "an option of the command line"),
     ("J0603", "a tag that only the user knows"),
     ("J0613", "a variable that is defined, or a default where it is used"),

@@ -10,6 +10,7 @@ mod bundle;
 mod gpu;
 mod group;
 mod header;
+mod parts;
 mod ports;
 mod role;
 mod run;
@@ -23,13 +24,14 @@ mod tests;
 mod volumes;
 
 use jobc_schema::plan::JobPlan;
-use jobc_schema::target::{SlurmContainer, SlurmTarget};
+use jobc_schema::target::SlurmTarget;
 use jobc_schema::{BackendName, Pointer};
 
 use crate::backend::{Backend, Capability, Context, File, Support};
 use crate::diagnostic::Sink;
 
 use group::Group;
+use parts::Parts;
 use ports::Ports;
 
 /// Writes batch scripts for Slurm.
@@ -54,7 +56,7 @@ impl Backend for SlurmBackend {
     }
 
     fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File> {
-        let settings = settings(job);
+        let settings = parts::settings(job);
         let groups = checked(job, &settings, context, sink);
         let parts = Parts { job, settings: &settings, ports: Ports::of(job), context };
         let mut files = vec![];
@@ -69,28 +71,8 @@ impl Backend for SlurmBackend {
     }
 
     fn check(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
-        checked(job, &settings(job), context, sink);
+        checked(job, &parts::settings(job), context, sink);
     }
-}
-
-/// What every file is made from.
-struct Parts<'a> {
-    job: &'a JobPlan,
-    settings: &'a SlurmTarget,
-    ports: Ports,
-    context: &'a Context<'a>,
-}
-
-impl Parts<'_> {
-    /// What runs the containers.
-    fn container(&self) -> SlurmContainer {
-        self.settings.container
-    }
-}
-
-/// The target's settings, or the defaults.
-fn settings(job: &JobPlan) -> SlurmTarget {
-    job.target.settings.slurm.clone().unwrap_or_default()
 }
 
 /// The groups that scripts are written for; none where something is wrong.

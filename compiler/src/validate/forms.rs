@@ -110,6 +110,24 @@ pub(super) static FORMS: &[PatternForm] = &[
         "write numbers and ranges with `,` between, such as `0-3,8`",
     ),
     text(r"^1\.[0-9]+$", "a release of Kubernetes", "write its first two numbers, such as `\"1.36\"`"),
+    text(r"^[!-~]+$", "a word", "write one word without spaces"),
+    text(r"^/[^\x00-\x1f]*$", "an absolute path", "begin with `/`"),
+    text(r"^[a-z][a-z0-9-]*$", "an option", "write it without `--`, such as `mail-type`"),
+    text(
+        r"^2[0-9]\.[0-9]{2}(\.[0-9]+)?$",
+        "a release of Slurm",
+        "write its first two numbers, such as `\"23.11\"`",
+    ),
+    text(
+        r"^[0-9]+(@[0-9:-]+)?$",
+        "a number of switches",
+        "write a number, and `@` with a time, such as `1@60`",
+    ),
+    text(
+        r"^[A-Za-z0-9][A-Za-z0-9._/+:-]*$",
+        "the name of a module",
+        "write it as `module avail` prints it, such as `cuda/12.4`",
+    ),
     text(
         r"^[a-z0-9]+/[a-z0-9]+(/v[0-9]+)?$",
         "a platform",

@@ -9,7 +9,9 @@ use crate::backend::{Content, Context, File};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use super::group::{Group, groups};
-use super::{Parts, header, ports::Ports, settings};
+use super::header;
+use super::parts::{Parts, settings};
+use super::ports::Ports;
 
 /// The jobs of a matrix, if this is the first of them.
 fn combinations<'a>(job: &JobPlan, context: &'a Context<'_>) -> Option<(&'a str, Vec<&'a JobPlan>)> {

@@ -8,8 +8,9 @@ use jobc_schema::role::{NeedState, RetryScope};
 use crate::backend::{Content, File, FilePart, Origin, PartSource};
 
 use super::group::Group;
+use super::parts::Parts;
 use super::shell::{literal, variable};
-use super::{Parts, bundle, header, ports, step};
+use super::{bundle, header, ports, step};
 
 /// What every batch script ends with.
 const COMMON: &str = include_str!("batch.sh");

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use jobc_schema::target::SlurmContainer;
 
-use super::Parts;
 use super::group::Group;
+use super::parts::Parts;
 use super::shell::variable;
 
 /// Copies a bundle to where its relative paths mean the same, and fills it.

@@ -8,8 +8,9 @@ use jobc_schema::target::SlurmTarget;
 use crate::backend::PartSource;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
+use super::gpu;
 use super::group::{Component, Group};
-use super::{Parts, gpu};
+use super::parts::Parts;
 
 const MIB: u64 = 1 << 20;
 

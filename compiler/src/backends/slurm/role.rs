@@ -8,8 +8,9 @@ use jobc_schema::target::SlurmContainer;
 
 use crate::backend::{Content, File, FilePart, Origin, PartSource};
 
+use super::parts::Parts;
 use super::shell::{Filling, literal};
-use super::{Parts, bundle, run, volumes};
+use super::{bundle, run, volumes};
 
 const LIST: &str = include_str!("list.sh");
 const COMMON: &str = include_str!("task.sh");

@@ -10,8 +10,9 @@ use jobc_schema::target::{SlurmContainer, SlurmTarget};
 use crate::backend::{Content, File, command};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
+use super::parts::Parts;
 use super::shell::{Filling, literal, variable};
-use super::{Parts, header, volumes};
+use super::{header, volumes};
 
 /// Stands for `ssh` in the tasks of programs that start processes on other nodes.
 const REMOTE_SHELL: &str = include_str!("remote_shell.sh");

@@ -9,8 +9,9 @@ use jobc_schema::target::SlurmContainer;
 use crate::backend::command;
 
 use super::group::Group;
+use super::parts::Parts;
 use super::shell::{Filling, literal, variable};
-use super::{Parts, header, run, volumes};
+use super::{header, run, volumes};
 
 /// Whether Slurm itself starts the containers, one bundle for each instance.
 pub(super) fn is_oci(parts: &Parts<'_>) -> bool {

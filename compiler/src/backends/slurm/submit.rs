@@ -6,8 +6,8 @@ use jobc_schema::plan::{EnvPlan, FileContent, JobPlan, SecretPlan};
 
 use crate::backend::{Content, File};
 
-use super::Parts;
 use super::group::Group;
+use super::parts::Parts;
 use super::shell::{literal, variable};
 
 /// The script, where there are several Slurm jobs, or secrets to hand on.

@@ -9,7 +9,8 @@ use jobc_schema::target::{SlurmContainer, SlurmTarget};
 
 use crate::backend::{Capability, Support};
 
-use super::{gpu, group, settings};
+use super::parts::settings;
+use super::{gpu, group};
 
 fn none(why: &str) -> Support {
     Support::None(why.to_owned())
@@ -88,7 +89,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
 fn lossy_parts(capability: Capability, job: &JobPlan) -> Support {
     match capability {
         Capability::JobTimeout if group::count(job) > 1 => lossy(
-            "the stages are several Slurm jobs, and each may take the whole time; write `timeout` on the roles",
+            "the stages are several Slurm jobs, and each may take the whole time; set a `timeout` for each role",
         ),
         _ => Support::Full,
     }
@@ -169,7 +170,7 @@ fn rest(
         ),
         C::Subpath => Support::Full,
         C::Shm => lossy(
-            "tasks see the /dev/shm of their node, usually half of its memory; leave `shm` out, or write `container: jobc`",
+            "tasks see the /dev/shm of their node, usually half of its memory; leave `shm` out, or choose `container: jobc`",
         ),
         C::Disk => lossy("Slurm looks for nodes with that much room in /tmp by `--tmp`, and limits nothing"),
         C::Pids => lossy("Slurm does not limit processes; leave `pids` out for this target"),

@@ -7,7 +7,7 @@ use jobc_schema::target::{SlurmContainer, SlurmTarget};
 use crate::backend::Context;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-use super::Parts;
+use super::parts::Parts;
 use super::shell::literal;
 
 /// A mount of a role as the shell sees it.

@@ -1,0 +1,28 @@
+//! What every file is made from.
+
+use jobc_schema::plan::JobPlan;
+use jobc_schema::target::{SlurmContainer, SlurmTarget};
+
+use crate::backend::Context;
+
+use super::ports::Ports;
+
+/// A job, and what is known of its target.
+pub(super) struct Parts<'a> {
+    pub(super) job: &'a JobPlan,
+    pub(super) settings: &'a SlurmTarget,
+    pub(super) ports: Ports,
+    pub(super) context: &'a Context<'a>,
+}
+
+impl Parts<'_> {
+    /// What runs the containers.
+    pub(super) fn container(&self) -> SlurmContainer {
+        self.settings.container
+    }
+}
+
+/// The target's settings, or the defaults.
+pub(super) fn settings(job: &JobPlan) -> SlurmTarget {
+    job.target.settings.slurm.clone().unwrap_or_default()
+}

@@ -1,0 +1,151 @@
+#!/bin/bash
+# Role prepare of job pipeline: one task of Slurm for each instance, started by the batch script.
+. "$1"
+
+# The addresses of a role's instances, each with a port where there is one.
+jobc_list() { # ROLE PORT STEP BEFORE AFTER SEPARATOR
+  local -n jobc_hosts=jobc_hosts_$1
+  local i list=
+  for i in "${!jobc_hosts[@]}"; do
+    [ "$i" = 0 ] || list+=$6
+    list+=$4${jobc_hosts[i]}
+    [ -z "$2" ] || list+=:$(($2 + i * $3))
+    list+=$5
+  done
+  printf %s "$list"
+}
+# Consecutive numbers with commas between.
+jobc_numbers() { # FIRST COUNT
+  local i list=$1
+  for ((i = 1; i < $2; i++)); do list+=,$(($1 + i)); done
+  printf %s "$list"
+}
+
+# ---- The same in every task ----------------------------------------------------------------------
+
+jobc_say() { echo "jobc: $*" >&2; }
+
+# Which instance this is, by the node.
+jobc_begin() { # ROLE
+  local -n jobc_hosts=jobc_hosts_${1//-/_}
+  local i
+  jobc_role=$1 jobc_index=
+  for i in "${!jobc_hosts[@]}"; do
+    [ "${jobc_hosts[i]}" != "$SLURMD_NODENAME" ] || jobc_index=$i
+  done
+  [ -n "$jobc_index" ] || { jobc_say "node $SLURMD_NODENAME is none of role $1"; exit 125; }
+  jobc_states=$jobc_run/state/$1 jobc_etc=$jobc_run/etc/$1-$jobc_index
+}
+
+# Puts the value of a secret into a variable.
+jobc_secret() { # VARIABLE SECRET
+  [ -r "$jobc_secrets/$2" ] || {
+    jobc_say "no value of the secret $2: \`submit.sh\` writes it to $jobc_secrets/$2"
+    exit 125
+  }
+  IFS= read -r -d '' "$1" <"$jobc_secrets/$2" || :
+  export "${1?}"
+}
+
+# Runs the command once; a signal that stops the step reaches the command by itself.
+jobc_once() { # COMMAND...
+  local code
+  if [ -n "$jobc_timeout" ]; then
+    set -- timeout --kill-after="$jobc_grace" "$jobc_timeout" "$@"
+  fi
+  "$@" <&0 &
+  jobc_child=$!
+  while :; do
+    wait "$jobc_child"
+    code=$?
+    kill -0 "$jobc_child" 2>/dev/null || break
+  done
+  return "$code"
+}
+
+# Checks until the instance is ready; an instance that never is fails.
+jobc_probe() { # DELAY EVERY TRY_TIMEOUT TIMEOUT COMMAND...
+  local every=$2 try=$3 until=$((SECONDS + $4))
+  sleep "$1"
+  shift 4
+  until timeout "$try" "$@" >/dev/null 2>&1; do
+    [ "$SECONDS" -lt "$until" ] || {
+      jobc_say "$jobc_role-$jobc_index is not ready in time"
+      kill -USR1 $$
+      return
+    }
+    sleep "$every"
+  done
+  : >"$jobc_states/$jobc_index.ready"
+}
+
+# Runs the command as often as the role says, and writes how it ended.
+jobc_task() { # COMMAND...
+  local attempt=0 code
+  mkdir -p "$jobc_states"
+  jobc_stopped=
+  trap 'jobc_stopped=yes' TERM
+  trap 'kill -TERM "$jobc_child"' USR1
+  : >"$jobc_states/$jobc_index.started"
+  while :; do
+    jobc_once "$@"
+    code=$?
+    [ "$code" -ne 0 ] && [ -z "$jobc_stopped" ] && [ "$attempt" -lt "$jobc_retries" ] && jobc_retried "$code" || break
+    attempt=$((attempt + 1))
+    jobc_say "$jobc_role-$jobc_index ended with exit code $code; retry $attempt of $jobc_retries"
+    sleep "$jobc_backoff"
+  done
+  jobc_ended "$code"
+}
+
+# Whether the role retries an exit code.
+jobc_retried() { # EXIT_CODE
+  [ -z "$jobc_codes" ] || [[ " $jobc_codes " == *" $1 "* ]]
+}
+
+# Writes how the instance ended; the exit code is that of a failure only where that ends the role.
+jobc_ended() { # EXIT_CODE
+  local files
+  shopt -s nullglob
+  if [ "$1" -eq 0 ]; then
+    : >"$jobc_states/$jobc_index.succeeded"
+    files=("$jobc_states"/*.succeeded)
+    [ -z "$jobc_min_succeeded" ] || [ "${#files[@]}" -lt "$jobc_min_succeeded" ] || : >"$jobc_run/state/$jobc_group.enough"
+    exit 0
+  fi
+  echo "$1" >"$jobc_states/$jobc_index.failed"
+  files=("$jobc_states"/*.failed)
+  [ -n "$jobc_min_failed" ] && [ "${#files[@]}" -ge "$jobc_min_failed" ] || exit 0
+  # The first one says why the role failed; the others were stopped because of it.
+  (set -C; echo "$jobc_index $1" >"$jobc_states/first") 2>/dev/null
+  exit "$1"
+}
+
+# ---- This role ---------------------------------------------------------------------------------
+
+jobc_timeout= jobc_grace=30 jobc_retries=0 jobc_backoff=0 jobc_codes=''
+jobc_min_succeeded= jobc_min_failed=1
+jobc_begin prepare
+mkdir -p /scratch/work || exit 125
+PATH=$PATH:$HOME/.local/bin:$HOME/bin
+command -v jobc >/dev/null || { jobc_say "no jobc in PATH of $SLURMD_NODENAME: copy it to ~/.local/bin"; exit 125; }
+
+# A copy of the instance's bundle with the addresses of this job.
+jobc_fill() { # ROLE
+  local from=$jobc_directory/../oci/$1-$jobc_index
+  jobc_bundle=$jobc_bundles/$1-$jobc_index
+  mkdir -p "$jobc_bundles" && rm -rf "$jobc_bundle" && cp -r "$from" "$jobc_bundle" &&
+    find "$jobc_bundle" -type f -exec sed -i -f "$jobc_run/state/$jobc_group.places" {} +
+}
+jobc_fill prepare || exit 125
+
+# The root file system of an image: a directory, or an archive beside it.
+jobc_image() { # PATH IMAGE
+  for jobc_root in "$1" "$1.tar" "$1.tar.gz"; do
+    [ ! -e "$jobc_root" ] || return 0
+  done
+  jobc_say "no root file system of $2: unpack the image to $1, or save it as $1.tar"
+  exit 125
+}
+jobc_image /scratch/images/python_3.12-slim python:3.12-slim
+jobc_task jobc run --allow-unenforced --root "$jobc_root" --id "$SLURM_JOB_ID-$jobc_role-$jobc_index" "$jobc_bundle"

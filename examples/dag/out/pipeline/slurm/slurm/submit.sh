@@ -1,0 +1,21 @@
+#!/bin/bash
+# Submits job pipeline to Slurm, and prints the numbers of its Slurm jobs.
+set -euo pipefail
+cd "$(dirname "$0")"
+secrets=${PWD%/slurm}.slurm/secrets
+
+options=("$@") jobs=()
+trap '[ $? -eq 0 ] || [ ${#jobs[@]} -eq 0 ] || scancel "${jobs[@]}"' EXIT
+submit() { # SCRIPT OPTION...
+  submitted=$(sbatch --parsable ${options[@]+"${options[@]}"} "${@:2}" "$1.sbatch" ${jobs[@]+"${jobs[0]}"})
+  submitted=${submitted%%;*}
+  jobs+=("$submitted")
+  echo "$1 $submitted"
+}
+submit prepare --hold
+job_prepare=$submitted
+submit train --dependency=afterok:$job_prepare --kill-on-invalid-dep=yes
+job_train=$submitted
+submit evaluate --dependency=afterok:$job_train --kill-on-invalid-dep=yes
+job_evaluate=$submitted
+scontrol release "$job_prepare"
