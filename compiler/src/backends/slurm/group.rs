@@ -115,7 +115,11 @@ impl<'a> Sets<'a> {
     }
 
     fn join_all(&mut self, roles: &[usize]) -> bool {
-        roles.windows(2).fold(false, |joined, pair| self.join(pair[0], pair[1]) || joined)
+        let mut joined = false;
+        for pair in roles.windows(2) {
+            joined |= self.join(pair[0], pair[1]);
+        }
+        joined
     }
 
     /// Joins roles that run at the same time, or name each other's addresses.

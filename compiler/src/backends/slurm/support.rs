@@ -1,5 +1,7 @@
 //! What Slurm can express, with the reason and the nearest thing that works where it cannot.
 
+#![expect(clippy::match_same_arms, reason = "the arms are in the order of what they are about")]
+
 use jobc_schema::Pointer;
 use jobc_schema::gpu::Vendor;
 use jobc_schema::job::Network;
