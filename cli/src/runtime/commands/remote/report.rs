@@ -197,7 +197,7 @@ mod tests {
             task: task.to_owned(),
             attempt,
             state,
-            pod: String::new(),
+            pod: None,
             node: None,
             exit_code: code,
             reason: None,
