@@ -85,6 +85,14 @@ def quotas_are_compared(place):
     said(place, 1, "error: the quota `objects` allows 7 `count/jobs.batch`, of which 7 are used, and the job needs 1")
 
 
+def a_quota_that_is_used_up_meanwhile_is_a_problem_of_the_job(place):
+    why = "exceeded quota: team, requested: count/jobs.batch=1, used: count/jobs.batch=9, limited: count/jobs.batch=9"
+    place.cluster.fail("POST", "/jobs[?]", code=403, message=f'jobs.batch "one" is forbidden: {why}')
+    _, errors = place.run("submit", "one.yaml", code=1)
+    expect("error: the cluster rejects Job" in errors and why in errors and " --> one.yaml:2:7" in errors, errors)
+    expect("jobc targets role" not in errors, errors)
+
+
 def limits_are_compared(place):
     job(place)
     place.cluster.put("v1", "limitranges", "ml", {"metadata": {"name": "small"}, "spec": {"limits": [
@@ -163,6 +171,6 @@ def a_missing_right_is_noted_once(place):
 
 if __name__ == "__main__":
     run_cases(Harness("checks", __doc__), [
-        the_release_is_compared, quotas_are_compared, limits_are_compared, queues_are_compared, claims_are_looked_at, names_and_keys_exist,
-        nodes_are_looked_at, a_missing_right_is_noted_once,
+        the_release_is_compared, quotas_are_compared, a_quota_that_is_used_up_meanwhile_is_a_problem_of_the_job, limits_are_compared,
+        queues_are_compared, claims_are_looked_at, names_and_keys_exist, nodes_are_looked_at, a_missing_right_is_noted_once,
     ])

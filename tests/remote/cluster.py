@@ -124,10 +124,11 @@ class Cluster:
 
     # What a test arranges
 
-    def fail(self, method, path, times=1, code=429, retry_after=None, cut=False, after=False):
+    def fail(self, method, path, times=1, code=429, retry_after=None, cut=False, after=False,
+             message="the stand-in is busy"):
         """The next so many requests that match fail. With `after` the request is carried out, and its answer is lost."""
         self.faults.append({"method": method, "path": re.compile(path), "times": times, "code": code, "retry_after": retry_after,
-                            "cut": cut, "after": after})
+                            "cut": cut, "after": after, "message": message})
 
     def reject(self, kind, field, message):
         """The dry run and the creation of objects of a kind fail at a field."""
@@ -384,7 +385,7 @@ class Handler(BaseHTTPRequestHandler):
     def break_off(self, fault):
         if fault["cut"]:
             raise Cut
-        raise ApiError(fault["code"], "", "the stand-in is busy", retry_after=fault["retry_after"])
+        raise ApiError(fault["code"], "", fault["message"], retry_after=fault["retry_after"])
 
     def send(self, code, value, retry_after=None):
         body = value if isinstance(value, bytes) else json.dumps(value).encode()

@@ -43,6 +43,11 @@ pub(crate) fn of_status(manifest: &Manifest, status: &Status) -> Vec<Problem> {
     problems
 }
 
+/// Whether an object was forbidden because a quota is used up, and not for lack of rights.
+pub(crate) fn is_quota(status: &Status) -> bool {
+    status.code == 403 && status.message.contains("exceeded quota")
+}
+
 /// `Job `train``.
 pub(crate) fn object(manifest: &Manifest) -> String {
     format!("{} `{}`", manifest.text("/kind"), manifest.text("/metadata/name"))

@@ -154,7 +154,7 @@ fn create_top(
                 }])),
             }
         }
-        Err(ApiError::Status(status)) if matches!(status.code, 400 | 422) => {
+        Err(ApiError::Status(status)) if matches!(status.code, 400 | 422) || problems::is_quota(&status) => {
             Err(SubmitError::Refused(problems::of_status(manifest, &status)))
         }
         Err(error) => Err(error.into_error(&format!("create {shown}")).into()),
@@ -196,7 +196,9 @@ fn apply_dependent(
     let path = format!("{path}/{}?fieldManager=jobc&fieldValidation=Strict", name(&object));
     match client.patch(&path, APPLY, &object) {
         Ok(_) => Ok(()),
-        Err(ApiError::Status(status)) if matches!(status.code, 400 | 409 | 422) => {
+        Err(ApiError::Status(status))
+            if matches!(status.code, 400 | 409 | 422) || problems::is_quota(&status) =>
+        {
             Err(SubmitError::Refused(problems::of_status(manifest, &status)))
         }
         Err(error) => Err(error.into_error(&format!("create {}", problems::object(manifest))).into()),
