@@ -101,9 +101,9 @@ fn record(handle: &Handle, detail: &JobDetail) -> Record {
 }
 
 /// One record for each task: the last attempt, with the earlier ones.
-fn tasks(list: &[TaskStatus]) -> Vec<TaskRecord> {
+fn tasks(statuses: &[TaskStatus]) -> Vec<TaskRecord> {
     let mut found: Vec<TaskRecord> = Vec::new();
-    for status in list {
+    for status in statuses {
         let Ok(task) = status.task.parse::<TaskId>() else { continue };
         let attempt = record_of_attempt(task, status);
         match found.last_mut().filter(|last| last.task == attempt.task) {
