@@ -31,6 +31,7 @@ mod queue;
 mod reasons;
 mod release;
 pub mod rights;
+mod rule;
 mod secrets;
 mod spdy;
 mod state;

@@ -88,7 +88,7 @@ fn the_domain_of_labels_is_no_link() {
         let Ok(text) = std::fs::read_to_string(workspace().join(Utf8Path::new(name))) else { continue };
         for rest in text.split("jobc.dev").skip(1) {
             assert!(
-                ["/role", "/job", "/name", "/plan", "/user", "/submitted"]
+                ["/role", "/build", "/job", "/lines", "/name", "/plan", "/user", "/submitted"]
                     .iter()
                     .any(|label| rest.starts_with(label)),
                 "{name}: `jobc.dev` is only the prefix of labels and annotations, such as `jobc.dev/role`"

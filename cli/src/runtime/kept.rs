@@ -196,7 +196,9 @@ impl TaskFile {
             }
         }
         // They come again with the next stream.
-        attempts.values_mut().for_each(|kept| kept.is_behind = true);
+        for kept in attempts.values_mut() {
+            kept.is_behind = true;
+        }
         let number = numbers.last().copied().unwrap_or(0);
         Self { directory, file: None, number, size, attempts }
     }
@@ -206,16 +208,12 @@ impl TaskFile {
         if self.number == 0 || self.size >= limits.part_bytes {
             self.next_part(limits.parts)?;
         }
-        let file = match &mut self.file {
-            Some(file) => file,
-            None => {
-                let file = OpenOptions::new()
-                    .create(true)
-                    .append(true)
-                    .mode(0o600)
-                    .open(part(&self.directory, self.number))?;
-                self.file.insert(BufWriter::new(file))
-            }
+        let file = if let Some(file) = &mut self.file {
+            file
+        } else {
+            let part = part(&self.directory, self.number);
+            let file = OpenOptions::new().create(true).append(true).mode(0o600).open(part)?;
+            self.file.insert(BufWriter::new(file))
         };
         let head = format!("{time} {} F {attempt} ", Stream::Stdout.as_str());
         file.write_all(head.as_bytes())?;

@@ -5,18 +5,10 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::client::Client;
+use super::rule::Rule;
 use super::status::ApiError;
 use super::uses::Uses;
 use crate::place::AccessCheck;
-
-/// A rule of the Role.
-pub(crate) struct Rule {
-    pub(crate) groups: &'static [&'static str],
-    pub(crate) resources: &'static [&'static str],
-    pub(crate) verbs: &'static [&'static str],
-    pub(crate) needed_for: &'static str,
-    pub(crate) is_optional: bool,
-}
 
 /// The least that submitting and following jobs needs, whatever the target.
 const RULES: [Rule; 8] = [

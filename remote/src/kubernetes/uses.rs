@@ -3,7 +3,7 @@
 use jobc_schema::target::{KubernetesKind, KubernetesTarget};
 
 use super::kinds::{WORKLOADS, Workload};
-use super::rights::Rule;
+use super::rule::Rule;
 
 /// What the jobs of a target use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
