@@ -1,0 +1,370 @@
+#!/usr/bin/env python3
+"""Tests jobs on a real API server: Kubernetes 1.20 with its garbage collector and scheduler (`server/install`), and a node that carries
+the containers out (`node.py`).
+
+Job and JobSet have controllers of these tests' own, and the type Job the fields of newer releases (`server/fields.py`). What the server
+itself decides is real: rights, validation, server-side apply and its dry run, watches, owners and their collection, quotas, placement.
+"""
+
+import base64
+import importlib.util
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / name) for name in ("jobs", "runtime")]
+
+import apiserver  # noqa: E402
+from controllers import Controllers  # noqa: E402
+from harness import REPOSITORY, Harness  # noqa: E402
+from isolation import jobs_of  # noqa: E402
+from node import Node  # noqa: E402
+
+# `fixture` is the name of a module of the runtime's tests too.
+SPEC = importlib.util.spec_from_file_location("remote_fixture", Path(__file__).with_name("fixture.py"))
+FIXTURE = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(FIXTURE)
+ONE, TARGETS, Fixture, expect, until = FIXTURE.ONE, FIXTURE.TARGETS, FIXTURE.Fixture, FIXTURE.expect, FIXTURE.until
+
+CRDS = REPOSITORY.parent / "shared/schemas/kubernetes-crds"
+NAMESPACES = ("ml", "serving")
+CLAIMS = ("corpus", "checkpoints", "code", "work", "model", "imagenet", "notebooks")
+# Programs of images: each says how it was called, and with which variables of jobc.
+PROGRAM = """#!/bin/sh
+echo "$(basename "$0") $*"
+env | grep -E '^(JOBC|PET|OMPI|RAY)_' | sort
+"""
+SERVER = """#!/bin/sh
+echo "$(basename "$0") $*"
+exec /usr/bin/python3 -m http.server {port} --directory /tmp
+"""
+PROGRAMS = {name: PROGRAM for name in ("torchrun", "python", "mpirun", "horovodrun", "ray", "sshd", "image-command")} | {
+    "uvicorn": SERVER.format(port=8080), "jupyter": SERVER.format(port=8888)}
+JOB = """\
+version: 1
+name: {name}
+image: host
+roles:
+  main:
+    shell: sh
+{role}
+"""
+TWO = """\
+version: 1
+name: {name}
+image: host
+roles:
+  first:
+    shell: sh
+    run: {first}
+  second:
+    shell: sh
+    instances: 2
+    needs: {{first: succeeded}}
+    run: {second}
+"""
+# Name, job, and the lines that its output must have. Each is run here and on the cluster, and both must end with the same exit code.
+JOBS = [
+    ("plain", JOB.format(name="plain", role="    instances: 3\n    run: echo index $JOBC_INDEX of $JOBC_INSTANCES"),
+     ["index 0 of 3", "index 1 of 3", "index 2 of 3"]),
+    ("failing", JOB.format(name="failing", role="    run: echo before; exit 7"), ["before"]),
+    ("again", JOB.format(name="again", role="    retry: {max: 2}\n    run: echo attempt; exit 3"), ["attempt"] * 3),
+    ("late", JOB.format(name="late", role="    timeout: 2s\n    grace_period: 1s\n    run: echo started; exec sleep 60"), ["started"]),
+    ("overdue", JOB.format(name="overdue", role="    grace_period: 1s\n    run: echo started; exec sleep 60") + "timeout: 3s\n", ["started"]),
+    ("steps", TWO.format(name="steps", first="echo one", second="echo two $JOBC_INDEX"), ["one", "two 0", "two 1"]),
+    ("broken", TWO.format(name="broken", first="exit 1", second="echo never"), []),
+    ("unicode", JOB.format(name="unicode", role="    env: {TEXT: 你好}\n    run: echo \"$TEXT äöü\""), ["你好 äöü"]),
+]
+
+
+class Lab(Fixture):
+    """A user's directory beside a control plane."""
+
+    def __init__(self, jobs):
+        self.directory, self.program, self.jobs = jobs.directory / "user", jobs.program, jobs
+        self.directory.mkdir()
+        programs = self.directory / "programs"
+        programs.mkdir()
+        for name, text in PROGRAMS.items():
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+        self.plane = apiserver.ControlPlane(jobs.directory / "plane")
+        self.node = None
+        try:
+            for name in NAMESPACES:
+                self.plane.kubectl("create", "namespace", name)
+            for name in NAMESPACES:
+                for claim in CLAIMS:
+                    self.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": claim, "namespace": name}, "spec": {
+                        "accessModes": ["ReadWriteMany"], "storageClassName": "", "volumeName": f"{name}-{claim}",
+                        "resources": {"requests": {"storage": "1Gi"}}}})
+                    self.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"{name}-{claim}"}, "spec": {
+                        "accessModes": ["ReadWriteMany"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/tmp"},
+                        "claimRef": {"namespace": name, "name": claim}}})
+                    self.bind(name, claim)
+            self.has_jobset = CRDS.exists()
+            if self.has_jobset:
+                # 1.20 knows no rules (CEL), and rejects empty defaults. Every name that has one is in our objects.
+                text = re.sub(r"default: \"\"", "default: none", (CRDS / "jobset.x-k8s.io_jobsets.yaml").read_text())
+                self.plane.kubectl("create", "--validate=false", "-f", "-", input=text)
+                until(lambda: self.plane.admin.get("/apis/jobset.x-k8s.io/v1alpha2"), "JobSet is served")
+            self.node = Node(self.plane, programs)
+            self.controllers = Controllers(self.plane.admin)
+        except BaseException:
+            self.close()
+            raise
+        self.write("targets.yaml", TARGETS.format(kubeconfig=self.plane.kubeconfig))
+        self.write("one.yaml", ONE)
+
+    def bind(self, namespace, claim):
+        """Says that a claim has its volume, since the controller of volumes does not run."""
+        path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}"
+        self.plane.admin.merge(path, {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}})
+        self.plane.admin.merge(f"{path}/status", {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}})
+
+    def apply(self, value):
+        return self.plane.kubectl("apply", "-f", "-", input=json.dumps(value))
+
+    def all(self, kind, namespace="ml"):
+        return json.loads(self.plane.kubectl("get", kind, "-n", namespace, "-o", "json"))["items"]
+
+    def close(self):
+        if self.node:
+            self.node.close()
+        self.plane.close()
+
+
+def rights_are_those_of_the_role(lab):
+    """Nothing is allowed before the Role of `jobc targets role` is there, and everything needed is after it."""
+    out, _ = lab.run("targets", "check", "lab", code=1)
+    expect(re.search(r"MISSING  .*\bcreate\b.* jobs\.batch", out), out)
+    _, errors = lab.run("submit", "one.yaml", code=None)
+    expect("cannot list resource \"jobs\"" in errors or "jobs.batch" in errors, errors)
+    expect(not lab.all("jobs"), "a job was created without the right to")
+    for name in NAMESPACES:
+        role = lab.run("targets", "role", "lab")[0].replace("namespace: ml", f"namespace: {name}")
+        lab.plane.kubectl("apply", "-f", "-", input=role)
+        found = re.search(r"^ *name: (\S+)", role, re.M) or re.search(r"name: ([^,}\s]+)", role)
+        lab.plane.kubectl("create", "rolebinding", "user", "-n", name, f"--role={found[1]}", "--user=me")
+    out, _ = lab.run("targets", "check", "lab", code=None)
+    missing = [line for line in out.splitlines() if line.startswith("MISSING") and "kueue" not in line and "kind " not in line]
+    expect(not missing, out)
+
+
+def everything_goes_with_the_job(lab):
+    """The job owns what was made for it: the server's garbage collector takes it when the job is removed."""
+    lab.write("hidden.yaml", "version: 1\nname: hidden\nimage: busybox\nsecrets: {token: {env: TEST_TOKEN}}\nroles:\n  main:\n    shell: sh\n"
+              "    files: {/etc/greeting: {text: good morning}}\n"
+              "    env: {TOKEN: \"${{ secrets.token }}\"}\n    run: cat /etc/greeting; echo; test \"$TOKEN\" = s3cret-value\n")
+    out, _ = lab.run("submit", "hidden.yaml", env={"TEST_TOKEN": "s3cret-value"})
+    handle = out.strip()
+    expect(lab.run("submit", "hidden.yaml", env={"TEST_TOKEN": "s3cret-value"})[0].strip() == handle, "one job")
+    lab.run("wait", handle)
+    out, _ = lab.run("logs", handle)
+    expect("good morning" in out, out)
+    secret = [each for each in lab.all("secrets") if each["metadata"].get("ownerReferences")]
+    expect(len(secret) == 1 and base64.b64decode(secret[0]["data"]["token"]) == b"s3cret-value", secret)
+    lab.run("rm", handle)
+
+    def left():
+        return [each["metadata"]["name"] for kind in ("jobs", "pods", "configmaps", "secrets", "services") for each in lab.all(kind)
+                if each["metadata"]["name"].startswith("hidden")]
+    until(lambda: not left(), "the collection")
+
+
+def the_server_s_errors_are_at_lines(lab):
+    """What admission refuses is refused before anything is created."""
+    lab.plane.kubectl("create", "quota", "none", "-n", "ml", "--hard=count/jobs.batch=0")
+    try:
+        until(lambda: lab.all("resourcequotas")[0]["status"].get("hard"), "the quota")
+        _, errors = lab.run("submit", "one.yaml", "--new", code=None)
+        expect("quota" in errors and "count/jobs.batch" in errors, errors)
+        expect(" --> one.yaml:" in errors, errors)
+        expect(not [job for job in lab.all("jobs") if job["metadata"]["name"].startswith("one")], "a job was created")
+    finally:
+        lab.plane.kubectl("delete", "quota", "none", "-n", "ml")
+
+
+def it_says_why_a_job_waits(lab):
+    """The scheduler's own words, as a sentence."""
+    lab.write("big.yaml", ONE.replace("name: one", "name: big").replace("run: echo hello", "run: echo hello\n    resources: {gpu: 500}"))
+    handle = lab.submit("big.yaml")
+    until(lambda: "nvidia.com/gpu" in lab.run("inspect", handle)[0], "the reason")
+    out, _ = lab.run("inspect", handle)
+    expect("main-0" in out, out)
+    out, _ = lab.run("events", handle)
+    expect("FailedScheduling" in out and "Insufficient nvidia.com/gpu" in out, out)
+    lab.run("stop", handle)
+    until(lambda: not [job for job in lab.all("jobs") if job["metadata"]["name"].startswith("big")], "the end")
+
+
+def output_is_followed_and_stop_stops(lab):
+    lab.write("long.yaml", ONE.replace("name: one", "name: long").replace(
+        "run: echo hello", "shell: sh\n    run: trap 'echo asked; exit 0' TERM; i=0; while sleep 0.1; do echo line $i; i=$((i + 1)); done"))
+    handle = lab.submit("long.yaml")
+    process = lab.start("logs", "-f", handle)
+    waiting = lab.start("wait", handle)
+    until(lambda: "running" in lab.run("ps", handle)[0], "a running task")
+    threading.Event().wait(2)
+    lab.run("stop", handle)
+    out, errors = process.communicate(timeout=60)
+    for index in range(2):
+        shown = [int(number) for number in re.findall(rf"^main-{index}.*line (\d+)$", out, re.M)]
+        expect(shown == list(range(len(shown))) and len(shown) > 5, f"main-{index}: {shown} {errors}")
+    waiting.communicate(timeout=60)
+    expect(waiting.returncode == 130, waiting.returncode)
+
+
+def commands_reach_into_tasks(lab):
+    """`exec`, `copy` and `port-forward` go through the API server's proxy to the node."""
+    lab.write("served.yaml", ONE.replace("name: one", "name: served").replace(
+        "run: echo hello", "shell: sh\n    resources: {ports: {http: 8000}}\n    run: cd /tmp; echo from $JOBC_ROLE-$JOBC_INDEX > page; exec python3 -m http.server $JOBC_PORT_HTTP"))
+    handle = lab.submit("served.yaml")
+    try:
+        until(lambda: lab.run("ps", handle)[0].count("running") >= 2, "running tasks")
+    except AssertionError:
+        raise AssertionError(lab.run("inspect", handle)[0] + lab.run("logs", handle)[0]) from None
+    out, _ = lab.run("exec", handle, "main-1", "--", "sh", "-c", "echo $JOBC_ROLE-$JOBC_INDEX in $(hostname); exit 7", code=7)
+    expect(out.startswith("main-1 in "), out)
+    lab.write("data.txt", "some data\n")
+    lab.run("copy", handle, "data.txt", "main-0:/tmp/data.txt")
+    out, _ = lab.run("exec", handle, "main-0", "--", "cat", "/tmp/data.txt")
+    expect(out == "some data\n", out)
+    lab.run("copy", handle, "main-0:/tmp/data.txt", "back.txt")
+    expect((lab.directory / "back.txt").read_text() == "some data\n", "the copy")
+    port, = apiserver.free_ports(1)
+    forward = lab.start("port-forward", handle, f"{port}:main-1:http")
+
+    def page():
+        try:
+            return urllib.request.urlopen(f"http://127.0.0.1:{port}/page", timeout=10).read().decode()
+        except OSError:
+            return ""
+    until(lambda: page() == "from main-1\n", "the page")
+    forward.send_signal(signal.SIGINT)
+    forward.communicate(timeout=30)
+    lab.run("stop", handle)
+
+
+def jobs_end_as_they_do_here(lab):
+    """Each job is run on this host and on the cluster: the exit codes and the output are the same."""
+    for name, text, lines in JOBS:
+        if "needs:" in text and not lab.has_jobset:
+            continue
+        lab.write(f"{name}.yaml", text)
+        here = lab.jobs.call("run", str(lab.directory / f"{name}.yaml"), seconds=60)
+        lab.write(f"{name}.yaml", text.replace("image: host", "image: busybox"))
+        handle = lab.submit(f"{name}.yaml")
+        with lab.start("wait", handle) as waiting:
+            try:
+                _, errors = waiting.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                waiting.kill()
+                raise AssertionError(f"{name} does not end: {lab.run('inspect', handle)[0]}") from None
+        expect(here.returncode == waiting.returncode, f"{name}: {here.returncode} here, {waiting.returncode} there: {here.stderr[-800:]}{errors}")
+        logs, errors = lab.run("logs", handle)
+        shown = [line.split("|", 1)[-1].strip() for line in logs.splitlines()]
+        for line in set(lines):
+            expect(shown.count(line) == lines.count(line), f"{name}: {line!r} in {logs!r} {errors}")
+        for line in set(lines):
+            expect(line in here.stdout, f"{name}: {line!r} here: {here.stdout}")
+
+
+def examples():
+    for path in sorted((REPOSITORY / "examples").glob("*/targets.yaml")):
+        text = path.read_text()
+        if "backends: [kubernetes" in text:
+            yield path.parent, text
+
+
+def job_file(directory):
+    return next(path for path in sorted(directory.iterdir()) if path.suffix in (".yaml", ".yml", ".json") and path.name != "targets.yaml")
+
+
+def every_example_runs(lab):
+    """Each example with a target for Kubernetes, with programs that stand in for those of its images."""
+    for example, targets in examples():
+        name = example.name
+        place = lab.directory / "examples" / name
+        place.mkdir(parents=True)
+        for path in example.iterdir():
+            if path.is_file():
+                (place / path.name).write_bytes(path.read_bytes())
+        config = f"kubeconfig: {lab.plane.kubeconfig}"
+        # No Kueue here, and no cards by model.
+        targets = re.sub(r"\n +queue: .*", "", targets)
+        targets = re.sub(r"kubernetes: \{", f"kubernetes: {{{config}, ", targets)
+        targets = re.sub(r"(\n +)kubernetes:\n( +)", rf"\1kubernetes:\n\2{config}\n\2", targets)
+        (place / "targets.yaml").write_text(targets)
+        if not lab.has_jobset and "jobset" in str(list((example / "out").rglob("*.yaml"))):
+            continue
+        env = {"WANDB_API_KEY": "key", "JUPYTER_TOKEN": "token"}
+        try:
+            handles = lab.run("submit", str(job_file(place)), "--target", "lab", "--no-build", env=env)[0].split()
+        except AssertionError as error:
+            yield f"{name}: {error}"
+            continue
+        yield from filter(None, (example_problem(lab, name, handle, place) for handle in handles))
+
+
+def example_problem(lab, name, handle, place):
+    user, lab.directory = lab.directory, place
+    try:
+        if name in ("jupyter", "gpu-slice"):
+            until(lambda: "running" in lab.run("ps", handle)[0], f"{name} runs")
+            until(lambda: "jupyter lab" in lab.run("logs", handle)[0] or "uvicorn serve:app" in lab.run("logs", handle)[0], f"{name} says so")
+            lab.run("stop", handle)
+            return None
+        with lab.start("wait", handle) as waiting:
+            try:
+                out, errors = waiting.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                waiting.kill()
+                return f"{name} does not end: {lab.run('inspect', handle)[0]}"
+        if waiting.returncode:
+            return f"{name}: {out}{errors}{lab.run('inspect', handle)[0]}{lab.run('logs', handle)[0]}"
+        logs, _ = lab.run("logs", handle)
+        if not re.search(r"\b(torchrun|python|mpirun|image-command|hello)\b", logs):
+            return f"{name}: no output: {logs!r}"
+        return None
+    except AssertionError as error:
+        return f"{name}: {error}"
+    finally:
+        lab.directory = user
+
+
+CASES = [rights_are_those_of_the_role, everything_goes_with_the_job, the_server_s_errors_are_at_lines, it_says_why_a_job_waits,
+         output_is_followed_and_stop_stops, commands_reach_into_tasks,
+         jobs_end_as_they_do_here, every_example_runs]
+
+
+def main():
+    harness = Harness("server", __doc__)
+    if not apiserver.is_installed():
+        harness.parse()
+        harness.skip("the API server is not built: run tests/remote/server/install")
+    with jobs_of(harness) as jobs:
+        lab = Lab(jobs)
+        if not lab.has_jobset:
+            print("JobSet's definition is not beside this checkout: jobs of several roles are not tested")
+        try:
+            for case in CASES:
+                # The first case gives the rights.
+                if case is CASES[0] or harness.wants(case.__name__):
+                    try:
+                        problems = list(case(lab) or [])
+                    except (AssertionError, KeyError, IndexError, TypeError, ValueError, OSError, subprocess.SubprocessError) as error:
+                        problems = [f"{type(error).__name__}: {error}"]
+                    harness.check(case.__name__, problems)
+        finally:
+            lab.close()
+    harness.end()
+
+
+if __name__ == "__main__":
+    main()
