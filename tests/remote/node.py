@@ -261,7 +261,7 @@ class Pod:
                  spec.get("hostname", self.name)[:63], "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/sbin", "/sbin",
                  "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--ro-bind", "/etc/alternatives", "/etc/alternatives",
                  "--ro-bind", str(self.node.programs), "/programs", "--tmpfs", "/tmp", "--dir", "/root", "--dir", "/workspace", "--proc", "/proc",
-                 "--dev", "/dev", "--ro-bind", str(self.node.hosts), "/etc/hosts"]
+                 "--dev", "/dev", "--ro-bind", str(self.node.hosts), "/etc/hosts", "--ro-bind", "/etc/passwd", "/etc/passwd"]
         for mount in sorted(container.get("volumeMounts", []), key=lambda mount: mount["mountPath"]):
             source = Path(volumes[mount["name"]]) / mount.get("subPath", "")
             if not source.exists():
