@@ -146,7 +146,10 @@ check.expect(lenses.every(({ command }) => command.arguments?.[0] === uri), "a l
 const untidy = JOB.replace("    run: train\n", "    run: train   # last  \n\n\n");
 await client.change(uri, 2, untidy);
 const formatted = apply(untidy, (await client.ask("textDocument/formatting", { textDocument: { uri }, options: { tabSize: 2, insertSpaces: true } })) ?? []);
-check.equal(formatted, JOB.replace("run: train\n", "run: train   # last\n"), "formatting");
+const canonical = JOB.replace("run: train\n", "run: train   # last\n")
+    .replace("image: python:3.12-slim\nparams: {rate: 0.1}\n", "params: {rate: 0.1}\nimage: python:3.12-slim\n")
+    .replace("    needs: [prepare]\n    instances: 2\n", "    instances: 2\n    needs: [prepare]\n");
+check.equal(formatted, canonical, "formatting");
 
 // --- completion in an incomplete line
 

@@ -53,7 +53,7 @@ fn jobs_are_compared_with_their_golden_files() {
     insta::assert_snapshot!("changes", without_times(&run.out));
     let report = std::fs::read_to_string(directory.path().join("reports/jobc.xml")).unwrap();
     insta::assert_snapshot!("junit", without_times(&report));
-    // A comment is no difference.
+    // A comment changes nothing.
     directory.write("jobs/a/job.yaml", &format!("# a comment\n{HELLO}"));
     // A part of the repository.
     assert_eq!(

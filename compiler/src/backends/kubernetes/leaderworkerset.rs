@@ -16,7 +16,7 @@ use super::origins::Origins;
 use super::settings::setting_at;
 use super::{metadata, pod};
 
-/// Refuses a job that is no such group.
+/// Refuses a job that is not such a group.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     let setting = Place::target(&setting_at(cluster.job, ["kind"]));
     let refuse = |at: Pointer, message: String, note: &str, sink: &mut Sink| {

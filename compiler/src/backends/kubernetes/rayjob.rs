@@ -41,7 +41,7 @@ fn parts<'a>(cluster: &Cluster<'a>) -> Option<(&'a RolePlan, Vec<&'a RolePlan>)>
     Some((head, workers))
 }
 
-/// Refuses a job that is no Ray cluster, and what names the pods of one.
+/// Refuses a job that is not a Ray cluster, and what names the pods of one.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     let setting = Place::target(&setting_at(cluster.job, ["kind"]));
     let Some((head, _)) = parts(cluster) else {

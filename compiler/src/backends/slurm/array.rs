@@ -46,8 +46,7 @@ pub(super) fn check(job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
     if first.is_some() && jobs.iter().all(|other| request(other, context) == first) {
         return;
     }
-    let message =
-        "the jobs of the matrix are not alike, so they are no array of Slurm with a limit".to_owned();
+    let message = "the jobs of the matrix differ, so they cannot be one Slurm array with a limit".to_owned();
     let finding = if context.allow_lossy {
         Diagnostic::warning(codes::SLURM_ARRAY, message)
     } else {

@@ -218,7 +218,7 @@ fn rest(
         C::ImageHost if matches!(container, SlurmContainer::None | SlurmContainer::Jobc) => Support::Full,
         C::ImageHostEnvironment if container == SlurmContainer::None => Support::Full,
         C::ImageHost | C::ImageHostEnvironment => {
-            none("the files of the nodes are no image; write `container: none`")
+            none("the files of the nodes are not an image; write `container: none`")
         }
         C::ImageFile if container == SlurmContainer::None => Support::Full,
         C::ImageFile => none("put the image into the directory `images` of the target, and write its name"),

@@ -117,7 +117,7 @@ pub(super) fn is_reachable(target: &Target) -> bool {
     }
 }
 
-/// The backend for which jobs are submitted to a target; none if it is no cluster.
+/// The backend for which jobs are submitted to a target; none if it is not a cluster.
 pub(super) fn backend(target: &Target) -> Option<BackendName> {
     let of_clusters = [BackendName::Kubernetes, BackendName::Openpai];
     of_clusters.into_iter().find(|backend| target.backends.contains(backend))
