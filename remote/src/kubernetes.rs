@@ -23,7 +23,6 @@ mod lifecycle;
 mod lines;
 mod logs;
 mod objects;
-mod openers;
 mod pods;
 mod port_forward;
 mod problems;

@@ -11,7 +11,6 @@ use jobc_sys::error::{Error, Kind, Result};
 use super::client::Client;
 use super::logs::{self, Extent, Output};
 use super::objects::{self, ClusterJob};
-use super::openers::Openers;
 use super::pods::{self, Pod};
 use super::task;
 use crate::place::{LogItem, LogRequest};
@@ -46,12 +45,9 @@ pub(crate) fn logs(
     if request.follow && running > limit {
         return Err(too_many(running, limit));
     }
-    let openers = Openers::start()
-        .map(Arc::new)
-        .map_err(|error| Error::new(Kind::System, format!("cannot create a thread: {error}")))?;
     let extent = Extent { follow: request.follow, tail: request.tail, since: request.since.clone() };
     if !request.follow {
-        print((client, &openers), &known, request, &extent, output);
+        print(client, &known, request, &extent, output);
         return Ok(());
     }
     let (sender, receiver) = sync_channel::<Output>(MAX_QUEUED);
@@ -73,12 +69,12 @@ pub(crate) fn logs(
             }
             started.insert(pod.metadata.uid.clone(), (pod.task(), attempt));
             open += 1;
-            let (client, openers) = (Arc::clone(client), Arc::clone(&openers));
+            let client = Arc::clone(client);
             let (pod, extent, sender) = (pod.clone(), extent.clone(), sender.clone());
             std::thread::Builder::new()
                 .name("log".to_owned())
-                .stack_size(256 << 10)
-                .spawn(move || logs::read((&client, &openers), &pod, &extent, &sender))
+                .stack_size(512 << 10)
+                .spawn(move || logs::read(&client, &pod, &extent, &sender))
                 .map_err(|error| Error::new(Kind::System, format!("cannot create a thread: {error}")))?;
         }
         // New pods are looked for while nothing comes, and at the end of a task, which may be followed by another try.
@@ -150,7 +146,7 @@ fn too_many(count: usize, limit: usize) -> Error {
 
 /// The output up to now, task by task.
 fn print(
-    (client, openers): (&Arc<Client>, &Arc<Openers>),
+    client: &Arc<Client>,
     pods: &[Pod],
     request: &LogRequest,
     extent: &Extent,
@@ -167,9 +163,9 @@ fn print(
         }
         let names = BTreeMap::from([(pod.metadata.uid.clone(), (pod.task(), attempt))]);
         let (sender, receiver) = sync_channel::<Output>(MAX_QUEUED);
-        let (client, openers) = (Arc::clone(client), Arc::clone(openers));
+        let client = Arc::clone(client);
         let (pod, extent) = (pod.clone(), extent.clone());
-        std::thread::spawn(move || logs::read((&client, &openers), &pod, &extent, &sender));
+        std::thread::spawn(move || logs::read(&client, &pod, &extent, &sender));
         for item in receiver {
             if show(&item, &names, output).is_break() {
                 return;

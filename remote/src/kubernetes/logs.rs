@@ -4,14 +4,12 @@
 //! of that second are left out as were passed on before.
 
 use std::io::{BufRead as _, BufReader};
-use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use jobc_registry::http::Backoff;
 
 use super::client::{Client, encode};
-use super::openers::Openers;
 use super::pods::Pod;
 use super::status::ApiError;
 
@@ -109,13 +107,8 @@ pub(crate) struct Extent {
 }
 
 /// Reads the output of a pod into a channel until it is complete. Ends silently if the receiver is gone.
-pub(crate) fn read(
-    (client, openers): (&Arc<Client>, &Openers),
-    pod: &Pod,
-    extent: &Extent,
-    output: &SyncSender<Output>,
-) {
-    if let Err(error) = read_all((client, openers), pod, extent, output)
+pub(crate) fn read(client: &Client, pod: &Pod, extent: &Extent, output: &SyncSender<Output>) {
+    if let Err(error) = read_all(client, pod, extent, output)
         && !matches!(error, ReadError::Closed)
     {
         let text = match error {
@@ -134,7 +127,7 @@ enum ReadError {
 }
 
 fn read_all(
-    (client, openers): (&Arc<Client>, &Openers),
+    client: &Client,
     pod: &Pod,
     extent: &Extent,
     output: &SyncSender<Output>,
@@ -153,9 +146,8 @@ fn read_all(
             query += &format!("&tailLines={lines}");
         }
         let before = (position.second.clone(), position.seen);
-        let (sender, address) = (Arc::clone(client), format!("{path}/log?{query}"));
-        let opened = openers.run(move || sender.stream(&address, IDLE)).ok_or(ReadError::Closed)?;
-        let ended = match opened {
+        // A server answers the request of a quiet container with its first line only.
+        let ended = match client.stream(&format!("{path}/log?{query}"), IDLE) {
             Ok(stream) => pass_on(stream, &pod.metadata.uid, &mut position, output)?,
             // The pod is gone, and its output with it.
             Err(error) if error.is(404) => return Ok(()),
@@ -170,9 +162,7 @@ fn read_all(
             backoff.progressed();
         }
         // The end of a stream says nothing: only the state of the container does.
-        let (sender, address) = (Arc::clone(client), path.clone());
-        let now = openers.run(move || sender.find::<Pod>(&address)).ok_or(ReadError::Closed)?;
-        match now.map_err(ReadError::Api)? {
+        match client.find::<Pod>(&path).map_err(ReadError::Api)? {
             Some(now) if now.metadata.uid == pod.metadata.uid && !now.has_ended() => {
                 if let Some(delay) = backoff.failed(None) {
                     std::thread::sleep(delay);
