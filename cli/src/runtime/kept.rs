@@ -93,12 +93,12 @@ struct TaskFile {
     file: Option<BufWriter<File>>,
     number: u64,
     size: u64,
-    attempts: BTreeMap<u32, Kept>,
+    attempts: BTreeMap<u32, AttemptPosition>,
 }
 
 /// How far the output of an attempt is kept.
 #[derive(Debug, Default)]
-struct Kept {
+struct AttemptPosition {
     /// The time of the last line.
     time: String,
     /// Lines with that time.
@@ -109,7 +109,7 @@ struct Kept {
     is_behind: bool,
 }
 
-impl Kept {
+impl AttemptPosition {
     /// Whether a line is new; then it becomes the last. Once one is, all that follow are, even if a clock jumped.
     fn is_new(&mut self, time: &str) -> bool {
         let is_same = time == self.time;
@@ -174,7 +174,7 @@ impl KeptOutput {
 impl TaskFile {
     /// Reads how far each attempt is kept.
     fn open(directory: PathBuf) -> Self {
-        let mut attempts: BTreeMap<u32, Kept> = BTreeMap::new();
+        let mut attempts: BTreeMap<u32, AttemptPosition> = BTreeMap::new();
         let numbers = parts(&directory);
         let mut size = 0;
         for number in &numbers {

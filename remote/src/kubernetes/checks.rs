@@ -1,4 +1,4 @@
-//! What is asked of the cluster before anything is created.
+//! What the cluster is asked before anything is created.
 //!
 //! The modules below are pure functions over answers; this one asks, and puts them together.
 
@@ -37,15 +37,15 @@ use quota::Demand;
 /// Nodes that are looked at.
 const MAX_NODES: usize = 500;
 
-/// A submission, and the cluster that is asked about it.
-struct Asked<'a> {
+/// A submission, and the cluster that answers questions about it.
+struct CheckContext<'a> {
     client: &'a Client,
     answers: &'a Answers,
     submission: &'a Submission<'a>,
     sets: Vec<PodSet<'a>>,
 }
 
-impl Asked<'_> {
+impl CheckContext<'_> {
     fn namespace(&self) -> &str {
         &self.client.config().namespace
     }
@@ -59,8 +59,8 @@ pub(crate) fn check(
     submission: &Submission<'_>,
 ) -> Result<Vec<Problem>, ApiError> {
     let manifests = &submission.built.manifests;
-    let asked = Asked { client, answers, submission, sets: demand::pod_sets(manifests) };
-    let namespace = asked.namespace();
+    let context = CheckContext { client, answers, submission, sets: demand::pod_sets(manifests) };
+    let namespace = context.namespace();
     let mut problems = Vec::new();
     // Namespaces are not in a namespace: few users may read them.
     if answers.quiet(client, &format!("/api/v1/namespaces/{namespace}"))?.is_absent() {
@@ -81,15 +81,15 @@ pub(crate) fn check(
         return Ok(problems);
     }
     let created = secrets::objects(submission);
-    named(&asked, &|name| created.contains_key(name), &mut problems)?;
+    named(&context, &|name| created.contains_key(name), &mut problems)?;
     let path = format!("/api/v1/namespaces/{namespace}/limitranges");
     let ranges = answers.list(client, "limitranges", &path, "")?;
     let defaults = Defaults::of(ranges.items());
-    claims(&asked, ranges.items(), &mut problems)?;
-    problems.extend(limits::check(&asked.sets, ranges.items()));
-    queue(&asked, &defaults, &mut problems)?;
-    quotas(&asked, &served, &defaults, &mut problems)?;
-    nodes(&asked, &defaults, &mut problems)?;
+    claims(&context, ranges.items(), &mut problems)?;
+    problems.extend(limits::check(&context.sets, ranges.items()));
+    queue(&context, &defaults, &mut problems)?;
+    quotas(&context, &served, &defaults, &mut problems)?;
+    nodes(&context, &defaults, &mut problems)?;
     dry_run::objects(client, &served, manifests, &mut problems)?;
     if !problems.iter().any(|problem| !problem.is_warning) {
         dry_run::pods(client, manifests, &mut problems)?;
@@ -147,34 +147,34 @@ fn rights(
 
 /// Checks that what the pods name exists: Secrets with their keys, accounts, classes.
 fn named(
-    asked: &Asked<'_>,
+    context: &CheckContext<'_>,
     created: &dyn Fn(&str) -> bool,
     problems: &mut Vec<Problem>,
 ) -> Result<(), ApiError> {
     let mut known = BTreeSet::new();
-    for named in asked.sets.iter().flat_map(named::named) {
+    for named in context.sets.iter().flat_map(named::named) {
         let kind = named.kind;
         let is_ours = kind == NamedKind::Secret && created(&named.name);
         let identity = (kind, named.name.clone(), named.key.clone());
         if is_ours || kind.is_built_in(&named.name) || !known.insert(identity) {
             continue;
         }
-        let collection = kind.collection(asked.namespace());
+        let collection = kind.collection(context.namespace());
         let path = format!("{collection}/{}", named.name);
         let answer = match kind {
-            NamedKind::Secret => asked.answers.keys(asked.client, &path)?,
-            _ => asked.answers.object(asked.client, kind.plural(), &path)?,
+            NamedKind::Secret => context.answers.keys(context.client, &path)?,
+            _ => context.answers.object(context.client, kind.plural(), &path)?,
         };
         match answer {
             Answer::Found(secret) if kind == NamedKind::Secret => problems.extend(named.lacks_key(&secret)),
             Answer::Absent if named.key.is_none() || !known.contains(&(kind, named.name.clone(), None)) => {
                 known.insert((kind, named.name.clone(), None));
                 let list = if kind.is_class() {
-                    asked.answers.list(asked.client, kind.plural(), &collection, "")?
+                    context.answers.list(context.client, kind.plural(), &collection, "")?
                 } else {
                     Answer::Absent
                 };
-                problems.push(named.absent(asked.namespace(), list.items()));
+                problems.push(named.absent(context.namespace(), list.items()));
             }
             _ => {}
         }
@@ -183,10 +183,10 @@ fn named(
 }
 
 /// Checks the PersistentVolumeClaims that the pods mount, and those that the job creates.
-fn claims(asked: &Asked<'_>, ranges: &[Value], problems: &mut Vec<Problem>) -> Result<(), ApiError> {
-    let namespace = asked.namespace();
+fn claims(context: &CheckContext<'_>, ranges: &[Value], problems: &mut Vec<Problem>) -> Result<(), ApiError> {
+    let namespace = context.namespace();
     let own = |manifest: &&Manifest| manifest.text("/kind") == "PersistentVolumeClaim";
-    let own: Vec<&Manifest> = asked.submission.built.manifests.iter().filter(own).collect();
+    let own: Vec<&Manifest> = context.submission.built.manifests.iter().filter(own).collect();
     for claim in &own {
         let place = claim.origin("/spec");
         if let Some(why) = limits::check_claim(&claim.object, ranges) {
@@ -194,19 +194,19 @@ fn claims(asked: &Asked<'_>, ranges: &[Value], problems: &mut Vec<Problem>) -> R
             problems.push(Problem { is_warning: false, message, place, help: None });
         }
     }
-    for (claim, used) in claims::uses(&asked.sets) {
+    for (claim, used) in claims::uses(&context.sets) {
         if own.iter().any(|own| name(&own.object) == claim) {
             continue;
         }
         let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}");
-        match asked.answers.object(asked.client, "persistentvolumeclaims", &path)? {
+        match context.answers.object(context.client, "persistentvolumeclaims", &path)? {
             Answer::Found(found) => {
                 let class = text(&found, "/spec/storageClassName");
                 // Some volumes are made when the first pod that wants them is placed.
                 let is_pending = text(&found, "/status/phase") == "Pending" && !class.is_empty();
                 let waits_for_pod = is_pending && {
                     let path = format!("{}/{class}", NamedKind::StorageClass.collection(namespace));
-                    let class = asked.answers.object(asked.client, "storageclasses", &path)?;
+                    let class = context.answers.object(context.client, "storageclasses", &path)?;
                     class
                         .found()
                         .is_none_or(|class| text(class, "/volumeBindingMode") == "WaitForFirstConsumer")
@@ -228,12 +228,16 @@ fn claims(asked: &Asked<'_>, ranges: &[Value], problems: &mut Vec<Problem>) -> R
 }
 
 /// Compares the job with its Kueue queue.
-fn queue(asked: &Asked<'_>, defaults: &Defaults, problems: &mut Vec<Problem>) -> Result<(), ApiError> {
-    let manifests = &asked.submission.built.manifests;
+fn queue(
+    context: &CheckContext<'_>,
+    defaults: &Defaults,
+    problems: &mut Vec<Problem>,
+) -> Result<(), ApiError> {
+    let manifests = &context.submission.built.manifests;
     let Some(queue) = manifests.iter().find_map(|manifest| queue::queue_of(&manifest.object)) else {
         return Ok(());
     };
-    let (client, answers, namespace) = (asked.client, asked.answers, asked.namespace());
+    let (client, answers, namespace) = (context.client, context.answers, context.namespace());
     let group = "/apis/kueue.x-k8s.io";
     let mut version = "v1beta2";
     let path = |version: &str| format!("{group}/{version}/namespaces/{namespace}/localqueues");
@@ -265,21 +269,21 @@ fn queue(asked: &Asked<'_>, defaults: &Defaults, problems: &mut Vec<Problem>) ->
         known: known.items(),
         namespace: of_namespace.found(),
     };
-    problems.extend(queue::check(queue, &asked.sets, defaults, &facts));
+    problems.extend(queue::check(queue, &context.sets, defaults, &facts));
     Ok(())
 }
 
 /// Compares the job with the quotas of its namespace.
 fn quotas(
-    asked: &Asked<'_>,
+    context: &CheckContext<'_>,
     served: &Served,
     defaults: &Defaults,
     problems: &mut Vec<Problem>,
 ) -> Result<(), ApiError> {
-    let path = format!("/api/v1/namespaces/{}/resourcequotas", asked.namespace());
-    let quotas = asked.answers.list(asked.client, "resourcequotas", &path, "")?;
+    let path = format!("/api/v1/namespaces/{}/resourcequotas", context.namespace());
+    let quotas = context.answers.list(context.client, "resourcequotas", &path, "")?;
     let mut objects = Amounts::new();
-    for manifest in &asked.submission.built.manifests {
+    for manifest in &context.submission.built.manifests {
         let version = manifest.text("/apiVersion");
         let Some(resource) = served.get(&(version.to_owned(), manifest.text("/kind").to_owned())) else {
             continue;
@@ -290,15 +294,19 @@ fn quotas(
             *objects.entry(resource.plural.clone()).or_default() += 1000;
         }
     }
-    let is_gang = matches!(asked.submission.built.plan.gang, GangPlan::Required | GangPlan::Min(_));
-    let demand = Demand { sets: &asked.sets, defaults, is_gang, objects: &objects };
+    let is_gang = matches!(context.submission.built.plan.gang, GangPlan::Required | GangPlan::Min(_));
+    let demand = Demand { sets: &context.sets, defaults, is_gang, objects: &objects };
     problems.extend(quota::check(&demand, quotas.items()));
     Ok(())
 }
 
 /// Compares pods that choose nodes, or want more than CPU and memory, with the nodes, where those may be listed.
-fn nodes(asked: &Asked<'_>, defaults: &Defaults, problems: &mut Vec<Problem>) -> Result<(), ApiError> {
-    for set in &asked.sets {
+fn nodes(
+    context: &CheckContext<'_>,
+    defaults: &Defaults,
+    problems: &mut Vec<Problem>,
+) -> Result<(), ApiError> {
+    for set in &context.sets {
         let (requests, _) = set.of_pod(defaults);
         let selector = nodes::selector(set.spec);
         if selector.is_empty() && !requests.keys().any(|resource| resource.contains('/')) {
@@ -306,7 +314,7 @@ fn nodes(asked: &Asked<'_>, defaults: &Defaults, problems: &mut Vec<Problem>) ->
         }
         // Of a large cluster only a page is read: it cannot say what no node has.
         let query = format!("limit={MAX_NODES}&labelSelector={}", encode(&selector));
-        let page = asked.answers.quiet(asked.client, &format!("/api/v1/nodes?{query}"))?;
+        let page = context.answers.quiet(context.client, &format!("/api/v1/nodes?{query}"))?;
         let Some(page) = page.found() else { return Ok(()) };
         let is_whole = text(page, "/metadata/continue").is_empty();
         let items = page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

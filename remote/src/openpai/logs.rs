@@ -21,7 +21,7 @@ const MAX_FOLLOWED: usize = 256;
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// An item of output that outlives the reading of it.
-enum Kept {
+enum TailItem {
     Line(Vec<u8>),
     Remark(String),
 }
@@ -85,11 +85,11 @@ fn turn(
     let max = tail
         .filter(|_| reader.is_new())
         .map_or(usize::MAX, |tail| usize::try_from(tail).unwrap_or(usize::MAX));
-    let mut kept: VecDeque<Kept> = VecDeque::new();
+    let mut kept: VecDeque<TailItem> = VecDeque::new();
     let mut keep = |item: Output<'_>| {
         kept.push_back(match item {
-            Output::Line(line) => Kept::Line(line.to_vec()),
-            Output::Remark(text) => Kept::Remark(text.to_owned()),
+            Output::Line(line) => TailItem::Line(line.to_vec()),
+            Output::Remark(text) => TailItem::Remark(text.to_owned()),
         });
         if kept.len() > max {
             kept.pop_front();
@@ -106,8 +106,8 @@ fn turn(
     let task = attempt.task();
     for item in &kept {
         let item = match item {
-            Kept::Line(text) => LogItem::Line { task: &task, attempt: attempt.number, time: "", text },
-            Kept::Remark(text) => LogItem::Remark { task: &task, text },
+            TailItem::Line(text) => LogItem::Line { task: &task, attempt: attempt.number, time: "", text },
+            TailItem::Remark(text) => LogItem::Remark { task: &task, text },
         };
         output(item)?;
     }

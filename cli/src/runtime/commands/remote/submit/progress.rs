@@ -50,12 +50,12 @@ impl Progress {
         }
     }
 
-    /// Prints text in place of the line, which comes again with the next job.
+    /// Prints text instead of the line, which comes again with the next job.
     pub(super) fn print(&self, text: &str) {
         self.around(|| terminal::eprint(text));
     }
 
-    /// Lets something else print in place of the line.
+    /// Lets something else print instead of the line.
     pub(super) fn around(&self, print: impl FnOnce()) {
         let mut state = self.lock();
         state.erase();
