@@ -1,11 +1,16 @@
 //! What every client of this crate shares: connections, timeouts, and a bounded number of tries.
 
+mod answer;
+mod body;
+
 use std::time::Duration;
 
 use jobc_registry::http::{Backoff, TlsConnector, TlsSettings};
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, TcpConnector};
 
+pub(crate) use answer::{Answer, take_answer};
+pub(crate) use body::BodyDecoder;
 pub(crate) use ureq::http::header;
 pub(crate) use ureq::http::{Method, Response};
 pub(crate) use ureq::{Agent, Body, Proxy};

@@ -1,21 +1,20 @@
-//! The output of all tasks of a job, each pod read by a thread of its own.
+//! The output of all tasks of a job.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use jobc_sys::error::{Error, Kind, Result};
 
 use super::client::Client;
-use super::logs::{self, Extent, Output};
+use super::log_streams::{Extent, LogStreams, Show};
 use super::objects::{self, ClusterJob};
 use super::pods::{self, Pod};
 use super::task;
 use crate::place::{LogItem, LogRequest};
 
-/// Tasks whose output is followed at the same time: each takes a connection and a thread.
+/// Tasks whose output is followed at the same time: each takes a connection.
 const MAX_FOLLOWED: usize = 256;
 /// Tasks whose output is followed without their names.
 const MAX_UNNAMED: usize = 100;
@@ -25,15 +24,15 @@ const IDLE: Duration = Duration::from_secs(2);
 const RELIST_INTERVAL: Duration = Duration::from_secs(30);
 /// Tasks that are looked for one by one; for more, all pods are listed.
 const MAX_NAMED_QUERIES: usize = 16;
-/// Lines on their way to the user.
-const MAX_QUEUED: usize = 4096;
+/// How often new pods are looked for while output arrives.
+const BUSY: Duration = Duration::from_secs(10);
 
 /// Passes the output of the chosen tasks on, until the job has ended if it is followed.
 pub(crate) fn logs(
     client: &Arc<Client>,
     found: &ClusterJob,
     request: &LogRequest,
-    output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
+    output: Show<'_>,
 ) -> Result<()> {
     let mut known = chosen_pods(client, found, request)?;
     // Without pods nothing is known of the tasks yet.
@@ -46,68 +45,65 @@ pub(crate) fn logs(
         return Err(too_many(running, limit));
     }
     let extent = Extent { follow: request.follow, tail: request.tail, since: request.since.clone() };
+    let mut streams = LogStreams::new(Arc::clone(client), extent)?;
     if !request.follow {
-        print(client, &known, request, &extent, output);
-        return Ok(());
+        return print(&mut streams, &known, request, output);
     }
-    let (sender, receiver) = sync_channel::<Output>(MAX_QUEUED);
-    let mut started: BTreeMap<String, (String, u32)> = BTreeMap::new();
-    let mut open = 0_usize;
-    let mut looked = Instant::now();
+    let mut started = BTreeSet::new();
     loop {
         let numbers = pods::attempts(&known);
         for pod in known.iter().filter(|pod| pod.has_started() && is_chosen(pod, request)) {
             let attempt = numbers[pod.metadata.uid.as_str()];
-            if started.contains_key(&pod.metadata.uid)
-                || request.attempt.is_some_and(|wanted| wanted != attempt)
+            if started.contains(&pod.metadata.uid) || request.attempt.is_some_and(|wanted| wanted != attempt)
             {
                 continue;
             }
-            if open == MAX_FOLLOWED {
+            if streams.len() == MAX_FOLLOWED {
                 let wanted = known.iter().filter(|pod| pod.has_started() && is_chosen(pod, request)).count();
                 return Err(too_many(wanted, MAX_FOLLOWED));
             }
-            started.insert(pod.metadata.uid.clone(), (pod.task(), attempt));
-            open += 1;
-            let client = Arc::clone(client);
-            let (pod, extent, sender) = (pod.clone(), extent.clone(), sender.clone());
-            std::thread::Builder::new()
-                .name("log".to_owned())
-                .stack_size(512 << 10)
-                .spawn(move || logs::read(&client, &pod, &extent, &sender))
-                .map_err(|error| Error::new(Kind::System, format!("cannot create a thread: {error}")))?;
+            started.insert(pod.metadata.uid.clone());
+            streams.add(pod, attempt);
         }
-        // New pods are looked for while nothing comes, and at the end of a task, which may be followed by another try.
+        let looked = Instant::now();
         loop {
-            let item = match receiver.recv_timeout(IDLE) {
-                Ok(item) => item,
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    if output(LogItem::Idle).is_break() {
-                        return Ok(());
-                    }
-                    break;
-                }
-            };
-            let is_end = matches!(item, Output::End);
-            if show(&item, &started, output).is_break() {
+            if follow_for_a_while(&mut streams, output)?.is_break() {
                 return Ok(());
             }
-            if is_end {
-                open -= 1;
-                break;
+            let ended = streams.len() == 0 && objects::has_ended(client, found)?;
+            if looked.elapsed() < relist_interval(known.len()) && !ended {
+                continue;
             }
+            known = chosen_pods(client, found, request)?;
+            let more = known.iter().any(|pod| {
+                pod.has_started() && is_chosen(pod, request) && !started.contains(&pod.metadata.uid)
+            });
+            if ended && (!more || request.attempt.is_some()) {
+                return Ok(());
+            }
+            break;
         }
-        let ended = open == 0 && objects::has_ended(client, found)?;
-        if looked.elapsed() < relist_interval(known.len()) && !ended {
-            continue;
+    }
+}
+
+/// Passes output on until nothing came for a while, a task has ended, which may be followed by another try, or it is
+/// time to look for new pods. Breaks if the user wants no more.
+fn follow_for_a_while(streams: &mut LogStreams, output: Show<'_>) -> Result<ControlFlow<()>> {
+    let begun = Instant::now();
+    let mut last_shown = begun;
+    loop {
+        let ControlFlow::Continue(polled) = streams.poll(IDLE, output) else {
+            return Ok(ControlFlow::Break(()));
+        };
+        let polled = polled?;
+        if polled.is_busy {
+            last_shown = Instant::now();
         }
-        looked = Instant::now();
-        known = chosen_pods(client, found, request)?;
-        let more = known.iter().any(|pod| {
-            pod.has_started() && is_chosen(pod, request) && !started.contains_key(&pod.metadata.uid)
-        });
-        if ended && (!more || request.attempt.is_some()) {
-            return Ok(());
+        if polled.ended > 0 || begun.elapsed() >= BUSY {
+            return Ok(ControlFlow::Continue(()));
+        }
+        if last_shown.elapsed() >= IDLE {
+            return Ok(output(LogItem::Idle));
         }
     }
 }
@@ -145,13 +141,7 @@ fn too_many(count: usize, limit: usize) -> Error {
 }
 
 /// The output up to now, task by task.
-fn print(
-    client: &Arc<Client>,
-    pods: &[Pod],
-    request: &LogRequest,
-    extent: &Extent,
-    output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
-) {
+fn print(streams: &mut LogStreams, pods: &[Pod], request: &LogRequest, output: Show<'_>) -> Result<()> {
     let numbers = pods::attempts(pods);
     let mut chosen: Vec<&Pod> =
         pods.iter().filter(|pod| pod.has_started() && is_chosen(pod, request)).collect();
@@ -161,36 +151,13 @@ fn print(
         if request.attempt.is_some_and(|wanted| wanted != attempt) {
             continue;
         }
-        let names = BTreeMap::from([(pod.metadata.uid.clone(), (pod.task(), attempt))]);
-        let (sender, receiver) = sync_channel::<Output>(MAX_QUEUED);
-        let client = Arc::clone(client);
-        let (pod, extent) = (pod.clone(), extent.clone());
-        std::thread::spawn(move || logs::read(&client, &pod, &extent, &sender));
-        for item in receiver {
-            if show(&item, &names, output).is_break() {
-                return;
-            }
+        streams.add(pod, attempt);
+        while streams.len() > 0 {
+            let ControlFlow::Continue(polled) = streams.poll(IDLE, output) else { return Ok(()) };
+            polled?;
         }
     }
-}
-
-/// Passes an item on under the name of its task.
-fn show(
-    item: &Output,
-    names: &BTreeMap<String, (String, u32)>,
-    output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
-) -> ControlFlow<()> {
-    match item {
-        Output::Line { uid, time, text } => match names.get(uid) {
-            Some((task, attempt)) => output(LogItem::Line { task, attempt: *attempt, time, text }),
-            None => ControlFlow::Continue(()),
-        },
-        Output::Remark { uid, text } => match names.get(uid) {
-            Some((task, _)) => output(LogItem::Remark { task, text }),
-            None => ControlFlow::Continue(()),
-        },
-        Output::End => ControlFlow::Continue(()),
-    }
+    Ok(())
 }
 
 fn is_chosen(pod: &Pod, request: &LogRequest) -> bool {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::client::Client;
 use super::status::{ApiError, Status};
+use crate::http::take_answer;
 use crate::websocket::{WebSocket, fill_random, handshake, wait};
 use rustix::event::PollFlags;
 use std::os::fd::AsFd as _;
@@ -40,11 +41,11 @@ impl Client {
             let step = connection.flush().and_then(|()| connection.receive(&mut received));
             step.map_err(|error| broken(jobc_sys::error::describe_io(&error)))?;
             if answer.is_none() {
-                answer = handshake::answer(&mut received).map_err(broken)?;
+                answer = take_answer(&mut received).map_err(broken)?;
             }
             if let Some(answer) = &answer {
                 if answer.code == 101 {
-                    let chosen = answer.protocol(&key, protocols).map_err(broken)?;
+                    let chosen = handshake::protocol(answer, &key, protocols).map_err(broken)?;
                     return Ok((WebSocket::new(connection, received), chosen));
                 }
                 let length = answer.header("content-length").and_then(|length| length.parse().ok());
@@ -69,7 +70,7 @@ impl Client {
 }
 
 /// The error in an answer: a `Status` in JSON, which may lie in one chunk, or text.
-fn read_status(code: u16, body: &[u8]) -> Status {
+pub(super) fn read_status(code: u16, body: &[u8]) -> Status {
     let text = String::from_utf8_lossy(body);
     let json = text.find('{').zip(text.rfind('}')).map(|(start, end)| &text[start..=end]);
     let mut status: Status = json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_else(|| {
