@@ -11,6 +11,7 @@ mod cluster;
 mod command;
 mod config;
 mod env;
+mod env_file;
 mod gang;
 mod gpu;
 mod job;

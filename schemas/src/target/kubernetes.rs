@@ -242,6 +242,8 @@ impl std::fmt::Display for PodSecurity {
 pub enum KubernetesGate {
     /// JobSet restarts the Job of one role alone. Alpha in JobSet 0.12.
     RestartJob,
+    /// Kubelets read variables from files of the pod. On by default from Kubernetes 1.35.
+    EnvFiles,
 }
 
 /// Queue for the job.

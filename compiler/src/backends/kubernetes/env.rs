@@ -7,6 +7,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use super::address::{Expander, INDEX, POD, PodAddress, has_sum, render_expanded};
 use super::cluster::Cluster;
+use super::env_file;
 use super::gpu;
 use super::naming::{index_field, is_unknown_to_ray};
 use super::origins::Origins;
@@ -22,6 +23,19 @@ pub(super) struct Environment<'a> {
     pub vars: Vec<EnvVar>,
     /// Variables that only a shell can work out.
     pub sums: Vec<(&'a str, &'a Text)>,
+    /// Those of them that the kubelet reads from a file.
+    pub in_file: Vec<(&'a str, &'a Text)>,
+}
+
+impl<'a> Environment<'a> {
+    /// Adds a variable that needs a sum; returns whether it has a place among the container's variables.
+    fn add_sum(&mut self, cluster: &Cluster<'_>, name: &'a str, text: &'a Text) -> bool {
+        let variable = env_file::variable(cluster, name, text);
+        let is_in_file = variable.is_some();
+        self.vars.extend(variable);
+        if is_in_file { &mut self.in_file } else { &mut self.sums }.push((name, text));
+        is_in_file
+    }
 }
 
 /// The environment of a role's container.
@@ -32,7 +46,7 @@ pub(super) fn environment<'a>(
     origins: &mut Origins,
     sink: &mut Sink,
 ) -> Environment<'a> {
-    let mut environment = Environment { vars: vec![], sums: vec![] };
+    let mut environment = Environment { vars: vec![], sums: vec![], in_file: vec![] };
     let vars = &mut environment.vars;
     if cluster.shape == Shape::LeaderWorkerSet {
         vars.push(from_field(POD, "metadata.name"));
@@ -58,7 +72,7 @@ pub(super) fn environment<'a>(
             continue;
         }
         if has_sum(text, role) {
-            environment.sums.push((name, text));
+            environment.add_sum(cluster, name, text);
             continue;
         }
         match value(cluster, role, text) {
@@ -84,7 +98,10 @@ pub(super) fn environment<'a>(
         let var = match given {
             EnvPlan::Secret { secret } => secret_variable(cluster, name, secret),
             EnvPlan::Text(text) if has_sum(text, role) => {
-                environment.sums.push((name, text));
+                let number = environment.vars.len().to_string();
+                if environment.add_sum(cluster, name, text) {
+                    origins.spec(["containers", "0", "env", &number], &at);
+                }
                 continue;
             }
             EnvPlan::Text(text) => {
@@ -112,7 +129,7 @@ pub(super) fn environment<'a>(
 }
 
 /// `JOBC_INDEX`: from the pod's annotation where there are several pods.
-fn index_variable(cluster: &Cluster<'_>, role: &RolePlan) -> EnvVar {
+pub(super) fn index_variable(cluster: &Cluster<'_>, role: &RolePlan) -> EnvVar {
     if role.instances == 1 {
         return plain(INDEX, "0".to_owned());
     }

@@ -18,7 +18,8 @@ use super::claims;
 use super::cluster::Cluster;
 use super::command::command;
 use super::config::{self, Configs};
-use super::env::environment;
+use super::env::{Environment, environment};
+use super::env_file;
 use super::gpu::{self, PodRequest};
 use super::metadata;
 use super::naming;
@@ -57,7 +58,10 @@ pub(super) fn template(
     } else if has_ssh(role) {
         config::add_ssh(cluster, true, &mut volumes);
     }
-    let container = container(cluster, role, given, &settings, volumes.mounts, origins, sink);
+    let env = environment(cluster, role, given, origins, sink);
+    let in_file = env.in_file.clone();
+    let mut container = container(cluster, role, given, &settings, env, origins, sink);
+    container.volume_mounts = (!volumes.mounts.is_empty()).then_some(volumes.mounts);
     let serves = cluster.shape == Shape::LeaderWorkerSet;
     let mut spec = PodSpec {
         containers: vec![container],
@@ -91,6 +95,9 @@ pub(super) fn template(
         spec.security_context =
             Some(PodSecurityContext { fs_group: Some(group), ..PodSecurityContext::default() });
         origins.spec(["securityContext", "fsGroup"], &role.at().key("files"));
+    }
+    if !in_file.is_empty() {
+        env_file::add_writer(cluster, role, &in_file, &mut spec, origins);
     }
     place_pod(cluster, role, &settings, &mut spec, origins, sink);
     if let Some(given) = given {
@@ -157,12 +164,11 @@ fn container(
     role: &RolePlan,
     given: Option<&PodRequest>,
     settings: &RoleSettings,
-    mounts: Vec<k8s_openapi::api::core::v1::VolumeMount>,
+    env: Environment<'_>,
     origins: &mut Origins,
     sink: &mut Sink,
 ) -> Container {
     let at = role.at();
-    let env = environment(cluster, role, given, origins, sink);
     let command = command(cluster, role, &env.sums, sink);
     let ports = ports(role);
     for key in ["command", "args"] {
@@ -189,7 +195,6 @@ fn container(
         ports: (!ports.is_empty()).then_some(ports),
         resources: resources(role, given, settings.pod.rdma.as_deref(), origins),
         security_context: Some(security_context(role, given, origins)),
-        volume_mounts: (!mounts.is_empty()).then_some(mounts),
         ..Container::default()
     };
     probes(cluster, role, &mut container, origins);

@@ -82,7 +82,7 @@ fn failure_policy(job: &JobPlan, role: &RolePlan, per_index: bool) -> Option<Pod
     }
     let disrupted = PodFailurePolicyOnPodConditionsPattern {
         type_: "DisruptionTarget".to_owned(),
-        status: "True".to_owned(),
+        status: Some("True".to_owned()),
     };
     let action = match (ignores, restarts_by_jobset(job, role)) {
         (false, _) => "Count",

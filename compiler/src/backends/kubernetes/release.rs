@@ -44,6 +44,11 @@ pub(super) const DEPENDS_ON_FIVE: Release = (0, 9);
 /// The action `RestartJob` of JobSet's failure policy.
 pub(super) const RESTART_JOB: Release = (0, 12);
 
+/// Variables from files of the pod; on by default from the next one.
+pub(super) const ENV_FILES: Release = (1, 34);
+/// JobSet's own schema has them from here.
+pub(super) const JOBSET_ENV_FILES: Release = (0, 12);
+
 impl Releases {
     /// The releases a target names, else today's.
     pub(super) fn of(settings: &KubernetesTarget) -> Self {

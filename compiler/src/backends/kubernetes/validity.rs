@@ -5,6 +5,7 @@ mod kind;
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::VolumeKind;
+use jobc_schema::target::KubernetesGate;
 
 use crate::diagnostic::{Diagnostic, Place, Safety, Severity, Sink, codes};
 
@@ -14,7 +15,9 @@ use super::kinds::{Setting, kind_of};
 use super::policy::success_rule;
 use super::provider_needs;
 use super::quota;
-use super::release::{NEWEST_KUBERNETES, OLDEST_KUBERNETES, Release, SUCCESS_POLICY, format_release};
+use super::release::{
+    ENV_FILES, NEWEST_KUBERNETES, OLDEST_KUBERNETES, Release, SUCCESS_POLICY, format_release,
+};
 use super::settings::setting_at;
 use super::shape::Shape;
 
@@ -88,6 +91,19 @@ fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
     // A TrainJob's JobSet.
     if cluster.shape == Shape::TrainJob {
         old("jobset", "JobSet", cluster.releases.jobset, kind_of(Shape::JobSet, false).oldest());
+    }
+    if cluster.settings.gates.contains(&KubernetesGate::EnvFiles) && cluster.releases.kubernetes < ENV_FILES {
+        sink.push(
+            Diagnostic::error(
+                codes::KUBERNETES_RELEASE,
+                format!(
+                    "Kubernetes {} has no feature gate `EnvFiles`",
+                    format_release(cluster.releases.kubernetes)
+                ),
+            )
+            .at_place(Place::target(&setting_at(cluster.job, ["gates"])), "")
+            .note(format!("it needs Kubernetes {}; leave the gate out", format_release(ENV_FILES))),
+        );
     }
     if cluster.releases.kubernetes > NEWEST_KUBERNETES {
         let newest = format_release(NEWEST_KUBERNETES);

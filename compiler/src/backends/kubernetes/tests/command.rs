@@ -127,6 +127,30 @@ fn a_shell_adds_up_ranks() {
 }
 
 #[test]
+fn the_kubelet_reads_ranks_from_a_file() {
+    let slow = json!({
+        "instances": 2,
+        "command": {"argv": {"argv": ["python", "train.py"]}},
+        "provided_env": {"RANK": [{"rank": {"offset": 4}}], "WORLD_SIZE": "6"},
+        "env": {"NAME": ["rank-", {"rank": {"offset": 4}}], "QUOTED": ["it's ", {"rank": {"offset": 4}}]},
+        "user": "1000",
+        "resources": {"cpu_millis": 1000, "gpu": {"count": 1, "first": 0, "vendor": "nvidia"}}
+    });
+    let changes = json!({"roles": {"fast": {"instances": 4}, "slow": slow}});
+    let pod = "/spec/replicatedJobs/1/template/spec/template/spec";
+    let target = json!({"gates": ["EnvFiles"]});
+    let found = |part: &str| at(target.clone(), &changes, &format!("{pod}/{part}"));
+    let parts = ["initContainers", "containers/0/env", "containers/0/command"].map(found);
+    // A value with a quote needs the shell.
+    insta::assert_snapshot!(serde_json::to_string_pretty(&parts).unwrap());
+    assert_eq!(found("volumes"), json!([{"name": "jobc-env", "emptyDir": {}}]));
+    // JobSet 0.11 drops what it does not know.
+    let old =
+        at(json!({"gates": ["EnvFiles"], "jobset": "0.11"}), &changes, &format!("{pod}/initContainers"));
+    assert_eq!(old, json!(null));
+}
+
+#[test]
 fn a_rank_inside_an_argument_is_added_up_too() {
     let role = json!({
         "instances": 2,
