@@ -123,8 +123,20 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     pub deny_warnings: bool,
     /// Check again when a file that was read changes
-    #[arg(long)]
+    #[arg(long, conflicts_with = "fix")]
     pub watch: bool,
+    #[command(flatten)]
+    pub fixes: FixArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct FixArgs {
+    /// Apply the safe fixes of findings to the files, and print what is left
+    #[arg(long)]
+    pub fix: bool,
+    /// Also apply fixes that are guesses
+    #[arg(long, requires = "fix")]
+    pub unsafe_fixes: bool,
 }
 
 #[derive(Debug, ClapArgs)]

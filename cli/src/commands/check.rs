@@ -1,6 +1,8 @@
-//! `jobc check`: prints all findings and writes nothing.
+//! `jobc check`: prints all findings, and applies their fixes if it is told to.
 
-use camino::Utf8PathBuf;
+mod fix;
+
+use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::{check_all, plan};
 use jobc_compiler::diagnostic::{Diagnostic, Severity, Sink};
 use jobc_compiler::source::{SourceId, Sources};
@@ -31,6 +33,11 @@ fn run_once(check: &CheckArgs, format: FormatArg) -> Outcome {
         Err(why) => return super::report_input_error(&why),
     };
     let (mut sources, mut sink) = (Sources::new(), Sink::new());
+    if check.fixes.fix
+        && let Err(outcome) = fix_all(check, &jobs)
+    {
+        return outcome;
+    }
     for job in &jobs {
         let one = JobArgs { job: job.clone(), ..check.job.clone() };
         match check_one(&one) {
@@ -46,6 +53,25 @@ fn run_once(check: &CheckArgs, format: FormatArg) -> Outcome {
         terminal::eprint(&format!("no findings{files}\n"));
     }
     if warned && check.deny_warnings { Outcome::Errors } else { outcome }
+}
+
+/// Applies the fixes of all job files, and says which.
+fn fix_all(check: &CheckArgs, jobs: &[Option<Utf8PathBuf>]) -> Result<(), Outcome> {
+    let usage_error = |why: InputError| super::report_input_error(&why);
+    fix::reject_stdin(check.job.job.iter().chain(&check.more)).map_err(usage_error)?;
+    for job in jobs {
+        let one = JobArgs { job: job.clone(), ..check.job.clone() };
+        let cannot_write = |path: &Utf8Path, error: &std::io::Error| {
+            terminal::eprint(&report::cannot_write(path, error));
+            Outcome::SystemError
+        };
+        let applied =
+            fix::fix(check.fixes.unsafe_fixes, || check_one(&one).map_err(usage_error), cannot_write)?;
+        for (place, message) in applied {
+            terminal::eprint(&format!("{place}: fixed: {message}\n"));
+        }
+    }
+    Ok(())
 }
 
 /// Checks one job file.

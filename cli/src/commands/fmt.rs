@@ -9,7 +9,8 @@ use similar::TextDiff;
 
 use crate::args::values::GOLDEN;
 use crate::args::{FmtArgs, FormatArg};
-use crate::input::{STDIN, read_source, reason};
+use crate::disk::replace;
+use crate::input::{STDIN, read_source};
 use crate::job_files::find_named;
 use crate::outcome::Outcome;
 use crate::{report, terminal};
@@ -100,18 +101,4 @@ fn unformatted(shown: &Utf8Path, source: Source, prints: bool) -> FileResult {
         terminal::print(&text);
     }
     FileResult::Unchanged
-}
-
-/// Replaces the text of a file as a whole: a reader sees the old text or the new one. A link keeps its target.
-fn replace(file: &Utf8Path, text: &str) -> std::io::Result<()> {
-    let target = file.canonicalize_utf8()?;
-    let name = target.file_name().unwrap_or_default();
-    let beside = target.with_file_name(format!(".{name}.jobc-{}", std::process::id()));
-    let result = std::fs::write(&beside, text)
-        .and_then(|()| std::fs::set_permissions(&beside, target.metadata()?.permissions()))
-        .and_then(|()| std::fs::rename(&beside, &target));
-    if result.is_err() {
-        let _ = std::fs::remove_file(&beside);
-    }
-    result.map_err(|error| std::io::Error::other(reason(&error)))
 }

@@ -8,6 +8,7 @@ mod concurrent;
 mod diff;
 mod directory;
 mod failures;
+mod fix;
 mod fmt;
 mod formats;
 mod image_names;

@@ -1,0 +1,72 @@
+//! `jobc check --fix`: files after the fixes.
+
+use snapbox::assert_data_eq;
+use snapbox::str;
+
+use crate::directory::{Directory, HELLO};
+
+const WRONG: &str = "version: 1\r\nname: hello\r\nimage: busybox:1.36\r\nroles:\r\n  main:\r\n    # 世界\r\n    resources: {cpus: 1, memory: 64}\r\n    run: echo hello\r\n    instnces: 2\r\n";
+
+#[test]
+fn safe_fixes_are_applied_and_the_rest_is_shown() {
+    let directory = Directory::with_job(WRONG);
+    let run = directory.jobc(&["check", "--fix"]).exits(1);
+    assert_data_eq!(
+        run.err,
+        str![[r#"
+job.yaml:7:17: fixed: write `cpu`
+job.yaml:9:5: fixed: write `instances`
+error[J0105]: `memory`: `64` has no unit
+ --> job.yaml:7:33
+  |
+7 |     resources: {cpu: 1, memory: 64}␍
+  |                                 ^^
+  |
+  = note: write `64GiB` or `64MiB`
+help: write `64GiB`
+  |
+7 |     resources: {cpu: 1, memory: 64GiB}␍
+  |                                   +++
+help: write `64MiB`
+  |
+7 |     resources: {cpu: 1, memory: 64MiB}␍
+  |                                   +++
+
+for more about an error, run `jobc explain J0105`
+1 error
+
+"#]]
+    );
+    assert_eq!(directory.read("job.yaml"), WRONG.replace("cpus", "cpu").replace("instnces", "instances"));
+}
+
+#[test]
+fn guesses_are_applied_when_asked_for() {
+    let directory = Directory::with_job(WRONG);
+    directory.jobc(&["check", "--unsafe-fixes"]).exits(2).says("--fix");
+    directory.jobc(&["check", "--fix", "--unsafe-fixes"]).exits(0).says("fixed: ").says("no findings");
+    let fixed = WRONG.replace("cpus", "cpu").replace("instnces", "instances").replace("64}", "64GiB}");
+    assert_eq!(directory.read("job.yaml"), fixed);
+    let run = directory.jobc(&["check", "--fix"]).exits(0);
+    assert_eq!(run.err, "no findings\n");
+}
+
+#[test]
+fn targets_files_are_fixed_too_and_links_stay() {
+    let directory = Directory::with_job(HELLO);
+    directory.write("real.yaml", "version: 1\ntargets:\n  lab: {backend: [oci]}\n");
+    std::os::unix::fs::symlink("real.yaml", directory.path().join("targets.yaml")).unwrap();
+    directory
+        .jobc(&["check", "--target", "lab", "--fix"])
+        .exits(0)
+        .says("targets.yaml:3:9: fixed: write `backends`");
+    assert_eq!(directory.read("real.yaml"), "version: 1\ntargets:\n  lab: {backends: [oci]}\n");
+    assert!(directory.path().join("targets.yaml").is_symlink());
+}
+
+#[test]
+fn stdin_cannot_be_fixed() {
+    let directory = Directory::with_job(HELLO);
+    directory.jobc(&["check", "--fix", "-"]).exits(2).says("`--fix` cannot write to stdin; name a file");
+    directory.jobc(&["check", "--fix", "--watch"]).exits(2);
+}
