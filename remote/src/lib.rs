@@ -7,6 +7,7 @@
 
 pub mod built;
 pub mod handle;
+pub mod host;
 mod http;
 pub mod identity;
 pub mod kubernetes;

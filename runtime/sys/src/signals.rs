@@ -109,6 +109,20 @@ pub fn ignore_broken_pipes() -> rustix::io::Result<()> {
     kernel::ignore_broken_pipes()
 }
 
+/// Calls a function that starts a program, with no signal blocked in this thread: a program inherits what is blocked.
+///
+/// # Errors
+///
+/// The kernel's; it has none for this.
+pub fn with_none_blocked<T>(start: impl FnOnce() -> T) -> Result<T> {
+    let failed = |errno| Error::system("change the blocked signals", errno);
+    let before = kernel::block(0).map_err(failed)?;
+    kernel::set_blocked(0).map_err(failed)?;
+    let started = start();
+    kernel::set_blocked(before).map_err(failed)?;
+    Ok(started)
+}
+
 /// What a process does about a signal when it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {

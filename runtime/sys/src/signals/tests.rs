@@ -96,3 +96,20 @@ fn signals_are_read_and_not_died_of() {
     assert_eq!(signals.next(), Some(Signal::TERM));
     assert_eq!(signals.next(), None);
 }
+
+#[test]
+fn a_program_can_start_with_no_signal_blocked() {
+    let blocked = |status: &str| {
+        status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap().trim().to_owned()
+    };
+    let of_child = || {
+        let child = std::process::Command::new("cat").arg("/proc/self/status").output().unwrap();
+        blocked(&String::from_utf8(child.stdout).unwrap())
+    };
+    let signals = Signals::block_forwarded().unwrap();
+    assert_ne!(of_child(), "0".repeat(16));
+    assert_eq!(with_none_blocked(of_child).unwrap(), "0".repeat(16));
+    // Afterwards they are blocked again.
+    raise(Signal::TERM);
+    assert_eq!(signals.next(), Some(Signal::TERM));
+}
