@@ -10,7 +10,7 @@ use jobc_sys::error::{Error, Kind, Result, describe_io};
 use jobc_sys::signals;
 
 use super::marks::Filter;
-use super::{Input, Output};
+use super::output::{Input, Output};
 
 /// The maximum output of a command, on each stream.
 const MAX_OUTPUT: usize = 64 << 20;

@@ -11,7 +11,9 @@ use jobc_container::tar::{Entry, Kind as EntryKind, Writer};
 use jobc_schema::digest::{Algorithm, Digest, Hasher};
 use jobc_sys::error::{Error, Kind, Result, file_error};
 
-use super::{Host, Input, Output, store};
+use super::machine::Host;
+use super::output::{Input, Output};
+use super::store;
 
 /// How long the machine may take for its answer.
 const ASK_TIMEOUT: Duration = Duration::from_mins(2);
@@ -95,8 +97,23 @@ impl SendFile {
     }
 }
 
+impl Host {
+    /// Sends files that a directory on the machine does not have yet. Each is kept under its digest, as
+    /// `STORE/sha256/HEX`; one that is there is whole.
+    ///
+    /// One question finds out what is missing; one tar archive brings it. `store` is a path on the machine; a relative
+    /// one begins in the home directory there.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read or changes meanwhile, the machine cannot be reached, or its disk is full.
+    pub fn send(&self, store: &str, files: &[SendFile]) -> Result<Sent> {
+        send(self, store, files)
+    }
+}
+
 /// Sends what is missing.
-pub(super) fn send(host: &Host, store: &str, files: &[SendFile]) -> Result<Sent> {
+fn send(host: &Host, store: &str, files: &[SendFile]) -> Result<Sent> {
     let files: BTreeMap<String, &SendFile> = files.iter().map(|file| (file.name(), file)).collect();
     if files.is_empty() {
         return Ok(Sent::default());

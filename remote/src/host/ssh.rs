@@ -9,9 +9,10 @@ use std::time::Duration;
 use jobc_sys::error::{Error, Kind, Result};
 
 use super::marks::{Filter, Mark};
+use super::output::{Input, Output};
 use super::running::{Running, Stream, Streams};
 use super::script::{self, Reads};
-use super::{Input, Output, control, problems, process, quote};
+use super::{control, problems, process, quote};
 
 /// The maximum length of one word of a command line in Linux.
 const MAX_COMMAND: usize = 120 << 10;

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use jobc_sys::error::{Error, Kind, Result, file_error};
 
-use super::send::{self, SendFile, Sent};
-use super::{Host, store};
+use super::machine::Host;
+use super::send::{SendFile, Sent, check};
+use super::store;
 
 /// How long the machine may take to make a directory.
 const MAKE_TIMEOUT: Duration = Duration::from_mins(10);
@@ -129,14 +130,27 @@ impl Tree {
     }
 }
 
+impl Host {
+    /// Sends a directory: missing files by [`Self::send`], then the directory itself, made of hard links to the store's
+    /// files, or copies where there cannot be links. It gets its name when it is complete; if that is there already,
+    /// nothing happens.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::send`].
+    pub fn send_tree(&self, store: &str, directory: &str, tree: &Tree) -> Result<Sent> {
+        make(self, store, directory, tree)
+    }
+}
+
 /// Sends what is missing, and makes the directory.
-pub(super) fn send(host: &Host, store: &str, directory: &str, tree: &Tree) -> Result<Sent> {
-    let sent = send::send(host, store, &tree.files())?;
+fn make(host: &Host, store: &str, directory: &str, tree: &Tree) -> Result<Sent> {
+    let sent = host.send(store, &tree.files())?;
     let script = store::make(&tree.script());
     // A shell that reads its script from a pipe would share it with the programs that it runs.
     let command = ["sh", "-c", r#"script=$(cat); eval "$script""#, "sh", store, directory];
     let made = host.run(&command, Some(script.as_bytes()), MAKE_TIMEOUT)?;
-    send::check(host, "make a directory", &made)?;
+    check(host, "make a directory", &made)?;
     Ok(sent)
 }
 
