@@ -80,7 +80,7 @@ pub(crate) struct BuildArgs {
         .short('j')
         .value_name("FILE")
         .help("Job file [default: `job.yaml` in the current directory]")
-        .long_help("Job file [default: `job.yaml` in the current directory].\n\nA directory stands for the `job.yaml`, `job.yml` or `job.json` in it.")
+        .long_help("Job file [default: `job.yaml` in the current directory].\n\nA directory stands for the `job.yaml`, `job.yml` or `job.json` in it, or for all job files below it: those are compared one by one, and jobs on one side only are new or gone.")
 }))]
 pub(crate) struct DiffArgs {
     #[command(flatten)]

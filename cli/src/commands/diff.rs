@@ -1,16 +1,18 @@
 //! `jobc diff`: what a change of a job file changes in the plan and in each written file, by meaning.
 
+mod all;
 mod base;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::{Output, build, plan};
 use jobc_compiler::diagnostic::Sink;
 
 use crate::args::{DiffArgs, FormatArg, JobArgs};
+use crate::changes::compare::FileChange;
 use crate::changes::target_files::TargetFiles;
 use crate::changes::{compare, print};
 use crate::commands::build::OutputDirectory;
-use crate::input::{Input, InputError};
+use crate::input::{Input, InputError, JOB_FILE_NAMES};
 use crate::outcome::Outcome;
 use crate::settings::default_target;
 use crate::{report, terminal};
@@ -21,6 +23,17 @@ use base::Base;
 const ERROR: Outcome = Outcome::SystemError;
 
 pub(crate) fn run(args: &DiffArgs, format: FormatArg) -> Outcome {
+    let directory = args.job.job.as_ref().filter(|path| path.is_dir() && !has_job_file(path));
+    if let Some(directory) = directory {
+        return match all::changes(args, directory, format) {
+            Ok(Some((changes, name))) => show(&changes, &name, args, format),
+            Ok(None) => ERROR,
+            Err(InputError(why)) => {
+                terminal::eprint(&format!("jobc: {why}\n"));
+                ERROR
+            }
+        };
+    }
     let Some(now) = compile(&args.job, format) else { return ERROR };
     let base = match Base::find(args.base.as_deref(), &now.directory) {
         Ok(base) => base,
@@ -37,12 +50,18 @@ pub(crate) fn run(args: &DiffArgs, format: FormatArg) -> Outcome {
             return ERROR;
         }
     };
-    let changes = compare::changes(&then, &now.files);
-    let name = base.name();
+    show(&compare::changes(&then, &now.files), &base.name(), args, format)
+}
+
+fn has_job_file(directory: &Utf8Path) -> bool {
+    JOB_FILE_NAMES.iter().any(|name| directory.join(name).is_file())
+}
+
+fn show(changes: &[FileChange], name: &str, args: &DiffArgs, format: FormatArg) -> Outcome {
     let text = match format {
-        _ if args.markdown => print::markdown(&changes, &name),
-        FormatArg::Json => format!("{:#}\n", print::json(&changes)),
-        _ => print::text(&changes, &name),
+        _ if args.markdown => print::markdown(changes, name),
+        FormatArg::Json => format!("{:#}\n", print::json(changes)),
+        _ => print::text(changes, name),
     };
     terminal::print(&text);
     if changes.is_empty() { Outcome::Success } else { Outcome::Errors }

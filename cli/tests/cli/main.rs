@@ -9,6 +9,7 @@ mod diff;
 mod directory;
 mod failures;
 mod fix;
+mod fleet;
 mod fmt;
 mod formats;
 mod image_names;

@@ -55,6 +55,25 @@ impl Base {
         Ok(Self::Revision(check_out(name, job_directory)?))
     }
 
+    /// The same for a directory of jobs: a revision, or another directory of jobs.
+    ///
+    /// # Errors
+    /// A name that is none of these, and errors of git.
+    pub(super) fn of_many(name: Option<&str>, directory: &Utf8Path) -> Result<Self, InputError> {
+        let name = name.unwrap_or("HEAD");
+        let path = Utf8Path::new(name);
+        if path.is_file() {
+            return Err(InputError(format!(
+                "`{name}` is a file, and all jobs of a directory are compared; name a directory or a revision"
+            )));
+        }
+        if path.is_dir() {
+            absolute(path).map(Self::Built)
+        } else {
+            Ok(Self::Revision(check_out(name, directory)?))
+        }
+    }
+
     /// What was compared with, for people.
     pub(super) fn name(&self) -> String {
         match self {
@@ -87,6 +106,10 @@ fn check_out(revision: &str, job_directory: &Utf8Path) -> Result<Tree, InputErro
     let job = root.join("tree").join(below);
     let tree = Tree { job, name: revision.to_owned(), root };
     let index = tree.root.join("index");
+    // The targets file is looked for in parent directories up to the repository's.
+    let mark = tree.root.join("tree/.git");
+    std::fs::create_dir_all(&mark)
+        .map_err(|error| InputError(format!("cannot create `{mark}`: {}", reason(&error))))?;
     git(&top, &["read-tree", id.trim()], Some(&index))?;
     let prefix = format!("--prefix={}/tree/", tree.root);
     git(&top, &["checkout-index", "--all", "--quiet", &prefix], Some(&index))?;

@@ -29,6 +29,9 @@ const OUTPUT_FLAGS: [&str; 16] = [
 /// Programs that write to each of their arguments.
 const WRITE_ALL: [&str; 8] = ["mkdir", "touch", "rm", "rmdir", "tee", "truncate", "chmod", "chown"];
 
+/// Programs that read what others write where these flags say.
+const READERS: [&str; 1] = ["tensorboard"];
+
 /// Programs that write to the last of their arguments.
 const WRITE_LAST: [&str; 6] = ["cp", "mv", "rsync", "install", "ln", "scp"];
 
@@ -91,6 +94,7 @@ fn targets(command: &Command) -> Vec<&str> {
             "wget" => &["-P", "-O", "--directory-prefix", "--output-document"],
             "curl" => &["-o", "--output", "--output-dir"],
             "unzip" => &["-d"],
+            _ if READERS.contains(&program) => &[],
             _ => &OUTPUT_FLAGS,
         };
         found.extend(flags.iter().filter_map(|flag| command.flag(flag)));

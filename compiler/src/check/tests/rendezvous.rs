@@ -322,6 +322,7 @@ roles:
         ("a command in a variable", with_env("CMD: \"echo $HOME\"", "eval \"$CMD\"; torchrun train.py", &torchrun)),
         ("nvcc in a devel image", "image: nvidia/cuda:12.4.1-cudnn-devel-ubuntu22.04\nroles:\n  a: {resources: {cpu: 1, memory: 8GiB, shm: 1GiB, gpu: 1}, run: nvcc --version}\n".to_owned()),
         ("nvcc that is installed", "image: {from: python:3.12-slim, apt: [nvidia-cuda-toolkit, cuda-nvcc-12-4]}\nroles:\n  a: {run: nvcc --version}\n".to_owned()),
+        ("a reader of logs", "image: python:3.12-slim\ndata: {logs: {source: ./logs, mount: /logs}}\nroles:\n  a: {run: timeout 1h tensorboard --logdir /logs}\n".to_owned()),
         ("a server with a time limit", "image: python:3.12-slim\nroles:\n  a: {run: timeout 1h tensorboard --logdir /tmp}\n  b: {needs: [a], run: ./b}\n".to_owned()),
     ];
     let mut wrong = String::new();

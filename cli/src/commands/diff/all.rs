@@ -1,0 +1,52 @@
+//! All jobs below a directory, compared one by one with those of a revision or of another directory.
+
+use std::collections::BTreeSet;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::args::values::GOLDEN;
+use crate::args::{DiffArgs, FormatArg, JobArgs};
+use crate::changes::compare::{self, FileChange};
+use crate::input::{InputError, absolute};
+use crate::job_files::find;
+
+use super::base::Base;
+use super::compile;
+
+/// What changed in all jobs, and the name of what they are compared with; nothing if a job has errors, which are printed.
+///
+/// # Errors
+/// A base that is none.
+pub(super) fn changes(
+    args: &DiffArgs,
+    directory: &Utf8Path,
+    format: FormatArg,
+) -> Result<Option<(Vec<FileChange>, String)>, InputError> {
+    let base = Base::of_many(args.base.as_deref(), &absolute(directory)?)?;
+    let there = match &base {
+        Base::Revision(tree) => tree.path(),
+        Base::Built(path) | Base::Job(path) => path,
+    };
+    let mut names = names(directory);
+    names.extend(self::names(there));
+    let mut changes = Vec::new();
+    for name in names {
+        let files = |root: &Utf8Path| {
+            let job = root.join(&name);
+            // A job that is on one side only is new, or gone.
+            if !job.is_file() {
+                return Some(vec![]);
+            }
+            compile(&JobArgs { job: Some(job), ..args.job.clone() }, format).map(|compiled| compiled.files)
+        };
+        let (Some(now), Some(then)) = (files(directory), files(there)) else { return Ok(None) };
+        changes.extend(compare::changes(&then, &now));
+    }
+    Ok(Some((changes, base.name())))
+}
+
+/// The job files below a directory, relative to it; none where there is no directory.
+fn names(root: &Utf8Path) -> BTreeSet<Utf8PathBuf> {
+    let found = if root.is_dir() { find(&[root.to_owned()], GOLDEN).unwrap_or_default() } else { vec![] };
+    found.iter().filter_map(|path| Some(path.strip_prefix(root).ok()?.to_owned())).collect()
+}
