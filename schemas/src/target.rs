@@ -3,6 +3,7 @@
 mod gpus;
 mod kubernetes;
 mod openpai;
+mod policy;
 mod slurm;
 
 use indexmap::IndexMap;
@@ -15,6 +16,7 @@ pub use kubernetes::{
     PodSecurity, PodSettings, Queue, QueueTopology, Quota, RolePodSettings, Storage, TrainingRuntime,
 };
 pub use openpai::{OpenpaiJob, OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
+pub use policy::Policy;
 pub use slurm::{SlurmContainer, SlurmGpu, SlurmTarget};
 
 /// Targets: where jobs can run.
@@ -57,6 +59,10 @@ pub struct Target {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"driver": "550.54.15", "cards": [{"model": "A100-80GB", "count": 8}]}]))]
     pub gpus: Option<TargetGpus>,
+    /// Limits that every job for the target must keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"require_digest": true, "max_gpus": 64}]))]
+    pub policy: Option<Policy>,
     /// Settings of OCI bundles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"gpu_injection": "hook"}]))]

@@ -37,6 +37,7 @@ mod shm_over_memory;
 mod sudo;
 mod target_driver;
 mod target_models;
+mod target_policy;
 mod threshold_in_gang;
 mod timeout_under_grace;
 mod unknown_model;
@@ -51,6 +52,7 @@ type Lint = fn(&View<'_>, &mut Sink);
 
 /// All of them.
 pub(super) const TABLE: &[Lint] = &[
+    target_policy::check,
     launcher_alone::check,
     launcher_misfit::check,
     ddp_processes::check,

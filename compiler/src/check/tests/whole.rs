@@ -152,6 +152,24 @@ fn cards_and_toolkits() {
 }
 
 #[test]
+fn what_a_policy_forbids() {
+    let targets = "version: 1\ntargets:\n  lab:\n    backends: [kubernetes]\n    policy: {require_digest: true, allowed_registries: [registry.example.com/ml/, docker.io/library], max_gpus: 8, max_time: 2d}\n";
+    let digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    insta::assert_snapshot!(report(
+        &[
+            &format!("image: busybox:1.36@{digest}\ntimeout: 2d\nroles: {{a: {{run: x}}}}\n"),
+            &format!(
+                "images:\n  a: registry.example.com/mlx/a:1@{digest}\n  b: {{from: registry.example.com/ml/b:1, apt: [git], copy: [{{image: other/c:2, from: /c, to: /c}}]}}\nroles:\n  a: {{image: {{use: a}}, timeout: 3d, run: x, resources: {{cpu: 1, memory: 8GiB, gpu: 4}}}}\n  b: {{image: {{use: b}}, instances: 2, run: x, resources: {{cpu: 1, memory: 8GiB, gpu: 4}}}}\n"
+            ),
+            &format!(
+                "image: busybox:1.36@{digest}\ntimeout: 49h\nroles:\n  a: {{run: x, resources: {{cpu: 1, memory: 8GiB, gpu: 8}}}}\n  b: {{needs: {{a: succeeded}}, run: x, resources: {{cpu: 1, memory: 8GiB, gpu: 8}}}}\n"
+            ),
+        ],
+        targets
+    ));
+}
+
+#[test]
 fn what_a_target_has() {
     let gpu = |gpu: &str| {
         format!(
