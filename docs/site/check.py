@@ -94,6 +94,10 @@ def main():
         wrong += [f"{name}:{number}: longer than {WIDTH} columns" for number, line in enumerate(prose(texts(page)).splitlines(), 1) if len(line) > WIDTH]
         if not name.startswith("docs/"):
             wrong += [f"{name}: {why}" for why in broken_links(page, texts)]
+    index = (source.parent / "llms.txt").read_text()
+    for target in LINK.findall(index):
+        if not (source / target.replace(".html", ".md")).exists():
+            wrong.append(f"llms.txt: no such page: {target}")
     for line in wrong:
         print(line)
     print(f"documentation: {len(pages)} pages, {len(tracked)} Markdown files checked, {len(wrong)} wrong")

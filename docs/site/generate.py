@@ -7,6 +7,7 @@ Copies the pages of docs/ and writes the reference pages that come from jobc its
     reference/cli.md                         every command, from its `--help`
     reference/errors.md, reference/errors/*  every diagnostic code, from `jobc explain`
     reference/backends.md                    what each backend can express, from `jobc backends`
+    llms.txt, SKILL.md                       for programs that write job files, beside the pages
 
 DIRECTORY is what `mdbook build` takes. A link to a file outside docs/ becomes a link to the repository at JOBC_REPOSITORY, or its
 text without that variable.
@@ -22,6 +23,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import agents
 import fields
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -155,6 +157,10 @@ def main():
             sys.exit(f"docs/reference/{name}.md is generated: remove it")
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
+    # Not below src/: mdBook takes each `.md` there for a page.
+    (directory / "llms.txt").write_text(agents.llms(source))
+    example = (REPOSITORY / "examples/torchrun-4x8/job.yaml").read_text().partition("\n")[2]
+    (directory / "SKILL.md").write_text(agents.skill(list(references.values()), output(program, "-h"), example))
 
 
 if __name__ == "__main__":
