@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 pub use gpus::{TargetCard, TargetGpus};
 pub use kubernetes::{
     GangScheduler, KubernetesGate, KubernetesGpu, KubernetesKind, KubernetesTarget, MemoryUnit, Patch,
-    PodSecurity, PodSettings, Queue, QueueTopology, Quota, RolePodSettings, Storage, TrainingRuntime,
+    PatchOperation, PatchVerb, PodSecurity, PodSettings, Queue, QueueTopology, Quota, RolePodSettings,
+    Storage, TrainingRuntime,
 };
 pub use openpai::{OpenpaiJob, OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
 pub use policy::Policy;

@@ -411,6 +411,49 @@ pub struct Patch {
     #[schemars(extend("examples" = ["resnet50"]))]
     pub name: Option<String>,
     /// A JSON merge patch (RFC 7396).
-    #[schemars(with = "IndexMap<String, Value>", extend("examples" = [{"metadata": {"labels": {"team": "vision"}}}]))]
-    pub patch: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<IndexMap<String, Value>>", extend("examples" = [{"metadata": {"labels": {"team": "vision"}}}]))]
+    pub patch: Option<Value>,
+    /// Operations of a JSON Patch (RFC 6902), applied in order after `patch`. One that fits nothing is an error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("examples" = [[{"op": "remove", "path": "/spec/template/spec/hostNetwork"}]]))]
+    pub operations: Vec<PatchOperation>,
+}
+
+/// An operation of a JSON Patch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PatchOperation {
+    /// What it does.
+    #[schemars(extend("examples" = ["add"]))]
+    pub op: PatchVerb,
+    /// Place in the object, as a JSON Pointer; `-` is the end of a list.
+    #[schemars(regex(pattern = r"^(/[^/]*)+$"), extend("examples" = ["/spec/template/spec/containers/0/env/-"]))]
+    pub path: String,
+    /// Place that is moved or copied, for `move` and `copy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(/[^/]*)+$"), extend("examples" = ["/metadata/labels/team"]))]
+    pub from: Option<String>,
+    /// New value, for `add` and `replace`; expected value, for `test`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Value", extend("examples" = [{"name": "TZ", "value": "UTC"}]))]
+    pub value: Option<Value>,
+}
+
+/// Operation of a JSON Patch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PatchVerb {
+    /// Adds a key, or inserts an item before one of a list.
+    Add,
+    /// Removes what must be there.
+    Remove,
+    /// Gives another value to what must be there.
+    Replace,
+    /// Moves what is at `from`.
+    Move,
+    /// Copies what is at `from`.
+    Copy,
+    /// Compares what is there with `value`.
+    Test,
 }

@@ -1,4 +1,6 @@
-//! The target's patches: JSON merge patches (RFC 7396) on the finished objects.
+//! The target's patches on the finished objects: JSON merge patches (RFC 7396) and JSON Patches (RFC 6902).
+
+mod operations;
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::JobPlan;
@@ -14,13 +16,28 @@ use super::settings::{setting_at, settings};
 pub(super) fn apply(job: &JobPlan, objects: &mut [Object], sink: &mut Sink) {
     for (number, patch) in settings(job).patches.iter().enumerate() {
         let mut matched = false;
-        let below = Pointer::ROOT.keys(["kubernetes", "patches"]).index(number).key("patch");
+        let patch_at = Pointer::ROOT.keys(["kubernetes", "patches"]).index(number);
+        let below = patch_at.key("patch");
+        if patch.patch.is_none() && patch.operations.is_empty() {
+            sink.push(empty(job, number));
+        }
         let fits =
             |o: &&mut Object| o.kind == patch.kind && patch.name.as_ref().is_none_or(|name| *name == o.name);
         for object in objects.iter_mut().filter(fits) {
             matched = true;
-            merge(&mut object.value, &patch.patch);
-            note(&patch.patch, &Pointer::ROOT, &below, &mut object.origins);
+            if let Some(patch) = &patch.patch {
+                merge(&mut object.value, patch);
+                note(patch, &Pointer::ROOT, &below, &mut object.origins);
+            }
+            match operations::apply(&mut object.value, &patch.operations) {
+                Ok(changed) => {
+                    let from = patch_at.key("operations");
+                    for at in &changed {
+                        note_part(at, &from, &mut object.origins);
+                    }
+                }
+                Err((operation, why)) => sink.push(unfit(job, object, (number, operation), &why)),
+            }
         }
         if !matched {
             sink.push(no_match(job, objects, number));
@@ -44,6 +61,31 @@ fn no_match(job: &JobPlan, objects: &[Object], number: usize) -> Diagnostic {
     )
     .at_place(Place::target(&setting_at(job, ["patches"]).index(number)), "")
     .note(format!("job `{}` becomes {}", job.name, known.join(", ")))
+}
+
+fn empty(job: &JobPlan, number: usize) -> Diagnostic {
+    let target = &job.target.name;
+    Diagnostic::error(
+        codes::KUBERNETES_SETTING,
+        format!("patch {number} of target `{target}` changes nothing"),
+    )
+    .at_place(Place::target(&setting_at(job, ["patches"]).index(number)), "")
+    .note("write `patch`, a JSON merge patch, or `operations`, a JSON Patch")
+}
+
+/// An operation that fits nothing in an object.
+fn unfit(job: &JobPlan, object: &Object, (number, operation): (usize, usize), why: &str) -> Diagnostic {
+    let (target, kind, name) = (&job.target.name, &object.kind, &object.name);
+    Diagnostic::error(
+        codes::KUBERNETES_SETTING,
+        format!(
+            "operation {operation} of patch {number} of target `{target}` cannot be applied to {kind} `{name}`: {why}"
+        ),
+    )
+    .at_place(
+        Place::target(&setting_at(job, ["patches"]).index(number).key("operations").index(operation)),
+        "",
+    )
 }
 
 /// RFC 7396, section 2.
@@ -75,6 +117,11 @@ fn note(patch: &Value, at: &Pointer, from: &Pointer, origins: &mut Vec<Origin>) 
         }
         return;
     }
+    note_part(at, from, origins);
+}
+
+/// Notes that a part comes from a place of the target, instead of what it came from before.
+fn note_part(at: &Pointer, from: &Pointer, origins: &mut Vec<Origin>) {
     let part = FilePart::Pointer(at.clone());
     origins.retain(|origin| origin.part != part);
     origins.push(Origin { part, from: PartSource::Target(from.clone()) });

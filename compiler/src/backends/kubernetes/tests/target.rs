@@ -183,6 +183,35 @@ fn patches_change_objects_and_the_source_map() {
 }
 
 #[test]
+fn operations_change_objects_and_the_source_map() {
+    let settings = json!({"patches": [{"kind": "Job", "operations": [
+        {"op": "test", "path": "/spec/backoffLimit", "value": 0},
+        {"op": "remove", "path": "/spec/template/spec/restartPolicy"},
+        {"op": "add", "path": "/spec/template/spec/containers/0/env/-", "value": {"name": "TZ", "value": "UTC"}}
+    ]}]});
+    let (files, report) = fixture::lower(&KubernetesBackend, &plan(settings, &json!({})));
+    assert_eq!(report, "");
+    let text = fixture::text(&files[0]);
+    assert!(text.contains("TZ") && !text.contains("restartPolicy"), "{text}");
+    let is_noted = files[0].origins.iter().any(|origin| match (&origin.part, &origin.from) {
+        (FilePart::Pointer(part), PartSource::Target(place)) => {
+            part.to_string().starts_with("/spec/template/spec/containers/0/env/")
+                && place.to_string() == "/kubernetes/patches/0/operations"
+        }
+        _ => false,
+    });
+    assert!(is_noted, "{:?}", files[0].origins);
+    let report =
+        |patch: Value| fixture::lower(&KubernetesBackend, &plan(json!({"patches": [patch]}), &json!({}))).1;
+    let wrong = report(
+        json!({"kind": "Job", "operations": [{"op": "replace", "path": "/spec/paralelism", "value": 1}]}),
+    );
+    assert!(wrong.contains("cannot be applied to Job `demo`: there is no `/spec/paralelism`"), "{wrong}");
+    let empty = report(json!({"kind": "Job"}));
+    assert!(empty.contains("patch 0 of target `lab` changes nothing"), "{empty}");
+}
+
+#[test]
 fn wrong_settings() {
     let findings =
         |settings: Value, changes: Value| fixture::lower(&KubernetesBackend, &plan(settings, &changes)).1;
