@@ -30,12 +30,16 @@ function walk(directory) {
 function examples() {
     const root = join(repository, "examples");
     const directories = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-    const all = directories.map(({ name }) => {
+    const all = directories.flatMap(({ name }) => {
         const directory = join(root, name);
         const found = walk(directory).map(({ path, isDirectory }) => ({ path: relative(directory, path), isDirectory }));
         const files = found.filter(({ isDirectory }) => !isDirectory).map(({ path }) => [path, readFileSync(join(directory, path), "utf8")]);
         const main = files.map(([path]) => path).find((path) => /^job\.(ya?ml|json)$/.test(path));
         const title = /^# (.*)$/m.exec(readFileSync(join(directory, "README.md"), "utf8"))?.[1] ?? name;
+        // A repository of many jobs is too large for the page.
+        if (main === undefined) {
+            return [];
+        }
         return { name, title, main, files: Object.fromEntries(files), directories: found.filter(({ isDirectory }) => isDirectory).map(({ path }) => path) };
     });
     // The page begins with the one that the documentation begins with.

@@ -42,7 +42,7 @@ pub(crate) fn examples() -> Vec<Utf8PathBuf> {
         .read_dir_utf8()
         .unwrap()
         .map(|entry| entry.unwrap().into_path())
-        .filter(|path| path.join("job.yaml").is_file())
+        .filter(|path| ["job.yaml", "job.json"].iter().any(|job| path.join(job).is_file()))
         .collect();
     found.sort();
     assert!(!found.is_empty());
