@@ -8,6 +8,7 @@ pub(crate) mod values;
 use camino::Utf8PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use jobc_schema::BackendName;
+use jobc_schema::target::BackendNameError;
 use jobc_schema::target::GpuInjection;
 
 use crate::completion;
@@ -37,7 +38,7 @@ pub(crate) struct JobArgs {
     pub target: Vec<String>,
     /// Backend to use (repeatable) [default: all backends of the target]
     ///
-    /// The backends are `dockerfile`, `oci`, `cgroup`, `kubernetes`, `openpai` and `slurm`.
+    /// The backends are `dockerfile`, `oci`, `cgroup`, `kubernetes`, `openpai` and `slurm`. Others are plug-ins.
     #[arg(long, short, value_name = "NAME", value_parser = parse_backend, add = completion::backends())]
     pub backend: Vec<BackendName>,
     /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
@@ -266,6 +267,8 @@ pub(crate) enum SchemaArg {
     Job,
     Targets,
     Plan,
+    /// What jobc and plug-ins say to each other
+    Plugin,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -289,8 +292,5 @@ impl From<GpuInjectionArg> for GpuInjection {
 }
 
 fn parse_backend(text: &str) -> Result<BackendName, String> {
-    BackendName::ALL.into_iter().find(|name| name.as_str() == text).ok_or_else(|| {
-        let known: Vec<&str> = BackendName::ALL.iter().map(|name| name.as_str()).collect();
-        format!("known backends: {}", known.join(", "))
-    })
+    text.parse().map_err(|error: BackendNameError| error.to_string())
 }

@@ -59,6 +59,16 @@ impl Args {
     }
 }
 
+/// What is done with a backend.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum BackendCommand {
+    /// Check that a plug-in keeps to its contract, with a small job for each feature
+    Test {
+        /// Name of the plug-in
+        name: String,
+    },
+}
+
 /// The commands; `overview` has their order in `jobc --help`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -121,6 +131,11 @@ pub(crate) enum Command {
         #[arg(long, value_name = "NAME", add = completion::targets())]
         target: Option<String>,
     },
+    /// Test a backend that is a plug-in
+    Backend {
+        #[command(subcommand)]
+        command: BackendCommand,
+    },
     /// Convert an OpenPAI job to a job file
     Import(ImportArgs),
     /// Create a starter job from an example
@@ -181,6 +196,9 @@ pub(crate) fn run() -> ExitCode {
         Command::Test(test) => commands::test::run(test, format),
         Command::Why(why) => commands::why::run(why, format),
         Command::Backends { target } => commands::backends::run(target.as_deref(), format),
+        Command::Backend { command: BackendCommand::Test { name } } => {
+            commands::backends::conformance::run(name)
+        }
         Command::Import(import) => commands::import::run(import, format),
         Command::Runtime(command) => return runtime::run_command(command, format),
         Command::Init(init) => commands::init::run(init),

@@ -12,6 +12,7 @@ use jobc_compiler::source::{Source, SourceId, Sources};
 use crate::args::JobArgs;
 use crate::disk::DiskFiles;
 use crate::platform::files::canonicalize;
+use crate::plugins::InstalledPlugins;
 use crate::watch;
 
 /// A job file with all files that belong to it.
@@ -21,6 +22,7 @@ pub(crate) struct Input {
     /// The job file's directory, absolute.
     pub directory: Utf8PathBuf,
     files: DiskFiles,
+    plugins: InstalledPlugins,
     /// The job file, by its name on the command line or [`STDIN`].
     pub job: SourceId,
     targets: Option<SourceId>,
@@ -57,6 +59,7 @@ impl Input {
             Some(path) => Some(path.clone()),
             None => find_targets(&directory).map(|path| shorten(&path)),
         };
+        let plugins = InstalledPlugins::new(targets.as_deref().and_then(Utf8Path::parent), &directory);
         let targets =
             targets.map(|path| Ok(sources.add(Source::new(path.clone(), read(&path)?)))).transpose()?;
         let params = args
@@ -65,7 +68,7 @@ impl Input {
             .map(|path| Ok(sources.add(Source::new(path.clone(), read(path)?))))
             .collect::<Result<_, _>>()?;
         let files = DiskFiles::new(directory.clone());
-        Ok(Self { sources, directory, files, job, targets, params })
+        Ok(Self { sources, directory, files, plugins, job, targets, params })
     }
 
     /// The request to the compiler; `to_job` is the way from an output directory back to the job.
@@ -90,6 +93,7 @@ impl Input {
             locking: if args.locked { Locking::Required } else { Locking::Followed },
             adjustments: Adjustments::default(),
             files: &self.files,
+            plugins: Some(&self.plugins),
             to_job,
         }
     }

@@ -18,6 +18,7 @@ mod origins;
 mod outcome;
 mod output;
 mod platform;
+mod plugins;
 mod report;
 mod settings;
 mod table;

@@ -9,6 +9,7 @@ mod interruptible;
 mod kept;
 mod message;
 mod output;
+pub(crate) mod plugin_sandbox;
 mod progress;
 mod quantity;
 mod registries;

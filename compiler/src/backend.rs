@@ -8,7 +8,7 @@ pub mod tasks;
 
 use camino::Utf8PathBuf;
 use jobc_schema::plan::JobPlan;
-use jobc_schema::target::GpuInjection;
+use jobc_schema::target::{GpuInjection, PluginName};
 use jobc_schema::{BackendName, Pointer};
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub trait Backend: Sync {
     fn name(&self) -> BackendName;
 
     /// One line for `jobc backends`.
-    fn about(&self) -> &'static str;
+    fn about(&self) -> &str;
 
     /// Whether it can express something for this job; the lower pass asks before it calls [`Backend::lower`] and
     /// reports what it cannot at the line that requests it.
@@ -53,6 +53,16 @@ pub trait Backend: Sync {
     }
 }
 
+/// Finds backends that are not built in.
+pub trait Plugins: Sync {
+    /// The plug-in of that name; nothing if there is none.
+    ///
+    /// # Errors
+    ///
+    /// There is one, and it cannot be used: why.
+    fn find(&self, name: PluginName) -> Result<Option<&dyn Backend>, String>;
+}
+
 /// What a backend may know besides the plan.
 #[derive(Clone)]
 pub struct Context<'a> {
@@ -65,6 +75,8 @@ pub struct Context<'a> {
     pub gpu_injection: Option<GpuInjection>,
     /// Whether what cannot be expressed becomes a warning.
     pub allow_lossy: bool,
+    /// Backends that are not built in.
+    pub plugins: Option<&'a dyn Plugins>,
     /// All jobs of the build: the combinations of a matrix, for each target.
     pub all_jobs: &'a [JobPlan],
 }

@@ -9,7 +9,7 @@ use jobc_schema::target::{GpuInjection, Target, TargetGpus};
 use jobc_schema::{BackendName, Job, Pointer, Targets};
 
 use crate::adjust::{Adjustments, adjust, count_all};
-use crate::backend::{Content, Context, FilePart};
+use crate::backend::{Content, Context, FilePart, Plugins};
 use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
 use crate::document::Document;
 use crate::expand::{Environment, Groups, Overrides, expand, merge_findings, with_groups};
@@ -55,6 +55,8 @@ pub struct Request<'a> {
     pub adjustments: Adjustments,
     /// Files next to the job file.
     pub files: &'a dyn Files,
+    /// Backends that are not built in.
+    pub plugins: Option<&'a dyn Plugins>,
     /// The way from a target's output directory to the job file's, for the job with that name.
     pub to_job: &'a dyn Fn(&str) -> Utf8PathBuf,
 }
@@ -450,6 +452,7 @@ fn context<'a>(job: &JobPlan, all_jobs: &'a [JobPlan], request: &Request<'a>) ->
         to_job: (request.to_job)(&job.name),
         gpu_injection: request.gpu_injection,
         allow_lossy: request.allow_lossy,
+        plugins: request.plugins,
         all_jobs,
     }
 }

@@ -36,6 +36,7 @@ pub mod lock;
 pub mod lower;
 pub mod openpai;
 pub mod parse;
+pub mod plugin;
 pub mod resolve;
 pub mod rewrite;
 pub mod salvage;

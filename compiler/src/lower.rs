@@ -6,12 +6,15 @@
 pub mod skipped;
 
 use jobc_schema::plan::JobPlan;
+use jobc_schema::target::PluginName;
 use jobc_schema::{BackendName, Pointer};
 
 use crate::backend::capability::needs;
 use crate::backend::{Backend, Capability, Context, File, Support};
 use crate::backends;
 use crate::diagnostic::{Code, Diagnostic, Place, Severity, Sink, codes};
+use crate::plugin;
+use crate::suggest;
 use skipped::SkippedBackend;
 
 /// What one backend made of a job.
@@ -77,10 +80,7 @@ fn each(
     let needed = needs(job);
     let mut lowered = Vec::new();
     for &name in wanted.iter().filter(|name| only.is_empty() || only.contains(name)) {
-        let Some(backend) = backends::find(name) else {
-            sink.push(not_built_in(job, name));
-            continue;
-        };
+        let Some(backend) = find(job, name, context, sink) else { continue };
         if !backend.applies(job) {
             continue;
         }
@@ -104,6 +104,43 @@ fn each(
         }
     }
     lowered
+}
+
+/// The backend of a name; why there is none goes to the sink.
+fn find<'a>(
+    job: &JobPlan,
+    name: BackendName,
+    context: &Context<'a>,
+    sink: &mut Sink,
+) -> Option<&'a dyn Backend> {
+    let BackendName::Plugin(plugin) = name else {
+        let backend = backends::find(name);
+        if backend.is_none() {
+            sink.push(not_built_in(job, name));
+        }
+        return backend.map(|backend| backend as &dyn Backend);
+    };
+    // Who only looks at the job, as an editor does, knows no plug-ins.
+    match context.plugins?.find(plugin) {
+        Ok(Some(backend)) => return Some(backend),
+        Ok(None) => sink.push(no_plugin(job, plugin)),
+        Err(why) => sink.push(plugin::failed(job, plugin, &why)),
+    }
+    None
+}
+
+/// A name that is neither a backend of jobc nor a plug-in.
+fn no_plugin(job: &JobPlan, name: PluginName) -> Diagnostic {
+    let text = name.as_str();
+    let near = suggest::nearest(text, BackendName::ALL.iter().map(|known| known.as_str()));
+    let found = Diagnostic::error(codes::NO_PLUGIN, format!("there is no backend `{text}`"))
+        .at_place(plugin::backends_of(job), "");
+    match near {
+        Some(near) => found.note(format!("did you mean `{near}`?")),
+        None => found.note(format!(
+            "a plug-in is the program `jobc-backend-{text}` on PATH, or the directory `backends/{text}` next to the targets file"
+        )),
+    }
 }
 
 /// What a backend finds that is wrong wherever the job goes: no reason to skip the target.

@@ -32,7 +32,7 @@ REPOSITORY = DOCS.parent
 ADDRESS = os.environ.get("JOBC_REPOSITORY")
 # A text, which can have brackets of its own, a target and a heading.
 LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
-SCHEMAS = ("job", "targets", "plan")
+SCHEMAS = ("job", "targets", "plan", "plugin")
 GROUPS = {
     "J00": ("parse", "Reading the file"),
     "J01": ("validate", "Fields and values"),

@@ -5,19 +5,21 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 use crate::editor;
+use crate::exchange::PluginExchange;
 use crate::forms::ForbidNull;
 use crate::job::Job;
 use crate::plan::Plan;
 use crate::target::Targets;
 
-/// The three schemas with their file names, as pretty JSON with a final newline.
+/// The schemas with their file names, as pretty JSON with a final newline.
 ///
 /// `yaml` writes a value as a YAML document; the examples that editors show come from it.
-pub fn schemas(yaml: &dyn Fn(&Value) -> String) -> [(&'static str, String); 3] {
+pub fn schemas(yaml: &dyn Fn(&Value) -> String) -> [(&'static str, String); 4] {
     [
         ("job.v1.schema.json", render_schema::<Job>("job.v1.schema.json", yaml)),
         ("targets.v1.schema.json", render_schema::<Targets>("targets.v1.schema.json", yaml)),
         ("plan.v1.schema.json", render(schema_of::<Plan>(), "plan.v1.schema.json")),
+        ("plugin.v1.schema.json", render(schema_of::<PluginExchange>(), "plugin.v1.schema.json")),
     ]
 }
 

@@ -8,6 +8,7 @@ pub mod digest;
 pub mod distributed;
 pub mod duration;
 mod editor;
+pub mod exchange;
 mod forms;
 pub mod generate;
 pub mod gpu;
@@ -45,3 +46,5 @@ pub const JOB_SCHEMA: &str = include_str!("../job.v1.schema.json");
 pub const TARGETS_SCHEMA: &str = include_str!("../targets.v1.schema.json");
 /// The JSON Schema of `plan.json`.
 pub const PLAN_SCHEMA: &str = include_str!("../plan.v1.schema.json");
+/// The JSON Schema of what jobc and plug-ins say to each other.
+pub const PLUGIN_SCHEMA: &str = include_str!("../plugin.v1.schema.json");

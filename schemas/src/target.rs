@@ -1,5 +1,6 @@
 //! `targets.yaml`: targets and their settings; spec section "Targets".
 
+mod backend_name;
 mod gpus;
 mod kubernetes;
 mod openpai;
@@ -10,6 +11,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use backend_name::{BackendName, BackendNameError, PluginName};
 pub use gpus::{TargetCard, TargetGpus};
 pub use kubernetes::{
     GangScheduler, KubernetesGate, KubernetesGpu, KubernetesKind, KubernetesTarget, MemoryUnit, Patch,
@@ -76,6 +78,10 @@ pub struct Target {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"namespace": "ml", "queue": {"kueue": "user-queue"}}]))]
     pub kubernetes: Option<KubernetesTarget>,
+    /// Settings of plug-ins by name, as each plug-in documents them.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(extend("examples" = [{"compose": {"project": "demo"}}]))]
+    pub plugins: IndexMap<String, serde_json::Map<String, serde_json::Value>>,
     /// Settings of OpenPAI jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"virtual_cluster": "default"}]))]
@@ -90,48 +96,6 @@ impl Target {
     /// Whether `jobc run` can run its jobs on this host: it has bundles, and they are not for the nodes of a cluster.
     pub fn is_host(&self) -> bool {
         self.backends.contains(&BackendName::Oci) && !self.backends.contains(&BackendName::Slurm)
-    }
-}
-
-/// An output format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum BackendName {
-    /// Dockerfiles of the images that the job builds.
-    Dockerfile,
-    /// One OCI bundle per task.
-    Oci,
-    /// Cgroup v1 and v2 files and systemd properties, one set per task.
-    Cgroup,
-    /// Kubernetes manifests.
-    Kubernetes,
-    /// An OpenPAI protocol v2 job.
-    Openpai,
-    /// Slurm batch scripts.
-    Slurm,
-}
-
-impl BackendName {
-    /// All backends in the order they are written.
-    pub const ALL: [Self; 6] =
-        [Self::Dockerfile, Self::Oci, Self::Cgroup, Self::Kubernetes, Self::Openpai, Self::Slurm];
-
-    /// The name as written.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Dockerfile => "dockerfile",
-            Self::Oci => "oci",
-            Self::Cgroup => "cgroup",
-            Self::Kubernetes => "kubernetes",
-            Self::Openpai => "openpai",
-            Self::Slurm => "slurm",
-        }
-    }
-}
-
-impl std::fmt::Display for BackendName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -156,6 +156,7 @@ impl Case<'_> {
             only_backends: self.arguments.backends,
             allow_lossy: self.arguments.allow_lossy,
             gpu_injection: self.arguments.gpu_injection,
+            plugins: None,
             locking: self.arguments.locking,
             adjustments: self.arguments.adjustments,
             files: self.files,

@@ -1,7 +1,7 @@
 //! The published schemas: up to date, documented, and true about their own examples.
 #![forbid(unsafe_code)]
 
-use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, TARGETS_SCHEMA};
+use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, PLUGIN_SCHEMA, TARGETS_SCHEMA};
 use serde_json::{Map, Value, json};
 
 /// The schemas of files that people write.
@@ -12,7 +12,7 @@ fn generated_schemas() -> [(&'static str, Value); 2] {
 
 #[test]
 fn the_committed_schemas_are_those_of_the_types() {
-    let committed = [JOB_SCHEMA, TARGETS_SCHEMA, PLAN_SCHEMA];
+    let committed = [JOB_SCHEMA, TARGETS_SCHEMA, PLAN_SCHEMA, PLUGIN_SCHEMA];
     for ((name, text), committed) in
         jobc_schema::generate::schemas(&jobc_compiler::emit::to_yaml).iter().zip(committed)
     {

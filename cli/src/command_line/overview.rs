@@ -9,7 +9,10 @@ type Group = (&'static str, &'static [&'static str]);
 
 /// All commands, also those that are not on this platform.
 const GROUPS: [Group; 6] = [
-    ("Write", &["init", "check", "fmt", "build", "plan", "diff", "why", "explain", "import", "backends"]),
+    (
+        "Write",
+        &["init", "check", "fmt", "build", "plan", "diff", "why", "explain", "import", "backends", "backend"],
+    ),
     (
         "Run",
         &[

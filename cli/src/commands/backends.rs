@@ -1,5 +1,6 @@
 //! `jobc backends`: what each backend can express: the answers that a build gets.
 
+pub(crate) mod conformance;
 mod minimal_job;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -147,6 +148,7 @@ pub(super) fn plans(job: &Value, ask: &Selection) -> Result<Vec<JobPlan>, (Sourc
         only_backends: vec![],
         allow_lossy: false,
         gpu_injection: None,
+        plugins: None,
         locking: Locking::Ignored,
         adjustments: Adjustments::default(),
         files: &files,

@@ -6,7 +6,7 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_schema::site::Site;
-use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, TARGETS_SCHEMA};
+use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, PLUGIN_SCHEMA, TARGETS_SCHEMA};
 
 use crate::args::SchemaArg;
 use crate::input::reason;
@@ -51,6 +51,7 @@ fn file_name(name: SchemaArg) -> &'static str {
         SchemaArg::Job => "job.v1.schema.json",
         SchemaArg::Targets => "targets.v1.schema.json",
         SchemaArg::Plan => "plan.v1.schema.json",
+        SchemaArg::Plugin => "plugin.v1.schema.json",
     }
 }
 
@@ -60,6 +61,7 @@ fn text(name: SchemaArg) -> Cow<'static, str> {
         SchemaArg::Job => JOB_SCHEMA,
         SchemaArg::Targets => TARGETS_SCHEMA,
         SchemaArg::Plan => PLAN_SCHEMA,
+        SchemaArg::Plugin => PLUGIN_SCHEMA,
     };
     match Site::of_build() {
         Some(site) => site.with_address(committed, file_name(name)).into(),

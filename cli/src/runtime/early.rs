@@ -18,7 +18,7 @@ use crate::settings;
 /// A hidden command by which this program starts itself, and its function.
 type InternalCommand = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
 
-const INTERNAL_COMMANDS: [InternalCommand; 8] = [
+const INTERNAL_COMMANDS: [InternalCommand; 9] = [
     (jobc_container::probe::COMMAND, jobc_container::probe::main),
     (jobc_job::network::COMMAND, jobc_job::network::hold),
     (jobc_image::unpack::COMMAND, jobc_image::unpack::become_worker),
@@ -27,6 +27,7 @@ const INTERNAL_COMMANDS: [InternalCommand; 8] = [
     (jobc_gpu::mps::COMMAND, jobc_gpu::mps::holder::main),
     (jobc_gpu::nvml::COMMAND, jobc_gpu::nvml::run_query_process),
     (start::COMMAND, supervise),
+    (super::plugin_sandbox::COMMAND, super::plugin_sandbox::main),
 ];
 
 /// `jobc run`, `jobc oci` and the internal commands, selected by the first word, or by the name `jobc-oci` as which podman

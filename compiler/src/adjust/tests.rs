@@ -28,6 +28,7 @@ fn check(text: &str, scale: &[(&str, u32)], no_gpu: bool) -> String {
         environment: None,
         allow_lossy: false,
         gpu_injection: None,
+        plugins: None,
         locking: Locking::Ignored,
         adjustments: Adjustments {
             scale: scale.iter().map(|(role, number)| ((*role).to_owned(), *number)).collect(),
@@ -144,6 +145,7 @@ fn all_gpus_are_those_of_the_host() {
             environment: None,
             allow_lossy: false,
             gpu_injection: None,
+            plugins: None,
             locking: Locking::Ignored,
             adjustments: Adjustments::default(),
             files: &files,

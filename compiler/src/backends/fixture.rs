@@ -68,6 +68,7 @@ pub(crate) fn lower(backend: &dyn Backend, job: &JobPlan) -> (Vec<File>, String)
         to_job: "../../..".into(),
         gpu_injection: None,
         allow_lossy: false,
+        plugins: None,
         all_jobs: &[],
     };
     let mut sink = Sink::new();

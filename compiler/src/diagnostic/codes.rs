@@ -267,6 +267,9 @@ codes! {
     PAI_PORT "J0472" "OpenPAI chooses a port's number itself";
     PAI_GANG "J0473" "OpenPAI retries tasks only where they need not start together";
     PAI_STORAGE "J0475" "a storage of OpenPAI does not fit what it is to provide";
+    NO_PLUGIN "J0480" "unknown backend";
+    PLUGIN_FAILED "J0481" "a plug-in failed";
+    PLUGIN_FINDING "J0482" "a plug-in reports a problem of the job";
 
     // ---- J05xx: targets and other input formats -------------------------------------------------
     NO_SUCH_TARGET "J0501" "unknown target";

@@ -119,6 +119,7 @@ pub(crate) fn request<'a>(
         files: input.files,
         to_job: &beside,
         run_here: false,
+        plugins: None,
         locking: Locking::Followed,
         gpus_here: None,
         // The server's environment is not that of who starts the job.

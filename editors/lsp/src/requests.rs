@@ -136,7 +136,7 @@ pub(crate) fn artifact(session: &Session<'_>, params: &ArtifactParams) -> Result
         BackendName::Oci => "json",
         BackendName::Dockerfile => "dockerfile",
         BackendName::Slurm => "shellscript",
-        BackendName::Cgroup => "plaintext",
+        BackendName::Cgroup | BackendName::Plugin(_) => "plaintext",
     };
     Ok(ArtifactResult {
         text: files.iter().map(|file| display_name(file, several)).collect(),

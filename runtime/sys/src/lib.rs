@@ -7,6 +7,7 @@
 
 pub mod accounts;
 pub mod c_list;
+pub mod confine;
 pub mod error;
 pub mod host;
 pub mod id;

@@ -59,6 +59,7 @@ fn lower(job: &JobPlan) -> (Vec<File>, Sink) {
         to_job: Utf8PathBuf::from("../../.."),
         gpu_injection: None,
         allow_lossy: false,
+        plugins: None,
         all_jobs: &[],
     };
     let mut sink = Sink::new();

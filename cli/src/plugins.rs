@@ -1,0 +1,103 @@
+//! Plug-ins that are installed: directories of templates, and programs on PATH.
+
+mod program;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::backend::{Backend, Plugins};
+use jobc_compiler::plugin::{self, PluginBackend, Source, TemplateSet};
+use jobc_schema::target::PluginName;
+
+/// The manifest of templates.
+const MANIFEST: &str = "backend.yaml";
+/// A template may have so many bytes.
+const MAX_TEMPLATE_BYTES: u64 = 1 << 20;
+
+/// What became of a name.
+type Found = Result<Option<&'static PluginBackend>, String>;
+
+/// The plug-ins of a job: looked for when a target names one.
+pub(crate) struct InstalledPlugins {
+    /// Directories that may hold `backends/NAME`, the nearest first.
+    directories: Vec<Utf8PathBuf>,
+    found: Mutex<BTreeMap<PluginName, Found>>,
+}
+
+impl InstalledPlugins {
+    /// The plug-ins of a job; `targets` is the directory of its targets file, `job` its own.
+    pub(crate) fn new(targets: Option<&Utf8Path>, job: &Utf8Path) -> Self {
+        let mut directories = vec![targets.unwrap_or(job).to_owned()];
+        directories.extend(user_directory());
+        Self { directories, found: Mutex::default() }
+    }
+
+    /// Those of the current directory.
+    pub(crate) fn here() -> Self {
+        Self::new(None, Utf8Path::new("."))
+    }
+
+    /// The plug-in of that name, and where it is.
+    ///
+    /// # Errors
+    ///
+    /// There is one, and it cannot be used: why.
+    pub(crate) fn open(&self, name: PluginName) -> Found {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        // They live as long as the program, which has few of them.
+        let load = || self.load(name).map(|plugin| plugin.map(|plugin| &*Box::leak(Box::new(plugin))));
+        found.entry(name).or_insert_with(load).clone()
+    }
+
+    fn load(&self, name: PluginName) -> Result<Option<PluginBackend>, String> {
+        for directory in &self.directories {
+            let directory = directory.join("backends").join(name.as_str());
+            if directory.join(MANIFEST).is_file() {
+                return templates(name, &directory).map(Some);
+            }
+        }
+        let Some(program) = program::find(name) else { return Ok(None) };
+        PluginBackend::of_program(name, program::ask(program)).map(Some)
+    }
+}
+
+impl Plugins for InstalledPlugins {
+    fn find(&self, name: PluginName) -> Result<Option<&dyn Backend>, String> {
+        Ok(self.open(name)?.map(|plugin| plugin as &dyn Backend))
+    }
+}
+
+/// `$XDG_CONFIG_HOME/jobc`, which holds the plug-ins of a user.
+fn user_directory() -> Option<Utf8PathBuf> {
+    let set = std::env::var("XDG_CONFIG_HOME").ok().map(Utf8PathBuf::from).filter(|path| path.is_absolute());
+    let directory = set.or_else(|| Some(crate::platform::directories::home()?.join(".config")))?;
+    Some(directory.join("jobc"))
+}
+
+/// Reads a manifest and the templates that it names.
+fn templates(name: PluginName, directory: &Utf8Path) -> Result<PluginBackend, String> {
+    let path = directory.join(MANIFEST);
+    let text = read(&path)?;
+    let manifest = plugin::read_manifest(&text).map_err(|error| format!("`{path}` is not valid: {error}"))?;
+    if manifest.templates.is_empty() {
+        return Err(format!("`{path}` names no `templates`"));
+    }
+    let mut set = TemplateSet::default();
+    for entry in &manifest.templates {
+        if entry.template.contains(['/', '\\']) || entry.template.starts_with('.') {
+            return Err(format!("`{path}`: the template `{}` is not a file next to it", entry.template));
+        }
+        set.0.insert(entry.template.clone(), read(&directory.join(&entry.template))?);
+    }
+    PluginBackend::new(name, manifest, Source::Templates(set)).map_err(|why| format!("`{path}`: {why}"))
+}
+
+fn read(path: &Utf8Path) -> Result<String, String> {
+    let is_large = path.metadata().is_ok_and(|metadata| metadata.len() > MAX_TEMPLATE_BYTES);
+    if is_large {
+        return Err(format!("`{path}` has more than {MAX_TEMPLATE_BYTES} bytes"));
+    }
+    crate::input::read(path).map_err(|crate::input::InputError(why)| why)
+}

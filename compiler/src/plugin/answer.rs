@@ -1,0 +1,98 @@
+//! The answer of a plug-in: checked, and turned into files and findings.
+
+use std::collections::BTreeSet;
+
+use camino::{Utf8Component, Utf8Path};
+use jobc_schema::Pointer;
+use jobc_schema::exchange::{PluginAnswer, PluginDiagnostic, PluginFile, PluginOrigin};
+
+use crate::backend::{Content, File, FilePart, Origin, PartSource};
+use crate::diagnostic::{Diagnostic, Severity, Sink, codes};
+
+/// A plug-in may write so many files.
+const MAX_FILES: usize = 10_000;
+/// Findings of one answer.
+const MAX_DIAGNOSTICS: usize = 1_000;
+
+/// The files of an answer; its diagnostics go to the sink.
+///
+/// # Errors
+///
+/// What of it does not keep to the contract.
+pub(super) fn files(answer: PluginAnswer, sink: &mut Sink) -> Result<Vec<File>, String> {
+    if answer.files.len() > MAX_FILES || answer.diagnostics.len() > MAX_DIAGNOSTICS {
+        return Err(format!("it answers with more than {MAX_FILES} files or {MAX_DIAGNOSTICS} diagnostics"));
+    }
+    for diagnostic in &answer.diagnostics {
+        sink.push(finding(diagnostic)?);
+    }
+    let mut seen = BTreeSet::new();
+    let mut files = Vec::new();
+    for file in answer.files {
+        if !seen.insert(file.path.clone()) {
+            return Err(format!("it writes `{}` twice", file.path));
+        }
+        files.push(self::file(file)?);
+    }
+    Ok(files)
+}
+
+fn file(file: PluginFile) -> Result<File, String> {
+    let PluginFile { path, executable, text, yaml, json, origins } = file;
+    check_path(&path)?;
+    let content = match (text, yaml, json) {
+        (Some(text), None, None) => Content::Text(text),
+        (None, Some(value), None) => Content::Yaml(value),
+        (None, None, Some(value)) => Content::Json(value),
+        _ => return Err(format!("`{path}` must have one of `text`, `yaml` and `json`")),
+    };
+    let is_text = matches!(content, Content::Text(_));
+    let mut out = File::new(path.clone(), content);
+    out.mode = if executable { 0o755 } else { 0o644 };
+    for origin in origins {
+        out.origins
+            .push(self::origin(origin, is_text).map_err(|why| format!("an origin of `{path}` {why}"))?);
+    }
+    Ok(out)
+}
+
+fn check_path(path: &str) -> Result<(), String> {
+    let is_plain = !path.is_empty()
+        && path.len() <= 200
+        && !path.contains(['\\', '\0', '\n', ':'])
+        && !path.split('/').any(|part| part.is_empty() || part == "." || part == "..")
+        && Utf8Path::new(path).components().all(|part| matches!(part, Utf8Component::Normal(_)));
+    if is_plain {
+        return Ok(());
+    }
+    Err(format!("`{}` is not a relative path of plain names", path.escape_debug()))
+}
+
+fn origin(origin: PluginOrigin, is_text: bool) -> Result<Origin, String> {
+    let part = match (origin.pointer, origin.line) {
+        (Some(pointer), None) if !is_text => FilePart::Pointer(parse(&pointer)?),
+        (None, Some(line @ 1..)) if is_text => FilePart::Line(line),
+        _ => return Err("has neither the `line` of a text nor the `pointer` of a value".to_owned()),
+    };
+    Ok(Origin { part, from: PartSource::Spec(parse(&origin.spec)?) })
+}
+
+/// RFC 6901.
+fn parse(text: &str) -> Result<Pointer, String> {
+    if !text.is_empty() && !text.starts_with('/') {
+        return Err(format!("has `{text}`, which is not a JSON Pointer"));
+    }
+    let parts = text.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~"));
+    Ok(parts.fold(Pointer::ROOT, |at, part| at.key(&part)))
+}
+
+fn finding(found: &PluginDiagnostic) -> Result<Diagnostic, String> {
+    let severity = if found.error { Severity::Error } else { Severity::Warning };
+    let at = found.at.as_deref().unwrap_or_default();
+    let at = parse(at).map_err(|why| format!("a diagnostic {why}"))?;
+    let diagnostic = Diagnostic::new(codes::PLUGIN_FINDING, severity, found.message.clone()).at(&at, "");
+    Ok(match &found.help {
+        Some(help) => diagnostic.note(help.clone()),
+        None => diagnostic,
+    })
+}
