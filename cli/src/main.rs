@@ -19,6 +19,7 @@ mod outcome;
 mod output;
 mod platform;
 mod plugins;
+mod replace;
 mod report;
 mod settings;
 mod table;

@@ -2,6 +2,8 @@
 
 mod program;
 
+pub(crate) use program::use_sandbox;
+
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -99,5 +101,5 @@ fn read(path: &Utf8Path) -> Result<String, String> {
     if is_large {
         return Err(format!("`{path}` has more than {MAX_TEMPLATE_BYTES} bytes"));
     }
-    crate::input::read(path).map_err(|crate::input::InputError(why)| why)
+    std::fs::read_to_string(path).map_err(|error| format!("cannot read `{path}`: {error}"))
 }

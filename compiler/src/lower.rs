@@ -12,7 +12,7 @@ use jobc_schema::{BackendName, Pointer};
 use crate::backend::capability::needs;
 use crate::backend::{Backend, Capability, Context, File, Support};
 use crate::backends;
-use crate::diagnostic::{Code, Diagnostic, Place, Severity, Sink, codes};
+use crate::diagnostic::{Code, Diagnostic, Place, Safety, Severity, Sink, codes};
 use crate::plugin;
 use crate::suggest;
 use skipped::SkippedBackend;
@@ -132,11 +132,16 @@ fn find<'a>(
 /// A name that is neither a backend of jobc nor a plug-in.
 fn no_plugin(job: &JobPlan, name: PluginName) -> Diagnostic {
     let text = name.as_str();
+    let wanted = &job.target.settings.backends;
+    let index = wanted.iter().position(|wanted| wanted.as_str() == text).unwrap_or_default();
+    let at = plugin::backend_at(job, index);
     let near = suggest::nearest(text, BackendName::ALL.iter().map(|known| known.as_str()));
-    let found = Diagnostic::error(codes::NO_PLUGIN, format!("there is no backend `{text}`"))
-        .at_place(plugin::backends_of(job), "");
+    let found =
+        Diagnostic::error(codes::NO_PLUGIN, format!("there is no backend `{text}`")).at_place(at.clone(), "");
     match near {
-        Some(near) => found.note(format!("did you mean `{near}`?")),
+        Some(near) => found
+            .note(format!("did you mean `{near}`?"))
+            .fix(format!("write `{near}`"), at, near, Safety::Safe),
         None => found.note(format!(
             "a plug-in is the program `jobc-backend-{text}` on PATH, or the directory `backends/{text}` next to the targets file"
         )),

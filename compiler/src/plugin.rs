@@ -165,12 +165,14 @@ impl Backend for PluginBackend {
 
 /// The error of a plug-in that does not do what it should.
 pub(crate) fn failed(job: &JobPlan, name: PluginName, why: &str) -> Diagnostic {
+    let wanted = &job.target.settings.backends;
+    let index = wanted.iter().position(|wanted| wanted.as_str() == name.as_str()).unwrap_or_default();
     Diagnostic::error(codes::PLUGIN_FAILED, format!("the plug-in `{}` failed: {why}", name.as_str()))
-        .at_place(backends_of(job), "")
+        .at_place(backend_at(job, index), "")
         .note(format!("`jobc backend test {}` shows what it does", name.as_str()))
 }
 
-/// The list of backends of a job's target.
-pub(crate) fn backends_of(job: &JobPlan) -> Place {
-    Place::target(&Pointer::ROOT.keys(["targets", &job.target.name, "backends"]))
+/// An item of the list of backends of a job's target.
+pub(crate) fn backend_at(job: &JobPlan, index: usize) -> Place {
+    Place::target(&Pointer::ROOT.keys(["targets", &job.target.name, "backends"]).index(index))
 }

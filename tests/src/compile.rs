@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
+use jobc_compiler::backend::{Backend, Plugins};
 use jobc_compiler::compile::{Output, Request, build, built_in_targets, check_all, lower_all, plan};
 use jobc_compiler::diagnostic::render::{Format, TextStyle, render};
 use jobc_compiler::diagnostic::{Code, Diagnostic, Severity, Sink};
@@ -14,6 +15,7 @@ use jobc_compiler::source::{Source, Sources};
 use jobc_schema::BackendName;
 use jobc_schema::plan::JobPlan;
 use jobc_schema::target::GpuInjection;
+use jobc_schema::target::PluginName;
 
 use crate::disk::DiskFiles;
 
@@ -156,7 +158,7 @@ impl Case<'_> {
             only_backends: self.arguments.backends,
             allow_lossy: self.arguments.allow_lossy,
             gpu_injection: self.arguments.gpu_injection,
-            plugins: None,
+            plugins: Some(&NoPlugins),
             locking: self.arguments.locking,
             adjustments: self.arguments.adjustments,
             files: self.files,
@@ -258,4 +260,13 @@ pub fn until(
         }
     }
     (None, first)
+}
+
+/// A host without plug-ins.
+struct NoPlugins;
+
+impl Plugins for NoPlugins {
+    fn find(&self, _name: PluginName) -> Result<Option<&dyn Backend>, String> {
+        Ok(None)
+    }
 }

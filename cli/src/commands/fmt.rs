@@ -9,10 +9,10 @@ use similar::TextDiff;
 
 use crate::args::values::GOLDEN;
 use crate::args::{FmtArgs, FormatArg};
-use crate::disk::replace;
 use crate::input::{STDIN, read_source};
 use crate::job_files::find_named;
 use crate::outcome::Outcome;
+use crate::replace::replace;
 use crate::{report, terminal};
 
 /// The files that are formatted below a directory.

@@ -3,6 +3,7 @@
 use std::io::{Read, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,14 @@ const MAX_ERROR_BYTES: u64 = 64 << 10;
 const MAX_ERROR_TEXT: usize = 1_000;
 /// What a program sees of the environment.
 const ENVIRONMENT: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH"];
+
+/// The word by which this program starts itself as the sandbox, where there is one.
+static SANDBOX: OnceLock<&str> = OnceLock::new();
+
+/// Says by which word this program becomes the sandbox.
+pub(crate) fn use_sandbox(word: &'static str) {
+    let _ = SANDBOX.set(word);
+}
 
 /// `jobc-backend-NAME` on PATH.
 pub(super) fn find(name: PluginName) -> Option<PathBuf> {
@@ -66,24 +75,19 @@ fn run(program: &std::path::Path, request: &PluginRequest) -> Result<serde_json:
 }
 
 /// The program in the sandbox, unless the user allows more.
-#[cfg(all(target_os = "linux", feature = "runtime"))]
 fn command(program: &std::path::Path) -> Result<Command, String> {
     if std::env::var_os("JOBC_PLUGIN_SANDBOX").is_some_and(|value| value == "off") {
         return Ok(Command::new(program));
     }
+    let Some(word) = SANDBOX.get() else {
+        return Err(
+            "this jobc has no sandbox for it; set JOBC_PLUGIN_SANDBOX=off to start it without one".to_owned()
+        );
+    };
     let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let mut command = Command::new(own);
-    command.arg(crate::runtime::plugin_sandbox::COMMAND).arg(program);
+    command.arg(word).arg(program);
     Ok(command)
-}
-
-/// Other systems have no such sandbox: the user must say that the program may do what it likes.
-#[cfg(not(all(target_os = "linux", feature = "runtime")))]
-fn command(program: &std::path::Path) -> Result<Command, String> {
-    if std::env::var_os("JOBC_PLUGIN_SANDBOX").is_some_and(|value| value == "off") {
-        return Ok(Command::new(program));
-    }
-    Err("this system has no sandbox for it; set JOBC_PLUGIN_SANDBOX=off to start it without one".to_owned())
 }
 
 /// Writes the request and reads the answer and the errors, all at the same time: a pipe holds 64 KiB.

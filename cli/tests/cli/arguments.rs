@@ -91,8 +91,12 @@ fn an_unknown_backend_or_option_is_wrong_use() {
     let directory = Directory::with_job(HELLO);
     directory
         .jobc(&["build", "--backend", "k8s"])
+        .exits(1)
+        .says("no target has the requested backends: `k8s`");
+    directory
+        .jobc(&["build", "--backend", "K8s"])
         .exits(2)
-        .says("known backends: dockerfile, oci, cgroup, kubernetes, openpai, slurm");
+        .says("a backend has a name of lower-case letters");
     directory.jobc(&["build", "--tagret", "x"]).exits(2).says("--target");
     directory.jobc(&["biuld"]).exits(2).says("build");
     directory.jobc(&[]).exits(2).says("Usage:");

@@ -46,7 +46,7 @@ fn jobc(directory: &Directory, arguments: &[&str]) -> Run {
 fn a_program_writes_files() {
     let directory = lowering(
         r#"answer["files"] = [
-        {"path": "a/b.yaml", "yaml": {"name": request["plan"]["name"], "color": request["settings"]["color"], "way": request["to_job"]}, "origins": [{"pointer": "/name", "spec": "/name"}]},
+        {"path": "a/b.yaml", "yaml": {"name": request["plan"]["name"], "color": request["settings"].get("color"), "way": request["to_job"]}, "origins": [{"pointer": "/name", "spec": "/name"}]},
         {"path": "run.sh", "text": "exit\n", "executable": True}]"#,
     );
     jobc(&directory, &["build"]).exits(0);
@@ -56,7 +56,10 @@ fn a_program_writes_files() {
     let run = jobc(&directory, &["why", "out/hello/lab/demo/a/b.yaml:1"]).exits(0);
     assert!(run.out.contains("`name` at job.yaml:2"), "{}", run.out);
     let run = jobc(&directory, &["backend", "test", "demo"]).exits(0);
-    assert_eq!(run.out, "demo: a demo; 3 features, 1 in part\n");
+    assert_eq!(
+        run.out,
+        "demo: a demo; 3 features, 1 in part\n4 jobs written, 79 refused by the manifest, 0 failed\n"
+    );
 }
 
 #[test]
@@ -213,7 +216,7 @@ fn bad_templates_are_clear_errors() {
             "",
             "the template `../../job.yaml` is not a file next to it",
         ),
-        ("contract: 1\nabout: x\ntemplates: [{template: absent, path: x}]\n", "", "no such file"),
+        ("contract: 1\nabout: x\ntemplates: [{template: absent, path: x}]\n", "", "cannot read `"),
         (
             "contract: 1\nabout: x\nexpresses: [no cpu stated, 'gpu: 0']\ntemplates: [{template: role.txt, path: ../x}]\n",
             "",

@@ -53,6 +53,12 @@ pub(super) static FORMS: &[PatternForm] = &[
         "use at most 40 lower-case letters, digits and `-`, with no `-` at either end",
     ),
     text(
+        r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$",
+        "the name of a backend",
+        "use at most 40 lower-case letters, digits and `-`, a letter first and no `-` at the end",
+    ),
+    text(r"^(/[^/]*)+$", "a JSON Pointer", "begin it with `/`, as in `/metadata/labels/team`"),
+    text(
         r"^([A-Za-z_][A-Za-z0-9_]*\*?|\*)$",
         "a variable name",
         "use letters, digits and `_`, not a digit first; `*` at the end stands for any rest, and alone for all",

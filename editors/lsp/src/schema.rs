@@ -68,7 +68,7 @@ impl Schema {
     /// The words that a form accepts, each with its meaning.
     pub(crate) fn words<'a>(form: &'a Value) -> Vec<(&'a str, &'a str)> {
         let word = |branch: &'a Value| Some((branch.get("const")?.as_str()?, text(branch, "description")));
-        list(form, "oneOf").filter_map(word).collect()
+        ["oneOf", "anyOf"].into_iter().flat_map(|key| list(form, key)).filter_map(word).collect()
     }
 }
 

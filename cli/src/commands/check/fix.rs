@@ -6,8 +6,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::diagnostic::{Diagnostic, Fix, Place, Safety};
 use jobc_compiler::source::{Source, SourceId, Sources, Span};
 
-use crate::disk::replace;
 use crate::input::{self, shorten};
+use crate::replace::replace;
 
 /// A fix can bring to light what the mistake has hidden, such as wrong values behind a wrong key.
 const MAX_ROUNDS: usize = 20;

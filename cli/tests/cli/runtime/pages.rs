@@ -28,6 +28,7 @@ Write:
   explain       Explain a diagnostic code or a field, or list all codes
   import        Convert an OpenPAI job to a job file
   backends      Show which fields each backend supports
+  backend       Test a backend that is a plug-in
 
 Run:
   run           Run a job file, a command or an OCI bundle on this host
@@ -133,6 +134,7 @@ Options:
           Backend to use (repeatable) [default: all backends of the target]
           
           The backends are `dockerfile`, `oci`, `cgroup`, `kubernetes`, `openpai` and `slurm`.
+          Others are plug-ins.
 
       --targets <FILE>
           Targets file [default: `targets.yaml` next to the job file or in a parent directory up to

@@ -129,7 +129,8 @@ fn time(view: &View<'_>, policy: &Policy, sink: &mut Sink) {
                 Place::key(&role.at()),
                 "",
             )
-            .note(format!("write `timeout: {limit_text}` or less, in the role or for the job")),
+            .note(format!("write `timeout: {limit_text}` or less, in the role or for the job"))
+            .set(&role.at().key("timeout"), limit_text.as_str()),
         };
         sink.push(found);
     }
