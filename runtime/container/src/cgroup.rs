@@ -6,13 +6,15 @@
 //! cgroup v1 hierarchies a leaf of the cgroup v2 hierarchy serves to kill and to freeze.
 //!
 //! A limit that nothing enforces here is an error of [`Kind::Unenforceable`](jobc_sys::error::Kind), or, where that is
-//! allowed, an [`UnenforcedLimit`] for the record.
+//! allowed, an [`UnenforcedLimit`] for the record. A limit that holds for this process anyway, by a group that somebody
+//! else made, is enforced too ([`InheritedLimits`]).
 
 mod bpf;
 mod controller;
 mod create;
 mod devices;
 mod file;
+mod inherited;
 mod join;
 mod layout;
 mod lifecycle;
@@ -32,6 +34,7 @@ mod update;
 mod usage;
 
 pub use controller::Controller;
+pub use inherited::InheritedLimits;
 pub use layout::{Hierarchy, Layout, UnifiedHierarchy, Version};
 pub use lifecycle::remove_empty;
 pub use limit::ALLOW_UNENFORCED_HELP;

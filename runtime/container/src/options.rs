@@ -17,6 +17,8 @@ pub struct Options {
     pub allow_unenforced: bool,
     /// Create no cgroup at all; then no limit of config.json can be enforced.
     pub without_cgroup: bool,
+    /// Create no cgroup, and take the limits of this process's as those of the container; weaker ones are recorded.
+    pub inherit_cgroup: bool,
     /// Have systemd make the cgroup, as a unit; config.json's path then names that ([`crate::systemd`]).
     pub systemd_cgroup: bool,
     /// For whom a scope of this user's systemd is wanted, where limits have no other place ([`crate::scope`]).

@@ -43,7 +43,26 @@ impl Inventory {
         }
         inventory.gpus.extend(amd::discover(machine));
         inventory.gpus.extend(intel::discover(machine));
+        inventory.remove_denied(machine);
         inventory
+    }
+
+    /// Removes what the device cgroup of this process denies: in a step of a batch system, others have it.
+    ///
+    /// The files of the driver show all cards, and so may NVML.
+    fn remove_denied(&mut self, machine: &Host) {
+        let before = self.devices().len();
+        self.gpus.retain(|gpu| !gpu.nodes.first().is_some_and(|node| machine.denies(node)));
+        for mig in self.gpus.iter_mut().filter_map(|gpu| gpu.mig.as_mut()) {
+            mig.devices.retain(|instance| !instance.caps.iter().any(|node| machine.denies(node)));
+        }
+        self.denied = before - self.devices().len();
+        if self.denied > 0 {
+            let left: Vec<u32> = self.gpus.iter().map(|gpu| gpu.index).collect();
+            for gpu in &mut self.gpus {
+                gpu.links.retain(|link| left.contains(&link.to));
+            }
+        }
     }
 }
 

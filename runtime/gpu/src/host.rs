@@ -7,6 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
+
 use super::nvml_programs;
 pub use super::nvml_programs::NvmlProgram;
 
@@ -96,6 +99,14 @@ impl Host {
     /// Whether there is something by that name.
     pub fn has(&self, name: impl AsRef<Path>) -> bool {
         self.path(name).exists()
+    }
+
+    /// Whether the device cgroup of this process denies a node.
+    ///
+    /// access(2) asks the cgroup as open(2) does, and wakes up no card. Permission bits that deny it are EACCES.
+    pub(crate) fn denies(&self, name: impl AsRef<Path>) -> bool {
+        accessat(CWD, self.path(name), Access::READ_OK | Access::WRITE_OK, AtFlags::EACCESS)
+            == Err(Errno::PERM)
     }
 
     /// A file's text; nothing if it does not exist or may not be read.

@@ -18,8 +18,16 @@ pub struct Inventory {
     /// The program that queried NVML, if it was not this one: `jobc-nvml` or nvidia-smi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<PathBuf>,
+    /// How many cards and MIG instances the device cgroup of this process denies; they are not in the list.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub denied: usize,
     /// Notes for the user, a line each: a driver without nodes, a library that does not load.
     pub notes: Vec<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// NVIDIA's driver.

@@ -35,6 +35,7 @@ mod pci;
 pub mod placement;
 pub mod requires;
 pub mod sharing;
+pub mod step;
 pub mod tasks;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]

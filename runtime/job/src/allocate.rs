@@ -169,7 +169,9 @@ impl fmt::Display for Allocation {
             if further.is_empty() { writeln!(f)? } else { writeln!(f, ", groups {}", further.join(", "))? }
         }
         if let Some(devices) = &self.devices {
-            writeln!(f, "GPUs: {}, not reserved: other jobs can use them", devices.names().join(", "))?;
+            let names = devices.names().join(", ");
+            let reserved = if devices.are_of_step() { "" } else { ", not reserved: other jobs can use them" };
+            writeln!(f, "GPUs: {names}{reserved}")?;
         }
         for output in &self.outputs {
             writeln!(f, "output: {}", output.display())?;

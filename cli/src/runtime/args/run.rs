@@ -149,12 +149,25 @@ pub(crate) struct RunArgs {
     /// OCI runtime, by name (such as `crun`) or path [default: built-in]
     #[arg(long, value_name = "RUNTIME", help_heading = BUNDLE_HEADING)]
     pub oci_runtime: Option<OsString>,
+    /// Cgroup of the container [default: new]
+    #[arg(long, value_enum, value_name = "WHICH", help_heading = BUNDLE_HEADING)]
+    pub cgroup: Option<CgroupChoice>,
     /// Container name [default: `run-<PID of jobc>`]
     #[arg(long, value_name = "NAME", help_heading = BUNDLE_HEADING)]
     pub id: Option<String>,
 
     #[command(flatten)]
     pub command: CommandArgs,
+}
+
+/// Which cgroup a container of a bundle gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CgroupChoice {
+    #[default]
+    /// A cgroup with the limits of the bundle
+    New,
+    /// The cgroup of the caller with its limits and GPUs, as in a step of Slurm; weaker limits are warnings
+    Inherited,
 }
 
 /// When images are pulled from registries.
@@ -173,6 +186,11 @@ impl RunArgs {
     /// Which images are pulled.
     pub(crate) fn pull_policy(&self) -> PullPolicy {
         self.pull.unwrap_or_default()
+    }
+
+    /// Whether the container stays in the cgroup of this process.
+    pub(crate) fn inherits_cgroup(&self) -> bool {
+        self.cgroup == Some(CgroupChoice::Inherited)
     }
 
     /// Whether a limit may be unenforced, by the command line or the settings, which were read before.

@@ -146,11 +146,16 @@ const JOB_OPTIONS: [OptionCheck; 22] = [
     ("--resume", |args| args.resume), ("--plain", |args| args.plain),
 ];
 #[rustfmt::skip]
-const BUNDLE_OPTIONS: [OptionCheck; 2] =
-    [("--oci-runtime", |args| args.oci_runtime.is_some()), ("--id", |args| args.id.is_some())];
+const BUNDLE_OPTIONS: [OptionCheck; 3] = [
+    ("--oci-runtime", |args| args.oci_runtime.is_some()), ("--id", |args| args.id.is_some()),
+    ("--cgroup", |args| args.cgroup.is_some()),
+];
 /// Options of the built-in runtime.
-const BUILT_IN_RUNTIME_OPTIONS: [OptionCheck; 2] =
-    [("--allow-unenforced", |args| args.allow_unenforced), ("--keep", |args| args.keep)];
+#[rustfmt::skip]
+const BUILT_IN_RUNTIME_OPTIONS: [OptionCheck; 3] = [
+    ("--allow-unenforced", |args| args.allow_unenforced), ("--keep", |args| args.keep),
+    ("--cgroup", |args| args.cgroup.is_some()),
+];
 /// Options that change what a job file has.
 #[rustfmt::skip]
 const FILE_OPTIONS: [OptionCheck; 6] = [

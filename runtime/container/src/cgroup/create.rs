@@ -13,7 +13,7 @@ use super::controller::Controller;
 use super::devices::{self, program};
 use super::file::{open, write, write_line};
 use super::layout::Version;
-use super::limit::{ALLOW_UNENFORCED_HELP, Limit, OptionalResource};
+use super::limit::{ALLOW_UNENFORCED_HELP, Limit, OptionalResource, has_swap};
 use super::plan::{Group, Interface, Plan, accept_unenforced, device_rules_error};
 use super::record::{Cgroup, GroupRecord, inode_of};
 use super::request::CgroupRequest;
@@ -311,11 +311,6 @@ fn is_applied(path: &Path, written: &str) -> bool {
     let number = |text: &str| text.trim().parse::<u64>().ok();
     let read = std::fs::read_to_string(path).ok().and_then(|text| number(&text));
     read.zip(number(written)).is_some_and(|(read, written)| read <= written)
-}
-
-/// Whether the host swaps at all: a line of /proc/swaps below its heading.
-fn has_swap() -> bool {
-    std::fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() > 1)
 }
 
 /// Writes the rules about devices to a cgroup v1 group: each line in its own write, each file opened once.

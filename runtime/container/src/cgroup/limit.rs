@@ -33,6 +33,11 @@ pub enum OptionalResource {
     Swap,
 }
 
+/// Whether the host swaps at all: a line of /proc/swaps below its heading.
+pub(super) fn has_swap() -> bool {
+    std::fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() > 1)
+}
+
 /// The limits that can be written, and those that neither version has.
 #[derive(Debug, Default)]
 pub(super) struct Limits {

@@ -1,6 +1,6 @@
 //! A group's path, from `linux.cgroupsPath`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jobc_sys::error::{Error, Kind, Result};
 
@@ -61,6 +61,11 @@ impl GroupPath {
     pub fn relative(&self) -> PathBuf {
         self.names.iter().collect()
     }
+}
+
+/// A directory below another, without a slash at its end where they are the same.
+pub(super) fn join_below(directory: &Path, path: &Path) -> PathBuf {
+    if path.as_os_str().is_empty() { directory.to_owned() } else { directory.join(path) }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Which groups a container gets, where they are made, and what is written to them; nothing is changed here.
 
+mod inherited;
 mod location;
 
 use std::fmt;
@@ -9,13 +10,13 @@ use super::controller::Controller;
 use super::devices::{self, Rule, program};
 use super::layout::{Hierarchy, Layout, Version};
 use super::limit::{ALLOW_UNENFORCED_HELP, Limit, Limits};
-use super::path::GroupPath;
+use super::path::{GroupPath, join_below};
 use super::request::CgroupRequest;
 use super::unenforced::UnenforcedLimit;
 use jobc_sys::error::{Error, Kind, Result};
 pub use location::DELEGATE_HELP;
+use location::Refusal;
 pub(super) use location::can_move_process;
-use location::{Refusal, join_below};
 
 /// The groups of a container, before they are made.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use oci_spec::runtime::{Linux, LinuxNamespaceType, LinuxResources, Spec};
 
 use super::cgroup;
 use crate::cgroup::{
-    ALLOW_UNENFORCED_HELP, Cgroup, CgroupRecord, CgroupRequest, Layout, Plan, SUPERVISOR_GROUP, ScopeGroup,
-    SubGroups, UnenforcedLimit, UnitGroup,
+    ALLOW_UNENFORCED_HELP, Cgroup, CgroupRecord, CgroupRequest, InheritedLimits, Layout, Plan,
+    SUPERVISOR_GROUP, ScopeGroup, SubGroups, UnenforcedLimit, UnitGroup,
 };
 use crate::namespaces::Namespace;
 use crate::options::Options;
@@ -153,6 +153,10 @@ impl CgroupSetup {
             if options.systemd_cgroup { Some(SystemdUnit::of(spec, &wants, options)?) } else { None };
         let unit = by_systemd.as_ref().map(|by_systemd| &by_systemd.group);
         let request = CgroupRequest { unit, ..wants.request(options) };
+        if options.inherit_cgroup {
+            let plan = Plan::inherited(&layout, &request)?;
+            return Ok(Self { layout, plan, systemd_unit: None, scope: None });
+        }
         let plan = Plan::of(&layout, &request);
         let lacks_group = || match &plan {
             Ok(plan) => plan.lacks_group,
@@ -168,10 +172,17 @@ impl CgroupSetup {
                         let around_this = matches!(holder, ScopeOwner::Container(_)).then_some(name);
                         (changed.unwrap_or(layout), plan, around_this)
                     }
-                    Err(why) => (layout, plan.map_err(|error| with_reason(error, why))?, None),
+                    Err(why) => {
+                        let plan =
+                            or_inherited(plan.map_err(|error| with_reason(error, why)), &layout, &request);
+                        (layout, plan?, None)
+                    }
                 }
             }
-            _ => (layout, plan?, None),
+            _ => {
+                let plan = or_inherited(plan, &layout, &request);
+                (layout, plan?, None)
+            }
         };
         Ok(Self { layout, plan, systemd_unit: by_systemd, scope })
     }
@@ -256,6 +267,20 @@ fn plan_in_scope(
     Ok((Some(layout), plan, name))
 }
 
+/// A plan, or where limits are refused one whose limits hold for this process anyway.
+fn or_inherited(plan: Result<Plan>, layout: &Layout, request: &CgroupRequest<'_>) -> Result<Plan> {
+    match plan {
+        Err(error) if error.kind == Kind::Unenforceable => Plan::within_inherited(layout, request, error),
+        Ok(mut plan) => {
+            if let Some(resources) = request.resources.filter(|_| !plan.unenforced.is_empty()) {
+                InheritedLimits::read(layout).remove_enforced(resources, &mut plan.unenforced);
+            }
+            Ok(plan)
+        }
+        other => other,
+    }
+}
+
 /// Why limits are not kept, with the reason why this user's systemd does not help; what it advises comes first.
 fn with_reason(error: Error, why: Error) -> Error {
     if why.kind == Kind::Unenforceable {
@@ -279,6 +304,8 @@ pub struct LimitEnforcement {
     pub needs_scope: bool,
     /// Whether no group is available for it.
     pub lacks_group: bool,
+    /// What of [`Self::unenforced`] holds for no group of this process either.
+    not_inherited: Vec<UnenforcedLimit>,
 }
 
 impl LimitEnforcement {
@@ -293,9 +320,19 @@ impl LimitEnforcement {
             options.allow_unenforced = true;
             let plan = Plan::of(layout, &CgroupRequest { scope, ..wants.request(&options) })?;
             kept.lacks_group |= plan.lacks_group;
+            let mut left = plan.unenforced.clone();
+            if let Some(resources) = wants.resources {
+                InheritedLimits::read(layout).remove_enforced(resources, &mut left);
+            }
             kept.unenforced.extend(plan.unenforced);
+            kept.not_inherited.extend(left);
         }
         Ok(kept)
+    }
+
+    /// Without the limits that hold for this process anyway.
+    fn within_inherited(self) -> Self {
+        Self { unenforced: self.not_inherited.clone(), ..self }
     }
 }
 
@@ -308,19 +345,20 @@ pub fn check_enforcement(specs: &[Spec]) -> Result<LimitEnforcement> {
     let layout = Layout::detect()?;
     let mut here = LimitEnforcement::of(specs, &layout, &machine, None)?;
     if !here.lacks_group || !scope::is_applicable(&layout) {
-        return Ok(here);
+        return Ok(here.within_inherited());
     }
     match Scope::find(&ScopeOwner::Container("jobc".to_owned())) {
         Ok(scope) => {
             let there = LimitEnforcement::of(specs, &layout, &machine, Some(&scope.group))?;
-            Ok(LimitEnforcement { needs_scope: there.unenforced.len() < here.unenforced.len(), ..there })
+            let needs_scope = there.unenforced.len() < here.unenforced.len();
+            Ok(LimitEnforcement { needs_scope, ..there }.within_inherited())
         }
         Err(why) => {
-            for lost in &mut here.unenforced {
+            for lost in &mut here.not_inherited {
                 lost.reason = format!("{}, and {}", lost.reason, why.message);
             }
             here.help = Some(why.help.unwrap_or_default() + ALLOW_UNENFORCED_HELP);
-            Ok(here)
+            Ok(here.within_inherited())
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The GPUs of a single bundle: those named on the command line, without a lease.
+//! The GPUs of a single bundle, without a lease: those named on the command line, or those of the step it runs in.
 
 use jobc_schema::gpu::{DriverCapability, Vendor};
 use oci_spec::runtime::Spec;
@@ -8,6 +8,7 @@ use serde::de::value::{Error as ValueError, StrDeserializer};
 use jobc_container::bundle::Bundle;
 use jobc_container::root::Root;
 use jobc_gpu::inject::{InjectionMethod, InjectionRequest, Injector, is_host_root, value, visible_by_author};
+use jobc_gpu::step::{self, StepVariables};
 use jobc_gpu::{DeviceId, Host, Inventory, device_names};
 use jobc_sys::error::{Error, Kind, Result};
 
@@ -21,6 +22,7 @@ pub struct Devices {
     ids: Vec<DeviceId>,
     injection: InjectionMethod,
     capabilities: Vec<DriverCapability>,
+    in_step: bool,
 }
 
 impl Devices {
@@ -33,11 +35,38 @@ impl Devices {
         Self::on(Host::here(), bundle, words, way)
     }
 
+    /// Those of the step, scope or pod that this process is in, as many as the bundle asks for; nothing if it asks for
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// There are fewer than the bundle asks for.
+    pub fn of_step(bundle: &Bundle, way: InjectionMethod) -> Result<Option<Self>> {
+        Self::of_step_on(Host::here(), bundle, &StepVariables::here(), way)
+    }
+
+    pub(super) fn of_step_on(
+        machine: Host,
+        bundle: &Bundle,
+        variables: &StepVariables,
+        way: InjectionMethod,
+    ) -> Result<Option<Self>> {
+        let Some(numbers) = bundle.annotation(GPUS_ANNOTATION) else { return Ok(None) };
+        let inventory = Inventory::discover(&machine);
+        let count = numbers.split(',').count();
+        let ids = step::take(&inventory, vendor(bundle, &inventory), variables, count)?;
+        Ok(Some(Self {
+            injector: Injector::new(machine, inventory),
+            ids,
+            injection: way,
+            capabilities: capabilities(bundle),
+            in_step: true,
+        }))
+    }
+
     pub(super) fn on(machine: Host, bundle: &Bundle, words: &[String], way: InjectionMethod) -> Result<Self> {
         let inventory = Inventory::discover(&machine);
-        let named = bundle.annotation("dev.jobc.gpu.vendor");
-        let vendor = named.and_then(parse_word).or_else(|| inventory.gpus.first().map(|gpu| gpu.vendor));
-        let ids = device_names::parse_devices(words, vendor.unwrap_or(Vendor::Nvidia), &inventory)?;
+        let ids = device_names::parse_devices(words, vendor(bundle, &inventory), &inventory)?;
         let wanted = bundle.annotation(GPUS_ANNOTATION).map(|numbers| numbers.split(',').count());
         if let Some(wanted) = wanted.filter(|wanted| *wanted != ids.len()) {
             let message = format!("the bundle asks for {wanted} GPUs, and `--devices` names {}", ids.len());
@@ -45,9 +74,18 @@ impl Devices {
                 .at(format!("/annotations/{}", jobc_container::config::escaped(GPUS_ANNOTATION)))
                 .help(format!("name {wanted}")));
         }
-        let capabilities = value(&bundle.config.spec, "NVIDIA_DRIVER_CAPABILITIES").unwrap_or_default();
-        let capabilities = capabilities.split(',').filter_map(parse_word).collect();
-        Ok(Self { injector: Injector::new(machine, inventory), ids, injection: way, capabilities })
+        Ok(Self {
+            injector: Injector::new(machine, inventory),
+            ids,
+            injection: way,
+            capabilities: capabilities(bundle),
+            in_step: false,
+        })
+    }
+
+    /// Whether they are those of a step, which its batch system keeps for it.
+    pub(super) fn are_of_step(&self) -> bool {
+        self.in_step
     }
 
     /// What the host calls them.
@@ -75,6 +113,17 @@ impl Devices {
         }
         Ok(notes)
     }
+}
+
+/// The vendor of a bundle's GPUs; if it names none, that of the host's first.
+fn vendor(bundle: &Bundle, inventory: &Inventory) -> Vendor {
+    let named = bundle.annotation("dev.jobc.gpu.vendor").and_then(parse_word);
+    named.or_else(|| inventory.gpus.first().map(|gpu| gpu.vendor)).unwrap_or(Vendor::Nvidia)
+}
+
+fn capabilities(bundle: &Bundle) -> Vec<DriverCapability> {
+    let words = value(&bundle.config.spec, "NVIDIA_DRIVER_CAPABILITIES").unwrap_or_default();
+    words.split(',').filter_map(parse_word).collect()
 }
 
 /// A word of the job language as its value.

@@ -44,11 +44,16 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
     let way = args.gpu_injection.unwrap_or_default();
     let named: Vec<String> =
         args.devices.iter().flat_map(|words| words.split(',')).map(str::to_owned).collect();
-    if args.gpu_injection.is_some() && named.is_empty() {
+    let inherits = args.inherits_cgroup();
+    if args.gpu_injection.is_some() && named.is_empty() && !inherits {
         let error = Error::new(Kind::Config, "`--gpu-injection` does not apply to a bundle without GPUs");
         return Err(error.help("name them with `--devices`, or leave it out"));
     }
-    let devices = if named.is_empty() { None } else { Some(Devices::of(&original, &named, way)?) };
+    let devices = match &named[..] {
+        [] if inherits => Devices::of_step(&original, way)?,
+        [] => None,
+        named => Some(Devices::of(&original, named, way)?),
+    };
     let allocate = || Allocation::of(&original, choice, devices, begun.directory(), here);
     let allocation = if Root::unpacks_archive(&original, choice) {
         interruptible::run(&signals, begun.directory(), allocate)??
@@ -76,6 +81,7 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
     let request = CreateRequest {
         options: Options {
             allow_unenforced: args.allows_unenforced(),
+            inherit_cgroup: inherits,
             scope: Some(ScopeOwner::Container(id.to_string())),
             skip_io_accounting: true,
             ..Options::default()

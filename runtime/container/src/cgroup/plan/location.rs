@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::super::controller::Controller;
 use super::super::layout::{Hierarchy, UnifiedHierarchy, is_file_system_read_only};
 use super::super::limit::{ALLOW_UNENFORCED_HELP, Limit};
-use super::super::path::GroupPath;
+use super::super::path::{GroupPath, join_below};
 use super::super::scope::ScopeGroup;
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::host::{ProcessStatus, in_user_namespace};
@@ -286,9 +286,4 @@ fn can_create_group(base: &Path, names: &[String]) -> bool {
 /// Whether this process may make directories there, or write to the file.
 fn writable(path: &Path) -> bool {
     accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
-}
-
-/// A directory below another, without a slash at its end where they are the same.
-pub(super) fn join_below(directory: &Path, path: &Path) -> PathBuf {
-    if path.as_os_str().is_empty() { directory.to_owned() } else { directory.join(path) }
 }

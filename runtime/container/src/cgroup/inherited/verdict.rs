@@ -1,0 +1,121 @@
+//! Whether inherited limits are at least as strict as those of config.json.
+
+use oci_spec::runtime::{LinuxCpu, LinuxMemory, LinuxResources};
+
+use super::read::parse_list;
+use super::{InheritedLimits, RESOURCES_POINTER};
+
+/// The period in which CPU time is counted where config.json names none, in microseconds.
+const DEFAULT_PERIOD_US: u64 = 100_000;
+const MIB: u64 = 1 << 20;
+
+/// How exactly a limit must be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Rounding {
+    /// To the byte, and to the millionth of a CPU.
+    Exact,
+    /// In the units in which batch systems give out resources: the next MiB, and the next whole core.
+    Site,
+}
+
+impl InheritedLimits {
+    /// Why the limit at a place of config.json is not kept; nothing where it is.
+    pub(in super::super) fn weakness(
+        &self,
+        place: &str,
+        resources: &LinuxResources,
+        rounding: Rounding,
+    ) -> Option<String> {
+        let cpu = resources.cpu().as_ref();
+        let memory = resources.memory().as_ref();
+        match place.strip_prefix(RESOURCES_POINTER).unwrap_or(place) {
+            "memory/limit" => {
+                let asked = positive(memory.and_then(LinuxMemory::limit))?;
+                at_most(self.memory, round(asked, rounding), "memory", mebibytes)
+            }
+            "memory/swap" => {
+                let asked = positive(memory.and_then(LinuxMemory::swap))?;
+                let there = if self.has_swap { self.memory_and_swap } else { self.memory };
+                at_most(there, round(asked, rounding), "memory and swap", mebibytes)
+            }
+            // A period means something together with a quota only.
+            "cpu/quota" | "cpu/period" => self.cpu_weakness(cpu?, rounding),
+            // A share of what containers beside it have; a cgroup that is not divided has none beside it.
+            "cpu/shares" => None,
+            "cpu/cpus" => within(self.cpus.as_ref(), cpu?.cpus().as_deref()?, "CPUs"),
+            "cpu/mems" => within(self.memory_nodes.as_ref(), cpu?.mems().as_deref()?, "memory nodes"),
+            "pids/limit" => {
+                let asked = positive(resources.pids().as_ref().map(oci_spec::runtime::LinuxPids::limit))?;
+                at_most(self.pids, asked, "processes", |count| count.to_string())
+            }
+            _ => Some("the container has no cgroup of its own for it".to_owned()),
+        }
+    }
+
+    fn cpu_weakness(&self, cpu: &LinuxCpu, rounding: Rounding) -> Option<String> {
+        let quota = positive(cpu.quota())?;
+        let period = cpu.period().filter(|period| *period > 0).unwrap_or(DEFAULT_PERIOD_US);
+        let asked = u128::from(quota) * 1_000_000 / u128::from(period);
+        let asked = u64::try_from(asked).unwrap_or(u64::MAX);
+        let in_set = self.cpus.as_ref().zip(self.cores).map(|(cpus, cores)| {
+            let count = u64::try_from(cpus.len()).unwrap_or(u64::MAX);
+            let per_core = count.div_ceil(u64::try_from(cores.max(1)).unwrap_or(1)) * 1_000_000;
+            let max = match rounding {
+                Rounding::Exact => asked,
+                Rounding::Site => asked.div_ceil(per_core).saturating_mul(per_core),
+            };
+            (count * 1_000_000, max)
+        });
+        if self.cpu_time.is_some_and(|time| time <= asked) || in_set.is_some_and(|(time, max)| time <= max) {
+            return None;
+        }
+        let there = self.cpu_time.into_iter().chain(in_set.map(|(time, _)| time)).min();
+        at_most(there, asked, "CPUs", cpus)
+    }
+}
+
+/// A limit that limits something.
+fn positive(limit: Option<i64>) -> Option<u64> {
+    limit.and_then(|limit| u64::try_from(limit).ok()).filter(|limit| *limit > 0)
+}
+
+fn round(bytes: u64, rounding: Rounding) -> u64 {
+    match rounding {
+        Rounding::Exact => bytes,
+        Rounding::Site => bytes.div_ceil(MIB).saturating_mul(MIB),
+    }
+}
+
+/// What is wrong with a limit that is larger than the most that is allowed, or with none.
+fn at_most(there: Option<u64>, max: u64, what: &str, show: impl Fn(u64) -> String) -> Option<String> {
+    match there {
+        Some(there) if there <= max => None,
+        Some(there) => Some(format!(
+            "the cgroup of this process allows {} of {what}, more than {}",
+            show(there),
+            show(max)
+        )),
+        None => Some(format!("the cgroup of this process does not limit {what}")),
+    }
+}
+
+/// What is wrong with a set that has more than the wanted ones.
+fn within(there: Option<&std::collections::BTreeSet<u32>>, wanted: &str, what: &str) -> Option<String> {
+    let Some(there) = there else { return Some(format!("the cgroup of this process does not limit {what}")) };
+    let wanted_set = parse_list(wanted)?;
+    (!there.is_subset(&wanted_set))
+        .then(|| format!("the cgroup of this process allows other {what} than {wanted}"))
+}
+
+fn mebibytes(bytes: u64) -> String {
+    if bytes.is_multiple_of(MIB) { format!("{} MiB", bytes / MIB) } else { format!("{bytes} bytes") }
+}
+
+/// Millionths of a CPU in words.
+fn cpus(millionths: u64) -> String {
+    let (whole, rest) = (millionths / 1_000_000, millionths % 1_000_000);
+    if rest == 0 {
+        return whole.to_string();
+    }
+    format!("{whole}.{rest:06}").trim_end_matches('0').to_owned()
+}
