@@ -38,8 +38,8 @@ SlurmdSpoolDir={place}/%n.spool
 SlurmctldPidFile={place}/slurmctld.pid
 SlurmdPidFile={place}/%n.pid
 SlurmdLogFile={place}/%n.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+ProctrackType=proctrack/{proctrack}
+TaskPlugin=task/{task}
 SlurmdParameters=config_overrides
 MpiDefault=none
 SelectType=select/cons_tres
@@ -61,6 +61,9 @@ Licenses=matlab:2
 class Cluster:
     """A running cluster, and the files of a user on it."""
 
+    nodes, gpus, cpus, memory = NODES, GPUS, CPUS, MEMORY
+    proctrack, task = "linuxproc", "none"
+
     def __init__(self, directory, program, account):
         self.place, self.program, self.account = directory / "slurm", program, account
         self.home = directory / "home"
@@ -70,14 +73,14 @@ class Cluster:
         self.running = []
 
     def start(self):
-        for directory in (self.place, self.place / "state", *(self.place / f"n{number}.spool" for number in range(NODES))):
+        for directory in (self.place, self.place / "state", *(self.place / f"n{number}.spool" for number in range(self.nodes))):
             directory.mkdir(mode=0o755)
         key = self.place / "key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)
         host = socket.gethostname().split(".")[0]
         # Only this test's namespaces have them. Slurm resolves no name where loopback is the only interface (AI_ADDRCONFIG).
-        names = " ".join(f"n{number}" for number in range(NODES))
+        names = " ".join(f"n{number}" for number in range(self.nodes))
         (self.place / "hosts").write_text(f"127.0.0.1 localhost\n{ADDRESS} {host} {names}\n")
         mount(self.place / "hosts", "/etc/hosts")
         (self.place / "bin").mkdir()
@@ -86,18 +89,24 @@ class Cluster:
         for words in (["link", "set", "lo", "up"], ["link", "add", "slurm0", "type", "bridge"], ["address", "add", f"{ADDRESS}/24", "dev", "slurm0"],
                       ["link", "set", "slurm0", "up"]):
             subprocess.run(["ip", *words], check=True)
-        for number in range(GPUS):
-            os.mknod(self.place / f"gpu{number}", 0o600 | stat.S_IFCHR, os.makedev(195, number))
-        (self.place / "gres.conf").write_text(f"AutoDetect=off\nNodeName=n[0-{NODES - 1}] Name=gpu Type=a100 File={self.place}/gpu[0-{GPUS - 1}]\n")
-        self.configuration.write_text(CONFIGURATION.format(host=host, address=ADDRESS, place=self.place, last=NODES - 1, port=17000 + NODES - 1,
-                                                           cpus=CPUS, memory=MEMORY, gpus=GPUS))
+        files = self.make_gpus()
+        (self.place / "gres.conf").write_text(f"AutoDetect=off\nNodeName=n[0-{self.nodes - 1}] Name=gpu Type=a100 File={files}[0-{self.gpus - 1}]\n")
+        self.configuration.write_text(CONFIGURATION.format(host=host, address=ADDRESS, place=self.place, last=self.nodes - 1,
+                                                           port=17000 + self.nodes - 1, cpus=self.cpus, memory=self.memory, gpus=self.gpus,
+                                                           proctrack=self.proctrack, task=self.task))
         munge = [f"--{name}={self.place}/munge.{name.split('-')[0]}" for name in ("socket", "pid-file", "log-file", "seed-file")]
         self.spawn("munged", "--foreground", "--force", f"--key-file={key}", *munge)
         until(lambda: (self.place / "munge.socket").exists())
         self.spawn("slurmctld", "-D", "-f", self.configuration)
-        for number in range(NODES):
+        for number in range(self.nodes):
             self.spawn("slurmd", "-D", "-f", self.configuration, "-N", f"n{number}")
-        until(lambda: self.slurm("sinfo", "--noheader", "--format=%D %t").stdout.split() == [str(NODES), "idle"])
+        until(lambda: self.slurm("sinfo", "--noheader", "--format=%D %t").stdout.split() == [str(self.nodes), "idle"])
+
+    def make_gpus(self):
+        """Makes the device files; returns the path that all begin with."""
+        for number in range(self.gpus):
+            os.mknod(self.place / f"gpu{number}", 0o600 | stat.S_IFCHR, os.makedev(195, number))
+        return self.place / "gpu"
 
     def log_in(self, more=""):
         """What a login of the user sets, and a job without the variables of its caller."""
@@ -205,7 +214,7 @@ def until(done, seconds=30):
 
 
 @contextlib.contextmanager
-def cluster(harness):
+def cluster(harness, kind=Cluster):
     """A cluster with an unprivileged user, in namespaces of its own; skips the test where it cannot be."""
     if os.geteuid() != 0:
         harness.skip("needs root, which creates the namespaces and runs the daemons")
@@ -217,7 +226,7 @@ def cluster(harness):
     for place, mode in (("/tmp", "1777"), ("/run", "755"), ("/dev/shm", "1777")):
         subprocess.run([REPOSITORY / "tests/fresh", place, mode], check=True)
     with scratch() as directory:
-        running = Cluster(directory, copy_program(directory), account)
+        running = kind(directory, copy_program(directory), account)
         try:
             running.start()
             yield running

@@ -30,7 +30,7 @@ use crate::store::Store;
 use jobc_schema::reference::Reference;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
-pub use import_cache::import_one;
+pub use import_cache::{import_once, import_one};
 pub use imported::{ImportedImage, SourceKind};
 
 /// Brings in every image of a source, under no name; `stopped` set to true ends it soon.

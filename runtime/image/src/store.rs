@@ -4,7 +4,7 @@
 //! oci-layout, index.json, blobs/sha256/…   the layout
 //! partial/     incomplete blobs
 //! unpacked/    layers as directories
-//! cache/       results of build steps
+//! cache/       results of build steps, what sources hold, and locks of work that one process does for all
 //! held/        content in use, one locked file per user of the store
 //! mounted/     mounted images, one file per mount
 //! mounts/      directories that they are mounted on
@@ -18,6 +18,7 @@
 mod collect;
 mod directory;
 mod document;
+mod exclusive;
 mod image;
 mod index;
 mod mounted;
@@ -30,6 +31,7 @@ pub use collect::CollectionReport;
 pub use directory::Store;
 pub(crate) use document::MAX_INDEX_DEPTH;
 pub use document::{MAX_DOCUMENT_SIZE, MAX_LAYERS, parse, sorted_json};
+pub use exclusive::ExclusiveLock;
 pub use image::Image;
 pub use index::NamedImage;
 pub use mounted::MountRecord;

@@ -6,21 +6,29 @@
 
 mod devices;
 pub mod image;
+mod secrets;
+mod stored;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use oci_spec::runtime::Mount;
 use serde_json::{Value, json};
 
+use image::Image;
 use jobc_container::bundle::Bundle;
 use jobc_container::config::Config;
 use jobc_container::root::layers::Layers;
 use jobc_container::root::{Root, UpperLayer};
+use jobc_container::secret::SecretEnvironment;
 use jobc_container::{rootless, user};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 use jobc_sys::host;
+use secrets::BundleSecrets;
 
 pub use devices::Devices;
+pub use stored::StoredRoot;
+pub(crate) use stored::refuse_foreign;
 
 /// The answers to a bundle's annotations.
 #[derive(Debug)]
@@ -33,6 +41,36 @@ pub struct Allocation {
     pub outputs: Vec<PathBuf>,
     /// The GPUs.
     pub devices: Option<Devices>,
+    /// The settings of the image, if the root came with them.
+    pub image: Option<Image>,
+    /// Variables that are in no file; for [`Options`](jobc_container::options::Options).
+    pub secret_environment: SecretEnvironment,
+    /// Secrets that are files.
+    secret_mounts: Vec<Mount>,
+}
+
+/// What is given to a bundle from outside.
+#[derive(Debug)]
+pub struct AllocationRequest<'a> {
+    /// A root that the command line names.
+    pub choice: Option<&'a str>,
+    /// Files for the root that were brought in before, instead of those of `choice`.
+    pub stored: Option<StoredRoot>,
+    /// The GPUs that the command line names, or those of the step.
+    pub devices: Option<Devices>,
+    /// The directory with the values of secrets.
+    pub secrets: Option<&'a Path>,
+    /// The container's own directory.
+    pub directory: &'a Path,
+    /// Whether what is not given is refused. Otherwise another runtime may give it.
+    pub complete: bool,
+}
+
+impl<'a> AllocationRequest<'a> {
+    /// A request of nothing, for the container in a directory.
+    pub fn new(directory: &'a Path) -> Self {
+        Self { choice: None, stored: None, devices: None, secrets: None, directory, complete: true }
+    }
 }
 
 /// The ids of a name in the container's /etc/passwd and /etc/group.
@@ -48,6 +86,9 @@ pub struct NamedUser {
     pub additional_gids: Vec<u32>,
 }
 
+/// The annotations of secrets.
+const SECRETS: &str = "dev.jobc.secret.";
+
 /// Annotations of what `jobc run` does not give yet, and what to do instead. Those that end with a dot are prefixes.
 const UNSUPPORTED_ANNOTATIONS: &[(&str, &str, &str)] = &[
     (devices::GPUS_ANNOTATION, "GPUs", "name them, as in `--devices 0,1`; `jobc gpu ls` lists them"),
@@ -56,31 +97,49 @@ const UNSUPPORTED_ANNOTATIONS: &[(&str, &str, &str)] = &[
         "the directory and environment of the caller",
         "`jobc run` of the job file gives them; or add mounts and variables to a copy of the bundle",
     ),
-    ("dev.jobc.secret.", "secrets", "add their values to a copy of the bundle"),
+    (SECRETS, "secrets", "name the directory with their values: `--secrets DIR`"),
     ("dev.jobc.ssh", "SSH keys", "bind a directory with them at /etc/jobc/ssh in a copy of the bundle"),
 ];
 
 impl Allocation {
-    /// Answers a bundle's annotations; `choice` is a root that the command line names, `directory` the container's own
-    /// directory, `devices` the GPUs that the command line names.
+    /// Answers a bundle's annotations.
     ///
     /// # Errors
     ///
-    /// A requirement of the bundle that is not met. With `complete` false, another runtime may meet it, and only what
-    /// is decided here is checked.
-    pub fn of(
-        bundle: &Bundle,
-        choice: Option<&str>,
-        devices: Option<Devices>,
-        directory: &Path,
-        complete: bool,
-    ) -> Result<Self> {
+    /// A requirement of the bundle that is not met.
+    pub fn of(bundle: &Bundle, request: AllocationRequest<'_>) -> Result<Self> {
+        let AllocationRequest { choice, stored, devices, secrets, directory, complete } = request;
         if complete {
-            refuse_unsupported(bundle, devices.is_some())?;
+            refuse_unsupported(bundle, devices.is_some(), secrets.is_some())?;
         }
         check_volumes(bundle)?;
-        let root = Root::of(bundle, choice, directory)?;
-        Ok(Self { user: user_of(bundle, &root)?, root, outputs: absent_outputs(bundle), devices })
+        let root = match &stored {
+            Some(stored) => stored.root(bundle, directory)?,
+            None => Root::of(bundle, choice, directory)?,
+        };
+        let is_stored = stored.is_some();
+        let image = stored.and_then(|stored| stored.image);
+        if is_stored {
+            let role = bundle.annotation("dev.jobc.role").unwrap_or("main");
+            image::refuse_unknown(bundle, image.as_ref(), role, choice)?;
+        }
+        let user = match user_of(bundle, &root)? {
+            Some(user) => Some(user),
+            None => image::user(bundle, image.as_ref(), root.directories())?,
+        };
+        let secrets = match secrets {
+            Some(directory) => BundleSecrets::of(bundle, directory, uid(bundle, user.as_ref()))?,
+            None => BundleSecrets::default(),
+        };
+        Ok(Self {
+            user,
+            root,
+            outputs: absent_outputs(bundle),
+            devices,
+            image,
+            secret_environment: secrets.environment,
+            secret_mounts: secrets.mounts,
+        })
     }
 
     /// Creates what does not exist yet.
@@ -126,11 +185,19 @@ impl Allocation {
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         let unprivileged = host::needs_user_namespace();
         let within = !unprivileged && host::in_user_namespace();
-        if !unprivileged && !within && self.devices.is_none() {
+        let has_additions = self.devices.is_some() || self.image.is_some() || !self.secret_mounts.is_empty();
+        if !unprivileged && !within && !has_additions {
             return Ok((text, Vec::new()));
         }
         let mut spec = Config::read(&text)?.spec;
         let mut notes = Vec::new();
+        if let Some(image) = &self.image {
+            let mut process = spec.process().clone().unwrap_or_default();
+            let is_secret = |name: &str| bundle.annotation(&format!("{SECRETS}env.{name}")).is_some();
+            image.apply(bundle, &mut process, is_secret);
+            spec.set_process(Some(process));
+        }
+        spec.mounts_mut().get_or_insert_default().extend(self.secret_mounts.iter().cloned());
         if unprivileged {
             notes.extend(rootless::adapt(&mut spec, uid.as_raw(), gid.as_raw())?);
         } else if within {
@@ -193,11 +260,19 @@ pub(crate) fn named_user(root: &[PathBuf], name: &str) -> Result<NamedUser> {
     Ok(NamedUser { name: name.to_owned(), uid, gid, additional_gids: further })
 }
 
-fn refuse_unsupported(bundle: &Bundle, devices: bool) -> Result<()> {
+/// The user of a bundle's program.
+fn uid(bundle: &Bundle, named: Option<&NamedUser>) -> u32 {
+    let process = bundle.config.spec.process().as_ref();
+    named.map_or_else(|| process.map_or(0, |process| process.user().uid()), |user| user.uid)
+}
+
+fn refuse_unsupported(bundle: &Bundle, devices: bool, secrets: bool) -> Result<()> {
     let annotations = bundle.config.spec.annotations().iter().flatten();
     let mut keys: Vec<&String> = annotations.map(|(key, _)| key).collect();
     keys.sort();
-    for key in keys.into_iter().filter(|key| !(devices && *key == devices::GPUS_ANNOTATION)) {
+    let is_given =
+        |key: &&String| devices && *key == devices::GPUS_ANNOTATION || secrets && key.starts_with(SECRETS);
+    for key in keys.into_iter().filter(|key| !is_given(key)) {
         let matches = |known: &str| if known.ends_with('.') { key.starts_with(known) } else { key == known };
         if let Some((_, what, help)) = UNSUPPORTED_ANNOTATIONS.iter().find(|(known, _, _)| matches(known)) {
             return Err(Error::new(

@@ -30,6 +30,8 @@ impl Signal {
     pub const TERM: Self = Self(15);
     /// The terminal went away.
     pub const HUP: Self = Self(1);
+    /// Continues a process that is stopped.
+    pub const CONT: Self = Self(18);
     /// The terminal's size changed.
     pub const WINCH: Self = Self(28);
 
@@ -196,9 +198,19 @@ impl Signals {
     /// Takes what is passed on: every signal but those that stop or continue this process, those that tell of its own
     /// mistakes, `CHLD`, `PIPE` and `URG`, and those that it was started to ignore, as nohup(1) has it.
     pub fn block_forwarded() -> Result<Self> {
+        Self::block(0)
+    }
+
+    /// The same with `CONT`, by which batch systems announce an end, and which continues this process all the same.
+    pub fn block_forwarded_and_continue() -> Result<Self> {
+        Self::block(Signal::CONT.bit())
+    }
+
+    fn block(more: u64) -> Result<Self> {
         let by_the_user = [Signal::HUP, Signal::INT, Signal::QUIT].map(Signal::bit).iter().sum::<u64>();
         let ignored = ProcessStatus::of_this_process()?.ignored_signals & by_the_user;
-        let all = FORWARDED.iter().copied().chain(34..=64).fold(0, |set, number| set | Signal(number).bit());
+        let all =
+            FORWARDED.iter().copied().chain(34..=64).fold(more, |set, number| set | Signal(number).bit());
         let set = all & !ignored;
         let descriptor = kernel::signalfd(set).map_err(|errno| Error::system("wait for signals", errno))?;
         let blocked_before = kernel::block(set).map_err(|errno| Error::system("wait for signals", errno))?;

@@ -70,6 +70,11 @@ pub struct SlurmTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^/[^\x00-\x1f]*$"), extend("examples" = ["/scratch/me/images"]))]
     pub images: Option<String>,
+    /// Directory of each node in which images are unpacked once for all jobs, with `container: jobc`. Default:
+    /// `jobc-UID/images` in the node's directory for temporary files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^/[^\x00-\x1f]*$"), extend("examples" = ["/local/me/images"]))]
+    pub store: Option<String>,
     /// Directories of the cluster for entries of `data` and `outputs`, by name. They replace the sources in the job.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("examples" = [{"imagenet": "/datasets/imagenet"}]))]

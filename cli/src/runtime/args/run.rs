@@ -120,10 +120,12 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "[ROLE=]host|DIR|TAR")]
     pub root: Vec<String>,
     /// When to pull images from registries [default: missing]
-    #[arg(long, value_enum, value_name = "WHEN", help_heading = JOB_HEADING)]
+    #[arg(long, value_enum, value_name = "WHEN")]
     pub pull: Option<PullPolicy>,
     /// Image store directory [default: ~/.local/share/jobc/images]
-    #[arg(long, value_name = "DIR", env = IMAGE_ROOT, help_heading = JOB_HEADING)]
+    ///
+    /// A bundle gets its files from the store if this option is given: those of `--root`, or of the image that it names.
+    #[arg(long, value_name = "DIR", env = IMAGE_ROOT)]
     pub image_root: Option<PathBuf>,
     /// How to add GPUs to containers [default: `gpu_injection` of the target, or auto]
     ///
@@ -152,6 +154,9 @@ pub(crate) struct RunArgs {
     /// Cgroup of the container [default: new]
     #[arg(long, value_enum, value_name = "WHICH", help_heading = BUNDLE_HEADING)]
     pub cgroup: Option<CgroupChoice>,
+    /// Directory with the values of secrets, one file for each, readable only by its owner
+    #[arg(long, value_name = "DIR", help_heading = BUNDLE_HEADING)]
+    pub secrets: Option<PathBuf>,
     /// Container name [default: `run-<PID of jobc>`]
     #[arg(long, value_name = "NAME", help_heading = BUNDLE_HEADING)]
     pub id: Option<String>,

@@ -133,7 +133,7 @@ type OptionCheck = (&'static str, fn(&RunArgs) -> bool);
 
 /// Options only of jobs, only of bundles, of the built-in runtime, and of job files.
 #[rustfmt::skip]
-const JOB_OPTIONS: [OptionCheck; 22] = [
+const JOB_OPTIONS: [OptionCheck; 20] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--locked", |args| args.locked),
@@ -142,19 +142,19 @@ const JOB_OPTIONS: [OptionCheck; 22] = [
     ("--detach", |args| args.detach), ("--interactive", |args| args.interactive),
     ("--terminal", |args| args.terminal.is_some()), ("--no-logs", |args| args.no_logs),
     ("--quiet", |args| args.quiet), ("--watch", |args| args.watch), ("--gpu-share", |args| args.gpu_share.is_some()),
-    ("--pull", |args| args.pull.is_some()), ("--image-root", RunArgs::sets_image_root),
     ("--resume", |args| args.resume), ("--plain", |args| args.plain),
 ];
 #[rustfmt::skip]
-const BUNDLE_OPTIONS: [OptionCheck; 3] = [
+const BUNDLE_OPTIONS: [OptionCheck; 4] = [
     ("--oci-runtime", |args| args.oci_runtime.is_some()), ("--id", |args| args.id.is_some()),
-    ("--cgroup", |args| args.cgroup.is_some()),
+    ("--cgroup", |args| args.cgroup.is_some()), ("--secrets", |args| args.secrets.is_some()),
 ];
 /// Options of the built-in runtime.
 #[rustfmt::skip]
-const BUILT_IN_RUNTIME_OPTIONS: [OptionCheck; 3] = [
+const BUILT_IN_RUNTIME_OPTIONS: [OptionCheck; 5] = [
     ("--allow-unenforced", |args| args.allow_unenforced), ("--keep", |args| args.keep),
-    ("--cgroup", |args| args.cgroup.is_some()),
+    ("--cgroup", |args| args.cgroup.is_some()), ("--secrets", |args| args.secrets.is_some()),
+    ("--image-root", RunArgs::sets_image_root),
 ];
 /// Options that change what a job file has.
 #[rustfmt::skip]

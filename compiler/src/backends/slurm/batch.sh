@@ -138,8 +138,9 @@ jobc_main() { # [RUN]
   for role in "${jobc_roles[@]}"; do rm -rf "$jobc_run/state/${role:?}"; done
   jobc_port=$((jobc_first_port + SLURM_JOB_ID % (jobc_port_range / jobc_ports) * jobc_ports))
   jobc_assign || exit 125
+  jobc_proctrack=$(scontrol show config | sed -n 's/^ProctrackType *= *proctrack.//p')
   {
-    declare -p jobc_directory jobc_group jobc_port
+    declare -p jobc_directory jobc_group jobc_port jobc_proctrack
     for role in "${jobc_known[@]}"; do declare -p "jobc_hosts_${role//-/_}" 2>/dev/null; done
     declare -p jobc_run jobc_secrets jobc_slurm_job jobc_bundles
   } >"$jobc_run/state/$jobc_group.addresses"

@@ -24,16 +24,25 @@ pub(super) const PROGRAM: &str = r#"PATH=$PATH:$HOME/.local/bin:$HOME/bin
 command -v jobc >/dev/null || { jobc_say "no jobc in PATH of $SLURMD_NODENAME: copy it to ~/.local/bin"; exit 125; }
 "#;
 
-/// Looks for the root file system of an image.
+/// Looks for the files of an image.
 pub(super) const IMAGE: &str = r#"
-# The root file system of an image: a directory, or an archive beside it.
-jobc_image() { # PATH IMAGE
+# The files of an image: a directory, or an archive beside it; otherwise its registry has them.
+jobc_image() { # PATH
+  jobc_from=()
   for jobc_root in "$1" "$1.tar" "$1.tar.gz"; do
-    [ ! -e "$jobc_root" ] || return 0
+    [ ! -e "$jobc_root" ] || { jobc_from=(--root "$jobc_root"); return; }
   done
-  jobc_say "no root file system of $2: unpack the image to $1, or save it as $1.tar"
+}
+"#;
+
+/// Finds a directory of the node, and of this user alone, where images are unpacked once for all steps.
+pub(super) const STORE: &str = r#"
+jobc_store=${TMPDIR:-/tmp}/jobc-$UID
+(umask 077; mkdir -p "$jobc_store") && [ -O "$jobc_store" ] || {
+  jobc_say "the directory $jobc_store belongs to another user: write another one as \`store\` of the target"
   exit 125
 }
+jobc_store+=/images
 "#;
 
 /// The part of a batch script for bundles; nothing where none are run.

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use jobc_schema::distributed::Framework;
 use jobc_schema::gpu::Vendor;
-use jobc_schema::plan::{CommandPlan, FilePlan, ImageSource, JobPlan, Launch, RolePlan, Text};
+use jobc_schema::plan::{
+    CommandPlan, EnvPlan, FileContent, FilePlan, ImageSource, JobPlan, Launch, RolePlan, Text,
+};
 use jobc_schema::target::{SlurmContainer, SlurmTarget};
 
 use crate::backend::{Content, File, command};
@@ -12,7 +14,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use super::parts::Parts;
 use super::shell::{Filling, literal, variable};
-use super::{header, volumes};
+use super::{bundle, header, volumes};
 
 /// Stands for `ssh` in the tasks of programs that start processes on other nodes.
 const REMOTE_SHELL: &str = include_str!("remote_shell.sh");
@@ -119,18 +121,24 @@ fn apptainer(parts: &Parts<'_>, role: &RolePlan) -> String {
 }
 
 fn jobc(parts: &Parts<'_>, role: &RolePlan) -> String {
-    let gpus = role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
-    let devices = if gpus { " --devices \"${SLURM_STEP_GPUS:-${CUDA_VISIBLE_DEVICES-}}\"" } else { "" };
     let root = match parts.job.image_of(role).map(|image| &image.source) {
-        Some(ImageSource::Host { .. }) => "host".to_owned(),
-        _ => "\"$jobc_root\"".to_owned(),
+        Some(ImageSource::Host { .. }) => " --root host",
+        _ => " \"${jobc_from[@]}\" --image-root \"$jobc_store\"",
     };
+    let secrets = if uses_secrets(role) { " --secrets \"$jobc_secrets\"" } else { "" };
+    // Attempts of a task and of a requeued job may be on one node, and the first may have been killed.
     format!(
-        "jobc run --allow-unenforced --root {root}{devices} --id \"$SLURM_JOB_ID-$jobc_role-$jobc_index\" \"$jobc_bundle\""
+        "jobc run --cgroup inherited{root}{secrets} --id \"$SLURM_JOB_ID-$jobc_role-$jobc_index-$$\" \"$jobc_bundle\""
     )
 }
 
-/// The line that finds the root file system of a role's image; none for the nodes' own.
+/// Whether variables or files of a role are secrets.
+fn uses_secrets(role: &RolePlan) -> bool {
+    let is_secret = |file: &FilePlan| matches!(file.content, FileContent::Secret { .. });
+    role.env.values().any(|value| matches!(value, EnvPlan::Secret { .. })) || role.files.iter().any(is_secret)
+}
+
+/// The lines that find the files of a role's image, and where they are unpacked; none for the nodes' own.
 pub(super) fn find_root(parts: &Parts<'_>, role: &RolePlan) -> Option<String> {
     let image = parts.job.image_of(role)?;
     if matches!(image.source, ImageSource::Host { .. }) {
@@ -138,7 +146,11 @@ pub(super) fn find_root(parts: &Parts<'_>, role: &RolePlan) -> Option<String> {
     }
     let directory = parts.settings.images.as_deref().map(literal);
     let directory = directory.unwrap_or_else(|| "\"$jobc_directory\"/images".to_owned());
-    Some(format!("jobc_image {directory}/{} {}", file_name(&image.reference), literal(&image.reference)))
+    let store = match &parts.settings.store {
+        Some(directory) => format!("jobc_store={}\n", literal(directory)),
+        None => bundle::STORE.trim_start().to_owned(),
+    };
+    Some(format!("{store}jobc_image {directory}/{}", file_name(&image.reference)))
 }
 
 /// The image as enroot spells it: `REGISTRY#PATH:TAG`, or a file.

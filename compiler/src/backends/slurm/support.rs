@@ -79,10 +79,8 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         {
             Support::Full
         }
-        C::EnvSecret | C::FileSecret if container == SlurmContainer::Jobc => none(
-            "`jobc run` of a bundle is given no secrets; write `container: apptainer`, `pyxis` or `none`",
-        ),
         C::EnvSecret => Support::Full,
+        C::FileSecret if container == SlurmContainer::Jobc => Support::Full,
         _ => rest(capability, &settings, role, &segments, job),
     }
 }

@@ -24,7 +24,16 @@ jobc_secret() { # VARIABLE SECRET
   export "${1?}"
 }
 
-# Runs the command once; a signal that stops the step reaches the command by itself.
+# Passes a signal of Slurm on to the command. With proctrack/cgroup only this script gets it, otherwise both do.
+jobc_forward() { # SIGNAL
+  local to=$jobc_child
+  [ "$jobc_proctrack" = cgroup ] && [ -n "$to" ] || return 0
+  # `timeout` passes on SIGTERM alone.
+  [ -z "$jobc_timeout" ] || [ "$1" = TERM ] || read -r to _ <"/proc/$to/task/$to/children"
+  kill -s "$1" "$to" 2>/dev/null
+}
+
+# Runs the command once.
 jobc_once() { # COMMAND...
   local code
   if [ -n "$jobc_timeout" ]; then
@@ -48,7 +57,7 @@ jobc_probe() { # DELAY EVERY TRY_TIMEOUT TIMEOUT COMMAND...
   until timeout "$try" "$@" >/dev/null 2>&1; do
     [ "$SECONDS" -lt "$until" ] || {
       jobc_say "$jobc_role-$jobc_index is not ready in time"
-      kill -USR1 $$
+      kill -RTMIN $$
       return
     }
     sleep "$every"
@@ -60,9 +69,13 @@ jobc_probe() { # DELAY EVERY TRY_TIMEOUT TIMEOUT COMMAND...
 jobc_task() { # COMMAND...
   local attempt=0 code
   mkdir -p "$jobc_states"
-  jobc_stopped=
-  trap 'jobc_stopped=yes' TERM
-  trap 'kill -TERM "$jobc_child"' USR1
+  jobc_stopped= jobc_child=
+  trap 'jobc_stopped=yes; jobc_forward TERM' TERM
+  trap 'kill -TERM "$jobc_child"' RTMIN
+  trap 'jobc_forward CONT' CONT
+  trap 'jobc_forward HUP' HUP
+  trap 'jobc_forward USR1' USR1
+  trap 'jobc_forward USR2' USR2
   : >"$jobc_states/$jobc_index.started"
   while :; do
     jobc_once "$@"

@@ -44,6 +44,26 @@ pub fn import_one(
     Ok(image.descriptor.clone())
 }
 
+/// The same for processes that start at once: one brings the image in, and the others wait for it.
+///
+/// # Errors
+///
+/// As of [`import_one`].
+pub fn import_once(
+    store: &Store,
+    source: &Path,
+    on_progress: ProgressFn<'_>,
+    stopped: &AtomicBool,
+) -> Result<Descriptor> {
+    let note = cache_path(store, source);
+    if let Some(known) = note.as_ref().and_then(|note| read_cache(store, note)) {
+        return Ok(known);
+    }
+    let work = note.as_deref().unwrap_or(source).to_string_lossy();
+    let _lock = store.lock_work(&work, stopped)?;
+    import_one(store, source, on_progress, stopped)
+}
+
 /// Where it is noted what a file holds: by all that changes when it does.
 fn cache_path(store: &Store, source: &Path) -> Option<PathBuf> {
     let data = fs::metadata(source).ok().filter(fs::Metadata::is_file)?;

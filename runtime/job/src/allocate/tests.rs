@@ -26,7 +26,8 @@ impl Case {
     fn allocate(&self, choice: Option<&str>) -> Result<Allocation> {
         let state = self.directory.path().join("state");
         std::fs::create_dir_all(&state).expect("a directory");
-        Allocation::of(&self.bundle, choice, None, &state, true)
+        let request = AllocationRequest { choice, ..AllocationRequest::new(&state) };
+        Allocation::of(&self.bundle, request)
     }
 
     fn output(&self, text: &str) -> String {
@@ -159,11 +160,11 @@ fn a_missing_device_is_refused_at_its_place() {
     ");
     assert_snapshot!(with(r#"{"dev.jobc.secret.env.TOKEN": "token", "dev.jobc.ssh": "root:22"}"#).refused(), @r"
     config.json: /annotations/dev.jobc.secret.env.TOKEN: secrets are not supported for a single bundle
-    add their values to a copy of the bundle
+    name the directory with their values: `--secrets DIR`
     ");
     assert_snapshot!(with(r#"{"dev.jobc.secret.file./etc/key": "key"}"#).refused(), @r"
     config.json: /annotations/dev.jobc.secret.file.~1etc~1key: secrets are not supported for a single bundle
-    add their values to a copy of the bundle
+    name the directory with their values: `--secrets DIR`
     ");
     assert_snapshot!(with(r#"{"dev.jobc.volume.data": "https://example.org/data.csv"}"#).refused(), @r"
     config.json: /annotations/dev.jobc.volume.data: the volume `data` is not fetched
@@ -173,4 +174,38 @@ fn a_missing_device_is_refused_at_its_place() {
     config.json: /annotations/dev.jobc.user: no user `nobody-here` in the container's /etc/passwd
     write its number, or a name the image has
     ");
+}
+
+#[test]
+fn secrets_come_from_files_of_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let case = case(
+        r#"{"ociVersion": "1.1.0", "root": {"path": "rootfs"}, "process": {"cwd": "/", "args": ["id"], "user": {"uid": 0, "gid": 0}},
+    "annotations": {"dev.jobc.secret.env.TOKEN": "token", "dev.jobc.secret.file./etc/key": "key",
+        "dev.jobc.secret.mode./etc/key": "0400", "dev.jobc.secret.from.token": "env:TOKEN"}}"#,
+    );
+    let (state, secrets) = (case.directory.path().join("state"), case.directory.path().join("secrets"));
+    for directory in [&state, &secrets] {
+        std::fs::create_dir(directory).expect("a directory");
+    }
+    let write = |name: &str, mode: u32| {
+        std::fs::write(secrets.join(name), "s3cret\n").expect("written");
+        std::fs::set_permissions(secrets.join(name), std::fs::Permissions::from_mode(mode)).expect("set");
+    };
+    let allocate = || {
+        let request = AllocationRequest { secrets: Some(&secrets), ..AllocationRequest::new(&state) };
+        Allocation::of(&case.bundle, request)
+    };
+    let refused = || case.output(&allocate().expect_err("refused").to_string());
+    assert_snapshot!(refused(), @"cannot read the secret `token` from `ROOT/secrets/token`: no such file or directory");
+    write("token", 0o600);
+    write("key", 0o640);
+    assert_snapshot!(refused(), @"cannot read the secret `key` from `ROOT/secrets/key`: other users may read it");
+    write("key", 0o400);
+    let allocation = allocate().expect("given");
+    assert_eq!(format!("{:?}", allocation.secret_environment), r#"["TOKEN=***"]"#);
+    let (text, _) = allocation.apply(&case.bundle).expect("a configuration");
+    let config = String::from_utf8(text).expect("text");
+    assert!(config.contains("secrets/key") && !config.contains("s3cret"), "{config}");
 }

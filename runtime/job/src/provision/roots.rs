@@ -1,6 +1,5 @@
 //! The root file systems of a job: one for each role, made once and shared by its tasks under layers of their own.
 
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -11,14 +10,13 @@ use super::images;
 use super::job::{Job, Progress};
 use super::large_data::large_data_directory;
 use crate::allocate::image::{self, Image};
-use crate::allocate::{NamedUser, named_user};
+use crate::allocate::{NamedUser, named_user, refuse_foreign};
 use crate::host_environment::HostEnvironment;
 use jobc_container::archive;
 use jobc_container::bundle::Bundle;
 use jobc_container::root::Root;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 use jobc_sys::id::{EVERY_ROLE, TaskId};
-use jobc_sys::id_map::IdMaps;
 
 /// The root of a role's tasks.
 #[derive(Clone, Debug)]
@@ -161,31 +159,6 @@ fn resolve_root(
         return Ok((link(job, root, number)?, Some(Image::of_bundle(&unpacked))));
     }
     Ok((link(job, found, number)?, None))
-}
-
-/// Refuses a directory that an unprivileged user's container could not change, not even in a layer above it: the owner
-/// of its files is not mapped there (user_namespaces(7)), and every task gets additional files.
-fn refuse_foreign(root: &Path) -> Result<()> {
-    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-    if uid.is_root() {
-        return Ok(());
-    }
-    let owner =
-        std::fs::metadata(root).map_err(|error| jobc_sys::error::file_error("stat", root, &error))?.uid();
-    let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;
-    let known = |extent: &jobc_sys::id_map::Extent| {
-        (extent.outside..extent.outside.saturating_add(extent.length)).contains(&owner)
-    };
-    if maps.users.extents().iter().any(known) {
-        return Ok(());
-    }
-    let message = format!(
-        "the root `{}` belongs to user {owner}, which is not mapped in your containers",
-        root.display()
-    );
-    Err(Error::new(Kind::Unenforceable, message).help(
-        "use an archive, or a directory that you unpacked yourself, so that jobc can add files for the tasks",
-    ))
 }
 
 /// A path for an overlay's lower layer: fsconfig(2) takes 255 bytes, and `:` separates layers.

@@ -113,3 +113,15 @@ fn a_program_can_start_with_no_signal_blocked() {
     raise(Signal::TERM);
     assert_eq!(signals.next(), Some(Signal::TERM));
 }
+
+#[test]
+fn a_signal_to_continue_is_read_only_where_that_is_wanted() {
+    let continued = |signals: &Signals| {
+        raise(Signal::CONT);
+        signals.next()
+    };
+    let wanted = Signals::block_forwarded_and_continue().expect("taken");
+    assert_eq!(continued(&wanted), Some(Signal::CONT));
+    drop(wanted);
+    assert_eq!(continued(&Signals::block_forwarded().expect("taken")), None);
+}

@@ -5,11 +5,13 @@
 
 mod external;
 mod interruptible;
+mod stored;
 
 use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use jobc_container::bundle::Bundle;
+use jobc_container::cgroup::UnenforcedLimit;
 use jobc_container::container::create::{self, CreateRequest, StartMode};
 use jobc_container::container::wait::SignalPolicy;
 use jobc_container::options::Options;
@@ -18,7 +20,7 @@ use jobc_container::root::Root;
 use jobc_container::scope::ScopeOwner;
 use jobc_container::state::Id;
 use jobc_container::state::store::Store;
-use jobc_job::allocate::{Allocation, Devices};
+use jobc_job::allocate::{Allocation, AllocationRequest, Devices};
 use jobc_oci::wait_and_delete;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::signals::Signals;
@@ -33,7 +35,12 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
     reject_unknown_properties(&original)?;
     let id = Id::new(&args.id.clone().unwrap_or_else(|| format!("run-{}", std::process::id())))?;
     // This process ends with the container, so signals need not be unblocked again.
-    let signals = ManuallyDrop::new(Signals::block_forwarded()?);
+    let inherits = args.inherits_cgroup();
+    let signals = ManuallyDrop::new(if inherits {
+        Signals::block_forwarded_and_continue()?
+    } else {
+        Signals::block_forwarded()?
+    });
     let begun = create::reserve(&Store::standard()?, &id)?;
     let here = args.oci_runtime.is_none();
     let ([] | [_]) = &args.root[..] else {
@@ -44,7 +51,6 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
     let way = args.gpu_injection.unwrap_or_default();
     let named: Vec<String> =
         args.devices.iter().flat_map(|words| words.split(',')).map(str::to_owned).collect();
-    let inherits = args.inherits_cgroup();
     if args.gpu_injection.is_some() && named.is_empty() && !inherits {
         let error = Error::new(Kind::Config, "`--gpu-injection` does not apply to a bundle without GPUs");
         return Err(error.help("name them with `--devices`, or leave it out"));
@@ -54,12 +60,23 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
         [] => None,
         named => Some(Devices::of(&original, named, way)?),
     };
-    let allocate = || Allocation::of(&original, choice, devices, begun.directory(), here);
-    let allocation = if Root::unpacks_archive(&original, choice) {
-        interruptible::run(&signals, begun.directory(), allocate)??
-    } else {
-        allocate()?
+    let (stored, _pin) = match stored::provide(args, &original, choice, &signals)? {
+        Some(provided) => (Some(provided.root), provided.pin),
+        None => (None, None),
     };
+    let unpacks = stored.is_none() && Root::unpacks_archive(&original, choice)
+        || stored.as_ref().is_some_and(|stored| stored.copied);
+    let request = AllocationRequest {
+        choice,
+        stored,
+        devices,
+        secrets: args.secrets.as_deref(),
+        directory: begun.directory(),
+        complete: here,
+    };
+    let allocate = || Allocation::of(&original, request);
+    let mut allocation =
+        if unpacks { interruptible::run(&signals, begun.directory(), allocate)?? } else { allocate()? };
     let (text, changed) = allocation.apply(&original)?;
     let allocated =
         changed.iter().fold(allocation.to_string(), |all, line| format!("{all}changed: {line}\n"));
@@ -84,6 +101,7 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
             inherit_cgroup: inherits,
             scope: Some(ScopeOwner::Container(id.to_string())),
             skip_io_accounting: true,
+            secret_environment: std::mem::take(&mut allocation.secret_environment),
             ..Options::default()
         },
         root: Some(allocation.root.clone()),
@@ -99,8 +117,11 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
         terminal::eprint(&format!("cgroup: in the scope `{unit}` of this user's systemd\n"));
     }
     let mut warn = |text: &str| terminal::eprint(&container_warning(text));
-    for text in made.container.warnings.iter().chain(&made.container.record.unenforced) {
-        warn(text);
+    made.container.warnings.iter().for_each(|text| warn(text));
+    if inherits {
+        UnenforcedLimit::in_words(&made.container.unenforced).iter().for_each(|text| warn(text));
+    } else {
+        made.container.record.unenforced.iter().for_each(|text| warn(text));
     }
     wait_and_delete(made, &signals, SignalPolicy::Foreground, args.keep, &mut warn)
 }

@@ -35,8 +35,11 @@ impl InheritedLimits {
             }
             "memory/swap" => {
                 let asked = positive(memory.and_then(LinuxMemory::swap))?;
-                let there = if self.has_swap { self.memory_and_swap } else { self.memory };
-                at_most(there, round(asked, rounding), "memory and swap", mebibytes)
+                if !self.has_swap {
+                    // The limit of memory alone, which is reported by itself.
+                    return None;
+                }
+                at_most(self.memory_and_swap, round(asked, rounding), "memory and swap", mebibytes)
             }
             // A period means something together with a quota only.
             "cpu/quota" | "cpu/period" => self.cpu_weakness(cpu?, rounding),

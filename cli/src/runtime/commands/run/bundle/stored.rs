@@ -1,0 +1,144 @@
+//! The root of a bundle from an image store: one process of the host brings an image in, and all containers share it.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jobc_container::bundle::Bundle;
+use jobc_image::progress::Progress;
+use jobc_image::store::ContentPin;
+use jobc_image::{Descriptor, Platform, ProgressFn, Reference, Store, source, unpack};
+use jobc_job::allocate::StoredRoot;
+use jobc_job::allocate::image::Image;
+use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::signals::Signals;
+
+use crate::args::FormatArg;
+use crate::runtime::args::run::{PullPolicy, RunArgs};
+use crate::runtime::commands::doctor::try_overlay;
+use crate::runtime::commands::image;
+use crate::runtime::interruptible::{self, exit_by_signal};
+use crate::runtime::progress::Meter;
+use crate::runtime::registries;
+
+/// A root, and what keeps its files in the store.
+pub(super) struct ProvidedRoot {
+    pub(super) root: StoredRoot,
+    pub(super) pin: Option<ContentPin>,
+}
+
+/// The files that a container of the bundle begins with, where `--image-root` names a store for them.
+///
+/// They are those of `choice`, a directory or an archive, or else of the image that the bundle names. A bundle with a
+/// root of its own, and one that runs on the host's files, needs none.
+pub(super) fn provide(
+    args: &RunArgs,
+    bundle: &Bundle,
+    choice: Option<&str>,
+    signals: &Signals,
+) -> Result<Option<ProvidedRoot>> {
+    let Some(root) = args.image_root.as_deref().filter(|_| args.sets_image_root()) else { return Ok(None) };
+    let image = bundle.annotation("dev.jobc.image");
+    let origin = match (choice, image) {
+        (Some("host"), _) | (None, Some("host") | None) => return Ok(None),
+        (None, Some(_)) if has_own_root(bundle) => return Ok(None),
+        (Some(path), _) => Origin::File(Path::new(path)),
+        (None, Some(image)) => Origin::Image(image),
+    };
+    let store = image::open(Some(root))?;
+    let copied = try_overlay(&store.root().join("unpacked")).is_err();
+    if let Origin::File(path) = origin
+        && path.is_dir()
+        && !path.join("oci-layout").is_file()
+    {
+        let path = std::fs::canonicalize(path).map_err(|error| {
+            Error::new(
+                Kind::Config,
+                format!("cannot open the root `{}`: {}", path.display(), describe_io(&error)),
+            )
+        })?;
+        let root = StoredRoot::shared_directory(path, copied)?;
+        return Ok(Some(ProvidedRoot { root, pin: None }));
+    }
+    let meter = Meter::new(FormatArg::Text, false);
+    let stopped = AtomicBool::new(false);
+    let mut ended_by = None;
+    let report = |progress: Progress| {
+        // What is there already is no news for each of a thousand ranks.
+        if !matches!(progress, Progress::Layer { known: true, .. }) {
+            meter.report(&progress);
+        }
+    };
+    let work = || origin.bring_in(&store, args.pull_policy(), &report, &stopped);
+    let image = interruptible::run(signals, work, |signal| {
+        if ended_by.replace(signal).is_some() {
+            exit_by_signal(signal);
+        }
+        stopped.store(true, Ordering::Relaxed);
+    });
+    meter.clear();
+    if let Some(signal) = ended_by {
+        exit_by_signal(signal);
+    }
+    let (image, layers) = image??;
+    let pin = store.pin(std::slice::from_ref(&image.descriptor.digest))?;
+    let root = StoredRoot { layers, image: Some(Image::of(&image.config.config)), copied };
+    Ok(Some(ProvidedRoot { root, pin: Some(pin) }))
+}
+
+/// Whether the bundle has its files beside config.json.
+fn has_own_root(bundle: &Bundle) -> bool {
+    ["rootfs", "rootfs.tar", "rootfs.tar.gz", "rootfs.tgz"].iter().any(|name| bundle.dir.join(name).exists())
+}
+
+/// Where an image comes from.
+#[derive(Clone, Copy)]
+enum Origin<'a> {
+    /// An archive, or a directory in the OCI image layout.
+    File(&'a Path),
+    /// A registry.
+    Image(&'a str),
+}
+
+impl Origin<'_> {
+    /// The image in the store, with its layers unpacked. Of all processes that need it at once, one brings it in.
+    fn bring_in(
+        self,
+        store: &Store,
+        pull: PullPolicy,
+        progress: ProgressFn<'_>,
+        stopped: &AtomicBool,
+    ) -> Result<(jobc_image::store::Image, Vec<std::path::PathBuf>)> {
+        let descriptor = match self {
+            Self::File(path) => source::import_once(store, path, progress, stopped)?,
+            Self::Image(name) => find_or_pull(store, name, pull, progress, stopped)?,
+        };
+        let image = store.image(&descriptor, &Platform::here())?;
+        let layers = unpack::layers(store, &image, progress, stopped)?;
+        Ok((image, layers))
+    }
+}
+
+/// An image by its reference: from the store, or from its registry.
+fn find_or_pull(
+    store: &Store,
+    name: &str,
+    pull: PullPolicy,
+    progress: ProgressFn<'_>,
+    stopped: &AtomicBool,
+) -> Result<Descriptor> {
+    let reference: Reference = name.parse()?;
+    let here = Platform::here();
+    let find = || Ok::<_, Error>(store.find(&reference)?.filter(|there| store.is_complete(there, &here)));
+    if let Some(there) = find()? {
+        return Ok(there);
+    }
+    if pull == PullPolicy::Never {
+        return Err(Error::new(Kind::State, format!("the image `{name}` is not in the image store"))
+            .help(format!("pull it with `jobc image pull {name}`, or leave out `--pull never`")));
+    }
+    let _lock = store.lock_work(name, stopped)?;
+    match find()? {
+        Some(there) => Ok(there),
+        None => registries::fetcher(false)?.fetch_unpacked(store, &reference, &here, progress, stopped),
+    }
+}

@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+"""Tests containers of jobc inside steps that Slurm confines: they see the GPUs, CPUs and memory of their step and no others.
+
+The kernel keeps the limits: cgroup v1 with `task/cgroup` and `proctrack/cgroup`. GPUs are those of a simulated driver with nodes that only
+the device cgroup can deny. The cgroups are named after the node, and removed at the end.
+"""
+
+import contextlib
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "gpu"))
+
+from cluster import Cluster, cluster, problems, until  # noqa: E402
+from fake_gpus import fake_gpus  # noqa: E402
+from harness import Harness  # noqa: E402
+
+CGROUPS = Path("/sys/fs/cgroup")
+CONTROLLERS = ("cpuset", "devices", "freezer", "memory")
+# In MiB: of a job and of a node.
+MEMORY, NODE_MEMORY = 192, 3000
+IMAGE = "example.org/tools:1"
+LIMITS = """\
+CgroupPlugin=cgroup/v1
+CgroupMountpoint=/sys/fs/cgroup
+ConstrainCores=yes
+ConstrainDevices=yes
+ConstrainRAMSpace=yes
+AllowedSwapSpace=0
+"""
+JOB = """\
+version: 1
+name: {name}
+image: {image}
+{more}
+roles:
+  main:
+    resources: {{{resources}}}
+    shell: sh
+    run: |
+{run}
+"""
+
+
+class Confined(Cluster):
+    """A cluster of one node that confines its steps, with the driver of simulated GPUs."""
+
+    nodes, gpus, memory = 1, 8, NODE_MEMORY
+    cpus = len(os.sched_getaffinity(0))
+    proctrack, task = "cgroup", "cgroup"
+
+    def make_gpus(self):
+        self.driver = self.place / "driver"
+        subprocess.run([self.fake_gpus, "h100", str(self.driver)], check=True)
+        (self.place / "cgroup.conf").write_text(LIMITS)
+        return self.driver / "dev/nvidia"
+
+    def store(self):
+        """Where scripts have images unpacked on the node."""
+        return Path(f"/tmp/jobc-{self.account.uid}/images")
+
+    def stop(self):
+        super().stop()
+        for path in sorted(CGROUPS.glob("*/slurm_n0"), key=str):
+            for group in sorted([path, *path.rglob("*")], key=lambda path: -len(path.parts)):
+                if group.is_dir():
+                    with contextlib.suppress(OSError):
+                        group.rmdir()
+
+
+def job(name, run, resources=f"cpu: 1, memory: {MEMORY}MiB", image=IMAGE, more=""):
+    return JOB.format(name=name, run="\n".join(f"      {line}" for line in run.splitlines()), resources=resources, image=image, more=more)
+
+
+def build(slurm, name, text, more=""):
+    return slurm.build(name, text, f"container: jobc, images: {slurm.home}/images{more}", backends="[oci, slurm]")
+
+
+def finishes(slurm, directory, seconds=60):
+    """Submits a job and waits for its end; returns its state and what its task printed."""
+    number = slurm.submit(directory)
+    state = slurm.ends(number, seconds)
+    return number, state, "".join(slurm.logs_of(directory, number).values())
+
+
+LOOK = """\
+echo gpus: $(cd /dev; echo nvidia[0-9]*)
+for gpu in /dev/nvidia[0-9]*; do cat $gpu 2>&1 | sed "s/^/open: /"; done
+echo cpus: $(grep Cpus_allowed_list /proc/self/status)
+echo uid: $(id -u) $(id -g)
+echo tmp: $(ls /tmp)
+env | grep -c ^SLURM_ || :
+"""
+
+
+def confined(slurm):
+    """A container sees its step's GPUs, CPUs and user, and starts without a warning."""
+    for count in (1, 2):
+        text = job(f"gpus-{count}", LOOK, f"cpu: 1, memory: {MEMORY}MiB, gpu: {count}")
+        number, state, said = finishes(slurm, build(slurm, f"gpus-{count}", text))
+        nodes = re.search(r"^gpus: (.*)$", said, re.MULTILINE)
+        cpus = re.search(r"Cpus_allowed_list:\s+(\S+)$", said, re.MULTILINE)
+        if state != "COMPLETED" or not nodes or len(nodes[1].split()) != count or "*" in nodes[1]:
+            yield f"{count} GPUs: {state}\n{said}{slurm.output(number)}"
+            continue
+        # Nothing drives them, so an open that the cgroup allows finds no device.
+        if said.count("No such device or address") != count or "not permitted" in said:
+            yield f"{count} GPUs cannot be opened: {said}"
+        if not cpus or len(numbers(cpus[1])) != 1:
+            yield f"CPUs: {cpus and cpus[1]}"
+        # The first one unpacks the image, and says so.
+        own = [line for line in said.splitlines() if not line.startswith(("source ", "layer "))]
+        if "uid: 0 0" not in own or len(own) != count + 5:
+            yield said
+
+
+def numbers(text):
+    """The numbers of a list such as `0-2,5`."""
+    parts = [part.split("-") for part in text.split(",")]
+    return {number for part in parts for number in range(int(part[0]), int(part[-1]) + 1)}
+
+
+def no_gpus(slurm):
+    """A container of a step without GPUs sees none."""
+    text = job("none", "ls /dev | grep nvidia || echo none; echo ${CUDA_VISIBLE_DEVICES-unset}")
+    number, state, said = finishes(slurm, build(slurm, "none", text))
+    if state != "COMPLETED" or "none" not in said.split():
+        yield f"{state}: {said}{slurm.output(number)}"
+
+
+def others(slurm):
+    """Two containers at once on one node have different GPUs, and never those of the other."""
+    text = "ls /dev | grep -x 'nvidia[0-9]*'; sleep 2"
+    numbers_of, seen = [], []
+    for name in ("left", "right"):
+        directory = build(slurm, name, job(name, text, "cpu: 1, memory: 64MiB, gpu: 3"))
+        numbers_of.append((directory, slurm.submit(directory)))
+    for directory, number in numbers_of:
+        state = slurm.ends(number)
+        said = "".join(slurm.logs_of(directory, number).values())
+        seen.append(set(re.findall(r"nvidia\d+", said)))
+        if state != "COMPLETED" or len(seen[-1]) != 3:
+            yield f"{state}: {said}{slurm.output(number)}"
+    if len(seen) == 2 and seen[0] & seen[1]:
+        yield f"both have {seen[0] & seen[1]}"
+
+
+def memory(slurm):
+    """The kernel ends what takes more memory than the step has, and the container is not the only one that is told so."""
+    for name, size, expected in (("greedy", MEMORY * 2, ("FAILED", "OUT_OF_MEMORY")), ("modest", MEMORY // 4, ("COMPLETED",))):
+        number, state, said = finishes(slurm, build(slurm, name, job(name, f"dd if=/dev/zero of=/dev/null bs={size}M count=1")))
+        if state not in expected or (name == "greedy") != ("oom-kill" in slurm.output(number)):
+            yield f"{name}: {state}: {said}{slurm.output(number)}"
+
+
+def weaker(slurm):
+    """Limits that the site does not keep are named, and those that it keeps are not."""
+    directory = build(slurm, "weaker", job("weaker", "echo runs", "cpu: 1, memory: 64MiB"))
+    bundle = directory.parent / "oci/main-0"
+    inside = [slurm.program, "run", "--cgroup", "inherited", "--root", slurm.home / "root", bundle]
+    done = slurm.user("srun", "--mem=128M", "--cpus-per-task=1", *inside)
+    if done.returncode or "runs" not in done.stdout or "`memory`" not in done.stderr + done.stdout or "cpu" in done.stderr:
+        yield f"exit {done.returncode}: {done.stdout}{done.stderr}"
+    done = slurm.user("srun", "--mem=64M", "--cpus-per-task=1", *inside)
+    if done.returncode or "runs" not in done.stdout or "warning" in done.stderr:
+        yield f"exit {done.returncode}: {done.stdout}{done.stderr}"
+
+
+def fewer(slurm):
+    """A bundle that asks for more GPUs than the step has does not start."""
+    directory = build(slurm, "fewer", job("fewer", "echo runs", "cpu: 1, memory: 64MiB, gpu: 2"))
+    inside = [slurm.program, "run", "--cgroup", "inherited", "--root", slurm.home / "root", directory.parent / "oci/main-0"]
+    done = slurm.user("srun", "--mem=64M", "--gpus-per-node=1", *inside, JOBC_DRIVER_ROOT=slurm.driver)
+    if done.returncode == 0 or "asks for 2 GPUs, and 1 are available" not in done.stderr:
+        yield f"exit {done.returncode}: {done.stdout}{done.stderr}"
+
+
+def signals(slurm):
+    """TERM, CONT and USR1 of scancel reach the program, and nothing is left of the step."""
+    mark = "sleep 87654"
+    run = f"trap 'echo got TERM; exit 0' TERM\ntrap 'echo got USR1' USR1\ntrap 'echo got CONT' CONT\necho up\n{mark} &\nwhile :; do wait || :; done"
+    directory = build(slurm, "signals", job("signals", run))
+    number = slurm.submit(directory)
+    log = lambda: "".join(slurm.logs_of(directory, number).values())  # noqa: E731
+    until(lambda: "up" in log())
+    for name in ("USR1", "CONT"):
+        slurm.user("scancel", f"--signal={name}", number)
+        with contextlib.suppress(TimeoutError):
+            until(lambda name=name: f"got {name}" in log(), 10)
+        if f"got {name}" not in log():
+            yield f"no {name}: {log()}"
+    slurm.user("scancel", number)
+    state = slurm.ends(number)
+    until(lambda: not slurm.user("squeue", "--noheader", "--job", number).stdout.strip())
+    left = subprocess.run(["pgrep", "--full", mark], capture_output=True, text=True, check=False).stdout.split()
+    if state != "CANCELLED" or left or "got TERM" not in log():
+        yield f"{state}, left {left}: {log()}{slurm.output(number)}"
+
+
+def secrets(slurm):
+    """Secrets are files of mode 600 beside the job: not in scripts, in Slurm's knowledge of the job or in what is left on the node."""
+    value = "s3cret-inside"
+    more = "secrets: {token: {env: WANDB_API_KEY}}"
+    run = f"printf '%s ' \"$TOKEN\" >{slurm.home}/seen; cat /etc/token >>{slurm.home}/seen"
+    text = job("secrets", run, more=more) + "    env: {TOKEN: '${{ secrets.token }}'}\n    files: {/etc/token: {secret: token}}\n    data: {}\n"
+    text = text.replace("    data: {}\n", "").replace("roles:\n", f"outputs: {{home: {{source: {slurm.home}, mount: {slurm.home}}}}}\nroles:\n")
+    directory = build(slurm, "secrets", text)
+    done = slurm.user("./submit.sh", cwd=directory, WANDB_API_KEY=value)
+    number = done.stdout.strip()
+    shown = slurm.user("scontrol", "show", "job", "--details", number).stdout
+    state = slurm.ends(number)
+    seen = slurm.home / "seen"
+    if state != "COMPLETED" or seen.read_text() != f"{value} {value}":
+        yield f"{done.stderr}{state}\n{slurm.output(number)}"
+    file = directory.parent.with_name("cluster.slurm") / "secrets/token"
+    if file.stat().st_mode & 0o777 != 0o600:
+        yield f"mode {file.stat().st_mode:o}"
+    places = [*(slurm.place / "state").rglob("*"), *(slurm.home / "secrets").rglob("*"), *Path(f"/tmp/jobc-{slurm.account.uid}").rglob("*"), *Path("/dev/shm").rglob("*")]
+    texts = [shown.encode(), *(path.read_bytes() for path in places if path.is_file() and path != file)]
+    if any(value.encode() in text for text in texts):
+        yield "the value is elsewhere, too"
+
+
+def together(slurm):
+    """Ranks that start at once on a node unpack an image once, and the next ones start from what is there."""
+    store = slurm.store()
+    slurm.user("rm", "-rf", store)
+    bundle = build(slurm, "together", job("together", "cat /mark", "cpu: 1")).parent / "oci/main-0"
+    archive = slurm.home / "images/example.org_tools_1.tar"
+    inside = f"exec {slurm.program} run --cgroup inherited --root {archive} --image-root {store} --id rank-$SLURM_PROCID {bundle}"
+    done = slurm.user("srun", "--overcommit", "--ntasks=8", "--mem=512M", "sh", "-c", inside)
+    if done.returncode or done.stdout.split() != ["here"] * 8:
+        yield f"exit {done.returncode}: {done.stdout}{done.stderr}"
+    unpacked = [path for path in store.glob("unpacked/*/*") if (path / "files").is_dir()]
+    if len(unpacked) != 1 or done.stderr.count("import") > 1:
+        yield f"unpacked {[str(path) for path in unpacked]}\n{done.stderr}"
+
+
+def warm(slurm):
+    """How long a container takes in a step whose image is unpacked, next to the namespaces alone."""
+    bundle = build(slurm, "warm", job("warm", "true", "cpu: 1, memory: 64MiB")).parent / "oci/main-0"
+    archive = slurm.home / "images/example.org_tools_1.tar"
+    jobc = f"{slurm.program} run --cgroup inherited --root {archive} --image-root {slurm.store()} --id warm {bundle}"
+    floor = f"unshare --user --map-root-user --mount --pid --ipc --uts --cgroup --fork --mount-proc {slurm.home}/root/bin/busybox true"
+    done = slurm.user("srun", "--mem=64M", "bash", "-c", LOOP, "bash", jobc, floor)
+    times = [[int(word) for word in line.split()] for line in done.stdout.splitlines()]
+    if done.returncode or len(times) != 12:
+        yield f"exit {done.returncode}: {done.stdout}{done.stderr}"
+        return
+    container, namespaces = (statistics.median(each) / 1000 for each in zip(*times[2:]))
+    slurm.harness.note(f"warm start in a step {container:.1f} ms, namespaces alone {namespaces:.1f} ms, ratio {container / namespaces:.1f}")
+    if container > 1000:
+        yield f"a warm start takes {container:.0f} ms"
+
+
+# Microseconds of each command, in turn.
+LOOP = """\
+for number in {1..12}; do
+  for command; do
+    since=${EPOCHREALTIME/./}
+    $command >/dev/null || exit
+    printf '%s ' $((${EPOCHREALTIME/./} - since))
+  done
+  echo
+done
+"""
+
+
+def make_images(slurm):
+    """The image of the jobs: busybox, as an archive of its files and as a directory."""
+    root = slurm.home / "root"
+    for directory in (root / "bin", root / "tmp", root / "etc", slurm.home / "images"):
+        slurm.user("mkdir", "-p", directory)
+    slurm.user("cp", "/bin/busybox", root / "bin/busybox")
+    slurm.user("/bin/busybox", "--install", "-s", root / "bin")
+    for link in (root / "bin").iterdir():
+        if link.is_symlink():
+            link.unlink()
+            link.symlink_to("busybox")
+    slurm.write("root/mark", "here\n")
+    slurm.user("tar", "-C", root, "-cf", slurm.home / "images/example.org_tools_1.tar", ".")
+
+
+def can_confine():
+    """What keeps this host from confining steps, if anything."""
+    missing = [name for name in CONTROLLERS if not (CGROUPS / name / "tasks").exists()]
+    if missing:
+        return f"no cgroup v1 hierarchy for {', '.join(missing)}: Debian's slurmd needs systemd with cgroup v2"
+    return None if os.access(CGROUPS / "devices", os.W_OK) else "cgroups are read-only"
+
+
+CASES = [confined, no_gpus, others, memory, weaker, fewer, signals, secrets, together, warm]
+
+
+def main():
+    harness = Harness("slurm inside", __doc__)
+    harness.parse()
+    why = can_confine() if os.geteuid() == 0 else None
+    if why:
+        harness.skip(why)
+    Confined.fake_gpus, Confined.harness = fake_gpus(harness), harness
+    with cluster(harness, Confined) as slurm:
+        make_images(slurm)
+        slurm.log_in(f"JOBC_DRIVER_ROOT={slurm.driver}")
+        for case in CASES:
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(case, slurm))
+    harness.end()
+
+
+if __name__ == "__main__":
+    main()
