@@ -6,19 +6,23 @@ the device cgroup can deny. The cgroups are named after the node, and removed at
 """
 
 import contextlib
+import gzip
+import io
+import json
 import os
 import re
 import statistics
 import subprocess
 import sys
-import time
+import tarfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "gpu"))
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / name) for name in ("gpu", "images")]
 
 from cluster import Cluster, cluster, problems, until  # noqa: E402
 from fake_gpus import fake_gpus  # noqa: E402
+from fake_registry import CONFIG, LAYER, MANIFEST, FakeRegistry, Image, digest  # noqa: E402
 from harness import Harness  # noqa: E402
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -242,6 +246,36 @@ def together(slurm):
         yield f"unpacked {[str(path) for path in unpacked]}\n{done.stderr}"
 
 
+def pulled(slurm):
+    """Ranks that need an image of a registry pull it once."""
+    slurm.user("rm", "-rf", slurm.store())
+    with FakeRegistry(files_of(slurm.home / "root")) as registry:
+        slurm.write(".config/jobc/registries.yaml", f"registries: {{'{registry.host}': {{plain_http: true}}}}\n")
+        bundle = build(slurm, "pulled", job("pulled", "cat /mark", "cpu: 1", registry.name)).parent / "oci/main-0"
+        inside = f"exec {slurm.program} run --cgroup inherited --image-root {slurm.store()} --id rank-$SLURM_PROCID {bundle}"
+        done = slurm.user("srun", "--overcommit", "--ntasks=8", "--mem=512M", "sh", "-c", inside)
+        blobs = [request["path"] for request in registry.requests_for("/blobs/") if request["method"] == "GET"]
+    if done.returncode or done.stdout.split() != ["here"] * 8:
+        yield f"exit {done.returncode}: {done.stdout}{done.stderr}"
+    if len(blobs) != 2 or len(set(blobs)) != 2:
+        yield f"the configuration and the layer are pulled by {blobs}"
+
+
+def files_of(root):
+    """An image with the files of a directory as its layer."""
+    image = Image(sizes=(1,))
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        tar.add(root, ".")
+    plain = archive.getvalue()
+    config = json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": [digest(plain)]}}).encode()
+    layer = gzip.compress(plain, 1, mtime=0)
+    image.blobs = {digest(blob): blob for blob in (config, layer)}
+    body = {"schemaVersion": 2, "mediaType": MANIFEST, "config": image.descriptor(config, CONFIG), "layers": [image.descriptor(layer, LAYER)]}
+    image.manifest = json.dumps(body).encode()
+    return image
+
+
 def warm(slurm):
     """How long a container takes in a step whose image is unpacked, next to the namespaces alone."""
     bundle = build(slurm, "warm", job("warm", "true", "cpu: 1, memory: 64MiB")).parent / "oci/main-0"
@@ -295,7 +329,7 @@ def can_confine():
     return None if os.access(CGROUPS / "devices", os.W_OK) else "cgroups are read-only"
 
 
-CASES = [confined, no_gpus, others, memory, weaker, fewer, signals, secrets, together, warm]
+CASES = [confined, no_gpus, others, memory, weaker, fewer, signals, secrets, together, pulled, warm]
 
 
 def main():

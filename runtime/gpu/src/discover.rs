@@ -58,6 +58,7 @@ impl Inventory {
         }
         self.denied = before - self.devices().len();
         if self.denied > 0 {
+            self.notes.push(format!("{} GPUs are denied by the device cgroup of this process", self.denied));
             let left: Vec<u32> = self.gpus.iter().map(|gpu| gpu.index).collect();
             for gpu in &mut self.gpus {
                 gpu.links.retain(|link| left.contains(&link.to));

@@ -12,6 +12,7 @@ use jobc_schema::gpu::Vendor;
 use jobc_sys::error::{Error, Kind, Result};
 
 use super::device_names::short_name;
+use super::host::Host;
 use super::inventory::{DeviceId, Inventory};
 
 /// The variables of a step that name its GPUs.
@@ -23,7 +24,7 @@ pub struct StepVariables {
     pub rocr: Option<String>,
     /// `SLURM_STEP_GPUS`, or `SLURM_JOB_GPUS` in a batch script.
     pub slurm: Option<String>,
-    /// Whether this is a step of Slurm: then no variable means no GPU.
+    /// Whether slurmd started this, as a step or a batch script: then no variable means no GPU.
     pub is_slurm: bool,
 }
 
@@ -35,7 +36,7 @@ impl StepVariables {
             cuda: variable("CUDA_VISIBLE_DEVICES"),
             rocr: variable("ROCR_VISIBLE_DEVICES"),
             slurm: variable("SLURM_STEP_GPUS").or_else(|| variable("SLURM_JOB_GPUS")),
-            is_slurm: variable("SLURM_JOB_ID").is_some(),
+            is_slurm: variable("SLURMD_NODENAME").is_some(),
         }
     }
 
@@ -73,6 +74,40 @@ pub fn devices(inventory: &Inventory, vendor: Vendor, variables: &StepVariables)
     by_node.sort_by_key(|device| inventory.gpu(*device).and_then(|gpu| gpu.minor));
     let numbers = slurm.split(',').map(str::trim).filter(|word| !word.is_empty());
     numbers.map(|word| named(word, "SLURM_STEP_GPUS", &by_node, inventory)).collect()
+}
+
+/// The host's GPUs as jobs may use them: under Slurm those of this step or batch script, also where no device cgroup
+/// denies the others.
+pub fn usable_inventory(machine: &Host) -> Inventory {
+    let mut inventory = Inventory::discover(machine);
+    restrict(&mut inventory, &StepVariables::here());
+    inventory
+}
+
+fn restrict(inventory: &mut Inventory, variables: &StepVariables) {
+    if !variables.is_slurm {
+        return;
+    }
+    let mut vendors: Vec<Vendor> = inventory.gpus.iter().map(|gpu| gpu.vendor).collect();
+    vendors.dedup();
+    let mut usable = Vec::new();
+    for vendor in vendors {
+        match devices(inventory, vendor, variables) {
+            Ok(devices) => usable.extend(devices),
+            Err(error) => inventory.notes.push(error.to_string()),
+        }
+    }
+    inventory.gpus.retain(|gpu| usable.iter().any(|id| (id.vendor, id.gpu) == (gpu.vendor, gpu.index)));
+    for gpu in &mut inventory.gpus {
+        let of_card = |mig| DeviceId { vendor: gpu.vendor, gpu: gpu.index, mig: Some(mig) };
+        if let Some(mig) = gpu.mig.as_mut().filter(|mig| mig.enabled) {
+            mig.devices.retain(|instance| usable.contains(&of_card(instance.index)));
+        }
+    }
+    let left: Vec<u32> = inventory.gpus.iter().map(|gpu| gpu.index).collect();
+    for gpu in &mut inventory.gpus {
+        gpu.links.retain(|link| left.contains(&link.to));
+    }
 }
 
 /// As many of the step's devices as a container asks for.
@@ -189,6 +224,21 @@ mod tests {
             names(&inventory, &variables(Some("GPU-"), None)),
             "`CUDA_VISIBLE_DEVICES` names the GPU `GPU-`, and 4 are available here"
         );
+    }
+
+    #[test]
+    fn jobs_in_a_step_use_its_devices_alone() {
+        let indices = |variables: &StepVariables| {
+            let mut inventory = host(&[&[0, 1], &[2, 3]]);
+            partition(&mut inventory, 3, &["1g.10gb", "2g.20gb"]);
+            restrict(&mut inventory, variables);
+            let links = inventory.gpus.iter().map(|gpu| gpu.links.len()).sum::<usize>();
+            (inventory.devices().into_iter().map(short_name).collect::<Vec<_>>().join(" "), links)
+        };
+        assert_eq!(indices(&StepVariables::default()), ("0 1 2 3:0 3:1".to_owned(), 12));
+        assert_eq!(indices(&variables(Some("1,MIG-3-1"), None)), ("1 3:1".to_owned(), 2));
+        assert_eq!(indices(&variables(None, None)), (String::new(), 0));
+        assert_eq!(indices(&variables(Some("9"), None)), (String::new(), 0));
     }
 
     #[test]

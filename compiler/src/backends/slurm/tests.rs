@@ -76,6 +76,19 @@ fn one_role_on_several_nodes() {
 }
 
 #[test]
+fn containers_of_jobc_get_secrets_from_files_of_the_job() {
+    let mut job = training();
+    job["secrets"] = json!({"token": {"env": "WANDB_API_KEY"}});
+    job["roles"]["train"]["env"]["TOKEN"] = json!({"secret": "token"});
+    let shown = check(
+        job,
+        &json!({"container": "jobc", "store": "/local/images", "gpu_types": {"A100-80GB": "a100"}}),
+    );
+    assert!(shown.contains(" --image-root \"$jobc_store\" --secrets \"$jobc_secrets\" --id "), "{shown}");
+    assert!(shown.contains("jobc_store=/local/images\n") && !shown.contains("refused"), "{shown}");
+}
+
+#[test]
 fn each_way_of_running_containers() {
     let mut shown = String::new();
     for settings in [

@@ -198,7 +198,7 @@ fn secrets_come_from_files_of_their_owner_alone() {
         Allocation::of(&case.bundle, request)
     };
     let refused = || case.output(&allocate().expect_err("refused").to_string());
-    assert_snapshot!(refused(), @"cannot read the secret `token` from `ROOT/secrets/token`: no such file or directory");
+    assert_snapshot!(refused(), @"cannot read the secret `token` from `ROOT/secrets/token`: no such file or directory (ENOENT)");
     write("token", 0o600);
     write("key", 0o640);
     assert_snapshot!(refused(), @"cannot read the secret `key` from `ROOT/secrets/key`: other users may read it");

@@ -25,6 +25,7 @@ use jobc_gpu::demand::Demands;
 use jobc_gpu::enforcement::SliceEnforcer;
 use jobc_gpu::inject::Injector;
 use jobc_gpu::sharing::SharingSupport;
+use jobc_gpu::step::usable_inventory;
 use jobc_gpu::tasks::TaskGpus;
 use jobc_gpu::{Host, Inventory};
 use jobc_sys::error::{Error, Kind, Result};
@@ -153,7 +154,7 @@ impl Preparation<'_> {
     fn detect_gpus(&self) -> (Host, Inventory) {
         let machine = Host::here();
         let wanted = Demands::requests_gpus(&self.share.plan);
-        let inventory = if wanted { Inventory::discover(&machine) } else { Inventory::default() };
+        let inventory = if wanted { usable_inventory(&machine) } else { Inventory::default() };
         (machine, inventory)
     }
 

@@ -117,11 +117,17 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
         terminal::eprint(&format!("cgroup: in the scope `{unit}` of this user's systemd\n"));
     }
     let mut warn = |text: &str| terminal::eprint(&container_warning(text));
-    made.container.warnings.iter().for_each(|text| warn(text));
+    for text in &made.container.warnings {
+        warn(text);
+    }
     if inherits {
-        UnenforcedLimit::in_words(&made.container.unenforced).iter().for_each(|text| warn(text));
+        for text in UnenforcedLimit::in_words(&made.container.unenforced) {
+            warn(&text);
+        }
     } else {
-        made.container.record.unenforced.iter().for_each(|text| warn(text));
+        for text in &made.container.record.unenforced {
+            warn(text);
+        }
     }
     wait_and_delete(made, &signals, SignalPolicy::Foreground, args.keep, &mut warn)
 }

@@ -28,24 +28,37 @@ pub(super) struct ProvidedRoot {
 
 /// The files that a container of the bundle begins with, where `--image-root` names a store for them.
 ///
-/// They are those of `choice`, a directory or an archive, or else of the image that the bundle names. A bundle with a
-/// root of its own, and one that runs on the host's files, needs none.
+/// They are those of `choice`, a directory or an archive, or else of the image that the bundle names.
+///
+/// # Errors
+///
+/// A bundle that needs no files from a store, and what [`source::import_once`] and pulling fail with.
 pub(super) fn provide(
     args: &RunArgs,
     bundle: &Bundle,
     choice: Option<&str>,
     signals: &Signals,
 ) -> Result<Option<ProvidedRoot>> {
-    let Some(root) = args.image_root.as_deref().filter(|_| args.sets_image_root()) else { return Ok(None) };
+    let Some(root) = args.image_root.as_deref().filter(|_| args.sets_image_root()) else {
+        return match args.pull {
+            None => Ok(None),
+            Some(_) => Err(unused("--pull", "a bundle without `--image-root`")),
+        };
+    };
     let image = bundle.annotation("dev.jobc.image");
     let origin = match (choice, image) {
-        (Some("host"), _) | (None, Some("host") | None) => return Ok(None),
-        (None, Some(_)) if has_own_root(bundle) => return Ok(None),
+        (Some("host"), _) | (None, Some("host")) => {
+            return Err(unused("--image-root", "a bundle on the files of the host"));
+        }
+        (None, None) => return Err(unused("--image-root", "a bundle without an image")),
+        (None, Some(_)) if has_own_root(bundle) => {
+            return Err(unused("--image-root", "a bundle with a root of its own"));
+        }
         (Some(path), _) => Origin::File(Path::new(path)),
         (None, Some(image)) => Origin::Image(image),
     };
     let store = image::open(Some(root))?;
-    let copied = try_overlay(&store.root().join("unpacked")).is_err();
+    let copied = !can_mount_overlay(&store);
     if let Origin::File(path) = origin
         && path.is_dir()
         && !path.join("oci-layout").is_file()
@@ -83,6 +96,28 @@ pub(super) fn provide(
     let pin = store.pin(std::slice::from_ref(&image.descriptor.digest))?;
     let root = StoredRoot { layers, image: Some(Image::of(&image.config.config)), copied };
     Ok(Some(ProvidedRoot { root, pin: Some(pin) }))
+}
+
+/// An option that would have no effect.
+fn unused(option: &str, what: &str) -> Error {
+    Error::new(Kind::Config, format!("`{option}` does not apply to {what}"))
+        .help("`jobc run --help` lists the options of jobs and bundles")
+}
+
+/// Whether overlays can be mounted over directories of the store; if so, it is tried once a kernel and user.
+fn can_mount_overlay(store: &Store) -> bool {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let uid = rustix::process::geteuid().as_raw();
+    let note = store.root().join(format!("cache/overlay-{}-{uid}", kernel.trim()));
+    if note.exists() {
+        return true;
+    }
+    let can = try_overlay(&store.root().join("unpacked")).is_ok();
+    if can {
+        // Without it, it is tried again.
+        let _ = std::fs::write(note, "");
+    }
+    can
 }
 
 /// Whether the bundle has its files beside config.json.

@@ -7,7 +7,8 @@ use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::compile::{build, plan};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::source::Source;
-use jobc_gpu::{Host, Inventory};
+use jobc_gpu::Host;
+use jobc_gpu::step::usable_inventory;
 use jobc_job::admission::ledger::Ledger;
 use jobc_job::admission::ports;
 use jobc_schema::BackendName;
@@ -60,7 +61,7 @@ pub(super) fn compile(
     request.default_target = default_target();
     // The GPUs are detected once for all jobs of a matrix; they are assigned later, under the lock of the ledger.
     let found = OnceCell::new();
-    let look = || found.get_or_init(|| Inventory::discover(&Host::here()).to_target_gpus()).clone();
+    let look = || found.get_or_init(|| usable_inventory(&Host::here()).to_target_gpus()).clone();
     request.gpus_here = Some(&look);
     request.adjustments = Adjustments { scale: args.scale.clone(), no_gpu: args.no_gpu, numbers };
     let mut planned = plan(&mut sources, &request, &mut sink);

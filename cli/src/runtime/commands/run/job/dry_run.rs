@@ -12,8 +12,9 @@ use jobc_container::options::Options;
 use jobc_container::root::Root;
 use jobc_container::scope::{Scope, ScopeOwner};
 use jobc_container::state::Id;
+use jobc_gpu::Host;
 use jobc_gpu::demand::Demands;
-use jobc_gpu::{Host, Inventory};
+use jobc_gpu::step::usable_inventory;
 use jobc_job::admission;
 use jobc_job::admission::capacity::Capacity;
 use jobc_job::admission::claim;
@@ -78,7 +79,7 @@ impl Drop for ScratchDirectory {
 
 /// The job as a whole: its resources and its order. `scope` is the systemd unit of its supervisor, if any.
 pub(super) fn describe_job(plan: &JobPlan, directory: &Directory, scope: Option<&str>) -> Result<String> {
-    let capacity = Capacity::of_host(&directory.state)?.with_gpus(Inventory::discover(&Host::here()));
+    let capacity = Capacity::of_host(&directory.state)?.with_gpus(usable_inventory(&Host::here()));
     let network = match plan.network {
         Network::Auto | Network::Host => "host",
         Network::Job => "job network, with an address for each task",
@@ -170,7 +171,7 @@ fn print_steps(
     };
     let mut provided = provision::dry_run(&of_job)?;
     if Demands::requests_gpus(&job.plan) {
-        let inventory = Inventory::discover(&Host::here());
+        let inventory = usable_inventory(&Host::here());
         provided.with_gpus(admission::dry_run_gpus(&job.plan, &submission, inventory)?);
     }
     // Of a role with a matrix the first combination is shown: the others differ in their values.

@@ -47,7 +47,16 @@ jobc_secret() { # VARIABLE SECRET
   export "${1?}"
 }
 
-# Runs the command once; a signal that stops the step reaches the command by itself.
+# Passes a signal of Slurm on to the command. With proctrack/cgroup only this script gets it, otherwise both do.
+jobc_forward() { # SIGNAL
+  local to=$jobc_child
+  [ "$jobc_proctrack" = cgroup ] && [ -n "$to" ] || return 0
+  # `timeout` passes on SIGTERM alone.
+  [ -z "$jobc_timeout" ] || [ "$1" = TERM ] || read -r to _ <"/proc/$to/task/$to/children"
+  kill -s "$1" "$to" 2>/dev/null
+}
+
+# Runs the command once.
 jobc_once() { # COMMAND...
   local code
   if [ -n "$jobc_timeout" ]; then
@@ -71,7 +80,7 @@ jobc_probe() { # DELAY EVERY TRY_TIMEOUT TIMEOUT COMMAND...
   until timeout "$try" "$@" >/dev/null 2>&1; do
     [ "$SECONDS" -lt "$until" ] || {
       jobc_say "$jobc_role-$jobc_index is not ready in time"
-      kill -USR1 $$
+      kill -RTMIN $$
       return
     }
     sleep "$every"
@@ -83,9 +92,13 @@ jobc_probe() { # DELAY EVERY TRY_TIMEOUT TIMEOUT COMMAND...
 jobc_task() { # COMMAND...
   local attempt=0 code
   mkdir -p "$jobc_states"
-  jobc_stopped=
-  trap 'jobc_stopped=yes' TERM
-  trap 'kill -TERM "$jobc_child"' USR1
+  jobc_stopped= jobc_child=
+  trap 'jobc_stopped=yes; jobc_forward TERM' TERM
+  trap 'kill -TERM "$jobc_child"' RTMIN
+  trap 'jobc_forward CONT' CONT
+  trap 'jobc_forward HUP' HUP
+  trap 'jobc_forward USR1' USR1
+  trap 'jobc_forward USR2' USR2
   : >"$jobc_states/$jobc_index.started"
   while :; do
     jobc_once "$@"
@@ -139,13 +152,18 @@ jobc_fill() { # ROLE
 }
 jobc_fill prepare || exit 125
 
-# The root file system of an image: a directory, or an archive beside it.
-jobc_image() { # PATH IMAGE
+# The files of an image: a directory, or an archive beside it; otherwise its registry has them.
+jobc_image() { # PATH
+  jobc_from=()
   for jobc_root in "$1" "$1.tar" "$1.tar.gz"; do
-    [ ! -e "$jobc_root" ] || return 0
+    [ ! -e "$jobc_root" ] || { jobc_from=(--root "$jobc_root"); return; }
   done
-  jobc_say "no root file system of $2: unpack the image to $1, or save it as $1.tar"
+}
+jobc_store=${TMPDIR:-/tmp}/jobc-$UID
+(umask 077; mkdir -p "$jobc_store") && [ -O "$jobc_store" ] || {
+  jobc_say "the directory $jobc_store belongs to another user: write another one as \`store\` of the target"
   exit 125
 }
-jobc_image /scratch/images/python_3.12-slim python:3.12-slim
-jobc_task jobc run --allow-unenforced --root "$jobc_root" --id "$SLURM_JOB_ID-$jobc_role-$jobc_index" "$jobc_bundle"
+jobc_store+=/images
+jobc_image /scratch/images/python_3.12-slim
+jobc_task jobc run --cgroup inherited "${jobc_from[@]}" --image-root "$jobc_store" --id "$SLURM_JOB_ID-$jobc_role-$jobc_index-$$" "$jobc_bundle"
