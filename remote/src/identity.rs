@@ -26,6 +26,8 @@ impl Identity {
         let mut decided = plan.clone();
         let openpai = &mut decided.target.settings.openpai;
         *openpai = openpai.take().map(OpenpaiTarget::without_access);
+        // How a machine is reached is not part of the job.
+        decided.target.settings.ssh = None;
         let text = serde_json::to_vec(&decided).unwrap_or_default();
         Self { job: plan.name.clone(), digest: Digest::of(&text).hex().to_owned() }
     }

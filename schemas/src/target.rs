@@ -6,6 +6,7 @@ mod kubernetes;
 mod openpai;
 mod policy;
 mod slurm;
+mod ssh;
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -21,6 +22,7 @@ pub use kubernetes::{
 pub use openpai::{OpenpaiJob, OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
 pub use policy::Policy;
 pub use slurm::{SlurmContainer, SlurmGpu, SlurmTarget};
+pub use ssh::SshTarget;
 
 /// Targets: where jobs can run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -90,11 +92,25 @@ pub struct Target {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"partition": "gpu", "container": "apptainer"}]))]
     pub slurm: Option<SlurmTarget>,
+    /// Machine that runs the jobs, or login node of the cluster, reached by ssh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"host": "box"}]))]
+    pub ssh: Option<SshTarget>,
 }
 
 impl Target {
-    /// Whether `jobc run` can run its jobs on this host: it has bundles, and they are not for the nodes of a cluster.
+    /// Whether `jobc run` can run its jobs on this host: it has bundles, and they are neither for the nodes of a cluster
+    /// nor for another machine.
     pub fn is_host(&self) -> bool {
+        self.has_bundles() && self.ssh.is_none()
+    }
+
+    /// Whether it is another machine, on which jobs are run by `jobc run` there.
+    pub fn is_machine(&self) -> bool {
+        self.has_bundles() && self.ssh.is_some()
+    }
+
+    fn has_bundles(&self) -> bool {
         self.backends.contains(&BackendName::Oci) && !self.backends.contains(&BackendName::Slurm)
     }
 }

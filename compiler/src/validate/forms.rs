@@ -118,6 +118,12 @@ pub(super) static FORMS: &[PatternForm] = &[
     text(r"^1\.[0-9]+$", "a release of Kubernetes", "write its first two numbers, such as `\"1.36\"`"),
     text(r"^[!-~]+$", "a word", "write one word without spaces"),
     text(r"^/[^\x00-\x1f]*$", "an absolute path", "begin with `/`"),
+    text(
+        r"^[!-,.-~][!-~]*$",
+        "the name of a machine",
+        "write a name of the ssh configuration, `user@host` or `ssh://user@host:port`",
+    ),
+    text(r"^[!-,.-~][^\x00-\x1f]*$", "a path", "write one that begins with neither `-` nor a space"),
     text(r"^[a-z][a-z0-9-]*$", "an option", "write it without `--`, such as `mail-type`"),
     text(
         r"^2[0-9]\.[0-9]{2}(\.[0-9]+)?$",

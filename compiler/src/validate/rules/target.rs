@@ -88,4 +88,13 @@ fn unused_settings(at: &Pointer, target: &Node, report: &mut Report<'_>) {
             );
         }
     }
+    if target.get("ssh").is_some() && !written.iter().any(|backend| ["oci", "slurm"].contains(backend)) {
+        let message = "unused settings `ssh`: neither `oci` nor `slurm` is in `backends`";
+        report.push(
+            Diagnostic::warning(codes::UNUSED_SETTINGS, message)
+                .at_place(report.key(&at.key("ssh")), "")
+                .at_place(report.value(&at.key("backends")), "")
+                .note("add `oci` to run jobs on the machine, or `slurm` to submit them there"),
+        );
+    }
 }

@@ -46,6 +46,9 @@ fn settings_of_places() {
         "version: 1\ntargets: {pai: {backends: [openpai], openpai: {server: pai.example.com, token_file: a, token_env: B-C, tokn: d}}}\n",
         "version: 1\ntargets: {lab: {backends: [slurm], slurm: {container: docker, partition: 'a b', gpu: per_node, release: 1.34, directory: tmp, modules: ['a;b'], extra: {Mail: x}}}}\n",
         "version: 1\ntargets: {lab: {backends: [slurm], slurm: {container: none, extra: {mail-type: END, exclusive-user: true}, switches: 1@60}}}\n",
+        "version: 1\ntargets: {box: {backends: [oci], ssh: {host: box}}}\n",
+        "version: 1\ntargets: {box: {backends: [kubernetes], ssh: {host: -oProxyCommand=x, jump: 'a b', directory: '', jobc: -c, user: ann}}}\n",
+        "version: 1\ntargets: {box: {backends: [kubernetes], ssh: {host: ann@box, jump: gate, directory: /scratch/ann, jobc: /opt/jobc}}}\n",
         "version: 1\nx-mine: 1\ntargets: {lab: {backends: [kubernetes], kubernetes: {patches: [{kind: Job, patch: {a: 1.0}}]}}}\n",
     ]));
 }

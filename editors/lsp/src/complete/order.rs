@@ -52,7 +52,7 @@ const FIRST: [(&[&str], &[&str]); 13] = [
     (&["outputs", "*"], &["source", "mount"]),
     (&["distributed"], &["framework", "roles"]),
     (&["params", "*"], &["default", "description", "choices", "min", "max"]),
-    (&["targets", "*"], &["backends", "description", "kubernetes", "slurm", "openpai", "oci"]),
+    (&["targets", "*"], &["backends", "description", "kubernetes", "slurm", "openpai", "oci", "ssh"]),
     (
         &["targets", "*", "kubernetes"],
         &["namespace", "gpu", "storage", "queue", "node_selector", "tolerations"],
