@@ -23,6 +23,19 @@ pub struct BuiltDirectory {
     pub manifests: Vec<Manifest>,
     /// The job for OpenPAI.
     pub protocol: Option<Protocol>,
+    /// All files, where they are sent as they are.
+    pub files: Vec<BuiltFile>,
+}
+
+/// A file of a built directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuiltFile {
+    /// Its path in the directory.
+    pub path: String,
+    /// Its permissions.
+    pub mode: u32,
+    /// Its content.
+    pub bytes: Vec<u8>,
 }
 
 /// An OpenPAI protocol v2 job.
@@ -113,6 +126,7 @@ impl BuiltDirectory {
         let (path, map) = file("sourcemap.json")?;
         let mut map: SourceMap = serde_json::from_slice(map).map_err(|error| wrong(path, &error))?;
         let (mut manifests, mut protocol) = (Vec::new(), None);
+        let has_bundles = files.keys().any(|path| path.starts_with("oci/"));
         for (path, bytes) in files {
             let below = path.strip_prefix("kubernetes/").and_then(|name| name.strip_suffix(".yaml"));
             if path != PROTOCOL && below.is_none_or(|name| name.contains('/')) {
@@ -128,11 +142,31 @@ impl BuiltDirectory {
                 manifests.push(manifest);
             }
         }
-        if manifests.is_empty() && protocol.is_none() {
-            let message = "it has neither manifests nor an OpenPAI job; build it with the backend `kubernetes` or `openpai`";
+        if manifests.is_empty() && protocol.is_none() && !has_bundles {
+            let message = "it has nothing to submit; build it with the backend `kubernetes`, `openpai` or `oci`";
             return Err(Error::new(Kind::Config, message));
         }
-        Ok(Self { plan, manifests, protocol })
+        Ok(Self { plan, manifests, protocol, files: vec![] })
+    }
+
+    /// The same, with all files and their permissions, for what is sent as it is.
+    ///
+    /// # Errors
+    ///
+    /// They are not what `jobc build` writes for one job.
+    pub fn of_artifacts<'a>(
+        files: impl IntoIterator<Item = (&'a str, u32, &'a [u8])> + Clone,
+    ) -> Result<Self> {
+        let mut built = Self::of_files(files.clone().into_iter().map(|(path, _, bytes)| (path, bytes)))?;
+        let file = |(path, mode, bytes): (&str, u32, &[u8])| BuiltFile {
+            path: path.to_owned(),
+            mode,
+            bytes: bytes.to_vec(),
+        };
+        if built.manifests.is_empty() && built.protocol.is_none() {
+            built.files = files.into_iter().map(file).collect();
+        }
+        Ok(built)
     }
 }
 

@@ -22,4 +22,4 @@ pub use output::Output;
 pub use running::{Running, Stream, Streams};
 pub use send::{FileSource, SendFile, Sent};
 pub use ssh::{Ssh, SshSettings};
-pub use tree::{Tree, TreeEntry, TreeKind};
+pub use tree::{ImageLayout, Tree, TreeEntry, TreeKind};

@@ -32,6 +32,13 @@ impl Identity {
         Self { job: plan.name.clone(), digest: Digest::of(&text).hex().to_owned() }
     }
 
+    /// The same with files that go with the job: other content is another job.
+    #[must_use]
+    pub fn with_content(self, content: &Digest) -> Self {
+        let digest = Digest::of(format!("{} {}", self.digest, content.hex()).as_bytes()).hex().to_owned();
+        Self { digest, ..self }
+    }
+
     /// Digits of the digest in a label or a tag.
     pub const LABEL_LENGTH: usize = 32;
 

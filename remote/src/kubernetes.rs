@@ -10,7 +10,6 @@ mod busy;
 mod checks;
 mod client;
 mod cluster;
-mod copy;
 mod counts;
 mod discovery;
 mod events;

@@ -1,6 +1,6 @@
 //! Runs jobs elsewhere: submits what `jobc build` wrote, and shows, waits for and ends what runs there.
 //!
-//! A [`Place`] runs jobs. [`kubernetes`] and [`openpai`] are two. This crate reads built directories ([`built`]) and their plan; it never
+//! A [`Place`] runs jobs. [`kubernetes`], [`openpai`] and [`machine`] are three. This crate reads built directories ([`built`]) and their plan; it never
 //! sees the compiler, and it prints nothing. The cluster keeps all state: nothing is stored on this host.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
@@ -11,8 +11,10 @@ pub mod host;
 mod http;
 pub mod identity;
 pub mod kubernetes;
+pub mod machine;
 pub mod openpai;
 pub mod place;
+mod task_copy;
 mod websocket;
 
 pub use handle::Handle;

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jobc_container::secret::Secret;
+use jobc_schema::plan::JobPlan;
 use jobc_sys::error::{Error, Kind, Result};
 use serde::Serialize;
 
 use crate::built::BuiltDirectory;
+use crate::host::ImageLayout;
 use crate::identity::Identity;
 
 /// A place that runs jobs.
@@ -17,6 +19,16 @@ pub trait Place: Send + Sync {
     /// The name under which the place lists this user's jobs; `user` is the name on this host.
     fn user(&self, user: &str) -> Result<String> {
         Ok(user.to_owned())
+    }
+
+    /// What makes a job the same: its plan, and what goes with it from the directory of the job file.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read.
+    fn identity(&self, plan: &JobPlan, directory: &Path) -> Result<Identity> {
+        let _ = directory;
+        Ok(Identity::of(plan))
     }
 
     /// Runs of this very job, the newest first.
@@ -119,6 +131,10 @@ pub struct Submission<'a> {
     pub identity: &'a Identity,
     /// The user who submits, as [`Place::user`] has it.
     pub user: &'a str,
+    /// The base directory of relative paths in the job file, absolute.
+    pub directory: &'a Path,
+    /// Images that this host has, for a place that gets them from it.
+    pub images: &'a [ImageLayout],
     /// What the job needs and its files do not contain.
     pub secrets: JobSecrets,
 }

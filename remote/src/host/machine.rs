@@ -1,9 +1,10 @@
 //! Commands on this host or on another machine, by one interface.
 
 use std::io;
+use std::net::TcpStream;
 use std::time::Duration;
 
-use jobc_sys::error::Result;
+use jobc_sys::error::{Error, Kind, Result};
 
 use super::output::{Input, Output};
 use super::process;
@@ -65,6 +66,18 @@ impl Host {
         match self {
             Self::Local => process::run(process::local(command)?, stdin, timeout),
             Self::Ssh(ssh) => ssh.run(command, stdin, timeout),
+        }
+    }
+
+    /// Connects a local connection with a port that the machine reaches, until either side ends it.
+    ///
+    /// # Errors
+    ///
+    /// ssh cannot start, or this is this host, whose ports need no such connection.
+    pub fn tunnel(&self, socket: TcpStream, address: &str, port: u16) -> Result<Running> {
+        match self {
+            Self::Local => Err(Error::new(Kind::Unsupported, "the ports of this host are reachable")),
+            Self::Ssh(ssh) => ssh.tunnel(socket, address, port),
         }
     }
 

@@ -1,12 +1,13 @@
 //! A machine reached by the system's ssh, with the user's own configuration.
 
 use std::fs::File;
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 use super::marks::{Filter, Mark};
 use super::output::{Input, Output};
@@ -110,6 +111,21 @@ impl Ssh {
         Running::remote(ssh, streams, &mark, self.name()).map_err(missing)
     }
 
+    /// Connects a local connection with a port that the machine reaches.
+    pub(super) fn tunnel(&self, socket: TcpStream, address: &str, port: u16) -> Result<Running> {
+        let copy = socket.try_clone().map_err(|error| {
+            Error::new(Kind::System, format!("cannot pass on a connection: {}", describe_io(&error)))
+        })?;
+        let mut ssh = self.ssh(Reads::Input);
+        ssh.arg("-W").arg(format!("{address}:{port}")).args(["--", self.name()]);
+        let streams = Streams {
+            stdin: Stream::File(socket.into()),
+            stdout: Stream::File(copy.into()),
+            stderr: Stream::Pipe,
+        };
+        Running::local(ssh, streams).map_err(missing)
+    }
+
     /// Ends the shared connection, if there is one.
     pub fn close(&self) {
         if let Sharing::Socket(path) = self.sharing() {
@@ -124,13 +140,19 @@ impl Ssh {
         if text.len() > MAX_COMMAND {
             return Err(Error::new(Kind::Config, format!("the command for `{}` is too long", self.name())));
         }
+        let mut ssh = self.ssh(reads);
+        ssh.args(["--", self.name(), &text]);
+        Ok(ssh)
+    }
+
+    /// ssh with its options, without the machine.
+    fn ssh(&self, reads: Reads) -> Command {
         let mut ssh = Command::new("ssh");
         ssh.args(self.options(reads == Reads::Terminal, can_ask()));
         if let Sharing::Socket(path) = self.sharing() {
             ssh.args(["-o", "ControlMaster=auto", "-o", PERSIST, "-S"]).arg(path);
         }
-        ssh.args(["--", self.name(), &text]);
-        Ok(ssh)
+        ssh
     }
 
     /// The options that every command has. They win over the user's configuration.

@@ -43,6 +43,17 @@ pub enum TreeKind {
     Symlink(String),
 }
 
+/// An image that this host has, and the machine may lack.
+#[derive(Clone, Debug)]
+pub struct ImageLayout {
+    /// The name that the plan has for it.
+    pub reference: String,
+    /// The digest of its manifest.
+    pub digest: String,
+    /// The layout: `oci-layout`, `index.json` and `blobs`.
+    pub tree: Tree,
+}
+
 impl Tree {
     /// Adds a file. It is read-only there.
     pub fn file(&mut self, path: &str, file: SendFile) {

@@ -13,7 +13,7 @@ use super::pods;
 use super::state::{JOB, MANAGED, PLAN, summarize};
 use super::status::ApiError;
 use super::{
-    access, checks, copy, events, exec, follow, lifecycle, objects, port_forward, reasons, submit, task,
+    access, checks, events, exec, follow, lifecycle, objects, port_forward, reasons, submit, task,
     usage,
 };
 use crate::identity::Identity;
@@ -21,6 +21,7 @@ use crate::place::{
     AccessCheck, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobDetail, JobSummary, LogItem,
     LogRequest, Place, PortForward, PortForwardReport, Problem, Submission, SubmitError, TaskUsage,
 };
+use crate::task_copy::{self, CopyTask};
 
 /// A cluster, seen by one user in one namespace.
 pub struct Cluster {
@@ -134,7 +135,8 @@ impl Place for Cluster {
     fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied> {
         let found = objects::find(&self.client, name)?;
         let pod = task::running(&self.client, &found, Some(&request.task))?;
-        copy::copy(&self.client, &pod, request)
+        let exec = |request: &ExecRequest, streams: ExecStreams<'_>| exec::exec(&self.client, &pod, request, streams);
+        task_copy::copy(&CopyTask { name: &pod.task(), exec: &exec }, request)
     }
 
     fn port_forward(

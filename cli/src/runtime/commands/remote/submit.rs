@@ -2,23 +2,29 @@
 
 mod batch;
 mod images;
+mod layouts;
 mod problems;
 mod progress;
 mod runs;
 mod secrets;
 mod step;
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use camino::Utf8Path;
 use jobc_compiler::compile::{Planning, Request, build, plan};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::source::Sources;
+use jobc_job::admission::ports;
 use jobc_remote::Handle;
 use jobc_remote::built::BuiltDirectory;
+use jobc_remote::host::ImageLayout;
 use jobc_remote::identity::Identity;
 use jobc_remote::place::{Place, Problem};
 use jobc_schema::BackendName;
+use jobc_schema::digest::Digest;
 use jobc_schema::plan::JobPlan;
 use jobc_sys::accounts;
 use jobc_sys::error::{Error, Kind};
@@ -47,7 +53,8 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     let mut input = Input::read(&job_args).map_err(input_error)?;
     let mut sink = Sink::new();
     let mut sources = std::mem::take(&mut input.sources);
-    let to_job = |_: &str| input.directory.clone();
+    let to_files = RefCell::new(input.directory.clone());
+    let to_job = |_: &str| to_files.borrow().clone();
     let mut request = input.request(&job_args, &to_job);
     request.default_target = default_target();
     let Some(mut planned) = plan(&mut sources, &request, &mut sink) else {
@@ -62,7 +69,7 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         let outcome = report::findings(&sources, sink, format, true);
         let error = Error::new(Kind::Config, "the job has no target to submit to");
         let failure = Failure::usage_error(
-            error.help("add a target with the backend `kubernetes` or `openpai` to targets.yaml"),
+            error.help("add a target with the backend `kubernetes` or `openpai`, or with `ssh`, to targets.yaml"),
         );
         return if outcome == Outcome::Success { Err(failure) } else { Ok(ExitCode::from(outcome as u8)) };
     };
@@ -75,10 +82,20 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     let targets = job_args.targets.clone().or_else(|| crate::input::find_targets(&input.directory));
     let directory = targets.as_deref().and_then(Utf8Path::parent);
     let place = target::connect(&first.target.settings, directory)?;
+    let is_machine = first.target.settings.is_machine();
+    if is_machine {
+        // Where the directory of a run has the files of the job, from that of what was built.
+        *to_files.borrow_mut() = "../files".into();
+    }
     let user = place.user(&user()).map_err(failure)?;
     let submitter = Submitter { args, place: &*place, directory: input.directory.as_std_path(), user };
-    let checked = match submitter.provide_images(&sources, &mut planned, &mut request, &mut sink)? {
-        Images::Ready { checked } => checked,
+    let provided = if is_machine {
+        submitter.provide_layouts(&sources, &mut planned, &mut request, &mut sink)?
+    } else {
+        submitter.provide_images(&sources, &mut planned, &mut request, &mut sink)?
+    };
+    let (checked, layouts) = match provided {
+        Images::Ready { checked, layouts } => (checked, layouts),
         Images::Refused(code) => {
             let outcome = report::findings(&sources, sink, format, true);
             return Ok(ExitCode::from(if outcome == Outcome::Success { code } else { outcome } as u8));
@@ -97,6 +114,7 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         outputs: &outputs,
         directory: submitter.directory,
         user: &submitter.user,
+        images: &layouts,
         output: output.as_deref(),
     };
     let code = submitter.submit_batch(&batch, checked, &target_name, format)?;
@@ -119,13 +137,47 @@ struct Submitter<'a> {
 
 /// What became of the images.
 enum Images {
-    /// The nodes can get them. `checked` is whether the cluster was asked about the first job already.
-    Ready { checked: bool },
+    /// The nodes can get them. `checked` is whether the cluster was asked about the first job already; `layouts` go with
+    /// the jobs.
+    Ready { checked: bool, layouts: Vec<ImageLayout> },
     /// Something is wrong with them or the job, and was printed.
     Refused(Outcome),
 }
 
+impl Images {
+    fn ready(checked: bool) -> Self {
+        Self::Ready { checked, layouts: Vec::new() }
+    }
+}
+
 impl Submitter<'_> {
+    /// Builds the images of the jobs, and names them as the machine will have them.
+    fn provide_layouts(
+        &self,
+        sources: &Sources,
+        planned: &mut Planning,
+        request: &mut Request<'_>,
+        sink: &mut Sink,
+    ) -> Result<Images> {
+        if self.args.dry_run {
+            images::announce(&planned.jobs);
+            return Ok(Images::ready(false));
+        }
+        let requests = images::requests(sources, planned, request, sink);
+        let image_root = self.args.image_root.as_deref();
+        let built = match images::build(&requests, self.directory, image_root)? {
+            Ok(built) => built,
+            Err((reference, error)) => {
+                let outcome =
+                    if error.kind == Kind::System { Outcome::SystemError } else { Outcome::Errors };
+                problems::print(&image_problem(&reference, error, None));
+                return Ok(Images::Refused(outcome));
+            }
+        };
+        let layouts = layouts::provide(&mut planned.jobs, &built, self.directory, image_root)?;
+        Ok(Images::Ready { checked: false, layouts })
+    }
+
     /// Builds and pushes the images of the jobs, and names them by digest.
     fn provide_images(
         &self,
@@ -147,7 +199,7 @@ impl Submitter<'_> {
             return Ok(if is_refused {
                 Images::Refused(Outcome::Errors)
             } else {
-                Images::Ready { checked: false }
+                Images::ready(false)
             });
         }
         let without_registry = planned.jobs.iter().all(|job| job.target.settings.registry.is_none());
@@ -155,11 +207,11 @@ impl Submitter<'_> {
             if self.args.dry_run {
                 images::announce(&planned.jobs);
             }
-            return Ok(Images::Ready { checked: false });
+            return Ok(Images::ready(false));
         }
         let requests = images::requests(sources, planned, request, sink);
         if requests.is_empty() {
-            return Ok(Images::Ready { checked: false });
+            return Ok(Images::ready(false));
         }
         // A build can take long: what the cluster refuses anyway is said before.
         let Some(built) = trial(sources, planned, request, sink)? else {
@@ -171,7 +223,7 @@ impl Submitter<'_> {
         match self.build_images(&requests, &built)? {
             Ok(pins) => {
                 images::pin(&mut planned.jobs, &pins);
-                Ok(Images::Ready { checked: true })
+                Ok(Images::ready(true))
             }
             Err(outcome) => Ok(Images::Refused(outcome)),
         }
@@ -186,12 +238,7 @@ impl Submitter<'_> {
         Ok(images::provide(requests, self.directory, self.args.image_root.as_deref())?.map_err(
             |(reference, error)| {
                 let outcome = if error.kind == Kind::System { Outcome::SystemError } else { Outcome::Errors };
-                problems::print(&Problem {
-                    is_warning: false,
-                    message: format!("the image `{reference}`: {}", error.message),
-                    place: images::place_of(built, &reference),
-                    help: error.help,
-                });
+                problems::print(&image_problem(&reference, error, images::place_of(built, &reference)));
                 outcome
             },
         ))
@@ -212,8 +259,12 @@ impl Submitter<'_> {
         let known = Known::of(self.place, jobs.len())?;
         let mut runs = Vec::with_capacity(jobs.len());
         for job in jobs {
-            let run = known.choose(job, self.args.new || self.args.replace)?;
+            let identity = self.place.identity(job, self.directory).map_err(failure)?;
+            let run = known.choose(identity, self.args.new || self.args.replace)?;
             job.name.clone_from(&run.name);
+            if job.target.settings.is_machine() {
+                spread_ports(job)?;
+            }
             only_backend(job);
             runs.push(run);
         }
@@ -275,6 +326,12 @@ impl Submitter<'_> {
     }
 }
 
+/// What is wrong with an image.
+fn image_problem(reference: &str, error: Error, place: Option<String>) -> Problem {
+    let message = format!("the image `{reference}`: {}", error.message);
+    Problem { is_warning: false, message, place, help: error.help }
+}
+
 /// The first job as it would be without the digests of its images; none if it has errors, which are in the sink.
 fn trial(
     sources: &Sources,
@@ -294,8 +351,23 @@ fn trial(
         sink.append(found);
         return Ok(None);
     };
-    let files = output.artifacts.iter().map(|file| (file.path.as_str(), &file.bytes[..]));
-    BuiltDirectory::of_files(files).map(Some).map_err(failure)
+    let files = output.artifacts.iter().map(|file| (file.path.as_str(), file.mode, &file.bytes[..]));
+    BuiltDirectory::of_artifacts(files).map(Some).map_err(failure)
+}
+
+/// Gives the ports that jobc chooses numbers that depend on the run: jobs on a machine share its ports.
+fn spread_ports(job: &mut JobPlan) -> Result<()> {
+    const FIRST: u16 = 20_000;
+    const COUNT: u64 = 10_000;
+    let fixed: BTreeSet<u16> = job
+        .roles
+        .iter()
+        .flat_map(|role| role.ports.iter().filter(|port| !port.auto).map(move |port| (role, port)))
+        .flat_map(|(role, port)| ports::numbers_of(port, role.instances))
+        .collect();
+    let number = u64::from_str_radix(&Digest::of(job.name.as_bytes()).hex()[..8], 16).unwrap_or_default();
+    let base = FIRST + u16::try_from(number % COUNT).unwrap_or_default();
+    Ok(ports::choose(job, |port| port < base && !fixed.contains(&port))?)
 }
 
 fn job_args(args: &SubmitArgs) -> JobArgs {
@@ -304,7 +376,8 @@ fn job_args(args: &SubmitArgs) -> JobArgs {
         set: args.set.clone(),
         params: args.params.clone(),
         target: args.target.iter().cloned().collect(),
-        backend: vec![BackendName::Kubernetes, BackendName::Openpai],
+        // Bundles are for machines.
+        backend: vec![BackendName::Kubernetes, BackendName::Openpai, BackendName::Oci],
         targets: args.targets.clone(),
         allow_lossy: args.allow_lossy,
         locked: args.locked,

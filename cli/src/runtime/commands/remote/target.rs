@@ -7,6 +7,7 @@ use jobc_compiler::diagnostic::{DocumentId, Sink};
 use jobc_compiler::source::{Source, Sources};
 use jobc_compiler::{parse, suggest, validate};
 use jobc_remote::kubernetes::{self, ClusterConfig, Uses};
+use jobc_remote::machine::{self, Machine};
 use jobc_remote::{Place, openpai};
 use jobc_schema::BackendName;
 use jobc_schema::target::Target;
@@ -78,7 +79,7 @@ impl TargetTable {
         };
         if backend(target).is_none() {
             let error = Error::new(Kind::Config, format!("jobs cannot be submitted to the target `{name}`"));
-            return Err(Failure::usage_error(error.help("it needs the backend `kubernetes` or `openpai`")));
+            return Err(Failure::usage_error(error.help("it needs the backend `kubernetes` or `openpai`, or `ssh`")));
         }
         Ok(target)
     }
@@ -88,9 +89,9 @@ impl TargetTable {
         connect(self.cluster_target(name)?, self.directory.as_deref())
     }
 
-    /// Whether jobs are submitted to a target by OpenPAI's API.
-    pub(super) fn is_openpai(&self, name: &str) -> bool {
-        self.targets.get(name).and_then(backend) == Some(BackendName::Openpai)
+    /// The backend for which jobs are submitted to a target.
+    pub(super) fn backend(&self, name: &str) -> Option<BackendName> {
+        self.targets.get(name).and_then(backend)
     }
 
     /// The namespace of a target, without asking its cluster; none if neither it nor a kubeconfig names one.
@@ -117,10 +118,18 @@ pub(super) fn is_reachable(target: &Target) -> bool {
     }
 }
 
-/// The backend for which jobs are submitted to a target; none if it is not a cluster.
+/// The backend for which jobs are submitted to a target; none if it is neither a cluster nor a machine.
 pub(super) fn backend(target: &Target) -> Option<BackendName> {
     let of_clusters = [BackendName::Kubernetes, BackendName::Openpai];
-    of_clusters.into_iter().find(|backend| target.backends.contains(backend))
+    let of_cluster = of_clusters.into_iter().find(|backend| target.backends.contains(backend));
+    of_cluster.or(target.is_machine().then_some(BackendName::Oci))
+}
+
+/// How to reach a machine.
+fn machine_access(target: &Target) -> machine::Access {
+    let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    let version = format!("jobc {}", env!("CARGO_PKG_VERSION"));
+    machine::Access { ssh: target.ssh.clone().unwrap_or_default(), program, version }
 }
 
 /// A path of a setting: `~/` is the home directory, and relative paths begin in the directory of the targets file.
@@ -178,10 +187,12 @@ fn openpai_access(target: &Target, directory: Option<&Utf8Path>) -> Result<openp
 /// The place of a target's settings; its delays are reported on stderr. Nothing is sent yet.
 pub(super) fn connect(target: &Target, directory: Option<&Utf8Path>) -> Result<Box<dyn Place>> {
     let notice = |text: &str| terminal::eprint(&container_warning(text));
-    Ok(if backend(target) == Some(BackendName::Openpai) {
-        let access = openpai_access(target, directory)?;
-        Box::new(openpai::Cluster::new(access, notice).map_err(failure)?)
-    } else {
-        Box::new(kubernetes::Cluster::new(config(target, directory)?, notice))
+    Ok(match backend(target) {
+        Some(BackendName::Openpai) => {
+            let access = openpai_access(target, directory)?;
+            Box::new(openpai::Cluster::new(access, notice).map_err(failure)?)
+        }
+        Some(BackendName::Oci) => Box::new(Machine::new(machine_access(target), notice).map_err(failure)?),
+        _ => Box::new(kubernetes::Cluster::new(config(target, directory)?, notice)),
     })
 }

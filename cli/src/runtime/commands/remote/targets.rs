@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use jobc_remote::kubernetes::{Uses, rights};
+use jobc_schema::BackendName;
 use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
@@ -22,12 +23,14 @@ pub(crate) fn targets(args: &TargetsArgs) -> Result<ExitCode> {
             let (namespace, uses) = match &args.target {
                 Some(target) => {
                     let table = TargetTable::read(args.file.targets.as_deref())?;
-                    if table.is_openpai(target) {
+                    if let Some(backend @ (BackendName::Openpai | BackendName::Oci)) = table.backend(target) {
                         let message = format!("the target `{target}` is not a cluster of Kubernetes");
                         let error = Error::new(Kind::Unsupported, message);
-                        return Err(Failure::usage_error(error.help(
-                            "`jobc targets check` shows what you may use; an administrator of OpenPAI can add to it",
-                        )));
+                        let help = match backend {
+                            BackendName::Oci => "`jobc targets check` shows what is missing",
+                            _ => "`jobc targets check` shows what you may use; an administrator of OpenPAI can add to it",
+                        };
+                        return Err(Failure::usage_error(error.help(help)));
                     }
                     (table.namespace(target)?, table.uses(target)?)
                 }
@@ -80,7 +83,7 @@ fn check(args: &TargetsCheckArgs) -> Result<ExitCode> {
             rows.row([mark.to_owned(), check.what.clone(), check.needed_for.to_owned()]);
         }
         terminal::print(&rows.render(terminal::columns_of_stdout()));
-        if !is_usable && !table.is_openpai(&args.target) {
+        if !is_usable && table.backend(&args.target) == Some(BackendName::Kubernetes) {
             let command = format!("jobc targets role {}", args.target);
             terminal::eprint(&format!(
                 "ask an administrator for the missing rights; `{command}` prints a Role with them\n"

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use camino::Utf8Path;
 use jobc_compiler::compile::Output;
 use jobc_remote::built::BuiltDirectory;
+use jobc_remote::host::ImageLayout;
 use jobc_remote::identity::Identity;
 use jobc_remote::place::{Place, Submission, SubmitError};
 use jobc_sys::error::{Error, Kind};
@@ -29,6 +30,8 @@ pub(super) struct Batch<'a> {
     /// The base directory of relative paths in the job file.
     pub(super) directory: &'a Path,
     pub(super) user: &'a str,
+    /// The images that this host has for the place.
+    pub(super) images: &'a [ImageLayout],
     /// Where the manifests are kept.
     pub(super) output: Option<&'a Utf8Path>,
 }
@@ -90,12 +93,14 @@ impl Batch<'_> {
     }
 
     fn submission<'b>(&'b self, index: usize, built: &'b BuiltDirectory) -> Result<Submission<'b>> {
-        submission(built, &self.runs[index].identity, self.user, self.directory)
+        let submission = submission(built, &self.runs[index].identity, self.user, self.directory)?;
+        Ok(Submission { images: self.images, ..submission })
     }
 
     fn built(&self, index: usize) -> Result<BuiltDirectory> {
         let files = self.outputs[index].artifacts.iter();
-        BuiltDirectory::of_files(files.map(|file| (file.path.as_str(), &file.bytes[..]))).map_err(failure)
+        BuiltDirectory::of_artifacts(files.map(|file| (file.path.as_str(), file.mode, &file.bytes[..])))
+            .map_err(failure)
     }
 
     /// Writes the manifests where the user wants them.
@@ -116,9 +121,10 @@ pub(super) fn submission<'a>(
     built: &'a BuiltDirectory,
     identity: &'a Identity,
     user: &'a str,
-    directory: &Path,
+    directory: &'a Path,
 ) -> Result<Submission<'a>> {
-    Ok(Submission { built, identity, user, secrets: secrets::of(built, directory).map_err(failure)? })
+    let secrets = secrets::of(built, directory).map_err(failure)?;
+    Ok(Submission { built, identity, user, directory, images: &[], secrets })
 }
 
 /// Deletes this user's runs of the jobs.

@@ -11,7 +11,7 @@ use jobc_compiler::backend::Content;
 use jobc_compiler::compile::{Artifact, Planning, Request, lower_all};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::source::Sources;
-use jobc_image::{Digest, Platform, Reference, Store};
+use jobc_image::{Descriptor, Digest, Platform, ProgressFn, Reference, Store};
 use jobc_registry::Client;
 use jobc_remote::built::BuiltDirectory;
 use jobc_remote::place::Problem;
@@ -30,7 +30,7 @@ use crate::runtime::registries;
 use crate::terminal;
 
 /// Digits of the digest in a tag.
-const TAG_LENGTH: usize = 12;
+pub(super) const TAG_LENGTH: usize = 12;
 
 /// An image to build, once for all jobs of a matrix.
 pub(super) struct ImageRequest {
@@ -101,7 +101,7 @@ pub(super) fn pin(jobs: &mut [JobPlan], pins: &Pins) {
 }
 
 /// A reference without its tag.
-fn repository(reference: &str) -> &str {
+pub(super) fn repository(reference: &str) -> &str {
     reference.rsplit_once(':').map_or(reference, |(name, _)| name)
 }
 
@@ -120,19 +120,48 @@ pub(super) fn provide(
     directory: &Path,
     image_root: Option<&Path>,
 ) -> Result<std::result::Result<Pins, (String, Error)>> {
+    each(requests, image_root, &|request, store, stopped, pushing| {
+        request.provide(store, directory, stopped, pushing)
+    })
+}
+
+/// Builds images, and returns their descriptors by the references that the plans have for them.
+pub(super) fn build(
+    requests: &[ImageRequest],
+    directory: &Path,
+    image_root: Option<&Path>,
+) -> Result<std::result::Result<BTreeMap<String, Descriptor>, (String, Error)>> {
+    each(requests, image_root, &|request, store, stopped, _| {
+        // Stdout is for the handles.
+        let meter = Meter::new(FormatArg::Text, false);
+        let built = request.build(store, directory, &|progress| meter.report(&progress), stopped);
+        meter.clear();
+        built
+    })
+}
+
+/// What is done with an image: the store, whether to stop, and whether a signal ends it at once.
+type Work<'a, T> = &'a (dyn Fn(&ImageRequest, &Store, &AtomicBool, &AtomicBool) -> Result<T> + Sync);
+
+/// Does something with each image.
+fn each<T: Send>(
+    requests: &[ImageRequest],
+    image_root: Option<&Path>,
+    work_on: Work<'_, T>,
+) -> Result<std::result::Result<BTreeMap<String, T>, (String, Error)>> {
     let signals = Signals::block_forwarded()?;
     let (stopped, pushing) = (AtomicBool::new(false), AtomicBool::new(false));
     let mut ended_by = None;
-    let work = || -> std::result::Result<Pins, (String, Error)> {
-        let mut pins = Pins::new();
+    let work = || -> std::result::Result<BTreeMap<String, T>, (String, Error)> {
+        let mut pins = BTreeMap::new();
         let store = match requests.first() {
             Some(first) => image::open(image_root).map_err(|error| (first.image.reference.clone(), error))?,
             None => return Ok(pins),
         };
         for request in requests {
             let failed = |error: Error| (request.image.reference.clone(), error);
-            let digest = request.provide(&store, directory, &stopped, &pushing).map_err(failed)?;
-            pins.insert(request.image.reference.clone(), digest);
+            let done = work_on(request, &store, &stopped, &pushing).map_err(failed)?;
+            pins.insert(request.image.reference.clone(), done);
         }
         Ok(pins)
     };
@@ -149,6 +178,17 @@ pub(super) fn provide(
 }
 
 impl ImageRequest {
+    fn build(
+        &self,
+        store: &Store,
+        directory: &Path,
+        progress: ProgressFn<'_>,
+        stopped: &AtomicBool,
+    ) -> Result<Descriptor> {
+        let builder = ImageBuilder { store, directory, pull: PullPolicy::Missing, progress, stopped };
+        builder.build(&self.job, &self.files, &self.image)
+    }
+
     fn provide(
         &self,
         store: &Store,
@@ -159,9 +199,7 @@ impl ImageRequest {
         // Stdout is for the handles.
         let meter = Meter::new(FormatArg::Text, false);
         let on_progress = |progress| meter.report(&progress);
-        let builder =
-            ImageBuilder { store, directory, pull: PullPolicy::Missing, progress: &on_progress, stopped };
-        let built = builder.build(&self.job, &self.files, &self.image)?;
+        let built = self.build(store, directory, &on_progress, stopped)?;
         let name = name_in_registry(&self.job, repository(&self.image.reference));
         let name = name.ok_or_else(|| Error::new(Kind::Config, "the target has no registry"))?;
         let client: Client = registries::client(false)?;
@@ -227,7 +265,9 @@ fn resolve(name: &str) -> std::result::Result<Option<Digest>, String> {
 /// The images of a job that nodes could not get, for lack of a registry.
 pub(super) fn without_registry(built: &BuiltDirectory) -> Vec<Problem> {
     let plan = &built.plan;
-    let is_lost = |image: &&ImagePlan| image.source.is_built() && plan.target.settings.registry.is_none();
+    let settings = &plan.target.settings;
+    let has_no_way = settings.registry.is_none() && !settings.is_machine();
+    let is_lost = |image: &&ImagePlan| image.source.is_built() && has_no_way;
     let problem = |image: &ImagePlan| Problem {
         is_warning: false,
         message: format!("the nodes cannot get the image `{}`, which the job builds", image.reference),
@@ -246,7 +286,7 @@ pub(super) fn place_of(built: &BuiltDirectory, reference: &str) -> Option<String
 /// Says which images a dry run leaves out.
 pub(super) fn announce(jobs: &[JobPlan]) {
     for reference in built_images(jobs).keys() {
-        terminal::eprint(&format!("jobc: the image `{reference}` would be built and pushed\n"));
+        terminal::eprint(&format!("jobc: the image `{reference}` would be built and sent\n"));
     }
 }
 

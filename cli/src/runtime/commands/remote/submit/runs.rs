@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jobc_remote::identity::Identity;
 use jobc_remote::place::{JobSummary, Place};
-use jobc_schema::plan::JobPlan;
 use jobc_sys::error::{Error, Kind};
 
 use super::super::handle::failure;
@@ -69,8 +68,7 @@ impl<'a> Known<'a> {
     }
 
     /// Finds the run of this job that exists, or a free name for a new one; `is_new` asks for a new one.
-    pub(super) fn choose(&self, job: &JobPlan, is_new: bool) -> Result<Run> {
-        let identity = Identity::of(job);
+    pub(super) fn choose(&self, identity: Identity, is_new: bool) -> Result<Run> {
         if !is_new && let Some(existing) = self.run_of(&identity)? {
             return Ok(Run { identity, name: existing.name.clone(), existing: Some(existing) });
         }

@@ -65,6 +65,11 @@ pub(super) fn compile(
     request.gpus_here = Some(&look);
     request.adjustments = Adjustments { scale: args.scale.clone(), no_gpu: args.no_gpu, numbers };
     let mut planned = plan(&mut sources, &request, &mut sink);
+    if let Some(job) = planned.iter().flat_map(|planned| &planned.jobs).find(|job| job.target.settings.ssh.is_some()) {
+        let name = &job.target.name;
+        let error = Error::new(Kind::Config, format!("the target `{name}` is another machine"));
+        return Err(error.help(format!("submit the job to it: `jobc submit --target {name}`")));
+    }
     let scaled = planned.as_mut().map(|planned| std::mem::take(&mut planned.scaled)).unwrap_or_default();
     for job in planned.iter_mut().flat_map(|planned| &mut planned.jobs) {
         ports::choose_for(job, ledger)?;

@@ -1,4 +1,4 @@
-//! Copies files into a task and out of it: a tar archive through a command in its pod.
+//! Copies files into a task and out of it: a tar archive through a command in the task.
 //!
 //! The task's image must have `tar`. What comes out of a task is not trusted: [`unpack`] writes nothing outside of the
 //! destination.
@@ -14,39 +14,46 @@ use std::path::{Path, PathBuf};
 use jobc_sys::error::{Error, Kind, Result};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::client::Client;
-use super::exec::exec;
-use super::pods::Pod;
 use crate::place::{Copied, CopyRequest, ExecRequest, ExecStreams};
 
 /// Of the errors of a command this much is shown.
 const MAX_ERROR: u64 = 4096;
+/// The exit code of a command whose program is not in the task.
+const NOT_FOUND: u8 = 127;
 
-/// Copies files.
-pub(crate) fn copy(client: &Client, pod: &Pod, request: &CopyRequest) -> Result<Copied> {
-    if request.into_task { copy_in(client, pod, request) } else { copy_out(client, pod, request) }
+/// A task, and how a command runs in it.
+pub(crate) struct CopyTask<'a> {
+    /// Its name.
+    pub(crate) name: &'a str,
+    /// Runs a command to its end.
+    pub(crate) exec: &'a dyn Fn(&ExecRequest, ExecStreams<'_>) -> Result<u8>,
 }
 
-fn copy_in(client: &Client, pod: &Pod, request: &CopyRequest) -> Result<Copied> {
+/// Copies files.
+pub(crate) fn copy(task: &CopyTask<'_>, request: &CopyRequest) -> Result<Copied> {
+    if request.into_task { copy_in(task, request) } else { copy_out(task, request) }
+}
+
+fn copy_in(task: &CopyTask<'_>, request: &CopyRequest) -> Result<Copied> {
     let source = request.local.as_path();
     let name = source.canonicalize().map_err(|error| jobc_sys::error::file_error("read", source, &error))?;
     let name = name.file_name().and_then(|name| name.to_str()).unwrap_or("root").to_owned();
     // As cp: into a directory that is there, or under the new name.
     let is_directory =
-        request.remote.ends_with('/') || run(client, pod, &["test", "-d", &request.remote])?.code == 0;
+        request.remote.ends_with('/') || run(task, &["test", "-d", &request.remote])?.code == 0;
     let (parent, name) = if is_directory { (request.remote.clone(), name) } else { split(&request.remote)? };
     let (ours, theirs) = pipe()?;
     let source = request.local.clone();
     let packing = std::thread::spawn(move || pack::pack(&source, &name, File::from(theirs)));
     let command = ["tar", "-xof", "-", "-C", &parent];
-    let done = run_with(client, pod, &command, Some(ours), None)?;
+    let done = run_with(task, &command, Some(ours), None)?;
     let copied = packing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     // A task whose disk is full ends the archive early: its own words say more.
-    done.check(pod)?;
+    done.check(task)?;
     copied
 }
 
-fn copy_out(client: &Client, pod: &Pod, request: &CopyRequest) -> Result<Copied> {
+fn copy_out(task: &CopyTask<'_>, request: &CopyRequest) -> Result<Copied> {
     let (parent, name) = split(&request.remote)?;
     let destination: PathBuf =
         if request.local.is_dir() { request.local.join(&name) } else { request.local.clone() };
@@ -54,18 +61,18 @@ fn copy_out(client: &Client, pod: &Pod, request: &CopyRequest) -> Result<Copied>
     let archived = name.clone();
     let unpacking = std::thread::spawn(move || unpack::unpack(File::from(ours), &archived, &destination));
     let done =
-        run_with(client, pod, &["tar", "-cf", "-", "-C", &parent, &format!("./{name}")], None, Some(theirs));
+        run_with(task, &["tar", "-cf", "-", "-C", &parent, &format!("./{name}")], None, Some(theirs));
     let copied = unpacking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let done = done?;
     match copied {
         // A command that failed has no whole archive.
-        Ok(copied) if copied.entries > 0 => done.check(pod).map(|()| copied),
+        Ok(copied) if copied.entries > 0 => done.check(task).map(|()| copied),
         Ok(_) => {
-            done.check(pod)?;
-            Err(Error::new(Kind::System, format!("task `{}` sent no files", pod.task())))
+            done.check(task)?;
+            Err(Error::new(Kind::System, format!("task `{}` sent no files", task.name)))
         }
         Err(error) => {
-            done.check(pod)?;
+            done.check(task)?;
             Err(error)
         }
     }
@@ -95,23 +102,22 @@ struct Done {
 }
 
 impl Done {
-    fn check(&self, pod: &Pod) -> Result<()> {
+    fn check(&self, task: &CopyTask<'_>) -> Result<()> {
         if self.code == 0 {
             return Ok(());
         }
         let why =
             if self.errors.is_empty() { format!("exit code {}", self.code) } else { self.errors.clone() };
-        Err(Error::new(Kind::System, format!("`tar` in task `{}` failed: {why}", pod.task())))
+        Err(Error::new(Kind::System, format!("`tar` in task `{}` failed: {why}", task.name)))
     }
 }
 
-fn run(client: &Client, pod: &Pod, command: &[&str]) -> Result<Done> {
-    run_with(client, pod, command, None, None)
+fn run(task: &CopyTask<'_>, command: &[&str]) -> Result<Done> {
+    run_with(task, command, None, None)
 }
 
 fn run_with(
-    client: &Client,
-    pod: &Pod,
+    task: &CopyTask<'_>,
     command: &[&str],
     stdin: Option<OwnedFd>,
     stdout: Option<OwnedFd>,
@@ -132,17 +138,20 @@ fn run_with(
         Some(stdout) => stdout,
         None => File::options().write(true).open("/dev/null").map_err(|error| null_error(&error))?.into(),
     };
-    let code = exec(client, pod, &request, ExecStreams { stdin, stdout, stderr, events: None });
+    let code = (task.exec)(&request, ExecStreams { stdin, stdout, stderr, events: None });
     let errors = reading.join().unwrap_or_default();
     match code {
+        Ok(NOT_FOUND) => Err(without_program(task, command[0])),
         Ok(code) => Ok(Done { code, errors }),
-        Err(error) if error.kind == Kind::NotFound => {
-            let message = format!("the image of task `{}` has no `{}`", pod.task(), command[0]);
-            let help = "read a file with `jobc exec TARGET/NAME TASK -- cat FILE`, or add `tar` to the image";
-            Err(Error::new(Kind::Unsupported, message).help(help))
-        }
+        Err(error) if error.kind == Kind::NotFound => Err(without_program(task, command[0])),
         Err(error) => Err(error),
     }
+}
+
+fn without_program(task: &CopyTask<'_>, program: &str) -> Error {
+    let message = format!("the image of task `{}` has no `{program}`", task.name);
+    let help = "read a file with `jobc exec TARGET/NAME TASK -- cat FILE`, or add `tar` to the image";
+    Error::new(Kind::Unsupported, message).help(help)
 }
 
 fn null_error(error: &std::io::Error) -> Error {

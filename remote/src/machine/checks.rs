@@ -1,0 +1,100 @@
+//! What a machine and a job must have, asked before anything is created.
+
+use jobc_schema::plan::{ImageSource, JobPlan, SecretPlan};
+use jobc_sys::error::Result;
+
+use super::answers::succeeded;
+use super::program::{Connection, TIMEOUT};
+use super::scripts::CHECK;
+use crate::place::{AccessCheck, Problem, Submission};
+
+/// What keeps a job from running on the machine.
+pub(super) fn job(connection: &Connection, submission: &Submission<'_>) -> Result<Vec<Problem>> {
+    let mut problems = of_plan(&submission.built.plan);
+    for tool in missing_tools(connection)? {
+        problems.push(problem(
+            format!("`{tool}` is not installed on `{}`", connection.name()),
+            "install it there; files are sent and jobs are started with it",
+        ));
+    }
+    if problems.is_empty() {
+        connection.jobc_succeeds(&["--version"])?;
+    }
+    Ok(problems)
+}
+
+/// What a plan needs that is not on another machine.
+fn of_plan(plan: &JobPlan) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for image in plan.images.values() {
+        if let ImageSource::Host { cwd: true, .. } | ImageSource::Host { venv: true, .. } = &image.source {
+            problems.push(problem(
+                "the image is this host's, with its directory or its Python environment".to_owned(),
+                "name data by `data`, and packages by an image; or use `image: host`, which is the machine's",
+            ));
+        }
+        if let ImageSource::File { path } = &image.source {
+            problems.push(problem(
+                format!("the image `{path}` is a directory with a root file system"),
+                "import it: `jobc image import DIRECTORY --tag NAME`, then name it by `image`",
+            ));
+        }
+    }
+    for (name, secret) in &plan.secrets {
+        if let SecretPlan::Store { .. } = secret {
+            problems.push(problem(
+                format!("the secret `{name}` is in the secret store of a cluster"),
+                "give it a source of this host: `env` or `file`",
+            ));
+        }
+    }
+    problems
+}
+
+fn problem(message: String, help: &str) -> Problem {
+    Problem { is_warning: false, message, place: None, help: Some(help.to_owned()) }
+}
+
+fn missing_tools(connection: &Connection) -> Result<Vec<String>> {
+    let output = connection.host.run(&["sh", "-c", CHECK], None, TIMEOUT)?;
+    Ok(succeeded(connection.name(), output)?.text().lines().map(str::to_owned).collect())
+}
+
+/// What this user has on the machine.
+pub(super) fn access(connection: &Connection) -> Result<Vec<AccessCheck>> {
+    let check = |what: String, is_allowed, needed_for| AccessCheck { what, is_allowed, needed_for, is_optional: false };
+    let missing = missing_tools(connection)?;
+    let mut checks = vec![check(format!("ssh to {}", connection.name()), true, "everything")];
+    for tool in ["tar", "sha256sum", "flock", "base64"] {
+        checks.push(check(tool.to_owned(), !missing.iter().any(|one| one == tool), "submit"));
+    }
+    let version = connection.jobc(&["--version"])?;
+    let is_there = version.status == 0;
+    let what = if is_there { version.text().trim().to_owned() } else { "jobc".to_owned() };
+    checks.push(check(what, is_there, "everything"));
+    Ok(checks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::submit::tests::plan;
+    use serde_json::json;
+
+    #[test]
+    fn what_only_this_host_has_is_refused() {
+        let mut plan = plan(&json!({}), &json!([]));
+        assert_eq!(of_plan(&plan), []);
+        let image = json!({"source": {"kind": "host", "cwd": true}, "reference": "host", "declared_at": "/image"});
+        plan.images.insert("main".to_owned(), serde_json::from_value(image).unwrap());
+        plan.secrets.insert("x".to_owned(), SecretPlan::Store { name: "a".to_owned(), key: "b".to_owned() });
+        let found: Vec<_> = of_plan(&plan).into_iter().map(|problem| problem.message).collect();
+        assert_eq!(
+            found,
+            [
+                "the image is this host's, with its directory or its Python environment",
+                "the secret `x` is in the secret store of a cluster",
+            ]
+        );
+    }
+}

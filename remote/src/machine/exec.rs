@@ -1,0 +1,89 @@
+//! Commands in tasks, by `jobc exec` on the machine.
+
+use jobc_sys::error::{Error, Kind, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::program::Connection;
+use crate::host::{Stream, Streams};
+use crate::place::{ExecEvent, ExecRequest, ExecStreams};
+
+/// How often the end of the command is looked for.
+const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// Runs a command until it ends; returns its exit code.
+pub(super) fn exec(
+    connection: &Connection,
+    id: &str,
+    request: &ExecRequest,
+    streams: ExecStreams<'_>,
+) -> Result<u8> {
+    // Before ssh takes the terminal, which then cannot tell that `jobc` is missing.
+    connection.jobc_succeeds(&["--version"])?;
+    let ExecStreams { stdin, stdout, stderr, mut events } = streams;
+    let words = words(id, request, stdin.is_some());
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let streams = Streams {
+        stdin: stdin.map_or(Stream::Null, Stream::File),
+        stdout: Stream::File(stdout),
+        stderr: Stream::File(stderr),
+    };
+    let mut running = connection.start(&words, streams, request.terminal)?;
+    while !running.has_ended() {
+        let ready = match &events {
+            Some(events) => {
+                let mut polled = [PollFd::from_borrowed_fd(events.ready, PollFlags::IN)];
+                match poll(&mut polled, Some(&INTERVAL)) {
+                    Ok(count) => count > 0,
+                    Err(rustix::io::Errno::INTR) => false,
+                    Err(errno) => return Err(Error::system("wait for a command", errno)),
+                }
+            }
+            None => break,
+        };
+        // The size of the terminal is ssh's own matter.
+        while let Some(ExecEvent::Interrupted(code)) =
+            ready.then(|| events.as_mut().and_then(|events| (events.next)())).flatten()
+        {
+            running.stop();
+            return Ok(code);
+        }
+    }
+    let code = running.wait()?;
+    u8::try_from(code).map_err(|_| Error::new(Kind::System, format!("the command has the exit code {code}")))
+}
+
+fn words(id: &str, request: &ExecRequest, has_input: bool) -> Vec<String> {
+    let mut words = vec!["exec".to_owned()];
+    if request.terminal {
+        words.push("--tty".to_owned());
+    } else if has_input {
+        words.push("--interactive".to_owned());
+    }
+    words.push(id.to_owned());
+    words.extend(request.task.clone());
+    words.push("--".to_owned());
+    words.extend(request.command.iter().cloned());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_a_command() {
+        let request = |task: Option<&str>, terminal| ExecRequest {
+            task: task.map(str::to_owned),
+            command: vec!["ls".to_owned(), "-l".to_owned()],
+            terminal,
+            needs_end_of_input: false,
+        };
+        for (request, has_input, expected) in [
+            (request(Some("main-0"), true), true, "exec --tty a.1 main-0 -- ls -l"),
+            (request(None, false), true, "exec --interactive a.1 -- ls -l"),
+            (request(None, false), false, "exec a.1 -- ls -l"),
+        ] {
+            assert_eq!(words("a.1", &request, has_input).join(" "), expected);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Output of tasks, as `jobc logs` prints it.
+
+use std::ops::ControlFlow;
+
+use jobc_sys::error::Result;
+use serde::Deserialize;
+
+use super::follow;
+use super::program::Connection;
+use crate::place::{LogItem, LogRequest};
+
+#[derive(Deserialize)]
+struct Line {
+    time: String,
+    task: String,
+    #[serde(default)]
+    attempt: u32,
+    text: String,
+}
+
+/// Shows the output of a job's tasks.
+pub(super) fn logs(
+    connection: &Connection,
+    id: &str,
+    request: &LogRequest,
+    output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
+) -> Result<()> {
+    let words = words(id, request);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    follow::lines(connection, &words, &mut |line| {
+        let Some(line) = line else { return output(LogItem::Idle) };
+        let Ok(line) = serde_json::from_slice::<Line>(line) else { return ControlFlow::Continue(()) };
+        let Line { time, task, attempt, text } = line;
+        output(LogItem::Line { task: &task, attempt, time: &time, text: text.as_bytes() })
+    })
+}
+
+fn words(id: &str, request: &LogRequest) -> Vec<String> {
+    let mut words = vec!["logs".to_owned(), "--format".to_owned(), "json".to_owned()];
+    if request.follow {
+        words.push("--follow".to_owned());
+    }
+    let numbers = [
+        ("--tail", request.tail.map(|number| number.to_string())),
+        ("--attempt", request.attempt.map(|number| number.to_string())),
+        ("--since", request.since.clone()),
+    ];
+    for (option, value) in numbers {
+        words.extend(value.map(|value| format!("{option}={value}")));
+    }
+    words.push(id.to_owned());
+    words.extend(request.tasks.iter().cloned());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_a_command() {
+        let request = LogRequest {
+            follow: true,
+            tail: Some(5),
+            since: Some("2026-01-01T00:00:00Z".to_owned()),
+            attempt: None,
+            tasks: vec!["main-0".to_owned()],
+        };
+        assert_eq!(
+            words("a.1", &request).join(" "),
+            "logs --format json --follow --tail=5 --since=2026-01-01T00:00:00Z a.1 main-0"
+        );
+    }
+}

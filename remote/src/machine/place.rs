@@ -1,0 +1,197 @@
+//! A machine as a place that runs jobs.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jobc_schema::plan::JobPlan;
+use jobc_sys::error::Result;
+
+use super::answers::json;
+use super::images::ImageSender;
+use super::program::{Access, Connection, START_TIMEOUT};
+use super::record::InspectedJob;
+use super::scripts::REMOVE;
+use super::sources::Sources;
+use super::{answers, checks, copy, events, exec, follow, logs, port_forward, runs, submit, usage};
+use crate::identity::Identity;
+use crate::place::{
+    AccessCheck, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobDetail, JobSummary, LogItem,
+    LogRequest, Place, PortForward, PortForwardReport, Problem, Submission, SubmitError, TaskUsage,
+};
+
+/// A machine that runs jobs.
+pub struct Machine {
+    connection: Connection,
+    images: ImageSender,
+    /// The files of jobs by the directory of the job file and the plan's digest.
+    sources: Mutex<BTreeMap<(PathBuf, String), Arc<Sources>>>,
+    notice: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl Machine {
+    /// A machine. `notice` gets warnings of the machine. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// The settings name no machine.
+    pub fn new(access: Access, notice: impl Fn(&str) + Send + Sync + 'static) -> Result<Self> {
+        Ok(Self {
+            connection: Connection::new(access)?,
+            images: ImageSender::default(),
+            sources: Mutex::default(),
+            notice: Box::new(notice),
+        })
+    }
+
+    /// The files of a job; they are read once.
+    fn sources(&self, plan: &JobPlan, directory: &Path) -> Result<Arc<Sources>> {
+        let volumes = serde_json::to_string(&plan.volumes).unwrap_or_default();
+        let key = (directory.to_owned(), volumes);
+        let mut known = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sources) = known.get(&key) {
+            return Ok(Arc::clone(sources));
+        }
+        let sources = Arc::new(Sources::read(plan, directory)?);
+        known.insert(key, Arc::clone(&sources));
+        Ok(sources)
+    }
+
+    fn record(&self, id: &str) -> Result<InspectedJob> {
+        json(self.connection.name(), self.connection.jobc(&["inspect", id, "--format", "json"])?)
+    }
+
+    /// The id of the job of a name.
+    fn id(&self, name: &str) -> Result<String> {
+        runs::id(&self.connection, name)
+    }
+}
+
+impl Place for Machine {
+    fn identity(&self, plan: &JobPlan, directory: &Path) -> Result<Identity> {
+        let identity = Identity::of(plan);
+        Ok(match self.sources(plan, directory)?.digest() {
+            Some(content) => identity.with_content(&content),
+            None => identity,
+        })
+    }
+
+    fn runs_of(&self, identity: &Identity) -> Result<Vec<JobSummary>> {
+        let is_it = |job: &JobSummary| job.job == identity.job && job.plan.as_deref() == Some(identity.label());
+        Ok(self.list()?.into_iter().filter(is_it).collect())
+    }
+
+    fn is_taken(&self, name: &str) -> Result<bool> {
+        let directory = self.connection.run_directory(name);
+        Ok(self.connection.host.run(&["test", "-e", &directory], None, super::program::TIMEOUT)?.status == 0)
+    }
+
+    fn check(&self, submission: &Submission<'_>) -> Result<Vec<Problem>> {
+        checks::job(&self.connection, submission)
+    }
+
+    fn submit(&self, submission: &Submission<'_>) -> std::result::Result<(), SubmitError> {
+        let sources = self.sources(&submission.built.plan, submission.directory)?;
+        let warnings = submit::submit(&self.connection, &self.images, &sources, submission)?;
+        warnings.iter().for_each(|warning| (self.notice)(warning));
+        Ok(())
+    }
+
+    fn list(&self) -> Result<Vec<JobSummary>> {
+        Ok(runs::list(&self.connection)?.iter().map(runs::Entry::summary).collect())
+    }
+
+    fn find(&self, name: &str) -> Result<JobSummary> {
+        Ok(runs::find(&self.connection, name)?.summary())
+    }
+
+    fn inspect(&self, name: &str) -> Result<JobDetail> {
+        let entry = runs::find(&self.connection, name)?;
+        match entry.id() {
+            Some(id) => Ok(self.record(id)?.detail(entry.summary())),
+            None => Err(runs::not_started(name)),
+        }
+    }
+
+    fn events(&self, name: &str) -> Result<Vec<Event>> {
+        let output = self.connection.jobc_succeeds(&["events", &self.id(name)?, "--format", "json"])?;
+        Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(events::read).collect())
+    }
+
+    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
+        let id = self.id(name)?;
+        follow::lines(&self.connection, &["events", &id, "--follow", "--format", "json"], &mut |line| {
+            match line.and_then(|line| events::read(&String::from_utf8_lossy(line))) {
+                Some(event) => output(&event),
+                None => ControlFlow::Continue(()),
+            }
+        })
+    }
+
+    fn logs(
+        &self,
+        name: &str,
+        request: &LogRequest,
+        output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        logs::logs(&self.connection, &self.id(name)?, request, output)
+    }
+
+    fn wait(
+        &self,
+        name: &str,
+        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
+    ) -> Result<Option<JobSummary>> {
+        follow::wait(&self.connection, name, progress)
+    }
+
+    fn stop(&self, name: &str) -> Result<()> {
+        let id = self.id(name)?;
+        let program = self.connection.program()?.to_owned();
+        let words = [super::scripts::RUN, "sh", &program, "stop", &id];
+        let output = self.connection.script(&words, None, START_TIMEOUT)?;
+        answers::succeeded(self.connection.name(), output).map(drop)
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        let entry = runs::find(&self.connection, name)?;
+        let directory = entry.run.as_ref().map(|run| self.connection.run_directory(&run.name));
+        let program = self.connection.program()?.to_owned();
+        let mut words =
+            vec![REMOVE, "sh", directory.as_deref().unwrap_or_default(), entry.id().unwrap_or("-"), &program];
+        words.extend(entry.run.iter().flat_map(|run| run.outputs.iter().map(String::as_str)));
+        let output = self.connection.script(&words, None, START_TIMEOUT)?;
+        answers::succeeded(self.connection.name(), output).map(drop)
+    }
+
+    fn check_access(&self) -> Result<Vec<AccessCheck>> {
+        checks::access(&self.connection)
+    }
+
+    fn exec(&self, name: &str, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8> {
+        exec::exec(&self.connection, &self.id(name)?, request, streams)
+    }
+
+    fn port_forward(
+        &self,
+        name: &str,
+        forwards: &[PortForward],
+        stop: BorrowedFd<'_>,
+        report: &(dyn Fn(PortForwardReport) + Sync),
+    ) -> Result<()> {
+        let job = self.record(&self.id(name)?)?;
+        port_forward::port_forward(&self.connection, &job, forwards, stop, report)
+    }
+
+    fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied> {
+        copy::copy(&self.connection, &self.id(name)?, request)
+    }
+
+    fn usage(&self, name: &str) -> Result<Vec<TaskUsage>> {
+        let output =
+            self.connection.jobc_succeeds(&["stats", &self.id(name)?, "--no-stream", "--format", "json"])?;
+        Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(usage::read).collect())
+    }
+}

@@ -1,0 +1,90 @@
+//! What runs on the machine besides `jobc`, for any POSIX shell. Commands start in the home directory.
+
+/// The exit code of a script that does not find `jobc`.
+pub(super) const NO_PROGRAM: i32 = 97;
+
+/// Runs `jobc` if it is there: `PROGRAM WORD...`.
+pub(super) const RUN: &str = r#"command -v "$1" >/dev/null || exit 97
+exec "$@"
+"#;
+
+/// Makes a program of the store available under its name: `STORE FILE NAME`.
+pub(super) const INSTALL: &str = r#"set -eu
+mkdir -p "$(dirname "$3")"
+ln -f "$1/sha256/$2" "$3" 2>/dev/null || { cp "$1/sha256/$2" "$3.$$" && mv "$3.$$" "$3"; }
+exec "$3" --version
+"#;
+
+/// Prints the runs with the ids of their jobs, a line `jobs`, and what `jobc ps` prints: `DIRECTORY PROGRAM`.
+pub(super) const LIST: &str = r#"command -v "$2" >/dev/null || exit 97
+for file in "$1"/jobs/*/run.json; do
+  [ -s "$file" ] || continue
+  id=-
+  if [ -s "${file%run.json}id" ]; then read -r id <"${file%run.json}id"; fi
+  read -r text <"$file" || true
+  printf '%s %s\n' "$id" "$text"
+done
+echo jobs
+exec "$2" ps --all --format json
+"#;
+
+/// Starts the job of a run, unless it was started, and prints its id: `RUN_DIRECTORY NAME PROGRAM`. Secrets are lines of
+/// standard input: a name, and a value in base64 with an `x` at its end.
+///
+/// A job that cannot start leaves nothing.
+pub(super) const START: &str = r#"command -v "$3" >/dev/null || exit 97
+set -eu
+case $3 in /*) program=$3;; */*) program=$PWD/$3;; *) program=$3;; esac
+cd "$1"
+exec 9>lock
+flock 9
+if [ ! -s id ]; then
+  id=$("$program" ps --all --quiet 9>&- | grep -x "$2\.[0-9]*" | tail -n 1) || true
+  if [ -z "$id" ]; then
+    while read -r name && read -r value; do
+      value=$(printf %s "$value" | base64 -d)
+      export "$name=${value%x}"
+    done
+    id=$("$program" run --detach built 9>&- </dev/null) || {
+      code=$?
+      rm -rf "$PWD"
+      exit $code
+    }
+  fi
+  echo "$id" >id.partial
+  mv id.partial id
+fi
+cat id
+"#;
+
+/// Removes a job that has ended, or ends it before, and its run; outputs stay: `RUN_DIRECTORY ID PROGRAM OUTPUT...`.
+pub(super) const REMOVE: &str = r#"command -v "$3" >/dev/null || exit 97
+run=$1 id=$2 program=$3
+shift 3
+if [ "$id" != - ]; then "$program" rm --force "$id" </dev/null || exit; fi
+[ -n "$run" ] && cd "$run" 2>/dev/null || exit 0
+rm -rf built id lock run.json
+[ -d files ] || exit 0
+for output; do
+  if [ -e "files/$output" ]; then
+    mkdir -p "kept/$(dirname "$output")" && mv "files/$output" "kept/$output"
+  fi
+done
+rm -rf files
+[ ! -d kept ] || mv kept files
+cd .. && rmdir "$run" 2>/dev/null || true
+"#;
+
+/// Imports an image from a directory, which is removed: `PROGRAM DIRECTORY NAME`.
+pub(super) const IMPORT: &str = r#"command -v "$1" >/dev/null || exit 97
+"$1" image import --quiet --tag "$3" "$2" </dev/null
+code=$?
+rm -rf "$2"
+exit $code
+"#;
+
+/// Says what the machine lacks, a word each: `PROGRAM`.
+pub(super) const CHECK: &str = r#"for tool in tar sha256sum flock base64; do
+  command -v $tool >/dev/null || echo "$tool"
+done
+"#;
