@@ -30,7 +30,7 @@ default: [box]
 targets:
   box: {{backends: [oci], ssh: {{host: box, directory: {there}/lab, jobc: {program}}}}}
   auto: {{backends: [oci], ssh: {{host: box, directory: {there}/automatic}}}}
-  stranger: {{backends: [oci], ssh: {{host: ssh://127.0.0.1:{port}}}}}
+  stranger: {{backends: [oci], ssh: {{host: stranger}}}}
   nowhere: {{backends: [oci], ssh: {{host: ssh://127.0.0.1:1}}}}
 """
 JOB = """\
@@ -65,7 +65,7 @@ class Machine:
         self.lab = self.there / "lab"
         self.sshd = Sshd(directory / "sshd", self.there)
         self.sshd.start()
-        self.write("targets.yaml", TARGETS.format(there=self.there, program=program, port=self.sshd.port))
+        self.write("targets.yaml", TARGETS.format(there=self.there, program=program))
 
     def write(self, name, text):
         path = self.directory / "work" / name
@@ -130,7 +130,7 @@ def lifecycle(machine):
     machine.write("code/a.txt", "from a file\n")
     machine.write("one.yaml", job("one", 'cat /code/a.txt; echo "$TOKEN" | wc -c; echo "instance $JOBC_INDEX" >&2; echo kept >/out/$JOBC_INDEX; '
                                   "exit $((JOBC_INDEX * 3))", 2,
-                                  "secrets: {token: {env: TOKEN}}\nenv: {TOKEN: {secret: token}}\n"
+                                  "secrets: {token: {env: TOKEN}}\nenv: {TOKEN: \"${{ secrets.token }}\"}\n"
                                   "data: {code: {source: ./code, mount: /code}}\noutputs: {out: {source: ./result, mount: /out}}"))
     secret = "not-for-anybody's-eyes"
     handle = machine.submit("one.yaml", env={"TOKEN": secret})
@@ -149,7 +149,7 @@ def lifecycle(machine):
     tasks = {task["task"]: task["exit_code"] for task in machine.json("ps", handle)}
     if tasks != {"main-0": 0, "main-1": 3}:
         yield f"{tasks}"
-    if "main-1" not in machine.run("report", handle)[0]:
+    if "main-1" not in machine.run("report", handle, "--output", "-")[0]:
         yield "no report"
     found = subprocess.run(["grep", "-rl", secret, machine.there], capture_output=True, text=True, check=False).stdout
     if found:
@@ -194,7 +194,7 @@ def edits(machine):
 
 def inside(machine):
     """Output is followed, commands run in tasks, ports are forwarded, files are copied, a job is stopped."""
-    server = ("mkdir /tmp/w; cd /tmp/w; echo page >index.html; echo ready; "
+    server = ("mkdir /tmp/jobc-served; cd /tmp/jobc-served; echo page >index.html; echo ready; "
               "exec python3 -m http.server --bind 127.0.0.1 $JOBC_PORT_HTTP")
     machine.write("serve.yaml", job("serve", server, resources=", ports: {http: auto}"))
     handle = machine.submit("serve.yaml")
@@ -223,8 +223,8 @@ def inside(machine):
     if forward.returncode != 0:
         yield f"port-forward ended with {forward.returncode}"
     machine.write("put/x", "file\n")
-    machine.run("copy", handle, "put", "main-0:/tmp/w/")
-    machine.run("copy", handle, "main-0:/tmp/w/put/x", machine.directory / "work/got")
+    machine.run("copy", handle, "put", "main-0:/tmp/jobc-served/")
+    machine.run("copy", handle, "main-0:/tmp/jobc-served/put/x", machine.directory / "work/got")
     if (machine.directory / "work/got").read_text() != "file\n":
         yield "copy"
     usage = machine.json("top", handle, "--no-stream")
@@ -299,9 +299,10 @@ def problems(machine):
     if "jobc submit --target box" not in errors:
         yield errors
     machine.write("bad.yaml", job("bad", "true", resources=", gpu: 2"))
-    _, errors = machine.run("submit", "bad.yaml", code=None)
-    if "GPU" not in errors or any(entry["job"] == "bad" for entry in machine.jobs()):
-        yield errors
+    handle = machine.submit("bad.yaml")
+    machine.run("wait", handle, code=1)
+    if "GPU" not in machine.run("inspect", handle)[0]:
+        yield machine.run("inspect", handle)[0]
     out, _ = machine.run("targets", "check", "box")
     if "ssh to box" not in out or "jobc " not in out:
         yield out
@@ -342,7 +343,7 @@ def image(machine):
     store = machine.lab / "store/sha256"
     for text in ("first", "second"):
         machine.write("text", text + "\n")
-        before = {path.name for path in store.iterdir()}
+        before = {path.name for path in store.iterdir()} if store.exists() else set()
         handle = machine.submit("built.yaml")
         machine.run("wait", handle)
         if machine.lines(handle) != {"main-0": [text]}:

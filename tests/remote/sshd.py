@@ -41,6 +41,11 @@ Host {name}
     UserKnownHostsFile {directory}/known_hosts
     StrictHostKeyChecking yes
 {more}
+Host stranger
+    HostName 127.0.0.1
+    Port {port}
+    UserKnownHostsFile /dev/null
+    StrictHostKeyChecking yes
 Host *
     UserKnownHostsFile {directory}/known_hosts
     IdentityFile {directory}/user_key

@@ -121,9 +121,21 @@ fn send(host: &Host, store: &str, files: &[SendFile]) -> Result<Sent> {
     let names: String = files.keys().map(|name| format!("{name}\n")).collect();
     let answer = host.run(&["sh", "-c", &store::ask(), "sh", store], Some(names.as_bytes()), ASK_TIMEOUT)?;
     check(host, "look for files", &answer)?;
-    let missing: BTreeSet<&str> = std::str::from_utf8(&answer.stdout).unwrap_or_default().lines().collect();
-    let missing: Vec<(&String, &&SendFile)> =
-        files.iter().filter(|(name, _)| missing.contains(name.as_str())).collect();
+    transfer(host, store, files.values().copied(), &answer)
+}
+
+/// Sends the files that an answer names.
+pub(super) fn transfer<'a>(
+    host: &Host,
+    store: &str,
+    files: impl Iterator<Item = &'a SendFile>,
+    answer: &Output,
+) -> Result<Sent> {
+    let names: BTreeSet<&str> = std::str::from_utf8(&answer.stdout).unwrap_or_default().lines().collect();
+    let missing: BTreeMap<String, &SendFile> = files
+        .map(|file| (file.name(), file))
+        .filter(|(name, _)| names.contains(name.as_str()))
+        .collect();
     if missing.is_empty() {
         return Ok(Sent::default());
     }
@@ -149,7 +161,7 @@ fn send(host: &Host, store: &str, files: &[SendFile]) -> Result<Sent> {
         return Err(Error::new(Kind::System, message).help("submit again"));
     }
     check(host, "receive files", &answer)?;
-    Ok(Sent { files: missing.len(), bytes: missing.iter().map(|(_, file)| file.size).sum() })
+    Ok(Sent { files: missing.len(), bytes: missing.values().map(|file| file.size).sum() })
 }
 
 /// The error of a script that failed.

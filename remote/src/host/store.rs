@@ -5,17 +5,20 @@
 
 use super::quote;
 
-/// Sets `store` to the first argument; `~` is the home directory.
+/// Sets `store` to the first argument; `~` is the home directory. `has` says whether a directory has a file of the
+/// store: it is not empty unless the digest is that of nothing, as a file can be after a power failure.
 const STORE: &str = r#"set -eu
+has() {
+  [ -s "$1/$2" ] ||
+    { [ "${2%-x}" = e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 ] && [ -e "$1/$2" ]; }
+}
 case $1 in '~') store=$HOME;; '~/'*) store=$HOME/${1#??};; /*) store=$1;; *) store=$PWD/$1;; esac
 "#;
 
 /// Prints the names that the store does not have, of those in standard input. Those that it has are marked as used.
 const ASK: &str = r#"
-empty=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
 while read -r name; do
-  file=$store/sha256/$name
-  if [ -s "$file" ] || { [ "${name%-x}" = $empty ] && [ -e "$file" ]; }; then set -- "$@" "$file"; else echo "$name"; fi
+  if has "$store/sha256" "$name"; then set -- "$@" "$store/sha256/$name"; else echo "$name"; fi
 done
 shift
 [ $# -eq 0 ] || touch -c "$@"
@@ -37,11 +40,29 @@ find sha256 -type f -links 1 -mtime +30 -exec rm -f {} +
 find . -maxdepth 1 -name 'incoming.*' -mtime +1 -exec rm -rf {} +
 "#;
 
-/// The beginning of the script that makes a directory. The end is [`FINISH`].
-const MAKE: &str = r#"
+/// The exit code of a script that misses files of the store; their names are its output.
+pub(super) const MISSING: i32 = 98;
+
+/// The beginning of the script that makes a directory: if it is not there, the function `look` says which files of the
+/// store are missing.
+const LOOK: &str = r#"
 directory=$2
 case $directory in '~/'*) directory=$HOME/${directory#??};; /*) ;; *) directory=$PWD/$directory;; esac
-[ ! -d "$directory" ] || exit 0
+missing=
+look() {
+  for name; do
+    shift
+    if has "$store/sha256" "$name"; then set -- "$@" "$store/sha256/$name"; else echo "$name"; missing=yes; fi
+  done
+  [ $# -eq 0 ] || touch -c "$@"
+}
+if [ ! -d "$directory" ]; then
+"#;
+
+/// The part that makes the directory, in a shell of its own. The end is [`FINISH`].
+const MAKE: &str = r#"
+[ -z "$missing" ] || exit 98
+(
 umask 022
 mkdir -p "$(dirname "$directory")"
 partial=$(mktemp -d "$directory.partial.XXXXXX")
@@ -55,6 +76,8 @@ link() { ln "$blobs/$1" "$2" 2>/dev/null || cp "$blobs/$1" "$2"; }
 
 const FINISH: &str = r#"
 mv -T "$partial" "$directory" 2>/dev/null || [ -d "$directory" ]
+)
+fi
 "#;
 
 /// The command that asks for missing names.
@@ -67,9 +90,11 @@ pub(super) fn receive() -> String {
     format!("{STORE}{RECEIVE}")
 }
 
-/// The script that makes a directory by lines of [`link`], [`copy`] and so on; it is a shell's standard input.
-pub(super) fn make(lines: &str) -> String {
-    format!("{STORE}{MAKE}{lines}{FINISH}")
+/// The script that makes a directory of files of the store by lines of [`link`], [`copy`] and so on, and then does
+/// something else; it is a shell's standard input.
+pub(super) fn make(names: &[String], lines: &str, then: &str) -> String {
+    let looks: String = names.chunks(500).map(|names| format!("look {}\n", names.join(" "))).collect();
+    format!("{STORE}{LOOK}{looks}{MAKE}{lines}{FINISH}{then}")
 }
 
 /// The line that makes a file of the store visible under a path.

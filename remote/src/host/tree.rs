@@ -9,7 +9,8 @@ use std::time::Duration;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 
 use super::machine::Host;
-use super::send::{SendFile, Sent, check};
+use super::output::Output;
+use super::send::{SendFile, Sent, check, transfer};
 use super::store;
 
 /// How long the machine may take to make a directory.
@@ -142,27 +143,59 @@ impl Tree {
 }
 
 impl Host {
-    /// Sends a directory: missing files by [`Self::send`], then the directory itself, made of hard links to the store's
-    /// files, or copies where there cannot be links. It gets its name when it is complete; if that is there already,
-    /// nothing happens.
+    /// Sends a directory: missing files as by [`Self::send`], then the directory itself, made of hard links to the
+    /// store's files, or copies where there cannot be links. It gets its name when it is complete; if that is there
+    /// already, nothing happens.
     ///
     /// # Errors
     ///
     /// As for [`Self::send`].
     pub fn send_tree(&self, store: &str, directory: &str, tree: &Tree) -> Result<Sent> {
-        make(self, store, directory, tree)
+        let (sent, made) = make(self, store, directory, tree, "", MAKE_TIMEOUT)?;
+        check(self, "make a directory", &made)?;
+        Ok(sent)
+    }
+
+    /// The same, and then runs a script by the same connection, whether the directory was there or not. A script has no
+    /// standard input; it can have secrets, for it is on no command line. Exit code 98 is taken.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::send`]; a directory that cannot be made is a script that fails.
+    pub fn send_tree_and_run(
+        &self,
+        store: &str,
+        directory: &str,
+        tree: &Tree,
+        script: &str,
+        timeout: Duration,
+    ) -> Result<Output> {
+        Ok(make(self, store, directory, tree, script, timeout)?.1)
     }
 }
 
-/// Sends what is missing, and makes the directory.
-fn make(host: &Host, store: &str, directory: &str, tree: &Tree) -> Result<Sent> {
-    let sent = host.send(store, &tree.files())?;
-    let script = store::make(&tree.script());
+/// Makes the directory; where files are missing, sends them first.
+fn make(
+    host: &Host,
+    store: &str,
+    directory: &str,
+    tree: &Tree,
+    then: &str,
+    timeout: Duration,
+) -> Result<(Sent, Output)> {
+    let files = tree.files();
+    let names: BTreeSet<String> = files.iter().map(SendFile::name).collect();
+    let names: Vec<String> = names.into_iter().collect();
+    let script = store::make(&names, &tree.script(), then);
     // A shell that reads its script from a pipe would share it with the programs that it runs.
-    let command = ["sh", "-c", r#"script=$(cat); eval "$script""#, "sh", store, directory];
-    let made = host.run(&command, Some(script.as_bytes()), MAKE_TIMEOUT)?;
-    check(host, "make a directory", &made)?;
-    Ok(sent)
+    let command = ["sh", "-c", r#"script=$(cat); exec </dev/null; eval "$script""#, "sh", store, directory];
+    let run = || host.run(&command, Some(script.as_bytes()), timeout);
+    let first = run()?;
+    if first.status != store::MISSING {
+        return Ok((Sent::default(), first));
+    }
+    let sent = transfer(host, store, files.iter(), &first)?;
+    Ok((sent, run()?))
 }
 
 #[cfg(test)]

@@ -3,24 +3,20 @@
 use jobc_schema::plan::{ImageSource, JobPlan, SecretPlan};
 use jobc_sys::error::Result;
 
-use super::answers::succeeded;
-use super::program::{Connection, TIMEOUT};
-use super::scripts::CHECK;
+use super::program::Connection;
+use super::runs::{self, Listing};
 use crate::place::{AccessCheck, Problem, Submission};
 
 /// What keeps a job from running on the machine.
-pub(super) fn job(connection: &Connection, submission: &Submission<'_>) -> Result<Vec<Problem>> {
+pub(super) fn job(name: &str, listing: &Listing, submission: &Submission<'_>) -> Vec<Problem> {
     let mut problems = of_plan(&submission.built.plan);
-    for tool in missing_tools(connection)? {
+    for tool in &listing.missing {
         problems.push(problem(
-            format!("`{tool}` is not installed on `{}`", connection.name()),
+            format!("`{tool}` is not installed on `{name}`"),
             "install it there; files are sent and jobs are started with it",
         ));
     }
-    if problems.is_empty() {
-        connection.jobc_succeeds(&["--version"])?;
-    }
-    Ok(problems)
+    problems
 }
 
 /// What a plan needs that is not on another machine.
@@ -55,15 +51,10 @@ fn problem(message: String, help: &str) -> Problem {
     Problem { is_warning: false, message, place: None, help: Some(help.to_owned()) }
 }
 
-fn missing_tools(connection: &Connection) -> Result<Vec<String>> {
-    let output = connection.host.run(&["sh", "-c", CHECK], None, TIMEOUT)?;
-    Ok(succeeded(connection.name(), output)?.text().lines().map(str::to_owned).collect())
-}
-
 /// What this user has on the machine.
 pub(super) fn access(connection: &Connection) -> Result<Vec<AccessCheck>> {
     let check = |what: String, is_allowed, needed_for| AccessCheck { what, is_allowed, needed_for, is_optional: false };
-    let missing = missing_tools(connection)?;
+    let missing = runs::list(connection)?.missing;
     let mut checks = vec![check(format!("ssh to {}", connection.name()), true, "everything")];
     for tool in ["tar", "sha256sum", "flock", "base64"] {
         checks.push(check(tool.to_owned(), !missing.iter().any(|one| one == tool), "submit"));

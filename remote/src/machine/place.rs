@@ -13,6 +13,7 @@ use super::answers::json;
 use super::images::ImageSender;
 use super::program::{Access, Connection, START_TIMEOUT};
 use super::record::InspectedJob;
+use super::runs::{Entry, Listing};
 use super::scripts::REMOVE;
 use super::sources::Sources;
 use super::{answers, checks, copy, events, exec, follow, logs, port_forward, runs, submit, usage};
@@ -28,6 +29,8 @@ pub struct Machine {
     images: ImageSender,
     /// The files of jobs by the directory of the job file and the plan's digest.
     sources: Mutex<BTreeMap<(PathBuf, String), Arc<Sources>>>,
+    /// What there was when jobs were listed last.
+    listing: Mutex<Option<Arc<Listing>>>,
     notice: Box<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -42,6 +45,7 @@ impl Machine {
             connection: Connection::new(access)?,
             images: ImageSender::default(),
             sources: Mutex::default(),
+            listing: Mutex::default(),
             notice: Box::new(notice),
         })
     }
@@ -57,6 +61,19 @@ impl Machine {
         let sources = Arc::new(Sources::read(plan, directory)?);
         known.insert(key, Arc::clone(&sources));
         Ok(sources)
+    }
+
+    /// What there is on the machine now.
+    fn listing(&self) -> Result<Arc<Listing>> {
+        let found = Arc::new(runs::list(&self.connection)?);
+        *self.listing.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&found));
+        Ok(found)
+    }
+
+    /// What there was when jobs were listed last: a submission begins with a list.
+    fn last_listing(&self) -> Result<Arc<Listing>> {
+        let last = self.listing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        last.map_or_else(|| self.listing(), Ok)
     }
 
     fn record(&self, id: &str) -> Result<InspectedJob> {
@@ -84,12 +101,12 @@ impl Place for Machine {
     }
 
     fn is_taken(&self, name: &str) -> Result<bool> {
-        let directory = self.connection.run_directory(name);
-        Ok(self.connection.host.run(&["test", "-e", &directory], None, super::program::TIMEOUT)?.status == 0)
+        Ok(self.last_listing()?.names.contains(name))
     }
 
     fn check(&self, submission: &Submission<'_>) -> Result<Vec<Problem>> {
-        checks::job(&self.connection, submission)
+        let listing = self.last_listing()?;
+        Ok(checks::job(self.connection.name(), &listing, submission))
     }
 
     fn submit(&self, submission: &Submission<'_>) -> std::result::Result<(), SubmitError> {
@@ -100,7 +117,7 @@ impl Place for Machine {
     }
 
     fn list(&self) -> Result<Vec<JobSummary>> {
-        Ok(runs::list(&self.connection)?.iter().map(runs::Entry::summary).collect())
+        Ok(self.listing()?.entries.iter().map(Entry::summary).collect())
     }
 
     fn find(&self, name: &str) -> Result<JobSummary> {

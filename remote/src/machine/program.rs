@@ -127,7 +127,7 @@ impl Connection {
     }
 
     /// Copies this program to the machine.
-    fn install(&self) -> Result<()> {
+    pub(super) fn install(&self) -> Result<()> {
         let _one = self.installing.lock().unwrap_or_else(PoisonError::into_inner);
         let name = self.name();
         if !self.is_copied() {

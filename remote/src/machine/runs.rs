@@ -1,5 +1,7 @@
 //! Runs and jobs of the machine: which run has which job.
 
+use std::collections::BTreeSet;
+
 use jobc_sys::error::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 
@@ -73,24 +75,48 @@ impl Entry {
     }
 }
 
-/// All jobs, the newest first; runs whose job was not started yet come before them.
-pub(super) fn list(connection: &Connection) -> Result<Vec<Entry>> {
+/// What there is on the machine.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Listing {
+    /// All jobs, the newest first; runs whose job was not started yet come before them.
+    pub(super) entries: Vec<Entry>,
+    /// The names of runs that are taken.
+    pub(super) names: BTreeSet<String>,
+    /// Programs that the machine lacks.
+    pub(super) missing: Vec<String>,
+}
+
+/// Lists what there is.
+pub(super) fn list(connection: &Connection) -> Result<Listing> {
     let program = connection.program()?.to_owned();
     let words = [LIST, "sh", &connection.directory, &program];
     let output = succeeded(connection.name(), connection.script(&words, None, TIMEOUT)?)?;
     read(connection.name(), &output.stdout)
 }
 
-fn read(host: &str, text: &[u8]) -> Result<Vec<Entry>> {
+fn read(host: &str, text: &[u8]) -> Result<Listing> {
     const END: &[u8] = b"jobs\n";
     let at_start = text.starts_with(END).then_some(0);
     let at = at_start.or_else(|| text.windows(END.len() + 1).position(|part| part[0] == b'\n' && &part[1..] == END));
     let at = at.ok_or_else(|| Error::new(Kind::System, format!("`{host}` does not list its jobs")))?;
     let at = if text.starts_with(END) { at } else { at + 1 };
     let mut jobs: Vec<ListedJob> = parse(host, &text[at + END.len()..])?;
-    let mut entries = Vec::new();
+    let (mut entries, mut names, mut missing) = (Vec::new(), BTreeSet::new(), Vec::new());
     for line in String::from_utf8_lossy(&text[..at]).lines() {
-        let Some((id, run)) = line.split_once(' ') else { continue };
+        let Some((id, run)) = (match line.split_once(' ') {
+            Some(("run", run)) => run.split_once(' '),
+            Some(("name", name)) => {
+                names.insert(name.to_owned());
+                None
+            }
+            Some(("missing", tool)) => {
+                missing.push(tool.to_owned());
+                None
+            }
+            _ => None,
+        }) else {
+            continue;
+        };
         let Ok(run) = serde_json::from_str::<RunInfo>(run) else { continue };
         let prefix = format!("{}.", run.name);
         let is_of_run = |job: &ListedJob| if id == "-" { job.id.starts_with(&prefix) } else { job.id == id };
@@ -107,12 +133,12 @@ fn read(host: &str, text: &[u8]) -> Result<Vec<Entry>> {
         (Some(_), None) => std::cmp::Ordering::Greater,
         (a, b) => b.cmp(&a),
     });
-    Ok(entries)
+    Ok(Listing { entries, names, missing })
 }
 
 /// The job that a name stands for: a run, an id of the machine, or the newest run of a job.
 pub(super) fn find(connection: &Connection, name: &str) -> Result<Entry> {
-    let entries = list(connection)?;
+    let entries = list(connection)?.entries;
     let is_named = |entry: &Entry| {
         entry.run.as_ref().is_some_and(|run| run.name == name) || entry.id() == Some(name)
     };
@@ -155,8 +181,11 @@ mod tests {
     }
 
     fn check(runs: &[(&str, &str)], expected: &[(&str, &str, JobState, bool)]) {
-        let lines: String = runs.iter().map(|(id, name)| format!("{id} {}\n", run(name))).collect();
-        let entries = read("box", format!("{lines}jobs\n{JOBS}").as_bytes()).unwrap();
+        let lines: String = runs.iter().map(|(id, name)| format!("name {name}\nrun {id} {}\n", run(name))).collect();
+        let listing = read("box", format!("missing flock\n{lines}jobs\n{JOBS}").as_bytes()).unwrap();
+        assert_eq!(listing.missing, ["flock"]);
+        assert_eq!(listing.names.len(), runs.len());
+        let entries = listing.entries;
         let found: Vec<_> = entries.iter().map(Entry::summary).collect();
         let found: Vec<_> =
             found.iter().map(|job| (job.name.as_str(), job.job.as_str(), job.state, job.is_complete)).collect();

@@ -15,21 +15,28 @@ ln -f "$1/sha256/$2" "$3" 2>/dev/null || { cp "$1/sha256/$2" "$3.$$" && mv "$3.$
 exec "$3" --version
 "#;
 
-/// Prints the runs with the ids of their jobs, a line `jobs`, and what `jobc ps` prints: `DIRECTORY PROGRAM`.
+/// Prints what the machine lacks, the runs with the ids of their jobs, all names of runs, a line `jobs`, and what
+/// `jobc ps` prints: `DIRECTORY PROGRAM`.
 pub(super) const LIST: &str = r#"command -v "$2" >/dev/null || exit 97
-for file in "$1"/jobs/*/run.json; do
-  [ -s "$file" ] || continue
+for tool in tar sha256sum flock base64; do
+  command -v $tool >/dev/null || echo "missing $tool"
+done
+for directory in "$1"/jobs/*/; do
+  [ -d "$directory" ] || continue
+  name=${directory%/}
+  echo "name ${name##*/}"
+  [ -s "$directory/run.json" ] || continue
   id=-
-  if [ -s "${file%run.json}id" ]; then read -r id <"${file%run.json}id"; fi
-  read -r text <"$file" || true
-  printf '%s %s\n' "$id" "$text"
+  if [ -s "$directory/id" ]; then read -r id <"$directory/id"; fi
+  read -r text <"$directory/run.json" || true
+  printf 'run %s %s\n' "$id" "$text"
 done
 echo jobs
 exec "$2" ps --all --format json
 "#;
 
-/// Starts the job of a run, unless it was started, and prints its id: `RUN_DIRECTORY NAME PROGRAM`. Secrets are lines of
-/// standard input: a name, and a value in base64 with an `x` at its end.
+/// Starts the job of a run, unless it was started, and prints its id: `RUN_DIRECTORY NAME PROGRAM`. `@SECRETS@` are
+/// lines that export secrets.
 ///
 /// A job that cannot start leaves nothing.
 pub(super) const START: &str = r#"command -v "$3" >/dev/null || exit 97
@@ -41,10 +48,7 @@ flock 9
 if [ ! -s id ]; then
   id=$("$program" ps --all --quiet 9>&- | grep -x "$2\.[0-9]*" | tail -n 1) || true
   if [ -z "$id" ]; then
-    while read -r name && read -r value; do
-      value=$(printf %s "$value" | base64 -d)
-      export "$name=${value%x}"
-    done
+@SECRETS@
     id=$("$program" run --detach built 9>&- </dev/null) || {
       code=$?
       rm -rf "$PWD"
@@ -81,10 +85,4 @@ pub(super) const IMPORT: &str = r#"command -v "$1" >/dev/null || exit 97
 code=$?
 rm -rf "$2"
 exit $code
-"#;
-
-/// Says what the machine lacks, a word each: `PROGRAM`.
-pub(super) const CHECK: &str = r#"for tool in tar sha256sum flock base64; do
-  command -v $tool >/dev/null || echo "$tool"
-done
 "#;

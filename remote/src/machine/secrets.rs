@@ -8,7 +8,7 @@ use jobc_sys::error::{Error, Kind, Result};
 
 use crate::place::JobSecrets;
 
-/// Has the plan take its secrets from variables. Returns the lines that the start of the job reads.
+/// Has the plan take its secrets from variables. Returns the lines of a shell script that set them.
 pub(super) fn pass_on(plan: &mut JobPlan, secrets: &JobSecrets) -> Result<Secret> {
     let mut lines = Vec::new();
     for (number, (name, source)) in plan.secrets.iter_mut().enumerate() {
@@ -24,7 +24,10 @@ pub(super) fn pass_on(plan: &mut JobPlan, secrets: &JobSecrets) -> Result<Secret
         let variable = format!("JOBC_SECRET_{number}");
         let mut bytes = value.bytes().to_vec();
         bytes.push(b'x');
-        lines.extend_from_slice(format!("{variable}\n{}\n", STANDARD.encode(bytes)).as_bytes());
+        let encoded = STANDARD.encode(bytes);
+        // A shell takes newlines away at the end of what a command prints.
+        let line = format!("value=$(printf %s '{encoded}' | base64 -d)\nexport {variable}=\"${{value%x}}\"\n");
+        lines.extend_from_slice(line.as_bytes());
         *source = SecretPlan::Env(variable);
     }
     Ok(Secret::new(lines))

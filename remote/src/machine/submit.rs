@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jobc_container::secret::Secret;
 use jobc_schema::plan::Plan;
 use jobc_sys::error::{Error, Kind, Result};
 
@@ -9,10 +10,10 @@ use super::answers::error_of;
 use super::images::ImageSender;
 use super::program::{Connection, START_TIMEOUT};
 use super::runs::RunInfo;
-use super::scripts::START;
+use super::scripts::{NO_PROGRAM, START};
 use super::secrets;
 use super::sources::Sources;
-use crate::host::{SendFile, Tree, TreeEntry, TreeKind};
+use crate::host::{SendFile, Tree, TreeEntry, TreeKind, words};
 use crate::place::Submission;
 
 /// Creates a run and starts its job; what is there already is left alone. Returns warnings of the machine.
@@ -40,10 +41,19 @@ pub(super) fn submit(
         outputs: sources.outputs.clone(),
     };
     let tree = run_tree(submission, Plan { version: 1, jobs: vec![plan] }, sources, &info)?;
-    connection.host.send_tree(&connection.store(), &directory, &tree)?;
     let program = connection.program()?.to_owned();
-    let words = [START, "sh", &directory, &name, &program];
-    let output = connection.script(&words, Some(lines.bytes()), START_TIMEOUT)?;
+    let words = words(&[&directory, &name, &program]);
+    let lines = String::from_utf8_lossy(lines.bytes());
+    let script = Secret::new(format!("set -- {words}\n{}", START.replace("@SECRETS@", &lines)));
+    let script = String::from_utf8_lossy(script.bytes());
+    let start = || {
+        connection.host.send_tree_and_run(&connection.store(), &directory, &tree, &script, START_TIMEOUT)
+    };
+    let mut output = start()?;
+    if output.status == NO_PROGRAM {
+        connection.install()?;
+        output = start()?;
+    }
     if output.status != 0 {
         return Err(error_of(connection.name(), &output));
     }
@@ -90,8 +100,9 @@ pub(super) mod tests {
         let text = json!({
             "name": "gpt-7f3k2", "target": {"name": "box", "settings": {"backends": ["oci"]}}, "volumes": volumes,
             "secrets": {"token": {"env": "TOKEN"}},
-            "roles": [{"name": "main", "instances": 2, "provided_env": {}, "mounts": mounts,
-                       "resources": {}, "completion": {"min_failed": 1}, "retry": {"max": 0, "scope": "task"},
+            "roles": [{"name": "main", "instances": 2, "image": "main", "mounts": mounts,
+                       "command": {"script": {"shell": ["sh", "-c"], "script": "true"}},
+                       "resources": {"cpu_millis": 100, "memory_bytes": 1024}, "completion": {"min_failed": 1}, "retry": {"max": 0, "scope": "task"},
                        "grace_period_seconds": 30, "security": {"read_only_root": false, "privileged": false}}],
             "stages": [["main"]], "gang": "auto", "network": "auto",
             "totals": {"instances": 2, "cpu_millis": 0, "memory_bytes": 0, "gpus": 0, "gpu_slices": 0},
@@ -163,7 +174,7 @@ esac
         assert_eq!(machine.text("jobs"), "gpt-7f3k2.1\n");
         let plan = machine.text("lab/jobs/gpt-7f3k2/built/plan.json");
         assert!(plan.contains("JOBC_SECRET_0") && !plan.contains("a b"), "{plan}");
-        let listed = runs::list(&machine.connection).unwrap();
+        let listed = runs::list(&machine.connection).unwrap().entries;
         assert_eq!((listed[0].summary().name.as_str(), listed[0].summary().job.as_str()), ("gpt-7f3k2", "gpt"));
         assert_eq!(runs::id(&machine.connection, "gpt").unwrap(), "gpt-7f3k2.1");
         assert_eq!(runs::id(&machine.connection, "gpt-7f3k2").unwrap(), "gpt-7f3k2");
