@@ -143,7 +143,8 @@ impl BuiltDirectory {
             }
         }
         if manifests.is_empty() && protocol.is_none() && !has_bundles {
-            let message = "it has nothing to submit; build it with the backend `kubernetes`, `openpai` or `oci`";
+            let message =
+                "it has nothing to submit; build it with the backend `kubernetes`, `openpai` or `oci`";
             return Err(Error::new(Kind::Config, message));
         }
         Ok(Self { plan, manifests, protocol, files: vec![] })

@@ -60,8 +60,7 @@ fn copy_out(task: &CopyTask<'_>, request: &CopyRequest) -> Result<Copied> {
     let (ours, theirs) = pipe()?;
     let archived = name.clone();
     let unpacking = std::thread::spawn(move || unpack::unpack(File::from(ours), &archived, &destination));
-    let done =
-        run_with(task, &["tar", "-cf", "-", "-C", &parent, &format!("./{name}")], None, Some(theirs));
+    let done = run_with(task, &["tar", "-cf", "-", "-C", &parent, &format!("./{name}")], None, Some(theirs));
     let copied = unpacking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let done = done?;
     match copied {

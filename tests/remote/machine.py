@@ -8,6 +8,7 @@ banner, and profiles that print.
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
+import user  # noqa: E402
 from harness import REPOSITORY, Harness, scratch  # noqa: E402
 from sshd import Sshd, missing  # noqa: E402
 
@@ -56,16 +58,25 @@ def job(name, run, instances=1, more="", resources=""):
 class Machine:
     """A user with a directory of jobs, and the machine."""
 
-    def __init__(self, directory, program):
+    def __init__(self, directory, program, account=None):
+        directory.mkdir(exist_ok=True)
         self.directory, self.program = directory, program
         self.home, self.there = directory / "home", directory / "there"
         self.home.mkdir()
         self.run_directory = directory / "r"
         self.run_directory.mkdir(mode=0o700)
         self.lab = self.there / "lab"
-        self.sshd = Sshd(directory / "sshd", self.there)
+        login = {"user": account.name, "login": account.prefix()} if account else {}
+        self.sshd = Sshd(directory / "sshd", self.there, **login)
+        if account:
+            # Nothing enforces the limits of this user.
+            (self.there / ".config/jobc").mkdir(parents=True)
+            (self.there / ".config/jobc/config.toml").write_text("allow-unenforced = true\n")
+            # The program is in a directory that only root may enter.
+            self.program = shutil.copy(program, directory / "jobc")
+            subprocess.run(["chown", "-R", f"{account.uid}:{account.gid}", self.there, directory / "sshd"], check=True)
         self.sshd.start()
-        self.write("targets.yaml", TARGETS.format(there=self.there, program=program))
+        self.write("targets.yaml", TARGETS.format(there=self.there, program=self.program))
 
     def write(self, name, text):
         path = self.directory / "work" / name
@@ -199,8 +210,9 @@ def inside(machine):
     machine.write("serve.yaml", job("serve", server, resources=", ports: {http: auto}"))
     handle = machine.submit("serve.yaml")
     follower = machine.start("logs", "-f", handle)
-    if follower.stdout.readline() != "ready\n":
-        yield f"logs -f: {follower.communicate(timeout=5)}"
+    line = follower.stdout.readline()
+    if not line.endswith("ready\n"):
+        yield f"logs -f: {line!r}"
     out, _ = machine.run("exec", handle, "--", "sh", "-c", 'echo "$0"; echo e >&2; exit 7', "it's a word", code=7)
     if out != "it's a word\n":
         yield f"exec: {out!r}"
@@ -208,8 +220,11 @@ def inside(machine):
     if out != "typed\n":
         yield f"exec -i: {out!r}"
     yield from terminal(machine, handle)
-    forward = machine.start("port-forward", handle, "0:main:http")
+    forward = machine.start("port-forward", handle, "main:http")
     line = forward.stdout.readline()
+    if not line:
+        yield f"port-forward: {forward.communicate(timeout=10)}"
+        return
     port = int(line.split(" ")[0].rpartition(":")[2])
     for _ in range(3):
         with socket.create_connection(("127.0.0.1", port), 10) as connection:
@@ -314,6 +329,19 @@ def problems(machine):
         yield f"{calls[-1:]}"
 
 
+def rootless(machine):
+    """A user without root logs in to a machine, and the job runs there in a rootless container."""
+    machine.write("code/a.txt", "data\n")
+    machine.write("own.yaml", job("own", "cat /code/a.txt; id -u; cat /proc/self/uid_map | wc -l", more="data: {code: {source: ./code, mount: /code}}"))
+    handle = machine.submit("own.yaml")
+    machine.run("wait", handle)
+    lines = machine.lines(handle)
+    owner = (machine.lab / "jobs" / handle.split("/")[1]).stat().st_uid
+    if not owner or lines.get("main-0", [])[:1] != ["data"]:
+        yield f"{lines}, files of user {owner}"
+    machine.run("rm", handle)
+
+
 def copied(machine):
     """This program is copied to the machine once, and runs jobs there."""
     machine.write("auto.yaml", job("auto", "echo copied"))
@@ -383,6 +411,15 @@ def kills(machine, count):
         yield f"seed {seed}: {[entry for entry in there if entry['state'] != 'succeeded'][:2]}"
 
 
+def on_own_machine(case, directory, program):
+    """A case on the machine of a user without root."""
+    machine = Machine(directory, program, user.with_range())
+    try:
+        yield from case(machine)
+    finally:
+        machine.close()
+
+
 def found(case):
     """The problems of a case; one that breaks off is a problem."""
     try:
@@ -410,6 +447,8 @@ def main():
             "examples": lambda: examples(machine, EXAMPLES if options.all else QUICK_EXAMPLES),
             "kills": lambda: kills(machine, options.kills),
         }
+        if harness.wants("rootless"):
+            cases["rootless"] = lambda: on_own_machine(rootless, Path(directory) / "rootless", program)
         if options.all:
             cases["copied"] = lambda: copied(machine)
         try:

@@ -132,10 +132,8 @@ pub(super) fn transfer<'a>(
     answer: &Output,
 ) -> Result<Sent> {
     let names: BTreeSet<&str> = std::str::from_utf8(&answer.stdout).unwrap_or_default().lines().collect();
-    let missing: BTreeMap<String, &SendFile> = files
-        .map(|file| (file.name(), file))
-        .filter(|(name, _)| names.contains(name.as_str()))
-        .collect();
+    let missing: BTreeMap<String, &SendFile> =
+        files.map(|file| (file.name(), file)).filter(|(name, _)| names.contains(name.as_str())).collect();
     if missing.is_empty() {
         return Ok(Sent::default());
     }

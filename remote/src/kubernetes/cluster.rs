@@ -13,8 +13,7 @@ use super::pods;
 use super::state::{JOB, MANAGED, PLAN, summarize};
 use super::status::ApiError;
 use super::{
-    access, checks, events, exec, follow, lifecycle, objects, port_forward, reasons, submit, task,
-    usage,
+    access, checks, events, exec, follow, lifecycle, objects, port_forward, reasons, submit, task, usage,
 };
 use crate::identity::Identity;
 use crate::place::{
@@ -135,7 +134,9 @@ impl Place for Cluster {
     fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied> {
         let found = objects::find(&self.client, name)?;
         let pod = task::running(&self.client, &found, Some(&request.task))?;
-        let exec = |request: &ExecRequest, streams: ExecStreams<'_>| exec::exec(&self.client, &pod, request, streams);
+        let exec = |request: &ExecRequest, streams: ExecStreams<'_>| {
+            exec::exec(&self.client, &pod, request, streams)
+        };
         task_copy::copy(&CopyTask { name: &pod.task(), exec: &exec }, request)
     }
 

@@ -52,7 +52,8 @@ mod tests {
 
     #[test]
     fn an_error_there_is_the_same_error_here() {
-        let stderr = b"warning: x\nerror: there is no job `nope`\n = help: `jobc ps --all` lists the jobs\n".to_vec();
+        let stderr =
+            b"warning: x\nerror: there is no job `nope`\n = help: `jobc ps --all` lists the jobs\n".to_vec();
         let error = succeeded("box", Output { status: 2, stdout: vec![], stderr }).unwrap_err();
         assert_eq!(error.message, "`box`: there is no job `nope`");
         assert_eq!(error.help.as_deref(), Some("`jobc ps --all` lists the jobs"));

@@ -53,7 +53,12 @@ fn problem(message: String, help: &str) -> Problem {
 
 /// What this user has on the machine.
 pub(super) fn access(connection: &Connection) -> Result<Vec<AccessCheck>> {
-    let check = |what: String, is_allowed, needed_for| AccessCheck { what, is_allowed, needed_for, is_optional: false };
+    let check = |what: String, is_allowed, needed_for| AccessCheck {
+        what,
+        is_allowed,
+        needed_for,
+        is_optional: false,
+    };
     let missing = runs::list(connection)?.missing;
     let mut checks = vec![check(format!("ssh to {}", connection.name()), true, "everything")];
     for tool in ["tar", "sha256sum", "flock", "base64"] {
@@ -76,7 +81,8 @@ mod tests {
     fn what_only_this_host_has_is_refused() {
         let mut plan = plan(&json!({}), &json!([]));
         assert_eq!(of_plan(&plan), []);
-        let image = json!({"source": {"kind": "host", "cwd": true}, "reference": "host", "declared_at": "/image"});
+        let image =
+            json!({"source": {"kind": "host", "cwd": true}, "reference": "host", "declared_at": "/image"});
         plan.images.insert("main".to_owned(), serde_json::from_value(image).unwrap());
         plan.secrets.insert("x".to_owned(), SecretPlan::Store { name: "a".to_owned(), key: "b".to_owned() });
         let found: Vec<_> = of_plan(&plan).into_iter().map(|problem| problem.message).collect();

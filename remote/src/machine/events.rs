@@ -45,7 +45,10 @@ fn text(detail: &Value) -> String {
     match detail {
         Value::Object(fields) => {
             let fields = fields.iter().filter(|(_, value)| !value.is_null());
-            fields.map(|(key, value)| format!("{}: {}", key.replace('_', " "), text(value))).collect::<Vec<_>>().join(", ")
+            fields
+                .map(|(key, value)| format!("{}: {}", key.replace('_', " "), text(value)))
+                .collect::<Vec<_>>()
+                .join(", ")
         }
         Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(" "),
         Value::String(text) => text.clone(),
@@ -60,7 +63,10 @@ mod tests {
 
     fn check(line: &str, object: &str, is_warning: bool, message: &str) {
         let event = read(line).unwrap();
-        assert_eq!((event.object.as_str(), event.is_warning, event.message.as_str()), (object, is_warning, message));
+        assert_eq!(
+            (event.object.as_str(), event.is_warning, event.message.as_str()),
+            (object, is_warning, message)
+        );
     }
 
     #[test]
@@ -72,7 +78,12 @@ mod tests {
             "exit code: 1",
         );
         check(r#"{"time":"t","event":"submitted","detail":{"tasks":2}}"#, "job", false, "tasks: 2");
-        check(r#"{"time":"t","event":"network-ready","detail":{"published":["a","b"]}}"#, "job", false, "published: a b");
+        check(
+            r#"{"time":"t","event":"network-ready","detail":{"published":["a","b"]}}"#,
+            "job",
+            false,
+            "published: a b",
+        );
         assert!(read(r#"{"time":"t","event":"sampled","task":"a-0","detail":{}}"#).is_none());
         assert!(read("not JSON").is_none());
     }

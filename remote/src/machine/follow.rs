@@ -65,7 +65,11 @@ pub(super) fn lines(
     }
     let status = running.wait()?;
     let stderr = errors.join().unwrap_or_default();
-    if status == 0 { Ok(()) } else { Err(error_of(connection.name(), &Output { status, stdout: vec![], stderr })) }
+    if status == 0 {
+        Ok(())
+    } else {
+        Err(error_of(connection.name(), &Output { status, stdout: vec![], stderr }))
+    }
 }
 
 /// Waits for the end of a job. A connection that is lost is made anew.

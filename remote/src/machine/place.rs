@@ -96,7 +96,8 @@ impl Place for Machine {
     }
 
     fn runs_of(&self, identity: &Identity) -> Result<Vec<JobSummary>> {
-        let is_it = |job: &JobSummary| job.job == identity.job && job.plan.as_deref() == Some(identity.label());
+        let is_it =
+            |job: &JobSummary| job.job == identity.job && job.plan.as_deref() == Some(identity.label());
         Ok(self.list()?.into_iter().filter(is_it).collect())
     }
 

@@ -42,7 +42,9 @@ pub(super) fn port_forward(
     let mut open: Vec<(usize, Running)> = Vec::new();
     loop {
         let mut polled = vec![PollFd::from_borrowed_fd(stop, PollFlags::IN)];
-        polled.extend(forwarded.iter().map(|one| PollFd::from_borrowed_fd(one.listener.as_fd(), PollFlags::IN)));
+        polled.extend(
+            forwarded.iter().map(|one| PollFd::from_borrowed_fd(one.listener.as_fd(), PollFlags::IN)),
+        );
         match poll(&mut polled, Some(&INTERVAL)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(Error::system("wait for connections", errno)),
@@ -90,7 +92,9 @@ fn failure(tunnel: &mut Running) -> Option<String> {
 fn accept(connection: &Connection, forwarded: &Forwarded) -> Result<Option<Running>> {
     let socket: TcpStream = match forwarded.listener.accept() {
         Ok((socket, _)) => socket,
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            return Ok(None);
+        }
         Err(error) => {
             let message = format!("cannot accept a connection: {}", describe_io(&error));
             return Err(Error::new(Kind::System, message));
@@ -103,7 +107,8 @@ fn accept(connection: &Connection, forwarded: &Forwarded) -> Result<Option<Runni
 fn listen(job: &InspectedJob, forward: &PortForward) -> Result<Forwarded> {
     let task = task(job, &forward.task)?;
     if job.network == "job" || job.network == "none" {
-        let message = format!("the tasks of `{}` have a network of their own (`network: {}`)", job.id, job.network);
+        let message =
+            format!("the tasks of `{}` have a network of their own (`network: {}`)", job.id, job.network);
         return Err(Error::new(Kind::Unsupported, message)
             .help("leave out `network`, or publish the port by `publish: host` in `resources.ports`"));
     }
@@ -147,9 +152,9 @@ fn task<'a>(job: &'a InspectedJob, name: &str) -> Result<&'a InspectedTask> {
             Err(Error::new(Kind::State, format!("no task of `{name}` is running")))
         }
         None => {
-            let names: Vec<&str> = job.tasks.iter().take(20).map(|task| task.task.as_str()).collect();
+            let known: Vec<&str> = job.tasks.iter().take(20).map(|task| task.task.as_str()).collect();
             Err(Error::new(Kind::NotFound, format!("there is no task `{name}`"))
-                .help(format!("the tasks are {}", names.join(", "))))
+                .help(format!("the tasks are {}", known.join(", "))))
         }
     }
 }

@@ -138,7 +138,8 @@ impl Connection {
         let machine = self.host.run(&["uname", "-sm"], None, TIMEOUT)?.text();
         let own = std::env::consts::ARCH;
         if machine.trim() != format!("Linux {own}") {
-            let message = format!("`{name}` is a machine of another kind ({}), not Linux {own}", machine.trim());
+            let message =
+                format!("`{name}` is a machine of another kind ({}), not Linux {own}", machine.trim());
             return Err(Error::new(Kind::Unsupported, message)
                 .help("install jobc for it there, and set `ssh.jobc` to its path"));
         }

@@ -115,7 +115,8 @@ impl InspectedJob {
     /// The job with its tasks, under the name and with the digest that `summary` has.
     pub(super) fn detail(&self, summary: JobSummary) -> JobDetail {
         let explanation = self.end.as_ref().and_then(|end| end.explanation.clone());
-        let queued = (self.state == "queued").then(|| "it waits for free resources of the machine".to_owned());
+        let queued =
+            (self.state == "queued").then(|| "it waits for free resources of the machine".to_owned());
         let reasons = explanation.iter().cloned().chain(queued).chain(self.notes.iter().cloned()).collect();
         let summary = JobSummary {
             state: state(&self.state),
@@ -141,7 +142,8 @@ impl InspectedTask {
 
     /// Its attempts, the first one first.
     fn statuses(&self) -> Vec<TaskStatus> {
-        let with_signal = |reason: &Option<String>, signal: &Option<String>| reason.clone().or_else(|| signal.clone());
+        let with_signal =
+            |reason: &Option<String>, signal: &Option<String>| reason.clone().or_else(|| signal.clone());
         let earlier = self.earlier.iter().map(|attempt| TaskStatus {
             task: self.task.clone(),
             attempt: attempt.attempt,
@@ -223,15 +225,19 @@ mod tests {
                       {"task": "main-1", "state": "waiting", "attempt": 0}],
             "end": {"explanation": "failed: main-0: exit 137", "exit_code": 1}, "unknown": {}}"#;
         let job: InspectedJob = serde_json::from_str(text).unwrap();
-        let listed: ListedJob =
-            serde_json::from_str(r#"{"id": "a.1", "state": "running", "submitted": "x", "tasks": {"running": 2}}"#).unwrap();
+        let listed: ListedJob = serde_json::from_str(
+            r#"{"id": "a.1", "state": "running", "submitted": "x", "tasks": {"running": 2}}"#,
+        )
+        .unwrap();
         let detail = job.detail(listed.summary());
         assert_eq!(detail.summary.state, JobState::Failed);
         assert_eq!(detail.reasons, ["failed: main-0: exit 137"]);
         let tasks: Vec<_> = detail
             .task_list
             .iter()
-            .map(|task| (task.task.as_str(), task.attempt, task.state, task.exit_code, task.reason.as_deref()))
+            .map(|task| {
+                (task.task.as_str(), task.attempt, task.state, task.exit_code, task.reason.as_deref())
+            })
             .collect();
         assert_eq!(
             tasks,

@@ -97,7 +97,8 @@ pub(super) fn list(connection: &Connection) -> Result<Listing> {
 fn read(host: &str, text: &[u8]) -> Result<Listing> {
     const END: &[u8] = b"jobs\n";
     let at_start = text.starts_with(END).then_some(0);
-    let at = at_start.or_else(|| text.windows(END.len() + 1).position(|part| part[0] == b'\n' && &part[1..] == END));
+    let at = at_start
+        .or_else(|| text.windows(END.len() + 1).position(|part| part[0] == b'\n' && &part[1..] == END));
     let at = at.ok_or_else(|| Error::new(Kind::System, format!("`{host}` does not list its jobs")))?;
     let at = if text.starts_with(END) { at } else { at + 1 };
     let mut jobs: Vec<ListedJob> = parse(host, &text[at + END.len()..])?;
@@ -139,11 +140,13 @@ fn read(host: &str, text: &[u8]) -> Result<Listing> {
 /// The job that a name stands for: a run, an id of the machine, or the newest run of a job.
 pub(super) fn find(connection: &Connection, name: &str) -> Result<Entry> {
     let entries = list(connection)?.entries;
-    let is_named = |entry: &Entry| {
-        entry.run.as_ref().is_some_and(|run| run.name == name) || entry.id() == Some(name)
-    };
+    let is_named =
+        |entry: &Entry| entry.run.as_ref().is_some_and(|run| run.name == name) || entry.id() == Some(name);
     let is_of_job = |entry: &Entry| entry.summary().job == name;
-    let found = entries.iter().find(|entry| is_named(entry)).or_else(|| entries.iter().find(|entry| is_of_job(entry)));
+    let found = entries
+        .iter()
+        .find(|entry| is_named(entry))
+        .or_else(|| entries.iter().find(|entry| is_of_job(entry)));
     found.cloned().ok_or_else(|| {
         Error::new(Kind::NotFound, format!("there is no job `{name}` on `{}`", connection.name()))
             .help("`jobc ps --all --target TARGET` lists the jobs there")
@@ -181,14 +184,17 @@ mod tests {
     }
 
     fn check(runs: &[(&str, &str)], expected: &[(&str, &str, JobState, bool)]) {
-        let lines: String = runs.iter().map(|(id, name)| format!("name {name}\nrun {id} {}\n", run(name))).collect();
+        let lines: String =
+            runs.iter().map(|(id, name)| format!("name {name}\nrun {id} {}\n", run(name))).collect();
         let listing = read("box", format!("missing flock\n{lines}jobs\n{JOBS}").as_bytes()).unwrap();
         assert_eq!(listing.missing, ["flock"]);
         assert_eq!(listing.names.len(), runs.len());
         let entries = listing.entries;
         let found: Vec<_> = entries.iter().map(Entry::summary).collect();
-        let found: Vec<_> =
-            found.iter().map(|job| (job.name.as_str(), job.job.as_str(), job.state, job.is_complete)).collect();
+        let found: Vec<_> = found
+            .iter()
+            .map(|job| (job.name.as_str(), job.job.as_str(), job.state, job.is_complete))
+            .collect();
         assert_eq!(found, expected);
     }
 
@@ -201,7 +207,10 @@ mod tests {
         check(&[("-", "gpt-7f3k2")], &[hand, gpt]);
         // One was not started, and the record of another one was removed.
         let own = ("gpt-7f3k2.1", "gpt-7f3k2", JobState::Running, true);
-        check(&[("-", "gpt-bbbbb"), ("gpt-ccccc.1", "gpt-ccccc")], &[("gpt-bbbbb", "gpt", JobState::Pending, false), hand, own]);
+        check(
+            &[("-", "gpt-bbbbb"), ("gpt-ccccc.1", "gpt-ccccc")],
+            &[("gpt-bbbbb", "gpt", JobState::Pending, false), hand, own],
+        );
         assert!(read("box", b"nothing").is_err());
     }
 }

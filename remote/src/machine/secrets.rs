@@ -26,7 +26,8 @@ pub(super) fn pass_on(plan: &mut JobPlan, secrets: &JobSecrets) -> Result<Secret
         bytes.push(b'x');
         let encoded = STANDARD.encode(bytes);
         // A shell takes newlines away at the end of what a command prints.
-        let line = format!("value=$(printf %s '{encoded}' | base64 -d)\nexport {variable}=\"${{value%x}}\"\n");
+        let line =
+            format!("value=$(printf %s '{encoded}' | base64 -d)\nexport {variable}=\"${{value%x}}\"\n");
         lines.extend_from_slice(line.as_bytes());
         *source = SecretPlan::Env(variable);
     }

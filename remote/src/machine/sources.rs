@@ -151,7 +151,10 @@ mod tests {
         let read = |writable| Sources::read(&plan(&volumes, writable), directory.path()).unwrap();
         let sources = read(false);
         assert_eq!(sources.tree.entries.keys().collect::<Vec<_>>(), ["code", "code/a", "code/a/x.py"]);
-        assert_eq!((sources.tree.entries["code/a/x.py"].mode, &sources.outputs[..]), (0o444, &["result".to_owned()][..]));
+        assert_eq!(
+            (sources.tree.entries["code/a/x.py"].mode, &sources.outputs[..]),
+            (0o444, &["result".to_owned()][..])
+        );
         assert_ne!(read(true).tree.entries["code/a/x.py"].mode & 0o200, 0);
         let before = sources.digest();
         assert_eq!(read(false).digest(), before);

@@ -46,9 +46,8 @@ pub(super) fn submit(
     let lines = String::from_utf8_lossy(lines.bytes());
     let script = Secret::new(format!("set -- {words}\n{}", START.replace("@SECRETS@", &lines)));
     let script = String::from_utf8_lossy(script.bytes());
-    let start = || {
-        connection.host.send_tree_and_run(&connection.store(), &directory, &tree, &script, START_TIMEOUT)
-    };
+    let start =
+        || connection.host.send_tree_and_run(&connection.store(), &directory, &tree, &script, START_TIMEOUT);
     let mut output = start()?;
     if output.status == NO_PROGRAM {
         connection.install()?;
@@ -63,7 +62,8 @@ pub(super) fn submit(
 
 /// The directory of a run: `built`, `files` and `run.json`.
 fn run_tree(submission: &Submission<'_>, plan: Plan, sources: &Sources, info: &RunInfo) -> Result<Tree> {
-    let failed = |error: serde_json::Error| Error::new(Kind::System, format!("cannot write the plan: {error}"));
+    let failed =
+        |error: serde_json::Error| Error::new(Kind::System, format!("cannot write the plan: {error}"));
     let mut tree = Tree::default();
     for file in &submission.built.files {
         let bytes = match file.path.as_str() {
@@ -148,10 +148,18 @@ esac
             let built = BuiltDirectory { plan, manifests: vec![], protocol: None, files };
             let identity = Identity { job: "gpt".to_owned(), digest: "ab".repeat(32) };
             let mut secrets = JobSecrets::default();
-            secrets.values.insert("token".to_owned(), jobc_container::secret::Secret::new(b"a b\n\n".to_vec()));
+            secrets
+                .values
+                .insert("token".to_owned(), jobc_container::secret::Secret::new(b"a b\n\n".to_vec()));
             let directory = Path::new("/");
-            let submission =
-                Submission { built: &built, identity: &identity, user: "ann", directory, images: &[], secrets };
+            let submission = Submission {
+                built: &built,
+                identity: &identity,
+                user: "ann",
+                directory,
+                images: &[],
+                secrets,
+            };
             submit(&self.connection, &ImageSender::default(), &Arc::default(), &submission)
         }
 
@@ -175,7 +183,10 @@ esac
         let plan = machine.text("lab/jobs/gpt-7f3k2/built/plan.json");
         assert!(plan.contains("JOBC_SECRET_0") && !plan.contains("a b"), "{plan}");
         let listed = runs::list(&machine.connection).unwrap().entries;
-        assert_eq!((listed[0].summary().name.as_str(), listed[0].summary().job.as_str()), ("gpt-7f3k2", "gpt"));
+        assert_eq!(
+            (listed[0].summary().name.as_str(), listed[0].summary().job.as_str()),
+            ("gpt-7f3k2", "gpt")
+        );
         assert_eq!(runs::id(&machine.connection, "gpt").unwrap(), "gpt-7f3k2.1");
         assert_eq!(runs::id(&machine.connection, "gpt-7f3k2").unwrap(), "gpt-7f3k2");
     }

@@ -38,7 +38,8 @@ mod tests {
 
     #[test]
     fn a_sample_is_a_tasks() {
-        let line = r#"{"job":"a.1","time":"2026","task":"main-0","memory":5,"cpu_millis":7,"memory_limit":9}"#;
+        let line =
+            r#"{"job":"a.1","time":"2026","task":"main-0","memory":5,"cpu_millis":7,"memory_limit":9}"#;
         let usage = read(line).unwrap();
         assert_eq!((usage.cpu_millis, usage.memory_bytes, usage.memory_limit_bytes), (7, 5, Some(9)));
         assert_eq!(read(r#"{"job":"a.1","state":"running"}"#), None);

@@ -68,9 +68,10 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     let Some(first) = planned.jobs.first() else {
         let outcome = report::findings(&sources, sink, format, true);
         let error = Error::new(Kind::Config, "the job has no target to submit to");
-        let failure = Failure::usage_error(
-            error.help("add a target with the backend `kubernetes` or `openpai`, or with `ssh`, to targets.yaml"),
-        );
+        let failure =
+            Failure::usage_error(error.help(
+                "add a target with the backend `kubernetes` or `openpai`, or with `ssh`, to targets.yaml",
+            ));
         return if outcome == Outcome::Success { Err(failure) } else { Ok(ExitCode::from(outcome as u8)) };
     };
     if args.follow && planned.jobs.len() > 1 {
@@ -168,8 +169,7 @@ impl Submitter<'_> {
         let built = match images::build(&requests, self.directory, image_root)? {
             Ok(built) => built,
             Err((reference, error)) => {
-                let outcome =
-                    if error.kind == Kind::System { Outcome::SystemError } else { Outcome::Errors };
+                let outcome = if error.kind == Kind::System { Outcome::SystemError } else { Outcome::Errors };
                 problems::print(&image_problem(&reference, error, None));
                 return Ok(Images::Refused(outcome));
             }
@@ -196,11 +196,7 @@ impl Submitter<'_> {
                 problems::print(&Problem { place, ..problem });
             }
             images::pin(&mut planned.jobs, &pins);
-            return Ok(if is_refused {
-                Images::Refused(Outcome::Errors)
-            } else {
-                Images::ready(false)
-            });
+            return Ok(if is_refused { Images::Refused(Outcome::Errors) } else { Images::ready(false) });
         }
         let without_registry = planned.jobs.iter().all(|job| job.target.settings.registry.is_none());
         if self.args.dry_run || without_registry {

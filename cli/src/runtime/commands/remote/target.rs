@@ -79,7 +79,9 @@ impl TargetTable {
         };
         if backend(target).is_none() {
             let error = Error::new(Kind::Config, format!("jobs cannot be submitted to the target `{name}`"));
-            return Err(Failure::usage_error(error.help("it needs the backend `kubernetes` or `openpai`, or `ssh`")));
+            return Err(Failure::usage_error(
+                error.help("it needs the backend `kubernetes` or `openpai`, or `ssh`"),
+            ));
         }
         Ok(target)
     }

@@ -28,7 +28,9 @@ pub(crate) fn targets(args: &TargetsArgs) -> Result<ExitCode> {
                         let error = Error::new(Kind::Unsupported, message);
                         let help = match backend {
                             BackendName::Oci => "`jobc targets check` shows what is missing",
-                            _ => "`jobc targets check` shows what you may use; an administrator of OpenPAI can add to it",
+                            _ => {
+                                "`jobc targets check` shows what you may use; an administrator of OpenPAI can add to it"
+                            }
                         };
                         return Err(Failure::usage_error(error.help(help)));
                     }

@@ -25,9 +25,8 @@ pub(super) fn provide(
     directory: &Path,
     image_root: Option<&Path>,
 ) -> Result<Vec<ImageLayout>> {
-    let is_wanted = |job: &JobPlan| {
-        job.images.values().any(|image| !matches!(image.source, ImageSource::Host { .. }))
-    };
+    let is_wanted =
+        |job: &JobPlan| job.images.values().any(|image| !matches!(image.source, ImageSource::Host { .. }));
     if !jobs.iter().any(is_wanted) {
         return Ok(Vec::new());
     }
@@ -90,7 +89,8 @@ fn layout(store: &Store, reference: &str, found: &Descriptor) -> Result<ImageLay
         };
         tree.file(&format!("blobs/sha256/{}", part.digest.hex()), file);
     }
-    let wrong = |error: serde_json::Error| Error::new(Kind::System, format!("cannot write an index: {error}"));
+    let wrong =
+        |error: serde_json::Error| Error::new(Kind::System, format!("cannot write an index: {error}"));
     let mut descriptor = image.descriptor.clone();
     descriptor.annotations.clear();
     let index = json!({

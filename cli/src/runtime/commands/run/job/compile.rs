@@ -65,7 +65,9 @@ pub(super) fn compile(
     request.gpus_here = Some(&look);
     request.adjustments = Adjustments { scale: args.scale.clone(), no_gpu: args.no_gpu, numbers };
     let mut planned = plan(&mut sources, &request, &mut sink);
-    if let Some(job) = planned.iter().flat_map(|planned| &planned.jobs).find(|job| job.target.settings.ssh.is_some()) {
+    if let Some(job) =
+        planned.iter().flat_map(|planned| &planned.jobs).find(|job| job.target.settings.ssh.is_some())
+    {
         let name = &job.target.name;
         let error = Error::new(Kind::Config, format!("the target `{name}` is another machine"));
         return Err(error.help(format!("submit the job to it: `jobc submit --target {name}`")));
