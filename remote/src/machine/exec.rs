@@ -40,12 +40,12 @@ pub(super) fn exec(
             }
             None => break,
         };
-        // The size of the terminal is ssh's own matter.
-        while let Some(ExecEvent::Interrupted(code)) =
-            ready.then(|| events.as_mut().and_then(|events| (events.next)())).flatten()
-        {
-            running.stop();
-            return Ok(code);
+        while let Some(event) = ready.then(|| events.as_mut().and_then(|events| (events.next)())).flatten() {
+            // The size of the terminal is ssh's own matter.
+            if let ExecEvent::Interrupted(code) = event {
+                running.stop();
+                return Ok(code);
+            }
         }
     }
     let code = running.wait()?;

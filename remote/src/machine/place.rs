@@ -113,7 +113,9 @@ impl Place for Machine {
     fn submit(&self, submission: &Submission<'_>) -> std::result::Result<(), SubmitError> {
         let sources = self.sources(&submission.built.plan, submission.directory)?;
         let warnings = submit::submit(&self.connection, &self.images, &sources, submission)?;
-        warnings.iter().for_each(|warning| (self.notice)(warning));
+        for warning in &warnings {
+            (self.notice)(warning);
+        }
         Ok(())
     }
 

@@ -76,7 +76,8 @@ pub(super) struct InspectedTask {
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 struct Attempt {
-    attempt: u32,
+    #[serde(rename = "attempt")]
+    number: u32,
     #[serde(default)]
     started: Option<String>,
     #[serde(default)]
@@ -146,7 +147,7 @@ impl InspectedTask {
             |reason: &Option<String>, signal: &Option<String>| reason.clone().or_else(|| signal.clone());
         let earlier = self.earlier.iter().map(|attempt| TaskStatus {
             task: self.task.clone(),
-            attempt: attempt.attempt,
+            attempt: attempt.number,
             state: if attempt.exit_code == Some(0) { "succeeded" } else { "failed" },
             pod: None,
             node: None,

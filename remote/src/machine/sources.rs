@@ -108,13 +108,12 @@ fn below(name: &str, path: &str) -> Result<Option<String>> {
     let mut parts = Vec::new();
     for part in path.split('/') {
         match part {
-            "" | "." => {}
             ".." if parts.pop().is_none() => {
                 let message = format!("`{name}`: `{path}` is outside of the directory of the job file");
                 return Err(Error::new(Kind::Unsupported, message)
                     .help("move it there, or name a directory of the machine by an absolute path"));
             }
-            ".." => {}
+            "" | "." | ".." => {}
             part => parts.push(part),
         }
     }

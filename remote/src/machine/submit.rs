@@ -40,7 +40,7 @@ pub(super) fn submit(
         tasks: plan.roles.iter().map(|role| u64::from(role.instances)).sum(),
         outputs: sources.outputs.clone(),
     };
-    let tree = run_tree(submission, Plan { version: 1, jobs: vec![plan] }, sources, &info)?;
+    let tree = run_tree(submission, &Plan { version: 1, jobs: vec![plan] }, sources, &info)?;
     let program = connection.program()?.to_owned();
     let words = words(&[&directory, &name, &program]);
     let lines = String::from_utf8_lossy(lines.bytes());
@@ -61,13 +61,13 @@ pub(super) fn submit(
 }
 
 /// The directory of a run: `built`, `files` and `run.json`.
-fn run_tree(submission: &Submission<'_>, plan: Plan, sources: &Sources, info: &RunInfo) -> Result<Tree> {
+fn run_tree(submission: &Submission<'_>, plan: &Plan, sources: &Sources, info: &RunInfo) -> Result<Tree> {
     let failed =
         |error: serde_json::Error| Error::new(Kind::System, format!("cannot write the plan: {error}"));
     let mut tree = Tree::default();
     for file in &submission.built.files {
         let bytes = match file.path.as_str() {
-            "plan.json" => serde_json::to_vec_pretty(&plan).map_err(failed)?,
+            "plan.json" => serde_json::to_vec_pretty(plan).map_err(failed)?,
             _ => file.bytes.clone(),
         };
         let mut sent = SendFile::bytes(bytes);
