@@ -210,7 +210,9 @@ mod tests {
         let mark = Mark::random();
         let script = format!("echo Welcome; echo Banner >&2; {}", script::of(words, &mark, reads));
         let streams = Streams { stdin, stdout: Stream::Pipe, stderr: Stream::Pipe };
-        Running::remote(local(&["sh", "-c", &script]).unwrap(), streams, &mark, "box").unwrap()
+        // As with ssh, the shell of the command is not the process that is killed here.
+        let ssh = local(&["sh", "-c", r#"sh -c "$0"; exit $?"#, &script]).unwrap();
+        Running::remote(ssh, streams, &mark, "box").unwrap()
     }
 
     fn text(file: Option<File>) -> String {

@@ -98,7 +98,7 @@ pub(super) mod tests {
     /// The plan of a job with these volumes and mounts.
     pub(in crate::machine) fn plan(volumes: &Value, mounts: &Value) -> JobPlan {
         let text = json!({
-            "name": "gpt-7f3k2", "target": {"name": "box", "settings": {"backends": ["oci"]}}, "volumes": volumes,
+            "name": "gpt-7f3k2", "target": {"name": "box", "settings": {"backends": ["oci"]}}, "images": {}, "volumes": volumes,
             "secrets": {"token": {"env": "TOKEN"}},
             "roles": [{"name": "main", "instances": 2, "image": "main", "mounts": mounts,
                        "command": {"script": {"shell": ["sh", "-c"], "script": "true"}},
@@ -188,7 +188,8 @@ esac
             ("gpt-7f3k2", "gpt")
         );
         assert_eq!(runs::id(&machine.connection, "gpt").unwrap(), "gpt-7f3k2.1");
-        assert_eq!(runs::id(&machine.connection, "gpt-7f3k2").unwrap(), "gpt-7f3k2");
+        // A run is known by its name.
+        assert_eq!(runs::id(&machine.connection, "gpt-bbbbb").unwrap(), "gpt-bbbbb");
     }
 
     #[test]
