@@ -1,5 +1,7 @@
 //! What `jobc build` wrote for a target: the plan, the manifests, and the source map.
 
+mod scripts;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,8 @@ use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::yaml;
 use serde::Deserialize;
 use serde_json::Value;
+
+pub use scripts::BatchScript;
 
 /// The path of a job of OpenPAI.
 const PROTOCOL: &str = "openpai/job.yaml";
@@ -23,7 +27,9 @@ pub struct BuiltDirectory {
     pub manifests: Vec<Manifest>,
     /// The job for OpenPAI.
     pub protocol: Option<Protocol>,
-    /// All files, where they are sent as they are.
+    /// The batch scripts for Slurm, each after those it waits for.
+    pub scripts: Vec<BatchScript>,
+    /// All files, where they are sent as they are: for Slurm and for machines.
     pub files: Vec<BuiltFile>,
 }
 
@@ -67,6 +73,7 @@ struct SourceMap {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Part {
     pointer: Option<String>,
+    line: Option<u32>,
     file: Option<String>,
     start: Option<(u32, u32)>,
     target: Option<String>,
@@ -125,9 +132,15 @@ impl BuiltDirectory {
             .map_err(|jobs| wrong(path, &format!("it has {} jobs, not one", jobs.len())))?;
         let (path, map) = file("sourcemap.json")?;
         let mut map: SourceMap = serde_json::from_slice(map).map_err(|error| wrong(path, &error))?;
-        let (mut manifests, mut protocol) = (Vec::new(), None);
+        let (mut manifests, mut protocol, mut scripts) = (Vec::new(), None, Vec::new());
         let has_bundles = files.keys().any(|path| path.starts_with("oci/"));
         for (path, bytes) in files {
+            if path.starts_with("slurm/") {
+                let text = std::str::from_utf8(bytes).map_err(|error| wrong(path, &error))?;
+                let origins = map.artifacts.remove(path).unwrap_or_default();
+                scripts.extend(BatchScript::of_file(path, text, origins));
+                continue;
+            }
             let below = path.strip_prefix("kubernetes/").and_then(|name| name.strip_suffix(".yaml"));
             if path != PROTOCOL && below.is_none_or(|name| name.contains('/')) {
                 continue;
@@ -142,12 +155,11 @@ impl BuiltDirectory {
                 manifests.push(manifest);
             }
         }
-        if manifests.is_empty() && protocol.is_none() && !has_bundles {
-            let message =
-                "it has nothing to submit; build it with the backend `kubernetes`, `openpai` or `oci`";
+        if manifests.is_empty() && protocol.is_none() && scripts.is_empty() && !has_bundles {
+            let message = "it has nothing to submit; build it with the backend `kubernetes`, `openpai`, `slurm` or `oci`";
             return Err(Error::new(Kind::Config, message));
         }
-        Ok(Self { plan, manifests, protocol, files: vec![] })
+        Ok(Self { plan, manifests, protocol, scripts: scripts::ordered(scripts)?, files: vec![] })
     }
 
     /// The same, with all files and their permissions, for what is sent as it is.

@@ -43,6 +43,18 @@ pub trait Place: Send + Sync {
     /// Creates a job, or completes an earlier attempt to create it. A repeated call changes nothing.
     fn submit(&self, submission: &Submission<'_>) -> std::result::Result<(), SubmitError>;
 
+    /// Whether [`Self::submit_matrix`] does something.
+    fn joins_matrix(&self) -> bool {
+        false
+    }
+
+    /// Creates the jobs of a matrix, or completes an earlier attempt, as one object of the place. Returns whether that
+    /// could be; otherwise each is created on its own.
+    fn submit_matrix(&self, submissions: &[Submission<'_>]) -> std::result::Result<bool, SubmitError> {
+        let _ = submissions;
+        Ok(false)
+    }
+
     /// The jobs, the newest first.
     fn list(&self) -> Result<Vec<JobSummary>>;
 

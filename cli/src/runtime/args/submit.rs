@@ -13,7 +13,7 @@ pub(crate) struct SubmitArgs {
     /// Job file, or `-` for stdin [default: `job.yaml` in the current directory]
     #[arg(add = completion::job_files())]
     pub job: Option<Utf8PathBuf>,
-    /// Target to submit to [default: the only target with the backend `kubernetes` or `openpai`]
+    /// Target to submit to [default: the only cluster that can be reached]
     #[arg(long, short, value_name = "NAME", add = completion::targets())]
     pub target: Option<String>,
     /// Set a parameter (repeatable)

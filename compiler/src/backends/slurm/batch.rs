@@ -27,6 +27,11 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>)
         }
     }
     let file = format!("{}.sbatch", group.name);
+    if !group.after.is_empty() {
+        // For `jobc submit`, which submits the scripts by itself.
+        let after: Vec<&str> = group.after.iter().map(|other| groups[*other].name.as_str()).collect();
+        let _ = writeln!(text, "#JOBC --after={}", after.join(","));
+    }
     let _ = writeln!(text, "{}", about(parts.job, groups, group, &file));
     // srun would otherwise pass on only what sbatch did.
     text.push_str("export SLURM_EXPORT_ENV=ALL PATH\n");

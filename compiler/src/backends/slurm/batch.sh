@@ -2,6 +2,20 @@
 
 jobc_say() { echo "jobc: $*" >&2; }
 
+# Writes down what happens to this group, for commands that ask later: Slurm forgets jobs that have ended.
+jobc_note() { # WORD...
+  printf '%(%s)T %s\n' -1 "$*" >>"$jobc_run/events/$jobc_group"
+}
+
+# Uses the directory that `jobc submit` made, in which each group has one Slurm job: of two, the first to start runs.
+jobc_claim() { # RUN
+  local id=${SLURM_ARRAY_TASK_ID+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID} claimed
+  id=${id:-$SLURM_JOB_ID}
+  jobc_run=$1 jobc_secrets=$1/secrets jobc_bundles=$1/bundles/$SLURM_JOB_ID
+  (set -C; echo "$id" >"$1/jobs/$jobc_group") 2>/dev/null || read -r claimed <"$1/jobs/$jobc_group"
+  [ "${claimed:-$id}" = "$id" ] || { jobc_say "this is Slurm job $claimed already"; exit 0; }
+}
+
 # The nodes of a part of the allocation, in the order of their names.
 jobc_nodes() { # VARIABLE
   [ -n "${!1-}" ] || { jobc_say "no $1: submit this script with \`sbatch\`"; exit 125; }
@@ -122,8 +136,12 @@ jobc_stop() {
 }
 
 jobc_main() { # [RUN]
-  local role restarts
-  jobc_run=$jobc_base/jobc-${1:-$SLURM_JOB_ID} jobc_slurm_job=$SLURM_JOB_ID
+  local role restarts until why=
+  jobc_slurm_job=$SLURM_JOB_ID
+  case ${1-} in
+    /*) jobc_claim "$1" ;;
+    *) jobc_run=$jobc_base/jobc-${1:-$SLURM_JOB_ID} ;;
+  esac
   [ -e "$jobc_directory/$jobc_probe" ] || {
     jobc_say "no $jobc_probe in $jobc_directory: run \`sbatch\` in the directory with this script, or with \`--chdir\`"
     exit 125
@@ -133,7 +151,8 @@ jobc_main() { # [RUN]
     exit 1
   fi
   # Files with secrets may be below it.
-  (umask 077; mkdir -p "$jobc_run") && mkdir -p "$jobc_run/logs" "$jobc_run/state" || exit 125
+  (umask 077; mkdir -p "$jobc_run") && mkdir -p "$jobc_run/logs" "$jobc_run/state" "$jobc_run/events" "$jobc_run/tasks" || exit 125
+  jobc_note started "${SLURM_RESTART_COUNT:-0}" "$SLURM_JOB_ID" "${SLURM_JOB_NODELIST-}"
   rm -f "$jobc_run/state/$jobc_group".*
   for role in "${jobc_roles[@]}"; do rm -rf "$jobc_run/state/${role:?}"; done
   jobc_port=$((jobc_first_port + SLURM_JOB_ID % (jobc_port_range / jobc_ports) * jobc_ports))
@@ -150,12 +169,17 @@ jobc_main() { # [RUN]
   for role in "${jobc_roles[@]}"; do jobc_state[$role]=waiting; done
   trap 'jobc_stopping=yes' TERM INT
   while :; do
+    # `jobc stop` says so in a file and signals the steps only: `srun` kills its tasks when it is told to end.
+    [ ! -e "$jobc_run/stopped" ] || jobc_stopping=yes
     jobc_look
     [ -z "$jobc_end" ] || break
     sleep 0.5 &
     wait -n
   done
   if [ -n "$jobc_stopping" ]; then
+    until=$((SECONDS + jobc_grace))
+    while jobc_runs && [ "$SECONDS" -lt "$until" ]; do sleep 0.2; done
+    if jobc_runs; then scancel --signal=KILL "$SLURM_JOB_ID" 2>/dev/null; fi
     while jobc_runs; do sleep 0.2; done
     jobc_end=143
   fi
@@ -165,10 +189,17 @@ jobc_main() { # [RUN]
   if [ -n "$jobc_failed" ] && [ -z "$jobc_stopping" ] && [ "$restarts" -lt "${jobc_restarts[$jobc_failed]:-0}" ] &&
     jobc_may_retry "$jobc_end" ${jobc_restart_codes[$jobc_failed]-}; then
     jobc_say "exit code $jobc_end; retry $((restarts + 1)) of ${jobc_restarts[$jobc_failed]}"
+    jobc_note requeued "$jobc_end"
     # Before this script ends, so that jobs that wait for this one go on waiting. It stops this script.
-    scontrol requeue "$SLURM_JOB_ID" && sleep 600
+    scontrol requeue "$SLURM_JOB_ID" && { sleep 600; exit "$jobc_end"; }
   fi
   echo "$jobc_end" >"$jobc_run/state/$jobc_group.end"
+  if [ -n "$jobc_stopping" ]; then
+    why=$(scontrol show job "$SLURM_JOB_ID" --oneliner 2>/dev/null | sed -n '1s/.* Reason=\([^ ]*\) .*/\1/p')
+  fi
+  jobc_note ended "$jobc_end" ${why:+"$why"}
+  # Slurm calls a job cancelled only if it cancels it.
+  [ ! -e "$jobc_run/stopped" ] || { scancel "$SLURM_JOB_ID" && sleep 60; }
   exit "$jobc_end"
 }
 

@@ -157,6 +157,9 @@ impl Lines {
         if job_retries(group) > 0 {
             self.push("--requeue", spec(&root.key("retry")));
             self.push("--open-mode=append", spec(&root.key("retry")));
+        } else {
+            // Many clusters start a job again when a node fails.
+            self.push("--no-requeue", PartSource::Default("without `retry` a job runs once"));
         }
         self.setting("licenses", settings.licenses.as_ref(), "licenses");
     }

@@ -68,10 +68,9 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     let Some(first) = planned.jobs.first() else {
         let outcome = report::findings(&sources, sink, format, true);
         let error = Error::new(Kind::Config, "the job has no target to submit to");
-        let failure =
-            Failure::usage_error(error.help(
-                "add a target with the backend `kubernetes` or `openpai`, or with `ssh`, to targets.yaml",
-            ));
+        let failure = Failure::usage_error(error.help(
+            "add a target with the backend `kubernetes`, `openpai` or `slurm`, or with `ssh`, to targets.yaml",
+        ));
         return if outcome == Outcome::Success { Err(failure) } else { Ok(ExitCode::from(outcome as u8)) };
     };
     if args.follow && planned.jobs.len() > 1 {
@@ -84,7 +83,7 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     let directory = targets.as_deref().and_then(Utf8Path::parent);
     let place = target::connect(&first.target.settings, directory)?;
     let is_machine = first.target.settings.is_machine();
-    if is_machine {
+    if is_machine || target::backend(&first.target.settings) == Some(BackendName::Slurm) {
         // Where the directory of a run has the files of the job, from that of what was built.
         *to_files.borrow_mut() = "../files".into();
     }
@@ -372,8 +371,8 @@ fn job_args(args: &SubmitArgs) -> JobArgs {
         set: args.set.clone(),
         params: args.params.clone(),
         target: args.target.iter().cloned().collect(),
-        // Bundles are for machines.
-        backend: vec![BackendName::Kubernetes, BackendName::Openpai, BackendName::Oci],
+        // Bundles are for machines and for jobs on Slurm.
+        backend: vec![BackendName::Kubernetes, BackendName::Openpai, BackendName::Slurm, BackendName::Oci],
         targets: args.targets.clone(),
         allow_lossy: args.allow_lossy,
         locked: args.locked,
@@ -381,9 +380,9 @@ fn job_args(args: &SubmitArgs) -> JobArgs {
     }
 }
 
-/// Leaves a job the backend by which its target is reached: the limits of another one do not matter.
+/// Leaves a job the backends by which its target is reached: the limits of others do not matter.
 fn only_backend(job: &mut JobPlan) {
-    job.target.settings.backends = target::backend(&job.target.settings).into_iter().collect();
+    job.target.settings.backends = target::backends(&job.target.settings);
 }
 
 /// The target of all jobs.

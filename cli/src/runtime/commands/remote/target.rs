@@ -8,7 +8,7 @@ use jobc_compiler::source::{Source, Sources};
 use jobc_compiler::{parse, suggest, validate};
 use jobc_remote::kubernetes::{self, ClusterConfig, Uses};
 use jobc_remote::machine::{self, Machine};
-use jobc_remote::{Place, openpai};
+use jobc_remote::{Place, host, openpai, slurm};
 use jobc_schema::BackendName;
 use jobc_schema::target::Target;
 use jobc_sys::error::{Error, Kind};
@@ -80,7 +80,7 @@ impl TargetTable {
         if backend(target).is_none() {
             let error = Error::new(Kind::Config, format!("jobs cannot be submitted to the target `{name}`"));
             return Err(Failure::usage_error(
-                error.help("it needs the backend `kubernetes` or `openpai`, or `ssh`"),
+                error.help("it needs the backend `kubernetes`, `openpai` or `slurm`, or `ssh`"),
             ));
         }
         Ok(target)
@@ -116,13 +116,15 @@ pub(super) fn is_reachable(target: &Target) -> bool {
         Some(BackendName::Openpai) => {
             target.openpai.as_ref().is_some_and(|settings| settings.server.is_some())
         }
+        // Slurm's commands are on login nodes, of which this host may be one.
+        Some(BackendName::Slurm) => target.ssh.is_some() || is_in_path("sbatch"),
         backend => backend.is_some(),
     }
 }
 
 /// The backend for which jobs are submitted to a target; none if it is neither a cluster nor a machine.
 pub(super) fn backend(target: &Target) -> Option<BackendName> {
-    let of_clusters = [BackendName::Kubernetes, BackendName::Openpai];
+    let of_clusters = [BackendName::Kubernetes, BackendName::Openpai, BackendName::Slurm];
     let of_cluster = of_clusters.into_iter().find(|backend| target.backends.contains(backend));
     of_cluster.or(target.is_machine().then_some(BackendName::Oci))
 }
@@ -132,6 +134,19 @@ fn machine_access(target: &Target) -> machine::Access {
     let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let version = format!("jobc {}", env!("CARGO_PKG_VERSION"));
     machine::Access { ssh: target.ssh.clone().unwrap_or_default(), program, version }
+}
+
+/// The backends whose files are sent to a target.
+pub(super) fn backends(target: &Target) -> Vec<BackendName> {
+    let main = backend(target);
+    let with_bundles = main == Some(BackendName::Slurm) && target.backends.contains(&BackendName::Oci);
+    main.into_iter().chain(with_bundles.then_some(BackendName::Oci)).collect()
+}
+
+/// Whether this host has a program.
+fn is_in_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
 /// A path of a setting: `~/` is the home directory, and relative paths begin in the directory of the targets file.
@@ -195,6 +210,20 @@ pub(super) fn connect(target: &Target, directory: Option<&Utf8Path>) -> Result<B
             Box::new(openpai::Cluster::new(access, notice).map_err(failure)?)
         }
         Some(BackendName::Oci) => Box::new(Machine::new(machine_access(target), notice).map_err(failure)?),
+        Some(BackendName::Slurm) => {
+            let settings = target.slurm.clone().unwrap_or_default();
+            let host = match &target.ssh {
+                // Slurm's commands are often on the PATH of a login only.
+                Some(ssh) => host::Host::ssh(host::SshSettings {
+                    host: ssh.host.clone(),
+                    jump: ssh.jump.clone(),
+                    login_profile: true,
+                })
+                .map_err(failure)?,
+                None => host::Host::local(),
+            };
+            Box::new(slurm::Cluster::new(slurm::Access::new(host, settings)))
+        }
         _ => Box::new(kubernetes::Cluster::new(config(target, directory)?, notice)),
     })
 }

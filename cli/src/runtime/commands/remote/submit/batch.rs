@@ -16,7 +16,7 @@ use jobc_sys::error::{Error, Kind};
 use super::super::handle::failure;
 use super::runs::Run;
 use super::step::{End, Step, each};
-use super::{images, secrets};
+use super::{images, problems, secrets};
 use crate::input::shorten;
 use crate::output::write;
 use crate::runtime::commands::jobs::{Failure, Result};
@@ -61,6 +61,17 @@ impl Batch<'_> {
     ) -> std::result::Result<(End, usize), (Failure, usize)> {
         let order = Order::new(self.runs.len(), jobs, show);
         order.show();
+        match self.create_together(jobs) {
+            Ok(Together::Created) => {
+                for index in jobs {
+                    order.settle(*index, true);
+                }
+                return Ok((End::Complete, order.created()));
+            }
+            Ok(Together::Refused) => return Ok((End::Refused, 0)),
+            Ok(Together::OneByOne) => {}
+            Err(failure) => return Err((failure, 0)),
+        }
         let end = each("submitted", jobs, &|index, step| {
             let created = self.create_one(index, step)?;
             step.progress.around(|| order.settle(index, created));
@@ -68,6 +79,26 @@ impl Batch<'_> {
         });
         let created = order.created();
         end.map(|end| (end, created)).map_err(|failure| (failure, created))
+    }
+
+    /// Creates the jobs of a matrix as one, where the target has something for that.
+    fn create_together(&self, jobs: &[usize]) -> Result<Together> {
+        // The first job is the last to be complete.
+        if jobs.len() < 2 || jobs.first() != Some(&0) || !self.place.joins_matrix() {
+            return Ok(Together::OneByOne);
+        }
+        let built = (0..self.runs.len()).map(|index| self.built(index)).collect::<Result<Vec<_>>>()?;
+        let submissions = built.iter().enumerate().map(|(index, built)| self.submission(index, built));
+        let submissions = submissions.collect::<Result<Vec<_>>>()?;
+        match self.place.submit_matrix(&submissions) {
+            Ok(true) => Ok(Together::Created),
+            Ok(false) => Ok(Together::OneByOne),
+            Err(SubmitError::Refused(found)) => {
+                found.iter().for_each(problems::print);
+                Ok(Together::Refused)
+            }
+            Err(SubmitError::Failed(error)) => Err(failure(error)),
+        }
     }
 
     fn check_one(&self, index: usize, step: &Step<'_>) -> Result<()> {
@@ -114,6 +145,16 @@ impl Batch<'_> {
         }
         Ok(())
     }
+}
+
+/// What became of the jobs of a matrix.
+enum Together {
+    /// They were created as one.
+    Created,
+    /// The target refuses them; the problems were printed.
+    Refused,
+    /// Each is created on its own.
+    OneByOne,
 }
 
 /// A job with the values of its secrets.

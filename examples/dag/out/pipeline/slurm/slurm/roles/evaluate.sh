@@ -37,6 +37,23 @@ jobc_begin() { # ROLE
   jobc_states=$jobc_run/state/$1 jobc_etc=$jobc_run/etc/$1-$jobc_index
 }
 
+# Writes down what happens to this instance.
+jobc_note() { # WORD...
+  printf '%(%s)T %s\n' -1 "$*" >>"$jobc_run/tasks/$jobc_role-$jobc_index"
+}
+
+# The number of the next attempt, and the file for its output: that of the first one is given by the step.
+jobc_next() {
+  local what
+  jobc_number=1
+  if [ -e "$jobc_run/tasks/$jobc_role-$jobc_index" ]; then
+    while read -r _ what _; do
+      [ "$what" != started ] || jobc_number=$((jobc_number + 1))
+    done <"$jobc_run/tasks/$jobc_role-$jobc_index"
+  fi
+  [ "$jobc_number" -eq 1 ] || exec >>"$jobc_run/logs/$jobc_role-$jobc_index.$jobc_number.log" 2>&1
+}
+
 # Puts the value of a secret into a variable.
 jobc_secret() { # VARIABLE SECRET
   [ -r "$jobc_secrets/$2" ] || {
@@ -64,6 +81,7 @@ jobc_once() { # COMMAND...
   fi
   "$@" <&0 &
   jobc_child=$!
+  jobc_note started "$jobc_number" "$SLURMD_NODENAME" "$jobc_child"
   while :; do
     wait "$jobc_child"
     code=$?
@@ -101,8 +119,10 @@ jobc_task() { # COMMAND...
   trap 'jobc_forward USR2' USR2
   : >"$jobc_states/$jobc_index.started"
   while :; do
+    jobc_next
     jobc_once "$@"
     code=$?
+    jobc_note ended "$jobc_number" "$code"
     [ "$code" -ne 0 ] && [ -z "$jobc_stopped" ] && [ "$attempt" -lt "$jobc_retries" ] && jobc_retried "$code" || break
     attempt=$((attempt + 1))
     jobc_say "$jobc_role-$jobc_index ended with exit code $code; retry $attempt of $jobc_retries"

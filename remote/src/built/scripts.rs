@@ -1,0 +1,112 @@
+//! Batch scripts for Slurm in a built directory.
+
+use jobc_sys::error::{Error, Kind, Result};
+
+use super::Part;
+
+/// A batch script, which Slurm schedules on its own.
+#[derive(Clone, Debug)]
+pub struct BatchScript {
+    /// The name of its group of roles: that of the file without `.sbatch`.
+    pub group: String,
+    /// The script.
+    pub text: String,
+    /// The groups that must have succeeded before it starts.
+    pub after: Vec<String>,
+    /// Where its lines come from.
+    pub(super) origins: Vec<Part>,
+}
+
+impl BatchScript {
+    /// The script of a file; none if the file is another one.
+    pub(super) fn of_file(path: &str, text: &str, origins: Vec<Part>) -> Option<Self> {
+        let group = path.strip_prefix("slurm/")?.strip_suffix(".sbatch")?;
+        if group.contains('/') || group == "array" {
+            return None;
+        }
+        let after = text.lines().find_map(|line| line.strip_prefix("#JOBC --after="));
+        let after = after.into_iter().flat_map(|names| names.split(',')).map(str::to_owned).collect();
+        Some(Self { group: group.to_owned(), text: text.to_owned(), after, origins })
+    }
+
+    /// A script without a source map, for tests.
+    #[cfg(test)]
+    pub(crate) fn of_text(group: &str, text: &str) -> Self {
+        Self::of_file(&format!("slurm/{group}.sbatch"), text, vec![]).expect("the path is that of a script")
+    }
+
+    /// The lines with options of `sbatch`: the number from 1, and the option without `--`.
+    pub fn options(&self) -> impl Iterator<Item = (u32, &str)> {
+        let lines = self.text.lines().zip(1..);
+        lines.take_while(|(line, _)| line.starts_with('#')).filter_map(|(line, number)| {
+            let option = line.strip_prefix("#SBATCH ")?.trim_matches('"').strip_prefix("--")?;
+            Some((number, option))
+        })
+    }
+
+    /// The value of an option; empty for one without a value.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options().find_map(|(_, option)| {
+            let (found, value) = option.split_once('=').unwrap_or((option, ""));
+            (found == name).then_some(value)
+        })
+    }
+
+    /// Where an option comes from: `job.yaml:11:3`, or a setting of the target.
+    pub fn origin(&self, name: &str) -> Option<String> {
+        let is_named = |option: &str| option.split('=').next() == Some(name);
+        let (number, _) = self.options().find(|(_, option)| is_named(option))?;
+        self.origins.iter().find(|part| part.line == Some(number)).and_then(Part::place)
+    }
+
+    /// Whether the script requests nodes that differ.
+    pub fn is_heterogeneous(&self) -> bool {
+        self.text.lines().take_while(|line| line.starts_with('#')).any(|line| line == "#SBATCH hetjob")
+    }
+}
+
+/// Orders scripts so that each stands after those it waits for.
+pub(super) fn ordered(mut scripts: Vec<BatchScript>) -> Result<Vec<BatchScript>> {
+    let mut found: Vec<BatchScript> = Vec::with_capacity(scripts.len());
+    while !scripts.is_empty() {
+        let is_there = |name: &String| found.iter().any(|other| other.group == *name);
+        let Some(next) = scripts.iter().position(|script| script.after.iter().all(is_there)) else {
+            let message = format!("`slurm/{}.sbatch` waits for a script that is not there", scripts[0].group);
+            return Err(Error::new(Kind::Config, message));
+        };
+        found.push(scripts.remove(next));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_those_of_the_header() {
+        let text = "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH \"--comment=a b\"\n#SBATCH --exclusive\n#JOBC --after=a,b\n\
+                    # Job x\n\n#SBATCH --late=1\n";
+        let script = BatchScript::of_text("job", text);
+        assert_eq!(
+            script.options().collect::<Vec<_>>(),
+            [(2, "nodes=2"), (3, "comment=a b"), (4, "exclusive")]
+        );
+        assert_eq!((script.option("nodes"), script.option("exclusive")), (Some("2"), Some("")));
+        assert_eq!((script.option("late"), script.is_heterogeneous()), (None, false));
+        assert_eq!(script.after, ["a", "b"]);
+        assert!(BatchScript::of_file("slurm/array.sbatch", text, vec![]).is_none());
+        assert!(BatchScript::of_file("slurm/roles/a.sh", text, vec![]).is_none());
+    }
+
+    #[test]
+    fn a_script_stands_after_those_it_waits_for() {
+        let script = |name: &str, after: &str| BatchScript::of_text(name, &format!("#!/bin/bash\n{after}\n"));
+        let scripts = vec![script("a", "#JOBC --after=z"), script("b", "#JOBC --after=a"), script("z", "")];
+        let names = |scripts: &[BatchScript]| {
+            scripts.iter().map(|script| script.group.clone()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(names(&ordered(scripts.clone()).unwrap()), "z a b");
+        assert!(ordered(scripts[..2].to_vec()).is_err());
+    }
+}

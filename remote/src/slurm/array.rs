@@ -1,0 +1,82 @@
+//! Submits the jobs of a matrix as one array: a single request to Slurm, which keeps `max_parallel`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::access::Access;
+use super::upload::Archive;
+use super::{shell, submit};
+use crate::built::BatchScript;
+use crate::place::{Submission, SubmitError};
+
+const ARRAY: &str = include_str!("array.sh");
+/// The exit code when `sbatch` refuses the array.
+const REFUSED: i32 = 43;
+/// The exit code when some of the runs are those of another submission.
+const OTHERS: i32 = 46;
+
+/// Submits all jobs as an array; false if they cannot be one.
+pub(crate) fn submit(access: &Access, submissions: &[Submission<'_>]) -> Result<bool, SubmitError> {
+    let Some(script) = script(submissions) else { return Ok(false) };
+    let leader = &submissions[0];
+    let mut archive = Archive::default();
+    for submission in submissions {
+        submit::add(&mut archive, access, submission)?;
+    }
+    let names: Vec<&str> = submissions.iter().map(|one| one.built.plan.name.as_str()).collect();
+    archive.file(&format!("{}/array.sbatch", names[0]), 0o755, script.as_bytes());
+    archive.file(&format!("{}/array", names[0]), 0o644, format!("{}\n", names.join("\n")).as_bytes());
+    archive.file(&format!("{}/array.new", names[0]), 0o644, b"complete\n");
+    let limit = leader.built.plan.max_parallel.map(|limit| limit.to_string()).unwrap_or_default();
+    let directory = submit::working_directory();
+    let mut words = vec![leader.identity.label(), directory.as_str(), &limit];
+    words.extend(&names);
+    let output = shell::run(access, ARRAY, &words, Some(&archive.finish()))?;
+    if output.status == REFUSED {
+        return Err(SubmitError::Refused(submit::refused(&leader.built.scripts, &output.text())));
+    }
+    if output.status == OTHERS {
+        return Ok(false);
+    }
+    shell::check("submit the jobs of the matrix", &output)?;
+    Ok(true)
+}
+
+/// The script of the array: the request that all jobs share; each task runs the script of its job.
+fn script(submissions: &[Submission<'_>]) -> Option<String> {
+    let scripts: Option<Vec<&BatchScript>> = submissions
+        .iter()
+        .map(|one| match &one.built.scripts[..] {
+            [script] if !script.is_heterogeneous() => Some(script),
+            _ => None,
+        })
+        .collect();
+    let scripts = scripts?;
+    let request = |script: &BatchScript| -> Vec<String> {
+        let options = script.options().map(|(_, option)| option);
+        options
+            .filter(|option| !option.starts_with("job-name=") && !option.starts_with("output="))
+            .map(str::to_owned)
+            .collect()
+    };
+    let requests: BTreeSet<Vec<String>> = scripts.iter().map(|script| request(script)).collect();
+    let job = &submissions[0].identity.job;
+    let [options] = &requests.into_iter().collect::<Vec<_>>()[..] else { return None };
+    if scripts.len() < 2 {
+        return None;
+    }
+    let base = job.rsplit_once('-').map_or(job.as_str(), |(base, _)| base);
+    let mut text = format!("#!/bin/bash\n#SBATCH --job-name={base}\n");
+    for option in options {
+        let option = option.replace('#', r"\#");
+        let quoted = if option.contains(' ') { format!("\"--{option}\"") } else { format!("--{option}") };
+        let _ = writeln!(text, "#SBATCH {quoted}");
+    }
+    text.push_str(
+        "# Each task runs the script of its own job.\n\
+         export SLURM_EXPORT_ENV=ALL PATH\n\
+         run=${PWD%/*}/$(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" array)\n\
+         cd \"$run/target/slurm\" && exec bash job.sbatch \"$run\"\n",
+    );
+    Some(text)
+}

@@ -1,0 +1,272 @@
+//! A Slurm cluster as a [`Place`].
+
+use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use jobc_sys::error::{Error, Kind, Result};
+
+use super::access::Access;
+use super::checks::Checked;
+use super::state::Run;
+use super::{array, checks, events, exec, logs, port_forward, queue, shell, snapshot, submit};
+use crate::identity::Identity;
+use crate::place::{
+    AccessCheck, Event, ExecRequest, ExecStreams, JobDetail, JobSummary, LogItem, LogRequest, Place,
+    PortForward, PortForwardReport, Problem, Submission, SubmitError,
+};
+
+const LIST: &str = include_str!("list.sh");
+const VERDICT: &str = include_str!("verdict.sh");
+const STOP: &str = include_str!("stop.sh");
+const REMOVE: &str = include_str!("remove.sh");
+/// How often a run is looked at, by how long it was waited for.
+const INTERVALS: [(Duration, Duration); 3] = [
+    (Duration::from_mins(1), Duration::from_millis(500)),
+    (Duration::from_mins(10), Duration::from_secs(2)),
+    (Duration::MAX, Duration::from_secs(5)),
+];
+/// How often Slurm is asked about a run that is waited for: its scripts say most of it.
+const QUEUE_INTERVAL: Duration = Duration::from_secs(5);
+/// How long a run may take to stop, after its own time.
+const STOP_TIMEOUT: Duration = Duration::from_mins(3);
+
+/// A cluster, seen by its user.
+pub struct Cluster {
+    access: Access,
+    checked: Checked,
+}
+
+impl Cluster {
+    /// The cluster that a host belongs to. Nothing is run yet.
+    pub fn new(access: Access) -> Self {
+        Self { access, checked: Checked::default() }
+    }
+
+    /// Runs by name, or all of them, the newest first; what Slurm knows is asked too.
+    fn load(&self, names: &[&str], with_tasks: bool) -> Result<Vec<Run>> {
+        let mut words = vec![queue::FORMAT, if with_tasks { "tasks" } else { "" }];
+        words.extend(names);
+        let mut runs = self.read(&words)?;
+        let unknown: Vec<String> = runs
+            .iter()
+            .flat_map(|run| {
+                run.unknown().map(|(group, id)| [run.name.clone(), group.to_owned(), id.to_owned()])
+            })
+            .flatten()
+            .collect();
+        if !unknown.is_empty() {
+            let words_of: Vec<&str> = unknown.iter().map(String::as_str).collect();
+            shell::text(&self.access, "ask Slurm how jobs ended", VERDICT, &words_of)?;
+            runs = self.read(&words)?;
+        }
+        Ok(runs)
+    }
+
+    fn read(&self, words: &[&str]) -> Result<Vec<Run>> {
+        let text = shell::text(&self.access, "read the jobs of the cluster", LIST, words)?;
+        let parts = shell::parts(&text);
+        let rows = queue::parse(parts.get(1).copied().unwrap_or_default());
+        let files = snapshot::parse(parts[0]);
+        let with_tasks = words.get(1) == Some(&"tasks");
+        let run = |(name, files): (String, _)| Run::of(&name, files, &rows, with_tasks);
+        let mut runs: Vec<Run> = files.into_iter().filter_map(run).collect();
+        runs.sort_by(|a, b| b.record.submitted.cmp(&a.record.submitted).then_with(|| a.name.cmp(&b.name)));
+        Ok(runs)
+    }
+
+    /// A run by its name, without asking Slurm; none if there is none.
+    pub(crate) fn read_run(&self, name: &str) -> Result<Option<Run>> {
+        Ok(self.read(&["", "tasks", name])?.pop())
+    }
+
+    /// A run by its name or that of its job, with its tasks.
+    pub(crate) fn run(&self, name: &str) -> Result<Run> {
+        // A name that begins with a point is none of a run, and could be `..`.
+        let is_name = !name.starts_with('.');
+        if is_name && let Some(run) = self.load(&[name], true)?.pop() {
+            return Ok(run);
+        }
+        let of_job = self.read(&["", ""])?.into_iter().find(|run| run.record.job == name);
+        let newest = match of_job.filter(|_| is_name) {
+            Some(run) => self.load(&[&run.name], true)?.pop(),
+            None => None,
+        };
+        newest.ok_or_else(|| {
+            Error::new(Kind::NotFound, format!("there is no job `{name}` of yours on the cluster"))
+                .help("`jobc ps --target TARGET --all` lists the jobs")
+        })
+    }
+
+    /// Looks at a run until it has ended, or `progress` ends it, or the deadline passes.
+    fn watch(
+        &self,
+        mut run: Run,
+        deadline: Option<Instant>,
+        progress: &mut dyn FnMut(&Run) -> ControlFlow<()>,
+    ) -> Result<Option<Run>> {
+        let since = Instant::now();
+        let mut asked = since;
+        loop {
+            if progress(&run).is_break() {
+                return Ok(None);
+            }
+            if run.state().is_final() {
+                return Ok(Some(run));
+            }
+            if deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                return Ok(None);
+            }
+            let interval = INTERVALS.iter().find(|(until, _)| since.elapsed() < *until);
+            std::thread::sleep(interval.map_or(QUEUE_INTERVAL, |(_, interval)| *interval));
+            let gone = || Error::new(Kind::NotFound, format!("job `{}` was removed", run.name));
+            if asked.elapsed() >= QUEUE_INTERVAL {
+                asked = Instant::now();
+                run = self.load(&[&run.name], true)?.pop().ok_or_else(gone)?;
+            } else {
+                let files = self.read_run(&run.name)?.ok_or_else(gone)?.files;
+                run.update(files);
+            }
+        }
+    }
+}
+
+impl Place for Cluster {
+    fn runs_of(&self, identity: &Identity) -> Result<Vec<JobSummary>> {
+        let is_run = |run: &Run| run.record.job == identity.job && run.record.plan == identity.label();
+        let names: Vec<String> =
+            self.read(&["", ""])?.into_iter().filter(is_run).map(|run| run.name).collect();
+        if names.is_empty() {
+            return Ok(vec![]);
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Ok(self.load(&names, false)?.iter().map(Run::summary).collect())
+    }
+
+    fn is_taken(&self, name: &str) -> Result<bool> {
+        Ok(self.read_run(name)?.is_some())
+    }
+
+    fn check(&self, submission: &Submission<'_>) -> Result<Vec<Problem>> {
+        checks::check(&self.access, &self.checked, submission)
+    }
+
+    fn submit(&self, submission: &Submission<'_>) -> std::result::Result<(), SubmitError> {
+        submit::submit(&self.access, submission)
+    }
+
+    fn joins_matrix(&self) -> bool {
+        true
+    }
+
+    fn submit_matrix(&self, submissions: &[Submission<'_>]) -> std::result::Result<bool, SubmitError> {
+        array::submit(&self.access, submissions)
+    }
+
+    fn list(&self) -> Result<Vec<JobSummary>> {
+        Ok(self.load(&[], false)?.iter().map(Run::summary).collect())
+    }
+
+    fn find(&self, name: &str) -> Result<JobSummary> {
+        Ok(self.run(name)?.summary())
+    }
+
+    fn inspect(&self, name: &str) -> Result<JobDetail> {
+        let run = self.run(name)?;
+        Ok(JobDetail {
+            summary: run.summary(),
+            namespace: None,
+            virtual_cluster: None,
+            reasons: run.reasons(),
+            task_list: run.tasks(),
+        })
+    }
+
+    fn events(&self, name: &str) -> Result<Vec<Event>> {
+        Ok(events::of_run(&self.run(name)?))
+    }
+
+    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
+        let mut shown: Vec<Event> = Vec::new();
+        self.watch(self.run(name)?, None, &mut |run| {
+            for event in events::of_run(run) {
+                if !shown.contains(&event) {
+                    output(&event)?;
+                    shown.push(event);
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(())
+    }
+
+    fn logs(
+        &self,
+        name: &str,
+        request: &LogRequest,
+        output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        logs::logs(self, &self.access, &self.run(name)?, request, output)
+    }
+
+    fn wait(
+        &self,
+        name: &str,
+        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
+    ) -> Result<Option<JobSummary>> {
+        let mut last: Option<JobSummary> = None;
+        let end = self.watch(self.run(name)?, None, &mut |run| {
+            let now = run.summary();
+            let is_new = last.as_ref().is_none_or(|last| (last.state, last.tasks) != (now.state, now.tasks));
+            last = Some(now);
+            match &last {
+                Some(now) if is_new => progress(now),
+                _ => ControlFlow::Continue(()),
+            }
+        })?;
+        Ok(end.map(|run| run.summary()))
+    }
+
+    fn stop(&self, name: &str) -> Result<()> {
+        let run = self.run(name)?;
+        if run.state().is_final() {
+            return Ok(());
+        }
+        let grace = run.record.grace;
+        let stop = format!("stop job `{}`", run.name);
+        shell::text(&self.access, &stop, STOP, &[&run.name])?;
+        let deadline = Instant::now() + Duration::from_secs(grace) + STOP_TIMEOUT;
+        let name = run.name.clone();
+        match self.watch(run, Some(deadline), &mut |_| ControlFlow::Continue(()))? {
+            Some(_) => Ok(()),
+            None => {
+                Err(Error::new(Kind::State, format!("job `{name}` was told to stop, and has not ended yet"))
+                    .help("`jobc wait` waits for its end"))
+            }
+        }
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        let run = self.run(name)?;
+        self.stop(&run.name)?;
+        shell::text(&self.access, &format!("remove job `{}`", run.name), REMOVE, &[&run.name]).map(drop)
+    }
+
+    fn check_access(&self) -> Result<Vec<AccessCheck>> {
+        checks::access(&self.access)
+    }
+
+    fn exec(&self, name: &str, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8> {
+        exec::exec(&self.access, &self.run(name)?, request, streams)
+    }
+
+    fn port_forward(
+        &self,
+        name: &str,
+        forwards: &[PortForward],
+        stop: BorrowedFd<'_>,
+        report: &(dyn Fn(PortForwardReport) + Sync),
+    ) -> Result<()> {
+        port_forward::forward(&self.access, &self.run(name)?, forwards, stop, report)
+    }
+}

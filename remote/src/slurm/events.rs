@@ -1,0 +1,74 @@
+//! The events of a run, as its scripts wrote them.
+
+use super::snapshot::{GroupChange, TaskChange};
+use super::state::Run;
+use super::{time, why};
+use crate::place::Event;
+
+/// The events, the oldest first.
+pub(crate) fn of_run(run: &Run) -> Vec<Event> {
+    let mut found: Vec<(u64, Event)> = Vec::new();
+    let mut push = |at: u64, object: &str, is_warning: bool, reason: &str, message: String| {
+        let event = Event {
+            time: time::rfc3339(at),
+            object: object.to_owned(),
+            is_warning,
+            reason: reason.to_owned(),
+            message,
+            count: 1,
+        };
+        found.push((at, event));
+    };
+    for (group, id) in &run.files.jobs {
+        push(run.record.submitted, group, false, "Submitted", format!("Slurm job {id}"));
+    }
+    for (group, events) in &run.files.events {
+        for event in events {
+            match &event.what {
+                GroupChange::Started { restarts: 0, nodes } => {
+                    push(event.time, group, false, "Started", format!("on {nodes}"));
+                }
+                GroupChange::Started { restarts, nodes } => {
+                    push(
+                        event.time,
+                        group,
+                        false,
+                        "Restarted",
+                        format!("on {nodes}, start {}", restarts + 1),
+                    );
+                }
+                GroupChange::Requeued { code } => {
+                    push(event.time, group, true, "Requeued", format!("after exit code {code}"));
+                }
+                GroupChange::Ended { code, reason } => {
+                    let why = reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+                    push(event.time, group, *code != 0, "Ended", format!("with exit code {code}{why}"));
+                }
+                GroupChange::Verdict { state, .. } => {
+                    push(event.time, group, state != "COMPLETED", state, why::end(state));
+                }
+            }
+        }
+    }
+    for (task, events) in &run.files.tasks {
+        for event in events {
+            let object = format!("task/{task}");
+            match &event.what {
+                TaskChange::Started { node, .. } => {
+                    let message = format!("attempt {} on {node}", event.attempt);
+                    push(event.time, &object, false, "Started", message);
+                }
+                TaskChange::Ended(code) => {
+                    let message = format!("attempt {} with exit code {code}", event.attempt);
+                    push(event.time, &object, *code != 0, "Ended", message);
+                }
+            }
+        }
+    }
+    if let Some(at) = run.files.stopped {
+        push(at, "job", false, "Stopped", "by its user".to_owned());
+    }
+    // Those of the same second stay in the order above: a job is submitted, then starts, then its tasks do.
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, event)| event).collect()
+}

@@ -1,0 +1,121 @@
+//! Runs a command beside a task, as one more step of its job on the same node.
+
+use jobc_schema::target::SlurmContainer;
+use jobc_sys::error::{Error, Kind, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::access::Access;
+use super::shell;
+use super::state::Run;
+use super::tasks::attempts;
+use crate::host::{Stream, Streams};
+use crate::place::{ExecEvent, ExecRequest, ExecStreams};
+
+const EXEC: &str = include_str!("exec.sh");
+/// How often the end of the command is looked for.
+const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// A task that runs.
+pub(crate) struct RunningTask {
+    /// Its name.
+    pub(crate) task: String,
+    /// The id of its Slurm job.
+    pub(crate) job: String,
+    /// The group that it belongs to.
+    pub(crate) group: String,
+    /// Its node.
+    pub(crate) node: String,
+    /// The process that runs it there.
+    pub(crate) pid: u32,
+}
+
+/// The running task that a word names, or the first one of the role; the only one if none is named.
+pub(crate) fn running(run: &Run, word: Option<&str>) -> Result<RunningTask> {
+    let mut found = Vec::new();
+    let mut is_known = word.is_none();
+    for group in &run.record.groups {
+        for (role, index) in group.tasks() {
+            let task = format!("{role}-{index}");
+            if word.is_some_and(|word| word != task && word != role) {
+                continue;
+            }
+            is_known = true;
+            let events = run.files.tasks.get(&task).map(Vec::as_slice).unwrap_or_default();
+            let attempts = attempts(events);
+            let Some(last) = attempts.last().filter(|last| last.ended.is_none()) else { continue };
+            let Some(job) = run.files.jobs.get(&group.name) else { continue };
+            found.push(RunningTask {
+                task,
+                job: job.clone(),
+                group: group.name.clone(),
+                node: last.node.to_owned(),
+                pid: last.pid,
+            });
+        }
+    }
+    if run.state().is_final() {
+        found.clear();
+    }
+    let name = &run.name;
+    match (found.len(), word) {
+        (0, Some(word)) if !is_known => {
+            Err(Error::new(Kind::NotFound, format!("job `{name}` has no task `{word}`")))
+        }
+        (0, Some(word)) => {
+            Err(Error::new(Kind::State, format!("task `{word}` of job `{name}` does not run")))
+        }
+        (0, None) => Err(Error::new(Kind::State, format!("no task of job `{name}` runs"))),
+        (1, _) | (_, Some(_)) => Ok(found.remove(0)),
+        (_, None) => {
+            let names: Vec<String> = found.iter().map(|task| format!("`{}`", task.task)).collect();
+            Err(Error::new(Kind::State, format!("several tasks of job `{name}` run"))
+                .help(format!("name one: {}", names.join(", "))))
+        }
+    }
+}
+
+/// Runs the command to its end; returns its exit code.
+pub(crate) fn exec(
+    access: &Access,
+    run: &Run,
+    request: &ExecRequest,
+    mut streams: ExecStreams<'_>,
+) -> Result<u8> {
+    let container = access.settings.container;
+    if container == SlurmContainer::Oci {
+        let message = "Slurm has no way into the containers that it runs itself";
+        return Err(Error::new(Kind::Unsupported, message).help("use `container: jobc`"));
+    }
+    let task = running(run, request.task.as_deref())?;
+    let pid = task.pid.to_string();
+    let flag = |is_set: bool| if is_set { "yes" } else { "" };
+    let mut words = vec![
+        task.job.as_str(),
+        &task.node,
+        &pid,
+        &task.task,
+        container.as_str(),
+        flag(request.terminal),
+        flag(streams.stdin.is_some()),
+    ];
+    words.extend(request.command.iter().map(String::as_str));
+    let stdin = streams.stdin.take().map_or(Stream::Null, Stream::File);
+    let command_streams =
+        Streams { stdin, stdout: Stream::File(streams.stdout), stderr: Stream::File(streams.stderr) };
+    let mut running = shell::start(access, EXEC, &words, command_streams, request.terminal)?;
+    if let Some(events) = &mut streams.events {
+        while !running.has_ended() {
+            let mut interest = [PollFd::new(&events.ready, PollFlags::IN)];
+            let is_ready = poll(&mut interest, Some(&INTERVAL)).is_ok_and(|count| count > 0);
+            // srun passes the size of its terminal on by itself.
+            while is_ready && let Some(event) = (events.next)() {
+                if let ExecEvent::Interrupted(code) = event {
+                    running.stop();
+                    return Ok(code);
+                }
+            }
+        }
+    }
+    let code = running.wait()?;
+    Ok(u8::try_from(code).unwrap_or(u8::MAX))
+}

@@ -1,0 +1,132 @@
+//! Ports of tasks on loopback: for each connection a relay on the host with Slurm's commands, which reaches the nodes.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use jobc_schema::plan::Plan;
+use jobc_sys::error::{Error, Kind, Result, describe_io};
+use rustix::event::PollFlags;
+
+use super::access::Access;
+use super::exec::{RunningTask, running};
+use super::state::Run;
+use super::{ports, shell};
+use crate::host::{Running, Stream, Streams};
+use crate::place::{PortForward, PortForwardReport};
+use crate::websocket::wait;
+
+const RELAY: &str = include_str!("relay.sh");
+const PORTS: &str = include_str!("ports.sh");
+/// Ended relays are removed this often.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// A port of a task, and the socket that accepts connections for it.
+struct Forwarded {
+    task: RunningTask,
+    port: u16,
+    listener: TcpListener,
+    relays: Vec<Running>,
+}
+
+/// Forwards ports until `stop` is readable.
+pub(crate) fn forward(
+    access: &Access,
+    run: &Run,
+    forwards: &[PortForward],
+    stop: BorrowedFd<'_>,
+    report: &(dyn Fn(PortForwardReport) + Sync),
+) -> Result<()> {
+    let forwarded = forwards.iter().map(|forward| listen(access, run, forward));
+    let mut forwarded = forwarded.collect::<Result<Vec<_>>>()?;
+    for one in &forwarded {
+        let local = one.listener.local_addr().map_or(0, |address| address.port());
+        report(PortForwardReport::Listening { local, task: one.task.task.clone(), port: one.port });
+    }
+    loop {
+        let mut interests = vec![(stop, PollFlags::IN)];
+        interests.extend(forwarded.iter().map(|one| (one.listener.as_fd(), PollFlags::IN)));
+        let ready = wait(&interests, IDLE);
+        if !ready[0].is_empty() {
+            return Ok(());
+        }
+        for (one, events) in forwarded.iter_mut().zip(&ready[1..]) {
+            one.relays.retain_mut(|relay| !relay.has_ended());
+            if events.is_empty() {
+                continue;
+            }
+            let accepted = match one.listener.accept() {
+                Ok((local, _)) => relay(access, &one.task, one.port, local),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    continue;
+                }
+                Err(error) => {
+                    std::thread::sleep(Duration::from_millis(100));
+                    let why = format!("cannot accept a connection: {}", describe_io(&error));
+                    Err(Error::new(Kind::System, why))
+                }
+            };
+            match accepted {
+                Ok(relay) => one.relays.push(relay),
+                Err(error) => {
+                    let why = format!("{}: {}", one.task.task, error.message);
+                    report(PortForwardReport::Failed(why));
+                }
+            }
+        }
+    }
+}
+
+/// Starts a relay whose input and output is the connection.
+fn relay(access: &Access, task: &RunningTask, port: u16, local: TcpStream) -> Result<Running> {
+    let failed = |error: std::io::Error| Error::new(Kind::System, describe_io(&error));
+    local.set_nonblocking(false).map_err(failed)?;
+    let output: OwnedFd = local.try_clone().map_err(failed)?.into();
+    let streams =
+        Streams { stdin: Stream::File(local.into()), stdout: Stream::File(output), stderr: Stream::Null };
+    shell::start(access, RELAY, &[&task.job, &task.node, &port.to_string()], streams, false)
+}
+
+/// Finds the task and its port, and takes the local one.
+fn listen(access: &Access, run: &Run, forward: &PortForward) -> Result<Forwarded> {
+    let task = running(run, Some(&forward.task))?;
+    let port = match forward.port.parse() {
+        Ok(port) => port,
+        Err(_) => port_of_label(access, run, &task, &forward.port)?,
+    };
+    let bind = |local: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, local));
+    let taken = |local: u16, error: &std::io::Error| {
+        Error::new(Kind::System, format!("cannot listen on 127.0.0.1:{local}: {}", describe_io(error)))
+            .help("name another local port, as in `8081:TASK:PORT`")
+    };
+    let listener = match forward.local {
+        Some(local) => bind(local).map_err(|error| taken(local, &error))?,
+        None => bind(port).or_else(|_| bind(0)).map_err(|error| taken(0, &error))?,
+    };
+    listener.set_nonblocking(true).map_err(|error| taken(port, &error))?;
+    Ok(Forwarded { task, port, listener, relays: vec![] })
+}
+
+fn port_of_label(access: &Access, run: &Run, task: &RunningTask, label: &str) -> Result<u16> {
+    let text = shell::text(access, "read the ports of the job", PORTS, &[&run.name, &task.group])?;
+    let (addresses, plan) = text.split_once("\x1e\n").unwrap_or((&text, ""));
+    let plan: Plan = serde_json::from_str(plan)
+        .map_err(|error| Error::new(Kind::Config, format!("cannot read the plan of the job: {error}")))?;
+    let (role, index) = task.task.rsplit_once('-').unwrap_or((&task.task, "0"));
+    let index = index.parse().unwrap_or_default();
+    let first = ports::first(addresses).unwrap_or_default();
+    let number = plan.jobs.first().and_then(|job| ports::number(job, first, role, index, label));
+    number.ok_or_else(|| {
+        let role = plan.jobs.first().and_then(|job| job.role(role));
+        let known = role.into_iter().flat_map(|role| &role.ports).map(|port| format!("`{}`", port.label));
+        let known: Vec<String> = known.collect();
+        let help = if known.is_empty() {
+            "name a port by its number; labels are those of `resources.ports`".to_owned()
+        } else {
+            format!("its ports are {}; a number works too", known.join(", "))
+        };
+        let message = format!("task `{}` has no port `{}`", task.task, label.escape_debug());
+        Error::new(Kind::Config, message).help(help)
+    })
+}

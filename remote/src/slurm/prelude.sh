@@ -1,0 +1,26 @@
+# What every script begins with. Arguments: DIRECTORY, then those of the script.
+# Settings of the user's own commands would change what Slurm's print, and an allocation around this what they do.
+unset "${!SBATCH_@}" "${!SQUEUE_@}" "${!SCONTROL_@}" "${!SACCT_@}" "${!SINFO_@}" "${!SRUN_@}"
+for name in "${!SLURM_@}"; do [ "$name" = SLURM_CONF ] || unset "$name"; done
+command -v sbatch >/dev/null || exit 41
+directory=${1:-$HOME/.local/state/jobc/slurm}
+runs=$directory/runs
+shift
+
+# Makes the directories for outputs of a run that stay when it is removed; `files` has links to them.
+make_outputs() { # RUN
+  local job path
+  [ -e "$runs/$1/outputs" ] || return 0
+  job=$(sed -n 's/.*"job":"\([^"]*\)".*/\1/p' "$runs/$1/job.new")
+  while read -r path; do mkdir -p "$directory/outputs/$job/$path" || return; done <"$runs/$1/outputs"
+}
+
+# Prints small files of runs, each line after its path.
+print_files() { # FILE...
+  [ $# -eq 0 ] || printf '%s\0' "$@" | xargs -0 grep -sH '' --
+}
+# Prints the user's Slurm jobs, those that have ended until Slurm forgets them.
+print_queue() { # FORMAT
+  printf '\036\n'
+  SLURM_TIME_FORMAT=%s squeue --user="$UID" --states=all --array --noheader --format="$1" || exit 42
+}

@@ -1,0 +1,111 @@
+//! The record of a run: what its directory says about it from the first moment, in `job.json`.
+//!
+//! A run exists as soon as this file does. Everything that is shown later can be read from the cluster alone, by any
+//! host of the user.
+
+use std::collections::BTreeMap;
+
+use jobc_schema::plan::{JobPlan, Launch, RolePlan};
+use serde::{Deserialize, Serialize};
+
+use super::time;
+use crate::built::BatchScript;
+use crate::place::Submission;
+
+/// The options whose lines matter later, because Slurm's reasons are about them.
+const OPTIONS: [&str; 14] = [
+    "job-name",
+    "nodes",
+    "cpus-per-task",
+    "mem",
+    "gpus-per-node",
+    "gres",
+    "tmp",
+    "time",
+    "partition",
+    "account",
+    "qos",
+    "reservation",
+    "constraint",
+    "licenses",
+];
+
+/// A run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunRecord {
+    /// The version of this format.
+    pub(crate) version: u32,
+    /// The name in the job file.
+    pub(crate) job: String,
+    /// The beginning of the digest of the plan.
+    pub(crate) plan: String,
+    /// Who submitted it.
+    pub(crate) user: String,
+    /// When, in seconds since 1970.
+    pub(crate) submitted: u64,
+    /// The longest time that its tasks have to end, in seconds.
+    pub(crate) grace: u64,
+    /// What its Slurm jobs are, each after those it waits for.
+    pub(crate) groups: Vec<GroupRecord>,
+}
+
+/// Roles that are one Slurm job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GroupRecord {
+    /// The name of its script.
+    pub(crate) name: String,
+    /// The groups that must succeed before.
+    pub(crate) after: Vec<String>,
+    /// Its roles, each with the number of tasks that run something.
+    pub(crate) roles: Vec<(String, u32)>,
+    /// Where options of its script come from: lines of the job, or settings of the target.
+    pub(crate) places: BTreeMap<String, String>,
+}
+
+impl RunRecord {
+    /// The record of a submission.
+    pub(crate) fn of(submission: &Submission<'_>) -> Self {
+        let built = submission.built;
+        Self {
+            version: 1,
+            job: submission.identity.job.clone(),
+            plan: submission.identity.label().to_owned(),
+            user: submission.user.to_owned(),
+            submitted: time::now(),
+            grace: built.plan.roles.iter().map(|role| role.grace_period_seconds).max().unwrap_or(30),
+            groups: built.scripts.iter().map(|script| GroupRecord::of(script, &built.plan)).collect(),
+        }
+    }
+
+    /// How many tasks run.
+    pub(crate) fn task_count(&self) -> u64 {
+        self.groups.iter().flat_map(|group| &group.roles).map(|(_, count)| u64::from(*count)).sum()
+    }
+}
+
+impl GroupRecord {
+    fn of(script: &BatchScript, plan: &JobPlan) -> Self {
+        let roles = script.text.lines().find_map(|line| {
+            line.strip_prefix("jobc_roles=(")?.split_once(')').map(|(names, _)| names.to_owned())
+        });
+        let roles = roles.unwrap_or_default();
+        let count = |role: &RolePlan| match role.launch {
+            Launch::First => 1,
+            Launch::All | Launch::None => role.instances,
+        };
+        let roles =
+            roles.split_whitespace().filter_map(|name| Some((name.to_owned(), count(plan.role(name)?))));
+        let places = OPTIONS.iter().filter_map(|name| Some(((*name).to_owned(), script.origin(name)?)));
+        Self {
+            name: script.group.clone(),
+            after: script.after.clone(),
+            roles: roles.collect(),
+            places: places.collect(),
+        }
+    }
+
+    /// The names of its tasks.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.roles.iter().flat_map(|(role, count)| (0..*count).map(move |index| (role.as_str(), index)))
+    }
+}

@@ -1,0 +1,192 @@
+//! What the directories of runs say: each file is small, and all of them are read at once.
+//!
+//! `submitted` and `stopped` say that a submission is complete, and that the user stopped the run. `jobs/GROUP` has the
+//! id of a group's Slurm job, `events/GROUP` what became of it, and `tasks/TASK` what became of a task.
+
+use std::collections::BTreeMap;
+
+use super::record::RunRecord;
+use super::time::seconds;
+
+/// A run as its directory has it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RunFiles {
+    pub(crate) record: Option<RunRecord>,
+    /// Whether its submission is complete.
+    pub(crate) is_submitted: bool,
+    /// When its user stopped it.
+    pub(crate) stopped: Option<u64>,
+    /// The id of the Slurm job of each group.
+    pub(crate) jobs: BTreeMap<String, String>,
+    /// What happened to each group, the oldest first.
+    pub(crate) events: BTreeMap<String, Vec<GroupEvent>>,
+    /// What happened to each task, the oldest first.
+    pub(crate) tasks: BTreeMap<String, Vec<TaskEvent>>,
+}
+
+/// What happened to a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GroupEvent {
+    /// When, in seconds since 1970.
+    pub(crate) time: u64,
+    pub(crate) what: GroupChange,
+}
+
+/// What can happen to a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum GroupChange {
+    /// Its script started.
+    Started {
+        /// How often Slurm had started it before.
+        restarts: u32,
+        /// Its nodes, such as `n[0-3]`.
+        nodes: String,
+    },
+    /// Its script asked for another start.
+    Requeued {
+        /// The exit code of the job.
+        code: i32,
+    },
+    /// Its script ended.
+    Ended {
+        /// The exit code.
+        code: i32,
+        /// Slurm's reason, if it was told to end.
+        reason: Option<String>,
+    },
+    /// Slurm says that it has ended, and its script did not.
+    Verdict {
+        /// Slurm's state, such as `NODE_FAIL`.
+        state: String,
+        /// The exit code, as `CODE:SIGNAL`.
+        code: String,
+    },
+}
+
+/// What happened to a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TaskEvent {
+    /// When, in seconds since 1970.
+    pub(crate) time: u64,
+    /// Which attempt it is about, from 1.
+    pub(crate) attempt: u32,
+    pub(crate) what: TaskChange,
+}
+
+/// What can happen to a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TaskChange {
+    /// It started.
+    Started {
+        /// The node.
+        node: String,
+        /// The process that runs it there.
+        pid: u32,
+    },
+    /// It ended with this exit code.
+    Ended(i32),
+}
+
+/// The runs by name, from lines `NAME/FILE:LINE` as grep prints them.
+pub(crate) fn parse(text: &str) -> BTreeMap<String, RunFiles> {
+    let mut found: BTreeMap<String, RunFiles> = BTreeMap::new();
+    for line in text.lines() {
+        let Some((path, line)) = line.split_once(':') else { continue };
+        let Some((name, file)) = path.split_once('/') else { continue };
+        let run = found.entry(name.to_owned()).or_default();
+        match file.split_once('/') {
+            None => match file {
+                // A line that is cut off is a file that is being written.
+                "job.json" => run.record = serde_json::from_str(line).ok(),
+                "submitted" => run.is_submitted = true,
+                "stopped" => run.stopped = seconds(line),
+                _ => {}
+            },
+            Some(("jobs", group)) => {
+                run.jobs.insert(group.to_owned(), line.trim().to_owned());
+            }
+            Some(("events", group)) => {
+                run.events.entry(group.to_owned()).or_default().extend(group_event(line));
+            }
+            Some(("tasks", task)) => {
+                run.tasks.entry(task.to_owned()).or_default().extend(task_event(line));
+            }
+            Some(_) => {}
+        }
+    }
+    found
+}
+
+fn group_event(line: &str) -> Option<GroupEvent> {
+    let mut words = line.split_whitespace();
+    let time = words.next().and_then(seconds)?;
+    let what = match words.next()? {
+        "started" => GroupChange::Started {
+            restarts: words.next()?.parse().ok()?,
+            // The id stands between.
+            nodes: words.nth(1).unwrap_or_default().to_owned(),
+        },
+        "requeued" => GroupChange::Requeued { code: words.next()?.parse().ok()? },
+        "ended" => GroupChange::Ended {
+            code: words.next()?.parse().ok()?,
+            reason: words.next().filter(|reason| *reason != "None").map(str::to_owned),
+        },
+        "verdict" => GroupChange::Verdict {
+            state: words.next()?.to_owned(),
+            code: words.next().unwrap_or_default().to_owned(),
+        },
+        _ => return None,
+    };
+    Some(GroupEvent { time, what })
+}
+
+fn task_event(line: &str) -> Option<TaskEvent> {
+    let mut words = line.split_whitespace();
+    let time = words.next().and_then(seconds)?;
+    let what = words.next()?;
+    let attempt = words.next()?.parse().ok()?;
+    let what = match what {
+        "started" => TaskChange::Started {
+            node: words.next()?.to_owned(),
+            pid: words.next().and_then(|pid| pid.parse().ok()).unwrap_or_default(),
+        },
+        "ended" => TaskChange::Ended(words.next()?.parse().ok()?),
+        _ => return None,
+    };
+    Some(TaskEvent { time, attempt, what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_collected_by_run() {
+        let text = "\
+a-1/job.json:{\"version\":1,\"job\":\"a\",\"plan\":\"ab\",\"user\":\"me\",\"submitted\":5,\"grace\":30,\"groups\":[]}
+a-1/jobs/job:12
+a-1/submitted:5
+a-1/events/job:10 started 1 12 n[0-1]
+a-1/events/job:11 ended 143 TimeLimit
+a-1/tasks/train-0:10 started 1 n0 77
+a-1/tasks/train-0:11 ended 1 7
+b-2/events/job:9 requeued 5
+b-2/events/job:cut o
+b-2/stopped:12
+b-2/job.json:{\"version\":
+";
+        let runs = parse(text);
+        let a = &runs["a-1"];
+        assert_eq!((a.record.as_ref().unwrap().job.as_str(), a.is_submitted), ("a", true));
+        assert_eq!(a.jobs["job"], "12");
+        let (started, ended) = (&a.events["job"][0], &a.events["job"][1]);
+        assert_eq!(started.what, GroupChange::Started { restarts: 1, nodes: "n[0-1]".to_owned() });
+        assert_eq!(ended.what, GroupChange::Ended { code: 143, reason: Some("TimeLimit".to_owned()) });
+        let task = &a.tasks["train-0"];
+        assert_eq!(task[0].what, TaskChange::Started { node: "n0".to_owned(), pid: 77 });
+        assert_eq!((task[1].attempt, &task[1].what), (1, &TaskChange::Ended(7)));
+        let b = &runs["b-2"];
+        assert_eq!((b.stopped, b.is_submitted, b.record.is_none()), (Some(12), false, true));
+        assert_eq!(b.events["job"].len(), 1);
+    }
+}

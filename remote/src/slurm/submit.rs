@@ -1,0 +1,86 @@
+//! Submits a run: one script on the host makes its directory, submits its Slurm jobs, and lets them start.
+
+use jobc_sys::error::{Error, Kind};
+
+use super::access::Access;
+use super::record::RunRecord;
+use super::upload::Archive;
+use super::{files, problems, shell};
+use crate::built::BatchScript;
+use crate::place::{Problem, Submission, SubmitError};
+
+const SUBMIT: &str = include_str!("submit.sh");
+/// The exit code when `sbatch` refuses a script.
+const REFUSED: i32 = 43;
+/// The exit code when the name is that of another run.
+const TAKEN: i32 = 44;
+
+/// Creates or completes a run.
+pub(crate) fn submit(access: &Access, submission: &Submission<'_>) -> Result<(), SubmitError> {
+    let scripts = scripts(submission)?;
+    let name = submission.built.plan.name.as_str();
+    let mut archive = Archive::default();
+    add(&mut archive, access, submission)?;
+    let directory = working_directory();
+    let after: Vec<String> = scripts.iter().map(|script| script.after.join(",")).collect();
+    let mut words = vec![name, submission.identity.label(), &directory];
+    for (script, after) in scripts.iter().zip(&after) {
+        words.extend([script.group.as_str(), after]);
+    }
+    let output = shell::run(access, SUBMIT, &words, Some(&archive.finish()))?;
+    match output.status {
+        REFUSED => Err(SubmitError::Refused(refused(scripts, &output.text()))),
+        TAKEN => Err(SubmitError::Refused(vec![Problem {
+            is_warning: false,
+            message: format!("job `{name}` exists already, and is not this job"),
+            place: None,
+            help: Some("submit again with `--new`".to_owned()),
+        }])),
+        _ => Ok(shell::check(&format!("submit job `{name}`"), &output)?),
+    }
+}
+
+/// The scripts of a submission.
+pub(crate) fn scripts<'a>(submission: &'a Submission<'_>) -> Result<&'a [BatchScript], Error> {
+    match &submission.built.scripts[..] {
+        [] => Err(Error::new(Kind::Config, "the built directory has no batch scripts")
+            .help("add `slurm` to `backends` of the target")),
+        scripts => Ok(scripts),
+    }
+}
+
+/// Adds the files of a run, of which the record is the last.
+pub(crate) fn add(
+    archive: &mut Archive,
+    access: &Access,
+    submission: &Submission<'_>,
+) -> Result<(), SubmitError> {
+    let name = &submission.built.plan.name;
+    for file in &submission.built.files {
+        archive.file(&format!("{name}/target/{}", file.path), file.mode, &file.bytes);
+    }
+    if !submission.secrets.values.is_empty() {
+        archive.directory(&format!("{name}/secrets"), 0o700);
+        for (secret, value) in &submission.secrets.values {
+            archive.file(&format!("{name}/secrets/{secret}"), 0o600, value.bytes());
+        }
+    }
+    files::add(archive, access, submission)?;
+    let record = serde_json::to_string(&RunRecord::of(submission))
+        .map_err(|error| Error::new(Kind::System, format!("cannot write the record of the job: {error}")))?;
+    archive.file(&format!("{name}/job.new"), 0o644, format!("{record}\n").as_bytes());
+    Ok(())
+}
+
+/// The current directory, which `image: {host: {cwd: true}}` uses.
+pub(crate) fn working_directory() -> String {
+    std::env::current_dir().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The problems of an answer `refused GROUP` with the words of `sbatch` after it.
+pub(crate) fn refused(scripts: &[BatchScript], text: &str) -> Vec<Problem> {
+    let (first, message) = text.split_once('\n').unwrap_or((text, ""));
+    let group = first.trim_start_matches("refused").trim();
+    let script = scripts.iter().find(|script| script.group == group).unwrap_or(&scripts[0]);
+    vec![problems::of_sbatch(message, script)]
+}
