@@ -57,6 +57,10 @@ let agreed = 0;
 for (const { path, uri } of documents) {
     const reported = (await client.findings(uri)).map(({ range, message }) => ({ line: range.start.line + 1, message: message.split("\n")[0] }));
     const name = shown(path);
+    // A directory of several jobs has a targets file and no job of its own.
+    if (isTargets(path) && jobBeside(path) === undefined) {
+        continue;
+    }
     const found = compilerFindings(jobc, isTargets(path) ? jobBeside(path) : path);
     const here = found.filter(({ file }) => file !== undefined && basename(file) === basename(path));
     if (here.some(({ code }) => OF_THE_TEXT.test(code) || FOR_THE_WHOLE.test(code))) {

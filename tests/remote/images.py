@@ -117,7 +117,7 @@ def images_can_be_pushed_by_hand(place):
 def a_dry_run_builds_nothing(place):
     registry = prepared(place)
     _, errors = place.run("submit", "built.yaml", "--dry-run")
-    expect("would be built and pushed" in errors and "accepts the job" in errors, errors)
+    expect("would be built and sent" in errors and "accepts the job" in errors, errors)
     expect(not registry.requests and not place.cluster.all("jobs"), registry.requests)
     registry.close()
 

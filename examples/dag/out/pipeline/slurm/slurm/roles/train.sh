@@ -75,7 +75,7 @@ jobc_forward() { # SIGNAL
 
 # Runs the command once.
 jobc_once() { # COMMAND...
-  local code
+  local code again
   if [ -n "$jobc_timeout" ]; then
     set -- timeout --kill-after="$jobc_grace" "$jobc_timeout" "$@"
   fi
@@ -87,6 +87,12 @@ jobc_once() { # COMMAND...
     code=$?
     kill -0 "$jobc_child" 2>/dev/null || break
   done
+  # A signal that came with the end of the command has given the first answer its own number.
+  if [ "$code" -gt 128 ]; then
+    wait "$jobc_child" 2>/dev/null
+    again=$?
+    [ "$again" -eq 127 ] || code=$again
+  fi
   return "$code"
 }
 
