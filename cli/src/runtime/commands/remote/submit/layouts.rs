@@ -42,7 +42,7 @@ pub(super) fn provide(
                 }
                 ImageSource::File { path } => {
                     let path = directory.join(path);
-                    // A root file system that is no image is refused with the other problems of the job.
+                    // A root file system that is not an image is refused with the other problems of the job.
                     if path.is_dir() && !path.join("oci-layout").is_file() {
                         continue;
                     }
