@@ -137,7 +137,7 @@ fn no_plugin(job: &JobPlan, name: PluginName) -> Diagnostic {
     let at = plugin::backend_at(job, index);
     let near = suggest::nearest(text, BackendName::ALL.iter().map(|known| known.as_str()));
     let found =
-        Diagnostic::error(codes::NO_PLUGIN, format!("there is no backend `{text}`")).at_place(at.clone(), "");
+        Diagnostic::error(codes::NO_PLUGIN, format!("unknown backend `{text}`")).at_place(at.clone(), "");
     match near {
         Some(near) => found
             .note(format!("did you mean `{near}`?"))

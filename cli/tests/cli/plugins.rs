@@ -162,14 +162,14 @@ fn an_unknown_backend_is_an_error_at_its_line() {
     let run = directory
         .jobc(&["check"])
         .exits(1)
-        .says("there is no backend `kuberntes`")
+        .says("unknown backend `kuberntes`")
         .says("did you mean `kubernetes`?");
     assert!(run.err.contains("targets.yaml:3:"), "{}", run.err);
     directory.write("targets.yaml", TARGETS);
     directory.jobc(&["check"]).exits(1).says("the program `jobc-backend-demo` on PATH");
     directory.write("targets.yaml", &TARGETS.replace("[demo]", "[De_mo]"));
     directory.jobc(&["check"]).exits(1);
-    directory.jobc(&["backend", "test", "demo"]).exits(2).says("there is no plug-in `demo`");
+    directory.jobc(&["backend", "test", "demo"]).exits(2).says("unknown plug-in `demo`");
     directory.jobc(&["backend", "test", "oci"]).exits(1);
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn run(name: &str) -> Outcome {
         Ok(Some(plugin)) => plugin,
         Ok(None) => {
             let why = format!(
-                "there is no plug-in `{name}`: neither the program `jobc-backend-{name}` on PATH nor the file `backends/{name}/backend.yaml`"
+                "unknown plug-in `{name}`: found neither the program `jobc-backend-{name}` on PATH nor the file `backends/{name}/backend.yaml`"
             );
             return crate::commands::report_input_error(&InputError(why));
         }

@@ -94,7 +94,7 @@ fn remove(target: &mut Value, path: &str) -> Result<Value, Failure> {
 fn index(text: &str, length: usize) -> Result<usize, Failure> {
     let is_number = text == "0" || !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
     let at = if is_number { text.parse().ok() } else { None };
-    at.filter(|at| *at <= length).ok_or_else(|| format!("`{text}` is no place in a list of {length}"))
+    at.filter(|at| *at <= length).ok_or_else(|| format!("`{text}` is not an index of a list of {length}"))
 }
 
 fn pointer(path: &str) -> Pointer {
@@ -186,12 +186,12 @@ mod tests {
         check(
             json!({"a": []}),
             json!([{"op": "add", "path": "/a/1", "value": 1}]),
-            Err("`1` is no place in a list of 0"),
+            Err("`1` is not an index of a list of 0"),
         );
         check(
             json!({"a": [1, 2]}),
             json!([{"op": "add", "path": "/a/01", "value": 1}]),
-            Err("`01` is no place in a list of 2"),
+            Err("`01` is not an index of a list of 2"),
         );
         check(
             json!({"a": 1}),

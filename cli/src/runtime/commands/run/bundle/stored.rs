@@ -76,7 +76,7 @@ pub(super) fn provide(
     let stopped = AtomicBool::new(false);
     let mut ended_by = None;
     let report = |progress: Progress| {
-        // What is there already is no news for each of a thousand ranks.
+        // What is there already is not reported by each of a thousand ranks.
         if !matches!(progress, Progress::Layer { known: true, .. }) {
             meter.report(&progress);
         }
