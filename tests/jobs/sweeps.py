@@ -7,6 +7,7 @@
 import json
 import re
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
@@ -160,8 +161,12 @@ def stopping(jobs):
     for number in (0, 1):
         jobs.running(f"tested-waiting-{number}")
     states = lambda: [one["state"] for one in json.loads(jobs.call("ps", "--format", "json", name).stdout)]  # noqa: E731
-    if states() != ["running", "running", "queued", "queued"]:
-        yield f"before: {states()}"
+    # The state of a job follows those of its tasks.
+    deadline = time.monotonic() + 10
+    while (before := states()) != ["running", "running", "queued", "queued"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if before != ["running", "running", "queued", "queued"]:
+        yield f"before: {before}"
     # Without cgroups nothing can be frozen.
     if not jobs.account:
         expect(jobs.call("pause", name), out=r"^tested-waiting-0.*paused\ntested-waiting-1.*paused\n$")

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from fixture import SECONDS, expect, until
@@ -465,6 +466,17 @@ CASES = [
 ]
 
 
+def problems_of(case, program):
+    with scratch() as directory:
+        place = Place(directory, program)
+        try:
+            return list(case(place) or [])
+        except (AssertionError, KeyError, IndexError, TypeError, ValueError, subprocess.SubprocessError) as error:
+            return [f"{type(error).__name__}: {error}"]
+        finally:
+            place.pai.close()
+
+
 def main():
     harness = Harness("openpai", __doc__)
     harness.parse()
@@ -473,17 +485,11 @@ def main():
     program = Path(harness.options.runtime or REPOSITORY / "target/debug/jobc").resolve()
     if not program.exists():
         harness.skip(f"`{program}` is not built")
-    for case in CASES:
-        if not harness.wants(case.__name__):
-            continue
-        with scratch() as directory:
-            place = Place(directory, program)
-            try:
-                harness.check(case.__name__, case(place) or [])
-            except (AssertionError, KeyError, IndexError, TypeError, ValueError, subprocess.SubprocessError) as error:
-                harness.check(case.__name__, [f"{type(error).__name__}: {error}"])
-            finally:
-                place.pai.close()
+    # Each case has a cluster of its own, and most of its time is waiting.
+    wanted = [case for case in CASES if harness.wants(case.__name__)]
+    with ThreadPoolExecutor(3) as threads:
+        for case, problems in zip(wanted, threads.map(lambda case: problems_of(case, program), wanted)):
+            harness.check(case.__name__, problems)
     harness.end()
 
 
