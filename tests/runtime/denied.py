@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from bundle import Roots, configuration
 from harness import Harness, scratch
@@ -44,6 +45,7 @@ class Denied:
     """Starts a container for each call."""
 
     def __init__(self, roots, directory, harness):
+        directory.mkdir()
         self.directory, self.count = directory, 0
         self.place = directory / "bundle"
         self.place.mkdir()
@@ -66,7 +68,7 @@ class Denied:
     def start(self, runtime):
         """The exit code of a container, and what the runtime says."""
         self.count += 1
-        name = f"denied-{os.getpid()}-{self.count}"
+        name = f"denied-{os.getpid()}-{self.directory.name}-{self.count}"
         result = runtime.call("run", "--bundle", str(self.place), name, seconds=SECONDS)
         left = runtime.state(name)
         if left is not None or result.returncode == 124:
@@ -76,7 +78,7 @@ class Denied:
     def create(self, runtime):
         """Whether `create` and `start` work: the program is looked for before."""
         self.count += 1
-        name = f"denied-{os.getpid()}-{self.count}"
+        name = f"denied-{os.getpid()}-{self.directory.name}-{self.count}"
         # Its streams are the container's, which waits: a pipe would never end.
         with open(self.directory / "errors", "w+", encoding="utf-8") as errors:
             made = subprocess.run(runtime.argv("create", "--bundle", str(self.place), name), stdin=subprocess.DEVNULL,
@@ -118,20 +120,30 @@ def main():
     if os.geteuid() != 0:
         harness.skip("needs root")
     with scratch() as directory:
-        denied = Denied(Roots(directory, harness.tool("busybox")), directory, harness)
         ours = Runtime(program(harness, directory), directory)
         peers = [Runtime(harness.tool(name), directory) for name in PEERS]
-        for user in (0, 1000):
-            for no_new_privileges in (False, True):
-                # Without the promise our own calls once followed the filter; with it they never did.
-                every = options.all or (user, no_new_privileges) == (1000, False)
-                groups = [[call] for call in CALLS] if every else []
-                groups += [["exit_group"], ["exit_group", "exit"], ["exit_group", "exit", "write"], ["capset", "prctl", "close_range"]]
-                groups.append([call for call in CALLS if call not in ("execve", "exit_group")])
-                for calls in groups:
-                    name = f"{','.join(calls) if len(calls) < 5 else 'all but execve'}, user {user}, {no_new_privileges=!s}"
-                    if harness.wants(name):
-                        harness.check(name, denied.check(calls, user, no_new_privileges, ours, peers))
+        roots = Roots(directory, harness.tool("busybox"))
+        users = [(user, no_new_privileges) for user in (0, 1000) for no_new_privileges in (False, True)]
+        places = [Denied(roots, directory / f"denied-{number}", harness) for number in range(len(users))]
+
+        def check(denied, user, no_new_privileges):
+            # Without the promise our own calls once followed the filter; with it they never did.
+            every = options.all or (user, no_new_privileges) == (1000, False)
+            groups = [[call] for call in CALLS] if every else []
+            groups += [["exit_group"], ["exit_group", "exit"], ["exit_group", "exit", "write"], ["capset", "prctl", "close_range"]]
+            groups.append([call for call in CALLS if call not in ("execve", "exit_group")])
+            results = []
+            for calls in groups:
+                name = f"{','.join(calls) if len(calls) < 5 else 'all but execve'}, user {user}, {no_new_privileges=!s}"
+                if harness.wants(name):
+                    results.append((name, list(denied.check(calls, user, no_new_privileges, ours, peers))))
+            return results
+
+        # A program that can't exit is waited for, so the users are side by side.
+        with ThreadPoolExecutor(len(users)) as threads:
+            for results in threads.map(check, places, *zip(*users)):
+                for name, problems in results:
+                    harness.check(name, problems)
     harness.end()
 
 
