@@ -1,5 +1,6 @@
 //! What is wrong, where, and what to write instead: a diagnostic is data, and rendering it is another matter.
 
+pub mod apply;
 pub mod codes;
 mod edit;
 pub mod render;
@@ -11,6 +12,9 @@ use serde_json::Value as Json;
 
 use crate::document::{Document, Part};
 use crate::source::{SourceId, Sources, Span};
+
+pub use edit::Shape;
+pub(crate) use edit::flow;
 
 pub use codes::Code;
 
@@ -97,6 +101,25 @@ pub enum Place {
         document: DocumentId,
         /// Where in it.
         pointer: Pointer,
+    },
+    /// The end of the map where an entry goes, for an edit that writes the text of the entry there: under another
+    /// name or with another value, which is the edit's text as JSON, if it has one.
+    Moved {
+        /// Which document.
+        document: DocumentId,
+        /// Where the entry is.
+        from: Pointer,
+        /// Where it goes.
+        to: Pointer,
+    },
+    /// An entry that gets another shape.
+    Shaped {
+        /// Which document.
+        document: DocumentId,
+        /// Where in it.
+        pointer: Pointer,
+        /// What becomes of it.
+        shape: Shape,
     },
     /// Words of the value at a path of the job file, for an edit: they are there once.
     Words {
@@ -273,6 +296,33 @@ impl Diagnostic {
 }
 
 impl Diagnostic {
+    /// Offers to move an entry with its text, to another name or with another value where one is given.
+    #[must_use]
+    pub fn move_entry(self, document: DocumentId, from: &Pointer, to: &Pointer, value: Option<Json>) -> Self {
+        let path: Vec<String> = to.segments().collect();
+        let message = format!("move it to `{}`", path.join("."));
+        let removed = Edit { place: Place::Entry { document, pointer: from.clone() }, text: String::new() };
+        let place = Place::Moved { document, from: from.clone(), to: to.clone() };
+        let text = value.map(|value| value.to_string()).unwrap_or_default();
+        let edits = vec![removed, Edit { place, text }];
+        let mut diagnostic = self;
+        diagnostic.fixes.push(Fix { message, edits, safety: Safety::Unsafe });
+        diagnostic
+    }
+
+    /// Offers to give an entry another shape.
+    #[must_use]
+    pub fn reshape(
+        self,
+        document: DocumentId,
+        pointer: &Pointer,
+        shape: Shape,
+        message: impl Into<String>,
+    ) -> Self {
+        let place = Place::Shaped { document, pointer: pointer.clone(), shape };
+        self.fix(message, place, "", Safety::Unsafe)
+    }
+
     /// Makes the last fix write an entry as well.
     #[must_use]
     pub fn also(mut self, pointer: &Pointer, value: impl Into<Json>) -> Self {
@@ -458,7 +508,10 @@ fn settle(place: &mut Place, id: DocumentId, document: &Document) {
 
 /// Finds the bytes of an edit; nothing where the document has no place for it.
 fn settle_edit(edit: &mut Edit, id: DocumentId, document: &Document, sources: &Sources) -> Option<()> {
-    let in_part = matches!(edit.place, Place::Inside { .. } | Place::Words { .. });
+    let in_part = matches!(
+        edit.place,
+        Place::Inside { .. } | Place::Words { .. } | Place::Moved { .. } | Place::Shaped { .. }
+    );
     match &edit.place {
         // A text that the file does not have letter by letter cannot be edited in part.
         Place::Inside { pointer, text, start, end } if id == DocumentId::Job => {
@@ -476,6 +529,15 @@ fn settle_edit(edit: &mut Edit, id: DocumentId, document: &Document, sources: &S
         Place::Entry { document: of, pointer } if *of == id => {
             let value = serde_json::from_str(&edit.text).ok()?;
             let (span, text) = edit::entry(document, sources, pointer, &value)?;
+            (edit.place, edit.text) = (Place::Span(span), text);
+        }
+        Place::Moved { document: of, from, to } if *of == id => {
+            let value = if edit.text.is_empty() { None } else { serde_json::from_str(&edit.text).ok()? };
+            let (span, text) = edit::moved(document, sources, from, to, value.as_ref())?;
+            (edit.place, edit.text) = (Place::Span(span), text);
+        }
+        Place::Shaped { document: of, pointer, shape } if *of == id => {
+            let (span, text) = edit::reshaped(document, sources, pointer, shape)?;
             (edit.place, edit.text) = (Place::Span(span), text);
         }
         Place::Words { pointer, words } if id == DocumentId::Job => {

@@ -97,7 +97,10 @@ fn recognise(document: &Document) -> Form {
     if entry("jobName").is_some() || entry("taskRoles").is_some_and(|roles| !roles.value.items().is_empty()) {
         return Form::OpenpaiV1;
     }
-    if is_map("taskRoles") {
+    // Who writes `version: 1` and keys that only ours have means ours, with a word of OpenPAI's.
+    let is_first = entry("version").is_some_and(|version| version.value.to_json() == 1);
+    let own = is_first && ["image", "data", "outputs"].iter().any(|key| entry(key).is_some());
+    if is_map("taskRoles") && !own {
         return Form::OpenpaiV2;
     }
     Form::Own

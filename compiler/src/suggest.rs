@@ -36,6 +36,19 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     best.map(|(_, name)| name).or(begun)
 }
 
+/// The only known name that begins as a name does, with four letters at least and half of them: `prepare` is
+/// `preprocess`.
+pub fn similar<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = fold(name);
+    let alike = |candidate: &&str| {
+        let folded = fold(candidate);
+        let shared = wanted.iter().zip(&folded).take_while(|(a, b)| a == b).count();
+        *candidate != name && shared >= 4 && shared * 2 >= wanted.len()
+    };
+    let mut found = known.into_iter().filter(alike);
+    found.next().filter(|_| found.next().is_none())
+}
+
 /// The known names for a message: `` `a`, `b` and `c` ``, cut after a dozen.
 pub fn list<'a>(known: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = known.into_iter().map(|name| format!("`{name}`")).collect();
@@ -114,6 +127,14 @@ mod tests {
         ] {
             assert_eq!(nearest(name, KEYS), expected, "{name:?}");
         }
+    }
+
+    #[test]
+    fn one_name_may_begin_alike() {
+        assert_eq!(similar("prepare", ["preprocess", "train"]), Some("preprocess"));
+        assert_eq!(similar("corpora", ["corpus", "vocab"]), Some("corpus"));
+        assert_eq!(similar("prepare", ["preprocess", "prepack"]), None);
+        assert_eq!(similar("pre", ["preprocess"]), None);
     }
 
     #[test]

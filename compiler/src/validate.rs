@@ -24,6 +24,7 @@ mod rules;
 mod schema;
 mod suspicious_text;
 mod texts;
+mod values;
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,16 @@
 //! Edits that are known by what they write, and get their bytes from the file: new entries of maps, and words of
 //! commands.
 
+mod shape;
+
 use jobc_schema::Pointer;
 use serde_json::Value as Json;
 
 use crate::document::{Document, Entry, Node, Part, Value};
 use crate::source::{Sources, Span};
+
+pub use shape::Shape;
+pub(super) use shape::{moved, reshaped};
 
 /// The bytes and the text of an edit that gives a path a value: the value there is replaced, else the entry is added
 /// to the nearest map above. Nothing where the file has no map to add it to, or has it in a template.
@@ -174,7 +179,7 @@ fn is_json(root: &Node, sources: &Sources) -> bool {
 }
 
 /// A value on one line.
-pub(super) fn flow(value: &Json, json: bool) -> String {
+pub(crate) fn flow(value: &Json, json: bool) -> String {
     match value {
         Json::Array(items) => {
             let items: Vec<String> = items.iter().map(|item| flow(item, json)).collect();

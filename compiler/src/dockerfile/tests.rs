@@ -40,6 +40,8 @@ fn inspect_with(text: &str, target: Option<&str>, args: &[(&str, &str)]) -> (Opt
             Place::Path { pointer, .. }
             | Place::Inside { pointer, .. }
             | Place::Entry { pointer, .. }
+            | Place::Moved { to: pointer, .. }
+            | Place::Shaped { pointer, .. }
             | Place::Words { pointer, .. } => pointer.to_string(),
         };
         let _ = writeln!(shown, "{:?} {} {place}\n  {}", found.severity, found.code, found.message);

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use jobc_schema::Scalar;
 use jobc_schema::scalar::ScalarKind;
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes, unquoted};
+use crate::diagnostic::{Diagnostic, Edit, Fix, Place, Safety, Sink, codes, unquoted};
 use crate::document::{Document, Entry, Node, Value};
 use crate::source::{SourceId, Span};
 use crate::suggest;
@@ -204,11 +204,17 @@ fn contradictions(param: &Declaration<'_>, sink: &mut Sink) {
     if let (Some((min, at)), Some((max, other))) = (param.min, param.max)
         && min > max
     {
-        sink.push(
+        let mut diagnostic =
             Diagnostic::error(codes::PARAM_RULES, format!("no value of the parameter `{name}` is allowed"))
                 .at_span(at, "the minimum is greater")
-                .at_span(other, "the greatest"),
-        );
+                .at_span(other, "the greatest");
+        {
+            let edit = |span: Span, text: String| Edit { place: Place::Span(span), text };
+            let edits = vec![edit(at, max.to_string()), edit(other, min.to_string())];
+            let message = format!("write `min: {max}` and `max: {min}`");
+            diagnostic.fixes.push(Fix { message, edits, safety: Safety::Unsafe });
+        }
+        sink.push(diagnostic);
     }
     for choice in &param.choices {
         if convert(choice, param.kind).is_none() {
@@ -238,6 +244,12 @@ fn checked(
 ) -> Option<Scalar> {
     let Some(value) = convert(value, param.kind) else {
         let mut diagnostic = wrong_type(&format!("`{value}`"), param).at_place(at.clone(), "");
+        // What an option gives is in no file.
+        let number =
+            value.text.replace('_', "").parse::<i64>().ok().filter(|_| param.kind == ScalarKind::Integer);
+        if let (Some(number), Place::Span(_), true) = (number, at, notes.is_empty()) {
+            diagnostic = diagnostic.write(at.clone(), &number.to_string());
+        }
         diagnostic.notes.extend_from_slice(notes);
         sink.push(diagnostic);
         return None;

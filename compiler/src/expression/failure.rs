@@ -64,15 +64,24 @@ pub(super) fn missing(path: &Path, step: usize, parent: &Value) -> Failure {
     match (&path.steps[step].key, parent.kind()) {
         (Key::Item(index), ValueKind::Seq) => {
             let length = parent.len().unwrap_or_default();
-            Failure::new(codes::EXPRESSION_NAME, format!("`{so_far}` has no item {index}"), "out of range")
-                .note(match length {
-                    1 => format!("`{so_far}` has one item, number 0"),
-                    _ => format!("`{so_far}` has {length} items, counted from 0"),
-                })
+            let mut failure = Failure::new(
+                codes::EXPRESSION_NAME,
+                format!("`{so_far}` has no item {index}"),
+                "out of range",
+            )
+            .note(match length {
+                1 => format!("`{so_far}` has one item, number 0"),
+                _ => format!("`{so_far}` has {length} items, counted from 0"),
+            });
+            failure.near = length.checked_sub(1).map(|last| last.to_string().into());
+            failure
         }
         (Key::Name(name), ValueKind::Map) => {
             let keys = keys(parent);
-            let near = suggest::nearest(name, keys.iter().map(String::as_str)).map(str::to_owned);
+            let near = suggest::nearest(name, keys.iter().map(String::as_str));
+            // A job has one thing to say about itself.
+            let only = keys.first().filter(|_| keys.len() == 1 && so_far == "job").map(String::as_str);
+            let near = near.or(only).map(str::to_owned);
             undefined(path, step, name, near.as_deref(), keys.iter().map(String::as_str))
         }
         (_, kind) => {

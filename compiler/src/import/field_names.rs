@@ -121,7 +121,7 @@ fn keep(format: Format, code: Code, edits: &mut [crate::diagnostic::Edit], messa
         }
         Place::Path { .. } => alike,
         // A key of jobc's.
-        Place::Entry { .. } => false,
+        Place::Entry { .. } | Place::Moved { .. } | Place::Shaped { .. } => false,
         Place::Inside { .. } | Place::Words { .. } | Place::Span(_) => true,
     })
 }

@@ -35,16 +35,18 @@ impl Keys {
     pub(super) fn twice(&mut self, entries: &[Entry], key: &str, at: Span, report: &mut Report<'_>) -> bool {
         let Some(first) = self.find(entries, key) else { return false };
         if report.wants(codes::DUPLICATE_KEY, at) {
-            let message = format!("duplicate key `{}`", shorten(key));
-            report.push(
-                Diagnostic::error(codes::DUPLICATE_KEY, message)
-                    .at_span(at, "here again")
-                    .at_span(first, "first here")
-                    .note("keep one of the two"),
-            );
+            report.push(duplicate(key, at, first));
         }
         true
     }
+}
+
+/// The finding for a key that occurs twice.
+pub(super) fn duplicate(key: &str, at: Span, first: Span) -> Diagnostic {
+    Diagnostic::error(codes::DUPLICATE_KEY, format!("duplicate key `{}`", shorten(key)))
+        .at_span(at, "here again")
+        .at_span(first, "first here")
+        .note("keep one of the two")
 }
 
 /// A text short enough for a message, on one line.

@@ -10,7 +10,7 @@ mod tabs;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StructureStyle, Tag, options};
 
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, Place, Safety, codes};
 use crate::document::Node;
 
 use super::limits::MAX_DEPTH;
@@ -173,10 +173,33 @@ fn several_documents(
     let second_end = second.end.max(first_character(second.start));
     let (first, second) =
         (builder.report.span(first.start, first_end), builder.report.span(second.start, second_end));
-    builder.report.push(
+    let mut diagnostic =
         Diagnostic::error(codes::SEVERAL_DOCUMENTS, "the file contains more than one document")
             .at_span(second, text)
             .at_span(first, "the first begins here")
-            .note("write each job to a file of its own, or remove the `---`"),
-    );
+            .note("write each job to a file of its own, or remove the `---`");
+    let start = second.start as usize;
+    if let Some(end) = goes_on(builder.text, start) {
+        let line = Place::Span(builder.report.span(start, end));
+        diagnostic = diagnostic.fix("remove the `---`", line, "", Safety::Unsafe);
+    }
+    builder.report.push(diagnostic);
+}
+
+/// Where the lines that separate two documents end, if the second one goes on with other keys of the same job. Its
+/// `version` is one of the lines.
+fn goes_on(text: &str, marker: usize) -> Option<usize> {
+    let (before, after) = (text.get(..marker)?, text.get(marker..)?.strip_prefix("---\n")?);
+    let skipped = "---\n".len() + if after.starts_with("version: 1\n") { "version: 1\n".len() } else { 0 };
+    let key =
+        |line: &'_ str| line.split_once(':').map(|(key, _)| key.to_owned()).filter(|key| !key.is_empty());
+    let keys = |text: &str| -> Vec<String> {
+        text.lines()
+            .filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()))
+            .filter_map(key)
+            .collect()
+    };
+    let (first, second) = (keys(before), keys(&text[marker + skipped..]));
+    let new = !second.is_empty() && !second.iter().any(|key| first.contains(key));
+    new.then_some(marker + skipped)
 }

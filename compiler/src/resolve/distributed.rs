@@ -8,7 +8,7 @@ use jobc_schema::plan::{DistributedPlan, Launch, MemberPlan, SshPlan};
 use super::context::Context;
 use super::framework::{RENDEZVOUS, framework_name, part_name};
 use super::{elastic, launch, ray};
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, DocumentId, Place, Safety, Sink, codes};
 use crate::suggest;
 
 /// A decided rendezvous.
@@ -194,24 +194,31 @@ fn name_members(context: &Context<'_>, spec: &Distributed, at: &Pointer, sink: &
             continue;
         }
         if context.variant.groups.of_role(&role).is_some() {
-            sink.push(
-                Diagnostic::error(
-                    codes::MATRIX_ROLE,
-                    format!("`{role}` takes part in `distributed` and has a `matrix`"),
-                )
-                .at_key(&place, "all combinations would be one rendezvous")
-                .at_key(&Pointer::ROOT.keys(["roles", &role, "matrix"]), "its matrix")
-                .note(
-                    "move the matrix to the job: each combination is then a job with a rendezvous of its own",
-                ),
-            );
+            let matrix = Pointer::ROOT.keys(["roles", &role, "matrix"]);
+            let diagnostic = Diagnostic::error(
+                codes::MATRIX_ROLE,
+                format!("`{role}` takes part in `distributed` and has a `matrix`"),
+            )
+            .at_key(&place, "all combinations would be one rendezvous")
+            .at_key(&matrix, "its matrix")
+            .note("move the matrix to the job: each combination is then a job with a rendezvous of its own");
+            let to = Pointer::ROOT.key("matrix");
+            let free = context.job.matrix.is_none();
+            sink.push(if free {
+                diagnostic.move_entry(DocumentId::Job, &matrix, &to, None)
+            } else {
+                diagnostic
+            });
             continue;
         }
         let diagnostic = Diagnostic::error(codes::MEMBER_UNKNOWN, format!("unknown role `{role}`"));
         let roles = || context.declared_roles();
-        sink.push(match suggest::nearest(&role, roles()) {
-            Some(near) => diagnostic.meant_key(&place, near),
-            None => diagnostic.at_key(&place, "").note(format!("the roles are {}", suggest::list(roles()))),
+        let near = suggest::nearest(&role, roles()).or_else(|| suggest::similar(&role, roles()));
+        sink.push(if let Some(near) = near {
+            diagnostic.meant_key(&place, near)
+        } else {
+            let roles = suggest::list(roles());
+            diagnostic.at_key(&place, "").note(format!("the roles are {roles}")).remove(&place)
         });
     }
     named

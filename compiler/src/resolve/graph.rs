@@ -127,7 +127,8 @@ fn unknown_role(context: &Context<'_>, name: &str, at: &Pointer) -> Diagnostic {
             .meant_key(at, role)
             .note(format!("`{role}` means all of its combinations; one of them cannot be named"));
     }
-    match suggest::nearest(name, context.declared_roles()) {
+    let near = suggest::nearest(name, context.declared_roles());
+    match near.or_else(|| suggest::similar(name, context.declared_roles())) {
         Some(near) => diagnostic.meant_key(at, near),
         None => diagnostic
             .at_key(at, "")
@@ -194,7 +195,15 @@ fn report_cycles(context: &Context<'_>, graph: &Graph, waiting: &[usize], sink: 
             diagnostic =
                 diagnostic.at_key(&edge.at, format!("`{}` needs `{}`", name(*number), name(edge.to)));
         }
-        sink.push(diagnostic.note("none of them could ever start; remove one of these needs"));
+        diagnostic = diagnostic.note("none of them could ever start; remove one of these needs");
+        // Who writes roles in the order in which they run has one need that goes back.
+        let mut back = cycle.iter().filter(|(number, edge)| edge.to > *number);
+        if let (Some((number, edge)), None) = (back.next(), back.next()) {
+            let needs = Pointer::ROOT.keys(["roles", name(*number), "needs"]);
+            let only = graph.edges[*number].len() == 1;
+            diagnostic = diagnostic.remove(if only { &needs } else { &edge.at });
+        }
+        sink.push(diagnostic);
     }
 }
 

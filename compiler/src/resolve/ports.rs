@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
 use jobc_schema::Pointer;
 use jobc_schema::distributed::Framework;
 use jobc_schema::job::Compat;
@@ -45,7 +46,8 @@ pub(super) fn resolve_ports(
                 }
             }
         }
-        check(&ports, &at, sink);
+        let written = role.resources.as_ref().map(|resources| &resources.ports);
+        check(&ports, written.unwrap_or(&IndexMap::new()), &at, sink);
         all.push(ports);
     }
     all
@@ -166,7 +168,7 @@ fn meeting_port(rendezvous: &Rendezvous, instances: u32, numbers: &mut Numbers) 
     }
 }
 
-fn check(ports: &[PortPlan], at: &Pointer, sink: &mut Sink) {
+fn check(ports: &[PortPlan], written: &IndexMap<String, Port>, at: &Pointer, sink: &mut Sink) {
     let range = |port: &PortPlan| (u32::from(port.number), u32::from(port.number).saturating_add(port.count));
     for (number, port) in ports.iter().enumerate() {
         let (start, end) = range(port);
@@ -191,15 +193,26 @@ fn check(ports: &[PortPlan], at: &Pointer, sink: &mut Sink) {
                 let own = port.label != RENDEZVOUS || !port.auto;
                 if own { at.key(&port.label) } else { Pointer::ROOT.key("distributed") }
             };
-            sink.push(
-                Diagnostic::error(
-                    codes::PORT_CLASH,
-                    format!("ports `{}` and `{}` have the same number {shared}", other.label, port.label),
-                )
-                .at_key(&place(port), "the second")
-                .at_key(&place(other), "the first")
-                .note("give one of them another number, or `auto`"),
-            );
+            let diagnostic = Diagnostic::error(
+                codes::PORT_CLASH,
+                format!("ports `{}` and `{}` have the same number {shared}", other.label, port.label),
+            )
+            .at_key(&place(port), "the second")
+            .at_key(&place(other), "the first")
+            .note("give one of them another number, or `auto`");
+            let taken = |number: u32| {
+                ports.iter().any(|port| {
+                    let (start, end) = range(port);
+                    (start..end).contains(&number)
+                })
+            };
+            let free = (start + 1..65_536).find(|number| !taken(*number));
+            let own = written.get(&port.label).filter(|_| port.count == 1);
+            sink.push(match (own, free) {
+                (Some(Port::Rules(_)), Some(free)) => diagnostic.set(&at.key(&port.label).key("port"), free),
+                (Some(_), Some(free)) => diagnostic.set(&at.key(&port.label), free),
+                _ => diagnostic,
+            });
         }
     }
 }

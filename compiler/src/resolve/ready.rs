@@ -1,6 +1,6 @@
 //! How it is known that an instance is ready.
 
-use jobc_schema::plan::{ProbePlan, ReadyPlan};
+use jobc_schema::plan::{PortPlan, ProbePlan, ReadyPlan};
 use jobc_schema::role::Role;
 use jobc_schema::{Pointer, Seconds};
 use regex::bytes::Regex;
@@ -71,13 +71,21 @@ fn check_pattern(pattern: &str, at: &Pointer, sink: &mut Sink) {
     );
 }
 
+/// The port that a page is served at, where another name was given for it.
+fn of_http<'a>(label: &str, mut labels: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    matches!(label, "web" | "www" | "api" | "https").then(|| labels.find(|known| *known == "http")).flatten()
+}
+
 fn check_label(label: &str, scope: &RoleScope<'_>, at: &Pointer, sink: &mut Sink) {
     let labels = || scope.ports().iter().map(|port| port.label.as_str());
     if labels().any(|known| known == label) {
         return;
     }
     let diagnostic = Diagnostic::error(codes::PORT_UNKNOWN, format!("unknown port `{label}` of the role"));
-    sink.push(match suggest::nearest(label, labels()) {
+    let number = |port: &&PortPlan| label.parse() == Ok(port.number);
+    let by_number = scope.ports().iter().find(number).map(|port| port.label.as_str());
+    let near = suggest::nearest(label, labels()).or(by_number).or_else(|| of_http(label, labels()));
+    sink.push(match near {
         Some(near) => diagnostic.suggest_value(at, label, near),
         None => diagnostic.at(at, "").note(format!(
             "its ports are {}; add it as `resources: {{ports: {{{label}: 8080}}}}`",

@@ -1,15 +1,17 @@
 //! Data and outputs, and where each role sees them.
 
+use camino::Utf8Path;
 use indexmap::IndexMap;
 use jobc_schema::plan::{MountPlan, VolumeKind, VolumePlan, VolumeSource};
 use jobc_schema::role::{Role, UseChange, Uses};
 use jobc_schema::storage::Data;
 use jobc_schema::{Job, Pointer};
+use serde_json::{Value as Json, json};
 
 use super::context::Context;
 use super::secrets;
 use super::volume_source::read_source;
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, DocumentId, Place, Safety, Sink, codes};
 use crate::suggest;
 
 /// Directories that belong to the system or to jobc: nothing is mounted over them or, if the flag is set, below them.
@@ -70,7 +72,8 @@ pub(super) fn resolve_volumes(context: &Context<'_>, sink: &mut Sink) -> IndexMa
                     format!("the output `{name}` would be removed when the job ends"),
                 )
                 .at(&at.key("source"), "lives as long as the job")
-                .note("name a path to keep it; for files that one role hands to another write it under `data` with `writable: true`"),
+                .note("name a path to keep it; for files that one role hands to another write it under `data` with `writable: true`")
+                .move_entry(DocumentId::Job, &at, &Pointer::ROOT.keys(["data", name]), Some(of_job(&output.mount))),
             );
         }
         check_mount(&output.mount, &at.key("mount"), sink);
@@ -81,6 +84,11 @@ pub(super) fn resolve_volumes(context: &Context<'_>, sink: &mut Sink) -> IndexMa
         volumes.insert(name.clone(), VolumePlan { kind: VolumeKind::Output, source, secret, options });
     }
     volumes
+}
+
+/// A directory of the job as an entry of `data`.
+fn of_job(mount: &str) -> Json {
+    json!({ "source": "job:", "mount": mount, "writable": true })
 }
 
 /// Reports a directory of the job that begins empty and that none of the roles that see it can write.
@@ -154,12 +162,17 @@ pub(super) fn resolve_mounts(
     let mut seen: IndexMap<&str, &Pointer> = IndexMap::new();
     for (mount, place) in &mounts {
         if let Some(other) = seen.get(mount.path.as_str()) {
-            sink.push(
+            let diagnostic =
                 Diagnostic::error(codes::VOLUME_MOUNT, format!("two volumes are mounted at `{}` in `{name}`", mount.path))
                     .at(place, "the second")
                     .at(other, "the first")
-                    .note("give one of them another `mount`, or list the ones the role needs under its `data` and `outputs`"),
-            );
+                    .note("give one of them another `mount`, or list the ones the role needs under its `data` and `outputs`");
+            // Next to the other one, under its own name.
+            let beside =
+                Utf8Path::new(&mount.path).parent().unwrap_or(Utf8Path::new("/")).join(&mount.volume);
+            let free = !mounts.iter().any(|(other, _)| other.path == beside.as_str());
+            let named = place.last().is_some_and(|last| last == "mount") && free;
+            sink.push(if named { diagnostic.set(place, beside.as_str()) } else { diagnostic });
         } else {
             seen.insert(&mount.path, place);
         }
@@ -199,7 +212,8 @@ fn pick<'a>(
             let names = || all.clone().map(|(name, ..)| name);
             let diagnostic =
                 Diagnostic::error(codes::VOLUME_UNKNOWN, format!("the job's `{key}` has no `{name}`"));
-            sink.push(match suggest::nearest(name, names()) {
+            let near = suggest::nearest(name, names()).or_else(|| suggest::similar(name, names()));
+            sink.push(match near {
                 Some(near) => diagnostic.meant_key(&place, near),
                 None => diagnostic.at_key(&place, "").note(format!("known: {}", suggest::list(names()))),
             });
@@ -250,7 +264,13 @@ fn check_subpath(job: &Job, mount: &MountPlan, place: &Pointer, sink: &mut Sink)
         () => return,
     };
     let diagnostic = Diagnostic::error(codes::SUBPATH, what).at(&at, "").note(note);
-    sink.push(if is_file { diagnostic.remove(&at) } else { diagnostic });
+    let leaves = subpath.starts_with("../");
+    // A part of the text, which may hold expressions.
+    sink.push(match (is_file, leaves) {
+        (true, _) => diagnostic.remove(&at),
+        (false, true) => diagnostic.reword(&at, "../", ""),
+        (false, false) => diagnostic,
+    });
 }
 
 /// A path in a volume without doubled or trailing slashes and without `.`; what is wrong with it stays.

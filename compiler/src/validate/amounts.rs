@@ -52,6 +52,10 @@ fn diagnose(
         return report.rewrite(diagnostic, &refused.at, &report.string(&whole), Safety::Safe);
     }
     diagnostic = diagnostic.note(instead);
+    let pattern = refused.part.get("pattern").and_then(Json::as_str);
+    if let Some(whole) = clock(text).filter(|_| pattern == Some(DURATION)) {
+        return report.rewrite(diagnostic, &refused.at, &report.string(&whole), Safety::Unsafe);
+    }
     if !instead.starts_with("write for example") {
         // Only the user knows which unit was meant: each is offered, none is applied automatically.
         let number = text.find(|c: char| !c.is_ascii_digit() && c != '.').map_or(text, |end| &text[..end]);
@@ -85,6 +89,29 @@ fn compound(text: &str) -> Option<String> {
     (parts > 1).then(|| Seconds(seconds).to_string())
 }
 
+/// What batch systems and people write: `2h30`, `500ms`, `1:30:00`, `1-12:00:00`.
+fn clock(text: &str) -> Option<String> {
+    let text = text.trim();
+    if let Some(count) = text.strip_suffix("ms") {
+        let count: u64 = count.trim().parse().ok()?;
+        return Some(Seconds(count.div_ceil(1000)).to_string());
+    }
+    if let Some((hours, minutes)) = text.split_once('h') {
+        let (hours, minutes): (u64, u64) = (hours.parse().ok()?, minutes.parse().ok()?);
+        let seconds = hours.checked_mul(3600)?.checked_add(minutes * 60)?;
+        return (minutes < 60).then(|| Seconds(seconds).to_string());
+    }
+    let (days, clock) = match text.split_once('-') {
+        Some((days, clock)) => (days.parse::<u64>().ok()?, clock),
+        None => (0, text),
+    };
+    let parts: Option<Vec<u64>> = clock.split(':').map(|part| part.parse().ok()).collect();
+    let [hours, minutes, seconds] = parts?[..] else { return None };
+    let hours = days.checked_mul(24)?.checked_add(hours)?;
+    let all = hours.checked_mul(3600)?.checked_add(minutes.checked_mul(60)?)?.checked_add(seconds)?;
+    Some(Seconds(all).to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +125,18 @@ mod tests {
         check("1h30", None);
         check("hm", None);
         check("99999999999999999999d1s", None);
+    }
+
+    #[test]
+    fn times_of_batch_systems_become_one_unit() {
+        let check = |text: &str, whole: Option<&str>| assert_eq!(clock(text).as_deref(), whole, "{text}");
+        check("2h30", Some("150m"));
+        check("500ms", Some("1s"));
+        check("1:30:00", Some("90m"));
+        check("1-12:00:00", Some("36h"));
+        check("2h90", None);
+        check("18446744073709551615:00:00", None);
+        check("10:00", None);
     }
 
     #[test]

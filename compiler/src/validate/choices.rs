@@ -7,7 +7,7 @@ use crate::suggest::nearest;
 use super::accepted::{allowed, expected};
 use super::refused_value::RefusedValue;
 use super::report::Report;
-use super::{expression, kinds, place};
+use super::{expression, kinds, place, values};
 
 /// Reports a value that is none of the words.
 pub(super) fn not_one_of(refused: &RefusedValue<'_>, report: &mut Report<'_>) {
@@ -34,7 +34,7 @@ pub(super) fn report_word(
     // The words of the whole place: `gang` also takes a map.
     let part = refused.schema.at(&refused.segments).unwrap_or(refused.part);
     let kinds = place::either(&expected(refused.schema, part));
-    let other = other_word(refused.last(), text);
+    let other = other_word(refused, text);
     let near = nearest(text, choices.iter().map(String::as_str)).or(other);
     let message = format!("{subject} must be {kinds}, not `{text}`");
     let mut diagnostic =
@@ -43,6 +43,9 @@ pub(super) fn report_word(
         diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
         let safety = if other.is_some() { Safety::Unsafe } else { Safety::Safe };
         diagnostic = report.rewrite(diagnostic, &refused.at, &report.string(near), safety);
+    }
+    if let Some(value) = values::as_meant(&refused.segments, refused.node).filter(|_| near.is_none()) {
+        diagnostic = report.rewrite(diagnostic, &refused.at, &report.flow(&value), Safety::Unsafe);
     }
     if let Some(percent) = kinds::percent(refused, text) {
         let slice = kinds::slice(percent, report);
@@ -55,9 +58,41 @@ pub(super) fn report_word(
 }
 
 /// What other tools call one of our words.
-fn other_word(key: &str, text: &str) -> Option<&'static str> {
+fn other_word(refused: &RefusedValue<'_>, text: &str) -> Option<&'static str> {
     let text = text.to_ascii_lowercase();
-    match (key, text.as_str()) {
+    if let [.., needs, _] = &refused.segments[..]
+        && needs == "needs"
+    {
+        return match text.as_str() {
+            "completed"
+            | "complete"
+            | "completion"
+            | "success"
+            | "successful"
+            | "done"
+            | "finished"
+            | "exited"
+            | "service_completed_successfully"
+            | "afterok" => Some("succeeded"),
+            "running" | "start" | "service_started" => Some("started"),
+            "healthy" | "service_healthy" | "up" => Some("ready"),
+            _ => None,
+        };
+    }
+    if let [distributed, roles, _] = &refused.segments[..]
+        && (distributed.as_str(), roles.as_str()) == ("distributed", "roles")
+    {
+        return match text.as_str() {
+            "master" | "leader" => Some("chief"),
+            "eval" | "evaluation" => Some("evaluator"),
+            "parameter_server" | "parameter-server" | "server" => Some("ps"),
+            "slave" => Some("worker"),
+            _ => None,
+        };
+    }
+    match (refused.last(), text.as_str()) {
+        ("isolation", "strict" | "exclusive" | "full" | "hardware") => Some("hard"),
+        ("isolation", "loose" | "software" | "time-slicing") => Some("soft"),
         (
             "framework",
             "pytorch" | "torch" | "pytorchjob" | "pytorch-ddp" | "accelerate" | "lightning" | "fsdp"

@@ -3,6 +3,8 @@
 //! A row has the maps where a spelling occurs and what to write. Spellings are compared in lower case and without `_`,
 //! `-` and `.`.
 
+use crate::suggest;
+
 /// What to write for a foreign spelling.
 pub(super) struct Advice {
     /// The maps where it is met, as paths.
@@ -13,6 +15,16 @@ pub(super) struct Advice {
     pub(super) write: Option<&'static str>,
     /// What has to change besides the name; empty where nothing has.
     pub(super) note: &'static str,
+}
+
+impl Advice {
+    /// Whether its spellings are met in the map at a place.
+    fn is_for(&self, place: &[String]) -> bool {
+        self.places.iter().any(|path| {
+            let steps = path.split('.').filter(|step| !step.is_empty());
+            steps.clone().count() == place.len() && steps.zip(place).all(|(step, s)| step == "*" || step == s)
+        })
+    }
 }
 
 const JOB: &str = "";
@@ -49,6 +61,18 @@ const fn none(
 const TARGETS_NOTE: &str =
     "this is a setting of a target: write it in `targets.yaml`, under `targets.<name>.kubernetes`";
 
+const TIMEOUTS: &[&str] = &[
+    "activedeadlineseconds",
+    "timelimit",
+    "timeoutminutes",
+    "timeoutseconds",
+    "walltime",
+    "maxduration",
+    "maxruntime",
+    "deadline",
+    "time",
+];
+
 static TABLE: &[Advice] = &[
     // ---- what runs
     same(&[JOB, ROLE], &["command", "cmd", "commands", "script", "exec", "entrypoint"], "roles.*.run"),
@@ -74,6 +98,7 @@ static TABLE: &[Advice] = &[
     ),
     same(&[JOB, ROLE], &["workingdir", "workdirectory", "workingdirectory", "cwd"], "roles.*.workdir"),
     same(&[ROLE], &["environment", "envs", "envvars", "variables", "vars"], "roles.*.env"),
+    same(&[ROLE], &["beforescript", "presetup", "install", "prerun", "initscript"], "roles.*.setup"),
     same(&[JOB], &["environment", "envs", "envvars"], "env"),
     with(
         &[JOB],
@@ -204,6 +229,8 @@ static TABLE: &[Advice] = &[
         "roles.*.resources.gpu.memory",
         "with a unit, such as `40GiB`",
     ),
+    same(&[GPU], &["cudaversion", "mincuda"], "roles.*.resources.gpu.cuda"),
+    same(&[GPU], &["driverversion", "mindriver"], "roles.*.resources.gpu.driver"),
     same(&[GPU], &["mig", "migprofile"], "roles.*.resources.gpu.share.profile"),
     same(
         &[GPU, "roles.*.resources.gpu.share"],
@@ -248,6 +275,10 @@ static TABLE: &[Advice] = &[
         "data is read-only by default; to change this write `writable: true`",
     ),
     same(&["data.*"], &["rw", "readwrite"], "data.*.writable"),
+    same(&["data.*"], &["extract", "unarchive", "untar", "unzip", "decompress"], "data.*.unpack"),
+    with(&["data.*"], &["auth", "credentials", "token"], "data.*.secret", "the name of a secret of the job"),
+    same(&["secrets.*"], &["fromenv", "envvar", "environment", "variable"], "secrets.*.env"),
+    same(&["secrets.*"], &["path", "fromfile"], "secrets.*.file"),
     same(&["data.*"], &["revision", "branch", "commit", "tag"], "data.*.ref"),
     // ---- ends and failures
     with(
@@ -280,6 +311,7 @@ static TABLE: &[Advice] = &[
         "roles.*.retry",
         "the number of retries: `retry: {max: 3}`",
     ),
+    with(&[ROLE], &["delay", "retrydelay"], "roles.*.retry.backoff", "with a unit, such as `30s`"),
     same(&["retry"], &["attempts", "limit", "count", "times", "maxattempts", "n"], "retry.max"),
     same(
         &["roles.*.retry"],
@@ -288,18 +320,8 @@ static TABLE: &[Advice] = &[
     ),
     same(&["retry"], &["delay", "wait", "interval"], "retry.backoff"),
     same(&["roles.*.retry"], &["delay", "wait", "interval"], "roles.*.retry.backoff"),
-    with(
-        &[JOB],
-        &["activedeadlineseconds", "timelimit", "walltime", "maxduration", "maxruntime", "deadline", "time"],
-        "timeout",
-        "with a unit, such as `12h`",
-    ),
-    with(
-        &[ROLE],
-        &["activedeadlineseconds", "timelimit", "walltime", "maxduration", "maxruntime", "deadline", "time"],
-        "roles.*.timeout",
-        "with a unit, such as `12h`",
-    ),
+    with(&[JOB], TIMEOUTS, "timeout", "with a unit, such as `12h`"),
+    with(&[ROLE], TIMEOUTS, "roles.*.timeout", "with a unit, such as `12h`"),
     with(
         &[JOB],
         &["terminationgraceperiodseconds", "stopgraceperiod", "killtimeout"],
@@ -397,14 +419,14 @@ static TABLE: &[Advice] = &[
 pub(super) fn find(place: &[String], key: &str) -> Option<&'static Advice> {
     let folded: String =
         key.chars().filter(|c| !matches!(c, '_' | '-' | '.')).flat_map(char::to_lowercase).collect();
-    let here = |path: &str| {
-        let steps = path.split('.').filter(|step| !step.is_empty());
-        let count = steps.clone().count();
-        count == place.len() && steps.zip(place).all(|(step, s)| step == "*" || step == s)
-    };
-    TABLE.iter().find(|advice| {
-        advice.spellings.contains(&folded.as_str()) && advice.places.iter().any(|path| here(path))
-    })
+    TABLE.iter().find(|advice| advice.spellings.contains(&folded.as_str()) && advice.is_for(place))
+}
+
+/// What to write for a misspelling of another tool's spelling: `enviroment`.
+pub(super) fn near(place: &[String], key: &str) -> Option<&'static Advice> {
+    let known = TABLE.iter().filter(|advice| advice.write.is_some() && advice.is_for(place));
+    let spellings: Vec<&str> = known.flat_map(|advice| advice.spellings.iter().copied()).collect();
+    find(place, suggest::nearest(key, spellings)?)
 }
 
 #[cfg(test)]

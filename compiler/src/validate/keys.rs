@@ -1,13 +1,18 @@
 //! Keys that are not known at their places, and keys that are missing.
 
-use crate::diagnostic::{Diagnostic, Safety, codes};
+use jobc_schema::Pointer;
+
+use crate::diagnostic::{Diagnostic, Safety, Shape, codes};
+use crate::document::{Entry, Node};
 use crate::suggest;
 
+use super::accepted::fits;
 use super::foreign;
 use super::place::{self, RelativePath};
 use super::refused_value::RefusedValue;
 use super::report::Report;
 use super::schema::Schema;
+use super::values;
 
 /// Places that a message names when a key is at home in several.
 const PLACES: usize = 3;
@@ -25,29 +30,83 @@ pub(super) fn unknown(refused: &RefusedValue<'_>, key: &str, report: &mut Report
     let straight = || ways.iter().filter(|way| way.up == 0 || way.down == 0).collect::<Vec<_>>();
     let near = suggest::nearest(key, known.iter().map(String::as_str));
 
-    let diagnostic = if let Some(advice) = foreign::find(place, key) {
+    let advice = foreign::find(place, key);
+    // A misspelling of another tool's word only where none of ours is near.
+    let advice = advice.or_else(|| foreign::near(place, key).filter(|_| near.is_none() && ways.is_empty()));
+    let diagnostic = if let Some(advice) = advice {
         match advice.write {
             Some(target) => suggest_key(refused, key, target, advice, report),
-            None => error("").note(advice.note),
+            None => without_counterpart(error("").note(advice.note), refused, key, report),
         }
     } else if !straight().is_empty() {
-        error(&format!("; it belongs {}", words(&straight(), place, report)))
+        let diagnostic = error(&format!("; it belongs {}", words(&straight(), place, report)));
+        match &straight()[..] {
+            [way] => move_key(diagnostic, &at, way, key, report),
+            _ => diagnostic,
+        }
     } else if let Some(near) = near {
         let near = near.to_owned();
         let diagnostic = error(&format!("; did you mean `{near}`?"));
         // Not over a key that is there already.
         match refused.node.get(&near) {
             None => report.rename(diagnostic, &at, &near, Safety::Safe),
-            Some(_) => diagnostic.note(format!("`{near}` is written here as well")),
+            Some(other) => {
+                let diagnostic = diagnostic.note(format!("`{near}` is written here as well"));
+                let says_the_same =
+                    refused.node.get(key).is_some_and(|node| node.to_json() == other.to_json());
+                if says_the_same {
+                    report.remove(diagnostic, &at)
+                } else {
+                    report.comment_out(diagnostic, &at)
+                }
+            }
         }
     } else if !ways.is_empty() {
         error(&format!("; it is a key {}", words(&ways.iter().collect::<Vec<_>>(), place, report)))
     } else if let Some((name, way)) = find_elsewhere(refused.schema, place, key) {
         error(&format!("; did you mean `{name}` {}?", way.words(place, report.document)))
     } else {
-        error("").note(format!("the keys known here are {}", list_keys(known)))
+        report.comment_out(error("").note(format!("the keys known here are {}", list_keys(known))), &at)
     };
     report.push(diagnostic);
+}
+
+/// Offers to move a key to where it belongs, if that is one place and free.
+fn move_key(
+    diagnostic: Diagnostic,
+    at: &Pointer,
+    way: &RelativePath,
+    key: &str,
+    report: &Report<'_>,
+) -> Diagnostic {
+    match way.pointer(key, report.document) {
+        Some(to) => report.move_entry(diagnostic, at, &to, None),
+        None => diagnostic,
+    }
+}
+
+/// A key that means nothing here: what it holds moves up where it is a map of keys that are known, else it becomes a
+/// comment.
+fn without_counterpart(
+    diagnostic: Diagnostic,
+    refused: &RefusedValue<'_>,
+    key: &str,
+    report: &Report<'_>,
+) -> Diagnostic {
+    let at = refused.at.key(key);
+    let inner = refused.node.get(key).map_or(&[][..], Node::entries);
+    let moves_up = matches!(key, "limits" | "requests" | "reservations")
+        && !inner.is_empty()
+        && inner.iter().all(|entry| refused.node.get(&entry.key).is_none());
+    if moves_up {
+        return report.reshape(
+            diagnostic,
+            &at,
+            Shape::Unwrapped,
+            format!("leave out `{key}`, but not what it holds"),
+        );
+    }
+    report.comment_out(diagnostic, &at)
 }
 
 /// A key as another tool spells it.
@@ -64,26 +123,65 @@ fn suggest_key(
     let name = path.pop().unwrap_or_default();
     let way = RelativePath::between(place, &path);
     let wrong = format!("unknown key `{key}`{}", place::within(place));
-    let mut diagnostic = if way.up == 0 && way.down == 0 {
-        let message = format!("{wrong}; write `{name}`");
-        let diagnostic = Diagnostic::error(codes::UNKNOWN_KEY, message).at_place(report.key(&at), "");
-        // A fix where the value can stay as it is, and not over a key that is there already.
-        match refused.node.get(&name) {
-            None if advice.note.is_empty() => report.rename(diagnostic, &at, &name, Safety::Safe),
-            _ => diagnostic,
-        }
+    let message = if way.up == 0 && way.down == 0 {
+        format!("{wrong}; write `{name}`")
+    } else if name == key {
+        format!("{wrong}; it belongs {}", way.words(place, report.document))
     } else {
-        let message = if name == key {
-            format!("{wrong}; it belongs {}", way.words(place, report.document))
-        } else {
-            format!("{wrong}; write `{name}` {}", way.words(place, report.document))
-        };
-        Diagnostic::error(codes::UNKNOWN_KEY, message).at_place(report.key(&at), "")
+        format!("{wrong}; write `{name}` {}", way.words(place, report.document))
     };
+    let diagnostic = Diagnostic::error(codes::UNKNOWN_KEY, message).at_place(report.key(&at), "");
+    let mut diagnostic = write_key(diagnostic, refused, key, (target, advice.note.is_empty()), report);
     if !advice.note.is_empty() {
         diagnostic = diagnostic.note(advice.note);
     }
     diagnostic
+}
+
+/// Offers to write a key and its value as they are here, in their place; not over a key that is there already.
+fn write_key(
+    diagnostic: Diagnostic,
+    refused: &RefusedValue<'_>,
+    key: &str,
+    (target, alike): (&str, bool),
+    report: &Report<'_>,
+) -> Diagnostic {
+    let at = refused.at.key(key);
+    let Some(node) = refused.node.get(key) else { return diagnostic };
+    let translation = values::translate(target, key, node, refused.node);
+    let mut path: Vec<String> = translation.path.split('.').map(str::to_owned).collect();
+    let takes = |schema: &Schema| schema.at(&path).is_some_and(|part| fits(schema, part, node));
+    // Only a value that can be right there.
+    let own_shape = matches!(target, "roles.*.ready" | "roles.*.security");
+    if translation.value.is_none() && !alike && (own_shape || !takes(refused.schema)) {
+        return diagnostic;
+    }
+    // What belongs to an entry that is misspelled itself comes after that.
+    if translation.path.contains(".retry.") && refused.node.get("retry").is_none() {
+        return diagnostic;
+    }
+    let name = path.pop().unwrap_or_default();
+    let way = RelativePath::between(&refused.segments, &path);
+    if way.up > 0 || way.down > 0 {
+        return match way.pointer(&name, report.document) {
+            Some(to) => report.move_entry(diagnostic, &at, &to, translation.value),
+            None => diagnostic,
+        };
+    }
+    let known = refused.schema.keys(&refused.segments);
+    let other = refused.node.entries().iter().filter(|entry| entry.key != key && !known.contains(&entry.key));
+    let meant = |entry: &Entry| suggest::nearest(&entry.key, known.iter().map(String::as_str)) == Some(&name);
+    if other.into_iter().any(meant) {
+        return diagnostic;
+    }
+    match (refused.node.get(&name), translation.value) {
+        (Some(_), _) => report.comment_out(diagnostic, &at),
+        (None, Some(value)) => report.replace(diagnostic, &at, &name, &value),
+        (None, None) => {
+            let safety = if alike { Safety::Safe } else { Safety::Unsafe };
+            report.rename(diagnostic, &at, &name, safety)
+        }
+    }
 }
 
 /// The ways to all levels that know a key, the nearest first; of far ones only those next to a map we are in.
@@ -92,6 +190,8 @@ fn ways(schema: &Schema, place: &[String], key: &str) -> Vec<RelativePath> {
         .levels
         .iter()
         .filter(|level| level.keys.iter().any(|known| known == key))
+        // A word such as `type` is at home everywhere, and nobody means a parameter's.
+        .filter(|level| !place.is_empty() || level.path.first().is_none_or(|first| first != "params"))
         .map(|level| RelativePath::between(place, &level.path))
         .filter(|way| way.up + way.down > 0 && (way.up == 0 || way.down <= 1))
         .collect();
@@ -156,6 +256,10 @@ pub(super) fn missing(refused: &RefusedValue<'_>, key: &str, report: &mut Report
             let here = crate::diagnostic::Place::Span(start);
             diagnostic = diagnostic.fix("write `version: 1`", here, "version: 1\n", Safety::Safe);
         }
+    }
+    let role = refused.node.get("roles").and_then(|roles| roles.entries().first());
+    if let Some(role) = role.filter(|_| place.is_empty() && key == "name") {
+        diagnostic = report.set(diagnostic, &refused.at.key("name"), role.key.as_str());
     }
     report.push(diagnostic);
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
 
-use crate::diagnostic::{Diagnostic, Safety, codes};
+use crate::diagnostic::{Diagnostic, Safety, Shape, codes};
 use crate::document::{Node, Value};
 use crate::suggest;
 
 use super::accepted::{accepted, allowed, expected, takes_scalars};
 use super::refused_value::RefusedValue;
 use super::report::{Report, quoted, source_text};
-use super::{amounts, expression, modes, place};
+use super::{amounts, expression, modes, place, values};
 
 /// Reports a value of a kind that is not allowed at its place.
 pub(super) fn wrong(refused: &RefusedValue<'_>, report: &mut Report<'_>) {
@@ -170,6 +170,9 @@ fn advise(
 ) -> Diagnostic {
     let at = &refused.at;
     let diagnostic = advice(refused).into_iter().fold(diagnostic, Diagnostic::note);
+    if let Some(value) = values::as_meant(&refused.segments, refused.node) {
+        return report.rewrite(diagnostic, at, &report.flow(&value), Safety::Unsafe);
+    }
     match &refused.node.value {
         Value::Number { number, text } if is_gpu(refused) && number.is_f64() => {
             match percent(refused, text) {
@@ -248,13 +251,39 @@ fn list_for_map(
             report.rewrite(diagnostic, &refused.at, &format!("{{{}}}", pairs.join(", ")), Safety::Safe)
         }
         _ if refused.schema.keys(&refused.segments).is_empty() => {
-            diagnostic.note("write each under its name, without `-`: `NAME: …`")
+            let diagnostic = diagnostic.note("write each under its name, without `-`: `NAME: …`");
+            match names_of(items) {
+                Some((names, key)) => {
+                    let message = format!(
+                        "write each under its name: {}",
+                        suggest::list(names.iter().map(String::as_str))
+                    );
+                    report.reshape(diagnostic, &refused.at, Shape::ByName { names, key }, message)
+                }
+                None => diagnostic,
+            }
         }
         _ if matches!(items, [only] if !only.entries().is_empty()) => {
             diagnostic.note("remove the `-` before its keys")
         }
         _ => diagnostic,
     }
+}
+
+/// The names of maps in a list, and the key that has them: else what they read, or where they are mounted, tells.
+fn names_of(items: &[Node]) -> Option<(Vec<String>, Option<String>)> {
+    let by_key = |key: &str| -> Option<Vec<String>> {
+        items.iter().map(|item| item.get(key)?.as_str().map(str::to_owned)).collect()
+    };
+    let by_path = |key: &str| -> Option<Vec<String>> {
+        items.iter().map(|item| values::name_of(item.get(key)?.as_str()?)).collect()
+    };
+    let distinct =
+        |names: &Vec<String>| names.iter().collect::<BTreeSet<_>>().len() == names.len() && !names.is_empty();
+    if let Some(names) = by_key("name").filter(distinct) {
+        return Some((names, Some("name".to_owned())));
+    }
+    ["mount", "source"].into_iter().find_map(|key| by_path(key).filter(distinct)).map(|names| (names, None))
 }
 
 /// A key of a role right under `roles`, and the like: it was meant one step deeper.

@@ -86,6 +86,25 @@ impl RelativePath {
         self.up + down - if from_top { 2 } else { 0 }
     }
 
+    /// The path of a key there; nothing where the way goes through one of several names.
+    pub(super) fn pointer(&self, key: &str, document: &Document) -> Option<Pointer> {
+        let mut node: Option<&Node> = Some(&document.root);
+        let mut pointer = Pointer::ROOT;
+        let mut above = "";
+        for segment in &self.target {
+            let name = match (segment == ANY, node.map(Node::entries)) {
+                (false, _) => segment.as_str(),
+                (true, Some([only])) => &only.key,
+                (true, None | Some([])) if above == "roles" => "main",
+                (true, _) => return None,
+            };
+            node = node.and_then(|node| node.get(name));
+            pointer = pointer.key(name);
+            above = segment;
+        }
+        (node.and_then(|node| node.get(key)).is_none()).then(|| pointer.key(key))
+    }
+
     /// `under \`resources\``, `in role \`train\`, beside \`resources\``.
     pub(super) fn words(&self, place: &[String], document: &Document) -> String {
         let common = place.len() - self.up;

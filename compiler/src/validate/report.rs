@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jobc_schema::Pointer;
+use serde_json::Value as Json;
 
-use crate::diagnostic::{Code, Diagnostic, DocumentId, Place, Safety, Sink};
+use crate::diagnostic::{Code, Diagnostic, DocumentId, Edit, Place, Safety, Shape, Sink, flow};
 use crate::document::{Document, Node, Part, Value};
 
 /// Findings of one code that are shown; a generated file repeats one mistake ten thousand times.
@@ -104,6 +105,78 @@ impl<'a> Report<'a> {
     ) -> Diagnostic {
         let text = if self.json { quoted(name) } else { self.string(name) };
         diagnostic.fix(format!("write `{name}`"), self.key(at), text, safety)
+    }
+
+    /// A value on one line, as this file writes it.
+    pub(super) fn flow(&self, value: &Json) -> String {
+        flow(value, self.json)
+    }
+
+    /// A fix that gives an entry another name and value.
+    pub(super) fn replace(
+        &self,
+        diagnostic: Diagnostic,
+        at: &Pointer,
+        name: &str,
+        value: &Json,
+    ) -> Diagnostic {
+        let mut diagnostic = self.rename(diagnostic, at, name, Safety::Unsafe);
+        if let Some(fix) = diagnostic.fixes.last_mut() {
+            let text = self.flow(value);
+            fix.message = format!("write `{name}: {}`", flow(value, false));
+            fix.edits.push(Edit { place: self.value(at), text });
+        }
+        diagnostic
+    }
+
+    /// A fix that moves an entry to another map, with another value where one is given.
+    pub(super) fn move_entry(
+        &self,
+        diagnostic: Diagnostic,
+        from: &Pointer,
+        to: &Pointer,
+        value: Option<Json>,
+    ) -> Diagnostic {
+        diagnostic.move_entry(self.id, from, to, value)
+    }
+
+    /// A fix that makes an entry a comment: it means nothing here, and is not lost.
+    pub(super) fn comment_out(&self, diagnostic: Diagnostic, at: &Pointer) -> Diagnostic {
+        let message = format!("comment out `{}`", at.last().unwrap_or_default());
+        diagnostic.reshape(self.id, at, Shape::Comment, message)
+    }
+
+    /// A fix that gives an entry another shape.
+    pub(super) fn reshape(
+        &self,
+        diagnostic: Diagnostic,
+        at: &Pointer,
+        shape: Shape,
+        message: String,
+    ) -> Diagnostic {
+        diagnostic.reshape(self.id, at, shape, message)
+    }
+
+    /// A fix that leaves out an entry.
+    pub(super) fn remove(&self, diagnostic: Diagnostic, at: &Pointer) -> Diagnostic {
+        let message = format!("remove `{}`", at.last().unwrap_or_default());
+        let place = Place::Entry { document: self.id, pointer: at.clone() };
+        diagnostic.fix(message, place, "", Safety::Unsafe)
+    }
+
+    /// Makes the last fix put another text in a value's place as well.
+    pub(super) fn and_write(&self, mut diagnostic: Diagnostic, at: &Pointer, text: &str) -> Diagnostic {
+        if let Some(fix) = diagnostic.fixes.last_mut() {
+            fix.message += &format!(", and write `{}: {text}`", at.last().unwrap_or_default());
+            let text = self.flow(&Json::String(text.to_owned()));
+            fix.edits.push(Edit { place: self.value(at), text });
+        }
+        diagnostic
+    }
+
+    /// A fix that adds an entry.
+    pub(super) fn set(&self, diagnostic: Diagnostic, at: &Pointer, value: impl Into<Json>) -> Diagnostic {
+        diagnostic.set_in(self.id, at, value)
     }
 
     /// A fix that puts another text in a value's place.

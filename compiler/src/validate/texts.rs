@@ -9,7 +9,7 @@ use super::accepted::expected;
 use super::forms::{self, PatternForm, WHOLE_EXPRESSION};
 use super::refused_value::RefusedValue;
 use super::report::{Report, quoted};
-use super::{amounts, choices, expression, kinds, modes, names, place};
+use super::{amounts, choices, expression, kinds, modes, names, place, values};
 
 /// Reports a string that does not match its pattern.
 pub(super) fn malformed(refused: &RefusedValue<'_>, pattern: &str, report: &mut Report<'_>) {
@@ -47,6 +47,8 @@ fn not_a_number(refused: &RefusedValue<'_>, text: &str, form: &PatternForm, repo
         let number = trimmed.trim_start_matches('0');
         let number = if number.is_empty() { "0" } else { number };
         diagnostic = report.rewrite(diagnostic, &refused.at, number, Safety::Safe);
+    } else if let Some(value) = values::as_meant(&refused.segments, refused.node) {
+        diagnostic = report.rewrite(diagnostic, &refused.at, &report.flow(&value), Safety::Unsafe);
     } else if expression::has(text) {
         diagnostic = diagnostic.note("only a whole expression is allowed: `${{ params.n }}`");
     }

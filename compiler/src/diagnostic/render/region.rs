@@ -23,7 +23,10 @@ pub(super) fn region<'s>(sources: &'s Sources, place: &Place) -> Option<Region<'
 pub(super) fn unlocated(place: &Place) -> Option<String> {
     let (document, pointer) = match place {
         Place::Span(_) => return None,
-        Place::Path { document, pointer, .. } | Place::Entry { document, pointer } => (*document, pointer),
+        Place::Path { document, pointer, .. }
+        | Place::Entry { document, pointer }
+        | Place::Moved { document, to: pointer, .. }
+        | Place::Shaped { document, pointer, .. } => (*document, pointer),
         Place::Inside { pointer, .. } | Place::Words { pointer, .. } => (DocumentId::Job, pointer),
     };
     let name = match document {

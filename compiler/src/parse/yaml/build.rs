@@ -14,6 +14,7 @@ use super::super::report::Report;
 use super::super::{limits, scalar};
 
 mod alias;
+mod duplicate;
 mod key;
 mod value;
 
@@ -49,6 +50,8 @@ enum PendingKey {
     Merge,
     /// A key that is reported already; its value is read and dropped.
     Dropped,
+    /// A key that the map has already.
+    Again(String, Span),
 }
 
 enum Items {
@@ -232,6 +235,9 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
                 Some(PendingKey::Key(key, key_span)) => {
                     frame.weight.text += key.len();
                     entries.push(Entry { key, key_span, value: node });
+                }
+                Some(PendingKey::Again(key, span)) => {
+                    duplicate::report(self.text, entries, (&key, span), &node, self.report);
                 }
                 Some(PendingKey::Merge) => take_merge(node, merged),
                 Some(PendingKey::Dropped) | None => {}

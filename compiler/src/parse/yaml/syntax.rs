@@ -168,7 +168,13 @@ impl StopContext<'_> {
         if self.at >= self.text.trim_end().len() {
             return diagnostic.note("the text runs on to the end of the file");
         }
-        diagnostic.at_span(self.here(), "this cannot be part of the text")
+        // A text of one line is what is meant nearly always.
+        let line = self.text[start..].find('\n').map_or(self.text.len(), |end| start + end);
+        let end = start + self.text[start..line].trim_end().len();
+        let place = Place::Span(self.span(end, end));
+        diagnostic
+            .fix(format!("write `{quote}` at the end of the line"), place, quote, Safety::Unsafe)
+            .at_span(self.here(), "this cannot be part of the text")
     }
 
     fn escape(&self) -> Diagnostic {

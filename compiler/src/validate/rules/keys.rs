@@ -21,7 +21,14 @@ pub(super) fn below<'a>(
 
 /// Reports keys of one map that exclude each other; the first is the one that is marked.
 pub(super) fn exclude(report: &mut Report<'_>, at: &Pointer, keys: &[&str], why: &str) {
-    let [first, rest @ ..] = keys else { return };
+    if let Some(diagnostic) = exclusive(report, at, keys, why) {
+        report.push(diagnostic);
+    }
+}
+
+/// The finding for keys of one map that exclude each other.
+pub(super) fn exclusive(report: &Report<'_>, at: &Pointer, keys: &[&str], why: &str) -> Option<Diagnostic> {
+    let [first, rest @ ..] = keys else { return None };
     let names: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
     let (last, others) = names.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
     let mut diagnostic = Diagnostic::error(
@@ -32,7 +39,7 @@ pub(super) fn exclude(report: &mut Report<'_>, at: &Pointer, keys: &[&str], why:
     for key in rest {
         diagnostic = diagnostic.at_place(report.key(&at.key(key)), "and here");
     }
-    report.push(diagnostic.note(why));
+    Some(diagnostic.note(why))
 }
 
 /// The keys of a map that are among some.

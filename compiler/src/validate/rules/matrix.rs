@@ -2,8 +2,9 @@
 
 use jobc_schema::Pointer;
 
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, Safety, codes};
 use crate::document::Node;
+use crate::suggest;
 
 use super::super::report::Report;
 use super::keys::present;
@@ -21,12 +22,16 @@ pub(super) fn check(parent: &Pointer, node: &Node, report: &mut Report<'_>) {
     for axis in stray {
         strays = true;
         let axis = &axis.key;
-        report.push(
+        let diagnostic =
             Diagnostic::error(codes::MATRIX_MIXED, format!("the axis `{axis}` is next to `{rule}`"))
                 .at_place(report.key(&at.key(axis)), "")
                 .at_place(report.key(&at.key(rule)), "this is not an axis")
-                .note("with rules, the axes go under `axes`: `matrix: {axes: {lr: [0.1]}, max_parallel: 2}`"),
-        );
+                .note("with rules, the axes go under `axes`: `matrix: {axes: {lr: [0.1]}, max_parallel: 2}`");
+        let near = suggest::nearest(axis, RULES.iter().copied()).filter(|near| matrix.get(near).is_none());
+        report.push(match near {
+            Some(near) => report.rename(diagnostic, &at.key(axis), near, Safety::Unsafe),
+            None => diagnostic,
+        });
     }
     if !strays && matrix.get("axes").is_none() {
         report.push(

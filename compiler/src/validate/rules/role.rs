@@ -6,14 +6,36 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::document::{Node, Value};
 
 use super::super::report::Report;
-use super::keys::exclude;
+use super::keys::exclusive;
+
+/// Offers to write the arguments behind the command, where both are words.
+fn with_arguments(diagnostic: Diagnostic, at: &Pointer, role: &Node, report: &Report<'_>) -> Diagnostic {
+    let plain = |text: &&str| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c))
+    };
+    let words = |key: &str| -> Option<Vec<&str>> {
+        let node = role.get(key)?;
+        let words: Option<Vec<&str>> = match &node.value {
+            Value::String(text) if !text.contains('\n') => Some(text.split_whitespace().collect()),
+            Value::Sequence(items) => items.iter().map(Node::as_str).collect(),
+            _ => None,
+        };
+        words.filter(|words| words.iter().all(plain))
+    };
+    let (Some(mut run), Some(args)) = (words("run"), words("args")) else { return diagnostic };
+    run.extend(args);
+    let diagnostic = report.remove(diagnostic, &at.key("args"));
+    report.and_write(diagnostic, &at.key("run"), &run.join(" "))
+}
 
 /// Checks what a role runs.
 pub(super) fn check(at: &Pointer, role: &Node, report: &mut Report<'_>) {
     let run = role.get("run");
     if run.is_some() && role.get("args").is_some() {
         let why = "`args` keeps the image's ENTRYPOINT and `run` replaces it; write the arguments into `run`";
-        exclude(report, at, &["run", "args"], why);
+        if let Some(diagnostic) = exclusive(report, at, &["run", "args"], why) {
+            report.push(with_arguments(diagnostic, at, role, report));
+        }
     }
     // A template may bring what is absent here.
     if role.get("uses").is_some() {

@@ -115,10 +115,9 @@ impl Builder<'_, '_, '_> {
         let Some(frame) = self.frames.last_mut() else { return };
         frame.end = frame.end.max(span.end as usize);
         let Items::Map { entries, keys, .. } = &mut frame.items else { return };
-        let pending = if keys.twice(entries, &key, span, self.report) {
-            PendingKey::Dropped
-        } else {
-            PendingKey::Key(key, span)
+        let pending = match keys.find(entries, &key) {
+            Some(_) => PendingKey::Again(key, span),
+            None => PendingKey::Key(key, span),
         };
         self.expect(pending);
     }

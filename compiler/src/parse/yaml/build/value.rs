@@ -145,11 +145,14 @@ impl Builder<'_, '_, '_> {
         }
         let quoted = format!("\"{text}\"");
         let message = format!("other tools read `{0}` as {what}: write `{quoted}`", shorten(text));
-        self.report.push(
-            Diagnostic::warning(codes::MISREAD, message)
-                .at_span(span, format!("a string to YAML 1.2, {what} to YAML 1.1"))
-                .fix("quote it", Place::Span(span), quoted, Safety::Safe),
-        );
+        let mut diagnostic = Diagnostic::warning(codes::MISREAD, message)
+            .at_span(span, format!("a string to YAML 1.2, {what} to YAML 1.1"));
+        let digits = text.replace('_', "");
+        if text.contains('_') && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            let message = format!("write {digits} if it is a number");
+            diagnostic = diagnostic.fix(message, Place::Span(span), digits, Safety::Unsafe);
+        }
+        self.report.push(diagnostic.fix("quote it", Place::Span(span), quoted, Safety::Safe));
     }
 
     /// Reports `{cpu:4}`, which YAML reads as the key `cpu:4` without a value.

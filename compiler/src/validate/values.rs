@@ -1,0 +1,350 @@
+//! Values as other tools write them: a number where a map is meant, `8080:80`, a probe of Kubernetes.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::document::{Node, Value};
+
+use super::report::source_text;
+
+/// What an entry of another tool is here.
+pub(super) struct Translation {
+    /// The path of our key.
+    pub(super) path: String,
+    /// Its value; nothing where it stays as it is.
+    pub(super) value: Option<Json>,
+}
+
+/// An entry of another tool, `spelled` as it does, as the one here that its key means. `role` is the map it stands in.
+pub(super) fn translate(path: &str, spelled: &str, node: &Node, role: &Node) -> Translation {
+    let spelled = spelled.to_ascii_lowercase();
+    let last = path.rsplit('.').next().unwrap_or_default();
+    let value = match last {
+        "retry" => retry(node),
+        "timeout" | "grace_period" | "backoff" | "delay" | "every" | "try_timeout" => {
+            duration(&spelled, node)
+        }
+        "memory" | "shm" | "disk" => bytes(&spelled, node),
+        "ports" => ports(node),
+        "ready" => ready(node, role),
+        "run" => lines(&spelled, node),
+        "security" => {
+            if let Some(user) = user(node) {
+                return Translation { path: path.replace("security", "user"), value: Some(user) };
+            }
+            None
+        }
+        "data" if path == "roles.*.data" => {
+            if let Some(volumes) = volumes(node) {
+                return Translation { path: "data".to_owned(), value: Some(volumes) };
+            }
+            None
+        }
+        "data" => volumes(node),
+        _ => None,
+    };
+    Translation { path: path.to_owned(), value }
+}
+
+/// `4`, `on-failure` and `on-failure:3`, the policies of Docker and Kubernetes.
+fn retry(node: &Node) -> Option<Json> {
+    let text = match &node.value {
+        Value::Number { number, .. } => return number.as_u64().map(|max| json!({ "max": max })),
+        Value::String(text) => text.to_ascii_lowercase(),
+        _ => return None,
+    };
+    let (word, count) = text.split_once(':').unwrap_or((&text, "3"));
+    match word {
+        "no" | "never" => Some(json!({ "max": 0 })),
+        "on-failure" | "onfailure" | "always" | "unless-stopped" => {
+            count.parse::<u64>().ok().map(|max| json!({ "max": max }))
+        }
+        _ => word.parse::<u64>().ok().map(|max| json!({ "max": max })),
+    }
+}
+
+/// A number whose unit is in the name of its key, else seconds.
+fn duration(spelled: &str, node: &Node) -> Option<Json> {
+    let Value::Number { number, .. } = &node.value else { return None };
+    let unit = if spelled.contains("minute") {
+        "m"
+    } else if spelled.contains("hour") {
+        "h"
+    } else if spelled.contains("second") || matches!(spelled, "delay" | "retrydelay" | "retry_delay") {
+        "s"
+    } else {
+        return None;
+    };
+    number.as_u64().map(|count| json!(format!("{count}{unit}")))
+}
+
+/// A number whose unit is in the name of its key.
+fn bytes(spelled: &str, node: &Node) -> Option<Json> {
+    let Value::Number { number, .. } = &node.value else { return None };
+    let unit = if spelled.contains("mb") {
+        "MiB"
+    } else if spelled.contains("gb") {
+        "GiB"
+    } else {
+        return None;
+    };
+    number.as_u64().map(|count| json!(format!("{count}{unit}")))
+}
+
+/// `["8888:8888", 6006]` as a map of labels: the ports inside of the container.
+fn ports(node: &Node) -> Option<Json> {
+    let number = |node: &Node| -> Option<u64> {
+        let text = source_text(node);
+        let inside = text.rsplit(':').next()?.split('/').next()?;
+        inside.parse().ok().filter(|port| (1..=65535).contains(port))
+    };
+    let items: Vec<&Node> = match &node.value {
+        Value::Sequence(items) => items.iter().collect(),
+        Value::Mapping(_) => return None,
+        _ => vec![node],
+    };
+    let mut labels = Map::new();
+    for (position, item) in items.into_iter().enumerate() {
+        let label = if position == 0 { "http".to_owned() } else { format!("port-{}", position + 1) };
+        labels.insert(label, json!(number(item)?));
+    }
+    (!labels.is_empty()).then_some(Json::Object(labels))
+}
+
+/// A probe of Kubernetes, whose port is one that the role has a label for, or a command.
+fn ready(node: &Node, role: &Node) -> Option<Json> {
+    let ports = role.get("resources").and_then(|resources| resources.get("ports"));
+    let label = |port: &Node| -> Option<Json> {
+        let wanted = source_text(port);
+        let entries = ports.map_or(&[][..], Node::entries);
+        let numbers = |node: &Node| {
+            let inner =
+                ["port", "containerPort"].into_iter().filter_map(|key| node.get(key)).map(source_text);
+            std::iter::once(source_text(node)).chain(inner).collect::<Vec<_>>()
+        };
+        let same = |node: &Node| numbers(node).contains(&wanted);
+        entries.iter().find(|entry| entry.key == wanted || same(&entry.value)).map(|entry| json!(entry.key))
+    };
+    let mut ready = Map::new();
+    if let Some(get) = node.get("httpGet") {
+        let mut http = Map::new();
+        http.insert("port".to_owned(), label(get.get("port")?)?);
+        if let Some(path) = get.get("path").and_then(Node::as_str) {
+            http.insert("path".to_owned(), json!(path));
+        }
+        ready.insert("http".to_owned(), Json::Object(http));
+    } else if let Some(socket) = node.get("tcpSocket") {
+        ready.insert("port".to_owned(), label(socket.get("port")?)?);
+    } else {
+        let command = node.get("exec").and_then(|exec| exec.get("command")).or_else(|| node.get("test"))?;
+        let words: Option<Vec<&str>> = command.items().iter().map(Node::as_str).collect();
+        let mut words = words.filter(|words| !words.is_empty())?;
+        match words[0] {
+            "CMD" => drop(words.remove(0)),
+            "CMD-SHELL" => words.splice(..1, ["sh", "-c"]).for_each(drop),
+            _ => {}
+        }
+        ready.insert("exec".to_owned(), json!(words));
+    }
+    for (theirs, ours) in
+        [("initialDelaySeconds", "delay"), ("periodSeconds", "every"), ("timeoutSeconds", "try_timeout")]
+    {
+        if let Some(Value::Number { number, .. }) = node.get(theirs).map(|node| &node.value) {
+            ready.insert(ours.to_owned(), json!(format!("{}s", number.as_u64()?)));
+        }
+    }
+    Some(Json::Object(ready))
+}
+
+/// A list of commands, each a line for the shell; one of words stays, since it is one command.
+fn lines(spelled: &str, node: &Node) -> Option<Json> {
+    let commands: Option<Vec<&str>> = node.items().iter().map(Node::as_str).collect();
+    let commands = commands.filter(|commands| !commands.is_empty())?;
+    let several = matches!(spelled, "commands" | "script" | "before_script");
+    (several || commands.iter().any(|command| command.contains(' ')) && commands.len() == 1)
+        .then(|| json!(commands.join("\n")))
+}
+
+/// The user of a security context that says nothing else.
+fn user(node: &Node) -> Option<Json> {
+    let known = |key: &str| matches!(key, "runAsUser" | "runAsGroup" | "runAsNonRoot");
+    let number = |key: &str| match node.get(key).map(|node| &node.value) {
+        Some(Value::Number { number, .. }) => number.as_u64(),
+        _ => None,
+    };
+    if !node.entries().iter().all(|entry| known(&entry.key)) {
+        return None;
+    }
+    let user = number("runAsUser")?;
+    Some(
+        number("runAsGroup")
+            .map_or_else(|| json!(user.to_string()), |group| json!(format!("{user}:{group}"))),
+    )
+}
+
+/// `["./notebooks:/work", "/data:/data:ro"]` as entries of `data`.
+fn volumes(node: &Node) -> Option<Json> {
+    let mut data = Map::new();
+    for item in node.items() {
+        let mut parts = item.as_str()?.split(':');
+        let (source, mount, options) = (parts.next()?, parts.next()?, parts.next());
+        if !mount.starts_with('/') || parts.next().is_some() {
+            return None;
+        }
+        let name = name_of(mount).or_else(|| name_of(source))?;
+        let mut entry = Map::new();
+        entry.insert("source".to_owned(), json!(source));
+        entry.insert("mount".to_owned(), json!(mount));
+        if options != Some("ro") {
+            entry.insert("writable".to_owned(), json!(true));
+        }
+        if data.insert(name, Json::Object(entry)).is_some() {
+            return None;
+        }
+    }
+    (!data.is_empty()).then_some(Json::Object(data))
+}
+
+/// A name made of the last part of a path: `imagenet` of `/data/ImageNet`.
+pub(super) fn name_of(path: &str) -> Option<String> {
+    let last = path.trim_end_matches('/').rsplit(['/', ':']).next()?;
+    let letters = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let name: String = last.chars().map(letters).collect();
+    let name = name.trim_start_matches(|c: char| !c.is_ascii_alphabetic()).trim_matches('-');
+    (!name.is_empty() && name.len() <= 32).then(|| name.to_owned())
+}
+
+/// A value of the wrong kind as the map, the list or the number that is meant at its place.
+pub(super) fn as_meant(segments: &[String], node: &Node) -> Option<Json> {
+    let steps: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let text = node.as_str();
+    match &steps[..] {
+        ["retry"] | ["roles", _, "retry"] => retry(node),
+        [.., "on_exit_codes"] => {
+            let Value::Number { number, .. } = &node.value else { return None };
+            Some(json!([number]))
+        }
+        ["image", "python"] | ["images", _, "python"] => match &node.value {
+            Value::String(text) => Some(json!({ "packages": [text] })),
+            Value::Sequence(_) => Some(json!({ "packages": node.to_json() })),
+            _ => None,
+        },
+        ["image", "copy", _] | ["images", _, "copy", _] => {
+            let text = text?;
+            let (from, to) = text.split_once(':').or_else(|| text.split_once(' '))?;
+            (!from.is_empty() && to.starts_with('/')).then(|| json!({ "from": from, "to": to }))
+        }
+        ["roles", _, "files", _] => text.map(|text| json!({ "content": text })),
+        ["roles", _, "resources", "gpu"] => {
+            let text = text?;
+            let (model, count) = text.split_once(':').unwrap_or((text, "1"));
+            let count = count.trim().parse::<u64>().ok()?;
+            let model_like = model.chars().any(|c| c.is_ascii_digit())
+                && model.starts_with(|c: char| c.is_ascii_alphabetic());
+            model_like.then(|| json!({ "count": count, "model": model.trim() }))
+        }
+        ["roles", _, "resources", "ports", _] => {
+            let port = text?.rsplit(':').next()?.split('/').next()?;
+            port.parse::<u16>().ok().filter(|port| *port > 0).map(|port| json!(port))
+        }
+        ["roles", _, "resources", "ports"] => ports(node),
+        _ => text.and_then(number_word).map(|number| json!(number)),
+    }
+}
+
+/// `one` to `twelve`.
+fn number_word(text: &str) -> Option<u64> {
+    const WORDS: [&str; 12] =
+        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+    let text = text.trim().to_ascii_lowercase();
+    WORDS.iter().position(|word| *word == text).and_then(|at| u64::try_from(at + 1).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::Sink;
+    use crate::parse::parse;
+    use crate::source::{Source, Sources};
+
+    fn node(text: &str) -> Node {
+        let mut sources = Sources::new();
+        let id = sources.add(Source::new("job.yaml", format!("a: {text}\n")));
+        parse(&sources, id, &mut Sink::new()).unwrap().root.get("a").unwrap().clone()
+    }
+
+    #[track_caller]
+    fn check(path: &str, spelled: &str, text: &str, (ours, value): (&str, &Json)) {
+        let role = node("{resources: {ports: {http: {port: 8080}}}}");
+        let found = translate(path, spelled, &node(text), &role);
+        assert_eq!((found.path.as_str(), &found.value.unwrap_or_default()), (ours, value));
+    }
+
+    #[test]
+    fn values_of_other_tools_are_translated() {
+        check("retry", "restart", "on-failure:5", ("retry", &json!({"max": 5})));
+        check("retry", "restart", "never", ("retry", &json!({"max": 0})));
+        check("roles.*.timeout", "timeout-minutes", "90", ("roles.*.timeout", &json!("90m")));
+        check("roles.*.timeout", "time", "90", ("roles.*.timeout", &Json::Null));
+        check(
+            "roles.*.resources.memory",
+            "memoryMB",
+            "2048",
+            ("roles.*.resources.memory", &json!("2048MiB")),
+        );
+        check("p.ports", "ports", "['8888:8888', 6006]", ("p.ports", &json!({"http": 8888, "port-2": 6006})));
+        check("p.ports", "ports", "['8888:web']", ("p.ports", &Json::Null));
+        check(
+            "roles.*.ready",
+            "readinessProbe",
+            "{httpGet: {path: /healthz, port: 8080}, periodSeconds: 5}",
+            ("roles.*.ready", &json!({"http": {"port": "http", "path": "/healthz"}, "every": "5s"})),
+        );
+        check(
+            "roles.*.ready",
+            "healthcheck",
+            "{test: [CMD-SHELL, 'curl localhost']}",
+            ("roles.*.ready", &json!({"exec": ["sh", "-c", "curl localhost"]})),
+        );
+        check("roles.*.ready", "readinessProbe", "{tcpSocket: {port: 9}}", ("roles.*.ready", &Json::Null));
+        check("roles.*.run", "commands", "[cd /x, make]", ("roles.*.run", &json!("cd /x\nmake")));
+        check("roles.*.run", "command", "[make, -j2]", ("roles.*.run", &Json::Null));
+        check("roles.*.security", "securityContext", "{runAsUser: 1000}", ("roles.*.user", &json!("1000")));
+        check(
+            "roles.*.data",
+            "volumes",
+            "['./books:/home/me/work', '/d:/Data:ro']",
+            (
+                "data",
+                &json!({
+                    "work": {"source": "./books", "mount": "/home/me/work", "writable": true},
+                    "data": {"source": "/d", "mount": "/Data"},
+                }),
+            ),
+        );
+        check("roles.*.data", "volumes", "[cache]", ("roles.*.data", &Json::Null));
+    }
+
+    #[test]
+    fn values_of_the_wrong_kind_are_what_is_meant() {
+        let check = |path: &str, text: &str, expected: Json| {
+            let segments: Vec<String> = path.split('.').map(str::to_owned).collect();
+            assert_eq!(as_meant(&segments, &node(text)).unwrap_or_default(), expected, "{path}: {text}");
+        };
+        check("roles.a.retry", "3", json!({"max": 3}));
+        check("image.python", "torch==2.4", json!({"packages": ["torch==2.4"]}));
+        check("image.copy.0", "./src:/work", json!({"from": "./src", "to": "/work"}));
+        check("image.copy.0", "./src", Json::Null);
+        check("roles.a.resources.gpu", "H100:8", json!({"count": 8, "model": "H100"}));
+        check("roles.a.resources.gpu", "many", Json::Null);
+        check("roles.a.resources.ports.http", "'8080:80'", json!(80));
+        check("roles.a.instances", "two", json!(2));
+        check("roles.a.files./etc/x", "text", json!({"content": "text"}));
+    }
+
+    #[test]
+    fn paths_make_names() {
+        assert_eq!(name_of("/data/ImageNet_21k/").as_deref(), Some("imagenet-21k"));
+        assert_eq!(name_of("pvc:work").as_deref(), Some("work"));
+        assert_eq!(name_of("/"), None);
+    }
+}
