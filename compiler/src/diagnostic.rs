@@ -323,7 +323,7 @@ impl Diagnostic {
         self.fix(message, place, "", Safety::Unsafe)
     }
 
-    /// Makes the last fix write an entry as well.
+    /// Makes the last fix write an entry as well; without the map it goes to, the fix is left out.
     #[must_use]
     pub fn also(mut self, pointer: &Pointer, value: impl Into<Json>) -> Self {
         if let Some(fix) = self.fixes.last_mut() {
@@ -469,7 +469,16 @@ impl Sink {
         for diagnostic in &mut self.diagnostics {
             diagnostic.labels.iter_mut().for_each(|label| settle(&mut label.place, id, document));
             diagnostic.fixes.retain_mut(|fix| {
-                let all = fix.edits.iter_mut().all(|edit| settle_edit(edit, id, document, sources).is_some());
+                // What else a fix writes is part of a map that is there.
+                let more = fix.edits.iter().skip(1).filter(|edit| !edit.text.is_empty());
+                let in_maps = more.into_iter().all(|edit| match &edit.place {
+                    Place::Entry { document: of, pointer } if *of == id => {
+                        pointer.parent().is_some_and(|parent| document.at(&parent).is_some())
+                    }
+                    _ => true,
+                });
+                let all = in_maps
+                    && fix.edits.iter_mut().all(|edit| settle_edit(edit, id, document, sources).is_some());
                 fix.edits.sort_by_key(|edit| edit.place.span().map(|span| span.start));
                 all
             });
