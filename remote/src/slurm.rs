@@ -30,6 +30,7 @@ mod submit;
 mod tasks;
 mod time;
 mod upload;
+mod usage;
 mod why;
 
 pub use access::Access;

@@ -21,7 +21,7 @@ pub use kubernetes::{
 };
 pub use openpai::{OpenpaiJob, OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
 pub use policy::Policy;
-pub use slurm::{SlurmContainer, SlurmGpu, SlurmTarget};
+pub use slurm::{SlurmContainer, SlurmGpu, SlurmTarget, image_file_name};
 pub use ssh::SshTarget;
 
 /// Targets: where jobs can run.

@@ -61,12 +61,13 @@ def missing():
 class Sshd:
     """A server, and a directory `bin` with an `ssh` that uses its configuration.
 
-    `login` is what runs a program as the user of the server; `home` is the home directory that commands see there.
+    `login` is what runs a program as the user of the server; `home` is the home directory that commands see there, and `variables` are more
+    of what they see.
     """
 
-    def __init__(self, directory, home, user="root", login=(), name="box", more=""):
+    def __init__(self, directory, home, user="root", login=(), name="box", more="", variables=None):
         self.directory, self.home, self.name, self.login = Path(directory), Path(home), name, list(login)
-        self.user, self.more, self.process = user, more, None
+        self.user, self.more, self.variables, self.process = user, more, variables or {}, None
         self.directory.mkdir(parents=True, exist_ok=True)
         for key in ("host_key", "user_key"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.directory / key], check=True, timeout=SECONDS)
@@ -95,6 +96,7 @@ class Sshd:
         for profile in (".bashrc", ".profile"):
             (self.home / profile).write_text(NOISE)
         variables = f"HOME={self.home} BASH_ENV={self.home}/.bashrc XDG_RUNTIME_DIR= XDG_CACHE_HOME= XDG_DATA_HOME= XDG_STATE_HOME="
+        variables += "".join(f" {name}={value}" for name, value in self.variables.items())
         (self.directory / "server").write_text(SERVER.format(**values, variables=variables))
 
     def start(self):

@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
@@ -234,6 +235,14 @@ def cluster(harness, kind=Cluster):
             raise TimeoutError(f"{error}\n{running.logs()}") from None
         finally:
             running.stop()
+
+
+def check(harness, cases, slurm, at_once=1):
+    """Runs the cases that are wanted, so many at a time: most of them wait for Slurm."""
+    wanted = [case for case in cases if harness.wants(case.__name__)]
+    with ThreadPoolExecutor(at_once) as pool:
+        for case, found in zip(wanted, pool.map(lambda case: list(problems(case, slurm)), wanted)):
+            harness.check(case.__name__, found)
 
 
 def problems(case, *arguments):

@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -240,9 +241,13 @@ def main():
     harness.parser.add_argument("--quick", action="store_true", help="build all of them for two ways of running containers, and run a few")
     options = harness.parse()
     with cluster(harness) as slurm:
-        for example in sorted(path.name for path in EXAMPLES.iterdir() if any(path.glob("job.*"))):
-            if harness.wants(f"accepted {example}"):
-                harness.check(f"accepted {example}", problems(accepted, slurm, example, CONTAINERS[:2] if options.quick else CONTAINERS))
+        examples = sorted(path.name for path in EXAMPLES.iterdir() if any(path.glob("job.*")))
+        examples = [example for example in examples if harness.wants(f"accepted {example}")]
+        containers = CONTAINERS[:2] if options.quick else CONTAINERS
+        with ThreadPoolExecutor(3) as pool:
+            answers = pool.map(lambda example: list(problems(accepted, slurm, example, containers)), examples)
+            for example, found in zip(examples, answers):
+                harness.check(f"accepted {example}", found)
         record = prepare(slurm)
         for example in RUNS[:QUICK] if options.quick else RUNS:
             if harness.wants(f"runs {example}"):

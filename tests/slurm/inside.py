@@ -176,6 +176,19 @@ def weaker(slurm):
         yield f"exit {done.returncode}: {done.stdout}{done.stderr}"
 
 
+def mpi(slurm):
+    """A rank of MPI gets the variables and the directory of the server that started it, and other containers do not."""
+    server = slurm.home / "pmix"
+    slurm.write("pmix/socket", "reached\n")
+    run = f'echo "rank ${{PMIX_RANK-none}} ${{SLURM_PROCID-none}}"; cat {server}/socket || :'
+    bundle = build(slurm, "mpi", job("mpi", run, "cpu: 1, memory: 64MiB")).parent / "oci/main-0"
+    for words, expected in (([], ["rank none none"]), (["--mpi"], ["rank 3 0", "reached"])):
+        done = slurm.user("srun", "--mem=64M", "--cpus-per-task=1", slurm.program, "run", "--cgroup", "inherited", *words, "--root", slurm.home / "root",
+                          bundle, PMIX_RANK="3", PMIX_SERVER_TMPDIR=server)
+        if done.returncode or done.stdout.splitlines() != expected:
+            yield f"{words}: exit {done.returncode}: {done.stdout}{done.stderr}"
+
+
 def fewer(slurm):
     """A bundle that asks for more GPUs than the step has does not start."""
     directory = build(slurm, "fewer", job("fewer", "echo runs", "cpu: 1, memory: 64MiB, gpu: 2"))
@@ -329,7 +342,7 @@ def can_confine():
     return None if os.access(CGROUPS / "devices", os.W_OK) else "cgroups are read-only"
 
 
-CASES = [confined, no_gpus, others, memory, weaker, fewer, signals, secrets, together, pulled, warm]
+CASES = [confined, no_gpus, others, memory, weaker, mpi, fewer, signals, secrets, together, pulled, warm]
 
 
 def main():

@@ -4,77 +4,19 @@
 import json
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from cluster import cluster, problems, until  # noqa: E402
+from cluster import check, cluster, until  # noqa: E402
 from harness import Harness  # noqa: E402
+from place import SETTINGS, Place, lines_of, one  # noqa: E402
 
-SETTINGS = "container: none, directory: {directory}"
-ONE = """\
-version: 1
-name: {name}
-image: host
-{more}
-roles:
-  main:
-    instances: {instances}
-    resources: {{cpu: 1, memory: 64MiB}}
-    run: |
-{run}
-"""
 HARNESS = Harness("slurm submit", __doc__)
-
-
-def one(name, run, instances=1, more="", role=""):
-    run = "\n".join(f"      {line}" for line in run.splitlines())
-    return ONE.format(name=name, run=run, instances=instances, more=more) + role
-
-
-class Place:
-    """A directory with a job file and a target, as the user of the cluster."""
-
-    def __init__(self, slurm, name, job, settings="", backends="[slurm]"):
-        self.slurm, self.name = slurm, name
-        self.directory = slurm.home / "shared"
-        self.slurm.write(f"{name}/job.yaml", job)
-        settings = SETTINGS.format(directory=self.directory) if not settings else settings.format(directory=self.directory)
-        self.slurm.write(f"{name}/targets.yaml", f"version: 1\ntargets:\n  cluster:\n    backends: {backends}\n    slurm: {{{settings}}}\n")
-        self.cwd = slurm.home / name
-
-    def jobc(self, *words, code=0, **more):
-        """Runs jobc; its output, after a check of the exit code."""
-        done = self.slurm.user(self.slurm.program, *words, cwd=self.cwd, **more)
-        if code is not None and done.returncode != code:
-            raise ValueError(f"jobc {' '.join(map(str, words))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
-        return done if code is None else done.stdout
-
-    def submit(self, *words, **more):
-        return self.jobc("submit", "--target", "cluster", *words, **more).strip()
-
-    def inspect(self, handle):
-        return json.loads(self.jobc("inspect", "--format", "json", handle))
-
-    def run_directory(self, handle):
-        return self.directory / "runs" / handle.split("/")[1]
-
-    def queued(self):
-        """The user's Slurm jobs that have not ended, by comment."""
-        lines = self.slurm.user("squeue", "--noheader", "--format=%i %k").stdout.splitlines()
-        return [line.split(" ", 1) for line in lines]
-
-
-def lines_of(text, task):
-    """The lines of a task in the output of `jobc logs`, without names."""
-    found = [line.split("|", 1) for line in text.splitlines() if "|" in line]
-    return [line.strip() for name, line in found if name.strip().endswith(task)]
 
 
 def ends(slurm):
@@ -131,7 +73,7 @@ def same(slurm):
     expected = sorted(f"jobc:{handle.split('/')[1]}:{plan}:job" for handle in (first, other))
     if comments != expected:
         yield f"{comments} {expected}"
-    listed = place.jobc("ps", "--target", "cluster", "--quiet").split()
+    listed = [handle for handle in place.jobc("ps", "--target", "cluster", "--quiet").split() if "/same-" in handle]
     if sorted(listed) != sorted([first, other]):
         yield f"{listed}"
     third = place.submit("--replace")
@@ -167,15 +109,18 @@ def output(slurm):
 
 
 def stops(slurm):
-    """`stop` ends tasks with SIGTERM and the job with exit code 130, also one that waits, and one that needs longer than KillWait."""
-    trap = "trap 'sleep {seconds}; echo bye; exit 0' TERM\necho up\nsleep 300 & wait"
-    for name, seconds, role in (("short", 0, ""), ("long", 8, "    grace_period: 20s\n")):
-        place = Place(slurm, f"stop-{name}", one(f"stop-{name}", trap.format(seconds=seconds), role=role))
-        handle = place.submit("--allow-lossy")
-        until(lambda place=place, handle=handle: "up" in place.jobc("logs", handle))
-        place.jobc("stop", handle)
-        if place.jobc("wait", handle, code=130).strip() != f"{handle}: stopped" or "bye" not in place.jobc("logs", handle):
-            yield f"{name}: {place.inspect(handle)} {place.jobc('logs', handle)}"
+    """`stop` ends tasks with SIGTERM and the job with exit code 130, also one that needs longer than KillWait."""
+    trap = "trap 'sleep 7; echo bye; exit 0' TERM\necho up\nsleep 300 & wait"
+    place = Place(slurm, "stop", one("stop", trap, role="    grace_period: 20s\n"))
+    handle = place.submit("--allow-lossy")
+    until(lambda: "up" in place.jobc("logs", handle))
+    place.jobc("stop", handle)
+    if place.jobc("wait", handle, code=130).strip() != f"{handle}: stopped" or "bye" not in place.jobc("logs", handle):
+        yield f"{place.inspect(handle)} {place.jobc('logs', handle)}"
+
+
+def waits(slurm):
+    """A job that waits says why, at the line of the job, and `stop` ends it, too."""
     place = Place(slurm, "stop-waiting", one("stop-waiting", "exit 0", more="timeout: 5m").replace("memory: 64MiB", "memory: 64MiB, gpu: 8"))
     slurm.write("hold.sh", "#!/bin/sh\nsleep 300\n", 0o755)
     held = slurm.submit(slurm.home, "hold.sh", "--exclusive", "--nodes=8")
@@ -217,23 +162,31 @@ def requeue(slurm):
 
 
 def node_down(slurm):
-    """A job whose node goes down has failed, says so, and still does when Slurm has forgotten it."""
-    place = Place(slurm, "down", one("down", "sleep 300"))
-    handle = place.submit()
-    until(lambda: place.inspect(handle)["state"] == "running" and place.inspect(handle)["tasks"]["active"] == 1)
-    node = place.inspect(handle)["task_list"][0]["node"]
-    subprocess.run(["scontrol", "update", f"nodename={node}", "state=down", "reason=test"], check=True, env=slurm.environment())
-    try:
-        waited = place.jobc("wait", handle, code=1)
-        detail = place.inspect(handle)
-        if "one of its nodes failed" not in waited or detail["task_list"][0]["state"] != "failed":
-            yield f"{waited}{detail}"
-    finally:
-        subprocess.run(["scontrol", "update", f"nodename={node}", "state=resume"], check=False, capture_output=True, env=slurm.environment())
-    # The script may have been able to write it.
-    events = (place.run_directory(handle) / "events/job").read_text()
-    if "verdict NODE_FAIL" not in events and "ended 143 NodeDown" not in events:
-        yield f"Slurm's word is not kept: {events}"
+    """A job whose node goes down has failed, says so, and still does when Slurm has forgotten it; nothing is left of its containers."""
+    for name, settings, backends in (("down", SETTINGS, "[slurm]"), ("down-contained", "directory: {directory}", "[oci, slurm]")):
+        mark = f"sleep 3{len(name)}123"
+        place = Place(slurm, name, one(name, f"{mark}; exit"), settings, backends)
+        handle = place.submit()
+        until(lambda: place.inspect(handle)["tasks"]["active"] == 1 and left(mark))  # noqa: B023
+        node = place.inspect(handle)["task_list"][0]["node"]
+        subprocess.run(["scontrol", "update", f"nodename={node}", "state=down", "reason=test"], check=True, env=slurm.environment())
+        try:
+            waited = place.jobc("wait", handle, code=1)
+            detail = place.inspect(handle)
+            if "one of its nodes failed" not in waited or detail["task_list"][0]["state"] != "failed":
+                yield f"{name}: {waited}{detail}"
+            until(lambda: not left(mark))  # noqa: B023
+        finally:
+            subprocess.run(["scontrol", "update", f"nodename={node}", "state=resume"], check=False, capture_output=True, env=slurm.environment())
+        # The script may have been able to write it.
+        events = (place.run_directory(handle) / "events/job").read_text()
+        if "verdict NODE_FAIL" not in events and "ended 143 NodeDown" not in events:
+            yield f"{name}: Slurm's word is not kept: {events}"
+
+
+def left(mark):
+    """The processes of a command."""
+    return subprocess.run(["pgrep", "--full", f"^{mark}$"], capture_output=True, text=True, check=False).stdout.split()
 
 
 def matrix(slurm):
@@ -284,60 +237,6 @@ def chain(slurm):
         states = [task["state"] for task in detail["task_list"]]
         if states != (["succeeded"] * 4 if code == 0 else ["failed"] + ["stopped"] * 3):
             yield f"{first}: {states}"
-
-
-SERVE = """\
-version: 1
-name: access
-image: host
-roles:
-  server:
-    instances: 2
-    resources: {cpu: 1, memory: 64MiB, ports: {http: auto}}
-    env: {MARK: here}
-    run: exec python3 -u -m http.server --directory /var --bind 0.0.0.0 "$JOBC_PORT_HTTP"
-"""
-
-
-def access(slurm):
-    """`exec` runs beside a task, in its environment; `port-forward` leads to its port."""
-    place = Place(slurm, "access", SERVE)
-    handle = place.submit()
-    until(lambda: place.inspect(handle)["tasks"]["active"] == 2)
-    done = place.jobc("exec", handle, "server-1", "--", "sh", "-c", 'echo "$MARK $JOBC_INDEX $SLURMD_NODENAME"; exit 3', code=3)
-    node = [task["node"] for task in place.inspect(handle)["task_list"]][1]
-    if done.strip() != f"here 1 {node}":
-        yield f"{done}"
-    typed = subprocess.run([*slurm.account.prefix(), slurm.program, "exec", "-i", handle, "server-0", "--", "cat"], input="typed\n", text=True,
-                           capture_output=True, cwd=place.cwd, env=slurm.environment(), timeout=60, check=False)
-    if typed.stdout != "typed\n":
-        yield f"{typed}"
-    command = f"{slurm.program} exec -it {handle} server-0 -- sh -c 'tty; stty size'"
-    terminal = subprocess.run([*slurm.account.prefix(), "script", "-qec", f"stty rows 33 cols 77; {command}", "/dev/null"], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, cwd=place.cwd, env=slurm.environment(), timeout=60, check=False)
-    if "/dev/pts/" not in terminal.stdout or "33 77" not in terminal.stdout:
-        yield f"{terminal}"
-    wrong = place.jobc("exec", handle, "--", "true", code=None)
-    if "name one: `server-0`, `server-1`" not in wrong.stderr:
-        yield wrong.stderr
-    forward = subprocess.Popen([*slurm.account.prefix(), slurm.program, "port-forward", handle, "18080:server-1:http"], stdout=subprocess.PIPE, text=True,
-                               cwd=place.cwd, env=slurm.environment())
-    try:
-        if not forward.stdout.readline().startswith("127.0.0.1:18080 is port "):
-            yield "it does not listen"
-        page = None
-        for _ in range(50):
-            try:
-                page = urllib.request.urlopen("http://127.0.0.1:18080/", timeout=5).read()
-                break
-            except OSError:
-                time.sleep(0.1)
-        if page is None or b"Directory listing" not in page:
-            yield f"{page}"
-    finally:
-        forward.send_signal(signal.SIGINT)
-        forward.wait(20)
-    place.jobc("rm", "--force", handle)
 
 
 def refused(slurm):
@@ -398,21 +297,25 @@ def kills(slurm):
             process = subprocess.Popen([*slurm.account.prefix(), slurm.program, "submit", "--target", "cluster"], cwd=place.cwd, env=slurm.environment(),
                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
             whole = random_.random() < 0.5
+            since = time.monotonic()
             try:
                 process.wait(random_.uniform(0, duration * 1.1))
+                # The host is busy now and then: kills are to be spread over all of it.
+                duration = (duration + time.monotonic() - since) / 2
                 break
             except subprocess.TimeoutExpired:
                 # The client alone, or with the commands that it runs.
                 (os.killpg if whole else os.kill)(process.pid, signal.SIGKILL)
                 process.wait()
                 killed += 1
+                duration *= 1.05
         handle = place.submit()
         name = handle.split("/")[1]
         mine = [line for line in place.queued() if line[1].startswith(f"jobc:{name}:")]
         recorded = (place.run_directory(handle) / "jobs/job").read_text().strip()
         if [number for number, _ in mine] != [recorded] or slurm.show(recorded).get("Reason") == "JobHeldUser":
             yield f"seed {seed}: after kill {killed}: {mine}, {recorded}, {slurm.show(recorded)}"
-        slurm.user("scancel", "--user", slurm.account.name)
+        slurm.user("scancel", *(number for number, _ in place.queued()))
         until(lambda: not place.queued())
     HARNESS.note(f"{killed} kills of submissions of {jobs} jobs, seed {seed}")
 
@@ -440,7 +343,8 @@ def speed(slurm):
     slurm.user("scancel", "--user", slurm.account.name)
 
 
-CASES = [ends, same, output, stops, node_down, matrix, chain, access, refused, queue, kills, speed, requeue]
+CASES = [ends, kills, stops, requeue, output, same, matrix, chain, refused, waits, node_down, queue, speed]
+ALONE = {waits, node_down, queue, speed}
 # A quick run leaves out those that take long for what they find.
 SLOW = {output, chain, queue, requeue}
 
@@ -451,9 +355,10 @@ def main():
     HARNESS.parser.add_argument("--quick", action="store_true", help="leave out cases that take long")
     options = HARNESS.parse()
     with cluster(HARNESS) as slurm:
-        for case in CASES:
-            if HARNESS.wants(case.__name__) and not (options.quick and case in SLOW):
-                HARNESS.check(case.__name__, problems(case, slurm))
+        chosen = [case for case in CASES if not (options.quick and case in SLOW)]
+        # Some use all nodes, or end all jobs of the user.
+        check(HARNESS, [case for case in chosen if case not in ALONE], slurm, 5)
+        check(HARNESS, [case for case in chosen if case in ALONE], slurm)
     HARNESS.end()
 
 

@@ -1,14 +1,15 @@
 //! `jobc plan`: prints the resolved plan: a summary for people, or all of it with all defaults.
 
+mod header;
 pub(crate) mod summary;
 
 use camino::Utf8PathBuf;
-use jobc_compiler::compile::{plan, plan_json};
+use jobc_compiler::compile::{build, plan, plan_json};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::emit;
 use jobc_compiler::lower::OnRefusal;
-use jobc_schema::Plan;
 use jobc_schema::plan::JobPlan;
+use jobc_schema::{BackendName, Plan};
 
 use crate::args::{FormatArg, PlanArgs};
 use crate::input::Input;
@@ -44,7 +45,21 @@ pub(crate) fn run(plan_args: &PlanArgs) -> Outcome {
         return outcome;
     }
     if for_people {
-        terminal::print(&summarized(&planned.jobs));
+        let mut text = summarized(&planned.jobs);
+        if let Some(first) =
+            planned.jobs.iter().find(|job| job.target.settings.backends.contains(&BackendName::Slurm))
+        {
+            let name = first.name.clone();
+            planned
+                .jobs
+                .retain(|job| job.name == name && job.target.settings.backends.contains(&BackendName::Slurm));
+            // What the backends cannot express is reported by `jobc build`, and some of it is done by `jobc submit`.
+            request.allow_lossy = true;
+            let outputs = build(&sources, planned, &request, &mut Sink::new());
+            let headers = outputs.iter().map(|output| header::of_output(output, sources.get(input.job)));
+            text.extend(headers);
+        }
+        terminal::print(&text);
         return outcome;
     }
     let plan = Plan { version: 1, jobs: planned.jobs };

@@ -16,6 +16,7 @@ mod image_names;
 mod inputs;
 mod lsp;
 mod pipes;
+mod plan;
 mod plugins;
 mod runtime;
 mod secrets;

@@ -1,25 +1,32 @@
 //! A Slurm cluster as a [`Place`].
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use jobc_schema::plan::JobPlan;
 use jobc_sys::error::{Error, Kind, Result};
 
 use super::access::Access;
 use super::checks::Checked;
 use super::state::Run;
-use super::{array, checks, events, exec, logs, port_forward, queue, shell, snapshot, submit};
+use super::{array, checks, events, exec, logs, port_forward, queue, shell, snapshot, submit, usage};
+use crate::host::Host;
 use crate::identity::Identity;
 use crate::place::{
-    AccessCheck, Event, ExecRequest, ExecStreams, JobDetail, JobSummary, LogItem, LogRequest, Place,
-    PortForward, PortForwardReport, Problem, Submission, SubmitError,
+    AccessCheck, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobDetail, JobSummary, LogItem,
+    LogRequest, Place, PortForward, PortForwardReport, Problem, Submission, SubmitError, TaskUsage,
 };
+use crate::task_copy::{self, CopyTask};
 
 const LIST: &str = include_str!("list.sh");
 const VERDICT: &str = include_str!("verdict.sh");
 const STOP: &str = include_str!("stop.sh");
 const REMOVE: &str = include_str!("remove.sh");
+const FORGET: &str = include_str!("forget.sh");
 /// How often a run is looked at, by how long it was waited for.
 const INTERVALS: [(Duration, Duration); 3] = [
     (Duration::from_mins(1), Duration::from_millis(500)),
@@ -35,17 +42,19 @@ const STOP_TIMEOUT: Duration = Duration::from_mins(3);
 pub struct Cluster {
     access: Access,
     checked: Checked,
+    /// The job whose runs were listed last, and their names.
+    listed: Mutex<Option<(String, BTreeSet<String>)>>,
 }
 
 impl Cluster {
     /// The cluster that a host belongs to. Nothing is run yet.
     pub fn new(access: Access) -> Self {
-        Self { access, checked: Checked::default() }
+        Self { access, checked: Checked::default(), listed: Mutex::default() }
     }
 
     /// Runs by name, or all of them, the newest first; what Slurm knows is asked too.
     fn load(&self, names: &[&str], with_tasks: bool) -> Result<Vec<Run>> {
-        let mut words = vec![queue::FORMAT, if with_tasks { "tasks" } else { "" }];
+        let mut words = vec![queue::FORMAT, if with_tasks { "tasks" } else { "" }, ""];
         words.extend(names);
         let mut runs = self.read(&words)?;
         let unknown: Vec<String> = runs
@@ -59,6 +68,12 @@ impl Cluster {
             let words_of: Vec<&str> = unknown.iter().map(String::as_str).collect();
             shell::text(&self.access, "ask Slurm how jobs ended", VERDICT, &words_of)?;
             runs = self.read(&words)?;
+        }
+        // Their scripts were killed before they could remove them.
+        let ended = runs.iter().filter(|run| run.files.has_secrets && run.state().is_final());
+        let ended: Vec<&str> = ended.map(|run| run.name.as_str()).collect();
+        if !ended.is_empty() {
+            shell::text(&self.access, "remove the secrets of jobs that have ended", FORGET, &ended)?;
         }
         Ok(runs)
     }
@@ -77,7 +92,7 @@ impl Cluster {
 
     /// A run by its name, without asking Slurm; none if there is none.
     pub(crate) fn read_run(&self, name: &str) -> Result<Option<Run>> {
-        Ok(self.read(&["", "tasks", name])?.pop())
+        Ok(self.read(&["", "tasks", "", name])?.pop())
     }
 
     /// A run by its name or that of its job, with its tasks.
@@ -87,7 +102,7 @@ impl Cluster {
         if is_name && let Some(run) = self.load(&[name], true)?.pop() {
             return Ok(run);
         }
-        let of_job = self.read(&["", ""])?.into_iter().find(|run| run.record.job == name);
+        let of_job = self.read(&["", "", name])?.into_iter().find(|run| run.record.job == name);
         let newest = match of_job.filter(|_| is_name) {
             Some(run) => self.load(&[&run.name], true)?.pop(),
             None => None,
@@ -132,10 +147,25 @@ impl Cluster {
 }
 
 impl Place for Cluster {
+    fn identity(&self, plan: &JobPlan, directory: &Path) -> Result<Identity> {
+        let identity = Identity::of(plan);
+        // On this host a job reads the files themselves.
+        if matches!(self.access.host, Host::Local) {
+            return Ok(identity);
+        }
+        Ok(match self.access.contents(plan, directory)?.digest() {
+            Some(content) => identity.with_content(&content),
+            None => identity,
+        })
+    }
+
     fn runs_of(&self, identity: &Identity) -> Result<Vec<JobSummary>> {
         let is_run = |run: &Run| run.record.job == identity.job && run.record.plan == identity.label();
-        let names: Vec<String> =
-            self.read(&["", ""])?.into_iter().filter(is_run).map(|run| run.name).collect();
+        // The names of its runs begin with that of the job.
+        let of_job = self.read(&["", "", &identity.job])?;
+        let all = of_job.iter().map(|run| run.name.clone()).collect();
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Some((identity.job.clone(), all));
+        let names: Vec<String> = of_job.into_iter().filter(is_run).map(|run| run.name).collect();
         if names.is_empty() {
             return Ok(vec![]);
         }
@@ -144,6 +174,14 @@ impl Place for Cluster {
     }
 
     fn is_taken(&self, name: &str) -> Result<bool> {
+        // A submission has listed them before.
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((job, names)) = &*listed
+            && name.strip_prefix(job.as_str()).is_some_and(|rest| rest.starts_with('-'))
+        {
+            return Ok(names.contains(name));
+        }
+        drop(listed);
         Ok(self.read_run(name)?.is_some())
     }
 
@@ -268,5 +306,18 @@ impl Place for Cluster {
         report: &(dyn Fn(PortForwardReport) + Sync),
     ) -> Result<()> {
         port_forward::forward(&self.access, &self.run(name)?, forwards, stop, report)
+    }
+
+    fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied> {
+        let run = self.run(name)?;
+        let exec = |command: &ExecRequest, streams: ExecStreams<'_>| {
+            let command = ExecRequest { task: Some(request.task.clone()), ..command.clone() };
+            exec::exec(&self.access, &run, &command, streams)
+        };
+        task_copy::copy(&CopyTask { name: &request.task, exec: &exec }, request)
+    }
+
+    fn usage(&self, name: &str) -> Result<Vec<TaskUsage>> {
+        usage::of_run(&self.access, &self.run(name)?)
     }
 }

@@ -5,6 +5,7 @@ use jobc_sys::error::{Error, Kind, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::access::Access;
+use super::record::GroupRecord;
 use super::shell;
 use super::state::Run;
 use super::tasks::attempts;
@@ -19,6 +20,8 @@ const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 pub(crate) struct RunningTask {
     /// Its name.
     pub(crate) task: String,
+    /// Its role.
+    role: String,
     /// The id of its Slurm job.
     pub(crate) job: String,
     /// The group that it belongs to.
@@ -29,40 +32,43 @@ pub(crate) struct RunningTask {
     pub(crate) pid: u32,
 }
 
+/// All running tasks, in the order of their groups and roles.
+pub(crate) fn all_running(run: &Run) -> Vec<RunningTask> {
+    if run.state().is_final() {
+        return vec![];
+    }
+    let groups = run.record.groups.iter();
+    let tasks = groups.flat_map(|group| group.tasks().map(move |(role, index)| (group, role, index)));
+    let running = |(group, role, index): (&GroupRecord, &str, u32)| {
+        let task = format!("{role}-{index}");
+        let events = run.files.tasks.get(&task)?;
+        let last = attempts(events).pop().filter(|last| last.ended.is_none())?;
+        Some(RunningTask {
+            job: run.files.jobs.get(&group.name)?.clone(),
+            group: group.name.clone(),
+            node: last.node.to_owned(),
+            pid: last.pid,
+            role: role.to_owned(),
+            task,
+        })
+    };
+    tasks.filter_map(running).collect()
+}
+
 /// The running task that a word names, or the first one of the role; the only one if none is named.
 pub(crate) fn running(run: &Run, word: Option<&str>) -> Result<RunningTask> {
-    let mut found = Vec::new();
-    let mut is_known = word.is_none();
-    for group in &run.record.groups {
-        for (role, index) in group.tasks() {
-            let task = format!("{role}-{index}");
-            if word.is_some_and(|word| word != task && word != role) {
-                continue;
-            }
-            is_known = true;
-            let events = run.files.tasks.get(&task).map(Vec::as_slice).unwrap_or_default();
-            let attempts = attempts(events);
-            let Some(last) = attempts.last().filter(|last| last.ended.is_none()) else { continue };
-            let Some(job) = run.files.jobs.get(&group.name) else { continue };
-            found.push(RunningTask {
-                task,
-                job: job.clone(),
-                group: group.name.clone(),
-                node: last.node.to_owned(),
-                pid: last.pid,
-            });
-        }
-    }
-    if run.state().is_final() {
-        found.clear();
-    }
+    let is_named = |task: &RunningTask| word.is_none_or(|word| word == task.task || word == task.role);
+    let mut found: Vec<RunningTask> = all_running(run).into_iter().filter(is_named).collect();
     let name = &run.name;
     match (found.len(), word) {
-        (0, Some(word)) if !is_known => {
-            Err(Error::new(Kind::NotFound, format!("job `{name}` has no task `{word}`")))
-        }
         (0, Some(word)) => {
-            Err(Error::new(Kind::State, format!("task `{word}` of job `{name}` does not run")))
+            let mut tasks = run.record.groups.iter().flat_map(GroupRecord::tasks);
+            let is_known = tasks.any(|(role, index)| role == word || format!("{role}-{index}") == word);
+            Err(if is_known {
+                Error::new(Kind::State, format!("task `{word}` of job `{name}` does not run"))
+            } else {
+                Error::new(Kind::NotFound, format!("job `{name}` has no task `{word}`"))
+            })
         }
         (0, None) => Err(Error::new(Kind::State, format!("no task of job `{name}` runs"))),
         (1, _) | (_, Some(_)) => Ok(found.remove(0)),

@@ -1,13 +1,8 @@
 # Runs a command beside a task. Arguments: JOB NODE PID TASK CONTAINER TERMINAL INPUT COMMAND...
 job=$1 node=$2 pid=$3 task=$4 container=$5 terminal=$6 input=$7
 shift 7
-# A heterogeneous job has an id for each of its components.
-while read -r id nodes; do
-  for other in $(scontrol show hostnames "$nodes"); do
-    [ "$other" != "$node" ] || job=$id
-  done
-done < <(squeue --noheader --jobs="$job" --format='%A %N')
-options=(--overlap --quiet --unbuffered --export=ALL "--jobid=$job" --nodes=1 --ntasks=1 "--nodelist=$node" --mem=0)
+options=(--overlap --quiet --unbuffered --export=ALL "--jobid=$(component "$job" "$node")" --nodes=1 --ntasks=1
+  "--nodelist=$node" --mem=0 --chdir=/)
 [ -z "$terminal" ] || options+=(--pty)
 [ -n "$input$terminal" ] || options+=(--input=none)
 # What runs on the node: the command has the environment and the directory of the task, in its container if it has one.
@@ -19,23 +14,46 @@ take_environment() {
     case $pair in SLURM_* | *"%%="* | _=*) ;; *=*) export "$pair" ;; esac
   done <"/proc/$pid/environ"
 }
+find_inside() {
+  local own inside queue=("$pid") next
+  own=$(readlink /proc/self/ns/mnt)
+  while [ ${#queue[@]} -gt 0 ]; do
+    next=${queue[0]} queue=("${queue[@]:1}")
+    inside=$(readlink "/proc/$next/ns/mnt")
+    if [ -n "$inside" ] && [ "$inside" != "$own" ]; then
+      pid=$next
+      return
+    fi
+    queue+=($(cat "/proc/$next/task/"*/children 2>/dev/null))
+  done
+}
 kill -0 "$pid" || { echo "jobc: the task has ended" >&2; exit 125; }
-case $container in
-  jobc)
-    # A step has the PATH of this command, and jobc may be in that of a login.
-    own="PATH=\$PATH:\$HOME/.local/bin:\$HOME/bin; exec jobc oci exec \"\$@\""
-    exec bash -lc "$own" jobc ${terminal:+--tty} "$id" "$@"
-    ;;
-  none)
-    take_environment
-    cd "/proc/$pid/cwd" 2>/dev/null && cd -P . 2>/dev/null
-    exec "$@"
-    ;;
-  *)
-    # Containers of unprivileged users have a user namespace of their own, which their user may enter.
-    take_environment
-    exec nsenter --preserve-credentials --user --mount --target "$pid" --wd="/proc/$pid/cwd" -- "$@"
-    ;;
-esac
+run() {
+  case $container in
+    jobc)
+      # A step has the PATH of this command, and jobc may be in that of a login, whose profiles may print.
+      own="PATH=\$PATH:\$HOME/.local/bin:\$HOME/bin; exec jobc oci exec \"\$@\" >&5 2>&6 5>&- 6>&-"
+      # The name of a container ends with the process that started it, for several attempts of a task.
+      read -r _ _ _ parent _ <"/proc/$pid/stat"
+      exec bash -lc "$own" jobc ${terminal:+--tty} "$id-$parent" "$@" 5>&1 6>&2 >/dev/null 2>&1
+      ;;
+    none)
+      take_environment
+      cd "/proc/$pid/cwd" 2>/dev/null && cd -P . 2>/dev/null
+      exec "$@"
+      ;;
+    *)
+      # Containers of unprivileged users have a user namespace of their own, which their user may enter. The program that
+      # starts one stays outside.
+      find_inside
+      take_environment
+      exec nsenter --preserve-credentials --user --mount --target "$pid" --wd="/proc/$pid/cwd" -- "$@"
+      ;;
+  esac
+}
+[ -z "$terminal" ] || run "$@"
+# Unbuffered output of a step is a terminal, which programs would take for one.
+(run "$@") | cat
+exit "${PIPESTATUS[0]}"
 '
 exec srun "${options[@]}" bash -c "$inner" jobc "$pid" "$job-$task" "$container" "$terminal" "$@"

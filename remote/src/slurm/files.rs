@@ -3,56 +3,130 @@
 //! On this host that is a link to the directory of the job file. Over ssh, `data` with a relative path is sent by its
 //! digest, only what is missing, and `outputs` with one are directories that stay when the run is removed.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use jobc_schema::digest::Digest;
-use jobc_schema::plan::{VolumeKind, VolumePlan, VolumeSource};
+use jobc_schema::plan::{JobPlan, VolumeKind, VolumeSource};
+use jobc_schema::target::SlurmTarget;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 
-use super::access::Access;
 use super::upload::Archive;
 use crate::host::{Host, SendFile, Tree, TreeKind};
 use crate::place::Submission;
 
 /// The directory of runs where the target names none.
-const DEFAULT: &str = "~/.local/state/jobc/slurm";
+pub(crate) const DEFAULT_DIRECTORY: &str = "~/.local/state/jobc/slurm";
 
-/// Adds what leads to the files of a job.
-pub(crate) fn add(archive: &mut Archive, access: &Access, submission: &Submission<'_>) -> Result<()> {
-    let name = &submission.built.plan.name;
-    let files = format!("{name}/files");
-    if matches!(access.host, Host::Local) {
-        archive.link(&files, &submission.directory.to_string_lossy());
-        return Ok(());
-    }
-    let volumes = &submission.built.plan.volumes;
-    let own = volumes.iter().filter(|(name, _)| !access.settings.storage.contains_key(*name));
-    let own: Vec<(String, &VolumePlan)> =
-        own.filter_map(|(_, volume)| Some((relative(&volume.source)?, volume))).collect();
-    let mut outputs = String::new();
-    for (path, volume) in &own {
-        if path.split('/').any(|part| part == "..") || path.is_empty() && own.len() > 1 {
-            let message = format!("`{path}` is outside of the directory of the job file");
-            return Err(Error::new(Kind::Unsupported, message)
-                .help("move it there, or name a directory of the cluster in `slurm.storage` of the target"));
+/// What goes with a job to a host that is reached by ssh.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contents {
+    /// By path below the directory of the job file.
+    parts: BTreeMap<String, Content>,
+}
+
+/// What is at a path.
+#[derive(Clone, Debug)]
+enum Content {
+    /// A directory that the job writes.
+    Output,
+    File(SendFile),
+    Directory(Tree),
+}
+
+impl Contents {
+    /// Reads the files of a job. `directory` is that of the job file.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read, or is outside of the directory.
+    pub(crate) fn read(settings: &SlurmTarget, plan: &JobPlan, directory: &Path) -> Result<Self> {
+        let mut parts = BTreeMap::new();
+        let own = plan.volumes.iter().filter(|(name, _)| !settings.storage.contains_key(*name));
+        for (name, volume) in own {
+            let Some(path) = relative(&volume.source) else { continue };
+            if path.split('/').any(|part| part == "..") {
+                return Err(outside(&path));
+            }
+            let content = if volume.kind == VolumeKind::Output {
+                Content::Output
+            } else {
+                Content::read(name, &directory.join(&path))?
+            };
+            parts.insert(path, content);
         }
-        let kept = if volume.kind == VolumeKind::Output {
-            let _ = writeln!(outputs, "{path}");
-            format!("outputs/{}/{path}", submission.identity.job)
-        } else {
-            send(access, &submission.directory.join(path))?
-        };
-        // `runs/NAME/files/a/b` is below the directory by its own depth and three.
-        let depth = path.split('/').filter(|part| !part.is_empty()).count();
-        let up = "../".repeat(depth + 2);
-        let at = if path.is_empty() { files.clone() } else { format!("{files}/{path}") };
-        archive.link(&at, &format!("{up}{kept}"));
+        // The directory itself cannot be a link and have links in it.
+        if parts.len() > 1 && parts.contains_key("") {
+            return Err(outside(""));
+        }
+        Ok(Self { parts })
     }
-    if !outputs.is_empty() {
-        archive.file(&format!("{name}/outputs"), 0o644, outputs.as_bytes());
+
+    /// The digest of what is sent: another content is another job.
+    pub(crate) fn digest(&self) -> Option<Digest> {
+        let mut text = String::new();
+        for (path, content) in &self.parts {
+            let digest = match content {
+                Content::Output => continue,
+                Content::File(file) => file.name(),
+                Content::Directory(tree) => digest(tree),
+            };
+            let _ = writeln!(text, "{path:?} {digest}");
+        }
+        (!text.is_empty()).then(|| Digest::of(text.as_bytes()))
     }
-    Ok(())
+
+    /// Sends what the host lacks, and adds links to it. `directory` is that of all runs there.
+    pub(crate) fn add(
+        &self,
+        archive: &mut Archive,
+        host: &Host,
+        directory: Option<&str>,
+        submission: &Submission<'_>,
+    ) -> Result<()> {
+        let store = format!("{}/store", directory.unwrap_or(DEFAULT_DIRECTORY));
+        let name = &submission.built.plan.name;
+        let mut outputs = String::new();
+        for (path, content) in &self.parts {
+            let kept = if matches!(content, Content::Output) {
+                let _ = writeln!(outputs, "{path}");
+                format!("outputs/{}/{path}", submission.identity.job)
+            } else {
+                send(host, &store, content)?
+            };
+            // `runs/NAME/files/a/b` is below the directory by its own depth and three.
+            let depth = path.split('/').filter(|part| !part.is_empty()).count();
+            let up = "../".repeat(depth + 2);
+            let at = if path.is_empty() { format!("{name}/files") } else { format!("{name}/files/{path}") };
+            archive.link(&at, &format!("{up}{kept}"));
+        }
+        if !outputs.is_empty() {
+            archive.file(&format!("{name}/outputs"), 0o644, outputs.as_bytes());
+        }
+        Ok(())
+    }
+}
+
+impl Content {
+    fn read(name: &str, source: &Path) -> Result<Self> {
+        let status = std::fs::metadata(source).map_err(|error| {
+            let error = file_error("read", source, &error);
+            Error { message: format!("`data.{name}.source`: {}", error.message), ..error }
+        })?;
+        if !status.is_dir() {
+            return SendFile::read(source).map(Self::File);
+        }
+        let mut tree = Tree::default();
+        tree.directory("", source)?;
+        Ok(Self::Directory(tree))
+    }
+}
+
+fn outside(path: &str) -> Error {
+    let message = format!("`{path}` is outside of the directory of the job file");
+    Error::new(Kind::Unsupported, message)
+        .help("move it there, or name a directory of the cluster in `slurm.storage` of the target")
 }
 
 /// The path of a volume if it is relative to the job file, without `.`.
@@ -63,21 +137,19 @@ fn relative(source: &VolumeSource) -> Option<String> {
 }
 
 /// Sends a file or a directory; returns where it is below the directory of runs.
-fn send(access: &Access, source: &Path) -> Result<String> {
-    let directory = access.directory.as_deref().unwrap_or(DEFAULT);
-    let store = format!("{directory}/store");
-    let status = std::fs::metadata(source).map_err(|error| file_error("read", source, &error))?;
-    if !status.is_dir() {
-        let file = SendFile::read(source)?;
-        let name = file.name();
-        access.host.send(&store, &[file])?;
-        return Ok(format!("store/sha256/{name}"));
+fn send(host: &Host, store: &str, content: &Content) -> Result<String> {
+    match content {
+        Content::Output => Ok(String::new()),
+        Content::File(file) => {
+            host.send(store, std::slice::from_ref(file))?;
+            Ok(format!("store/sha256/{}", file.name()))
+        }
+        Content::Directory(tree) => {
+            let digest = digest(tree);
+            host.send_tree(store, &format!("{store}/trees/{digest}"), tree)?;
+            Ok(format!("store/trees/{digest}"))
+        }
     }
-    let mut tree = Tree::default();
-    tree.directory("", source)?;
-    let digest = digest(&tree);
-    access.host.send_tree(&store, &format!("{store}/trees/{digest}"), &tree)?;
-    Ok(format!("store/trees/{digest}"))
 }
 
 /// The digest of a directory: of its names, modes and contents.
@@ -111,6 +183,23 @@ mod tests {
         assert_eq!(first, tree());
         std::fs::write(directory.path().join("a"), "2").unwrap();
         assert_ne!(first, tree());
+    }
+
+    #[test]
+    fn another_content_is_another_job() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a"), "1").unwrap();
+        let contents = |output: bool| {
+            let content =
+                if output { Ok(Content::Output) } else { Content::read("a", &directory.path().join("a")) };
+            Contents { parts: BTreeMap::from([("a".to_owned(), content.unwrap())]) }
+        };
+        let first = contents(false).digest();
+        assert_eq!((contents(true).digest(), contents(false).digest()), (None, first.clone()));
+        std::fs::write(directory.path().join("a"), "2").unwrap();
+        assert!(first.is_some() && contents(false).digest() != first);
+        let error = Content::read("code", &directory.path().join("b")).unwrap_err();
+        assert!(error.message.starts_with("`data.code.source`: "), "{error}");
     }
 
     #[test]

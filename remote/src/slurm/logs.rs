@@ -7,9 +7,9 @@ use jobc_sys::error::{Error, Kind, Result};
 
 use super::access::Access;
 use super::cluster::Cluster;
-use super::output::{Output, task_of};
-use super::snapshot;
+use super::output::{First, Output, task_of};
 use super::state::Run;
+use super::{snapshot, time};
 use crate::place::{LogItem, LogRequest};
 
 /// How often new output is looked for.
@@ -25,10 +25,8 @@ pub(crate) fn logs(
     request: &LogRequest,
     output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
 ) -> Result<()> {
-    if request.since.is_some() {
-        let error = Error::new(Kind::Unsupported, "the output of Slurm jobs has no times");
-        return Err(error.help("use `--tail` instead of `--since`"));
-    }
+    let since = request.since.as_deref().map(time::parse).transpose()?;
+    let first = First { tail: request.tail, since };
     check_tasks(run, &request.tasks)?;
     let mut reader = Output::default();
     let mut flow = ControlFlow::Continue(());
@@ -45,7 +43,7 @@ pub(crate) fn logs(
         let has_ended = run.state().is_final();
         let mut broke = ControlFlow::Continue(());
         let (files, has_new) =
-            reader.poll(access, &run.name, request.tail, &mut |file, text| broke = show(file, text))?;
+            reader.poll(access, &run.name, first, &mut |file, text| broke = show(file, text))?;
         if broke.is_break() {
             return Ok(());
         }

@@ -1,8 +1,9 @@
-# Prints what a run says about itself, then new output of its tasks. Arguments: RUN MAX TAIL, then FILE OFFSET for what was
-# shown before. Each piece of output is a line `FILE OFFSET LENGTH` and so many bytes. Of files that were not shown before,
-# only the last TAIL lines are printed if that is not empty.
-run=$1 max=$2 tail=$3
-shift 3
+# Prints what a run says about itself, then new output of its tasks. Arguments: RUN MAX TAIL SINCE, then FILE OFFSET for
+# what was shown before. Each piece of output is a line `FILE OFFSET LENGTH` and so many bytes. Of files that were not shown
+# before, only the last TAIL lines are printed if that is not empty, and none that was written before SINCE, in seconds: the
+# batch scripts have noted how long the files were when.
+run=$1 max=$2 tail=$3 since=$4
+shift 4
 declare -A shown
 while [ $# -ge 2 ]; do
   shown[$1]=$2
@@ -16,11 +17,26 @@ printf '\036\n'
 cd "$run" || exit 45
 logs=(logs/*.log out/*.log)
 [ ${#logs[@]} -gt 0 ] || exit 0
+# Where the line begins that a position is in.
+line_at() { # FILE POSITION
+  local before=65536 rest
+  [ "$2" -gt "$before" ] || before=$2
+  # A character after it, so that a line that has an end there has none.
+  rest=$({ tail -c "+$(($2 - before + 1))" -- "$1" | head -c "$before"; echo x; } | tail -n 1 | wc -c)
+  echo $(($2 - rest + 2))
+}
 stat --format='%s %n' -- "${logs[@]}" | while read -r size file; do
   if [ -z "${shown[$file]-}" ] && [ -n "$tail" ]; then
     offset=$((size - $(head -c "$size" -- "$file" | tail -n "$tail" | wc -c)))
   else
     offset=${shown[$file]-0}
+  fi
+  if [ -z "${shown[$file]-}" ] && [ -n "$since" ]; then
+    marked=$(cat /dev/null marks/* | awk -v since="$since" -v file="$file" \
+      '$1 <= since && $3 == file && $2 > size { size = $2 } END { print size + 0 }')
+    [ "$marked" -le "$size" ] || marked=$size
+    marked=$(line_at "$file" "$marked")
+    [ "$marked" -le "$offset" ] || offset=$marked
   fi
   length=$((size - offset))
   [ "$length" -le "$max" ] || length=$max

@@ -20,6 +20,15 @@ pub(crate) struct Piece<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
+/// What is shown of output that was there before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct First {
+    /// So many lines from the end of each file.
+    pub(crate) tail: Option<u64>,
+    /// What was written after this time, in seconds since 1970.
+    pub(crate) since: Option<u64>,
+}
+
 /// What was read of the files of a run.
 #[derive(Default)]
 pub(crate) struct Output {
@@ -37,14 +46,16 @@ impl Output {
         &mut self,
         access: &Access,
         run: &str,
-        tail: Option<u64>,
+        first: First,
         line: &mut dyn FnMut(&str, &[u8]),
     ) -> Result<(String, bool)> {
-        let tail = tail.filter(|_| !self.is_begun).map(|tail| tail.to_string()).unwrap_or_default();
+        let text = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
+        // A file with nothing that is new enough is not shown, so its beginning is looked for again.
+        let (tail, since) = (text(first.tail.filter(|_| !self.is_begun)), text(first.since));
         self.is_begun = true;
         let max = MAX_PIECE.to_string();
         let offsets: Vec<String> = self.offsets.values().map(u64::to_string).collect();
-        let mut words = vec![run, &max, &tail];
+        let mut words = vec![run, &max, &tail, &since];
         words.extend(self.offsets.keys().zip(&offsets).flat_map(|(file, offset)| [file.as_str(), offset]));
         let output = shell::run(access, LOGS, &words, None)?;
         shell::check("read the output of the job", &output)?;

@@ -15,6 +15,17 @@ make_outputs() { # RUN
   while read -r path; do mkdir -p "$directory/outputs/$job/$path" || return; done <"$runs/$1/outputs"
 }
 
+# The id of the component of a heterogeneous job that a node is in; otherwise that of the job.
+component() { # JOB NODE
+  local id nodes other found=$1
+  while read -r id nodes; do
+    for other in $(scontrol show hostnames "$nodes"); do
+      [ "$other" != "$2" ] || found=$id
+    done
+  done < <(squeue --noheader --jobs="$1" --format='%A %N')
+  echo "$found"
+}
+
 # Prints small files of runs, each line after its path.
 print_files() { # FILE...
   [ $# -eq 0 ] || printf '%s\0' "$@" | xargs -0 grep -sH '' --

@@ -24,8 +24,7 @@ const NO_RUN: i32 = 45;
 /// The host cannot be reached, or Slurm does not answer there.
 pub(crate) fn run(access: &Access, script: &str, words: &[&str], stdin: Option<&[u8]>) -> Result<Output> {
     let script = format!("{PRELUDE}{script}");
-    let mut command = vec!["bash", "-c", &script, "jobc", access.directory.as_deref().unwrap_or_default()];
-    command.extend_from_slice(words);
+    let command = command(access, &script, words);
     let output = access.host.run(&command, stdin, TIMEOUT)?;
     match output.status {
         NO_SLURM => Err(Error::new(Kind::Unsupported, "there is no `sbatch` in PATH")
@@ -65,7 +64,27 @@ pub(crate) fn start(
     terminal: bool,
 ) -> Result<Running> {
     let script = format!("{PRELUDE}{script}");
-    let mut command = vec!["bash", "-c", &script, "jobc", access.directory.as_deref().unwrap_or_default()];
+    access.host.start(&command(access, &script, words), streams, terminal)
+}
+
+/// The command that runs a script. bash reads profiles, which may print, where `BASH_ENV` says so, and where it believes to
+/// be started by sshd; so do those that the script starts.
+fn command<'a>(access: &'a Access, script: &'a str, words: &[&'a str]) -> Vec<&'a str> {
+    let directory = access.directory.as_deref().unwrap_or_default();
+    let mut command = vec![
+        "env",
+        "-u",
+        "BASH_ENV",
+        "-u",
+        "SSH_CLIENT",
+        "-u",
+        "SSH2_CLIENT",
+        "bash",
+        "--norc",
+        "-c",
+        script,
+    ];
+    command.extend(["jobc", directory]);
     command.extend_from_slice(words);
-    access.host.start(&command, streams, terminal)
+    command
 }

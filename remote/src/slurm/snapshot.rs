@@ -16,6 +16,8 @@ pub(crate) struct RunFiles {
     pub(crate) is_submitted: bool,
     /// When its user stopped it.
     pub(crate) stopped: Option<u64>,
+    /// Whether values of secrets are there.
+    pub(crate) has_secrets: bool,
     /// The id of the Slurm job of each group.
     pub(crate) jobs: BTreeMap<String, String>,
     /// What happened to each group, the oldest first.
@@ -100,6 +102,7 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, RunFiles> {
                 "job.json" => run.record = serde_json::from_str(line).ok(),
                 "submitted" => run.is_submitted = true,
                 "stopped" => run.stopped = seconds(line),
+                "secrets" => run.has_secrets = true,
                 _ => {}
             },
             Some(("jobs", group)) => {
@@ -166,6 +169,7 @@ mod tests {
 a-1/job.json:{\"version\":1,\"job\":\"a\",\"plan\":\"ab\",\"user\":\"me\",\"submitted\":5,\"grace\":30,\"groups\":[]}
 a-1/jobs/job:12
 a-1/submitted:5
+a-1/secrets:
 a-1/events/job:10 started 1 12 n[0-1]
 a-1/events/job:11 ended 143 TimeLimit
 a-1/tasks/train-0:10 started 1 n0 77
@@ -178,6 +182,7 @@ b-2/job.json:{\"version\":
         let runs = parse(text);
         let a = &runs["a-1"];
         assert_eq!((a.record.as_ref().unwrap().job.as_str(), a.is_submitted), ("a", true));
+        assert!(a.has_secrets && !runs["b-2"].has_secrets);
         assert_eq!(a.jobs["job"], "12");
         let (started, ended) = (&a.events["job"][0], &a.events["job"][1]);
         assert_eq!(started.what, GroupChange::Started { restarts: 1, nodes: "n[0-1]".to_owned() });

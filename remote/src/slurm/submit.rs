@@ -1,12 +1,14 @@
 //! Submits a run: one script on the host makes its directory, submits its Slurm jobs, and lets them start.
 
+use jobc_schema::target::image_file_name;
 use jobc_sys::error::{Error, Kind};
 
 use super::access::Access;
 use super::record::RunRecord;
 use super::upload::Archive;
-use super::{files, problems, shell};
+use super::{problems, shell};
 use crate::built::BatchScript;
+use crate::host::Host;
 use crate::place::{Problem, Submission, SubmitError};
 
 const SUBMIT: &str = include_str!("submit.sh");
@@ -65,7 +67,20 @@ pub(crate) fn add(
             archive.file(&format!("{name}/secrets/{secret}"), 0o600, value.bytes());
         }
     }
-    files::add(archive, access, submission)?;
+    let images = &submission.built.plan.images;
+    for image in submission.images {
+        if images.values().any(|own| own.reference == image.reference) {
+            let place = access.send_image(image)?;
+            let link = format!("{name}/target/slurm/images/{}", image_file_name(&image.reference));
+            archive.link(&link, &format!("../../../../../{place}"));
+        }
+    }
+    if matches!(access.host, Host::Local) {
+        archive.link(&format!("{name}/files"), &submission.directory.to_string_lossy());
+    } else {
+        let contents = access.contents(&submission.built.plan, submission.directory)?;
+        contents.add(archive, &access.host, access.directory.as_deref(), submission)?;
+    }
     let record = serde_json::to_string(&RunRecord::of(submission))
         .map_err(|error| Error::new(Kind::System, format!("cannot write the record of the job: {error}")))?;
     archive.file(&format!("{name}/job.new"), 0o644, format!("{record}\n").as_bytes());

@@ -130,6 +130,12 @@ pub enum SlurmGpu {
     Gres,
 }
 
+/// The name of an image's file in the directory `images`: other characters than letters, digits, `.`, `-` and `_`
+/// become `_`.
+pub fn image_file_name(reference: &str) -> String {
+    reference.chars().map(|c| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' }).collect()
+}
+
 /// A map to words without spaces.
 fn words(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({"type": "object", "additionalProperties": {"type": "string", "pattern": r"^[!-~]+$"}})

@@ -157,6 +157,9 @@ pub(crate) struct RunArgs {
     /// Directory with the values of secrets, one file for each, readable only by its owner
     #[arg(long, value_name = "DIR", help_heading = BUNDLE_HEADING)]
     pub secrets: Option<PathBuf>,
+    /// Pass the variables and directories of PMIx on to the container, as set by `srun --mpi`
+    #[arg(long, help_heading = BUNDLE_HEADING)]
+    pub mpi: bool,
     /// Container name [default: `run-<PID of jobc>`]
     #[arg(long, value_name = "NAME", help_heading = BUNDLE_HEADING)]
     pub id: Option<String>,

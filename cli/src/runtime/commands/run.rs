@@ -145,9 +145,10 @@ const JOB_OPTIONS: [OptionCheck; 20] = [
     ("--resume", |args| args.resume), ("--plain", |args| args.plain),
 ];
 #[rustfmt::skip]
-const BUNDLE_OPTIONS: [OptionCheck; 4] = [
+const BUNDLE_OPTIONS: [OptionCheck; 5] = [
     ("--oci-runtime", |args| args.oci_runtime.is_some()), ("--id", |args| args.id.is_some()),
     ("--cgroup", |args| args.cgroup.is_some()), ("--secrets", |args| args.secrets.is_some()),
+    ("--mpi", |args| args.mpi),
 ];
 /// Options of the built-in runtime.
 #[rustfmt::skip]

@@ -14,6 +14,35 @@ jobc_claim() { # RUN
   jobc_run=$1 jobc_secrets=$1/secrets jobc_bundles=$1/bundles/$SLURM_JOB_ID
   (set -C; echo "$id" >"$1/jobs/$jobc_group") 2>/dev/null || read -r claimed <"$1/jobs/$jobc_group"
   [ "${claimed:-$id}" = "$id" ] || { jobc_say "this is Slurm job $claimed already"; exit 0; }
+  mkdir -p "$1/marks"
+  jobc_marks=$1/marks/$jobc_group jobc_keeps=
+  trap jobc_forget EXIT
+}
+
+# Removes values of secrets at the end of the last group: those that were submitted, and files with them that tasks made.
+jobc_forget() {
+  local file line last
+  [ -z "$jobc_keeps" ] || return 0
+  for file in "$jobc_run/target/slurm/"*.sbatch; do
+    file=${file##*/} last=
+    [ "$file" != array.sbatch ] || continue
+    [ "${file%.sbatch}" != "$jobc_group" ] || continue
+    [ ! -e "$jobc_run/events/${file%.sbatch}" ] || while read -r line; do last=$line; done <"$jobc_run/events/${file%.sbatch}"
+    [[ $last == *' ended '* ]] || return 0
+  done
+  rm -rf "$jobc_run/secrets" "$jobc_run/etc"
+}
+
+# Writes down from time to time how long the files of the output are, so that times of their lines can be told later.
+jobc_mark() {
+  local size file
+  [ -n "${jobc_marks-}" ] && [ "$SECONDS" -ge "$jobc_next_mark" ] || return 0
+  jobc_next_mark=$((SECONDS + 10))
+  while read -r size file; do
+    [ "${jobc_sizes[$file]-}" != "$size" ] || continue
+    jobc_sizes[$file]=$size
+    printf '%(%s)T %s %s\n' -1 "$size" "$file"
+  done < <(cd "$jobc_run" && stat --format='%s %n' -- logs/*.log out/*.log 2>/dev/null) >>"$jobc_marks"
 }
 
 # The nodes of a part of the allocation, in the order of their names.
@@ -38,17 +67,61 @@ jobc_succeeded() { # ROLE
   [ "${jobc_state[$1]-}" = succeeded ]
 }
 
+# Sends a signal to `srun` and what it has started here.
+jobc_signal() { # SIGNAL
+  local children=
+  read -r children <"/proc/$jobc_srun/task/$jobc_srun/children"
+  kill -s "$1" "$jobc_srun" $children
+} 2>/dev/null
+
+# Runs the step of a role once.
+#
+# A cancelled job gets SIGCONT, then SIGTERM, in its script and in all steps. `srun` would have the tasks killed at once. So
+# it is stopped by the first of them, and the tasks have the time that Slurm itself gives them (`KillWait`).
+jobc_run_step() { # ROLE
+  local code again until
+  jobc_held=
+  jobc_step "$1" &
+  jobc_srun=$!
+  while :; do
+    wait "$jobc_srun"
+    code=$?
+    kill -0 "$jobc_srun" 2>/dev/null || break
+    [ -n "$jobc_held" ] || continue
+    until=$((SECONDS + 2))
+    # SIGCONT alone continues a job that was suspended.
+    while [ -z "$jobc_told" ] && [ "$SECONDS" -lt "$until" ]; do sleep 0.1; done
+    while [ -n "$jobc_told" ] && ! jobc_all_ended "$1"; do sleep 0.2; done
+    jobc_held=
+    jobc_signal CONT
+  done
+  # A signal that came with the end of the step has given the first answer its own number.
+  if [ "$code" -gt 128 ]; then
+    wait "$jobc_srun" 2>/dev/null
+    again=$?
+    [ "$again" -eq 127 ] || code=$again
+  fi
+  return "$code"
+}
+
+# Whether all instances of a role that have started have ended.
+jobc_all_ended() { # ROLE
+  [ "$(jobc_count started "$1")" -le $(($(jobc_count succeeded "$1") + $(jobc_count failed "$1"))) ]
+}
+
 # Runs the step of a role, again where the role says so, and writes how it ended.
 jobc_role() { # ROLE RETRIES BACKOFF EXIT_CODE...
   local role=$1 retries=$2 backoff=$3 attempt=0 code
   shift 3
-  trap : TERM
+  jobc_told=
+  trap 'jobc_told=yes' TERM
+  trap 'jobc_held=yes; jobc_signal STOP' CONT
   while :; do
     rm -f "$jobc_run/state/$role/"*
-    jobc_step "$role"
+    jobc_run_step "$role"
     code=$?
     [ ! -e "$jobc_run/state/$role/first" ] || read -r _ code <"$jobc_run/state/$role/first"
-    [ "$code" -ne 0 ] && [ "$attempt" -lt "$retries" ] && jobc_may_retry "$code" "$@" || break
+    [ "$code" -ne 0 ] && [ -z "$jobc_told" ] && [ "$attempt" -lt "$retries" ] && jobc_may_retry "$code" "$@" || break
     attempt=$((attempt + 1))
     jobc_say "role $role ended with exit code $code; retry $attempt of $retries"
     sleep "$backoff"
@@ -165,7 +238,8 @@ jobc_main() { # [RUN]
   } >"$jobc_run/state/$jobc_group.addresses"
   jobc_places >"$jobc_run/state/$jobc_group.places"
   jobc_stopping='' jobc_end='' jobc_failed=''
-  declare -gA jobc_state
+  declare -gA jobc_state jobc_sizes=()
+  jobc_next_mark=0
   for role in "${jobc_roles[@]}"; do jobc_state[$role]=waiting; done
   trap 'jobc_stopping=yes' TERM INT
   while :; do
@@ -173,8 +247,14 @@ jobc_main() { # [RUN]
     [ ! -e "$jobc_run/stopped" ] || jobc_stopping=yes
     jobc_look
     [ -z "$jobc_end" ] || break
+    jobc_mark
     sleep 0.5 &
     wait -n
+  done
+  # `srun` ends so when a node fails, for which Slurm ends this script in a moment.
+  for ((until = 10; jobc_end == 255 && until > 0; until--)); do
+    [ -z "$jobc_stopping" ] || break
+    sleep 0.2
   done
   if [ -n "$jobc_stopping" ]; then
     until=$((SECONDS + jobc_grace))
@@ -190,6 +270,7 @@ jobc_main() { # [RUN]
     jobc_may_retry "$jobc_end" ${jobc_restart_codes[$jobc_failed]-}; then
     jobc_say "exit code $jobc_end; retry $((restarts + 1)) of ${jobc_restarts[$jobc_failed]}"
     jobc_note requeued "$jobc_end"
+    jobc_keeps=yes
     # Before this script ends, so that jobs that wait for this one go on waiting. It stops this script.
     scontrol requeue "$SLURM_JOB_ID" && { sleep 600; exit "$jobc_end"; }
   fi
@@ -197,6 +278,9 @@ jobc_main() { # [RUN]
   if [ -n "$jobc_stopping" ]; then
     why=$(scontrol show job "$SLURM_JOB_ID" --oneliner 2>/dev/null | sed -n '1s/.* Reason=\([^ ]*\) .*/\1/p')
   fi
+  # A job that was preempted may start again.
+  [ -z "$jobc_stopping" ] || [ "$jobc_max_restarts" -eq 0 ] || [ "$why" = TimeLimit ] || [ -e "$jobc_run/stopped" ] ||
+    jobc_keeps=yes
   jobc_note ended "$jobc_end" ${why:+"$why"}
   # Slurm calls a job cancelled only if it cancels it.
   [ ! -e "$jobc_run/stopped" ] || { scancel "$SLURM_JOB_ID" && sleep 60; }

@@ -27,10 +27,12 @@ command -v jobc >/dev/null || { jobc_say "no jobc in PATH of $SLURMD_NODENAME: c
 /// Looks for the files of an image.
 pub(super) const IMAGE: &str = r#"
 # The files of an image: a directory, or an archive beside it; otherwise its registry has them.
-jobc_image() { # PATH
+jobc_image() { # PATH...
   jobc_from=()
-  for jobc_root in "$1" "$1.tar" "$1.tar.gz"; do
-    [ ! -e "$jobc_root" ] || { jobc_from=(--root "$jobc_root"); return; }
+  for jobc_place; do
+    for jobc_root in "$jobc_place" "$jobc_place.tar" "$jobc_place.tar.gz"; do
+      [ ! -e "$jobc_root" ] || { jobc_from=(--root "$jobc_root"); return; }
+    done
   done
 }
 "#;

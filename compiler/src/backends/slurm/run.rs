@@ -7,7 +7,7 @@ use jobc_schema::gpu::Vendor;
 use jobc_schema::plan::{
     CommandPlan, EnvPlan, FileContent, FilePlan, ImageSource, JobPlan, Launch, RolePlan, Text,
 };
-use jobc_schema::target::{SlurmContainer, SlurmTarget};
+use jobc_schema::target::{SlurmContainer, SlurmTarget, image_file_name};
 
 use crate::backend::{Content, File, command};
 use crate::diagnostic::{Diagnostic, Sink, codes};
@@ -42,6 +42,15 @@ pub(super) fn files(role: &RolePlan) -> impl Iterator<Item = &FilePlan> {
 pub(super) fn is_ranked(job: &JobPlan, role: &RolePlan) -> bool {
     let members = job.distributed.iter().flat_map(|d| &d.members);
     members.filter(|m| m.role == role.name).any(|m| m.first_rank.is_some())
+}
+
+/// Whether Slurm starts the processes of a role as the ranks of a program that uses MPI.
+pub(super) fn is_mpi_step(job: &JobPlan, role: &RolePlan) -> bool {
+    let is_mpi = job
+        .distributed
+        .as_ref()
+        .is_some_and(|distributed| matches!(distributed.framework, Framework::Mpi | Framework::Horovod));
+    is_mpi && role.launch == Launch::All && is_ranked(job, role)
 }
 
 /// Whether an instance of a role starts processes on the other nodes.
@@ -113,7 +122,9 @@ fn apptainer(parts: &Parts<'_>, role: &RolePlan) -> String {
         let _ = write!(text, " --bind \"$jobc_etc\"{0}:{0}", literal(&file.path));
     }
     let image = match &parts.settings.images {
-        Some(directory) => format!("{}/{}.sif", literal(directory), file_name(reference(parts.job, role))),
+        Some(directory) => {
+            format!("{}/{}.sif", literal(directory), image_file_name(reference(parts.job, role)))
+        }
         None => literal(&format!("docker://{}", reference(parts.job, role))),
     };
     let _ = write!(text, " {image}");
@@ -126,9 +137,10 @@ fn jobc(parts: &Parts<'_>, role: &RolePlan) -> String {
         _ => " \"${jobc_from[@]}\" --image-root \"$jobc_store\"",
     };
     let secrets = if uses_secrets(role) { " --secrets \"$jobc_secrets\"" } else { "" };
+    let mpi = if is_mpi_step(parts.job, role) { " --mpi" } else { "" };
     // Attempts of a task and of a requeued job may be on one node, and the first may have been killed.
     format!(
-        "jobc run --cgroup inherited{root}{secrets} --id \"$SLURM_JOB_ID-$jobc_role-$jobc_index-$$\" \"$jobc_bundle\""
+        "jobc run --cgroup inherited{root}{secrets}{mpi} --id \"$SLURM_JOB_ID-$jobc_role-$jobc_index-$$\" \"$jobc_bundle\""
     )
 }
 
@@ -144,20 +156,24 @@ pub(super) fn find_root(parts: &Parts<'_>, role: &RolePlan) -> Option<String> {
     if matches!(image.source, ImageSource::Host { .. }) {
         return None;
     }
-    let directory = parts.settings.images.as_deref().map(literal);
-    let directory = directory.unwrap_or_else(|| "\"$jobc_directory\"/images".to_owned());
+    let file = image_file_name(&image.reference);
+    // `jobc submit` brings images that the directory of the target does not have.
+    let mut places = vec![format!("\"$jobc_directory\"/images/{file}")];
+    if let Some(directory) = &parts.settings.images {
+        places.insert(0, format!("{}/{file}", literal(directory)));
+    }
     let store = match &parts.settings.store {
         Some(directory) => format!("jobc_store={}\n", literal(directory)),
         None => bundle::STORE.trim_start().to_owned(),
     };
-    Some(format!("{store}jobc_image {directory}/{}", file_name(&image.reference)))
+    Some(format!("{store}jobc_image {}", places.join(" ")))
 }
 
 /// The image as enroot spells it: `REGISTRY#PATH:TAG`, or a file.
 pub(super) fn enroot_image(parts: &Parts<'_>, role: &RolePlan) -> String {
     let reference = reference(parts.job, role);
     if let Some(directory) = &parts.settings.images {
-        return format!("{}/{}.sqsh", literal(directory), file_name(reference));
+        return format!("{}/{}.sqsh", literal(directory), image_file_name(reference));
     }
     match reference.split_once('/') {
         Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => {
@@ -169,11 +185,6 @@ pub(super) fn enroot_image(parts: &Parts<'_>, role: &RolePlan) -> String {
 
 fn reference<'a>(job: &'a JobPlan, role: &RolePlan) -> &'a str {
     job.image_of(role).map_or("", |image| &image.reference)
-}
-
-/// An image's name as that of a file.
-fn file_name(reference: &str) -> String {
-    reference.chars().map(|c| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' }).collect()
 }
 
 /// `bin/ssh`, where programs of the job call ssh to start processes on other nodes.

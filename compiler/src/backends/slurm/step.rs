@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use jobc_schema::distributed::Framework;
-use jobc_schema::plan::{JobPlan, Launch, RolePlan};
+use jobc_schema::plan::{Launch, RolePlan};
 use jobc_schema::target::SlurmContainer;
 
 use crate::backend::command;
@@ -46,7 +45,8 @@ fn whole_role(parts: &Parts<'_>, group: &Group<'_>, role: &RolePlan, text: &mut 
     if parts.container() == SlurmContainer::Pyxis {
         options.extend(pyxis(parts, role));
     }
-    let _ = write!(text, "  srun");
+    // In the place of the shell: then it can be stopped alone.
+    let _ = write!(text, "  exec srun");
     for option in options {
         let _ = write!(text, " {option}");
     }
@@ -85,17 +85,10 @@ fn common(parts: &Parts<'_>, group: &Group<'_>, role: &RolePlan, tasks: u32, nod
     options.push(format!("--job-name={}", role.name));
     options.push(format!("--nodes={tasks} --ntasks={tasks} --ntasks-per-node=1 --nodelist={nodes}"));
     options.extend(header::step_resources(parts.job, parts.settings, role));
-    if is_mpi(parts.job) && role.launch == Launch::All && run::is_ranked(parts.job, role) {
+    if run::is_mpi_step(parts.job, role) {
         options.push("--mpi=pmix".to_owned());
     }
     options
-}
-
-/// Whether processes find each other by MPI.
-fn is_mpi(job: &JobPlan) -> bool {
-    job.distributed
-        .as_ref()
-        .is_some_and(|distributed| matches!(distributed.framework, Framework::Mpi | Framework::Horovod))
 }
 
 /// The options of pyxis.

@@ -219,6 +219,9 @@ fn rest(
             none("the files of the nodes are not an image; write `container: none`")
         }
         C::ImageFile if container == SlurmContainer::None => Support::Full,
+        C::ImageFile if container == SlurmContainer::Jobc => none(
+            "`jobc submit` brings the image; for `sbatch`, put it into the directory `images` of the target, and write its name",
+        ),
         C::ImageFile => none("put the image into the directory `images` of the target, and write its name"),
         C::ImageBuild
             if container == SlurmContainer::None
@@ -227,6 +230,9 @@ fn rest(
         {
             Support::Full
         }
+        C::ImageBuild if container == SlurmContainer::Jobc => none(
+            "nodes do not build images, and `jobc submit` does; for `sbatch`, write `registry` in the target, or `images` with a directory that has them",
+        ),
         C::ImageBuild => none(
             "nodes do not build images; write `registry` in the target, or `images` with a directory that has them",
         ),

@@ -89,7 +89,7 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     }
     let user = place.user(&user()).map_err(failure)?;
     let submitter = Submitter { args, place: &*place, directory: input.directory.as_std_path(), user };
-    let provided = if is_machine {
+    let provided = if is_machine || target::runs_bundles(&first.target.settings) {
         submitter.provide_layouts(&sources, &mut planned, &mut request, &mut sink)?
     } else {
         submitter.provide_images(&sources, &mut planned, &mut request, &mut sink)?
@@ -151,7 +151,7 @@ impl Images {
 }
 
 impl Submitter<'_> {
-    /// Builds the images of the jobs, and names them as the machine will have them.
+    /// Builds the images of the jobs, and names them as the machine or the cluster will have them.
     fn provide_layouts(
         &self,
         sources: &Sources,

@@ -10,7 +10,7 @@ use jobc_remote::kubernetes::{self, ClusterConfig, Uses};
 use jobc_remote::machine::{self, Machine};
 use jobc_remote::{Place, host, openpai, slurm};
 use jobc_schema::BackendName;
-use jobc_schema::target::Target;
+use jobc_schema::target::{SlurmContainer, Target};
 use jobc_sys::error::{Error, Kind};
 
 use super::handle::failure;
@@ -141,6 +141,12 @@ pub(super) fn backends(target: &Target) -> Vec<BackendName> {
     let main = backend(target);
     let with_bundles = main == Some(BackendName::Slurm) && target.backends.contains(&BackendName::Oci);
     main.into_iter().chain(with_bundles.then_some(BackendName::Oci)).collect()
+}
+
+/// Whether tasks on a cluster of Slurm run their containers by jobc, with images that a submission brings.
+pub(super) fn runs_bundles(target: &Target) -> bool {
+    let container = target.slurm.as_ref().map(|settings| settings.container).unwrap_or_default();
+    backend(target) == Some(BackendName::Slurm) && container == SlurmContainer::Jobc
 }
 
 /// Whether this host has a program.

@@ -5,6 +5,7 @@
 
 mod external;
 mod interruptible;
+mod mpi;
 mod stored;
 
 use std::mem::ManuallyDrop;
@@ -77,7 +78,10 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
     let allocate = || Allocation::of(&original, request);
     let mut allocation =
         if unpacks { interruptible::run(&signals, begun.directory(), allocate)?? } else { allocate()? };
-    let (text, changed) = allocation.apply(&original)?;
+    let (mut text, changed) = allocation.apply(&original)?;
+    if args.mpi {
+        text = mpi::add(&text, std::env::vars())?;
+    }
     let allocated =
         changed.iter().fold(allocation.to_string(), |all, line| format!("{all}changed: {line}\n"));
     if args.verbose && !args.dry_run {

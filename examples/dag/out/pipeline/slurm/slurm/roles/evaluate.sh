@@ -179,10 +179,12 @@ jobc_fill() { # ROLE
 jobc_fill evaluate || exit 125
 
 # The files of an image: a directory, or an archive beside it; otherwise its registry has them.
-jobc_image() { # PATH
+jobc_image() { # PATH...
   jobc_from=()
-  for jobc_root in "$1" "$1.tar" "$1.tar.gz"; do
-    [ ! -e "$jobc_root" ] || { jobc_from=(--root "$jobc_root"); return; }
+  for jobc_place; do
+    for jobc_root in "$jobc_place" "$jobc_place.tar" "$jobc_place.tar.gz"; do
+      [ ! -e "$jobc_root" ] || { jobc_from=(--root "$jobc_root"); return; }
+    done
   done
 }
 jobc_store=${TMPDIR:-/tmp}/jobc-$UID
@@ -191,5 +193,5 @@ jobc_store=${TMPDIR:-/tmp}/jobc-$UID
   exit 125
 }
 jobc_store+=/images
-jobc_image /scratch/images/pytorch_pytorch_2.4.0-cuda12.4-cudnn9-runtime
+jobc_image /scratch/images/pytorch_pytorch_2.4.0-cuda12.4-cudnn9-runtime "$jobc_directory"/images/pytorch_pytorch_2.4.0-cuda12.4-cudnn9-runtime
 jobc_task jobc run --cgroup inherited "${jobc_from[@]}" --image-root "$jobc_store" --id "$SLURM_JOB_ID-$jobc_role-$jobc_index-$$" "$jobc_bundle"

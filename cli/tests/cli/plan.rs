@@ -1,0 +1,31 @@
+//! `jobc plan`: what is beside the summary.
+
+use crate::directory::Directory;
+
+const JOB: &str = "\
+version: 1
+name: train
+image: host
+timeout: 90m
+roles:
+  train:
+    instances: 2
+    resources: {cpu: 4, memory: 1.5GiB, gpu: {count: 8, model: A100-80GB}}
+    run: torchrun train.py
+";
+const TARGETS: &str = "\
+version: 1
+targets:
+  cluster: {backends: [slurm], slurm: {container: none, partition: gpu, gpu_types: {A100-80GB: a100}}}
+  here: {backends: [oci]}
+";
+
+#[test]
+fn the_request_of_a_slurm_target_is_beside_the_lines_of_the_job() {
+    let directory = Directory::with_job(JOB);
+    directory.write("targets.yaml", TARGETS);
+    let plan = directory.jobc(&["plan", "--target", "cluster"]).exits(0).out;
+    insta::assert_snapshot!(plan.split_once("slurm/job.sbatch").expect("it has the script").1);
+    let plan = directory.jobc(&["plan", "--target", "here"]).exits(0).out;
+    assert!(!plan.contains("#SBATCH"), "{plan}");
+}

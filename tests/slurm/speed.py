@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Measures jobs on Slurm: `jobc submit` beside `sbatch`, and a warm start of a container in a step beside its floor (`floor.c`).
+
+`--binary PATH` names the program, which should be an optimized one on a quiet host. It prints medians, and fails only if something is beyond
+all reason: the goals are a submission within 150 ms of `sbatch`, and a start of at most 1.6 floors, whatever the size of the image.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from cluster import cluster, problems  # noqa: E402
+from harness import Harness  # noqa: E402
+from place import Place, one  # noqa: E402
+
+HARNESS = Harness("slurm speed", __doc__)
+# Microseconds of each command, in turn.
+LOOP = """\
+rounds=$1
+shift
+for ((number = 0; number < rounds; number++)); do
+  for command; do
+    since=${EPOCHREALTIME/./}
+    $command >/dev/null || exit
+    printf '%s ' $((${EPOCHREALTIME/./} - since))
+  done
+  echo
+done
+"""
+JOB = """\
+version: 1
+name: start
+image: example.org/tools:1
+roles:
+  main:
+    resources: {cpu: 1, memory: 64MiB}
+    shell: sh
+    run: "true"
+"""
+FILES, GIBIBYTES = 20_000, 10
+
+
+def submit(slurm):
+    """`jobc submit` of an example beside `sbatch`."""
+    place = Place(slurm, "speed", one("speed", "true"))
+    slurm.write("true.sh", "#!/bin/sh\ntrue\n", 0o755)
+    place.submit()
+    times = {"sbatch": [], "submit": []}
+    for _ in range(HARNESS.options.rounds):
+        for name, action in (("sbatch", lambda: slurm.submit(slurm.home, "true.sh", "--hold")), ("submit", lambda: place.submit("--new"))):
+            since = time.monotonic()
+            action()
+            times[name].append((time.monotonic() - since) * 1000)
+    sbatch, ours = (statistics.median(times[name]) for name in ("sbatch", "submit"))
+    HARNESS.note(f"sbatch {sbatch:.0f} ms, jobc submit {ours:.0f} ms, {ours - sbatch:.0f} ms more (goal: 150)")
+    slurm.user("scancel", "--user", slurm.account.name)
+    if ours - sbatch > 5000:
+        yield f"sbatch {sbatch:.0f} ms, jobc submit {ours:.0f} ms"
+
+
+def large(root):
+    """Makes an image as large as those of frameworks: many files, and one that is mostly a hole."""
+    for number in range(FILES):
+        directory = root / f"lib/{number // 200}"
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / f"{number}.py").write_text("import os\n")
+    with (root / "lib/weights").open("wb") as file:
+        file.truncate(GIBIBYTES << 30)
+
+
+def start(slurm):
+    """A warm start in a step, of an image of a program and of one of 10 GiB, beside the floor."""
+    roots = {}
+    for name in ("small", "large"):
+        root = roots[name] = slurm.home / f"images-{name}/example.org_tools_1"
+        slurm.user("mkdir", "-p", root / "bin", root / "tmp", root / "etc", root / "lib")
+        slurm.user("cp", "/bin/busybox", root / "bin/busybox")
+        for program in ("sh", "true"):
+            slurm.user("ln", "-s", "busybox", root / "bin" / program)
+    large(roots["large"])
+    subprocess.run(["chown", "-R", f"{slurm.account.uid}:{slurm.account.gid}", roots["large"]], check=True)
+    floor = slurm.place / "floor"
+    subprocess.run(["gcc", "-O2", "-static", "-o", floor, Path(__file__).with_name("floor.c")], check=True)
+    bundle = slurm.build("start", JOB, "container: jobc", backends="[oci, slurm]").parent / "oci/main-0"
+    jobc = f"{slurm.program} run --cgroup inherited --image-root {slurm.home}/store --id start"
+    commands = [f"{floor} {roots['small']} -- /bin/true", *(f"{jobc} --root {root} {bundle}" for root in roots.values())]
+    done = slurm.user("srun", "--mem=64M", "bash", "-c", LOOP, "bash", HARNESS.options.rounds + 2, *commands, seconds=300)
+    times = [[int(word) / 1000 for word in line.split()] for line in done.stdout.splitlines()]
+    if done.returncode or len(times) != HARNESS.options.rounds + 2:
+        yield f"exit {done.returncode}: {done.stdout}{done.stderr}"
+        return
+    bare, small, of_large = (statistics.median(each) for each in zip(*times[2:]))
+    HARNESS.note(f"warm start in a step {small:.1f} ms, floor {bare:.1f} ms, {small / bare:.2f} times (goal: 1.6)")
+    HARNESS.note(f"with an image of {GIBIBYTES} GiB and {FILES} files {of_large:.1f} ms, {of_large / small:.2f} times the small one")
+    if of_large > 1000 or of_large > 3 * small + 20:
+        yield f"a warm start of a large image takes {of_large:.0f} ms, of a small one {small:.0f} ms"
+
+
+def main():
+    HARNESS.parser.add_argument("--binary", type=Path, help="program to measure [default: the `jobc` of this tree]")
+    HARNESS.parser.add_argument("--rounds", type=int, default=20)
+    options = HARNESS.parse()
+    if options.binary:
+        os.environ["JOBC"] = str(options.binary.resolve())
+    HARNESS.tool("gcc")
+    with cluster(HARNESS) as slurm:
+        for case in (submit, start):
+            if HARNESS.wants(case.__name__):
+                HARNESS.check(case.__name__, problems(case, slurm))
+    HARNESS.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+"""Tests jobs on a Slurm cluster whose login node is reached by ssh, as another user without root: files are sent, all commands act on the jobs.
+
+The login node is an sshd on loopback with a banner and profiles that print. The client has no Slurm: nothing names a cluster to it, and the
+users of the cluster cannot read its files.
+"""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+import termios
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "remote"))
+
+from cluster import cluster, mount, problems, until  # noqa: E402
+from harness import Harness  # noqa: E402
+from place import one  # noqa: E402
+from sshd import Sshd, missing  # noqa: E402
+
+SECONDS = 60
+TARGETS = """\
+version: 1
+default: [cluster]
+targets:
+  cluster: {{backends: [oci, slurm], ssh: {{host: login}}, slurm: {{directory: {directory}}}}}
+  bare: {{backends: [slurm], ssh: {{host: login}}, slurm: {{directory: {directory}, container: none}}}}
+  nowhere: {{backends: [slurm], ssh: {{host: ssh://127.0.0.1:1}}, slurm: {{container: none}}}}
+"""
+
+
+class Client:
+    """A user of another host, with a directory of jobs, and the login node that ssh reaches."""
+
+    def __init__(self, slurm, directory, harness):
+        self.slurm, self.directory, self.harness, self.program = slurm, directory, harness, slurm.program
+        self.shared = slurm.home / "shared"
+        self.home, self.run_directory, self.work = directory / "home", directory / "r", directory / "work"
+        for path in (directory, self.home, self.run_directory, self.work):
+            path.mkdir(mode=0o700)
+        account = slurm.account
+        keys = slurm.home / "sshd"
+        # A server of root, which alone makes terminals; and the account has no password, which is not to be locked.
+        shadow = slurm.place / "shadow"
+        shadow.write_text(re.sub(rf"^{account.name}:[^:]*:", f"{account.name}:*:", Path("/etc/shadow").read_text(), flags=re.MULTILINE))
+        shadow.chmod(0o600)
+        mount(shadow, "/etc/shadow")
+        self.sshd = Sshd(keys, slurm.home, account.name, name="login", variables={"SLURM_CONF": slurm.configuration})
+        subprocess.run(["chown", "-R", f"{account.uid}:{account.gid}", slurm.home], check=True)
+        self.sshd.start()
+        self.write("targets.yaml", TARGETS.format(directory=self.shared))
+
+    def write(self, name, text):
+        path = self.work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def environment(self, **more):
+        kept = {name: value for name, value in os.environ.items() if name in ("LANG", "LLVM_PROFILE_FILE")}
+        return {**kept, **self.sshd.environment(), "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.run_directory), "JOBC_COLOR": "never", **more}
+
+    def start(self, *words, streams=None, **more):
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **(streams or {})}
+        # Without a terminal nothing can be asked.
+        return subprocess.Popen([self.program, *map(str, words)], cwd=self.work, env=self.environment(**more), text=True, start_new_session=True, **streams)
+
+    def jobc(self, *words, code=0, given=None, **more):
+        """Runs jobc; returns its stdout and stderr, after a check of the exit code."""
+        with self.start(*words, streams={"stdin": subprocess.PIPE} if given is not None else None, **more) as process:
+            try:
+                out, errors = process.communicate(given, timeout=SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        if code is not None and process.returncode != code:
+            raise ValueError(f"jobc {' '.join(map(str, words))}: exit {process.returncode}\n{out}{errors}")
+        return out, errors
+
+    def submit(self, path, *words, **more):
+        return self.jobc("submit", path, *words, **more)[0].strip()
+
+    def json(self, *words):
+        return json.loads(self.jobc(*words, "--format", "json")[0])
+
+    def lines(self, handle, *words):
+        """The lines of a job's output, by task."""
+        found = {}
+        for line in self.jobc("logs", handle, *words, "--format", "json")[0].splitlines():
+            line = json.loads(line)
+            # Nothing enforces the limits of a job here, and its containers say so; Slurm says when it ends a step.
+            if "task" in line and not line.get("text", "").startswith(("warning: ", "slurmstepd")):
+                found.setdefault(line["task"], []).append(line.get("text"))
+        return found
+
+    def run_of(self, handle):
+        return self.shared / "runs" / handle.split("/")[1]
+
+    def close(self):
+        with contextlib.suppress(ValueError, subprocess.TimeoutExpired):
+            for handle in self.jobc("ps", "--target", "cluster", "--quiet")[0].split():
+                self.jobc("rm", "--force", handle, code=None)
+        self.sshd.close(self.run_directory / "jobc-ssh")
+
+
+def lifecycle(client):
+    """A job runs there with its data and its secret, and what it writes stays there; the same job again is the same run."""
+    client.write("code/a.txt", "from a file\n")
+    secret = "not-for-anybody's-eyes"
+    run = 'cat /code/a.txt; printf %s "$TOKEN" | wc -c; echo "index $JOBC_INDEX" >&2; echo kept >/out/$JOBC_INDEX; sleep 1; exit $((JOBC_INDEX * 3))'
+    more = ("secrets: {token: {env: TOKEN}}\nenv: {TOKEN: \"${{ secrets.token }}\"}\n"
+            "data: {code: {source: ./code, mount: /code}}\noutputs: {out: {source: ./result, mount: /out}}")
+    client.write("life.yaml", one("life", run, 2, more))
+    handle = client.submit("life.yaml", TOKEN=secret)
+    if client.submit("life.yaml", TOKEN=secret) != handle:
+        yield "a second submission is another job"
+    followed = client.lines(handle, "-f")
+    expected = {f"main-{index}": sorted(["from a file", str(len(secret)), f"index {index}"]) for index in (0, 1)}
+    if {task: sorted(lines) for task, lines in followed.items() if task in expected} != expected:
+        yield f"{followed}"
+    client.jobc("wait", handle, code=1)
+    detail = client.json("inspect", handle)
+    if detail["state"] != "failed" or detail["message"] != "task `main-1` ended with exit code 3":
+        yield f"{detail}"
+    events = client.jobc("events", handle)[0]
+    if "Submitted" not in events or "Ended" not in events:
+        yield events
+    if handle not in client.jobc("ps", "--all", "--target", "cluster", "--quiet")[0].split():
+        yield "it is not listed"
+    if "main-1" not in client.jobc("report", handle, "--output", "-")[0]:
+        yield "no report"
+    owners = {path.stat().st_uid for path in client.run_of(handle).rglob("*") if path.is_file()}
+    if owners != {client.slurm.account.uid}:
+        yield f"files of users {owners}"
+    client.jobc("rm", handle)
+    kept = sorted(str(path.relative_to(client.shared)) for path in (client.shared / "outputs").rglob("*") if path.is_file())
+    if kept != ["outputs/life/result/0", "outputs/life/result/1"] or client.run_of(handle).exists():
+        yield f"after rm: {kept}"
+
+
+def inside(client):
+    """Output is followed, commands run beside tasks, ports are forwarded, files are copied, a job is stopped."""
+    client.write("serve.yaml", one("serve", 'mkdir -p "$HOME/served"; cd "$HOME/served"; echo page >index.html; echo ready; '
+                                   'trap "echo bye; exit 0" TERM; python3 -m http.server --bind 127.0.0.1 "$JOBC_PORT_HTTP" & wait')
+                 .replace("memory: 64MiB", "memory: 64MiB, ports: {http: auto}").replace("image: host", f"image: host\nenv: {{HOME: {client.slurm.home}}}"))
+    handle = client.submit("serve.yaml", "--target", "bare")
+    follower = client.start("logs", "-f", handle)
+    line = follower.stdout.readline()
+    if "ready" not in line:
+        yield f"logs -f: {line!r}"
+    out, _ = client.jobc("exec", handle, "--", "sh", "-c", 'echo "$0 $JOBC_INDEX"; echo e >&2; exit 7', "it's a word", code=7)
+    if out != "it's a word 0\n":
+        yield f"exec: {out!r}"
+    out, _ = client.jobc("exec", "-i", handle, "main-0", "--", "cat", given="typed\n")
+    if out != "typed\n":
+        yield f"exec -i: {out!r}"
+    yield from terminal(client, handle)
+    yield from forwarded(client, handle)
+    client.write("put/x", "file\n")
+    client.jobc("copy", handle, "put", "main-0:./")
+    client.jobc("copy", handle, "main-0:put/x", client.work / "got")
+    if (client.work / "got").read_text() != "file\n":
+        yield "copy"
+    usage = client.json("top", handle, "--no-stream")
+    if [task["task"] for task in usage] != ["main-0"] or not 1 << 20 < usage[0]["memory_bytes"] < 1 << 30:
+        yield f"top: {usage}"
+    client.jobc("stop", handle)
+    follower.communicate(timeout=SECONDS)
+    client.jobc("wait", handle, code=130)
+    if "bye" not in client.jobc("logs", handle)[0]:
+        yield client.jobc("logs", handle)[0]
+
+
+def terminal(client, handle):
+    """A command gets a terminal with the size of this one, and no noise of profiles."""
+    leader, follower = pty.openpty()
+    termios.tcsetwinsize(follower, (33, 77))
+    process = client.start("exec", "-it", handle, "--", "sh", "-c", "stty size; read line; echo got $line; exit 5",
+                           streams={"stdin": follower, "stdout": follower, "stderr": follower})
+    os.close(follower)
+    output = bytearray()
+
+    def read():
+        with contextlib.suppress(OSError):
+            while chunk := os.read(leader, 4096):
+                output.extend(chunk)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    until(lambda: b"33 77" in output or process.poll() is not None)
+    os.write(leader, b"word\n")
+    process.wait(SECONDS)
+    reader.join(SECONDS)
+    os.close(leader)
+    if process.returncode != 5 or b"33 77" not in output or b"got word" not in output or b"Welcome" in output:
+        yield f"exec -it ended with {process.returncode}: {bytes(output)!r}"
+
+
+def forwarded(client, handle):
+    """A port of a task answers here."""
+    forward = client.start("port-forward", handle, "main:http")
+    line = forward.stdout.readline()
+    if not line:
+        yield f"port-forward: {forward.communicate(timeout=10)}"
+        return
+    port = int(line.split(" ")[0].rpartition(":")[2])
+    for _ in range(2):
+        with socket.create_connection(("127.0.0.1", port), 10) as connection:
+            connection.settimeout(10)
+            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            answer = b"".join(iter(lambda connection=connection: connection.recv(65536), b""))
+        if not answer.endswith(b"page\n"):
+            yield f"port-forward: {answer!r}"
+    forward.send_signal(signal.SIGINT)
+    forward.communicate(timeout=20)
+    if forward.returncode != 0:
+        yield f"port-forward ended with {forward.returncode}"
+
+
+def edits(client):
+    """After an edit only the files that changed are sent, and it is another job; a matrix is one array there, too."""
+    for number in range(20):
+        client.write(f"big/{number}", os.urandom(32 << 10).hex())
+    client.write("edit.yaml", one("edit", "ls /big | wc -l; wc -c </big/3", more="data: {big: {source: ./big, mount: /big}}"))
+    first = client.submit("edit.yaml")
+    store = client.shared / "store/sha256"
+    before = {path.name for path in store.iterdir()}
+    client.write("big/3", "x" * (1 << 20))
+    since = time.monotonic()
+    second = client.submit("edit.yaml")
+    seconds = time.monotonic() - since
+    sent = sorted(path.stat().st_size for path in store.iterdir() if path.name not in before)
+    if first == second or sent != [1 << 20]:
+        yield f"{first}, {second}: sent {sent}"
+    client.harness.note(f"an edit of 1 MiB was submitted in {seconds:.2f} s")
+    # The program may be a debug build on a busy host.
+    if seconds > 5:
+        yield f"an edit of 1 MiB took {seconds:.1f} s"
+    for handle, size in ((first, 1 << 16), (second, 1 << 20)):
+        client.jobc("wait", handle)
+        if client.lines(handle) != {"main-0": ["20", str(size)]}:
+            yield f"{client.lines(handle)}"
+    client.write("matrix.yaml", one("matrix", 'echo "$JOBC_JOB ${{ matrix.x }}"', more="matrix: {x: [1, 2, 3]}"))
+    handles = client.submit("matrix.yaml").split()
+    for handle in handles:
+        client.jobc("wait", handle)
+    numbers = {(client.run_of(handle) / "jobs/job").read_text().split("_")[0] for handle in handles}
+    found = sorted(line for handle in handles for line in client.lines(handle)["main-0"])
+    if len(set(handles)) != 3 or [line.rsplit(" ", 1)[1] for line in found] != ["1", "2", "3"] or len(numbers) != 1:
+        yield f"{handles}: {found}, arrays {numbers}"
+
+
+def connections(client):
+    """One connection serves all commands, no agent is forwarded, and what keeps ssh from the login node is said in a sentence."""
+    # The first command of several may open one each.
+    if client.sshd.connections() > 1:
+        yield f"{client.sshd.connections()} connections\n{client.sshd.log()[-2000:]}"
+    calls = [call for call in client.sshd.calls() if " -- login " in call and not call.startswith("-G")]
+    if not calls or any("-a " not in call or "ForwardAgent=no" not in call for call in calls):
+        yield f"{calls[-1:]}"
+    _, errors = client.jobc("ps", "--target", "nowhere", code=None)
+    if "connection refused" not in errors or "help:" not in errors:
+        yield errors
+    checks, _ = client.jobc("targets", "check", "cluster")
+    if "slurm-wlm 22.05" not in checks or "MISSING" in checks:
+        yield checks
+
+
+CASES = [lifecycle, inside, edits, connections]
+
+
+def main():
+    harness = Harness("slurm ssh", __doc__)
+    harness.parse()
+    if tool := missing():
+        harness.skip(f"`{tool}` is not installed; `tests/oracles/install` installs it")
+    with cluster(harness) as slurm:
+        client = Client(slurm, slurm.home.parent / "client", harness)
+        try:
+            for case in CASES:
+                if harness.wants(case.__name__):
+                    harness.check(case.__name__, problems(case, client))
+        finally:
+            client.close()
+    harness.end()
+
+
+if __name__ == "__main__":
+    main()
