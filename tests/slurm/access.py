@@ -254,10 +254,11 @@ TORCHRUN = """\
 #!/bin/sh
 echo "node $PET_NODE_RANK of $PET_NNODES runs $(cat "$1")"
 if [ "$PET_NODE_RANK" = 0 ]; then
-  sleep 3 | nc -l -p "$PET_MASTER_PORT"
+  mkfifo /tmp/silence
+  nc -l -p "$PET_MASTER_PORT" <>/tmp/silence
 else
   for i in 1 2 3 4 5 6 7 8 9 10; do
-    echo "hello from $PET_NODE_RANK of $(hostname)" | nc "$PET_MASTER_ADDR" "$PET_MASTER_PORT" && exit
+    echo "hello from $PET_NODE_RANK of $(hostname)" | nc "$PET_MASTER_ADDR" "$PET_MASTER_PORT" 2>/dev/null && exit
     sleep 1
   done
   exit 1
@@ -286,7 +287,7 @@ def story(slurm):
     for directory in (root / "bin", root / "tmp", root / "workspace", root / "etc"):
         slurm.user("mkdir", "-p", directory)
     slurm.user("cp", "/bin/busybox", root / "bin/busybox")
-    for name in ("sh", "cat", "echo", "nc", "sleep", "hostname"):
+    for name in ("sh", "cat", "echo", "nc", "sleep", "hostname", "mkfifo"):
         slurm.user("ln", "-s", "busybox", root / "bin" / name)
     slurm.write("pytorch/bin/torchrun", TORCHRUN, 0o755)
     slurm.user(slurm.program, "image", "import", root, "--tag", "pytorch/pytorch:2.4.0-cuda12.4-cudnn9-runtime")
