@@ -197,6 +197,20 @@ impl TestArgs {
     }
 }
 
+#[cfg(feature = "mcp")]
+#[derive(Debug, ClapArgs)]
+pub(crate) struct McpArgs {
+    /// Directory whose files the tools may read
+    #[arg(long, value_name = "DIR", default_value = ".", add = completion::directories())]
+    pub root: Utf8PathBuf,
+    /// Add tools that change files in this directory: `fix` and `fmt`
+    #[arg(long)]
+    pub allow_write: bool,
+    /// Add tools that start and stop jobs: `run`, `submit` and `stop`
+    #[arg(long)]
+    pub allow_run: bool,
+}
+
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]

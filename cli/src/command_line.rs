@@ -9,6 +9,8 @@ use camino::Utf8PathBuf;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 
+#[cfg(feature = "mcp")]
+use crate::args::McpArgs;
 use crate::args::config::ConfigArgs;
 use crate::args::values::GLOBAL_OPTION_ORDER;
 use crate::args::{
@@ -150,6 +152,12 @@ pub(crate) enum Command {
         #[arg(long, hide = true)]
         stdio: bool,
     },
+    /// Serve tools to AI agents
+    ///
+    /// The server speaks the Model Context Protocol (MCP) on stdin and stdout. Its tools check, plan, explain and compare
+    /// job files, and show jobs and their output. Without `--allow-write` and `--allow-run` they change nothing.
+    #[cfg(feature = "mcp")]
+    Mcp(McpArgs),
     /// Print a shell completion script
     Completions {
         /// Shell that reads the script
@@ -204,6 +212,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Init(init) => commands::init::run(init),
         Command::Config(config) => commands::config::run(config, format),
         Command::Lsp { .. } => commands::lsp::run(),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => crate::mcp::run(args),
         Command::Completions { shell } => commands::completions::run(*shell),
         Command::Man { all: Some(directory), .. } => {
             commands::man::run_all(directory.as_std_path(), Args::full_command())

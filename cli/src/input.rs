@@ -13,7 +13,7 @@ use crate::args::JobArgs;
 use crate::disk::DiskFiles;
 use crate::platform::files::canonicalize;
 use crate::plugins::InstalledPlugins;
-use crate::watch;
+use crate::{confine, watch};
 
 /// A job file with all files that belong to it.
 pub(crate) struct Input {
@@ -124,7 +124,8 @@ fn job_path(given: Option<&Utf8Path>) -> Result<Utf8PathBuf, InputError> {
 /// Reads a file as text; other encodings than UTF-8 are rejected with the line.
 pub(crate) fn read(path: &Utf8Path) -> Result<String, InputError> {
     watch::note(path);
-    let bytes = std::fs::read(path)
+    let bytes = confine::permit(path)
+        .and_then(|()| std::fs::read(path))
         .map_err(|error| InputError(format!("cannot read `{path}`: {}", reason(&error))))?;
     text(bytes, path.as_str())
 }
@@ -171,7 +172,11 @@ pub(crate) fn absolute(path: &Utf8Path) -> Result<Utf8PathBuf, InputError> {
 pub(crate) fn find_targets(directory: &Utf8Path) -> Option<Utf8PathBuf> {
     files::find_targets(directory, |path| {
         watch::note(path);
-        if path.file_name() == Some(".git") { path.exists() } else { path.is_file() }
+        if path.file_name() == Some(".git") {
+            path.exists()
+        } else {
+            path.is_file() && confine::permit(path).is_ok()
+        }
     })
 }
 

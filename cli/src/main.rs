@@ -10,10 +10,13 @@ mod color;
 mod command_line;
 mod commands;
 mod completion;
+mod confine;
 mod disk;
 mod fields;
 mod input;
 mod job_files;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod origins;
 mod outcome;
 mod output;

@@ -13,6 +13,8 @@ use jobc_compiler::backend::{Backend, Plugins};
 use jobc_compiler::plugin::{self, PluginBackend, Source, TemplateSet};
 use jobc_schema::target::PluginName;
 
+use crate::confine;
+
 /// The manifest of templates.
 const MANIFEST: &str = "backend.yaml";
 /// A template may have so many bytes.
@@ -32,7 +34,10 @@ impl InstalledPlugins {
     /// The plug-ins of a job; `targets` is the directory of its targets file, `job` its own.
     pub(crate) fn new(targets: Option<&Utf8Path>, job: &Utf8Path) -> Self {
         let mut directories = vec![targets.unwrap_or(job).to_owned()];
-        directories.extend(user_directory());
+        if let Some(user) = user_directory() {
+            confine::allow(&user.join("backends"));
+            directories.push(user);
+        }
         Self { directories, found: Mutex::default() }
     }
 
@@ -101,5 +106,6 @@ fn read(path: &Utf8Path) -> Result<String, String> {
     if is_large {
         return Err(format!("`{path}` has more than {MAX_TEMPLATE_BYTES} bytes"));
     }
-    std::fs::read_to_string(path).map_err(|error| format!("cannot read `{path}`: {error}"))
+    let text = confine::permit(path).and_then(|()| std::fs::read_to_string(path));
+    text.map_err(|error| format!("cannot read `{path}`: {error}"))
 }

@@ -28,6 +28,8 @@ A job file says what to run: image, data, roles, CPUs, memory, GPUs, commands. A
 
 Steps 1 to 5 change nothing but the job file. Ask the user before step 6: it uses CPUs, GPUs and money.
 
+The same is there as tools: `jobc mcp` is a server of the Model Context Protocol. `check` and `plan` take the text of a job too.
+
 ## Rules
 
 - Amounts have units: `memory: 32GiB`, `timeout: 12h`. GPUs are counted: `gpu: 1`.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use camino::Utf8Path;
 use jobc_compiler::compile::Artifact;
 
+use crate::confine;
 use crate::input::{InputError, reason};
 use crate::output::list;
 
@@ -24,7 +25,9 @@ impl TargetFiles {
         };
         let mut artifacts = vec![];
         for path in names.map_err(|error| cannot(directory, &error))? {
-            let bytes = std::fs::read(directory.join(&path)).map_err(|error| cannot(&path, &error))?;
+            let file = directory.join(&path);
+            let bytes = confine::permit(&file).and_then(|()| std::fs::read(file));
+            let bytes = bytes.map_err(|error| cannot(&path, &error))?;
             artifacts.push(Artifact { path, mode: 0o644, bytes });
         }
         Ok(Self { job: self.job.clone(), target: self.target.clone(), artifacts })

@@ -40,7 +40,7 @@ const GROUPS: [Group; 6] = [
     ),
     ("Images", &["image", "lock"]),
     ("GPUs", &["gpu"]),
-    ("Editor and CI", &["test", "lsp", "schema"]),
+    ("Editor and CI", &["test", "lsp", "mcp", "schema"]),
     ("Host", &["doctor", "targets", "config", "oci", "completions", "man"]),
 ];
 

@@ -79,13 +79,16 @@ fn package_counts_match_the_page() {
     let backends = "dockerfile,oci,cgroup,kubernetes,openpai,slurm";
     let compiler = packages::built_of("jobc-compiler", None);
     let program = packages::built_of("jobc", Some(&format!("{backends},runtime")));
-    let registry = packages::built_of("jobc", None) - program;
+    let with_remote = packages::built_of("jobc", Some(&format!("{backends},runtime,remote")));
+    let registry = with_remote - program;
+    let mcp = packages::built_of("jobc", None) - with_remote;
     let locked = packages::locked(&page("Cargo.lock"));
     let text = page("docs/internals/dependencies.md").replace('\n', " ");
     let expected = [
         format!("jobc-compiler {compiler} crates"),
         format!("the `jobc` binary {program} without the feature `registry`"),
         format!("adds {registry} crates to the program"),
+        format!("adds {mcp} crates for `jobc mcp`"),
         format!("{locked} packages are in the lock file"),
     ];
     let problems = expected

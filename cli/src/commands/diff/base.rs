@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::confine;
 use crate::input::{InputError, JOB_FILE_NAMES, absolute, reason, shorten};
 
 /// The other side of a comparison.
@@ -104,6 +105,7 @@ fn check_out(revision: &str, job_directory: &Utf8Path) -> Result<Tree, InputErro
     let top = absolute(Utf8Path::new(top.trim()))?;
     let below = job_directory.strip_prefix(&top).unwrap_or(Utf8Path::new(""));
     let job = root.join("tree").join(below);
+    confine::allow(&root);
     let tree = Tree { job, name: revision.to_owned(), root };
     let index = tree.root.join("index");
     // The targets file is looked for in parent directories up to the repository's.
