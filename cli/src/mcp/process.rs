@@ -62,7 +62,14 @@ pub(super) async fn run(command: &Command, root: &Root) -> Result<Finished, Stri
     std::thread::spawn(move || {
         // It may end without reading all of it.
         let writer = std::thread::spawn(move || stdin.map(|mut pipe| pipe.write_all(text.as_bytes())));
-        let errors = std::thread::spawn(move || read(stderr));
+        let other = running.clone();
+        let errors = std::thread::spawn(move || {
+            let errors = read(stderr);
+            if errors.is_none() {
+                other.kill();
+            }
+            errors
+        });
         let output = read(stdout);
         if output.is_none() {
             running.kill();
