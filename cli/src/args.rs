@@ -152,6 +152,7 @@ pub(crate) struct FmtArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
 pub(crate) struct TestArgs {
     /// Job files, or directories that stand for all job files below them [default: the current directory]
     #[arg(value_name = "JOB", add = completion::job_files())]
@@ -162,6 +163,9 @@ pub(crate) struct TestArgs {
     /// Name of the directory with golden files next to each job file
     #[arg(long, value_name = "NAME", default_value = values::GOLDEN, value_parser = values::parse_directory_name)]
     pub golden: String,
+    /// Compile all jobs, also those whose files are unchanged since they were the same as their golden files
+    #[arg(long)]
+    pub no_cache: bool,
     /// Write a report in the JUnit XML format, for CI; `-` is stdout
     #[arg(long, value_name = "FILE", add = completion::files())]
     pub junit: Option<Utf8PathBuf>,

@@ -9,12 +9,13 @@ pub(crate) mod words;
 
 use std::ffi::OsStr;
 
+use camino::Utf8Path;
 use clap::Command;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter};
 use jobc_schema::BackendName;
 
-use crate::fields;
+use crate::{fields, plugins};
 pub(crate) use job_file::{parameters, targets};
 pub(crate) use shells::script;
 
@@ -67,9 +68,13 @@ pub(crate) fn topics() -> ArgValueCompleter {
     })
 }
 
-/// The backends that this program has.
+/// The backends that this program has, and plug-ins.
 pub(crate) fn backends() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| BackendName::ALL.iter().map(|name| name.as_str().into()).collect())
+    ArgValueCandidates::new(|| {
+        let installed = plugins::installed(Utf8Path::new(".")).into_iter();
+        let installed = installed.map(|plugin| described(plugin.name.as_str(), &plugin.place));
+        BackendName::ALL.iter().map(|name| name.as_str().into()).chain(installed).collect()
+    })
 }
 
 /// A candidate with what it is.

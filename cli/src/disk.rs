@@ -5,7 +5,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::files::Files;
 
-use crate::{confine, watch};
+use crate::{confine, inputs, plugins, watch};
 
 /// Files below the job file's directory; absolute paths are used unchanged.
 #[derive(Debug)]
@@ -24,12 +24,21 @@ impl Files for DiskFiles {
         let path = self.directory.join(path);
         watch::note(&path);
         confine::permit(&path)?;
-        std::fs::read(path)
+        let bytes = std::fs::read(&path);
+        inputs::note_content(&path, bytes.as_deref().ok());
+        bytes
     }
 
     fn exists(&self, path: &Utf8Path) -> bool {
         let path = self.directory.join(path);
         watch::note(&path);
-        path.exists() && confine::permit(&path).is_ok()
+        let exists = path.exists();
+        inputs::note_existence(&path, exists);
+        exists && confine::permit(&path).is_ok()
+    }
+
+    fn plugins(&self, directory: &Utf8Path) -> Vec<(String, String)> {
+        let installed = plugins::installed(&self.directory.join(directory));
+        installed.into_iter().map(|plugin| (plugin.name.to_string(), plugin.place)).collect()
     }
 }

@@ -13,7 +13,7 @@ use crate::args::JobArgs;
 use crate::disk::DiskFiles;
 use crate::platform::files::canonicalize;
 use crate::plugins::InstalledPlugins;
-use crate::{confine, watch};
+use crate::{confine, inputs, watch};
 
 /// A job file with all files that belong to it.
 pub(crate) struct Input {
@@ -86,7 +86,11 @@ impl Input {
             default_target: None,
             run_here: false,
             gpus_here: None,
-            environment: Some(&|name| std::env::var(name).ok()),
+            environment: Some(&|name| {
+                let value = std::env::var(name).ok();
+                inputs::note_variable(name, value.as_deref());
+                value
+            }),
             only_backends: args.backend.clone(),
             allow_lossy: args.allow_lossy,
             gpu_injection: args.gpu_injection.map(Into::into),
@@ -115,7 +119,7 @@ fn job_path(given: Option<&Utf8Path>) -> Result<Utf8PathBuf, InputError> {
         });
     };
     if given.is_dir() {
-        let found = JOB_FILE_NAMES.iter().map(|name| given.join(name)).find(|path| path.is_file());
+        let found = JOB_FILE_NAMES.iter().map(|name| given.join(name)).find(|path| inputs::is_file(path));
         return found.ok_or_else(|| InputError(format!("`{given}` is a directory without a job.yaml")));
     }
     Ok(given.to_owned())
@@ -124,9 +128,9 @@ fn job_path(given: Option<&Utf8Path>) -> Result<Utf8PathBuf, InputError> {
 /// Reads a file as text; other encodings than UTF-8 are rejected with the line.
 pub(crate) fn read(path: &Utf8Path) -> Result<String, InputError> {
     watch::note(path);
-    let bytes = confine::permit(path)
-        .and_then(|()| std::fs::read(path))
-        .map_err(|error| InputError(format!("cannot read `{path}`: {}", reason(&error))))?;
+    let bytes = confine::permit(path).and_then(|()| std::fs::read(path));
+    inputs::note_content(path, bytes.as_deref().ok());
+    let bytes = bytes.map_err(|error| InputError(format!("cannot read `{path}`: {}", reason(&error))))?;
     text(bytes, path.as_str())
 }
 
@@ -173,10 +177,11 @@ pub(crate) fn find_targets(directory: &Utf8Path) -> Option<Utf8PathBuf> {
     files::find_targets(directory, |path| {
         watch::note(path);
         if path.file_name() == Some(".git") {
-            path.exists()
-        } else {
-            path.is_file() && confine::permit(path).is_ok()
+            let exists = path.exists();
+            inputs::note_existence(path, exists);
+            return exists;
         }
+        inputs::is_file(path) && confine::permit(path).is_ok()
     })
 }
 

@@ -14,6 +14,7 @@ mod confine;
 mod disk;
 mod fields;
 mod input;
+mod inputs;
 mod job_files;
 #[cfg(feature = "mcp")]
 mod mcp;

@@ -1,5 +1,4 @@
 //! Where the parts of written files come from: source maps, and the lines that they name.
 
-pub(crate) mod lines;
 pub(crate) mod source_map;
 pub(crate) mod tasks;

@@ -11,9 +11,10 @@ use std::sync::PoisonError;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::backend::{Backend, Plugins};
 use jobc_compiler::plugin::{self, PluginBackend, Source, TemplateSet};
+use jobc_schema::BackendName;
 use jobc_schema::target::PluginName;
 
-use crate::confine;
+use crate::{confine, inputs, watch};
 
 /// The manifest of templates.
 const MANIFEST: &str = "backend.yaml";
@@ -61,10 +62,14 @@ impl InstalledPlugins {
     fn load(&self, name: PluginName) -> Result<Option<PluginBackend>, String> {
         for directory in &self.directories {
             let directory = directory.join("backends").join(name.as_str());
-            if directory.join(MANIFEST).is_file() {
+            let manifest = directory.join(MANIFEST);
+            watch::note(&manifest);
+            if inputs::is_file(&manifest) {
                 return templates(name, &directory).map(Some);
             }
         }
+        // What it answers may depend on anything.
+        inputs::note_unknown();
         let Some(program) = program::find(name) else { return Ok(None) };
         PluginBackend::of_program(name, program::ask(program)).map(Some)
     }
@@ -74,6 +79,36 @@ impl Plugins for InstalledPlugins {
     fn find(&self, name: PluginName) -> Result<Option<&dyn Backend>, String> {
         Ok(self.open(name)?.map(|plugin| plugin as &dyn Backend))
     }
+}
+
+/// A plug-in that is installed, and was not started.
+pub(crate) struct InstalledPlugin {
+    pub name: BackendName,
+    /// A program or templates, and where.
+    pub place: String,
+    pub is_program: bool,
+}
+
+/// The plug-ins that a targets file in a directory may name, by name. Templates come before programs, as for a job.
+pub(crate) fn installed(directory: &Utf8Path) -> Vec<InstalledPlugin> {
+    let mut found: BTreeMap<String, InstalledPlugin> = BTreeMap::new();
+    let mut add = |name: &str, place: String, is_program: bool| {
+        if let Ok(name @ BackendName::Plugin(_)) = name.parse() {
+            found.entry(name.to_string()).or_insert(InstalledPlugin { name, place, is_program });
+        }
+    };
+    for directory in [Some(directory.to_owned()), user_directory()].into_iter().flatten() {
+        for entry in directory.join("backends").read_dir_utf8().into_iter().flatten().flatten() {
+            if entry.path().join(MANIFEST).is_file() {
+                let path = entry.path().strip_prefix(".").unwrap_or(entry.path());
+                add(entry.file_name(), format!("templates in {path}"), false);
+            }
+        }
+    }
+    for (name, path) in program::all() {
+        add(&name, format!("program {}", path.display()), true);
+    }
+    found.into_values().collect()
 }
 
 /// `$XDG_CONFIG_HOME/jobc`, which holds the plug-ins of a user.
@@ -107,5 +142,7 @@ fn read(path: &Utf8Path) -> Result<String, String> {
         return Err(format!("`{path}` has more than {MAX_TEMPLATE_BYTES} bytes"));
     }
     let text = confine::permit(path).and_then(|()| std::fs::read_to_string(path));
+    watch::note(path);
+    inputs::note_content(path, text.as_ref().ok().map(String::as_bytes));
     text.map_err(|error| format!("cannot read `{path}`: {error}"))
 }

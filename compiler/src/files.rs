@@ -15,6 +15,12 @@ pub trait Files {
 
     /// Whether a file or directory is there.
     fn exists(&self, path: &Utf8Path) -> bool;
+
+    /// The plug-in backends that a targets file in a directory may name, for completion: name and description. Nothing is
+    /// started to find them.
+    fn plugins(&self, _directory: &Utf8Path) -> Vec<(String, String)> {
+        vec![]
+    }
 }
 
 /// The names of a targets file.
@@ -57,5 +63,13 @@ impl Files for MemoryFiles {
 
     fn exists(&self, path: &Utf8Path) -> bool {
         path == "." || self.0.keys().any(|known| known == path || known.starts_with(path))
+    }
+
+    fn plugins(&self, directory: &Utf8Path) -> Vec<(String, String)> {
+        let name = |path: &Utf8PathBuf| {
+            let below = path.strip_prefix(directory.join("backends")).ok()?;
+            Some(below.parent().filter(|_| below.file_name() == Some("backend.yaml"))?.to_string())
+        };
+        self.0.keys().filter_map(name).map(|name| (name, "templates".to_owned())).collect()
     }
 }

@@ -47,3 +47,4 @@ pub mod stdlib;
 pub mod suggest;
 pub mod template;
 pub mod validate;
+pub mod why;

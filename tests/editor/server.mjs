@@ -12,7 +12,7 @@ const check = new Check("server");
 const jobc = check.program(JOBC);
 const rpc = await check.module("vscode-jsonrpc/node");
 // Lenses are only for clients that know their commands.
-const client = await Client.start(rpc, jobc, ["lsp"], { root: REPOSITORY, options: { codeLens: true } });
+const client = await Client.start(rpc, jobc, ["lsp"], { root: REPOSITORY, options: { codeLens: true, whyLens: true } });
 
 // --- findings and quick fixes
 
@@ -138,11 +138,20 @@ const whole = { start: { line: 0, character: 0 }, end: { line: 99, character: 0 
 const hints = await client.ask("textDocument/inlayHint", { textDocument: { uri }, range: whole });
 check.expect(/4 GPUs/.test(JSON.stringify(hints)) && /32/.test(JSON.stringify(hints)), `the hints do not show the total of train: ${JSON.stringify(hints)}`);
 const lenses = await client.ask("textDocument/codeLens", { textDocument: { uri } });
-check.equal([...new Set(lenses.map(({ command }) => command?.command))].sort(), ["jobc.build", "jobc.run", "jobc.showPlan"], "code lenses");
+check.equal([...new Set(lenses.map(({ command }) => command?.command))].sort(), ["jobc.build", "jobc.run", "jobc.showPlan", "jobc.why"], "code lenses");
 const manifest = JSON.parse(readFileSync(join(REPOSITORY, "editors", "vscode", "package.json"), "utf8"));
 const registered = manifest.contributes.commands.map(({ command }) => command);
 check.equal(lenses.map(({ command }) => command.command).filter((name) => !registered.includes(name)), [], "lenses that VS Code has no command for");
 check.expect(lenses.every(({ command }) => command.arguments?.[0] === uri), "a lens does not name its file");
+const ofTrain = lenses.find(({ command, range }) => command.command === "jobc.why" && range.start.line === place("  train:")[0]);
+check.expect(/^\d+ files?, \d+ lines?$/.test(ofTrain?.command.title), `the lens of the role: ${JSON.stringify(ofTrain)}`);
+const { lines: caused } = await client.ask("jobc/why", { uri, line: ofTrain.command.arguments[1] });
+check.expect(caused.length > 0, "the role causes nothing");
+const built = new Map((await client.ask("jobc/build", { uri })).files.map((file) => [`${file.job}/${file.target}/${file.path}`, file.text.split("\n")]));
+check.equal(caused.filter(({ job, target, path, line, text }) => built.get(`${job}/${target}/${path}`)?.[line]?.trim() !== text), [], "caused lines that are not in the built files");
+const { job: ofJob, target: ofTarget, path: ofPath, line: ofLine } = caused.at(-1);
+const { causes } = await client.ask("jobc/why", { uri, line: ofLine, file: { job: ofJob, target: ofTarget, path: ofPath } });
+check.expect(causes.some(({ text }) => text.startsWith("roles.train")), `from the built file back to the role: ${JSON.stringify(causes)}`);
 const untidy = JOB.replace("    run: train\n", "    run: train   # last  \n\n\n");
 await client.change(uri, 2, untidy);
 const formatted = apply(untidy, (await client.ask("textDocument/formatting", { textDocument: { uri }, options: { tabSize: 2, insertSpaces: true } })) ?? []);

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use jobc_compiler::why::lines::Lines;
+use jobc_compiler::why::source_map::{FILE, Part, SourceMap};
 use jobc_schema::Pointer;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
-
-use crate::origins::lines::Lines;
-use crate::origins::source_map::{FILE, Part, SourceMap};
 
 use super::target_files::TargetFiles;
 

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use jobc_compiler::why::source_map::{Part, dotted};
 use serde_json::{Value, json};
 
-use crate::origins::source_map::{Part, dotted};
 use crate::origins::tasks::without_index;
 
 use super::compare::{Change, FileChange, FileChangeKind};

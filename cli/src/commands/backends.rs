@@ -18,9 +18,10 @@ use jobc_schema::plan::JobPlan;
 use serde_json::{Value, json};
 
 use crate::args::FormatArg;
-use crate::input::{InputError, find_targets, read};
+use crate::input::{InputError, find_targets, read, shorten};
 use crate::outcome::Outcome;
-use crate::{report, terminal};
+use crate::plugins::InstalledPlugin;
+use crate::{plugins, report, terminal};
 
 /// The targets that are asked.
 pub(super) enum Selection {
@@ -70,10 +71,15 @@ pub(crate) fn run(target: Option<&str>, format: FormatArg) -> Outcome {
         .iter()
         .map(|(capability, words)| (*words, answers(*capability, &ask, &columns)))
         .collect();
+    // Next to the targets file, as for a job in this directory.
+    let here = crate::input::absolute(Utf8Path::new(".")).ok();
+    let targets = here.as_deref().and_then(find_targets).map(|path| shorten(&path));
+    let directory = targets.as_deref().and_then(Utf8Path::parent).unwrap_or(Utf8Path::new(""));
+    let plugins = plugins::installed(directory);
     if format == FormatArg::Json {
-        terminal::print(&as_json(&columns, &rows));
+        terminal::print(&as_json(&columns, &rows, &plugins));
     } else {
-        terminal::print(&as_text(&columns, &rows));
+        terminal::print(&(as_text(&columns, &rows) + &plugins_as_text(&plugins)));
     }
     Outcome::Success
 }
@@ -193,7 +199,24 @@ fn as_text(columns: &[(&dyn Backend, &JobPlan)], rows: &[(&str, Answers)]) -> St
            `jobc backends --format json` gives the reasons and the settings\n"
 }
 
-fn as_json(columns: &[(&dyn Backend, &JobPlan)], rows: &[(&str, Answers)]) -> String {
+/// The plug-ins, which are not started here: what they support is shown by `jobc backend test`.
+fn plugins_as_text(plugins: &[InstalledPlugin]) -> String {
+    if plugins.is_empty() {
+        return String::new();
+    }
+    let width = plugins.iter().map(|plugin| plugin.name.as_str().len()).max().unwrap_or(0);
+    let mut out = "\nplug-ins, described by `jobc backend test NAME`\n".to_owned();
+    for plugin in plugins {
+        out += &format!("{:width$}  {}\n", plugin.name.as_str(), plugin.place);
+    }
+    out
+}
+
+fn as_json(
+    columns: &[(&dyn Backend, &JobPlan)],
+    rows: &[(&str, Answers)],
+    plugins: &[InstalledPlugin],
+) -> String {
     let rows: Vec<_> = rows
         .iter()
         .map(|(words, answers)| {
@@ -216,5 +239,9 @@ fn as_json(columns: &[(&dyn Backend, &JobPlan)], rows: &[(&str, Answers)]) -> St
         .filter_map(|name| columns.iter().find(|(backend, _)| backend.name() == *name))
         .map(|(backend, job)| json!({"name": backend.name(), "about": backend.about(), "target": job.target.name}))
         .collect();
-    jobc_compiler::emit::to_json(&json!({"backends": backends, "features": rows}))
+    let plugins: Vec<_> = plugins
+        .iter()
+        .map(|plugin| json!({"name": plugin.name, "kind": if plugin.is_program { "program" } else { "templates" }, "place": plugin.place}))
+        .collect();
+    jobc_compiler::emit::to_json(&json!({"backends": backends, "features": rows, "plugins": plugins}))
 }

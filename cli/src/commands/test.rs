@@ -1,5 +1,6 @@
 //! `jobc test`: compiles all jobs of a repository and compares them with their golden files.
 
+mod cache;
 mod case;
 mod golden;
 mod junit;
@@ -20,6 +21,7 @@ use crate::job_files::find;
 use crate::outcome::Outcome;
 use crate::terminal;
 
+use cache::Cache;
 use case::CaseResult;
 use print::Totals;
 
@@ -31,11 +33,15 @@ pub(crate) fn run(args: &TestArgs, format: FormatArg) -> Outcome {
     };
     let start = Instant::now();
     let is_text = !matches!(format, FormatArg::Json);
-    let results = run_all(&jobs, args, |result| {
+    let cache = if args.no_cache { None } else { Cache::open() };
+    let results = run_all(&jobs, args, cache.as_ref(), |result| {
         if is_text {
             terminal::print(&print::text(result));
         }
     });
+    if let Some(cache) = &cache {
+        cache.clean();
+    }
     let totals = Totals::of(&results, start.elapsed());
     if is_text {
         terminal::print(&totals.text());
@@ -60,7 +66,12 @@ pub(crate) fn run(args: &TestArgs, format: FormatArg) -> Outcome {
 }
 
 /// Tests the jobs on all CPUs. `progress` gets the results in the order of the jobs.
-fn run_all(jobs: &[Utf8PathBuf], args: &TestArgs, progress: impl Fn(&CaseResult)) -> Vec<CaseResult> {
+fn run_all(
+    jobs: &[Utf8PathBuf],
+    args: &TestArgs,
+    cache: Option<&Cache>,
+    progress: impl Fn(&CaseResult),
+) -> Vec<CaseResult> {
     let next = AtomicUsize::new(0);
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(jobs.len());
     let (sender, receiver) = mpsc::channel();
@@ -71,7 +82,7 @@ fn run_all(jobs: &[Utf8PathBuf], args: &TestArgs, progress: impl Fn(&CaseResult)
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(index) else { break };
-                    if sender.send((index, case::run(job, args))).is_err() {
+                    if sender.send((index, case::run(job, args, cache))).is_err() {
                         break;
                     }
                 }

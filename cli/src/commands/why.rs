@@ -13,7 +13,7 @@ use crate::outcome::Outcome;
 use crate::settings::default_target;
 use crate::{report, terminal};
 
-use crate::origins::source_map::SourceMap;
+use crate::origins::source_map;
 use place::Place;
 
 pub(crate) fn run(args: &WhyArgs, format: FormatArg) -> Outcome {
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &WhyArgs, format: FormatArg) -> Outcome {
 fn answer(args: &WhyArgs, format: FormatArg) -> Result<Outcome, InputError> {
     let given = args.job.job.as_deref().map_or("", camino::Utf8Path::as_str);
     let place = Place::parse(given)?;
-    if let Some((directory, map)) = SourceMap::above(&place.file)? {
+    if let Some((directory, map)) = source_map::above(&place.file)? {
         let causes = cause::of_line(&place, &directory, &map)?;
         if format == FormatArg::Json {
             terminal::print(&format!("{:#}\n", cause::json(&place, &causes)));

@@ -2,7 +2,7 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -12,6 +12,12 @@ use rustix::io::Errno;
 /// Whether a file is executable for the same users as one with this mode.
 pub(crate) fn is_executable_as(metadata: &Metadata, mode: u32) -> bool {
     metadata.permissions().mode() & 0o111 == mode & 0o111
+}
+
+/// A text that changes with every change of the file, also if it keeps its size and time.
+pub(crate) fn identity(file: &Metadata) -> String {
+    let changed = (file.ctime(), file.ctime_nsec(), file.mtime(), file.mtime_nsec());
+    format!("{}:{} {} {changed:?}", file.dev(), file.ino(), file.size())
 }
 
 /// Creates a file that does not exist.

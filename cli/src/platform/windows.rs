@@ -11,6 +11,12 @@ pub(crate) fn is_executable_as(_metadata: &Metadata, _mode: u32) -> bool {
     true
 }
 
+/// A text that changes with every change of the file.
+pub(crate) fn identity(file: &Metadata) -> String {
+    use std::os::windows::fs::MetadataExt as _;
+    format!("{} {} {}", file.file_size(), file.creation_time(), file.last_write_time())
+}
+
 /// Creates a file that does not exist.
 pub(crate) fn create_new(path: &Path, _mode: u32) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)

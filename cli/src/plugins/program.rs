@@ -39,6 +39,23 @@ pub(super) fn find(name: PluginName) -> Option<PathBuf> {
     directories.find_map(|directory| Some(directory.join(&file)).filter(|path| path.is_file()))
 }
 
+/// The names after `jobc-backend-` of all programs on PATH, with their paths; of equal names the first is used.
+pub(super) fn all() -> Vec<(String, PathBuf)> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut found = vec![];
+    for directory in std::env::split_paths(&path).filter(|directory| directory.is_absolute()) {
+        for entry in directory.read_dir().into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let name = name.to_str().and_then(|name| name.strip_prefix("jobc-backend-"));
+            let name = name.and_then(|name| name.strip_suffix(std::env::consts::EXE_SUFFIX));
+            if let Some(name) = name.filter(|_| entry.path().is_file()) {
+                found.push((name.to_owned(), entry.path()));
+            }
+        }
+    }
+    found
+}
+
 /// Starts a program for each request.
 pub(super) fn ask(program: PathBuf) -> Ask {
     Box::new(move |request| run(&program, request))

@@ -226,3 +226,20 @@ fn bad_templates_are_clear_errors() {
         with_templates(manifest, template).jobc(&["build"]).exits(1).says(message);
     }
 }
+
+#[test]
+fn installed_plugins_are_listed_and_not_started() {
+    let directory = with_program("#!/bin/sh\ntouch started\n");
+    directory.write("bin/jobc-backend-Wrong", "");
+    directory.write("backends/desk/backend.yaml", "contract: 1\n");
+    let run = jobc(&directory, &["backends"]).exits(0);
+    let listed = "plug-ins, described by `jobc backend test NAME`\ndemo  program ";
+    assert!(run.out.contains(listed), "{}", run.out);
+    assert!(run.out.ends_with("/bin/jobc-backend-demo\ndesk  templates in backends/desk\n"), "{}", run.out);
+    let run = jobc(&directory, &["backends", "--format", "json"]).exits(0);
+    let answer: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let kinds: Vec<_> =
+        answer["plugins"].as_array().unwrap().iter().map(|it| (&it["name"], &it["kind"])).collect();
+    assert_eq!(kinds, [(&"demo".into(), &"program".into()), (&"desk".into(), &"templates".into())]);
+    assert!(!directory.path().join("started").exists());
+}

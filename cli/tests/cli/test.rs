@@ -92,3 +92,64 @@ fn the_rest_is_left_alone() {
     let empty = Directory::new();
     empty.jobc(&["test"]).exits(2).says("without a job.yaml");
 }
+
+/// How many jobs were not compiled.
+fn cached(directory: &Directory, options: &[&str], exits: i32) -> u64 {
+    let cache = directory.path().join(".cache").into_string();
+    let mut command = directory.command(crate::directory::binary());
+    command.args(["test", "--format", "json"]).args(options).env("XDG_CACHE_HOME", cache);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(exits), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    result["cached"].as_u64().unwrap()
+}
+
+#[test]
+fn only_what_changed_is_compiled() {
+    let directory = repository();
+    assert_eq!(cached(&directory, &[], 0), 0);
+    assert_eq!(cached(&directory, &[], 0), 2);
+    assert_eq!(cached(&directory, &["--no-cache"], 0), 0);
+    // Other options are other tests.
+    assert_eq!(cached(&directory, &["--target", "lab"], 0), 0);
+    assert_eq!(cached(&directory, &["--target", "lab"], 0), 2);
+    // A comment makes one job new to the cache, and the targets file all.
+    directory.write("jobs/a/job.yaml", &format!("# a comment\n{HELLO}"));
+    assert_eq!(cached(&directory, &[], 0), 1);
+    directory.write("targets.yaml", &format!("# a comment\n{TARGETS}"));
+    assert_eq!(cached(&directory, &[], 0), 0);
+    assert_eq!(cached(&directory, &[], 0), 2);
+    // A file that was looked for.
+    directory.write("jobs/jobc.lock", "");
+    directory.write("jobs/targets.yaml", TARGETS);
+    assert_eq!(cached(&directory, &[], 0), 0);
+}
+
+#[test]
+fn the_cache_hides_no_difference() {
+    let directory = repository();
+    cached(&directory, &[], 0);
+    let golden = "jobs/a/golden/hello/lab/plan.json";
+    let plan = directory.read(golden);
+    directory.write(golden, &plan.replace("hello", "other"));
+    for _ in 0..2 {
+        assert_eq!(cached(&directory, &[], 1), 1, "a difference is never kept");
+    }
+    directory.write(golden, &plan);
+    assert_eq!(cached(&directory, &[], 0), 2);
+    // A golden file more, or of another job.
+    directory.write("jobs/a/golden/hello/lab/more.txt", "");
+    assert_eq!(cached(&directory, &[], 1), 1);
+    std::fs::remove_file(directory.path().join("jobs/a/golden/hello/lab/more.txt")).unwrap();
+    directory.write("jobs/a/golden/gone/lab/plan.json", "{}");
+    assert_eq!(cached(&directory, &[], 1), 1);
+    std::fs::remove_dir_all(directory.path().join("jobs/a/golden/gone")).unwrap();
+    // An entry that is damaged, or of another program.
+    let entries: Vec<_> =
+        directory.path().join(".cache/jobc/test").read_dir_utf8().unwrap().flatten().collect();
+    assert_eq!(entries.len(), 2);
+    let text = std::fs::read_to_string(entries[0].path()).unwrap();
+    std::fs::write(entries[0].path(), text.replace("\"program\":\"", "\"program\":\"x")).unwrap();
+    std::fs::write(entries[1].path(), "{").unwrap();
+    assert_eq!(cached(&directory, &[], 0), 0);
+}

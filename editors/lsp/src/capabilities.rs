@@ -36,7 +36,7 @@ pub(crate) fn initialize(client: &Client) -> Value {
         folding_range_provider: Some(true.into()),
         document_formatting_provider: Some(true.into()),
         inlay_hint_provider: settings.inlay_hints.then(|| true.into()),
-        code_lens_provider: settings.code_lens.then(CodeLensOptions::default),
+        code_lens_provider: (settings.code_lens || settings.why_lens).then(CodeLensOptions::default),
         code_action_provider: Some(
             CodeActionOptions {
                 code_action_kinds: Some(vec![CodeActionKind::QuickFix, CodeActionKind::from(FIX_ALL)]),

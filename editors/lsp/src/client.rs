@@ -43,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) inlay_hints: bool,
     /// Whether to show Build, Run and Show plan above a job: only if the client knows the commands.
     pub(crate) code_lens: bool,
+    /// Whether to show how many lines of built files a role or field causes: only if the client knows `jobc.why`.
+    pub(crate) why_lens: bool,
     /// The target that jobs are shown for: a name, or `*` for all; empty: those that the command line uses.
     pub(crate) target: String,
     /// Whether whoever starts the job has no environment variables, as in a page; otherwise they are not known.
@@ -55,6 +57,7 @@ impl Default for Settings {
             schema_features: true,
             inlay_hints: true,
             code_lens: false,
+            why_lens: false,
             target: String::new(),
             empty_environment: false,
         }

@@ -6,9 +6,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::client::Settings;
 use crate::documents::Kind;
 use crate::session::Session;
-use crate::{actions, complete, format, goto, hints, hover, links, outline, requests, select, tokens};
+use crate::tree::Tree;
+use crate::{actions, complete, format, goto, hints, hover, links, outline, requests, select, tokens, why};
 
 /// Why a request has no result.
 pub(crate) struct Failure {
@@ -127,7 +129,8 @@ pub(crate) fn answer(session: &Session<'_>, method: &str, params: Value) -> Resu
         "textDocument/codeLens" => with(params, |it: lsp::CodeLensParams| {
             let uri = &it.text_document.uri;
             let tree = session.tree(uri).filter(|_| is_job(session, uri));
-            Ok(tree.map(|tree| hints::lenses(tree, uri)).unwrap_or_default())
+            let settings = &session.client.settings;
+            Ok(tree.map(|tree| lenses(session, uri, tree, settings)).unwrap_or_default())
         }),
         "textDocument/formatting" => with(params, |it: lsp::DocumentFormattingParams| {
             let open = session.documents.get(&it.text_document.uri).filter(|open| open.kind != Kind::Other);
@@ -140,11 +143,23 @@ pub(crate) fn answer(session: &Session<'_>, method: &str, params: Value) -> Resu
         "jobc/artifact" => with(params, |it: requests::ArtifactParams| requests::artifact(session, &it)),
         "jobc/build" => with(params, |it: requests::BuildParams| requests::build(session, &it)),
         "jobc/targets" => with(params, |it: requests::TargetsParams| requests::known_targets(session, &it)),
+        "jobc/why" => with(params, |it: why::WhyParams| why::why(session, &it)),
         "jobc/explain" => with(params, |it: requests::ExplainParams| requests::explain(&it)),
         #[cfg(test)]
         "jobc/panic" => panic!("asked to"),
         _ => Err(Failure { code: ErrorCode::MethodNotFound, message: format!("unknown request `{method}`") }),
     }
+}
+
+fn lenses(session: &Session<'_>, uri: &Uri, tree: &Tree, settings: &Settings) -> Vec<lsp::CodeLens> {
+    let mut found = vec![];
+    if settings.code_lens {
+        found.extend(hints::lenses(tree, uri));
+    }
+    if settings.why_lens {
+        found.extend(why::lenses(session, uri, tree));
+    }
+    found
 }
 
 fn is_job(session: &Session<'_>, uri: &Uri) -> bool {

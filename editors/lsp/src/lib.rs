@@ -8,7 +8,7 @@
 //! Reading order: `transport` (bytes), `host` (waiting), `server` (messages), `session` (state), `tree` (a parsed text),
 //! `analysis` (a compiled job), then one file per feature:
 //! `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `links`, `select`, `tokens`, `requests`,
-//! `targets`.
+//! `targets`, `why`.
 #![forbid(unsafe_code)]
 
 mod actions;
@@ -43,6 +43,7 @@ mod transport;
 mod tree;
 mod uri;
 mod variables;
+mod why;
 
 pub use host::{Embedded, serve};
 pub use lsp_server::{Connection, Message};

@@ -177,7 +177,7 @@ pub(crate) fn explain(params: &ExplainParams) -> Result<ExplainResult, String> {
 }
 
 /// Compiles an open job with options and returns the resolved plans; the first error if it has errors.
-fn with_plan<T>(
+pub(crate) fn with_plan<T>(
     session: &Session<'_>,
     uri: &Uri,
     choice: &Choice,
@@ -210,7 +210,12 @@ fn errors(sink: Sink) -> String {
 }
 
 /// The targets of a request: the requested one, else those that jobs are shown for.
-fn choice(session: &Session<'_>, uri: &Uri, target: Option<&String>, backend: Option<BackendName>) -> Choice {
+pub(crate) fn choice(
+    session: &Session<'_>,
+    uri: &Uri,
+    target: Option<&String>,
+    backend: Option<BackendName>,
+) -> Choice {
     match (target, session.documents.get(uri)) {
         (None, Some(open)) => session.choice(open, backend),
         (target, _) => Choice { targets: target.into_iter().cloned().collect(), backend },

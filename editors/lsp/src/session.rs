@@ -325,6 +325,11 @@ impl<'a> Session<'a> {
         find_targets(directory, |path| self.documents.at(path).is_some() || self.disk.exists(path))
     }
 
+    /// The backends that are plug-ins which a targets file in a directory may name. Nothing is started.
+    pub(crate) fn plugins(&self, directory: Option<&Utf8Path>) -> Vec<(String, String)> {
+        self.disk.plugins(directory.unwrap_or(Utf8Path::new("/")))
+    }
+
     /// The text of a file, from the editor or the disk.
     pub(crate) fn text_of(&self, path: &Utf8Path) -> Option<String> {
         match self.documents.at(path) {

@@ -6,6 +6,7 @@ import type { Beside } from "./beside";
 import type { Explain } from "./explain";
 import { isOurs } from "./language";
 import type { TargetPicker } from "./target";
+import type { Why } from "./why";
 
 /** What is done with a job; each is a command of the program. */
 export type Action = "check" | "build" | "run";
@@ -20,13 +21,14 @@ export interface Runner {
 export interface Parts {
     beside: Beside;
     explain: Explain;
+    why: Why;
     target: TargetPicker;
     runner: Runner;
     output: vscode.LogOutputChannel;
     lookAgain(): Promise<void>;
 }
 
-export function registerCommands({ beside, explain, target, runner, output, lookAgain }: Parts): vscode.Disposable {
+export function registerCommands({ beside, explain, why, target, runner, output, lookAgain }: Parts): vscode.Disposable {
     /** A command about a job: the one that a code lens or a menu names, else the one in the editor. */
     const aboutJob = (name: string, act: (job: vscode.TextDocument) => Promise<void>): vscode.Disposable =>
         vscode.commands.registerCommand(name, async (given?: unknown) => {
@@ -46,6 +48,7 @@ export function registerCommands({ beside, explain, target, runner, output, look
         aboutJob("jobc.showKubernetes", (job) => beside.open("kubernetes", job)),
         aboutJob("jobc.selectTarget", (job) => target.select(job)),
         vscode.commands.registerCommand("jobc.explain", (given?: unknown) => explain.open(given)),
+        vscode.commands.registerCommand("jobc.why", (given?: unknown, line?: unknown) => why.show(given, line)),
         vscode.commands.registerCommand("jobc.newJob", newJob),
         vscode.commands.registerCommand("jobc.restart", lookAgain),
         vscode.commands.registerCommand("jobc.showOutput", () => output.show()),

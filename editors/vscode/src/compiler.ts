@@ -121,6 +121,7 @@ export class Compiler implements vscode.Disposable {
             initializationOptions: {
                 inlayHints: setting("inlayHints", true),
                 codeLens: codeLens && setting("codeLens", true),
+                whyLens: setting("whyLens", true),
                 target: setting("target", ""),
             },
             outputChannel: this.output,

@@ -9,9 +9,10 @@ import { Compiler, type Launcher } from "./compiler";
 import { Explain } from "./explain";
 import { adoptDocuments, isOurs } from "./language";
 import { TargetPicker } from "./target";
+import { Why } from "./why";
 
 /** The settings that the server is started with. */
-const STARTED_WITH = ["path", "inlayHints", "codeLens", "targetNotes"];
+const STARTED_WITH = ["path", "inlayHints", "codeLens", "whyLens", "targetNotes"];
 
 /** Starts everything; `runner` makes what builds and runs jobs. */
 export function activateWith(
@@ -23,6 +24,7 @@ export function activateWith(
     const compiler = new Compiler(launcher, output);
     const beside = new Beside(compiler, output);
     const explain = new Explain(compiler);
+    const why = new Why(compiler);
     const target = new TargetPicker(compiler, output);
 
     const start = (document: vscode.TextDocument): void => {
@@ -48,9 +50,10 @@ export function activateWith(
         compiler,
         beside.register(),
         explain.register(),
+        why.register(),
         runs.register(),
         target.register(),
-        registerCommands({ beside, explain, target, runner: runs, output, lookAgain }),
+        registerCommands({ beside, explain, why, target, runner: runs, output, lookAgain }),
         vscode.workspace.onDidOpenTextDocument(start),
         adoptDocuments(launcher.schemes),
         vscode.workspace.onDidChangeConfiguration((event) => {

@@ -19,6 +19,25 @@ export const TARGETS: Request<{ uri: string }, Targets> = { method: "jobc/target
 /** The page of a diagnostic code, as `jobc explain` prints it. */
 export const EXPLAIN: Request<{ code: string }, { code: string; title: string; markdown: string }> = { method: "jobc/explain" };
 
+/** What a line of an open job file causes, or with `file` what causes a line of a built file. Lines are from 0. */
+export const WHY: Request<{ uri: string; line: number; file?: BuiltFile }, WhyAnswer> = { method: "jobc/why" };
+
+/** Every file that a build of an open job file writes. */
+export const BUILD: Request<{ uri: string; target?: string }, { files: (BuiltFile & { text: string })[] }> = { method: "jobc/build" };
+
+/** A file of a build. */
+export interface BuiltFile {
+    job: string;
+    target: string;
+    path: string;
+}
+
+export interface WhyAnswer {
+    fields: string[];
+    lines: (BuiltFile & { line: number; text: string })[];
+    causes: { text: string; line: number | null }[];
+}
+
 /** A text to show. */
 export interface ViewContent {
     text: string;

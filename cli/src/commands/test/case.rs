@@ -7,16 +7,18 @@ use jobc_compiler::compile::{Output, build, plan};
 use jobc_compiler::diagnostic::render::{Format, render};
 use jobc_compiler::diagnostic::{Diagnostic, Severity, Sink};
 use jobc_compiler::source::Sources;
+use jobc_compiler::why::source_map;
 
 use crate::args::TestArgs;
 use crate::changes::compare::{FileChange, changes};
 use crate::changes::target_files::TargetFiles;
 use crate::commands::build::OutputDirectory;
 use crate::input::{Input, InputError, reason, relative};
-use crate::origins::source_map;
+use crate::inputs;
 use crate::output::write;
 use crate::terminal;
 
+use super::cache::{self, Cache};
 use super::golden;
 
 /// What the test of a job file has found.
@@ -35,6 +37,8 @@ pub(super) struct CaseResult {
     pub error: Option<CaseError>,
     /// Whether the differences were accepted.
     pub accepted: bool,
+    /// Whether it was not compiled, since nothing has changed since it was the same.
+    pub is_cached: bool,
 }
 
 impl CaseResult {
@@ -79,7 +83,7 @@ impl State {
     }
 }
 
-pub(super) fn run(file: &Utf8Path, args: &TestArgs) -> CaseResult {
+pub(super) fn run(file: &Utf8Path, args: &TestArgs, cache: Option<&Cache>) -> CaseResult {
     let start = Instant::now();
     let mut result = CaseResult {
         file: file.strip_prefix("./").unwrap_or(file).to_owned(),
@@ -89,9 +93,20 @@ pub(super) fn run(file: &Utf8Path, args: &TestArgs) -> CaseResult {
         obsolete: vec![],
         error: None,
         accepted: false,
+        is_cached: false,
     };
-    if let Err(error) = test(args, &mut result) {
-        result.error = Some(error);
+    if let Some(targets) = cache.and_then(|cache| cache.get(args, file)) {
+        let same = |(job, target, files)| TargetResult { job, target, files, state: State::Same };
+        result.targets = targets.into_iter().map(same).collect();
+        result.is_cached = true;
+    } else {
+        let before = cache.and_then(|_| cache::golden(args, file));
+        let (tested, inputs) = inputs::record(|| test(args, &mut result));
+        result.error = tested.err();
+        if let Some(cache) = cache.filter(|_| result.error.is_none() && !result.differs()) {
+            let known = |it: &TargetResult| (it.job.clone(), it.target.clone(), it.files);
+            cache.put(args, file, inputs, before, result.targets.iter().map(known).collect());
+        }
     }
     result.took = start.elapsed();
     result

@@ -7,6 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Output;
 
 use crate::input::JOB_FILE_NAMES;
+use crate::inputs::is_file;
 use crate::output::list;
 
 /// The directories of jobs and targets that a job file no longer has, below its golden directory.
@@ -18,7 +19,7 @@ pub(super) fn obsolete(
     file: &Utf8Path,
     outputs: &[Output],
 ) -> Vec<Utf8PathBuf> {
-    let is_alone = JOB_FILE_NAMES.iter().filter(|name| directory.join(name).is_file()).count() <= 1
+    let is_alone = JOB_FILE_NAMES.iter().filter(|name| is_file(&directory.join(name))).count() <= 1
         && file.file_name().is_none_or(|name| JOB_FILE_NAMES.contains(&name) || !name.contains('.'));
     if !is_alone {
         return vec![];

@@ -19,6 +19,8 @@ pub(super) struct Totals {
     pub errors: usize,
     /// How many of the changed and new ones were accepted.
     pub accepted: usize,
+    /// How many were not compiled, since nothing has changed since they were the same.
+    pub cached: usize,
     pub took: Duration,
 }
 
@@ -33,6 +35,7 @@ impl Totals {
                 _ => totals.changed += 1,
             }
             totals.accepted += usize::from(result.accepted);
+            totals.cached += usize::from(result.is_cached);
         }
         totals
     }
@@ -52,8 +55,17 @@ impl Totals {
         }
         let accepted =
             if self.accepted > 0 { format!("; {} accepted", self.accepted) } else { String::new() };
+        let cached = match self.cached {
+            0 => String::new(),
+            cached => format!("; {cached} unchanged since their last test"),
+        };
         let jobs = if self.jobs == 1 { "job file" } else { "job files" };
-        format!("{} {jobs}: {} in {:.2} s{accepted}\n", self.jobs, parts.join(", "), self.took.as_secs_f64())
+        format!(
+            "{} {jobs}: {} in {:.2} s{accepted}{cached}\n",
+            self.jobs,
+            parts.join(", "),
+            self.took.as_secs_f64()
+        )
     }
 }
 
@@ -120,14 +132,14 @@ pub(super) fn json(results: &[CaseResult], totals: &Totals) -> Value {
     let case = |result: &CaseResult| {
         json!({
             "file": result.file, "result": word(result), "accepted": result.accepted,
-            "seconds": result.took.as_secs_f64(),
+            "cached": result.is_cached, "seconds": result.took.as_secs_f64(),
             "targets": result.targets.iter().map(target).collect::<Vec<_>>(),
             "obsolete": result.obsolete, "error": result.error.as_ref().map(|error| &error.summary),
         })
     };
     json!({
         "version": 1, "jobs": totals.jobs, "same": totals.same, "changed": totals.changed, "new": totals.new,
-        "errors": totals.errors, "accepted": totals.accepted, "seconds": totals.took.as_secs_f64(),
+        "errors": totals.errors, "accepted": totals.accepted, "cached": totals.cached, "seconds": totals.took.as_secs_f64(),
         "results": results.iter().map(case).collect::<Vec<_>>(),
     })
 }

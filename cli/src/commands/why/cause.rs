@@ -3,14 +3,15 @@
 use std::fmt::Write as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::why::lines::Lines;
+use jobc_compiler::why::source_map::{FILE, Part, SourceMap, dotted};
+use jobc_compiler::why::{LineCause, causes_of_line, names_of_parameters};
 use jobc_schema::Pointer;
 use serde_json::{Value, json};
 
 use crate::input::{InputError, absolute, read, shorten};
 
 use super::place::Place;
-use crate::origins::lines::Lines;
-use crate::origins::source_map::{FILE, Part, SourceMap, dotted};
 
 /// A part of a line of a written file, and its origins.
 pub(super) struct Cause {
@@ -59,57 +60,13 @@ pub(super) fn of_line(
         return Err(InputError(format!("`{file}` has only {count} lines")));
     };
     let target = directory.file_name().unwrap_or_default().to_owned();
-    let cause = |pointer: Option<Pointer>, parts: Vec<&Part>| Cause {
-        pointer,
+    let cause = |cause: LineCause<'_>| Cause {
+        pointer: cause.pointer,
         text: line.to_owned(),
         target: target.clone(),
-        origins: parts.into_iter().map(|part| OriginLine::new(part, directory)).collect(),
+        origins: cause.parts.into_iter().map(|part| OriginLine::new(part, directory)).collect(),
     };
-    if lines.tree().is_some() {
-        let pointers = lines.pointers_at(place.line).into_iter();
-        return Ok(pointers
-            .map(|pointer| cause(Some(pointer.clone()), nearest(parts, pointer.as_str())))
-            .collect());
-    }
-    let is_empty = line.is_empty();
-    Ok(if is_empty { vec![] } else { vec![cause(None, of_block(parts, &lines, place.line))] })
-}
-
-/// The parts of a value, or those of its nearest ancestor that has any; below a value without, those inside it.
-fn nearest<'a>(parts: &'a [Part], pointer: &str) -> Vec<&'a Part> {
-    let at = |wanted: &str| -> Vec<&'a Part> {
-        parts.iter().filter(|part| part.pointer.as_deref() == Some(wanted)).collect()
-    };
-    let mut wanted = pointer;
-    loop {
-        let found = at(wanted);
-        if !found.is_empty() {
-            return found;
-        }
-        if wanted == pointer {
-            let below = format!("{pointer}/");
-            let inside: Vec<&Part> = parts
-                .iter()
-                .filter(|part| part.pointer.as_ref().is_some_and(|inner| inner.starts_with(&below)))
-                .collect();
-            if !inside.is_empty() {
-                return inside;
-            }
-        }
-        match wanted.rfind('/') {
-            Some(end) => wanted = &wanted[..end],
-            None => return vec![],
-        }
-    }
-}
-
-/// The parts of a line in a text: its own, or the last before it in the block of lines without an empty one.
-fn of_block<'a>(parts: &'a [Part], lines: &Lines, line: u32) -> Vec<&'a Part> {
-    let is_text = |line: u32| lines.text(line).is_some_and(|text| !text.is_empty());
-    let on = |line: u32| parts.iter().filter(|part| part.line == Some(line)).collect::<Vec<_>>();
-    let above = (1..=line).rev().take_while(|&line| is_text(line));
-    let below = (line..).take_while(|&line| is_text(line));
-    above.chain(below).map(on).find(|found| !found.is_empty()).unwrap_or_default()
+    Ok(causes_of_line(parts, &lines, place.line).into_iter().map(cause).collect())
 }
 
 impl OriginLine {
@@ -155,23 +112,6 @@ fn parameters(lines: &Lines, spec: &str) -> Vec<(String, u32)> {
     names.dedup();
     let line = |name: &str| lines.line_of(Pointer::ROOT.keys(["params", name]).as_str());
     names.into_iter().filter_map(|name| line(&name).map(|line| (name, line))).collect()
-}
-
-/// The names after `params.` in a text with expressions.
-pub(super) fn names_of_parameters(text: &str) -> Vec<String> {
-    let expressions =
-        text.split("${{").skip(1).filter_map(|rest| rest.split_once("}}")).map(|(inside, _)| inside);
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let after = |inside: &str| -> Vec<String> {
-        let found = inside
-            .split("params.")
-            .skip(1)
-            .map(|rest| rest.split(|c| !is_name(c)).next().unwrap_or_default());
-        found.filter(|name| !name.is_empty()).map(str::to_owned).collect()
-    };
-    let mut names: Vec<String> = expressions.flat_map(after).collect();
-    names.sort_unstable();
-    names
 }
 
 /// Maximum number of origins of a value that are printed; all that is below a key may have hundreds.

@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 
 use camino::Utf8PathBuf;
 use jobc_compiler::compile::Output;
-use jobc_compiler::document::{Node, Value};
 use jobc_compiler::source::Source;
+use jobc_compiler::why::source_map::dotted;
+use jobc_compiler::why::{self, effects_of_line};
 use jobc_schema::Pointer;
 use serde_json::{Value as Json, json};
 
@@ -15,10 +16,7 @@ use crate::commands::build::OutputDirectory;
 use crate::input::{InputError, shorten};
 use crate::origins::tasks::without_index;
 
-use super::cause::names_of_parameters;
 use super::place::Place;
-use crate::origins::lines::Lines;
-use crate::origins::source_map::{FILE, Part, SourceMap, dotted};
 
 /// What a line of a job file causes.
 pub(super) struct Effects {
@@ -48,74 +46,17 @@ pub(super) fn of_line(
     outputs: &[Output],
     directories: &OutputDirectory,
 ) -> Result<Effects, InputError> {
-    let lines = Lines::new(job.path().as_str(), job.text());
-    if lines.text(place.line).is_none() {
-        return Err(InputError(format!("`{}` has only {} lines", place.file, lines.count())));
-    }
-    let fields = lines.pointers_at(place.line);
-    let mut wanted = fields.clone();
-    for field in &fields {
-        let mut segments = field.segments();
-        if segments.next().as_deref() == Some("params")
-            && let (Some(name), Some(tree)) = (segments.next(), lines.tree())
-        {
-            users_of_parameter(&tree.root, &Pointer::ROOT, &name, &mut wanted);
-        }
-    }
-    let file_name = job.path().file_name().unwrap_or_default();
-    let mut found = BTreeSet::new();
-    for output in outputs {
-        let directory = directories.directory(&output.job.name, &output.job.target.name);
-        let bytes = |name: &str| output.artifacts.iter().find(|a| a.path == name).map(|a| &a.bytes[..]);
-        let map = bytes(FILE).map(String::from_utf8_lossy).and_then(|text| SourceMap::parse(&text).ok());
-        for (name, parts) in map.iter().flat_map(|map| &map.artifacts) {
-            let matching = |part: &&Part| {
-                let spec = part.spec.as_deref().filter(|_| part.file.as_deref() == Some(file_name));
-                spec.is_some_and(|spec| wanted.iter().any(|field| is_within(spec, field.as_str())))
-            };
-            let parts: Vec<&Part> = parts.iter().filter(matching).collect();
-            if parts.is_empty() {
-                continue;
-            }
-            let text = String::from_utf8_lossy(bytes(name).unwrap_or_default());
-            let artifact = Lines::new(name, &text);
-            found.extend(parts.into_iter().map(|part| {
-                let line = part.line.or_else(|| artifact.line_of(part.pointer.as_deref()?)).unwrap_or(1);
-                EffectLine {
-                    file: shorten(&directory.join(name)),
-                    line,
-                    pointer: part.pointer.clone(),
-                    text: artifact.text(line).unwrap_or_default().to_owned(),
-                }
-            }));
-        }
-    }
-    Ok(Effects { fields, lines: found })
-}
-
-/// Whether a field is another one, or inside it.
-fn is_within(field: &str, outer: &str) -> bool {
-    field.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// The fields whose expressions have a parameter.
-fn users_of_parameter(node: &Node, at: &Pointer, name: &str, found: &mut Vec<Pointer>) {
-    match &node.value {
-        Value::Mapping(entries) => {
-            for entry in entries {
-                users_of_parameter(&entry.value, &at.key(&entry.key), name, found);
-            }
-        }
-        Value::Sequence(items) => {
-            for (index, item) in items.iter().enumerate() {
-                users_of_parameter(item, &at.index(index), name, found);
-            }
-        }
-        Value::String(text) if names_of_parameters(text).iter().any(|used| used == name) => {
-            found.push(at.clone());
-        }
-        _ => {}
-    }
+    let Some(found) = effects_of_line(job, place.line, outputs) else {
+        let count = job.text().lines().count();
+        return Err(InputError(format!("`{}` has only {count} lines", place.file)));
+    };
+    let line = |effect: why::EffectLine| EffectLine {
+        file: shorten(&directories.directory(&effect.job, &effect.target).join(effect.path)),
+        line: effect.line,
+        pointer: effect.pointer,
+        text: effect.text,
+    };
+    Ok(Effects { fields: found.fields, lines: found.lines.into_iter().map(line).collect() })
 }
 
 /// Maximum number of lines that are printed.

@@ -52,6 +52,14 @@ fn roles_in_needs() {
 }
 
 #[test]
+fn plugins_in_backends() {
+    let plugin = "==== [backends/desk/backend.yaml]\ncontract: 1\n";
+    let targets = "==== targets.yaml\nversion: 1\ntargets:\n  a:\n    backends:";
+    names("backends_list", &format!("{targets} [oci, $0]\n{plugin}"));
+    names("backends_value", &format!("{targets} $0\n{plugin}"));
+}
+
+#[test]
 fn names_in_expressions() {
     let head = "version: 1\nname: x\nimage: python:3.12-slim\nparams:\n  batch_size: {default: 32, description: images a step}\n  lr: 0.1\nsecrets:\n  wandb: {env: WANDB}\ndata:\n  my-data: {source: /d, mount: /data}\nroles:\n  data-server:\n    resources: {ports: {http: 80}}\n    run: x\n";
     names("scopes_in_run", &format!("{head}  train:\n    run: echo ${{{{ $0\n"));

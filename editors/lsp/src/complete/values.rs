@@ -1,5 +1,6 @@
 //! Items that the schema does not contain: the names of a job, and data about GPUs, images and templates.
 
+use camino::Utf8Path;
 use jobc_compiler::document::{Document, Node};
 use jobc_compiler::stdlib::{images, mig, models, providers};
 use lsp_types::CompletionItemKind;
@@ -87,6 +88,8 @@ fn of_targets(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
         ["default", _] => {
             list_items(declared(context.names.root.get("targets"), CompletionItemKind::Variable, &[]), cursor)
         }
+        ["targets", _, "backends", _] if !cursor.is_key => list_items(plugins(context), cursor),
+        ["targets", _, "backends"] => in_brackets(plugins(context)),
         ["targets", _, "kubernetes", "gpu", "provider"] => gpu_providers(),
         ["targets", _, "kubernetes", "gpu", "models", _] => list_items(gpu_models(), cursor),
         ["targets", _, "kubernetes" | "openpai", "roles"] if cursor.is_key => {
@@ -126,6 +129,13 @@ fn declared(map: Option<&Node>, kind: CompletionItemKind, but: &[&str]) -> Vec<I
         found.push(Item::new(kind, &entry.key).detail(line));
     }
     found
+}
+
+/// The installed backends that are not built in, next to the targets file and elsewhere.
+fn plugins(context: &Context<'_>) -> Vec<Item> {
+    let own = context.session.documents.get(context.uri).and_then(|open| open.path.as_deref());
+    let found = context.session.plugins(own.and_then(Utf8Path::parent)).into_iter();
+    found.map(|(name, about)| Item::new(CompletionItemKind::Module, &name).detail(about)).collect()
 }
 
 /// Names as items of a list, without the existing ones.

@@ -106,7 +106,8 @@ fn totals_stand_behind_the_roles_name() {
 
 #[test]
 fn lenses_stand_above_a_job_with_its_address() {
-    let fixture = Fixture::new(&format!("# modeline\n{JOB}"));
+    let mut fixture = Fixture::new(&format!("# modeline\n{JOB}"));
+    fixture.session.client.settings.code_lens = true;
     let lenses = ask(&fixture, "textDocument/codeLens", json!({"textDocument": {"uri": fixture.uri}}))
         .expect("lenses");
     let lenses = lenses.as_array().expect("a list");
@@ -119,6 +120,45 @@ fn lenses_stand_above_a_job_with_its_address() {
     let targets = Fixture::new("==== targets.yaml\nversion: 1\ntargets: {a: {backends: [oci]}}\n");
     let none = ask(&targets, "textDocument/codeLens", json!({"textDocument": {"uri": targets.uri}}));
     assert_eq!(none, Ok(json!([])), "a targets file is not built");
+}
+
+#[test]
+fn lenses_count_what_a_role_causes() {
+    let mut fixture = Fixture::new(JOB);
+    fixture.session.client.settings.why_lens = true;
+    let document = json!({"uri": fixture.uri});
+    let lenses = ask(&fixture, "textDocument/codeLens", json!({"textDocument": document})).expect("lenses");
+    let lenses = lenses.as_array().expect("a list");
+    assert!(!lenses.is_empty());
+    for lens in lenses {
+        let command = &lens["command"];
+        assert_eq!(command["command"], "jobc.why");
+        assert_eq!(command["arguments"], json!([fixture.uri, lens["range"]["start"]["line"]]));
+        let title = command["title"].as_str().expect("a title");
+        assert!(title.contains(" file") && title.contains(" line"), "{title}");
+    }
+}
+
+#[test]
+fn why_leads_to_built_files_and_back() {
+    let fixture = Fixture::new(JOB);
+    let line = JOB.lines().position(|line| line.contains("cpu:")).expect("a line");
+    let answer = ask(&fixture, "jobc/why", json!({"uri": fixture.uri, "line": line})).expect("an answer");
+    let lines = answer["lines"].as_array().expect("a list");
+    assert!(!lines.is_empty(), "{answer}");
+    for built in lines {
+        let file = json!({"job": built["job"], "target": built["target"], "path": built["path"]});
+        let back =
+            ask(&fixture, "jobc/why", json!({"uri": fixture.uri, "line": built["line"], "file": file}));
+        let back = back.expect("an answer");
+        let causes = back["causes"].as_array().expect("a list");
+        assert!(causes.iter().any(|cause| cause["line"] == line), "{built}: {back}");
+    }
+    let none = ask(&fixture, "jobc/why", json!({"uri": fixture.uri, "line": 9999})).expect("an answer");
+    assert_eq!(none, json!({"fields": [], "lines": [], "causes": []}));
+    let file = json!({"job": "gpt", "target": "local", "path": "missing.yaml"});
+    let error = ask(&fixture, "jobc/why", json!({"uri": fixture.uri, "line": 0, "file": file}));
+    assert!(error.is_err(), "{error:?}");
 }
 
 fn ask(fixture: &Fixture, method: &str, params: Value) -> Result<Value, String> {

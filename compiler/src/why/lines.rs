@@ -1,15 +1,21 @@
 //! The lines of a text: which parts of a YAML or JSON file are on a line, and on which line a part is.
 
-use jobc_compiler::diagnostic::Sink;
-use jobc_compiler::document::{Document, Node, Value};
-use jobc_compiler::parse::parse;
-use jobc_compiler::source::{Source, Sources};
+use std::collections::BTreeMap;
+
+use crate::diagnostic::Sink;
+use crate::document::{Document, Node, Value};
+use crate::parse::parse;
+use crate::source::{Source, Sources};
 use jobc_schema::Pointer;
 
 /// A text and, if it is YAML or JSON, its tree.
-pub(crate) struct Lines {
+pub struct Lines {
     sources: Sources,
     tree: Option<Document>,
+    /// In the order of the file.
+    spans: Vec<Span>,
+    /// The line where each value is introduced.
+    first: BTreeMap<String, u32>,
 }
 
 /// A value of a tree: where it is introduced, and where it ends if it has no parts of its own.
@@ -21,34 +27,43 @@ struct Span {
 
 impl Lines {
     /// Reads a text by the ending of its path; every other text has only lines.
-    pub(crate) fn new(path: &str, text: &str) -> Self {
+    pub fn new(path: &str, text: &str) -> Self {
         let mut sources = Sources::new();
         let id = sources.add(Source::new(path, text));
         let is_tree = [".yaml", ".yml", ".json"].iter().any(|ending| path.ends_with(ending));
         let tree = if is_tree { parse(&sources, id, &mut Sink::new()) } else { None };
-        Self { sources, tree }
+        let mut lines = Self { sources, tree, spans: vec![], first: BTreeMap::new() };
+        let mut spans = vec![];
+        if let Some(tree) = &lines.tree {
+            lines.walk(&tree.root, &Pointer::ROOT, None, &mut spans);
+        }
+        let first = |span: &Span| (span.pointer.as_str().to_owned(), span.first);
+        // Of keys that are there twice, the first one.
+        lines.first = spans.iter().rev().map(first).collect();
+        lines.spans = spans;
+        lines
     }
 
     /// The tree of a YAML or JSON file.
-    pub(crate) fn tree(&self) -> Option<&Document> {
+    pub fn tree(&self) -> Option<&Document> {
         self.tree.as_ref()
     }
 
     /// The text of a line, without blanks around it; nothing after the end.
-    pub(crate) fn text(&self, line: u32) -> Option<&str> {
+    pub fn text(&self, line: u32) -> Option<&str> {
         let (_, source) = self.sources.iter().next()?;
         source.text().lines().nth(line as usize - 1).map(str::trim)
     }
 
     /// How many lines the text has.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.sources.iter().next().map_or(0, |(_, source)| source.text().lines().count())
     }
 
     /// The innermost values on a line, in the order of the file; none for a text without a tree.
-    pub(crate) fn pointers_at(&self, line: u32) -> Vec<Pointer> {
-        let on_line: Vec<Span> =
-            self.spans().into_iter().filter(|span| (span.first..=span.last).contains(&line)).collect();
+    pub fn pointers_at(&self, line: u32) -> Vec<Pointer> {
+        let on_line: Vec<&Span> =
+            self.spans.iter().filter(|span| (span.first..=span.last).contains(&line)).collect();
         let has_inner = |outer: &Pointer| {
             on_line.iter().any(|inner| inner.pointer.as_str().starts_with(&format!("{}/", outer.as_str())))
         };
@@ -56,23 +71,14 @@ impl Lines {
     }
 
     /// The line where a value is introduced, or its nearest ancestor that is there.
-    pub(crate) fn line_of(&self, pointer: &str) -> Option<u32> {
-        let spans = self.spans();
+    pub fn line_of(&self, pointer: &str) -> Option<u32> {
         let mut at = pointer;
         loop {
-            if let Some(span) = spans.iter().find(|span| span.pointer.as_str() == at) {
-                return Some(span.first);
+            if let Some(line) = self.first.get(at) {
+                return Some(*line);
             }
             at = &at[..at.rfind('/')?];
         }
-    }
-
-    fn spans(&self) -> Vec<Span> {
-        let mut spans = vec![];
-        if let Some(tree) = &self.tree {
-            self.walk(&tree.root, &Pointer::ROOT, None, &mut spans);
-        }
-        spans
     }
 
     fn walk(&self, node: &Node, at: &Pointer, key: Option<u32>, spans: &mut Vec<Span>) {

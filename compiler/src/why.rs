@@ -1,0 +1,11 @@
+//! What causes a line of a built file, and what a line of a job file causes; for `jobc why`, editors and the playground.
+//!
+//! Not a pass: it reads what a build has written. The answers come from the source map of each target.
+
+mod causes;
+mod effects;
+pub mod lines;
+pub mod source_map;
+
+pub use causes::{LineCause, causes_of_line, names_of_parameters};
+pub use effects::{EffectLine, Effects, effects_of, effects_of_line};

@@ -1,0 +1,52 @@
+//! The source map of a target, as a build writes it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// The name of the file in the directory of a target.
+pub const FILE: &str = "sourcemap.json";
+
+/// Where each part of each file of a target comes from (docs/reference/plan.md).
+#[derive(Debug, Deserialize)]
+pub struct SourceMap {
+    /// The parts of each file, by its path in the target's directory.
+    pub artifacts: BTreeMap<String, Vec<Part>>,
+}
+
+/// A part of a file, and its origin: a place of a job file, a setting of the target, or a default.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct Part {
+    /// The part of a YAML or JSON file.
+    pub pointer: Option<String>,
+    /// The line of another file.
+    pub line: Option<u32>,
+    /// The field of the job.
+    pub spec: Option<String>,
+    /// The file that has the field, without its directory.
+    pub file: Option<String>,
+    /// The line and column where the field's value begins, from 1.
+    pub start: Option<[u32; 2]>,
+    /// The setting of the target.
+    pub target: Option<String>,
+    /// The default, in words.
+    pub default: Option<String>,
+}
+
+impl SourceMap {
+    /// Reads the text of a source map.
+    ///
+    /// # Errors
+    /// A text that is none.
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+}
+
+/// A JSON Pointer as a path of keys, for people: `/roles/train/run` is `roles.train.run`.
+pub fn dotted(pointer: &str) -> String {
+    let keys: Vec<String> =
+        pointer.split('/').skip(1).map(|key| key.replace("~1", "/").replace("~0", "~")).collect();
+    keys.join(".")
+}
