@@ -12,6 +12,8 @@ import { MISTAKE, recipe, surroundings } from "./recipe.mjs";
 const check = new Check("neovim");
 const jobc = check.program(JOBC);
 const nvim = check.program("nvim");
+/** A job whose sixth line causes something. */
+const VALID = "version: 1\nname: demo\nimage: python:3.12-slim\nroles:\n  train:\n    resources: {cpu: 2, memory: 1GiB}\n    run: python train.py";
 /** The actions of a user, in Lua; the results are written as JSON. */
 const SCRIPT = `
 local out = {}
@@ -42,6 +44,18 @@ vim.wait(20000, function()
   return #vim.tbl_filter(function(d) return d.code == "J0101" end, vim.diagnostic.get(0)) == 0
 end, 50)
 out.left = vim.tbl_map(function(d) return d.code end, vim.diagnostic.get(0))
+if vim.fn.exists(":JobcWhy") == 2 then
+  vim.api.nvim_buf_set_lines(0, 0, -1, false, ${JSON.stringify(VALID.split("\n"))
+    .replace("[", "{")
+    .replace(/]$/, "}")})
+  vim.cmd("write")
+  vim.fn.cursor(6, 1)
+  vim.wait(1000)
+  vim.cmd("JobcWhy")
+  vim.wait(20000, function() return #vim.fn.getqflist() > 0 end, 50)
+  out.why = vim.tbl_map(function(item) return item.text end, vim.fn.getqflist())
+  vim.cmd("cclose")
+end
 vim.cmd("edit pod.yaml")
 out.manifest = #vim.lsp.buf_get_clients(0)
 vim.fn.writefile({ vim.fn.json_encode(out) }, "out.json")
@@ -80,6 +94,9 @@ function edit(name, init) {
     check.expect(JSON.stringify(out.hover ?? "").length > 40, `${name}: the hover of \`run\`: ${JSON.stringify(out.hover)}`);
     check.expect(out.actions?.includes("write `instances`"), `${name}: quick fixes: ${out.actions}`);
     check.equal(out.left.includes("J0101"), false, `${name}: the fixed finding is still there`);
+    if (name === "neovim-package") {
+        check.expect(out.why?.some((text) => text.startsWith("demo/local/")), `${name}: the lines of :JobcWhy: ${out.why}`);
+    }
     check.equal(out.manifest, 0, `${name}: servers attached to a Kubernetes manifest`);
 }
 

@@ -62,6 +62,7 @@ GPUs:
 Editor and CI:
   test          Compare the files of all jobs with their golden files
   lsp           Start the language server for editors
+  mcp           Serve tools to AI agents
   schema        Print a JSON Schema
 
 Host:
