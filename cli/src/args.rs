@@ -56,6 +56,7 @@ pub(crate) struct JobArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[expect(clippy::struct_excessive_bools, reason = "one per option")]
 pub(crate) struct BuildArgs {
     #[command(flatten)]
     pub job: JobArgs,
@@ -70,6 +71,14 @@ pub(crate) struct BuildArgs {
     /// Print the files instead of writing them
     #[arg(long)]
     pub stdout: bool,
+    /// Label the files with the digest of the plan, the version of jobc and the Git state of the job
+    ///
+    /// Such files change with every commit. `jobc diff` and `jobc test` ignore these labels.
+    #[arg(long)]
+    pub provenance: bool,
+    /// Also write software bills of materials of the images that are in the image store, below `DIR/<job>/<target>/`
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["stdout", "check"], add = completion::directories())]
+    pub sbom: Option<Utf8PathBuf>,
     /// Build again when a file that was read changes
     #[arg(long, conflicts_with_all = ["check", "stdout"])]
     pub watch: bool,

@@ -194,7 +194,7 @@ pub(crate) fn run() -> ExitCode {
     args.color.unwrap_or_else(color_setting).write_global();
     let format = args.format;
     let outcome = match &args.command {
-        Command::Build(build) => commands::build::run(build, format),
+        Command::Build(build) => commands::build::run(build, format, runtime::write_sboms),
         Command::Check(check) => commands::check::run(check, format),
         Command::Plan(plan) => commands::plan::run(plan),
         Command::Schema { name, path } => commands::schema::run(*name, *path),

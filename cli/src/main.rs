@@ -26,6 +26,7 @@ mod plugins;
 mod replace;
 mod report;
 mod settings;
+mod source_state;
 mod table;
 mod terminal;
 mod watch;

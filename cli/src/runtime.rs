@@ -14,13 +14,19 @@ mod progress;
 mod quantity;
 mod registries;
 mod settings;
+mod signatures;
 mod wide_table;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use args::jobs::JobCommand;
+use camino::Utf8Path;
+use jobc_schema::plan::JobPlan;
 
 use crate::args::FormatArg;
+use crate::outcome::Outcome;
+use crate::terminal;
 use commands::jobs::into_exit_code;
 
 pub(crate) use args::RuntimeCommand;
@@ -41,6 +47,18 @@ pub(crate) fn run_command(command: &RuntimeCommand, format: FormatArg) -> ExitCo
         RuntimeCommand::Submit(submit) => into_exit_code(commands::remote::submit(submit, format)),
         RuntimeCommand::Targets(targets) => into_exit_code(commands::remote::targets(targets)),
         RuntimeCommand::Doctor(doctor) => ExitCode::from(commands::doctor::run(doctor, format) as u8),
+    }
+}
+
+/// Writes bills of materials of the images of jobs.
+pub(crate) fn write_sboms(jobs: &[&JobPlan], directory: &Utf8Path) -> Outcome {
+    let root = std::env::var_os("JOBC_IMAGE_ROOT").map(PathBuf::from);
+    match commands::image::open(root.as_deref()) {
+        Ok(store) => commands::image::sbom::write_of_jobs(&store, jobs, directory),
+        Err(error) => {
+            terminal::eprint(&message::container_error(&error));
+            Outcome::SystemError
+        }
     }
 }
 

@@ -7,7 +7,10 @@ use std::env::consts;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use camino::Utf8Path;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use jobc_schema::plan::JobPlan;
 
 use crate::args::FormatArg;
 use crate::outcome::Outcome;
@@ -42,6 +45,12 @@ pub(crate) fn restore_terminal() {}
 )]
 pub(crate) fn run_command(command: &RuntimeCommand, _format: FormatArg) -> ExitCode {
     match *command {}
+}
+
+/// Writes bills of materials of images: there is no image store.
+pub(crate) fn write_sboms(_: &[&JobPlan], _: &Utf8Path) -> Outcome {
+    terminal::eprint("jobc: `--sbom` needs the image store of Linux; leave it out\n");
+    Outcome::UsageError
 }
 
 /// Whether a command needs settings.

@@ -10,6 +10,7 @@ mod document;
 mod endless;
 mod gpu;
 mod lints;
+pub mod signature;
 mod view;
 
 use jobc_schema::Job;

@@ -16,6 +16,7 @@ use crate::expand::{Environment, Groups, Overrides, expand, merge_findings, with
 use crate::files::Files;
 use crate::lock::{Lock, Locking};
 use crate::lower::{BackendOutput, OnRefusal};
+use crate::provenance::Provenance;
 use crate::salvage::{is_about_names, salvage};
 use crate::source::{SourceId, Sources};
 use crate::source_map::{SourceMap, SpanIndex};
@@ -281,14 +282,24 @@ fn gpus_of(place: &TargetPlan, request: &Request<'_>) -> Option<TargetGpus> {
     place.settings.gpus.clone().filter(|_| one_host)
 }
 
-/// Pass 4, against the GPUs of this host where the job is run on it: the plan itself names no host.
+/// Pass 4, against the GPUs of this host where the job is run on it: the plan itself names no host. That images have
+/// digests is not required of a job that is about to be locked.
 fn check_for_place(job: &Job, plan: &JobPlan, request: &Request<'_>, sink: &mut Sink) {
     let wants = |role: &RolePlan| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
-    let Some(look) = request.gpus_here.filter(|_| plan.roles.iter().any(wants)) else {
+    let look = request.gpus_here.filter(|_| plan.roles.iter().any(wants));
+    let locks = request.locking == Locking::Ignored && plan.target.settings.policy.is_some();
+    if look.is_none() && !locks {
         return check::check(job, plan, sink);
-    };
+    }
     let mut here = plan.clone();
-    here.target.settings.gpus = Some(look());
+    if let Some(look) = look {
+        here.target.settings.gpus = Some(look());
+    }
+    if let Some(policy) = here.target.settings.policy.as_mut().filter(|_| locks) {
+        // Who ignores the lock wants to write it.
+        policy.require_digest = false;
+        policy.require_signature = None;
+    }
     check::check(job, &here, sink);
 }
 
@@ -427,6 +438,14 @@ pub fn check_all(sources: &Sources, planned: &Planning, request: &Request<'_>, s
     finish_lowering(sources, planned, sink);
 }
 
+/// Adds findings about planned jobs that only the caller could have, and finds their places.
+pub fn report(sources: &Sources, planned: &Planning, findings: Vec<Diagnostic>, sink: &mut Sink) {
+    for finding in findings {
+        sink.push(finding);
+    }
+    finish_lowering(sources, planned, sink);
+}
+
 /// Lowers every planned job and reports what its backends cannot express; one list a job, in their order.
 pub fn lower_all(
     sources: &Sources,
@@ -472,10 +491,26 @@ fn finish_lowering(sources: &Sources, planned: &Planning, sink: &mut Sink) {
 
 /// Runs the passes after the plan: files as bytes.
 pub fn build(sources: &Sources, planned: Planning, request: &Request<'_>, sink: &mut Sink) -> Vec<Output> {
-    let lowered = lower_all(sources, &planned, request, sink);
+    build_with(None, sources, planned, request, sink)
+}
+
+/// The same, with files that say what they were made of, if that is given.
+pub fn build_with(
+    provenance: Option<&Provenance>,
+    sources: &Sources,
+    planned: Planning,
+    request: &Request<'_>,
+    sink: &mut Sink,
+) -> Vec<Output> {
+    let mut lowered = lower_all(sources, &planned, request, sink);
     template::show_uses(sources, sink);
     if sink.has_errors() {
         return vec![];
+    }
+    if let Some(provenance) = provenance {
+        for (job, outputs) in planned.jobs.iter().zip(&mut lowered) {
+            provenance.stamp(job, outputs);
+        }
     }
     let Planning { jobs, on_refusal, document, groups, .. } = planned;
     let spans = SpanIndex::new(&document, groups);

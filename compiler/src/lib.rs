@@ -37,6 +37,7 @@ pub mod lower;
 pub mod openpai;
 pub mod parse;
 pub mod plugin;
+pub mod provenance;
 pub mod resolve;
 pub mod rewrite;
 pub mod salvage;

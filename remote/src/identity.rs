@@ -4,7 +4,6 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use jobc_schema::digest::Digest;
 use jobc_schema::plan::JobPlan;
-use jobc_schema::target::OpenpaiTarget;
 
 /// Length of the suffix of a run's name.
 const SUFFIX_LENGTH: usize = 5;
@@ -23,13 +22,7 @@ pub struct Identity {
 impl Identity {
     /// The identity of a plan as the compiler made it.
     pub fn of(plan: &JobPlan) -> Self {
-        let mut decided = plan.clone();
-        let openpai = &mut decided.target.settings.openpai;
-        *openpai = openpai.take().map(OpenpaiTarget::without_access);
-        // How a machine is reached is not part of the job.
-        decided.target.settings.ssh = None;
-        let text = serde_json::to_vec(&decided).unwrap_or_default();
-        Self { job: plan.name.clone(), digest: Digest::of(&text).hex().to_owned() }
+        Self { job: plan.name.clone(), digest: plan.digest().hex().to_owned() }
     }
 
     /// The same with files that go with the job: other content is another job.
@@ -40,7 +33,7 @@ impl Identity {
     }
 
     /// Digits of the digest in a label or a tag.
-    pub const LABEL_LENGTH: usize = 32;
+    pub const LABEL_LENGTH: usize = JobPlan::LABEL_LENGTH;
 
     /// The value of a label with the digest, which may have at most 63 characters.
     pub fn label(&self) -> &str {

@@ -16,10 +16,11 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::digest::Digest;
 use crate::distributed::{ElasticBackend, Framework, MemberPart};
 use crate::job::{Compat, Network};
 use crate::scalar::Scalar;
-use crate::target::Target;
+use crate::target::{OpenpaiTarget, Target};
 
 pub use image::{BuildStep, ImagePlan, ImageSource};
 pub use role::{
@@ -94,6 +95,18 @@ pub struct JobPlan {
 }
 
 impl JobPlan {
+    /// Digits of the digest in labels, which may have at most 63 characters, and in tags.
+    pub const LABEL_LENGTH: usize = 32;
+
+    /// The digest of what was decided, with the target's settings. How a place is reached is not part of the job.
+    pub fn digest(&self) -> Digest {
+        let mut decided = self.clone();
+        let settings = &mut decided.target.settings;
+        settings.openpai = settings.openpai.take().map(OpenpaiTarget::without_access);
+        settings.ssh = None;
+        Digest::of(&serde_json::to_vec(&decided).unwrap_or_default())
+    }
+
     /// The role with that name.
     pub fn role(&self, name: &str) -> Option<&RolePlan> {
         self.roles.iter().find(|role| role.name == name)

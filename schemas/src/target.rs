@@ -20,7 +20,7 @@ pub use kubernetes::{
     Storage, TrainingRuntime,
 };
 pub use openpai::{OpenpaiJob, OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
-pub use policy::Policy;
+pub use policy::{Policy, SignaturePolicy};
 pub use slurm::{SlurmContainer, SlurmGpu, SlurmTarget, image_file_name};
 pub use ssh::SshTarget;
 

@@ -3,12 +3,21 @@
 
 import base64
 import json
+import subprocess
 import time
 
 from cluster import Script
 from fixture import expect, run_cases, until
 from harness import Harness
+from registry import Registry
 
+# The public half of a pair whose private half nobody has kept.
+KEY = """\
+-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEXU6fbp+UpCKyRi+OPz0OuMoEM0Pk
+sPzWmGordgXC75Hdi/QuUJ3+fGPYOZoXYDC7muoGMEUnvfn3XnZGPb+z3A==
+-----END PUBLIC KEY-----
+"""
 BUILT = """\
 version: 1
 name: built
@@ -85,6 +94,46 @@ def submitting_twice_is_one_job(place):
     fifth = place.submit("one.yaml", "--replace")
     names = [job["metadata"]["name"] for job in place.cluster.all("jobs")]
     expect(names == [fifth.split("/")[1]], names)
+
+
+def commits_label_a_job_and_do_not_change_it(place):
+    def git(*words):
+        identity = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+        return subprocess.run(["git", "-C", place.directory, *identity, *words], check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "--quiet")
+    git("remote", "add", "origin", "https://me:hidden@git.example/jobs.git")
+    git("add", "one.yaml", "targets.yaml")
+    git("commit", "--quiet", "--message=first")
+    first, commit = place.submit(), git("rev-parse", "HEAD")
+    for value in place.cluster.all("jobs") + place.cluster.all("configmaps") + place.cluster.all("services"):
+        labels, annotations = value["metadata"]["labels"], value["metadata"]["annotations"]
+        expect(annotations["jobc.dev/source-revision"] == commit, annotations)
+        expect(annotations["jobc.dev/source-url"] == "https://git.example/jobs.git" and annotations["jobc.dev/version"], annotations)
+        # The kubeconfig is in no commit.
+        expect(annotations["jobc.dev/source-dirty"] == "true", annotations)
+        expect(annotations["jobc.dev/plan-digest"].startswith("sha256:" + labels["jobc.dev/plan"]), labels)
+    git("commit", "--quiet", "--allow-empty", "--message=second")
+    expect(place.submit() == first and len(place.cluster.all("jobs")) == 1, first)
+    place.submit("one.yaml", "--new", "--no-provenance")
+    metadata, = [job["metadata"] for job in place.cluster.all("jobs") if job["metadata"]["name"] != first.split("/")[1]]
+    expect("jobc.dev/version" not in metadata["annotations"], metadata)
+
+
+def unsigned_images_are_refused(place):
+    registry = Registry()
+    try:
+        place.registry(registry)
+        place.write("cosign.pub", KEY)
+        digest = f"sha256:{'1' * 64}"
+        place.write("one.yaml", (place.directory / "one.yaml").read_text().replace("busybox", f"{registry.host}/team/app@{digest}"))
+        targets = (place.directory / "targets.yaml").read_text()
+        place.write("targets.yaml", targets.replace("  lab:\n", "  lab:\n    policy: {require_signature: {key: cosign.pub}}\n"))
+        _, errors = place.run("submit", "one.yaml", code=1)
+        expect("J0504" in errors and "is not signed" in errors and "one.yaml:3:8" in errors, errors)
+        expect(not place.cluster.all("jobs"), "a job was created")
+    finally:
+        registry.close()
 
 
 def a_matrix_is_many_jobs(place):
@@ -212,7 +261,8 @@ def access_is_checked(place):
 
 if __name__ == "__main__":
     run_cases(Harness("submit", __doc__), [
-        creates_a_job_that_owns_the_rest, submitting_twice_is_one_job, a_matrix_is_many_jobs, roles_become_a_jobset,
+        creates_a_job_that_owns_the_rest, submitting_twice_is_one_job, commits_label_a_job_and_do_not_change_it,
+        unsigned_images_are_refused, a_matrix_is_many_jobs, roles_become_a_jobset,
         secrets_are_created_and_owned, problems_are_shown_at_lines_of_the_job, a_dry_run_creates_nothing,
         busy_servers_and_lost_answers, tokens_that_expire_are_replaced, access_is_checked,
     ])

@@ -12,6 +12,7 @@ const SERVED: &[&str] = &[
     "cyclonedx.org",        // the name of the SBOM's schema
     "deb.debian.org",       // packages, in a Dockerfile of the tests
     "github.com",           // sources of other projects
+    "in-toto.io",           // names of statements that are signed
     "index.docker.io",      // the key of Docker Hub in files of logins
     "insta.rs",             // the tool for snapshots
     "json-schema.org",      // names of JSON Schema's versions
@@ -19,6 +20,8 @@ const SERVED: &[&str] = &[
     "microsoft.github.io",  // the Language Server Protocol
     "registry-1.docker.io", // Docker Hub
     "rustup.rs",            // the installer of Rust
+    "sigstore.dev",         // the name of cosign's signatures
+    "slsa.dev",             // the name of provenance, which is not a signature
     "www.debian.org",       // the format of copyright files
     "www.w3.org",           // names of XML
 ];
@@ -81,6 +84,22 @@ fn every_linked_address_is_served() {
     assert!(unused.is_empty(), "nothing links to {unused:?}");
 }
 
+/// The labels and annotations, and the prefix alone.
+const LABELS: [&str; 12] = [
+    "/role",
+    "/build",
+    "/job",
+    "/lines",
+    "/name",
+    "/plan",
+    "/user",
+    "/submitted",
+    "/version",
+    "/source-",
+    "/provenance",
+    "/\"",
+];
+
 /// The domain is used as the prefix of labels, which are names and no addresses; nobody owns it yet.
 #[test]
 fn the_domain_of_labels_is_no_link() {
@@ -88,9 +107,7 @@ fn the_domain_of_labels_is_no_link() {
         let Ok(text) = std::fs::read_to_string(workspace().join(Utf8Path::new(name))) else { continue };
         for rest in text.split("jobc.dev").skip(1) {
             assert!(
-                ["/role", "/build", "/job", "/lines", "/name", "/plan", "/user", "/submitted"]
-                    .iter()
-                    .any(|label| rest.starts_with(label)),
+                LABELS.iter().any(|label| rest.starts_with(label)),
                 "{name}: `jobc.dev` is only the prefix of labels and annotations, such as `jobc.dev/role`"
             );
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use camino::Utf8Path;
 use jobc_compiler::compile::Artifact;
+use jobc_compiler::provenance;
 
 use crate::confine;
 use crate::input::{InputError, reason};
@@ -28,6 +29,8 @@ impl TargetFiles {
             let file = directory.join(&path);
             let bytes = confine::permit(&file).and_then(|()| std::fs::read(file));
             let bytes = bytes.map_err(|error| cannot(&path, &error))?;
+            // What files were made of is not what is in them.
+            let bytes = provenance::without(&path, &bytes).unwrap_or(bytes);
             artifacts.push(Artifact { path, mode: 0o644, bytes });
         }
         Ok(Self { job: self.job.clone(), target: self.target.clone(), artifacts })

@@ -3,30 +3,34 @@
 use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jobc_compiler::compile::{Output, build, plan};
+use jobc_compiler::compile::{Output, build_with, plan};
 use jobc_compiler::diagnostic::Sink;
-use jobc_schema::plan::RolePlan;
+use jobc_compiler::provenance;
+use jobc_schema::plan::{JobPlan, RolePlan};
 use similar::TextDiff;
 
-use crate::args::{BuildArgs, FormatArg, JobArgs};
+use crate::args::{BuildArgs, FormatArg};
 use crate::input::{Input, relative, shorten};
 use crate::outcome::Outcome;
 use crate::output::{WriteResult, list, write};
 use crate::report::{self, Row};
 use crate::settings::default_target;
-use crate::{terminal, watch};
+use crate::{source_state, terminal, watch};
 
-pub(crate) fn run(build_args: &BuildArgs, format: FormatArg) -> Outcome {
+/// Writes bills of materials of the images of jobs to a directory. The image store is the runtime's.
+type WriteSboms = fn(&[&JobPlan], &Utf8Path) -> Outcome;
+
+pub(crate) fn run(build_args: &BuildArgs, format: FormatArg, write_sboms: WriteSboms) -> Outcome {
     if !build_args.watch {
-        return run_once(build_args, format);
+        return run_once(build_args, format, write_sboms);
     }
     if let Err(why) = super::reject_watched_stdin(build_args.job.job.iter()) {
         return super::report_input_error(&why);
     }
-    watch::repeat(|| run_once(build_args, format), shorten)
+    watch::repeat(|| run_once(build_args, format, write_sboms), shorten)
 }
 
-fn run_once(build_args: &BuildArgs, format: FormatArg) -> Outcome {
+fn run_once(build_args: &BuildArgs, format: FormatArg, write_sboms: WriteSboms) -> Outcome {
     let mut input = match Input::read(&build_args.job) {
         Ok(input) => input,
         Err(why) => return super::report_input_error(&why),
@@ -45,7 +49,9 @@ fn run_once(build_args: &BuildArgs, format: FormatArg) -> Outcome {
     if let Some(planned) = planned {
         place.several = planned.jobs.iter().any(|job| !job.matrix.is_empty());
         let to_job = |job: &str| relative(&input.directory, &place.directory(job, "target"));
-        outputs = build(&sources, planned, &input.request(&build_args.job, &to_job), &mut sink);
+        let provenance = build_args.provenance.then(|| source_state::provenance(&input.directory));
+        let request = input.request(&build_args.job, &to_job);
+        outputs = build_with(provenance.as_ref(), &sources, planned, &request, &mut sink);
     }
     let outcome = report::findings(&sources, sink, format, build_args.stdout);
     if outcome != Outcome::Success {
@@ -55,9 +61,15 @@ fn run_once(build_args: &BuildArgs, format: FormatArg) -> Outcome {
         print_files(&outputs, !build_args.job.backend.is_empty());
         Outcome::Success
     } else if build_args.check {
-        compare(&outputs, &place, &build_args.job)
+        compare(&outputs, &place, build_args)
     } else {
         write_all(&outputs, &place, format)
+    };
+    let outcome = match &build_args.sbom {
+        Some(directory) if outcome == Outcome::Success => {
+            write_sboms(&outputs.iter().map(|output| &output.job).collect::<Vec<_>>(), directory)
+        }
+        _ => outcome,
     };
     if !build_args.watch {
         // The process ends here. Dropping millions of values first would take a tenth of a large build.
@@ -189,9 +201,9 @@ fn never_built(outputs: &[Output], place: &OutputDirectory) -> Option<Utf8PathBu
 }
 
 /// Compares the outputs with the files on disk and prints the differences.
-fn compare(outputs: &[Output], place: &OutputDirectory, args: &JobArgs) -> Outcome {
+fn compare(outputs: &[Output], place: &OutputDirectory, args: &BuildArgs) -> Outcome {
     if let Some(nothing) = never_built(outputs, place) {
-        let job = args.job.as_ref().map_or(String::new(), |job| format!(" {job}"));
+        let job = args.job.job.as_ref().map_or(String::new(), |job| format!(" {job}"));
         terminal::eprint(&format!(
             "jobc: nothing is built in `{nothing}` yet; run `jobc build{job}` to write it\n"
         ));
@@ -205,7 +217,10 @@ fn compare(outputs: &[Output], place: &OutputDirectory, args: &JobArgs) -> Outco
         for artifact in &output.artifacts {
             on_disk.remove(&artifact.path);
             let path = directory.join(&artifact.path);
-            let old = std::fs::read(&path);
+            let old = std::fs::read(&path).map(|bytes| {
+                let plain = (!args.provenance).then(|| provenance::without(&artifact.path, &bytes)).flatten();
+                plain.unwrap_or(bytes)
+            });
             if old.as_ref().is_ok_and(|old| *old == artifact.bytes) {
                 continue;
             }

@@ -18,6 +18,7 @@ mod lsp;
 mod pipes;
 mod plan;
 mod plugins;
+mod provenance;
 mod runtime;
 mod secrets;
 mod settings;

@@ -38,6 +38,7 @@ mod sudo;
 mod target_driver;
 mod target_models;
 mod target_policy;
+mod target_signature;
 mod threshold_in_gang;
 mod timeout_under_grace;
 mod unknown_model;
@@ -53,6 +54,7 @@ type Lint = fn(&View<'_>, &mut Sink);
 /// All of them.
 pub(super) const TABLE: &[Lint] = &[
     target_policy::check,
+    target_signature::check,
     launcher_alone::check,
     launcher_misfit::check,
     ddp_processes::check,

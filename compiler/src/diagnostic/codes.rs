@@ -275,6 +275,7 @@ codes! {
     NO_SUCH_TARGET "J0501" "unknown target";
     LOCK_FORM "J0502" "invalid jobc.lock";
     TARGET_POLICY "J0503" "the policy of the target forbids what the job requests";
+    UNSIGNED "J0504" "an image lacks the signature that the policy of the target requires";
     OPENPAI_FIELD "J0521" "unknown field of an OpenPAI job";
     OPENPAI_VALUE "J0522" "invalid value in an OpenPAI job";
     OPENPAI_MISSING "J0523" "missing field of an OpenPAI job";

@@ -21,6 +21,7 @@ mod push;
 mod retry;
 mod session;
 pub mod settings;
+pub mod signature;
 mod tls;
 mod web;
 

@@ -211,7 +211,7 @@ pub(crate) fn kind(reference: &Reference, declared: Option<&str>, bytes: &[u8]) 
 }
 
 /// The digest of some bytes by the same algorithm as another's.
-fn digest_like(other: Option<&Digest>, bytes: &[u8]) -> Digest {
+pub(crate) fn digest_like(other: Option<&Digest>, bytes: &[u8]) -> Digest {
     let mut hasher = other.map_or_else(Hasher::default, |other| Hasher::new(other.algorithm()));
     hasher.update(bytes);
     hasher.finish()

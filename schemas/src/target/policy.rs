@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::Seconds;
+use crate::gpu::OneOrMany;
 
 /// Limits that every job for the target must keep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,6 +18,10 @@ pub struct Policy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("items" = {"type": "string", "minLength": 1}, "examples" = [["registry.example.com", "docker.io/library"]]))]
     pub allowed_registries: Option<Vec<String>>,
+    /// Signature that images must have, as cosign makes them with a key. They must also be named by digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"key": "cosign.pub"}]))]
+    pub require_signature: Option<SignaturePolicy>,
     /// Most GPUs that a job may use at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [64]))]
@@ -25,4 +30,18 @@ pub struct Policy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["7d"]))]
     pub max_time: Option<Seconds>,
+}
+
+/// The signature that images must have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignaturePolicy {
+    /// Public keys, of which one must have signed an image: files, relative to the targets file, or texts in PEM form.
+    #[schemars(extend("examples" = ["cosign.pub", ["ci.pub", "release.pub"]]))]
+    pub key: OneOrMany,
+    /// Whether a signature may name another repository than the image's own, for images that were copied after they
+    /// were signed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false, "examples" = [true]))]
+    pub any_name: bool,
 }

@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use super::build_access::BuildAccessArgs;
 use super::format::{OutputArgs, text_or_json};
 use super::image_build::BuildMoreArgs;
-use super::image_tools::{DiffArgs, HistoryArgs, MountArgs, TagArgs, UmountArgs};
+use super::image_tools::{DiffArgs, HistoryArgs, MountArgs, SbomArgs, TagArgs, UmountArgs};
 use crate::args::FormatArg;
 use crate::args::values::GLOBAL_OPTION_ORDER;
 use crate::runtime::completion::images;
@@ -56,7 +56,9 @@ pub(crate) enum ImageCommand {
     /// Unmount images
     #[command(visible_alias = "unmount")]
     Umount(UmountArgs),
-    /// Verify the integrity of the image store
+    /// Write a software bill of materials of an image
+    Sbom(SbomArgs),
+    /// Verify the integrity of the image store, or the signature of an image
     Verify(VerifyArgs),
     /// Remove images
     Rm(RmArgs),
@@ -120,8 +122,20 @@ pub(crate) struct InspectArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct VerifyArgs {
+    /// Image in a registry, whose signature is verified [default: the image store is verified]
+    #[arg(value_name = "IMAGE", requires = "key", add = images())]
+    pub image: Option<String>,
+    /// Public key that must have signed the image, as `cosign sign --key` does (repeatable: any of them)
+    #[arg(long, value_name = "FILE", requires = "image")]
+    pub key: Vec<PathBuf>,
+    /// Accept a signature that names another repository, of an image that was copied after it was signed
+    #[arg(long, requires = "image")]
+    pub any_name: bool,
+    /// Use HTTP instead of HTTPS for registries
+    #[arg(long, requires = "image")]
+    pub plain_http: bool,
     /// Remove corrupted blobs, so that they are pulled again
-    #[arg(long)]
+    #[arg(long, conflicts_with = "image")]
     pub remove: bool,
     #[command(flatten)]
     pub output_args: OutputArgs,

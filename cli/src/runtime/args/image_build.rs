@@ -31,6 +31,9 @@ pub(crate) struct BuildMoreArgs {
     /// Write the digests and the names of the image to a file as JSON, with the keys that BuildKit uses
     #[arg(long, value_name = "FILE")]
     pub metadata_file: Option<PathBuf>,
+    /// Write a software bill of materials of the image to a file (CycloneDX, JSON)
+    #[arg(long, value_name = "FILE")]
+    pub sbom: Option<PathBuf>,
     /// Add a line to /etc/hosts of `RUN` commands (repeatable)
     ///
     /// Not part of the image.
@@ -39,6 +42,11 @@ pub(crate) struct BuildMoreArgs {
     /// Size of /dev/shm of `RUN` commands, such as `512m` or `2g` [default: 64m]
     #[arg(long, value_name = "BYTES")]
     pub shm_size: Option<String>,
+    /// Label the image with the Git commit and URL of the build context, and with the version of jobc
+    ///
+    /// The labels are also annotations of the manifest. The digest of the image then changes with every commit.
+    #[arg(long)]
+    pub provenance: bool,
     /// Add an annotation to the manifest (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     pub annotation: Vec<String>,

@@ -19,6 +19,19 @@ pub(crate) struct TagArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct SbomArgs {
+    /// Image name or digest
+    #[arg(add = images())]
+    pub image: String,
+    /// Platform to read of a multi-platform image [default: host]
+    #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
+    pub platform: Option<String>,
+    /// Write to a file [default: stdout]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct HistoryArgs {
     /// Image name or digest
     #[arg(add = images())]

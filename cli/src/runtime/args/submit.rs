@@ -49,6 +49,9 @@ pub(crate) struct SubmitArgs {
     /// Follow the output until the job ends, and exit with its exit code; Ctrl-C detaches
     #[arg(long, short, conflicts_with = "dry_run")]
     pub follow: bool,
+    /// Do not label the job with the version of jobc and the Git state of the job file
+    #[arg(long)]
+    pub no_provenance: bool,
     /// Keep the files of the job in `DIR/<name>`
     #[arg(long, short, value_name = "DIR", add = completion::directories())]
     pub output: Option<Utf8PathBuf>,

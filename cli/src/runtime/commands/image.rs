@@ -16,6 +16,8 @@ mod pull;
 mod push;
 mod rm;
 mod save;
+pub(crate) mod sbom;
+mod signature;
 mod tag;
 mod verify;
 
@@ -54,7 +56,11 @@ pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
         ImageCommand::Mount(mount) => mount::run(mount, &open()?),
         ImageCommand::Umount(umount) => mount::unmount(umount, &open()?),
         ImageCommand::Inspect(inspect) => inspect::run(inspect, &open()?),
-        ImageCommand::Verify(verify) => verify::run(verify, &open()?),
+        ImageCommand::Sbom(args) => sbom::run(args, &open()?),
+        ImageCommand::Verify(verify) => match &verify.image {
+            Some(name) => signature::run(verify, name),
+            None => verify::run(verify, &open()?),
+        },
         ImageCommand::Rm(rm) => rm::run(rm, &open()?),
         ImageCommand::Gc(gc) => gc::run(gc, &open()?),
     }

@@ -83,7 +83,7 @@ impl ImageBuilder<'_> {
             build: &build,
             context: Some(recipe.context),
             ignore,
-            labels: IndexMap::new(),
+            labels: labels(image),
             tags: vec![image.reference.parse()?],
             secrets: named
                 .iter()
@@ -152,6 +152,13 @@ impl ImageBuilder<'_> {
             args: Vec::new(),
         })
     }
+}
+
+/// The label with the digest of the plan of an image. Versions and commits are left out: the image would have another
+/// digest after each of them, and with it the job another identity.
+fn labels(image: &ImagePlan) -> IndexMap<String, String> {
+    let digest = image.reference.rsplit_once(':').map(|(_, digest)| digest.to_owned());
+    digest.into_iter().map(|digest| ("dev.jobc.image-plan".to_owned(), digest)).collect()
 }
 
 /// The digests of base images in jobc.lock. A generated Dockerfile already contains them.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jobc_compiler::compile::plan;
+use jobc_compiler::compile::{self, plan};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::lock::{FILE_NAME, Lock, Locking};
 use jobc_compiler::suggest;
@@ -16,11 +16,12 @@ use jobc_sys::error::{Error, Kind};
 use jobc_sys::write_atomic::{Durability, write_atomic};
 
 use crate::args::{FormatArg, JobArgs};
-use crate::input::{Input, shorten};
+use crate::input::{Input, find_targets, shorten};
 use crate::outcome::Outcome;
 use crate::runtime::args::lock::LockArgs;
 use crate::runtime::commands::image;
 use crate::runtime::message::{container_error, container_warning};
+use crate::runtime::signatures;
 use crate::{report, terminal};
 
 /// The comment at the start of the file.
@@ -49,7 +50,7 @@ pub(crate) fn run(lock: &LockArgs, format: FormatArg) -> Outcome {
     if sink.has_errors() {
         return report::findings(&sources, sink, format, false);
     }
-    let (names, old) = (planned.images, known.into_digests());
+    let (names, old) = (planned.images.clone(), known.into_digests());
     let path = input.directory.join(FILE_NAME);
     if lock.check {
         return check(&names, &old, &path);
@@ -73,6 +74,19 @@ pub(crate) fn run(lock: &LockArgs, format: FormatArg) -> Outcome {
                 terminal::eprint(&container_error(&error));
                 return Outcome::SystemError;
             }
+        }
+    }
+    let targets = job.targets.clone().or_else(|| find_targets(&input.directory));
+    match signatures::findings_of_lock(&planned.jobs, targets.as_deref().and_then(Utf8Path::parent), &digests)
+    {
+        Ok(findings) if findings.is_empty() => {}
+        Ok(findings) => {
+            compile::report(&sources, &planned, findings, &mut sink);
+            return report::findings(&sources, sink, format, false);
+        }
+        Err(error) => {
+            terminal::eprint(&container_error(&error));
+            return Outcome::SystemError;
         }
     }
     terminal::print(&describe_changes(&old, &digests));

@@ -99,3 +99,16 @@ fn an_image_that_is_nowhere_leaves_the_file_as_it_was() {
         .says("the image `base:1` is not in the image store");
     assert!(!directory.path().join("jobc.lock").exists());
 }
+
+#[test]
+fn a_policy_that_requires_digests_lets_images_be_locked() {
+    let directory = directory();
+    directory.write(
+        "targets.yaml",
+        "version: 1\ntargets:\n  here: {backends: [oci], policy: {require_digest: true}}\n",
+    );
+    directory.jobc(&["check"]).exits(1).says("J0503").says("run `jobc lock`");
+    directory.jobc(&["lock", "--check"]).exits(1).says("`jobc.lock` does not exist");
+    directory.jobc(&["lock", "--local", "--image-root", "images"]).exits(0);
+    directory.jobc(&["check"]).exits(0);
+}

@@ -167,6 +167,16 @@ Options:
       --stdout
           Print the files instead of writing them
 
+      --provenance
+          Label the files with the digest of the plan, the version of jobc and the Git state of the
+          job
+          
+          Such files change with every commit. `jobc diff` and `jobc test` ignore these labels.
+
+      --sbom <DIR>
+          Also write software bills of materials of the images that are in the image store, below
+          `DIR/<job>/<target>/`
+
       --watch
           Build again when a file that was read changes
 

@@ -9,6 +9,7 @@ mod external;
 mod findings;
 mod more;
 mod options;
+mod provenance;
 mod results;
 mod shared_cache;
 
@@ -40,8 +41,8 @@ pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
     let agents = Agents::read(&args.access.ssh).map_err(Failure::usage_error)?;
     let access = access::access(&args.access, &agents);
     match context::fetch(args, &access, store)? {
-        None => build(args, &access, store),
-        Some((args, _fetched)) => build(&args, &access, store),
+        None => build(&provenance::labeled(args, None), &access, store),
+        Some((given, fetched)) => build(&provenance::labeled(&given, Some((args, &fetched))), &access, store),
     }
 }
 

@@ -14,8 +14,9 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use camino::Utf8Path;
-use jobc_compiler::compile::{Planning, Request, build, plan};
+use jobc_compiler::compile::{self, Planning, Request, build, build_with, plan};
 use jobc_compiler::diagnostic::Sink;
+use jobc_compiler::provenance::Provenance;
 use jobc_compiler::source::Sources;
 use jobc_job::admission::ports;
 use jobc_remote::Handle;
@@ -40,7 +41,9 @@ use crate::runtime::args::submit::SubmitArgs;
 use crate::runtime::commands::jobs::{Failure, Result};
 use crate::runtime::interruptible::exit_by_signal;
 use crate::runtime::kept;
+use crate::runtime::signatures;
 use crate::settings::default_target;
+use crate::source_state;
 use crate::terminal;
 use batch::Batch;
 use images::{ImageRequest, Pins};
@@ -87,8 +90,25 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         // Where the directory of a run has the files of the job, from that of what was built.
         *to_files.borrow_mut() = "../files".into();
     }
+    let findings = signatures::findings(&planned.jobs, directory)?;
+    if !findings.is_empty() {
+        compile::report(&sources, &planned, findings, &mut sink);
+        return Ok(ExitCode::from(report::findings(&sources, sink, format, true) as u8));
+    }
+    if is_machine {
+        // The machine has neither the key nor a reason to look again: the images have digests.
+        for policy in planned.jobs.iter_mut().filter_map(|job| job.target.settings.policy.as_mut()) {
+            policy.require_signature = None;
+        }
+    }
     let user = place.user(&user()).map_err(failure)?;
-    let submitter = Submitter { args, place: &*place, directory: input.directory.as_std_path(), user };
+    let submitter = Submitter {
+        args,
+        place: &*place,
+        directory: input.directory.as_std_path(),
+        targets: directory,
+        user,
+    };
     let provided = if is_machine || target::runs_bundles(&first.target.settings) {
         submitter.provide_layouts(&sources, &mut planned, &mut request, &mut sink)?
     } else {
@@ -102,7 +122,11 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         }
     };
     let runs = submitter.name_runs(&mut planned.jobs)?;
-    let outputs = build(&sources, planned, &request, &mut sink);
+    let provenance = (!args.no_provenance).then(|| Provenance {
+        digests: runs.iter().map(|run| (run.name.clone(), run.identity.digest.clone())).collect(),
+        ..source_state::provenance(&input.directory)
+    });
+    let outputs = build_with(provenance.as_ref(), &sources, planned, &request, &mut sink);
     let outcome = report::findings(&sources, sink, format, true);
     if outcome != Outcome::Success {
         return Ok(ExitCode::from(outcome as u8));
@@ -132,6 +156,8 @@ struct Submitter<'a> {
     place: &'a dyn Place,
     /// The base directory of relative paths in the job file.
     directory: &'a std::path::Path,
+    /// The directory of the targets file.
+    targets: Option<&'a Utf8Path>,
     user: String,
 }
 
@@ -186,7 +212,7 @@ impl Submitter<'_> {
         sink: &mut Sink,
     ) -> Result<Images> {
         if self.args.no_build {
-            let (pins, found) = images::look_up(&planned.jobs);
+            let (pins, found) = images::look_up(&planned.jobs, self.targets);
             let trial = trial(sources, planned, request, sink)?;
             let mut is_refused = false;
             for (reference, problem) in found {

@@ -17,6 +17,7 @@ use serde_json::json;
 use super::more::{MoreOptions, Output, OutputKind};
 use crate::input::reason;
 use crate::runtime::args::image_build::BuildMoreArgs;
+use crate::runtime::commands::image::sbom;
 
 /// One image of several: a list of them, each for its platform.
 pub(super) fn index(store: &Store, images: &[(Platform, Descriptor)]) -> Result<Descriptor> {
@@ -49,6 +50,14 @@ pub(super) fn write(
             .map_err(|error| Error::new(Kind::State, error.to_string()))?;
         text.push(b'\n');
         write_file(path, &text)?;
+    }
+    if let Some(path) = &args.sbom {
+        let [platform] = platforms else {
+            let error = "a bill of materials is for one platform";
+            return Err(Error::new(Kind::Config, error).help("write it with `jobc image sbom --platform`"));
+        };
+        let name = tags.first().map_or_else(|| descriptor.digest.to_string(), ToString::to_string);
+        write_file(path, sbom::document(store, &name, platform)?.as_bytes())?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use camino::Utf8Path;
 use jobc_compiler::backend::Content;
 use jobc_compiler::compile::{Artifact, Planning, Request, lower_all};
 use jobc_compiler::diagnostic::Sink;
@@ -27,6 +28,7 @@ use crate::runtime::commands::job_image::ImageBuilder;
 use crate::runtime::interruptible::{self, exit_by_signal};
 use crate::runtime::progress::Meter;
 use crate::runtime::registries;
+use crate::runtime::signatures;
 use crate::terminal;
 
 /// Digits of the digest in a tag.
@@ -84,7 +86,7 @@ pub(super) fn requests(
                 Content::Text(text) => text,
                 Content::Yaml(_) | Content::Json(_) => return None,
             };
-            let path = camino::Utf8Path::new(BackendName::Dockerfile.as_str()).join(&file.path);
+            let path = Utf8Path::new(BackendName::Dockerfile.as_str()).join(&file.path);
             Some(Artifact { path, mode: file.mode, bytes: text.into_bytes() })
         }));
     }
@@ -223,7 +225,9 @@ impl ImageRequest {
 }
 
 /// The digests of images that were pushed by hand. What cannot be asked keeps its tag, with a warning.
-pub(super) fn look_up(jobs: &[JobPlan]) -> (Pins, Vec<(String, Problem)>) {
+///
+/// They must be signed if the policy of the target requires it: they were not built here.
+pub(super) fn look_up(jobs: &[JobPlan], targets: Option<&Utf8Path>) -> (Pins, Vec<(String, Problem)>) {
     let (mut pins, mut problems) = (Pins::new(), Vec::new());
     for (reference, (job, _)) in built_images(jobs) {
         let Some(name) = name_in_registry(job, reference) else { continue };
@@ -231,7 +235,13 @@ pub(super) fn look_up(jobs: &[JobPlan]) -> (Pins, Vec<(String, Problem)>) {
             problems.push((reference.to_owned(), Problem { is_warning, message, place: None, help }));
         };
         match resolve(&name) {
-            Ok(Some(digest)) => drop(pins.insert(reference.to_owned(), digest)),
+            Ok(Some(digest)) => {
+                let signed = signatures::why_unsigned(job, &format!("{name}@{digest}"), targets);
+                if let Some(why) = signed.unwrap_or_else(|error| Some(error.message)) {
+                    push(false, why, None);
+                }
+                pins.insert(reference.to_owned(), digest);
+            }
             Ok(None) => push(
                 false,
                 format!("the image `{name}`, which the job builds, is not in the registry"),

@@ -12,8 +12,9 @@ use jobc_schema::plan::{JobPlan, VolumeSource};
 use jobc_sys::error::{Error, Kind, Result};
 use serde_json::Value;
 
-use crate::input::reason;
+use crate::input::{find_targets, reason};
 use crate::output::list;
+use crate::runtime::signatures;
 
 /// What to run: one job, or each job of a matrix.
 pub(super) struct BuiltPlan {
@@ -86,6 +87,8 @@ pub(super) fn read(given: &Utf8Path) -> Result<BuiltPlan> {
         return Err(error.help("build it with the oci backend: `jobc build --backend oci`"));
     }
     let base = job_directory(&plan, &directory)?;
+    let targets = find_targets(&base);
+    signatures::require([&plan], targets.as_deref().and_then(Utf8Path::parent))?;
     for path in list(&directory.join("oci")).map_err(|error| unreadable(&directory, &error))? {
         let path = Utf8Path::new("oci").join(path);
         // Data that was fetched by hand may be large; it is fetched again when needed.

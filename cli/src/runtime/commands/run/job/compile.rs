@@ -2,9 +2,9 @@
 
 use std::cell::OnceCell;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
-use jobc_compiler::compile::{build, plan};
+use jobc_compiler::compile::{self, build, plan};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::source::Source;
 use jobc_gpu::Host;
@@ -18,11 +18,12 @@ use jobc_sys::error::{Error, Kind, Result};
 use super::built_plan::{BuiltJob, BuiltPlan};
 use super::resume::Numbers;
 use crate::args::{FormatArg, JobArgs};
-use crate::input::{Input, InputError, STDIN};
+use crate::input::{Input, InputError, STDIN, find_targets};
 use crate::outcome::Outcome;
 use crate::report;
 use crate::runtime::args::run::RunArgs;
 use crate::runtime::commands::run::command::COMMAND;
+use crate::runtime::signatures;
 use crate::settings::default_target;
 
 /// Where a job file comes from.
@@ -83,6 +84,15 @@ pub(super) fn compile(
             if !job.target.settings.backends.contains(&BackendName::Dockerfile) {
                 job.target.settings.backends.push(BackendName::Dockerfile);
             }
+        }
+    }
+    if let Some(planned) = &planned {
+        let targets = job.targets.clone().or_else(|| find_targets(&input.directory));
+        let findings = signatures::findings(&planned.jobs, targets.as_deref().and_then(Utf8Path::parent))?;
+        if !findings.is_empty() {
+            compile::report(&sources, planned, findings, &mut sink);
+            report::findings(&sources, sink, format, true);
+            return Ok(None);
         }
     }
     let outputs = planned.map(|planned| build(&sources, planned, &request, &mut sink)).unwrap_or_default();

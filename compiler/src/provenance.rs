@@ -1,0 +1,112 @@
+//! What files were made of: the digest of the plan, the version of jobc, the state of the sources in Git.
+//!
+//! It is added to what the backends have made, after the plan was decided, so it changes neither the plan nor its
+//! digest. `jobc build` leaves it out unless it is requested: golden files would change with every commit and with
+//! every version of jobc. [`without`] takes it out again, for those who compare files.
+
+mod place;
+
+use std::collections::BTreeMap;
+
+use camino::Utf8Path;
+use jobc_schema::BackendName;
+use jobc_schema::plan::JobPlan;
+use serde_json::Value;
+
+use crate::backend::{Content, File};
+use crate::diagnostic::Sink;
+use crate::emit;
+use crate::lower::BackendOutput;
+use crate::parse::parse;
+use crate::source::{Source, Sources};
+
+use place::Place;
+
+/// What the caller knows about the origin of the files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Provenance {
+    /// The version of jobc.
+    pub version: String,
+    /// The state of the job file's repository; none outside a repository.
+    pub source: Option<SourceState>,
+    /// Digests of plans by the name of the job, where they are not those of the plans that are built: a submitted job
+    /// is renamed, and keeps the digest of the job file's plan.
+    pub digests: BTreeMap<String, String>,
+}
+
+/// The state of a Git working tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceState {
+    /// The commit, in hexadecimal digits.
+    pub revision: String,
+    /// Whether files differ from the commit, or are in no commit; none if that could not be determined.
+    pub is_dirty: Option<bool>,
+    /// The URL of the repository, without credentials.
+    pub url: Option<String>,
+}
+
+/// The names of all facts.
+const DIGEST: &str = "plan-digest";
+const VERSION: &str = "version";
+const REVISION: &str = "source-revision";
+const DIRTY: &str = "source-dirty";
+const URL: &str = "source-url";
+const FACTS: [&str; 5] = [DIGEST, VERSION, REVISION, DIRTY, URL];
+
+impl Provenance {
+    /// The facts about a job, in a fixed order.
+    fn facts(&self, job: &JobPlan) -> Vec<(&'static str, String)> {
+        let digest = self.digests.get(&job.name).cloned().unwrap_or_else(|| job.digest().hex().to_owned());
+        let mut facts = vec![(DIGEST, format!("sha256:{digest}")), (VERSION, self.version.clone())];
+        if let Some(source) = &self.source {
+            facts.push((REVISION, source.revision.clone()));
+            facts.extend(source.is_dirty.map(|is_dirty| (DIRTY, is_dirty.to_string())));
+            facts.extend(source.url.clone().map(|url| (URL, url)));
+        }
+        facts
+    }
+
+    /// Adds the facts to the files of a job, in each format where it has a place for them.
+    pub(crate) fn stamp(&self, job: &JobPlan, outputs: &mut [BackendOutput]) {
+        let facts = self.facts(job);
+        for output in outputs {
+            for file in &mut output.files {
+                if let Some(place) = Place::of(output.backend, &file.path) {
+                    add(place, file, &facts);
+                }
+            }
+        }
+    }
+}
+
+fn add(place: Place, file: &mut File, facts: &[(&'static str, String)]) {
+    match &mut file.content {
+        Content::Yaml(value) | Content::Json(value) => place.add(value, facts),
+        Content::Text(text) if place == Place::Comment => {
+            let (line, count) = place::add_comments(text, facts);
+            place::shift(&mut file.origins, line, count);
+        }
+        Content::Text(_) | Content::Dockerfile(_) => {}
+    }
+}
+
+/// A file as it would be without provenance; none if it has none. `path` is that below the directory of the target.
+pub fn without(path: &Utf8Path, bytes: &[u8]) -> Option<Vec<u8>> {
+    let backend: BackendName = path.components().next()?.as_str().parse().ok()?;
+    let name = path.strip_prefix(backend.as_str()).ok()?;
+    let place = Place::of(backend, name)?;
+    let text = std::str::from_utf8(bytes).ok().filter(|text| text.contains(VERSION))?;
+    if place == Place::Comment {
+        return place::remove_comments(text).map(String::into_bytes);
+    }
+    let mut sources = Sources::new();
+    let id = sources.add(Source::new(path, text));
+    let mut value: Value = parse(&sources, id, &mut Sink::new())?.to_json();
+    let is_changed = place.remove(&mut value);
+    let text =
+        if path.extension() == Some("json") { emit::to_json } else { |value: &Value| emit::to_yaml(value) };
+    is_changed.then(|| text(&value).into_bytes())
+}
+
+#[cfg(test)]
+mod tests;
