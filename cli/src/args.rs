@@ -3,6 +3,7 @@
 
 pub(crate) mod config;
 mod format;
+pub(crate) mod standard_library;
 pub(crate) mod values;
 
 use camino::Utf8PathBuf;
@@ -254,8 +255,8 @@ pub(crate) struct InitArgs {
     /// Directory to write to
     #[arg(value_name = "DIR", default_value = ".", add = completion::directories())]
     pub directory: Utf8PathBuf,
-    /// Example to start from
-    #[arg(long, short, value_name = "NAME", default_value = "hello-cpu")]
+    /// Example to start from, or a built-in template such as `std/torchrun`
+    #[arg(long, short, value_name = "NAME", default_value = "hello-cpu", add = completion::starters())]
     pub example: String,
     /// List the examples
     #[arg(long)]

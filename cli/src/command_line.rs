@@ -12,6 +12,7 @@ use clap_complete::Shell;
 #[cfg(feature = "mcp")]
 use crate::args::McpArgs;
 use crate::args::config::ConfigArgs;
+use crate::args::standard_library::StdCommand;
 use crate::args::values::GLOBAL_OPTION_ORDER;
 use crate::args::{
     BuildArgs, CheckArgs, ColorArg, DiffArgs, FmtArgs, FormatArg, ImportArgs, InitArgs, PlanArgs, SchemaArg,
@@ -138,6 +139,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: BackendCommand,
     },
+    /// List and show the built-in templates
+    Std {
+        #[command(subcommand)]
+        command: StdCommand,
+    },
     /// Convert an OpenPAI job to a job file
     Import(ImportArgs),
     /// Create a starter job from an example
@@ -207,6 +213,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Backend { command: BackendCommand::Test { name } } => {
             commands::backends::conformance::run(name)
         }
+        Command::Std { command } => commands::standard_library::run(command, format),
         Command::Import(import) => commands::import::run(import, format),
         Command::Runtime(command) => return runtime::run_command(command, format),
         Command::Init(init) => commands::init::run(init),

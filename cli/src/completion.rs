@@ -15,6 +15,7 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter};
 use jobc_schema::BackendName;
 
+use crate::examples::{self, EXAMPLES};
 use crate::{fields, plugins};
 pub(crate) use job_file::{parameters, targets};
 pub(crate) use shells::script;
@@ -74,6 +75,28 @@ pub(crate) fn backends() -> ArgValueCandidates {
         let installed = plugins::installed(Utf8Path::new(".")).into_iter();
         let installed = installed.map(|plugin| described(plugin.name.as_str(), &plugin.place));
         BackendName::ALL.iter().map(|name| name.as_str().into()).chain(installed).collect()
+    })
+}
+
+/// The built-in templates, by the name that `uses` has.
+pub(crate) fn templates() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let is_full = current.to_string_lossy().starts_with("std/") || current.is_empty();
+        let candidates = examples::templates().map(|template| {
+            let prefix = if is_full { "std/" } else { "" };
+            described(&format!("{prefix}{}", template.name), &template.describe().description)
+        });
+        beginning_with(candidates.collect(), current)
+    })
+}
+
+/// The examples, and the built-in templates.
+pub(crate) fn starters() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let examples = EXAMPLES.iter().map(|(name, about, _)| described(name, about));
+        let templates = examples::templates()
+            .map(|template| described(&format!("std/{}", template.name), &template.describe().description));
+        examples.chain(templates).collect()
     })
 }
 

@@ -12,6 +12,7 @@ mod commands;
 mod completion;
 mod confine;
 mod disk;
+mod examples;
 mod fields;
 mod input;
 mod inputs;

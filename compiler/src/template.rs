@@ -6,6 +6,7 @@
 //! a finding inside a template can show both places ([`show_uses`]).
 
 mod built_in;
+mod describe;
 mod fill;
 mod merge;
 mod read;
@@ -22,6 +23,7 @@ use crate::source::{Source, Sources};
 use crate::suggest;
 
 pub use built_in::built_in;
+pub use describe::{Description, ParameterDescription, describe};
 pub use show::show_uses;
 
 use read::{Kind, Template};

@@ -7,6 +7,7 @@ Copies the pages of docs/ and writes the reference pages that come from jobc its
     reference/cli.md                         every command, from its `--help`
     reference/errors.md, reference/errors/*  every diagnostic code, from `jobc explain`
     reference/backends.md                    what each backend can express, from `jobc backends`
+    templates/README.md, templates/*         the built-in templates, from `jobc std`
     llms.txt, SKILL.md                       for programs that write job files, beside the pages
 
 DIRECTORY is what `mdbook build` takes. A link to a file outside docs/ becomes a link to the repository at JOBC_REPOSITORY, or its
@@ -111,6 +112,33 @@ def backends(program):
     return "\n".join([*lines, "", "## Reasons", "", *reasons, ""])
 
 
+def templates(program):
+    """The pages of the built-in templates: an index, and a page for each."""
+    found = json.loads(output(program, "std", "ls", "--format", "json"))
+    index = ["# Built-in templates", "", "`uses` names a template, `with` sets its parameters. Keys of the job override those of the template; see",
+             "[Sweeps and templates](../guides/sweeps-and-templates.md#templates). `jobc std ls` lists the templates,",
+             "`jobc std show NAME` prints a page, and `jobc init -e std/NAME DIR` writes the example.", "",
+             "| Template | For a | |", "|---|---|---|"]
+    pages = {}
+    for template in found:
+        name = template["name"].removeprefix("std/")
+        index.append(f"| [`{template['name']}`]({name}.md) | {template['kind']} | {cell(template['description'])} |")
+        page = [f"# {template['name']}", "", f"{template['description'][0].upper()}{template['description'][1:]}. A template for a {template['kind']}.", "",
+                "## Example", "", "```yaml", template["example"].rstrip(), "```", "", "## Parameters", "",
+                "| Name | Value | Default | Meaning |", "|---|---|---|---|"]
+        for param in template["params"]:
+            default = "required" if param["required"] else f"`{json.dumps(param['default'])}`"
+            page.append(f"| `{param['name']}` | {cell(param['rule'])} | {default} | {cell(param['description'])} |")
+        body = template["source"][template["source"].index("template: 1"):]
+        pages[name] = "\n".join([*page, "", "## Notes", "", template["notes"], "", "## The template", "", "```yaml", body.rstrip(), "```", ""])
+    return "\n".join([*index, ""]), pages
+
+
+def cell(text):
+    """A text in a table."""
+    return text.replace("|", "\\|")
+
+
 def with_links(text, page):
     """A page whose links out of docs/ lead to the repository, if it has an address."""
     def link(found):
@@ -151,6 +179,10 @@ def main():
     made |= {f"errors/{name}": page for name, page in groups.items()}
     references = {each["name"]: each for each in json.loads(output(program, "explain", "--format", "json"))["formats"]}
     made |= {"job": fields.page(references["job"]), "targets-file": fields.page(references["targets"])}
+    catalog, pages = templates(program)
+    (source / "templates").mkdir()
+    for name, text in {"README": catalog, **pages}.items():
+        (source / "templates" / f"{name}.md").write_text(text)
     for name, text in made.items():
         place = source / "reference" / f"{name}.md"
         if (DOCS / "reference" / f"{name}.md").exists():

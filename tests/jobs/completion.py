@@ -45,6 +45,8 @@ LINES = [
     ("jobc explain roles.train.retr", "jobc explain roles.train.retry"),
     ("jobc explain resources.mem", "jobc explain resources.memory"),
     ("jobc explain J010", "jobc explain J010"),
+    ("jobc std show torch", "jobc std show torchrun"),
+    ("jobc init -e std/vl", "jobc init -e std/vllm-serve"),
     ("jobc logs --form", "jobc logs --format"),
     ("jobc logs --format=js", "jobc logs --format=json"),
 ]

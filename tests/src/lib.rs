@@ -33,12 +33,14 @@ pub fn job_file(directory: &Utf8Path) -> Option<Utf8PathBuf> {
     ["job.yaml", "job.json"].iter().map(|name| directory.join(name)).find(|path| path.is_file())
 }
 
-/// The directories of `examples/` that hold a job file.
+/// The directories of `examples/` and `examples/templates/` that hold a job file.
 ///
 /// # Panics
 /// If there is none.
 pub fn examples() -> Vec<Utf8PathBuf> {
-    let mut found = entries(&workspace().join("examples"));
+    let examples = workspace().join("examples");
+    let mut found = entries(&examples);
+    found.extend(entries(&examples.join("templates")));
     found.retain(|path| job_file(path).is_some());
     assert!(!found.is_empty(), "no directory under examples/ holds a job file");
     found

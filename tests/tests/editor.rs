@@ -1,7 +1,6 @@
 //! The schemas as an editor sees them: every block it offers compiles, and catalogues name the published addresses.
 #![forbid(unsafe_code)]
 
-use camino::Utf8Path;
 use jobc_compiler::diagnostic::Severity;
 use jobc_compiler::files::MemoryFiles;
 use jobc_compiler::source::Source;
@@ -241,8 +240,12 @@ fn a_starter_job_has_a_modeline() {
             continue;
         }
         let text = std::fs::read_to_string(&job).expect("text");
-        let schema = Utf8Path::new("../../schemas/job.v1.schema.json");
-        assert_eq!(text.lines().next(), Some(&*format!("# yaml-language-server: $schema={schema}")), "{job}");
+        let first = text.lines().next().unwrap_or_default();
+        let schema = first.strip_prefix("# yaml-language-server: $schema=").unwrap_or_default();
+        assert!(
+            schema.starts_with("../") && schema.ends_with("/schemas/job.v1.schema.json"),
+            "{job}: {first}"
+        );
         assert!(directory.join(schema).is_file());
     }
 }

@@ -9,6 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::backend::Content;
 use jobc_compiler::compile::Output;
 use jobc_compiler::diagnostic::Severity;
+use jobc_compiler::template::{built_in, describe};
 use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, TARGETS_SCHEMA};
 use jobc_tests::compile::{Compilation, compile_directory};
 use jobc_tests::{examples, job_file, workspace};
@@ -221,7 +222,7 @@ fn inputs_and_plans_fit_their_schemas() {
     }
 }
 
-/// The map names files that were written, parts that are in them, and places that are in the job file.
+/// The map names files that were written, parts that are in them, and places that are in the job file or a template.
 #[test]
 fn the_source_map_holds() {
     for example in examples() {
@@ -267,11 +268,16 @@ fn check_part(part: &Value, file: &Utf8Path, artifact: &str, value: &Value, job:
     let origins = ["spec", "target", "default"].iter().filter(|key| part.get(**key).is_some()).count();
     assert_eq!(origins, 1, "{file}: {part} has no origin, or several");
     if let Some(start) = part.get("start") {
+        let template = part["file"].as_str().map(|name| name.trim_start_matches("std/"));
+        let text =
+            template.and_then(|name| built_in().find(|(known, _)| *known == name)).map(|(_, text)| text);
+        let lines = text.map(|text| text.lines().collect::<Vec<&str>>());
+        let job = lines.as_deref().unwrap_or(job);
         let number =
             |i: usize| usize::try_from(start[i].as_u64().expect("a number")).expect("a small number");
         let (line, column) = (number(0), number(1));
         let there = line.checked_sub(1).and_then(|line| job.get(line));
-        let there = there.unwrap_or_else(|| panic!("{file}: {part} is outside of the job file"));
+        let there = there.unwrap_or_else(|| panic!("{file}: {part} is outside of its file"));
         assert!(column >= 1 && column <= there.chars().count() + 1, "{file}: {part} is outside of its line");
     }
 }
@@ -282,5 +288,24 @@ fn each_has_a_page() {
         let page = example.join("README.md");
         let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{page}: {error}"));
         assert!(text.starts_with("# ") && text.lines().count() >= 3, "{page} says too little");
+    }
+}
+
+/// The schema of a template's parameters takes the `with` of its example, and refuses what the pass refuses.
+#[test]
+fn inputs_of_templates_fit_their_schemas() {
+    for (name, text) in built_in() {
+        let schema = describe(text).expect("a built-in template").schema();
+        let schema = validator(&schema.to_string());
+        let path = workspace().join("examples/templates").join(name).join("job.yaml");
+        let job: Value =
+            serde_yaml::from_str(&fs::read_to_string(&path).expect("its example")).expect("YAML");
+        let roles = job["roles"].as_object().into_iter().flat_map(|roles| roles.values());
+        let user = [&job].into_iter().chain(roles).find(|node| node["uses"] == format!("std/{name}"));
+        let with = user.unwrap_or_else(|| panic!("{path} does not use std/{name}"))["with"].clone();
+        assert_valid(&schema, &with, &path);
+        let mut wrong = with;
+        wrong["unknown"] = 1.into();
+        assert!(!schema.is_valid(&wrong), "std/{name} takes an unknown parameter");
     }
 }

@@ -11,7 +11,10 @@ type Group = (&'static str, &'static [&'static str]);
 const GROUPS: [Group; 6] = [
     (
         "Write",
-        &["init", "check", "fmt", "build", "plan", "diff", "why", "explain", "import", "backends", "backend"],
+        &[
+            "init", "check", "fmt", "build", "plan", "diff", "why", "explain", "std", "import", "backends",
+            "backend",
+        ],
     ),
     (
         "Run",

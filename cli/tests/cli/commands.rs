@@ -107,6 +107,7 @@ fn each_starter_builds() {
     let directory = Directory::new();
     let list = directory.jobc(&["init", "--list"]).exits(0).out;
     let names: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let templates: Vec<&str> = names.iter().copied().filter(|name| name.starts_with("std/")).collect();
     let known: Vec<String> = examples().iter().map(|path| path.file_name().unwrap().to_owned()).collect();
     assert_eq!(
         {
@@ -114,8 +115,12 @@ fn each_starter_builds() {
             sorted.sort_unstable();
             sorted
         },
-        known,
-        "every example is a starter"
+        {
+            let mut all: Vec<&str> = known.iter().map(String::as_str).chain(templates).collect();
+            all.sort_unstable();
+            all
+        },
+        "every example and every template is a starter"
     );
     for name in names {
         let run = directory.jobc(&["init", name, "--example", name]).exits(0);
@@ -127,6 +132,38 @@ fn each_starter_builds() {
             assert!(!text.contains("$schema="), "{name}/{path} names a schema that is not there");
         }
     }
+}
+
+#[test]
+fn std_lists_and_shows_the_templates() {
+    let directory = Directory::new();
+    let list = directory.jobc(&["std", "ls"]).exits(0).out;
+    assert_eq!(list.lines().next(), Some("TEMPLATE           KIND  DESCRIPTION"));
+    let names: Vec<&str> = list.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.len() >= 16 && names.contains(&"std/torchrun"), "{list}");
+    let all = directory.jobc(&["std", "ls", "--format", "json"]).exits(0).out;
+    let all: Vec<Value> = serde_json::from_str(&all).unwrap();
+    assert_eq!(all.iter().map(|template| template["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
+    for (name, template) in names.into_iter().zip(&all) {
+        let page = directory.jobc(&["std", "show", name]).exits(0).out;
+        assert!(page.contains(&format!("uses: {name}\n")) && page.contains("PARAMETER"), "{page}");
+        let short = name.strip_prefix("std/").unwrap();
+        assert_eq!(directory.jobc(&["std", "show", short]).exits(0).out, page);
+        let source = directory.jobc(&["std", "show", short, "--source"]).exits(0).out;
+        assert_eq!(template["source"], source);
+        let one = directory.jobc(&["std", "show", name, "--format", "json"]).exits(0).out;
+        assert_eq!(serde_json::from_str::<Value>(&one).unwrap(), *template);
+        assert_eq!(template["schema"]["additionalProperties"], false);
+    }
+    directory
+        .jobc(&["std", "show", "torhcrun"])
+        .exits(2)
+        .says("unknown template `torhcrun`; did you mean `std/torchrun`?");
+    directory
+        .jobc(&["std", "show", "std/\u{1b}x"])
+        .exits(2)
+        .says("unknown template `std/\\u{1b}x` (`jobc std ls` lists");
+    directory.jobc(&["init", "x", "-e", "std/torhcrun"]).exits(2).says("did you mean `std/torchrun`?");
 }
 
 #[test]

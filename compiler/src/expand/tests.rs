@@ -243,6 +243,20 @@ outputs: {o: {source: ./out, mount: /o}, p: {mount: /p}}
 }
 
 #[test]
+fn a_directory_in_an_output_is_a_place_of_its_own() {
+    let findings = |outputs: &str| {
+        let job = format!(
+            "name: a\nmatrix: {{lr: [1, 2]}}\noutputs: {{o: {{source: ./out, mount: /o}}}}\nroles:\n  a: {{outputs: {outputs}, run: x}}\n  b: {{outputs: [], run: x}}\n"
+        );
+        expanded(&job, &[], &[]).1
+    };
+    assert_eq!(findings("{o: {subpath: \"${{ job.name }}\"}}"), "");
+    for outputs in ["[o]", "{o: {}}", "{o: {subpath: same}}"] {
+        assert!(findings(outputs).contains("J0209"), "{outputs}");
+    }
+}
+
+#[test]
 fn a_matrix_of_a_role_makes_groups_of_tasks() {
     let job = "
 name: a

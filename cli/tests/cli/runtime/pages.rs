@@ -26,6 +26,7 @@ Write:
   diff          Compare the plan and the files with a revision, by meaning
   why           Show what caused a written line, or what a line of a job causes
   explain       Explain a diagnostic code or a field, or list all codes
+  std           List and show the built-in templates
   import        Convert an OpenPAI job to a job file
   backends      Show which fields each backend supports
   backend       Test a backend that is a plug-in

@@ -246,6 +246,33 @@ fn built_in_templates_make_good_jobs() {
             "outputs: {logs: {source: ./logs, mount: /output}}\nroles:\n  main: {image: \"python:3.12-slim\", completion: {min_succeeded: all}, run: python main.py}\n  board: {uses: std/tensorboard}\n",
         ),
         (
+            "elastic",
+            "uses: std/elastic\nwith: {script: main.py, nodes: 4, min_nodes: 2, max_nodes: 4, gpus: 8}\n",
+        ),
+        ("tensorflow-ps", "uses: std/tensorflow-ps\nwith: {script: main.py, workers: 3, servers: 2}\n"),
+        ("horovod", "uses: std/horovod\nwith: {script: main.py, nodes: 2, gpus: 4}\n"),
+        ("mpi", "uses: std/mpi\nwith: {program: ./solve, processes: 4}\n"),
+        ("deepspeed", "uses: std/deepspeed\nwith: {script: train.py --deepspeed ds.json}\n"),
+        ("jax", "uses: std/jax\nwith: {script: main.py, nodes: 4, gpus: 8}\n"),
+        ("ray", "uses: std/ray\nwith: {script: tune.py, workers: 4}\n"),
+        (
+            "sweep",
+            "uses: std/sweep\nwith: {script: \"train.py --lr ${{ matrix.lr }}\"}\nmatrix: {lr: [0.1, 0.01]}\n",
+        ),
+        (
+            "data-prepare",
+            "data: {images: {source: \"job:\", mount: /data, writable: true}}\nroles:\n  prepare: {uses: std/data-prepare, with: {command: python /prepare.py}}\n  train: {image: \"python:3.12-slim\", needs: [prepare], run: python main.py}\n",
+        ),
+        ("nccl-test", "uses: std/nccl-test\n"),
+        (
+            "code-server",
+            "secrets: {code: {env: CODE_PASSWORD}}\nroles:\n  code: {uses: std/code-server, with: {password: \"${{ secrets.code }}\"}}\n",
+        ),
+        (
+            "vllm-serve",
+            "outputs: {weights: {source: ./weights, mount: /cache}}\nroles:\n  serve: {uses: std/vllm-serve, with: {model: Qwen/Qwen2.5-7B-Instruct}}\n",
+        ),
+        (
             "jupyter",
             "secrets: {token: {env: JUPYTER_TOKEN}}\nroles:\n  lab: {uses: std/jupyter, with: {token: \"${{ secrets.token }}\"}}\n",
         ),

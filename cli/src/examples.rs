@@ -1,0 +1,173 @@
+//! The examples that `jobc init` writes, and the built-in templates, which are examples too.
+
+use jobc_compiler::template::{Description, built_in, describe};
+
+/// An example: its name, a short description, its files.
+pub(crate) type Example = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+macro_rules! example {
+    ($name:literal, $about:literal, $($file:literal),+) => {
+        ($name, $about, &[$(($file, include_str!(concat!("../../examples/", $name, "/", $file)))),+])
+    };
+}
+
+/// The examples, in the order of `jobc init --list`.
+pub(crate) const EXAMPLES: &[Example] = &[
+    example!("hello-cpu", "two instances that print hello, no GPU", "job.yaml"),
+    example!(
+        "local-dag",
+        "prepare, train twice, compare; runs on this host without an image",
+        "job.yaml",
+        "code/prepare.py",
+        "code/train.py",
+        "code/compare.py"
+    ),
+    example!(
+        "local-handoff",
+        "files from one role to the next, served by its port; runs on this host without an image",
+        "job.yaml",
+        "code/prepare.py",
+        "code/train.py"
+    ),
+    example!(
+        "local-image",
+        "an image built on this host, and two tasks that use it",
+        "job.yaml",
+        "base.sh",
+        "words.sh"
+    ),
+    example!(
+        "local-jax",
+        "JAX on four processes; runs on this host, in a Python that has JAX",
+        "job.yaml",
+        "code/train.py"
+    ),
+    example!(
+        "local-ps",
+        "parameter servers and workers; runs on this host without an image",
+        "job.yaml",
+        "code/server.py",
+        "code/worker.py"
+    ),
+    example!(
+        "local-sweep",
+        "a sweep, two jobs at a time; runs on this host without an image",
+        "job.yaml",
+        "code/train.py"
+    ),
+    example!(
+        "local-tune",
+        "prepare, train each combination of values, evaluate all; runs on this host without an image",
+        "job.yaml",
+        "code/prepare.py",
+        "code/train.py",
+        "code/evaluate.py"
+    ),
+    example!(
+        "resnet-1gpu",
+        "ResNet-50 with one GPU, image built from a block",
+        "job.yaml",
+        "targets.yaml",
+        "requirements.txt",
+        "train.py"
+    ),
+    example!(
+        "torchrun-4x8",
+        "torchrun on 4 nodes of 8 GPUs",
+        "job.yaml",
+        "targets.yaml",
+        "requirements.txt",
+        "train.py"
+    ),
+    example!(
+        "tensorflow-ps",
+        "TensorFlow with chief, workers and parameter servers",
+        "job.yaml",
+        "targets.yaml"
+    ),
+    example!("torchrun-elastic", "torchrun that goes on with fewer instances", "job.yaml", "targets.yaml"),
+    example!("all-gpus", "every GPU of one host", "job.yaml", "targets.yaml", "code/train.py"),
+    example!("horovod-mpi", "Horovod over MPI with ssh between instances", "job.yaml", "targets.yaml"),
+    example!("ray", "a Ray cluster with a head and workers", "job.yaml", "targets.yaml", "tune.py"),
+    example!("dag", "prepare, then train, then evaluate", "job.yaml", "targets.yaml"),
+    example!("sweep", "one job for each combination of values", "job.yaml"),
+    example!("tune", "a sweep between two roles of a job", "job.yaml", "targets.yaml"),
+    example!("jupyter", "a notebook with a GPU and a port", "job.yaml", "targets.yaml"),
+    example!("gpu-slice", "an inference server on a slice of a GPU", "job.yaml", "targets.yaml", "serve.py"),
+    example!("openpai-short", "OpenPAI's short JSON template", "job.json", "targets.yaml"),
+];
+
+/// A built-in template with the example that uses it.
+pub(crate) struct BuiltIn {
+    /// The name after `std/`.
+    pub name: &'static str,
+    /// The template file.
+    pub text: &'static str,
+    /// A job file that uses it.
+    pub example: &'static str,
+}
+
+macro_rules! template_examples {
+    ($($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("../../examples/templates/", $name, "/job.yaml")))),+]
+    };
+}
+
+/// The job file of each template's example.
+const TEMPLATE_EXAMPLES: &[(&str, &str)] = template_examples![
+    "code-server",
+    "data-prepare",
+    "ddp",
+    "deepspeed",
+    "elastic",
+    "horovod",
+    "jax",
+    "jupyter",
+    "mpi",
+    "nccl-test",
+    "ray",
+    "sweep",
+    "tensorboard",
+    "tensorflow-ps",
+    "torchrun",
+    "vllm-serve",
+];
+
+/// The built-in templates, by name.
+pub(crate) fn templates() -> impl Iterator<Item = BuiltIn> {
+    built_in().map(|(name, text)| {
+        let example =
+            TEMPLATE_EXAMPLES.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| *text);
+        BuiltIn { name, text, example }
+    })
+}
+
+impl BuiltIn {
+    /// What the template says of itself.
+    pub(crate) fn describe(&self) -> Description {
+        describe(self.text).expect("a built-in template is sound: a test reads them all")
+    }
+
+    /// The example without its modeline.
+    pub(crate) fn example_text(&self) -> &'static str {
+        match self.example.split_once('\n') {
+            Some((first, rest)) if first.starts_with("# yaml-language-server:") => rest,
+            _ => self.example,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_template_has_an_example_that_uses_it() {
+        for template in templates() {
+            let uses = format!("uses: std/{}\n", template.name);
+            assert!(template.example_text().contains(&uses), "std/{}", template.name);
+            assert!(template.example_text().starts_with("version: 1\n"), "std/{}", template.name);
+        }
+        assert_eq!(templates().count(), TEMPLATE_EXAMPLES.len());
+    }
+}
