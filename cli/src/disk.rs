@@ -5,7 +5,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::files::Files;
 
-use crate::{confine, inputs, plugins, watch};
+use crate::{confine, inputs, plugins, template_cache, watch};
 
 /// Files below the job file's directory; absolute paths are used unchanged.
 #[derive(Debug)]
@@ -40,5 +40,9 @@ impl Files for DiskFiles {
     fn plugins(&self, directory: &Utf8Path) -> Vec<(String, String)> {
         let installed = plugins::installed(&self.directory.join(directory));
         installed.into_iter().map(|plugin| (plugin.name.to_string(), plugin.place)).collect()
+    }
+
+    fn template(&self, digest: &str) -> io::Result<Vec<u8>> {
+        template_cache::read(digest)
     }
 }

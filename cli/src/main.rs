@@ -29,6 +29,7 @@ mod report;
 mod settings;
 mod source_state;
 mod table;
+mod template_cache;
 mod terminal;
 mod watch;
 

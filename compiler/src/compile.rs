@@ -1,6 +1,6 @@
 //! The passes in order: what the command line, the editor and the tests call.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8PathBuf;
 use indexmap::IndexMap;
@@ -18,7 +18,7 @@ use crate::lock::{Lock, Locking};
 use crate::lower::{BackendOutput, OnRefusal};
 use crate::provenance::Provenance;
 use crate::salvage::{is_about_names, salvage};
-use crate::source::{SourceId, Sources};
+use crate::source::{SourceId, Sources, Span};
 use crate::source_map::{SourceMap, SpanIndex};
 use crate::{check, dockerfile, emit, import, lower, parse, resolve, suggest, template, validate};
 
@@ -131,14 +131,14 @@ pub fn plan_document(
     sink: &mut Sink,
 ) -> Option<Planning> {
     let targets_document = request.targets.and_then(|id| parse::parse(sources, id, sink));
-    let document = document.and_then(|d| template::expand_templates(d, sources, request.files, sink));
+    let lock = Lock::read(request.locking, request.job, request.files, sources, sink);
+    // Where the lock itself is wrong, what else is wrong is worth knowing too.
+    let lock = lock.unwrap_or_default();
+    let document = document.and_then(|d| template::expand_templates(d, sources, request.files, &lock, sink));
     let format = document.as_ref().and_then(import::format_of);
     let original = document.clone().filter(|_| format.is_some());
     let document = document.and_then(|d| import::import(d, sources, sink));
     let targets = targets_document.as_ref().and_then(|d| validate::targets(d, sink));
-    let lock = Lock::read(request.locking, request.job, request.files, sources, sink);
-    // Where the lock itself is wrong, what else is wrong is worth knowing too.
-    let lock = lock.unwrap_or_default();
     let planned = document
         .as_ref()
         .and_then(|document| decide(document, targets.as_ref(), &lock, sources, request, sink));
@@ -175,6 +175,20 @@ pub fn plan_document(
         format,
         targets: targets_document,
     })
+}
+
+/// The templates from Git that a job uses, as far as the files that are known lead, with the place of each.
+pub fn template_references(
+    sources: &mut Sources,
+    job: SourceId,
+    files: &dyn Files,
+) -> BTreeMap<String, Span> {
+    let mut sink = Sink::new();
+    let lock = Lock::read(Locking::Ignored, job, files, sources, &mut sink).unwrap_or_default();
+    if let Some(document) = parse::parse(sources, job, &mut sink) {
+        let _ = template::expand_templates(document, sources, files, &lock, &mut sink);
+    }
+    lock.into_requested_templates()
 }
 
 /// What passes 2 to 4 make of a document.

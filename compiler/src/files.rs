@@ -21,6 +21,16 @@ pub trait Files {
     fn plugins(&self, _directory: &Utf8Path) -> Vec<(String, String)> {
         vec![]
     }
+
+    /// The files of a template from Git, packed, by the digest that `jobc.lock` has. What comes back is compared with
+    /// the digest.
+    ///
+    /// # Errors
+    /// The template is not on this host.
+    fn template(&self, digest: &str) -> io::Result<Vec<u8>> {
+        let _ = digest;
+        Err(io::ErrorKind::NotFound.into())
+    }
 }
 
 /// The names of a targets file.
@@ -56,6 +66,15 @@ impl MemoryFiles {
     }
 }
 
+impl MemoryFiles {
+    /// Adds the packed files of a template from Git.
+    #[must_use]
+    pub fn with_template(mut self, digest: &str, packed: Vec<u8>) -> Self {
+        self.0.insert(digest.into(), packed);
+        self
+    }
+}
+
 impl Files for MemoryFiles {
     fn read(&self, path: &Utf8Path) -> io::Result<Vec<u8>> {
         self.0.get(path).cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
@@ -71,5 +90,9 @@ impl Files for MemoryFiles {
             Some(below.parent().filter(|_| below.file_name() == Some("backend.yaml"))?.to_string())
         };
         self.0.keys().filter_map(name).map(|name| (name, "templates".to_owned())).collect()
+    }
+
+    fn template(&self, digest: &str) -> io::Result<Vec<u8>> {
+        self.read(Utf8Path::new(digest))
     }
 }

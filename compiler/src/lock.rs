@@ -1,8 +1,8 @@
-//! `jobc.lock`: the digest of each image name at the time of `jobc lock`.
+//! `jobc.lock`: what names of images and of templates from Git stood for when `jobc lock` was run.
 //!
 //! Nothing is looked up here: if the file is next to the job file, names become `NAME@sha256:…` as the plan is made, at
 //! the places where a job names an image; and where it must hold every image, a name that it lacks is an error at its
-//! place.
+//! place. A template from Git must always be in the file, since its digest leads to its files.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,17 +31,36 @@ pub enum Locking {
     Required,
 }
 
-/// The digests by name, and the requested names.
+/// What a file holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Locked {
+    /// The digests of images by name.
+    pub images: BTreeMap<String, String>,
+    /// The templates from Git, by the text of `uses`.
+    pub templates: BTreeMap<String, LockedTemplate>,
+}
+
+/// What a template from Git stood for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockedTemplate {
+    /// The commit, in hexadecimal digits.
+    pub commit: String,
+    /// The digest of its packed files.
+    pub digest: String,
+}
+
+/// What the file holds, and the requested names.
 #[derive(Debug, Default)]
 pub struct Lock {
-    digests: BTreeMap<String, String>,
+    locked: Locked,
     is_there: bool,
     required: bool,
     requested: RefCell<BTreeSet<String>>,
+    requested_templates: RefCell<BTreeMap<String, Span>>,
 }
 
 impl Lock {
-    /// Reads the file next to a job file. Where it is absent no name has a digest.
+    /// Reads the file next to a job file. Where it is absent no name has a digest. Templates are followed in any case.
     ///
     /// What is wrong with the file is reported in it; nothing is returned then.
     pub fn read(
@@ -52,7 +71,7 @@ impl Lock {
         sink: &mut Sink,
     ) -> Option<Self> {
         let mut lock = Self { required: locking == Locking::Required, ..Self::default() };
-        if locking == Locking::Ignored || !files.exists(Utf8Path::new(FILE_NAME)) {
+        if !files.exists(Utf8Path::new(FILE_NAME)) {
             return Some(lock);
         }
         let text = files.read(Utf8Path::new(FILE_NAME)).ok().and_then(|bytes| String::from_utf8(bytes).ok());
@@ -64,8 +83,11 @@ impl Lock {
             return None;
         }
         let document = parse::parse(sources, id, sink)?;
-        lock.digests = digests(&document, sink)?;
+        lock.locked = content(&document, sink)?;
         lock.is_there = true;
+        if locking == Locking::Ignored {
+            lock.locked.images.clear();
+        }
         Some(lock)
     }
 
@@ -79,7 +101,7 @@ impl Lock {
             return None;
         }
         self.requested.borrow_mut().insert(name.to_owned());
-        let found = self.digests.get(name).map(String::as_str);
+        let found = self.locked.images.get(name).map(String::as_str);
         if found.is_none() && self.required {
             sink.push(self.missing(name, place));
         }
@@ -98,14 +120,38 @@ impl Lock {
         }
     }
 
-    /// The requested names, in order.
+    /// What a template from Git stands for, where `span` is its `uses`; nothing, and a finding, if it is not known.
+    pub(crate) fn template(&self, uses: &str, span: Span, sink: &mut Sink) -> Option<&LockedTemplate> {
+        self.requested_templates.borrow_mut().entry(uses.to_owned()).or_insert(span);
+        let found = self.locked.templates.get(uses);
+        if found.is_none() {
+            let message = if self.is_there {
+                format!("the template `{uses}` is not in {FILE_NAME}")
+            } else {
+                format!("the template `{uses}` is not locked: the job file has no {FILE_NAME} next to it")
+            };
+            sink.push(
+                Diagnostic::error(codes::TEMPLATE_NOT_LOCKED, message)
+                    .at_span(span, "")
+                    .note("`jobc lock` fetches it, and records its commit and digest"),
+            );
+        }
+        found
+    }
+
+    /// The requested names of images, in order.
     pub fn into_requested(self) -> BTreeSet<String> {
         self.requested.into_inner()
     }
 
-    /// The digests by name.
-    pub fn into_digests(self) -> BTreeMap<String, String> {
-        self.digests
+    /// The requested templates from Git, with the place that requests each first.
+    pub fn into_requested_templates(self) -> BTreeMap<String, Span> {
+        self.requested_templates.into_inner()
+    }
+
+    /// What the file holds.
+    pub fn into_locked(self) -> Locked {
+        self.locked
     }
 
     fn missing(&self, name: &str, place: Place) -> Diagnostic {
@@ -120,10 +166,10 @@ impl Lock {
     }
 }
 
-/// Reads a file's content: `{version: 1, images: {NAME: DIGEST}}`.
-fn digests(document: &Document, sink: &mut Sink) -> Option<BTreeMap<String, String>> {
+/// Reads a file's content: `{version: 1, images: {NAME: DIGEST}, templates: {USES: {commit, digest}}}`.
+fn content(document: &Document, sink: &mut Sink) -> Option<Locked> {
     let before = sink.error_count();
-    let mut found = BTreeMap::new();
+    let mut found = Locked::default();
     let root = &document.root;
     let version = root.get("version");
     if version.and_then(Node::to_scalar).is_none_or(|version| version.text != "1") {
@@ -136,10 +182,21 @@ fn digests(document: &Document, sink: &mut Sink) -> Option<BTreeMap<String, Stri
             "images" => {
                 for image in entry.value.entries() {
                     match image.value.as_str().filter(|digest| digest.parse::<Digest>().is_ok()) {
-                        Some(digest) => drop(found.insert(image.key.clone(), digest.to_owned())),
+                        Some(digest) => drop(found.images.insert(image.key.clone(), digest.to_owned())),
                         None => sink.push(wrong(
                             &format!("the value of `{}` is not a digest", image.key),
                             image.value.span,
+                        )),
+                    }
+                }
+            }
+            "templates" => {
+                for template in entry.value.entries() {
+                    match locked_template(&template.value) {
+                        Some(locked) => drop(found.templates.insert(template.key.clone(), locked)),
+                        None => sink.push(wrong(
+                            &format!("`{}` needs a `commit` and a `digest`", template.key),
+                            template.value.span,
                         )),
                     }
                 }
@@ -148,6 +205,13 @@ fn digests(document: &Document, sink: &mut Sink) -> Option<BTreeMap<String, Stri
         }
     }
     (sink.error_count() == before).then_some(found)
+}
+
+fn locked_template(node: &Node) -> Option<LockedTemplate> {
+    let text = |key: &str| node.get(key).and_then(Node::to_scalar).map(|scalar| scalar.text);
+    let commit = text("commit").filter(|commit| jobc_dockerfile::is_commit(commit))?;
+    let digest = text("digest").filter(|digest| digest.parse::<Digest>().is_ok())?;
+    (node.entries().len() == 2).then_some(LockedTemplate { commit, digest })
 }
 
 fn wrong(why: &str, span: Span) -> Diagnostic {
@@ -208,5 +272,16 @@ mod tests {
         assert!(messages("version: 1\nimages: {a: latest}\n").contains("the value of `a` is not a digest"));
         assert!(messages("version: 1\nimages: {a: 7}\n").contains("the value of `a` is not a digest"));
         assert!(messages("version: 1\nimage: {}\n").contains("unknown key `image`"));
+        let (commit, digest) = ("a1".repeat(20), format!("sha256:{}", "0a".repeat(32)));
+        let template = |more: &str| format!("version: 1\ntemplates:\n  \"git+https://h/r@v1\": {{{more}}}\n");
+        assert_eq!(messages(&template(&format!("commit: {commit}, digest: {digest}"))), "nothing");
+        for wrong in [
+            String::new(),
+            format!("commit: {commit}"),
+            format!("commit: v1, digest: {digest}"),
+            format!("commit: {commit}, digest: {digest}, x: 1"),
+        ] {
+            assert!(messages(&template(&wrong)).contains("needs a `commit` and a `digest`"), "{wrong}");
+        }
     }
 }

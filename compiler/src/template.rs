@@ -8,24 +8,32 @@
 mod built_in;
 mod describe;
 mod fill;
+mod git;
+mod inline;
+mod load;
 mod merge;
+mod place;
 mod read;
 mod show;
+pub mod tree;
 mod values;
 
-use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
-
-use crate::diagnostic::{Diagnostic, Place, Sink, codes, unquoted};
+use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
 use crate::files::Files;
+use crate::lock::{Lock, Locking};
 use crate::parse::parse;
-use crate::source::{Source, Sources};
-use crate::suggest;
+use crate::source::{Source, Sources, Span};
 
 pub use built_in::built_in;
 pub use describe::{Description, ParameterDescription, describe};
+pub use git::GitReference;
+pub use place::MAIN_FILE;
 pub use show::show_uses;
 
+use fill::Scope;
+use load::Text;
+use place::{Misplaced, Place};
 use read::{Kind, Template};
 
 /// How deep templates may use each other.
@@ -38,9 +46,10 @@ pub fn expand_templates(
     document: Document,
     sources: &mut Sources,
     files: &dyn Files,
+    lock: &Lock,
     sink: &mut Sink,
 ) -> Option<Document> {
-    let mut pass = Pass { sources, files, sink };
+    let mut pass = Pass { sources, files, lock, sink };
     let errors = pass.sink.error_count();
     let mut root = pass.apply(document.root, Kind::Job, &mut Vec::new());
     if let Value::Mapping(entries) = &mut root.value
@@ -56,15 +65,26 @@ pub fn expand_templates(
     (pass.sink.error_count() == errors).then_some(Document { root })
 }
 
+/// The text of the template that a job file's `uses` names, if it can be had; for editors.
+pub fn text_of(uses: &str, files: &dyn Files) -> Option<String> {
+    let mut sources = Sources::new();
+    let job = sources.add(Source::new("job.yaml", ""));
+    let mut sink = Sink::new();
+    let lock = Lock::read(Locking::Ignored, job, files, &mut sources, &mut sink).unwrap_or_default();
+    let place = Place::of(uses, None, |path| files.exists(path)).ok()?;
+    load::load(&place, Span::new(job, 0, 0), files, &lock, &mut sink).map(|found| found.text)
+}
+
 struct Pass<'a> {
     sources: &'a mut Sources,
     files: &'a dyn Files,
+    lock: &'a Lock,
     sink: &'a mut Sink,
 }
 
 impl Pass<'_> {
     /// Lays the template that a job or role uses under its own keys, and that one's template under it.
-    fn apply(&mut self, mut node: Node, kind: Kind, chain: &mut Vec<String>) -> Node {
+    fn apply(&mut self, mut node: Node, kind: Kind, chain: &mut Vec<Place>) -> Node {
         let Value::Mapping(entries) = &mut node.value else { return node };
         let place = entries.iter().position(|entry| entry.key == "uses");
         let Some(place) = place.filter(|&place| entries[place].value.as_str().is_some()) else {
@@ -95,108 +115,61 @@ impl Pass<'_> {
         uses: &Entry,
         with: Option<&Entry>,
         kind: Kind,
-        chain: &mut Vec<String>,
+        chain: &mut Vec<Place>,
     ) -> Option<Node> {
         let name = uses.value.as_str().unwrap_or_default();
-        let key = locate(name, chain.last().map(String::as_str));
-        if let Some(diagnostic) = circle(&key, uses, chain) {
+        let span = uses.value.span;
+        if name.contains("${{") {
+            let message = "`uses` cannot contain an expression: templates are expanded first";
+            self.sink.push(
+                Diagnostic::error(codes::TEMPLATE_ABSENT, message)
+                    .at_span(span, "")
+                    .note("write the template's name or path as it is"),
+            );
+            return None;
+        }
+        let place = match Place::of(name, chain.last(), |path| self.files.exists(path)) {
+            Ok(place) => place,
+            Err(Misplaced { message, note }) => {
+                let diagnostic = Diagnostic::error(codes::TEMPLATE_REFERENCE, message);
+                self.sink.push(diagnostic.at_span(span, "").note(note));
+                return None;
+            }
+        };
+        if let Some(diagnostic) = circle(&place, uses, chain) {
             self.sink.push(diagnostic);
             return None;
         }
-        let text = self.text(&key, uses)?;
-        let id = self.sources.add(Source::new(&*key, text).used_at(uses.value.span));
+        let Text { text, tree } = load::load(&place, span, self.files, self.lock, self.sink)?;
+        let id = self.sources.add(Source::new(place.to_string(), text).used_at(span));
         let document = parse(self.sources, id, self.sink)?;
-        let template = Template::read(&document.root, self.sink)?;
+        let mut template = Template::read(&document.root, self.sink)?;
         if template.kind != kind {
             let message = format!("`{name}` is a template for a {}, but is used on a {kind}", template.kind);
             let advice = match template.kind {
                 Kind::Job => "move `uses` and `with` to the top level of the job",
                 Kind::Role => "move `uses` and `with` into one of `roles`",
             };
-            self.sink.push(
-                Diagnostic::error(codes::TEMPLATE_KIND, message).at_span(uses.value.span, "").note(advice),
-            );
+            self.sink.push(Diagnostic::error(codes::TEMPLATE_KIND, message).at_span(span, "").note(advice));
             return None;
         }
         let values = values::read(&template, with, uses, self.sink)?;
-        let body = fill::fill(template.body, &values, self.sink);
-        chain.push(key);
+        if let Some(tree) = &tree {
+            inline::inline(&mut template.body, kind, tree, self.sink);
+        }
+        let scope = Scope { values: &values, directory: place.directory() };
+        let body = fill::fill(template.body, scope, self.sink);
+        chain.push(place);
         let body = self.apply(body, kind, chain);
         chain.pop();
         Some(body)
     }
-
-    /// The text of a template: built in, or a file.
-    fn text(&mut self, key: &str, uses: &Entry) -> Option<String> {
-        let span = uses.value.span;
-        let diagnostic = if let Some(name) = key.strip_prefix("std/") {
-            if let Some(text) = built_in::text(name) {
-                return Some(text.to_owned());
-            }
-            let names = || built_in().map(|(name, _)| name);
-            let message = format!("unknown built-in template `{key}`");
-            let known = format!("known: {}", suggest::list(names()));
-            let mut diagnostic = Diagnostic::error(codes::TEMPLATE_ABSENT, message);
-            if let Some(near) = suggest::nearest(name, names()).map(|near| format!("std/{near}")) {
-                diagnostic = diagnostic
-                    .note(format!("did you mean `{near}`?"))
-                    .write(Place::Span(unquoted(span, key)), &near);
-            }
-            diagnostic.note(known)
-        } else if key.contains("${{") {
-            Diagnostic::error(
-                codes::TEMPLATE_ABSENT,
-                "`uses` cannot contain an expression: templates are expanded first",
-            )
-            .note("write the template's name or path as it is")
-        } else {
-            match self.files.read(Utf8Path::new(key)) {
-                Ok(bytes) => match String::from_utf8(bytes) {
-                    Ok(text) => return Some(text),
-                    Err(_) => {
-                        Diagnostic::error(codes::TEMPLATE_FORM, format!("`{key}` is not text in UTF-8"))
-                    }
-                },
-                Err(error) => {
-                    let diagnostic = Diagnostic::error(
-                        codes::TEMPLATE_ABSENT,
-                        format!("the template `{key}` cannot be read: {error}"),
-                    );
-                    if key.contains('/') || key.contains('.') {
-                        diagnostic.note("a path is relative to the file that contains `uses`")
-                    } else {
-                        diagnostic.note(format!("a built-in template is written `std/{key}`, a file as a path such as `./{key}.yaml`"))
-                    }
-                }
-            }
-        };
-        self.sink.push(diagnostic.at_span(span, ""));
-        None
-    }
-}
-
-/// The name or path of a template, a path relative to the directory of the file that uses it.
-fn locate(name: &str, from: Option<&str>) -> String {
-    if name.starts_with("std/") || name.contains("${{") {
-        return name.to_owned();
-    }
-    let directory =
-        from.filter(|from| !from.starts_with("std/")).and_then(|from| Utf8Path::new(from).parent());
-    let mut path = Utf8PathBuf::new();
-    for part in directory.unwrap_or(Utf8Path::new("")).join(name).components() {
-        match part {
-            Utf8Component::CurDir => {}
-            Utf8Component::ParentDir if path.file_name().is_some() => _ = path.pop(),
-            part => path.push(part),
-        }
-    }
-    path.into_string()
 }
 
 /// What is wrong with using a template within those of the chain.
-fn circle(key: &str, uses: &Entry, chain: &[String]) -> Option<Diagnostic> {
-    if let Some(start) = chain.iter().position(|known| known == key) {
-        let round: Vec<&str> = chain[start..].iter().map(String::as_str).chain([key]).collect();
+fn circle(place: &Place, uses: &Entry, chain: &[Place]) -> Option<Diagnostic> {
+    if let Some(start) = chain.iter().position(|known| known == place) {
+        let round: Vec<String> = chain[start..].iter().chain([place]).map(Place::to_string).collect();
         let message = format!("template cycle: {}", round.join(" -> "));
         return Some(
             Diagnostic::error(codes::TEMPLATE_CYCLE, message)

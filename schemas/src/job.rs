@@ -107,7 +107,8 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OpenpaiJob>", extend("examples" = [{"virtual_cluster": "research"}]))]
     pub openpai: Option<OpenpaiTarget>,
-    /// Template that provides the keys that this file omits: `std/NAME` or a path.
+    /// Template that provides the keys that this file omits: `std/NAME`, a path, or
+    /// `git+https://HOST/REPO//PATH@COMMIT`, which `jobc lock` fetches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["std/torchrun"]))]
     pub uses: Option<String>,

@@ -116,7 +116,8 @@ pub struct Role {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["1m"]))]
     pub grace_period: Option<Seconds>,
-    /// Template that provides the keys that this role omits: `std/NAME` or a path.
+    /// Template that provides the keys that this role omits: `std/NAME`, a path, or
+    /// `git+https://HOST/REPO//PATH@COMMIT`, which `jobc lock` fetches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["std/tensorboard"]))]
     pub uses: Option<String>,

@@ -17,4 +17,8 @@ impl Files for DiskFiles {
     fn exists(&self, path: &Utf8Path) -> bool {
         self.0.join(path).exists()
     }
+
+    fn template(&self, digest: &str) -> io::Result<Vec<u8>> {
+        std::fs::read(self.0.join("templates").join(digest.replace(':', "-")))
+    }
 }

@@ -8,7 +8,7 @@ pub(crate) fn home() -> Option<Utf8PathBuf> {
     home.is_absolute().then_some(home)
 }
 
-/// Where jobc keeps what it can make again: `~/.cache/jobc`, on Windows `%LOCALAPPDATA%\jobc\cache`.
+/// Where jobc keeps what it can make or fetch again: `~/.cache/jobc`, on Windows `%LOCALAPPDATA%\\jobc\\cache`.
 pub(crate) fn cache() -> Option<Utf8PathBuf> {
     if cfg!(windows) {
         return Some(data()?.join("cache"));

@@ -169,6 +169,8 @@ codes! {
     MATRIX_ADDRESS "J0293" "the address of a role with a matrix";
     METRIC "J0294" "invalid metric";
     SUBPATH "J0295" "invalid `subpath`";
+    TEMPLATE_REFERENCE "J0296" "invalid name of a template in Git";
+    TEMPLATE_NOT_LOCKED "J0297" "a template from Git is not locked";
 
     // ---- J03xx: check (lints) -------------------------------------------------------------------
     ALLOW "J0300" "`x-jobc-allow` contains an unknown code";

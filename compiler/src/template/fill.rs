@@ -1,4 +1,4 @@
-//! `${{ with.NAME }}` in a template's body.
+//! `${{ with.NAME }}` and `${{ template.directory }}` in a template's body.
 //!
 //! Only the plain name is there: a whole string takes the value with its type, a longer one its text. All other
 //! expressions stay for later passes.
@@ -9,18 +9,27 @@ use crate::document::{Node, Value};
 use crate::source::Span;
 use crate::suggest;
 
+/// What a body can name.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'v> {
+    /// The values of the parameters.
+    pub(super) values: &'v Values,
+    /// The template's directory, if it has one.
+    pub(super) directory: Option<&'v str>,
+}
+
 /// Fills the values in; what cannot be filled is reported.
-pub(super) fn fill(node: Node, values: &Values, sink: &mut Sink) -> Node {
+pub(super) fn fill(node: Node, scope: Scope<'_>, sink: &mut Sink) -> Node {
     let span = node.span;
     let value = match node.value {
-        Value::String(text) => return string(text, span, values, sink),
+        Value::String(text) => return string(text, span, scope, sink),
         Value::Sequence(items) => {
-            Value::Sequence(items.into_iter().map(|item| fill(item, values, sink)).collect())
+            Value::Sequence(items.into_iter().map(|item| fill(item, scope, sink)).collect())
         }
         Value::Mapping(mut entries) => {
             for entry in &mut entries {
                 let empty = Node { span, value: Value::Null };
-                entry.value = fill(std::mem::replace(&mut entry.value, empty), values, sink);
+                entry.value = fill(std::mem::replace(&mut entry.value, empty), scope, sink);
             }
             Value::Mapping(entries)
         }
@@ -29,7 +38,7 @@ pub(super) fn fill(node: Node, values: &Values, sink: &mut Sink) -> Node {
     Node { span, value }
 }
 
-fn string(text: String, span: Span, values: &Values, sink: &mut Sink) -> Node {
+fn string(text: String, span: Span, scope: Scope<'_>, sink: &mut Sink) -> Node {
     if !text.contains("${{") {
         return Node { span, value: Value::String(text) };
     }
@@ -39,12 +48,13 @@ fn string(text: String, span: Span, values: &Values, sink: &mut Sink) -> Node {
         let Some(length) = rest[start..].find("}}") else { break };
         let whole = &rest[start..start + length + 2];
         out.push_str(&rest[..start]);
-        match value(whole, values) {
-            Ok(Some(node)) if whole == text.trim() => return node.clone(),
-            Ok(Some(node)) => out.push_str(&scalar_text(node)),
-            Ok(None) => out.push_str(whole),
+        match value(whole, scope) {
+            Ok(Filled::Value(node)) if whole == text.trim() => return node.clone(),
+            Ok(Filled::Value(node)) => out.push_str(&scalar_text(node)),
+            Ok(Filled::Directory(path)) => out.push_str(path),
+            Ok(Filled::Other) => out.push_str(whole),
             Err(message) => {
-                let known = suggest::list(values.keys().map(String::as_str));
+                let known = suggest::list(scope.values.keys().map(String::as_str));
                 sink.push(
                     Diagnostic::error(codes::TEMPLATE_EXPRESSION, message)
                         .at_span(span, "")
@@ -58,12 +68,30 @@ fn string(text: String, span: Span, values: &Values, sink: &mut Sink) -> Node {
     Node { span, value: Value::String(out) }
 }
 
-/// The value of an expression; nothing where it is not the template's.
-fn value<'v>(whole: &str, values: &'v Values) -> Result<Option<&'v Node>, String> {
+/// What an expression stands for.
+enum Filled<'v> {
+    /// The value of a parameter.
+    Value(&'v Node),
+    /// The template's directory.
+    Directory(&'v str),
+    /// It is not the template's.
+    Other,
+}
+
+fn value<'v>(whole: &str, scope: Scope<'v>) -> Result<Filled<'v>, String> {
     let inside = whole[3..whole.len() - 2].trim();
+    if inside == "template.directory" {
+        return scope.directory.map(Filled::Directory).ok_or_else(|| {
+            "only a template in a directory of this host has a directory; of a template from Git, `from` of `files` can name its files".to_owned()
+        });
+    }
+    if let Some(name) = inside.strip_prefix("template.") {
+        return Err(format!("unknown name `template.{name}`; write `template.directory`"));
+    }
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if let Some(name) = inside.strip_prefix("with.").filter(|name| name.chars().all(is_name)) {
-        return values.get(name).map(Some).ok_or_else(|| format!("the template has no parameter `{name}`"));
+        let found = scope.values.get(name).map(Filled::Value);
+        return found.ok_or_else(|| format!("the template has no parameter `{name}`"));
     }
     let uses_with = inside.match_indices("with").any(|(at, _)| {
         let before = inside[..at].chars().next_back();
@@ -75,7 +103,7 @@ fn value<'v>(whole: &str, values: &'v Values) -> Result<Option<&'v Node>, String
             "`{whole}` is more than the name of a parameter: in a template write only `${{{{ with.NAME }}}}`"
         ));
     }
-    Ok(None)
+    Ok(Filled::Other)
 }
 
 /// A scalar as it was written.

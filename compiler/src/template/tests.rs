@@ -6,10 +6,11 @@ use crate::diagnostic::{DocumentId, Sink};
 use crate::document::Document;
 use crate::emit;
 use crate::files::MemoryFiles;
+use crate::lock::{Lock, Locking};
 use crate::parse::parse;
 use crate::source::{Source, Sources};
 
-use super::{expand_templates, show_uses};
+use super::{expand_templates, show_uses, tree};
 
 fn files(list: &[(&str, &str)]) -> MemoryFiles {
     list.iter().fold(MemoryFiles::default(), |files, (path, text)| files.with(path, text))
@@ -21,11 +22,17 @@ fn check(job: &str, list: &[(&str, &str)]) -> String {
     for (path, text) in list {
         let _ = write!(out, "---- {path}\n{text}");
     }
+    out + &result(job, &files(list))
+}
+
+fn result(job: &str, files: &MemoryFiles) -> String {
+    let mut out = String::new();
     let mut sources = Sources::new();
     let mut sink = Sink::new();
     let id = sources.add(Source::new("job.yaml", job));
+    let lock = Lock::read(Locking::Ignored, id, files, &mut sources, &mut sink).unwrap_or_default();
     let document = parse(&sources, id, &mut sink).expect("the test's job is YAML");
-    let expanded = expand_templates(document, &mut sources, &files(list), &mut sink);
+    let expanded = expand_templates(document, &mut sources, files, &lock, &mut sink);
     show_uses(&sources, &mut sink);
     show_uses(&sources, &mut sink);
     out.push_str("---- result\n");
@@ -156,7 +163,7 @@ fn a_document_without_templates_stays() {
     let id = sources.add(Source::new("job.yaml", text));
     let mut sink = Sink::new();
     let document = parse(&sources, id, &mut sink).unwrap();
-    let expanded = expand_templates(document.clone(), &mut sources, &files(&[]), &mut sink);
+    let expanded = expand_templates(document.clone(), &mut sources, &files(&[]), &Lock::default(), &mut sink);
     assert_eq!(expanded, Some(document));
     sink.locate(DocumentId::Job, &expanded.unwrap(), &sources);
 }
@@ -173,4 +180,100 @@ fn every_built_in_template_is_sound() {
         );
         assert!(findings.iter().any(|f| f.starts_with("J0287")), "{name}: {findings:#?}");
     }
+}
+
+/// A host with one template from Git in its cache, and in the lock under a name.
+fn with_git(uses: &str, tree: &[(&str, &str)]) -> MemoryFiles {
+    let tree = tree.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
+    let packed = tree::pack(&tree).expect("a small tree");
+    let digest = tree::digest(&packed);
+    let commit = COMMIT;
+    let lock = format!("version: 1\ntemplates:\n  \"{uses}\": {{commit: \"{commit}\", digest: {digest}}}\n");
+    MemoryFiles::default().with("jobc.lock", &lock).with_template(&digest, packed)
+}
+
+const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+const GIT: &str = "git+https://h/r//serve@v1";
+const MAIN: (&str, &str) = (
+    "template.yaml",
+    "template: 1\nkind: role\nparams: {port: 80}\nbody:\n  uses: more/inner.yaml\n  files: {/etc/a.conf: {from: \"${{ template.directory }}/more/a.conf\", mode: \"0600\"}}\n  run: serve ${{ with.port }}\n",
+);
+const INNER: (&str, &str) = (
+    "more/inner.yaml",
+    "template: 1\nkind: role\nbody:\n  files: {/etc/b.conf: {from: \"${{template.directory}}/./more/a.conf\"}, /etc/own: {from: own.conf}}\n  env: {A: 1}\n",
+);
+
+fn git_role(uses: &str) -> String {
+    format!("roles: {{r: {{uses: \"{uses}\"}}}}\n")
+}
+
+#[test]
+fn a_template_from_git_brings_its_files() {
+    let files = with_git(GIT, &[MAIN, INNER, ("more/a.conf", "a: {b}\n")]);
+    insta::assert_snapshot!(result(&git_role(GIT), &files));
+    let whole = "git+ssh://git@h/team/r@0123456789abcdef0123456789abcdef01234567";
+    assert!(
+        result(&git_role(whole), &with_git(whole, &[MAIN, INNER, ("more/a.conf", "")]))
+            .contains("run: serve 80")
+    );
+    let one = "git+file:///srv/r//a/serve.yml@v1";
+    let text = "template: 1\nkind: role\nbody: {run: one}\n";
+    assert!(result(&git_role(one), &with_git(one, &[("serve.yml", text)])).contains("run: one"));
+}
+
+#[test]
+fn mistakes_with_templates_from_git() {
+    let template = |body: &str| format!("template: 1\nkind: role\nbody: {body}\n");
+    let mut out = String::new();
+    let mut add = |uses: &str, files: &MemoryFiles| out += &(result(&git_role(uses), files) + "\n");
+    let good = with_git(GIT, &[MAIN, INNER, ("more/a.conf", "a\n")]);
+    // Not in the lock, or no lock at all.
+    add("git+https://h/r//serve@v2", &good);
+    add(GIT, &MemoryFiles::default());
+    // Not in the cache, or other files there.
+    let mut empty = good.clone();
+    let digest = empty.0.keys().find(|key| key.as_str().starts_with("sha256:")).unwrap().clone();
+    empty.0.insert(digest.clone(), b"jobc template files 1\n".to_vec());
+    add(GIT, &empty);
+    empty.0.remove(&digest);
+    add(GIT, &empty);
+    // The lock has another commit.
+    let other = "git+https://h/r//serve@1111111111111111111111111111111111111111";
+    add(other, &with_git(other, &[MAIN]));
+    // Names that are none.
+    add("git+https://h/r//serve", &good);
+    add("git+https://h/r//../x@v1", &good);
+    // Files that are not there.
+    add(GIT, &with_git(GIT, &[INNER]));
+    add(GIT, &with_git(GIT, &[MAIN]));
+    add(GIT, &with_git(GIT, &[MAIN, INNER]));
+    add(GIT, &with_git(GIT, &[MAIN, INNER, ("more/a.conf", "${{ secrets.x }}")]));
+    let one = "git+https://h/r//t.yaml@v1";
+    add(one, &with_git(one, &[("t.yaml", &template("{uses: other.yaml}"))]));
+    // Ways out of the directory.
+    for body in [
+        "{uses: ../x.yaml}",
+        "{uses: /etc/x.yaml}",
+        "{data: {d: {source: \"${{ template.directory }}/d\"}}}",
+        "{run: \"${{ template.name }}\"}",
+    ] {
+        add(GIT, &with_git(GIT, &[("template.yaml", &template(body))]));
+    }
+    // A template that uses one that is not locked, and one that uses itself.
+    add(GIT, &with_git(GIT, &[("template.yaml", &template("{uses: \"git+https://h/other@v1\"}"))]));
+    add(GIT, &with_git(GIT, &[("template.yaml", &template("{uses: template.yaml}"))]));
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn a_directory_is_a_template() {
+    let serve = "template: 1\nkind: role\nbody:\n  uses: ../base\n  files: {/a: {from: \"${{ template.directory }}/a.conf\"}}\n";
+    let base = "template: 1\nkind: role\nbody: {run: \"in ${{ template.directory }}\"}\n";
+    let list = [("t/serve/template.yaml", serve), ("t/base/template.yaml", base)];
+    let found = result(&git_role("./t/serve"), &files(&list));
+    assert!(found.contains("from: t/serve/a.conf") && found.contains("run: in t/base"), "{found}");
+    let found = result(&git_role("./t"), &files(&list));
+    assert!(found.contains("J0280") && found.contains("a directory needs a `template.yaml`"), "{found}");
+    let found = result("roles: {r: {uses: template.yaml}}\n", &files(&[("template.yaml", base)]));
+    assert!(found.contains("run: in ."), "{found}");
 }

@@ -73,7 +73,7 @@ use settings::Settings;
 use work::{StepDirectory, WorkDirectory};
 
 pub use extras::{Extras, NamedContext};
-pub use git::FetchedContext;
+pub use git::{FetchedContext, PinnedFiles, PinnedRequest};
 pub use layer::Compression;
 pub use shared_cache::{export_cache, import_cache};
 

@@ -1,4 +1,4 @@
-//! `jobc lock`: records the digests of a job's images.
+//! `jobc lock`: records the digests of a job's images and templates.
 
 use camino::Utf8PathBuf;
 use clap::Args as ClapArgs;
@@ -14,15 +14,15 @@ pub(crate) struct LockArgs {
     /// A directory stands for the `job.yaml`, `job.yml` or `job.json` in it.
     #[arg(add = completion::job_files())]
     pub job: Option<Utf8PathBuf>,
-    /// Write nothing; exit with status 1 if an image is not in jobc.lock
+    /// Write nothing; exit with status 1 if an image or template is not in jobc.lock
     ///
-    /// It needs no registry.
+    /// It needs no registry and no network.
     #[arg(long, conflicts_with_all = ["update", "update_all"])]
     pub check: bool,
-    /// Look up the digest of this image again (repeatable)
-    #[arg(long, value_name = "IMAGE")]
+    /// Look up the digest of this image, or the commit of this template, again (repeatable)
+    #[arg(long, value_name = "NAME")]
     pub update: Vec<String>,
-    /// Look up the digest of every image again
+    /// Look up every image and template again
     #[arg(long)]
     pub update_all: bool,
     /// Use the digests in the image store instead of registries

@@ -1,15 +1,17 @@
-//! `jobc lock`: records the digest of each image of a job in a file next to the job file.
+//! `jobc lock`: records the digest of each image and of each template from Git in a file next to the job file.
 //!
 //! An entry stays until an update is requested, so a job always runs in the same images. Entries of other jobs of the
 //! directory stay too, since they share the file.
 
-use std::collections::BTreeMap;
+mod templates;
+
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jobc_compiler::compile::{self, plan};
+use jobc_compiler::compile::{self, Request, plan};
 use jobc_compiler::diagnostic::Sink;
-use jobc_compiler::lock::{FILE_NAME, Lock, Locking};
+use jobc_compiler::lock::{FILE_NAME, Lock, Locked, Locking};
 use jobc_compiler::suggest;
 use jobc_image::{Digest, Reference};
 use jobc_sys::error::{Error, Kind};
@@ -26,8 +28,8 @@ use crate::{report, terminal};
 
 /// The comment at the start of the file.
 const HEADER: &str = "\
-# What the name of each image stood for when `jobc lock` was run. Keep this file with the job: `jobc run --locked` takes these
-# images and no others. `jobc lock --update IMAGE` asks again.
+# What names of images and templates stood for when `jobc lock` was run. Keep this file with the job: `jobc run --locked`
+# takes these images and no others. `jobc lock --update NAME` asks again.
 ";
 
 pub(crate) fn run(lock: &LockArgs, format: FormatArg) -> Outcome {
@@ -39,37 +41,44 @@ pub(crate) fn run(lock: &LockArgs, format: FormatArg) -> Outcome {
     let mut sink = Sink::new();
     let mut sources = std::mem::take(&mut input.sources);
     let not_yet = |_: &str| Utf8PathBuf::from("../../..");
-    let mut request = input.request(&job, &not_yet);
+    let request = input.request(&job, &not_yet);
     let known = Lock::read(Locking::Followed, request.job, request.files, &mut sources, &mut sink);
-    // By name only: existing entries do not change which images the job has.
-    request.locking = Locking::Ignored;
-    let planned = plan(&mut sources, &request, &mut sink);
-    let (Some(known), Some(planned)) = (known, planned) else {
+    let Some(old) = known.map(Lock::into_locked) else {
         return report::findings(&sources, sink, format, false);
     };
-    if sink.has_errors() {
-        return report::findings(&sources, sink, format, false);
-    }
-    let (names, old) = (planned.images.clone(), known.into_digests());
     let path = input.directory.join(FILE_NAME);
-    if lock.check {
-        return check(&names, &old, &path);
+    let again = |name: &str| lock.update_all || lock.update.iter().any(|update| update == name);
+    let mut new = old.clone();
+    let templates = if lock.check {
+        templates::references(&request, &sources, &old).into_keys().collect()
+    } else {
+        match templates::lock(&request, &sources, &mut new, &again, &mut sink) {
+            Some(names) => names,
+            None => return report::findings(&sources, sink, format, false),
+        }
+    };
+    if lock.check && templates.iter().any(|name| !old.templates.contains_key(name)) {
+        return check(templates.iter().filter(|name| !old.templates.contains_key(*name)), &path);
     }
-    if let Some(unknown) = lock.update.iter().find(|name| !names.contains(*name)) {
-        let near = suggest::nearest(unknown, names.iter().map(String::as_str));
-        let help = near.map_or_else(
-            || format!("its images are {}", suggest::list(names.iter().map(String::as_str))),
-            |near| format!("did you mean `{near}`?"),
-        );
-        let error = Error::new(Kind::Config, format!("the job has no image `{unknown}`")).help(help);
-        terminal::eprint(&container_error(&error));
+    // Images by name only: existing entries do not change which images the job has.
+    let files = templates::WithLock { files: request.files, text: lock_file_text(&new) };
+    let request = Request { locking: Locking::Ignored, files: &files, ..request };
+    let Some(planned) = plan(&mut sources, &request, &mut sink).filter(|_| !sink.has_errors()) else {
+        return report::findings(&sources, sink, format, false);
+    };
+    let names = planned.images.clone();
+    if lock.check {
+        return check(names.iter().filter(|name| !old.images.contains_key(*name)), &path);
+    }
+    if let Some(unknown) =
+        lock.update.iter().find(|name| !names.contains(*name) && !templates.contains(*name))
+    {
+        terminal::eprint(&container_error(&unknown_name(unknown, &names, &templates)));
         return Outcome::UsageError;
     }
-    let again = |name: &String| lock.update_all || lock.update.contains(name);
-    let mut digests = old.clone();
-    for name in names.iter().filter(|name| again(name) || !old.contains_key(*name)) {
+    for name in names.iter().filter(|name| again(name) || !old.images.contains_key(*name)) {
         match look_up(name, lock) {
-            Ok(digest) => drop(digests.insert(name.clone(), digest.to_string())),
+            Ok(digest) => drop(new.images.insert(name.clone(), digest.to_string())),
             Err(error) => {
                 terminal::eprint(&container_error(&error));
                 return Outcome::SystemError;
@@ -77,7 +86,7 @@ pub(crate) fn run(lock: &LockArgs, format: FormatArg) -> Outcome {
         }
     }
     let targets = job.targets.clone().or_else(|| find_targets(&input.directory));
-    match signatures::findings_of_lock(&planned.jobs, targets.as_deref().and_then(Utf8Path::parent), &digests)
+    match signatures::findings_of_lock(&planned.jobs, targets.as_deref().and_then(Utf8Path::parent), &new.images)
     {
         Ok(findings) if findings.is_empty() => {}
         Ok(findings) => {
@@ -89,11 +98,11 @@ pub(crate) fn run(lock: &LockArgs, format: FormatArg) -> Outcome {
             return Outcome::SystemError;
         }
     }
-    terminal::print(&describe_changes(&old, &digests));
-    if digests == old && path.exists() {
+    terminal::print(&describe_changes(&old, &new.images));
+    if new == old && path.exists() {
         return Outcome::Success;
     }
-    match write_atomic(path.as_std_path(), lock_file_text(&digests).as_bytes(), 0o666, Durability::Disk) {
+    match write_atomic(path.as_std_path(), lock_file_text(&new).as_bytes(), 0o666, Durability::Disk) {
         Ok(()) => Outcome::Success,
         Err(error) => {
             terminal::eprint(&report::cannot_write(&shorten(&path), &error));
@@ -116,21 +125,26 @@ fn job_args(lock: &LockArgs) -> JobArgs {
     }
 }
 
+/// The error for a name to update that the job does not have.
+fn unknown_name(unknown: &str, images: &BTreeSet<String>, templates: &BTreeSet<String>) -> Error {
+    let names = || images.iter().chain(templates).map(String::as_str);
+    let help = suggest::nearest(unknown, names()).map_or_else(
+        || format!("its images are {}", suggest::list(names())),
+        |near| format!("did you mean `{near}`?"),
+    );
+    Error::new(Kind::Config, format!("the job has no image `{unknown}`")).help(help)
+}
+
 /// Prints which names have no digest.
-fn check<'a>(
-    names: impl IntoIterator<Item = &'a String>,
-    old: &BTreeMap<String, String>,
-    path: &Utf8Path,
-) -> Outcome {
-    let missing: Vec<&str> =
-        names.into_iter().filter(|name| !old.contains_key(*name)).map(String::as_str).collect();
+fn check<'a>(missing: impl Iterator<Item = &'a String>, path: &Utf8Path) -> Outcome {
+    let missing: Vec<&str> = missing.map(String::as_str).collect();
     if missing.is_empty() {
         return Outcome::Success;
     }
     let missing = suggest::list(missing.iter().copied());
     let what = if path.exists() { "does not have" } else { "does not exist and would have" };
     terminal::eprint(&format!(
-        "jobc: `{}` {what} {missing}; run `jobc lock` to add missing images\n",
+        "jobc: `{}` {what} {missing}; run `jobc lock` to add what is missing\n",
         shorten(path)
     ));
     Outcome::Errors
@@ -176,28 +190,38 @@ fn resolve_digest(_: &Reference, _: bool) -> Result<Digest, Error> {
 }
 
 /// What happened to each name, one per line.
-fn describe_changes(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> String {
-    new.iter().fold(String::new(), |mut out, (name, digest)| {
-        let how = match old.get(name) {
+fn describe_changes(old: &Locked, new: &Locked) -> String {
+    fn how<T: PartialEq>(before: Option<&T>, now: &T) -> &'static str {
+        match before {
             None => "new",
-            Some(before) if before == digest => "unchanged",
+            Some(before) if before == now => "unchanged",
             Some(_) => "changed",
-        };
-        let _ = writeln!(out, "{name} {digest} ({how})");
+        }
+    }
+    let images = new.images.iter().map(|(name, digest)| (name, digest, how(old.images.get(name), digest)));
+    let templates =
+        new.templates.iter().map(|(name, entry)| (name, &entry.commit, how(old.templates.get(name), entry)));
+    images.chain(templates).fold(String::new(), |mut out, (name, what, how)| {
+        let _ = writeln!(out, "{name} {what} ({how})");
         out
     })
 }
 
 /// The file's text.
-fn lock_file_text(digests: &BTreeMap<String, String>) -> String {
+fn lock_file_text(locked: &Locked) -> String {
     let mut text = format!("{HEADER}version: 1\n");
-    if digests.is_empty() {
-        return text + "images: {}\n";
-    }
-    text += "images:\n";
-    for (name, digest) in digests {
+    text += if locked.images.is_empty() { "images: {}\n" } else { "images:\n" };
+    for (name, digest) in &locked.images {
         // The name of an image has no character that would end the quotes.
         let _ = writeln!(text, "  \"{name}\": {digest}");
+    }
+    if !locked.templates.is_empty() {
+        text += "templates:\n";
+    }
+    for (name, entry) in &locked.templates {
+        // Nor has the name of a template; a commit of digits alone would be a number.
+        let _ =
+            writeln!(text, "  \"{name}\":\n    commit: \"{}\"\n    digest: {}", entry.commit, entry.digest);
     }
     text
 }

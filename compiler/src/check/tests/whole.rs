@@ -36,7 +36,7 @@ pub(super) fn run(job: &str, targets: &str) -> (Sources, Vec<Diagnostic>, bool) 
     let files = MemoryFiles::default().with("main.py", "").with("Dockerfile", "FROM scratch\n");
     let mut planned = false;
     let document = parse(&sources, id, &mut sink)
-        .and_then(|document| expand_templates(document, &mut sources, &files, &mut sink));
+        .and_then(|document| expand_templates(document, &mut sources, &files, &Lock::default(), &mut sink));
     let sound = document.as_ref().is_some_and(|document| validate::validate(document, &mut sink));
     if let Some(document) = document.as_ref().filter(|_| sound) {
         check_document(document, &mut sink);

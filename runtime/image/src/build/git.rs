@@ -5,6 +5,7 @@
 
 mod command;
 mod normalize;
+mod pinned;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,8 @@ use super::access::Access;
 use super::access::without_password;
 use super::work::WorkDirectory;
 use crate::store::Store;
-use command::Git;
+use command::{Git, OF_BUILDS};
+pub use pinned::{PinnedFiles, PinnedRequest};
 
 /// The id of the agent that git by SSH uses, as with BuildKit.
 const AGENT: &str = "default";
@@ -171,7 +173,8 @@ fn git<'a>(
     access: &'a Access<'_>,
     stopped: &'a AtomicBool,
 ) -> Git<'a> {
-    Git { url: &repository.url, directory, agent: access.agents.get(AGENT).map(PathBuf::as_path), stopped }
+    let agent = access.agents.get(AGENT).map(PathBuf::as_path);
+    Git { url: &repository.url, directory, agent, stopped, limits: OF_BUILDS }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Runs `git` so that neither the user's configuration nor the repository decides what else is run.
 //!
 //! It reads no configuration but that of the new repository, runs no hooks, asks nobody, and follows no protocol but
-//! HTTPS and SSH, submodules' included (git(1), `GIT_ALLOW_PROTOCOL`). It is stopped when the build is, after a time,
-//! and when it has written too much.
+//! those of its [`Limits`], submodules' included (git(1), `GIT_ALLOW_PROTOCOL`). It is stopped when its caller is, after
+//! a time, and when it has written too much.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt as _;
@@ -14,13 +14,8 @@ use std::time::{Duration, Instant};
 use super::super::access::without_password;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
-/// How long one command may take.
-const COMMAND_TIMEOUT: Duration = Duration::from_mins(30);
 /// How often it is checked whether it has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// The most bytes and files that a repository with its submodules may have.
-const MAX_BYTES: u64 = 32 << 30;
-const MAX_ENTRIES: u64 = 5_000_000;
 /// Of what it writes no more is kept.
 const MAX_OUTPUT_BYTES: u64 = 4 << 20;
 const MAX_ERROR_LENGTH: usize = 400;
@@ -58,6 +53,30 @@ const SETTINGS: [&str; 8] = [
 const PROXIES: [&str; 7] =
     ["http_proxy", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"];
 
+/// What a command may do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// The protocols that it follows, with `:` between them.
+    pub(super) protocols: &'static str,
+    /// How long one command may take.
+    pub(super) timeout: Duration,
+    /// The most bytes that a repository with its submodules may have.
+    pub(super) max_bytes: u64,
+    /// The most files that it may have.
+    pub(super) max_entries: u64,
+    /// What to do if a server refuses the user.
+    pub(super) agent_help: &'static str,
+}
+
+/// The limits of build contexts.
+pub(super) const OF_BUILDS: Limits = Limits {
+    protocols: "https:ssh",
+    timeout: Duration::from_mins(30),
+    max_bytes: 32 << 30,
+    max_entries: 5_000_000,
+    agent_help: "pass an agent with a key for it: `--ssh default`",
+};
+
 /// `git`, in a directory.
 pub(super) struct Git<'a> {
     /// The repository, for messages.
@@ -68,11 +87,18 @@ pub(super) struct Git<'a> {
     pub(super) agent: Option<&'a Path>,
     /// Whether the build is canceled.
     pub(super) stopped: &'a AtomicBool,
+    /// What it may do.
+    pub(super) limits: Limits,
 }
 
 impl Git<'_> {
-    /// Runs a command, and returns what it wrote.
+    /// Runs a command, and returns the text that it wrote.
     pub(super) fn run(&self, words: &[&str]) -> Result<String> {
+        Ok(String::from_utf8_lossy(&self.run_bytes(words)?).into_owned())
+    }
+
+    /// Runs a command, and returns what it wrote, at most 4 MiB.
+    pub(super) fn run_bytes(&self, words: &[&str]) -> Result<Vec<u8>> {
         let mut child = self.command(words).spawn().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => Error::new(Kind::Unsupported, "`git` is not installed")
                 .help("install it (Debian: `apt install git`), or use files of the build context"),
@@ -83,9 +109,9 @@ impl Git<'_> {
             let output = scope.spawn(move || read(output));
             let errors = scope.spawn(move || read(errors));
             let ended = self.wait(&mut child);
-            let join = |text: std::thread::ScopedJoinHandle<'_, String>| text.join().unwrap_or_default();
+            let join = |bytes: std::thread::ScopedJoinHandle<'_, Vec<u8>>| bytes.join().unwrap_or_default();
             let (output, errors) = (join(output), join(errors));
-            if ended? { Ok(output) } else { Err(self.failure(words, &errors)) }
+            if ended? { Ok(output) } else { Err(self.failure(words, &String::from_utf8_lossy(&errors))) }
         })
     }
 
@@ -110,7 +136,7 @@ impl Git<'_> {
                 ("GIT_CONFIG_SYSTEM", "/dev/null"),
                 ("GIT_CONFIG_GLOBAL", "/dev/null"),
                 ("GIT_ATTR_NOSYSTEM", "1"),
-                ("GIT_ALLOW_PROTOCOL", "https:ssh"),
+                ("GIT_ALLOW_PROTOCOL", self.limits.protocols),
                 ("GIT_PROTOCOL_FROM_USER", "0"),
                 ("GIT_TERMINAL_PROMPT", "0"),
                 ("GIT_ASKPASS", "false"),
@@ -143,20 +169,24 @@ impl Git<'_> {
             let elapsed = began.elapsed();
             let why = if self.stopped.load(Ordering::Relaxed) {
                 Some(Error::new(Kind::State, "the build was canceled"))
-            } else if elapsed > COMMAND_TIMEOUT {
-                let minutes = COMMAND_TIMEOUT.as_secs() / 60;
+            } else if elapsed > self.limits.timeout {
+                let minutes = self.limits.timeout.as_secs() / 60;
                 Some(Error::new(
                     Kind::State,
                     format!("`git` for `{}` timed out after {minutes} min", self.shown()),
                 ))
             } else if elapsed > next_check {
-                let size = Size::of(self.directory);
+                let size = Size::of(self.directory, self.limits);
                 // Looking takes a small part of the time.
                 next_check = elapsed + began.elapsed().saturating_sub(elapsed) * 10 + Duration::from_secs(1);
-                (size.bytes > MAX_BYTES || size.entries > MAX_ENTRIES).then(|| {
+                size.is_above(self.limits).then(|| {
+                    let Limits { max_bytes, max_entries, .. } = self.limits;
+                    let (mebibytes, shown) = (max_bytes >> 20, self.shown());
                     Error::new(
                         Kind::State,
-                        format!("the repository `{}` has more than 32 GiB or 5,000,000 files", self.shown()),
+                        format!(
+                            "the repository `{shown}` has more than {mebibytes} MiB or {max_entries} files"
+                        ),
                     )
                 })
             } else {
@@ -196,7 +226,7 @@ impl Git<'_> {
             || self.url.starts_with("git@")
             || self.url.starts_with("ssh://")
         {
-            return error.help("pass an agent with a key for it: `--ssh default`");
+            return error.help(self.limits.agent_help);
         }
         error
     }
@@ -211,13 +241,13 @@ fn kill_group(child: &mut Child) {
     let _ = child.wait();
 }
 
-fn read(from: Option<impl Read>) -> String {
+fn read(from: Option<impl Read>) -> Vec<u8> {
     let mut kept = Vec::new();
     if let Some(mut from) = from {
         let _ = from.by_ref().take(MAX_OUTPUT_BYTES).read_to_end(&mut kept);
         let _ = std::io::copy(&mut from, &mut std::io::sink());
     }
-    String::from_utf8_lossy(&kept).into_owned()
+    kept
 }
 
 /// How much a directory has, counted no further than to the limits.
@@ -228,7 +258,7 @@ struct Size {
 }
 
 impl Size {
-    fn of(directory: &Path) -> Self {
+    fn of(directory: &Path, limits: Limits) -> Self {
         let mut size = Self::default();
         let mut directories = vec![directory.to_owned()];
         while let Some(directory) = directories.pop() {
@@ -241,11 +271,15 @@ impl Size {
                 } else {
                     size.bytes += data.len();
                 }
-                if size.bytes > MAX_BYTES || size.entries > MAX_ENTRIES {
+                if size.is_above(limits) {
                     return size;
                 }
             }
         }
         size
+    }
+
+    fn is_above(&self, limits: Limits) -> bool {
+        self.bytes > limits.max_bytes || self.entries > limits.max_entries
     }
 }

@@ -1,0 +1,125 @@
+//! The files of a template from Git, packed into one text whose digest is in `jobc.lock`.
+//!
+//! `jobc lock` packs what it fetched, and a build unpacks it: both are here, without I/O. A packed tree is the line
+//! `jobc template files 1`, and for each file, by path, a line `LENGTH PATH` and its bytes with a line break.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+/// The first line.
+const HEADER: &[u8] = b"jobc template files 1\n";
+
+/// The most files of a template.
+pub const MAX_FILES: usize = 256;
+/// The most bytes of all files of a template.
+pub const MAX_BYTES: usize = 4 << 20;
+
+/// Files by path. A path is relative, with `/` between names.
+pub type Tree = BTreeMap<String, Vec<u8>>;
+
+/// Packs files.
+///
+/// # Errors
+/// What a template may not have: too many or too large files, or a path with `..` or a control character.
+pub fn pack(tree: &Tree) -> Result<Vec<u8>, String> {
+    if tree.len() > MAX_FILES {
+        return Err(format!("it has more than {MAX_FILES} files"));
+    }
+    if tree.values().map(Vec::len).sum::<usize>() > MAX_BYTES {
+        return Err(format!("its files have more than {} MiB", MAX_BYTES >> 20));
+    }
+    let mut out = HEADER.to_vec();
+    for (path, bytes) in tree {
+        if !is_path(path) {
+            return Err(format!("the path `{}` is invalid", path.escape_debug()));
+        }
+        out.extend(format!("{} {path}\n", bytes.len()).bytes());
+        out.extend(bytes);
+        out.push(b'\n');
+    }
+    Ok(out)
+}
+
+/// Unpacks files; nothing for bytes that [`pack`] would not write.
+pub fn unpack(bytes: &[u8]) -> Option<Tree> {
+    let mut rest = bytes.strip_prefix(HEADER)?;
+    let mut tree = Tree::new();
+    while !rest.is_empty() {
+        let end = rest.iter().position(|byte| *byte == b'\n')?;
+        let line = std::str::from_utf8(&rest[..end]).ok()?;
+        let (length, path) = line.split_once(' ')?;
+        let length: usize = length.parse().ok()?;
+        let (content, after) = rest[end + 1..].split_at_checked(length)?;
+        rest = after.strip_prefix(b"\n")?;
+        tree.insert(path.to_owned(), content.to_vec());
+    }
+    // One form for each tree: the order, the numbers and the paths are those of `pack`.
+    (pack(&tree).ok()? == bytes).then_some(tree)
+}
+
+/// The digest of packed files: `sha256:…`.
+pub fn digest(packed: &[u8]) -> String {
+    Sha256::digest(packed).iter().fold("sha256:".to_owned(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn is_path(path: &str) -> bool {
+    !path.contains('\\')
+        && !path.chars().any(char::is_control)
+        && path.split('/').all(|name| !matches!(name, "" | "." | ".."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &[u8])]) -> Tree {
+        files.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec())).collect()
+    }
+
+    #[test]
+    fn what_is_packed_is_unpacked() {
+        let files = tree(&[("a/b.yaml", b"x\n5 c\n"), ("a.yaml", b""), ("\u{4f8b}", &[0, 255, 10])]);
+        let packed = pack(&files).unwrap();
+        assert_eq!(unpack(&packed), Some(files));
+        assert_eq!(unpack(&pack(&Tree::new()).unwrap()), Some(Tree::new()));
+        assert!(digest(&packed).starts_with("sha256:") && digest(&packed).len() == 71);
+    }
+
+    #[test]
+    fn nothing_else_is_unpacked() {
+        let packed = pack(&tree(&[("a", b"xy"), ("b", b"z")])).unwrap();
+        for end in 0..packed.len() {
+            // A file less is another tree.
+            if let Some(found) = unpack(&packed[..end]) {
+                assert!(found.len() < 2, "{end}");
+            }
+        }
+        for text in [
+            "1 a\nx\n01 b\nx\n",
+            "1 b\nx\n1 a\nx\n",
+            "1 a\nx\n1 a\ny\n",
+            "9 a\nx\n",
+            "1 ../a\nx\n",
+            "1 /a\nx\n",
+            "1 a/\nx\n",
+            "x",
+        ] {
+            assert_eq!(unpack(&[HEADER, text.as_bytes()].concat()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn large_and_strange_trees_are_refused() {
+        let many: Tree = (0..=MAX_FILES).map(|n| (n.to_string(), vec![])).collect();
+        assert!(pack(&many).is_err());
+        assert!(pack(&tree(&[("a", &vec![0; MAX_BYTES + 1])])).is_err());
+        for path in ["..", "a/../b", "/a", "a\nb", "a\\b", "", "a//b", "./a"] {
+            assert!(pack(&tree(&[(path, b"")])).is_err(), "{path:?}");
+        }
+    }
+}
