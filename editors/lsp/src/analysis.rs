@@ -75,13 +75,14 @@ impl Analysis {
         Self { sources, job: id, findings: sink.finish(), planned: None, has_targets: true }
     }
 
-    /// The URI of a source; none for a built-in template.
+    /// The URI of a source; none for a template that is built in or from Git.
     pub(crate) fn uri(&self, id: SourceId, job: &Uri) -> Option<Uri> {
         if id == self.job {
             return Some(job.clone());
         }
         let source = self.sources.get(id).path();
-        if source.starts_with("std") && self.sources.get(id).uses().is_some() {
+        let has_no_file = source.starts_with("std") || source.as_str().starts_with("git+");
+        if has_no_file && self.sources.get(id).uses().is_some() {
             return None;
         }
         let directory =

@@ -1,6 +1,7 @@
 //! Definition, references and rename of names.
 
 use camino::Utf8Path;
+use jobc_compiler::template::MAIN_FILE;
 use lsp_types::{Location, Position, Range, TextEdit, Uri, WorkspaceEdit};
 
 use crate::actions::workspace_edit;
@@ -191,7 +192,12 @@ fn file_at(session: &Session<'_>, at: &Uri, tree: &Tree, offset: usize) -> Optio
     let steps: Vec<&str> = path.iter().map(String::as_str).collect();
     let name = node.as_str().filter(|_| links::names_a_file(&tree.document, &steps))?;
     let directory = session.documents.get(at)?.path.as_deref()?.parent()?;
-    let file = uri::normal(&directory.join(Utf8Path::new(name)));
+    let mut file = uri::normal(&directory.join(Utf8Path::new(name)));
+    let main = file.join(MAIN_FILE);
+    // A template may be a directory.
+    if steps.last() == Some(&"uses") && session.exists(&main) {
+        file = main;
+    }
     session.exists(&file).then(|| Location { uri: uri::of(&file), range: Range::default() })
 }
 

@@ -12,7 +12,7 @@ use crate::place::{self, Place};
 use crate::schema::{Schema, text};
 use crate::session::{Job, Session};
 use crate::tree::Tree;
-use crate::{amounts, goto};
+use crate::{amounts, goto, template};
 
 /// The text for a position.
 pub(crate) fn hover(session: &Session<'_>, uri: &Uri, position: Position) -> Option<Hover> {
@@ -27,6 +27,7 @@ pub(crate) fn hover(session: &Session<'_>, uri: &Uri, position: Position) -> Opt
         parts.extend(name(session, uri, tree, mention));
     }
     if kind == Kind::Job && mention.is_none_or(|mention| mention.declares) {
+        parts.extend(of_template(session, uri, tree, &place));
         let plans = session.job(uri).map_or(&[][..], Job::plans);
         parts.extend(facts::of(session, uri, plans, &place));
     }
@@ -42,6 +43,23 @@ pub(crate) fn hover(session: &Session<'_>, uri: &Uri, position: Position) -> Opt
     };
     let contents = MarkupContent { kind: MarkupKind::Markdown, value: parts.join("\n\n---\n\n") };
     Some(Hover { contents: Contents::MarkupContent(contents), range: Some(tree.text.range(span)) })
+}
+
+/// The template that is used here, or the parameter of one.
+fn of_template(session: &Session<'_>, uri: &Uri, tree: &Tree, place: &Place<'_>) -> Option<String> {
+    let path: Vec<&str> = place.path.iter().map(String::as_str).collect();
+    let uses = template::user(&tree.document, &path)?.get("uses")?.as_str()?;
+    match path[..] {
+        ["uses"] | ["roles", _, "uses"] if !place.is_key => {
+            Some(template::of_template(uses, &template::description(session, uri, uses)?))
+        }
+        ["with", name] | ["roles", _, "with", name] => {
+            let found = template::description(session, uri, uses)?;
+            let param = found.params.iter().find(|param| param.name == name)?;
+            Some(format!("parameter `{name}` of `{uses}`\n\n{}", template::of_parameter(param)))
+        }
+        _ => None,
+    }
 }
 
 /// The range of a hover: a key, or a value.

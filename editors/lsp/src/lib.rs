@@ -37,6 +37,7 @@ mod select;
 mod server;
 mod session;
 mod targets;
+mod template;
 mod text;
 mod tokens;
 mod transport;

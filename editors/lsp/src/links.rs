@@ -77,7 +77,11 @@ pub(crate) fn renamed(session: &Session<'_>, renames: &[(Uri, Uri)]) -> Vec<(Uri
 /// Whether the value at a path is the path of a file next to the job.
 pub(crate) fn names_a_file(document: &Document, path: &[&str]) -> bool {
     let value = || path.iter().try_fold(&document.root, |node, step| node.get(step)).and_then(Node::as_str);
-    let is_path = || value().is_some_and(|text| !text.starts_with("std/") && !text.contains("${{"));
+    let is_path = || {
+        value().is_some_and(|text| {
+            !text.starts_with("std/") && !text.starts_with("git+") && !text.contains("${{")
+        })
+    };
     let named = match path {
         ["uses"]
         | ["roles", _, "uses"]

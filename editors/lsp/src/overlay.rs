@@ -41,4 +41,8 @@ impl Files for Overlay<'_> {
         let Some(path) = self.absolute(path) else { return false };
         self.documents.at(&path).is_some() || self.disk.exists(&path)
     }
+
+    fn template(&self, digest: &str) -> io::Result<Vec<u8>> {
+        self.disk.template(digest)
+    }
 }

@@ -137,6 +137,21 @@ fn what_jobc_knows() {
         "parameters_of_a_file",
         "==== job.yaml\nversion: 1\nname: x\nroles:\n  a:\n    uses: ./t.yaml\n    with: {$0}\n==== [t.yaml]\ntemplate: 1\nkind: role\nparams:\n  speed: {default: 3, description: how fast}\nbody: {run: x}\n",
     );
+    let board = "==== job.yaml\nversion: 1\nname: x\nsecrets: {key: {env: K}}\nroles:\n  a:\n    uses: ./parts\n    with:\n      WITH\n==== [parts/template.yaml]\ntemplate: 1\nkind: role\nparams:\n  mode: {default: fast, choices: [fast, exact], description: how}\n  quiet: false\n  port: {default: 80, min: 1}\n  key: {type: string, description: a secret}\n  path: {type: string}\nbody: {run: x}\n";
+    for (name, with) in [
+        ("value_of_choices", "mode: $0"),
+        ("value_of_a_bool", "quiet: $0"),
+        ("value_with_a_default", "port: $0"),
+        ("value_of_a_secret", "key: $0"),
+        ("value_without_a_default", "path: $0"),
+        ("parameters_of_a_directory", "$0"),
+    ] {
+        names(name, &board.replace("WITH", with));
+    }
+    names(
+        "parameters_of_an_unlocked_template",
+        "version: 1\nname: x\nuses: git+https://h/r@v1\nwith:\n  $0\n",
+    );
     names("ready_port", &format!("{head}      ports: {{http: 80, rpc: 81}}\n    ready: {{port: $0}}\n"));
 }
 

@@ -65,11 +65,8 @@ fn of_job(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
         }
         ["uses"] => template::names("job"),
         ["roles", _, "uses"] => template::names("role"),
-        ["with"] if key => template::parameters(context, Some(&cursor.document.root)),
-        ["roles", role, "with"] if key => {
-            let user = cursor.document.root.get("roles").and_then(|roles| roles.get(role));
-            template::parameters(context, user)
-        }
+        ["with"] | ["roles", _, "with"] if key => template::parameters(context, path),
+        ["with", _] | ["roles", _, "with", _] if !key => template::values(context, path),
         [.., "gpu", "model"] | [.., "gpu", "model", _] => gpu_models(),
         [.., "gpu", "share", "profile"] => {
             let gpu =

@@ -116,9 +116,10 @@ fn names_of_targets_files() {
 
 #[test]
 fn files_and_templates() {
-    let files = "==== [Dockerfile]\nFROM a\n==== [t.yaml]\ntemplate: 1\n==== [reqs.txt]\na==1\n";
+    let files = "==== [Dockerfile]\nFROM a\n==== [t.yaml]\ntemplate: 1\n==== [parts/template.yaml]\ntemplate: 1\n==== [reqs.txt]\na==1\n";
     let check = |name, text: &str| check(name, &format!("==== job.yaml\n{text}{files}"));
     check("dockerfile", "version: 1\nname: x\nimage: {dockerfile: $0Dockerfile}\nroles: {a: {run: x}}\n");
+    check("template_directory", "version: 1\nname: x\nimage: a:1\nroles: {a: {uses: ./$0parts}}\n");
     check("template", "version: 1\nname: x\nimage: a:1\nroles: {a: {uses: ./$0t.yaml}}\n");
     check(
         "requirements",

@@ -125,3 +125,13 @@ fn the_last_plan_stays_while_a_value_is_wrong() {
     fixture.becomes(&wrong);
     shown("last_plan", &wrong, &fixture);
 }
+
+#[test]
+fn templates_and_their_parameters() {
+    let job = |with: &str| format!("version: 1\nname: x\nuses: std/torchrun\nwith: {{{with}}}\n");
+    check("template_parameter", &job("script: a, $0nodes: 2"));
+    check("template_parameter_value", &job("script: $0a"));
+    check("template_parameter_unknown", &job("$0prot: 2"));
+    check("template_built_in", "version: 1\nname: x\nroles: {board: {uses: std/$0tensorboard}}\n");
+    check("template_unlocked", "version: 1\nname: x\nuses: git+https://h/$0r@v1\n");
+}
