@@ -20,12 +20,7 @@ pub(crate) fn directory() -> Option<Utf8PathBuf> {
 /// The file with the template of a digest: `sha256-` and its hexadecimal digits.
 pub(crate) fn file(digest: &str) -> Option<Utf8PathBuf> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == ':';
-    digest
-        .chars()
-        .all(is_plain)
-        .then(directory)
-        .flatten()
-        .map(|path| path.join(digest.replace(':', "-")))
+    digest.chars().all(is_plain).then(directory).flatten().map(|path| path.join(digest.replace(':', "-")))
 }
 
 /// Reads the template of a digest.

@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use jobc_compiler::compile::Output;
 use jobc_compiler::source::Source;
-
-use crate::origins::source_map::{FILE, Part, SourceMap, dotted};
+use jobc_compiler::why::source_map::{FILE, Part, SourceMap, dotted};
 
 /// Maximum length of a line of the job that is shown, in characters.
 const MAX_TEXT: usize = 60;

@@ -86,8 +86,11 @@ pub(crate) fn run(lock: &LockArgs, format: FormatArg) -> Outcome {
         }
     }
     let targets = job.targets.clone().or_else(|| find_targets(&input.directory));
-    match signatures::findings_of_lock(&planned.jobs, targets.as_deref().and_then(Utf8Path::parent), &new.images)
-    {
+    match signatures::findings_of_lock(
+        &planned.jobs,
+        targets.as_deref().and_then(Utf8Path::parent),
+        &new.images,
+    ) {
         Ok(findings) if findings.is_empty() => {}
         Ok(findings) => {
             compile::report(&sources, &planned, findings, &mut sink);
@@ -98,7 +101,7 @@ pub(crate) fn run(lock: &LockArgs, format: FormatArg) -> Outcome {
             return Outcome::SystemError;
         }
     }
-    terminal::print(&describe_changes(&old, &new.images));
+    terminal::print(&describe_changes(&old, &new));
     if new == old && path.exists() {
         return Outcome::Success;
     }

@@ -86,6 +86,7 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     let directory = targets.as_deref().and_then(Utf8Path::parent);
     let place = target::connect(&first.target.settings, directory)?;
     let is_machine = first.target.settings.is_machine();
+    let runs_bundles = target::runs_bundles(&first.target.settings);
     if is_machine || target::backend(&first.target.settings) == Some(BackendName::Slurm) {
         // Where the directory of a run has the files of the job, from that of what was built.
         *to_files.borrow_mut() = "../files".into();
@@ -109,7 +110,7 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         targets: directory,
         user,
     };
-    let provided = if is_machine || target::runs_bundles(&first.target.settings) {
+    let provided = if is_machine || runs_bundles {
         submitter.provide_layouts(&sources, &mut planned, &mut request, &mut sink)?
     } else {
         submitter.provide_images(&sources, &mut planned, &mut request, &mut sink)?
