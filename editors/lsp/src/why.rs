@@ -66,8 +66,8 @@ struct Cause {
 
 /// Compiles the job, and answers about a line.
 pub(crate) fn why(session: &Session<'_>, params: &WhyParams) -> Result<WhyResult, String> {
-    let target = params.target.as_ref().or(params.file.as_ref().map(|file| &file.target));
-    let (job, outputs) = build(session, &params.uri, target)?;
+    // Not for the target of the file alone: what a chosen target cannot express is an error, of others it is left out.
+    let (job, outputs) = build(session, &params.uri, params.target.as_ref())?;
     let line = params.line + 1;
     let Some(file) = &params.file else {
         let Some(effects) = effects_of_line(&job, line, &outputs) else { return Ok(WhyResult::default()) };

@@ -23,7 +23,7 @@ export const EXPLAIN: Request<{ code: string }, { code: string; title: string; m
 export const WHY: Request<{ uri: string; line: number; file?: BuiltFile }, WhyAnswer> = { method: "jobc/why" };
 
 /** Every file that a build of an open job file writes. */
-export const BUILD: Request<{ uri: string; target?: string }, { files: (BuiltFile & { text: string })[] }> = { method: "jobc/build" };
+export const BUILD: Request<{ uri: string }, { files: (BuiltFile & { text: string })[] }> = { method: "jobc/build" };
 
 /** A file of a build. */
 export interface BuiltFile {

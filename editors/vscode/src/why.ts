@@ -65,7 +65,7 @@ export class Why implements vscode.TextDocumentContentProvider {
 
     async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
         const { job, file } = builtFile(uri);
-        const { files } = await this.compiler.ask(BUILD, { uri: job.toString(), target: file.target });
+        const { files } = await this.compiler.ask(BUILD, { uri: job.toString() });
         const found = files.find((one) => one.job === file.job && one.target === file.target && one.path === file.path);
         return found?.text ?? "";
     }
