@@ -9,21 +9,22 @@ use jobc_tests::workspace;
 /// The hosts that files of the repository link to, each with what it serves. A new one must be looked at by a person:
 /// it is served, and by those who are named.
 const SERVED: &[&str] = &[
-    "cyclonedx.org",        // the name of the SBOM's schema
-    "deb.debian.org",       // packages, in a Dockerfile of the tests
-    "github.com",           // sources of other projects
-    "in-toto.io",           // names of statements that are signed
-    "index.docker.io",      // the key of Docker Hub in files of logins
-    "insta.rs",             // the tool for snapshots
-    "json-schema.org",      // names of JSON Schema's versions
-    "json.schemastore.org", // the schema of SARIF
-    "microsoft.github.io",  // the Language Server Protocol
-    "registry-1.docker.io", // Docker Hub
-    "rustup.rs",            // the installer of Rust
-    "sigstore.dev",         // the name of cosign's signatures
-    "slsa.dev",             // the name of provenance, which is not a signature
-    "www.debian.org",       // the format of copyright files
-    "www.w3.org",           // names of XML
+    "cyclonedx.org",           // the name of the SBOM's schema
+    "deb.debian.org",          // packages, in a Dockerfile of the tests
+    "github.com",              // sources of other projects
+    "in-toto.io",              // names of statements that are signed
+    "index.docker.io",         // the key of Docker Hub in files of logins
+    "insta.rs",                // the tool for snapshots
+    "json-schema.org",         // names of JSON Schema's versions
+    "json.schemastore.org",    // the schema of SARIF
+    "modelcontextprotocol.io", // the Model Context Protocol
+    "microsoft.github.io",     // the Language Server Protocol
+    "registry-1.docker.io",    // Docker Hub
+    "rustup.rs",               // the installer of Rust
+    "sigstore.dev",            // the name of cosign's signatures
+    "slsa.dev",                // the name of provenance, which is not a signature
+    "www.debian.org",          // the format of copyright files
+    "www.w3.org",              // names of XML
 ];
 
 /// Data of others, and generated files.

@@ -64,7 +64,7 @@ pub(crate) fn command(program: &str) -> Command {
         command.env_remove(name);
     }
     // No settings of whoever runs the tests.
-    command.env("XDG_CONFIG_HOME", "/nonexistent").env("XDG_CACHE_HOME", "/nonexistent");
+    command.env("XDG_CONFIG_HOME", "/nonexistent").env("XDG_CACHE_HOME", "/dev/null/none");
     command.env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
     command
 }
