@@ -130,7 +130,7 @@ def elastic(jobs):
 # The program `ray` as far as a cluster needs it: the head lists its nodes on request, and a worker runs until the head ends.
 RAY = """\
 #!/usr/bin/env python3
-import json, os, socket, socketserver, sys, threading
+import json, os, socket, socketserver, sys, threading, time
 flags = dict(word.lstrip("-").partition("=")[::2] for word in sys.argv[2:])
 assert sys.argv[1] == "start", sys.argv
 own = {"cpus": flags["num-cpus"], "gpus": flags.get("num-gpus"), "name": os.environ["JOBC_ROLE"] + "-" + os.environ["JOBC_INDEX"]}
@@ -158,6 +158,8 @@ else:
         head.sendall((json.dumps(own) + "\\n").encode())
         print("joined", flags["address"], flush=True)
         head.recv(1)
+    # As Ray, which notices the end of its head after seconds; the end of the job is what comes first.
+    time.sleep(1)
     sys.exit("the head has ended")
 """
 

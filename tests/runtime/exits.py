@@ -317,7 +317,10 @@ class Exits:
         place, name = self.bundle(["/bin/sh", "-c", "echo ready; exec sleep 4325"])
         started = self.runtime.spawn(place, name)
         started.stdout.readline()
-        pid = (self.runtime.state(name) or {}).get("pid")
+        # The first words of a process may come before its runtime has written its number down.
+        deadline = time.monotonic() + 5
+        while not (pid := (self.runtime.state(name) or {}).get("pid")) and time.monotonic() < deadline:
+            time.sleep(0.02)
         own = {words[1]: Path(f"/sys/fs/cgroup/{words[1]}{words[2]}") for words in
                (line.split(":", 2) for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines())}
         version_1 = "memory" in own
