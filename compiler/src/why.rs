@@ -4,6 +4,7 @@
 
 mod causes;
 mod effects;
+mod extent;
 pub mod lines;
 pub mod source_map;
 

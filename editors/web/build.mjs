@@ -35,11 +35,11 @@ function examples() {
         const found = walk(directory).map(({ path, isDirectory }) => ({ path: relative(directory, path), isDirectory }));
         const files = found.filter(({ isDirectory }) => !isDirectory).map(({ path }) => [path, readFileSync(join(directory, path), "utf8")]);
         const main = files.map(([path]) => path).find((path) => /^job\.(ya?ml|json)$/.test(path));
-        const title = /^# (.*)$/m.exec(readFileSync(join(directory, "README.md"), "utf8"))?.[1] ?? name;
-        // A repository of many jobs is too large for the page.
+        // A repository of many jobs is too large for the page; plug-ins and templates are no jobs.
         if (main === undefined) {
             return [];
         }
+        const title = /^# (.*)$/m.exec(readFileSync(join(directory, "README.md"), "utf8"))?.[1] ?? name;
         return { name, title, main, files: Object.fromEntries(files), directories: found.filter(({ isDirectory }) => isDirectory).map(({ path }) => path) };
     });
     // The page begins with the one that the documentation begins with.

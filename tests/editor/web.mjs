@@ -46,7 +46,7 @@ const TRAPPING = `{
 }
 `;
 
-const STEPS = { everyExample, target, mistake, completion, share, keyboard, trap, broken };
+const STEPS = { everyExample, target, mistake, completion, links, share, keyboard, trap, broken };
 
 /** Steps in which something fails. */
 const FAILING = ["trap", "broken"];
@@ -110,7 +110,8 @@ function native(name, text) {
 }
 
 async function everyExample(page) {
-    const names = readdirSync(join(REPOSITORY, "examples"), { withFileTypes: true }).filter((entry) => entry.isDirectory()).map(({ name }) => name);
+    const isJob = (name) => ["job.yaml", "job.json"].some((file) => existsSync(join(REPOSITORY, "examples", name, file)));
+    const names = readdirSync(join(REPOSITORY, "examples")).filter(isJob);
     const offered = await page.options("#example");
     check.equal(offered.toSorted(), names.toSorted(), "the examples");
     let compared = 0;
@@ -187,6 +188,99 @@ async function completion(page) {
     await page.built(() => page.choose("#example", "hello-cpu"));
     const hovered = await page.hover(line, lines[line].indexOf("resources") + 2);
     check.expect(/CPU|memory/i.test(hovered), `the hover of \`resources\`: ${hovered}`);
+}
+
+/** A line of the job leads to the lines that `jobc why` names for it, and each of them back. */
+async function links(page) {
+    const directory = copyOf("hello-cpu", "hello-cpu-with-links");
+    await page.built(() => page.choose("#example", "hello-cpu"));
+    const lines = (await page.text()).split("\n");
+    for (const pattern of [/^name:/, /^ +resources:/]) {
+        await linked(page, directory, lines.findIndex((text) => pattern.test(text)));
+    }
+
+    // The pointer takes precedence over the cursor for as long as it is there.
+    const other = lines.findIndex((text) => /^\s+run:/.test(text));
+    await page.point(0, other);
+    await page.sentenceOf((text) => /^\d+ lines? in \d+ files?: roles\.\w+\.run$/.test(text), "the line under the pointer");
+    await page.leave();
+    await page.sentenceOf((text) => text.includes(".resources.cpu"), "the cursor after the pointer has left");
+
+    // What the job does not have: a default.
+    const config = (await page.keysOfOutputs()).find((key) => key.endsWith("config.json"));
+    const text = (await page.outputs())[config];
+    await page.select(config);
+    await page.point(1, text.split("\n").findIndex((it) => it.includes('"JOBC_')));
+    await page.sentenceOf((it) => it === "From what jobc tells every process", "a default");
+    check.equal(await page.markedLines(0, "other"), [], "the line of a default in the job");
+    await page.leave();
+
+    // Nothing is linked to a job with errors.
+    await page.cursor(0, 0);
+    await page.built(() => page.type("extra: x\n"));
+    await page.sentenceOf((it) => it === "", "a job with errors");
+    check.equal(await page.linkedFiles(), {}, "the marks with errors");
+}
+
+/** One line of the job: the sentence, the marks, and by keys through all that it causes and back. */
+async function linked(page, directory, line) {
+    const { fields, effects } = effectsOf(directory, line);
+    const name = fields.join(", ");
+    const numbers = {};
+    for (const key of new Set(effects.map(({ key }) => key))) {
+        numbers[key] = new Set(effects.filter((it) => it.key === key).map(({ line }) => line)).size;
+    }
+    const number = Object.values(numbers).reduce((sum, it) => sum + it, 0);
+    check.expect(Object.keys(numbers).length > 1, `${name} is in one file`);
+
+    await page.cursor(line, 0);
+    const said = `${number} lines in ${Object.keys(numbers).length} files: ${name}`;
+    await page.sentenceOf((text) => text === said, said);
+    const marks = await page.linkedFiles();
+    check.equal(Object.entries(marks).toSorted(), Object.entries(numbers).map(([key, it]) => [key, [it, it]]).toSorted(), `the marks of files for ${name}`);
+    check.equal(await page.markedLines(0, "own"), [line], `the mark of ${name}`);
+
+    for (let step = 0; step < number; step += 1) {
+        await page.key("F4");
+        const here = await until(`F4 leads to no other line of ${name}`, async () => {
+            const [key, { focused, line }] = [await page.selected(), await page.at(1)];
+            return focused && effects.find((it) => !it.seen && it.key === key && it.line === line);
+        });
+        effects.filter(({ key, line }) => key === here.key && line === here.line).forEach((it) => (it.seen = true));
+        const what = `${here.key}:${here.line + 1}`;
+        // Several lines have the same sentence.
+        await until(`${what} is not marked`, async () => (await page.markedLines(1, "own")).join() === String(here.line));
+        await page.sentenceOf((text) => text.startsWith("From ") && text.includes(`(job.yaml, line ${line + 1})`), what);
+        check.expect((await page.markedLines(0, "other")).includes(line), `the job's line is not marked for ${what}`);
+    }
+    check.equal(effects.filter(({ seen }) => !seen), [], `lines of ${name} that F4 leaves out`);
+    await page.key("Shift+F4");
+    await until("Shift+F4 does not lead to the job", async () => {
+        const at = await page.at(0);
+        return at.focused && at.line === line;
+    });
+    await page.sentenceOf((text) => text === said, `${said}, again`);
+    await until(`${name} marks nothing in the file that is shown`, async () => (await page.markedLines(1, "other")).length > 0);
+    for (const scheme of ["dark", "light"]) {
+        await page.prefer(scheme);
+        const wanted = { signs: ['"◆"', '"●"'], framed: true };
+        await until(`in ${scheme}, lines are marked by a color alone`, async () => JSON.stringify(await page.signs()) === JSON.stringify(wanted));
+        await page.picture(join(place, `links-${line + 1}-${scheme}.png`));
+    }
+    check.note(said);
+}
+
+/** The fields of a line of the job, and the lines from 0 that it causes, by `jobc why`, with the page's key of each file. */
+function effectsOf(directory, line) {
+    const { status, stdout, stderr } = spawnSync(jobc, ["why", "--format", "json", `job.yaml:${line + 1}`], { cwd: directory, encoding: "utf8" });
+    if (status !== 0) {
+        throw new Error(`\`jobc why\` fails: ${stderr}`);
+    }
+    const { fields, effects } = JSON.parse(stdout);
+    return {
+        fields: fields.map((field) => field.slice(1).replaceAll("/", ".")),
+        effects: effects.map(({ file, line }) => ({ key: file.replace(/^out\//, ""), line: line - 1 })),
+    };
 }
 
 async function share(page) {

@@ -10,6 +10,7 @@ use crate::document::{Node, Value};
 use crate::source::Source;
 
 use super::causes::names_of_parameters;
+use super::extent::last_line_of;
 use super::lines::Lines;
 use super::source_map::{FILE, Part, SourceMap};
 
@@ -33,6 +34,8 @@ pub struct EffectLine {
     pub path: Utf8PathBuf,
     /// The line, from 1.
     pub line: u32,
+    /// The last line of what is caused: of a script, its end.
+    pub last: u32,
     /// The value, as a JSON Pointer; nothing in a text.
     pub pointer: Option<String>,
     /// The line, without blanks around it.
@@ -75,7 +78,7 @@ fn lines_of(lines: &Lines, path: &Utf8Path, groups: Vec<Vec<Pointer>>, outputs: 
                     continue;
                 }
                 let read = || Lines::new(name, &String::from_utf8_lossy(bytes(name).unwrap_or_default()));
-                let line = effect(output, name, part, artifact.get_or_insert_with(read));
+                let line = effect(output, name, part, parts, artifact.get_or_insert_with(read));
                 for group in matching {
                     found[group].insert(line.clone());
                 }
@@ -85,13 +88,14 @@ fn lines_of(lines: &Lines, path: &Utf8Path, groups: Vec<Vec<Pointer>>, outputs: 
     groups.into_iter().zip(found).map(|(fields, lines)| Effects { fields, lines }).collect()
 }
 
-fn effect(output: &Output, name: &str, part: &Part, artifact: &Lines) -> EffectLine {
+fn effect(output: &Output, name: &str, part: &Part, parts: &[Part], artifact: &Lines) -> EffectLine {
     let line = part.line.or_else(|| artifact.line_of(part.pointer.as_deref()?)).unwrap_or(1);
     EffectLine {
         job: output.job.name.clone(),
         target: output.job.target.name.clone(),
         path: Utf8PathBuf::from(name),
         line,
+        last: last_line_of(part, line, parts, artifact),
         pointer: part.pointer.clone(),
         text: artifact.text(line).unwrap_or_default().to_owned(),
     }

@@ -14,8 +14,8 @@ pub struct Lines {
     tree: Option<Document>,
     /// In the order of the file.
     spans: Vec<Span>,
-    /// The line where each value is introduced.
-    first: BTreeMap<String, u32>,
+    /// The line where each value is introduced, and the last one of all that is in it.
+    extents: BTreeMap<String, (u32, u32)>,
 }
 
 /// A value of a tree: where it is introduced, and where it ends if it has no parts of its own.
@@ -23,6 +23,8 @@ struct Span {
     pointer: Pointer,
     first: u32,
     last: u32,
+    /// Where all that is in it ends.
+    end: u32,
 }
 
 impl Lines {
@@ -32,14 +34,14 @@ impl Lines {
         let id = sources.add(Source::new(path, text));
         let is_tree = [".yaml", ".yml", ".json"].iter().any(|ending| path.ends_with(ending));
         let tree = if is_tree { parse(&sources, id, &mut Sink::new()) } else { None };
-        let mut lines = Self { sources, tree, spans: vec![], first: BTreeMap::new() };
+        let mut lines = Self { sources, tree, spans: vec![], extents: BTreeMap::new() };
         let mut spans = vec![];
         if let Some(tree) = &lines.tree {
             lines.walk(&tree.root, &Pointer::ROOT, None, &mut spans);
         }
-        let first = |span: &Span| (span.pointer.as_str().to_owned(), span.first);
+        let extent = |span: &Span| (span.pointer.as_str().to_owned(), (span.first, span.end));
         // Of keys that are there twice, the first one.
-        lines.first = spans.iter().rev().map(first).collect();
+        lines.extents = spans.iter().rev().map(extent).collect();
         lines.spans = spans;
         lines
     }
@@ -74,14 +76,27 @@ impl Lines {
     pub fn line_of(&self, pointer: &str) -> Option<u32> {
         let mut at = pointer;
         loop {
-            if let Some(line) = self.first.get(at) {
-                return Some(*line);
+            if let Some((first, _)) = self.extents.get(at) {
+                return Some(*first);
             }
             at = &at[..at.rfind('/')?];
         }
     }
 
-    fn walk(&self, node: &Node, at: &Pointer, key: Option<u32>, spans: &mut Vec<Span>) {
+    /// The last line of a value with all that is in it; nothing for a value that is not there.
+    pub fn last_line_of(&self, pointer: &str) -> Option<u32> {
+        self.extents.get(pointer).map(|(_, last)| *last)
+    }
+
+    /// The last line before the next empty one.
+    pub(super) fn end_of_block(&self, line: u32) -> u32 {
+        let text = self.sources.iter().next().map_or("", |(_, source)| source.text());
+        let below = text.lines().skip(line as usize).take_while(|text| !text.trim().is_empty());
+        (line..).zip(below).last().map_or(line, |(above, _)| above + 1)
+    }
+
+    /// Adds the spans of a value and of all that is in it, and returns its last line.
+    fn walk(&self, node: &Node, at: &Pointer, key: Option<u32>, spans: &mut Vec<Span>) -> u32 {
         let line = |offset: u32| self.sources.get(node.span.source).line_column(offset).line;
         let first = key.unwrap_or_else(|| line(node.span.start));
         let is_leaf = match &node.value {
@@ -92,22 +107,29 @@ impl Lines {
         // The end of a block scalar is behind its last line break.
         let end = node.span.end.max(node.span.start + 1) - 1;
         let last = if is_leaf { line(end).max(first) } else { first };
+        let own = spans.len();
         if *at != Pointer::ROOT {
-            spans.push(Span { pointer: at.clone(), first, last });
+            spans.push(Span { pointer: at.clone(), first, last, end: last });
         }
+        let mut end = last;
         match &node.value {
             Value::Mapping(entries) => {
                 for entry in entries {
-                    self.walk(&entry.value, &at.key(&entry.key), Some(line(entry.key_span.start)), spans);
+                    let key = Some(line(entry.key_span.start));
+                    end = end.max(self.walk(&entry.value, &at.key(&entry.key), key, spans));
                 }
             }
             Value::Sequence(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.walk(item, &at.index(index), None, spans);
+                    end = end.max(self.walk(item, &at.index(index), None, spans));
                 }
             }
             _ => {}
         }
+        if *at != Pointer::ROOT {
+            spans[own].end = end;
+        }
+        end
     }
 }
 

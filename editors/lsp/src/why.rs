@@ -54,14 +54,17 @@ struct BuiltLine {
     file: BuiltFile,
     /// From 0.
     line: u32,
+    /// The last line of what is caused, such as the end of a script.
+    last: u32,
     text: String,
 }
 
-/// A field of the job with its line from 0, or in words a setting or a default.
+/// A field of the job with its first and last line from 0, or in words a setting or a default.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Cause {
     text: String,
     line: Option<u32>,
+    last: Option<u32>,
 }
 
 /// Compiles the job, and answers about a line.
@@ -74,6 +77,7 @@ pub(crate) fn why(session: &Session<'_>, params: &WhyParams) -> Result<WhyResult
         let built = |effect: jobc_compiler::why::EffectLine| BuiltLine {
             file: BuiltFile { job: effect.job, target: effect.target, path: effect.path.into_string() },
             line: effect.line - 1,
+            last: effect.last - 1,
             text: effect.text,
         };
         return Ok(WhyResult {
@@ -90,8 +94,9 @@ pub(crate) fn why(session: &Session<'_>, params: &WhyParams) -> Result<WhyResult
     let map = bytes(FILE).map(String::from_utf8_lossy).and_then(|text| SourceMap::parse(&text).ok());
     let parts = map.and_then(|mut map| map.artifacts.remove(&file.path)).unwrap_or_default();
     let mut causes: Vec<Cause> = vec![];
+    let job_lines = Lines::new(job.path().as_str(), job.text());
     for found in causes_of_line(&parts, &Lines::new(&file.path, &text), line) {
-        for cause in found.parts.into_iter().filter_map(|part| cause(part, &job)) {
+        for cause in found.parts.into_iter().filter_map(|part| cause(part, &job, &job_lines)) {
             if !causes.contains(&cause) {
                 causes.push(cause);
             }
@@ -100,14 +105,15 @@ pub(crate) fn why(session: &Session<'_>, params: &WhyParams) -> Result<WhyResult
     Ok(WhyResult { causes, ..WhyResult::default() })
 }
 
-fn cause(part: &Part, job: &Source) -> Option<Cause> {
+fn cause(part: &Part, job: &Source, lines: &Lines) -> Option<Cause> {
     if let Some(spec) = &part.spec {
         let is_here = part.file.as_deref() == job.path().file_name();
         let line = part.start.filter(|_| is_here).map(|[line, _]| line - 1);
-        return Some(Cause { text: dotted(spec), line });
+        let last = line.map(|line| lines.last_line_of(spec).map_or(line, |last| (last - 1).max(line)));
+        return Some(Cause { text: dotted(spec), line, last });
     }
     let setting = part.target.as_ref().map(|setting| format!("setting `{}` of the target", dotted(setting)));
-    setting.or_else(|| part.default.clone()).map(|text| Cause { text, line: None })
+    setting.or_else(|| part.default.clone()).map(|text| Cause { text, line: None, last: None })
 }
 
 /// The job, and what a build writes.

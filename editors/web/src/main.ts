@@ -3,6 +3,7 @@
 import { toMarker, toRange } from "./convert";
 import { registerFeatures } from "./features";
 import { JSON as JSON_MODE, YAML, languageOfInput, registerLanguages } from "./languages";
+import { Links } from "./links";
 import { followColors, makeEditor, monaco } from "./monaco";
 import { Outputs } from "./outputs";
 import { Problems, reveal, type Problem } from "./problems";
@@ -39,6 +40,14 @@ class Playground {
     private readonly problems = new Problems(element("findings"), element("summary"), element("page"), {
         reveal: (problem) => this.reveal(problem),
         explain: (code) => this.server.ask("jobc/explain", { code }),
+    });
+    private readonly links = new Links({
+        editor: this.editor,
+        outputs: this.outputs,
+        inputs: this.inputs,
+        sentence: element("links"),
+        server: () => this.server,
+        job: () => ({ name: this.project.main, uri: this.uri }),
     });
     private readonly findings = new Map<string, Diagnostic[]>();
     private readonly examples = element<HTMLSelectElement>("example");
@@ -96,6 +105,7 @@ class Playground {
         }
         this.project = structuredClone(project);
         this.findings.clear();
+        this.links.clear();
         this.outputs.clear();
         this.models = new Map(
             Object.entries(project.files).map(([path, text]) => {
@@ -125,6 +135,7 @@ class Playground {
 
     private open(path: string): void {
         this.editor.setModel(this.models.get(path) ?? null);
+        this.links.refresh(true);
     }
 
     private changed(model: monaco.editor.ITextModel, { changes, versionId }: monaco.editor.IModelContentChangedEvent): void {

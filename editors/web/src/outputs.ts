@@ -2,7 +2,7 @@
 
 import { languageOf } from "./languages";
 import { makeViewer, monaco } from "./monaco";
-import type { Artifact } from "./protocol";
+import type { Artifact, BuiltFile, BuiltLine } from "./protocol";
 import type { Server } from "./server";
 import { Tabs, type Tab } from "./tabs";
 
@@ -16,10 +16,14 @@ interface Built {
 
 export class Outputs {
     private readonly tabs: Tabs;
-    private readonly viewer: monaco.editor.IStandaloneCodeEditor;
+    readonly viewer: monaco.editor.IStandaloneCodeEditor;
+    /** Called after each build, and with true when another file is shown. */
+    onShow: (isOther: boolean) => void = () => undefined;
     private readonly model = monaco.editor.createModel("", "yaml", monaco.Uri.parse("jobc:/built"));
     private built: Built = { plan: "", files: new Map() };
     private latest = 0;
+    private isStale = false;
+    private displayed = "";
 
     constructor(
         list: HTMLElement,
@@ -43,7 +47,7 @@ export class Outputs {
             if (number !== this.latest) {
                 return;
             }
-            this.built = { plan: plan.text, files: new Map(files.map((file) => [`${file.job}/${file.target}/${file.path}`, file])) };
+            this.built = { plan: plan.text, files: new Map(files.map((file) => [keyOf(file), file])) };
             this.say("");
         } catch (error) {
             if (number !== this.latest) {
@@ -62,10 +66,30 @@ export class Outputs {
         this.list();
     }
 
+    /** The file that is shown; undefined for the plan, and while the job has errors. */
+    get current(): BuiltFile | undefined {
+        const file = this.isStale ? undefined : this.built.files.get(this.tabs.selected);
+        return file && { job: file.job, target: file.target, path: file.path };
+    }
+
+    select(file: BuiltFile): void {
+        this.tabs.select(keyOf(file));
+    }
+
+    /** Marks the files that have some of these lines. */
+    mark(lines: BuiltLine[]): void {
+        const found = new Map<string, Set<number>>();
+        for (const line of lines) {
+            found.set(keyOf(line), (found.get(keyOf(line)) ?? new Set()).add(line.line));
+        }
+        this.tabs.mark(new Map([...found].map(([key, { size }]) => [key, size])));
+    }
+
     private say(problem: string): void {
         const stale = this.built.plan !== "" ? "Shown is what was built before." : "Nothing is built until that is mended.";
         this.notice.textContent = problem === "" ? "" : `${stale} The job has errors: ${problem}`;
         this.notice.hidden = problem === "";
+        this.isStale = problem !== "";
         this.panel.classList.toggle("stale", problem !== "");
     }
 
@@ -81,7 +105,7 @@ export class Outputs {
         const path = selected.split("/").slice(2).join("/");
         // The same file, else the one with its path for another target or job.
         const near = [...this.built.files.values()].find((file) => path !== "" && file.path === path);
-        const same = near && `${near.job}/${near.target}/${near.path}`;
+        const same = near && keyOf(near);
         this.tabs.show(tabs, tabs.some(({ key }) => key === selected) ? selected : (same ?? PLAN));
         this.show();
     }
@@ -95,5 +119,12 @@ export class Outputs {
             this.viewer.restoreViewState(view);
         }
         monaco.editor.setModelLanguage(this.model, file === undefined ? "yaml" : languageOf(file.path));
+        const isOther = this.displayed !== this.tabs.selected;
+        this.displayed = this.tabs.selected;
+        this.onShow(isOther);
     }
+}
+
+function keyOf({ job, target, path }: BuiltFile): string {
+    return `${job}/${target}/${path}`;
 }

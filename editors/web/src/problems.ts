@@ -2,6 +2,7 @@
 
 import { marked } from "marked";
 
+import { count } from "./display";
 import { monaco } from "./monaco";
 import type { Diagnostic } from "./protocol";
 
@@ -24,10 +25,9 @@ export class Problems {
     ) {}
 
     show(problems: Problem[]): void {
-        const count = (severity: number): number => problems.filter((it) => (it.severity ?? 1) === severity).length;
-        const [errors, warnings] = [count(1), count(2)];
-        const plural = (number: number, word: string): string => `${number} ${word}${number === 1 ? "" : "s"}`;
-        this.summary.textContent = errors + warnings === 0 ? "no problems" : `${plural(errors, "error")}, ${plural(warnings, "warning")}`;
+        const numberOf = (severity: number): number => problems.filter((it) => (it.severity ?? 1) === severity).length;
+        const [errors, warnings] = [numberOf(1), numberOf(2)];
+        this.summary.textContent = errors + warnings === 0 ? "no problems" : `${count(errors, "error")}, ${count(warnings, "warning")}`;
         this.summary.dataset["state"] = errors > 0 ? "errors" : warnings > 0 ? "warnings" : "fine";
         const sorted = [...problems].sort((a, b) => (a.severity ?? 1) - (b.severity ?? 1));
         this.list.replaceChildren(...sorted.map((problem) => this.row(problem)));

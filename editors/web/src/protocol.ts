@@ -78,12 +78,33 @@ export interface InlayHint {
     paddingLeft?: boolean;
 }
 
-/** A file that `jobc build` writes. */
-export interface Artifact {
+/** A file that `jobc build` writes, without its text. */
+export interface BuiltFile {
     job: string;
     target: string;
     path: string;
+}
+
+export interface Artifact extends BuiltFile {
     text: string;
+}
+
+/** Lines of a built file, from 0: one, or all of a script. */
+export interface BuiltLine extends BuiltFile {
+    line: number;
+    last: number;
+}
+
+/** What a line of the job causes, or what causes a line of a built file. */
+export interface Why {
+    fields: string[];
+    lines: BuiltLine[];
+    /** A field of the job with its lines, or a setting or default without. */
+    causes: { text: string; line: number | null; last: number | null }[];
+}
+
+export function sameFile(a: BuiltFile | undefined, b: BuiltFile | undefined): boolean {
+    return a !== undefined && b !== undefined && a.job === b.job && a.target === b.target && a.path === b.path;
 }
 
 export interface Targets {

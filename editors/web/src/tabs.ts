@@ -1,5 +1,7 @@
 // Tabs as the ARIA practices describe them: one of them is in the order of Tab, arrows and Home and End move among them.
 
+import { count } from "./display";
+
 export interface Tab {
     key: string;
     label: string;
@@ -11,6 +13,7 @@ export interface Tab {
 export class Tabs {
     private tabs: Tab[] = [];
     private chosen = "";
+    private marks: ReadonlyMap<string, number> = new Map();
 
     constructor(
         private readonly element: HTMLElement,
@@ -38,6 +41,7 @@ export class Tabs {
                 return [...heading, this.button(tab)];
             });
             this.element.replaceChildren(...list);
+            this.mark(this.marks);
         }
         for (const button of this.buttons()) {
             const isSelected = button.dataset["key"] === selected;
@@ -49,6 +53,21 @@ export class Tabs {
                 if (focused) {
                     button.focus();
                 }
+            }
+        }
+    }
+
+    /** Marks tabs with numbers of linked lines; those without a number lose theirs. */
+    mark(numbers: ReadonlyMap<string, number>): void {
+        this.marks = numbers;
+        for (const button of this.buttons()) {
+            const number = numbers.get(button.dataset["key"] ?? "") ?? 0;
+            if (number === 0) {
+                delete button.dataset["linked"];
+                button.removeAttribute("aria-label");
+            } else {
+                button.dataset["linked"] = String(number);
+                button.setAttribute("aria-label", `${button.textContent}, ${count(number, "linked line")}`);
             }
         }
     }

@@ -89,6 +89,11 @@ export class Page {
         return this.page.focus(selector);
     }
 
+    /** Shows a built file. */
+    select(key) {
+        return this.page.click(`#outputs [data-key="${key}"]`);
+    }
+
     keysOfOutputs() {
         return this.page.evaluate(() => [...document.querySelectorAll("#outputs button")].map(({ dataset }) => dataset.key));
     }
@@ -125,6 +130,81 @@ export class Page {
             }),
         );
         return found.toSorted((a, b) => a.line - b.line || a.column - b.column).map(({ code, line, column }) => `${code} ${line}:${column}`);
+    }
+
+    /** The sentence about the line under the pointer or at the cursor. */
+    sentence() {
+        return this.page.textContent("#links");
+    }
+
+    /** Waits until the sentence is one that this accepts, and returns it. */
+    async sentenceOf(accepts, what) {
+        let last;
+        const found = async () => accepts((last = await this.sentence()));
+        await until(() => `the sentence about ${what} is \`${last}\``, found, SECONDS);
+        return last;
+    }
+
+    /** The numbers of linked lines in the list of built files, as they are drawn and as they are read aloud. */
+    linkedFiles() {
+        return this.page.evaluate(() =>
+            Object.fromEntries(
+                [...document.querySelectorAll("#outputs [data-linked]")].map((tab) => {
+                    const spoken = /, (\d+) linked lines?$/.exec(tab.getAttribute("aria-label"))?.[1];
+                    return [tab.dataset.key, [tab.dataset.linked, spoken].map(Number)];
+                }),
+            ),
+        );
+    }
+
+    /** The lines from 0 that are marked: in the job (0) or in the built file (1), as the line itself or as a linked one. */
+    markedLines(editor, kind) {
+        return this.page.evaluate(
+            ([editor, kind]) => {
+                const all = monaco.editor.getEditors()[editor].getModel().getAllDecorations();
+                const marked = all.filter(({ options }) => options.className === `linked-line ${kind}`);
+                const range = ({ startLineNumber: from, endLineNumber: to }) => Array.from({ length: to - from + 1 }, (_, index) => from - 1 + index);
+                return [...new Set(marked.flatMap(({ range: it }) => range(it)))].sort((a, b) => a - b);
+            },
+            [editor, kind],
+        );
+    }
+
+    /** The line of the cursor from 0, and whether the editor has the focus. */
+    at(editor) {
+        return this.page.evaluate((editor) => {
+            const it = monaco.editor.getEditors()[editor];
+            return { line: it.getPosition().lineNumber - 1, focused: it.hasTextFocus() };
+        }, editor);
+    }
+
+    /** Moves the pointer to a line of an editor, or away from all. */
+    async point(editor, line) {
+        const place = await this.page.evaluate(
+            ([editor, line]) => {
+                const it = monaco.editor.getEditors()[editor];
+                it.revealLineInCenterIfOutsideViewport(line + 1);
+                const { left, top } = it.getDomNode().getBoundingClientRect();
+                const at = it.getScrolledVisiblePosition({ lineNumber: line + 1, column: 2 });
+                return [left + at.left, top + at.top + at.height / 2];
+            },
+            [editor, line],
+        );
+        await this.page.mouse.move(...place, { steps: 3 });
+    }
+
+    leave() {
+        return this.page.mouse.move(5, 5);
+    }
+
+    /** The signs beside marked lines on the screen, and whether one of them or its line has no mark other than a color. */
+    signs() {
+        return this.page.evaluate(() => {
+            const signs = [...document.querySelectorAll(".linked-sign")].map((element) => getComputedStyle(element, "::before").content);
+            const drawn = [...document.querySelectorAll(".linked-line")].map((element) => getComputedStyle(element));
+            const framed = drawn.every(({ boxShadow, outlineStyle }) => boxShadow !== "none" || outlineStyle === "dashed");
+            return { signs: [...new Set(signs)].sort(), framed };
+        });
     }
 
     notice() {

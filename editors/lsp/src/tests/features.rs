@@ -161,6 +161,41 @@ fn why_leads_to_built_files_and_back() {
     assert!(error.is_err(), "{error:?}");
 }
 
+#[test]
+fn why_says_how_far_a_script_reaches() {
+    let fixture = Fixture::new(JOB);
+    let first = JOB.lines().position(|line| line.contains("run: |")).expect("a line");
+    let answer =
+        ask(&fixture, "jobc/why", json!({"uri": fixture.uri, "line": first + 1})).expect("an answer");
+    assert_eq!(answer["fields"], json!(["roles.prepare.run"]), "a line inside the script");
+    let lines = answer["lines"].as_array().expect("a list");
+    let reach =
+        |built: &Value| built["last"].as_u64().expect("a line") - built["line"].as_u64().expect("a line");
+    assert!(lines.iter().any(|built| reach(built) > 0), "no script of two lines: {answer}");
+    for built in lines {
+        let file = json!({"job": built["job"], "target": built["target"], "path": built["path"]});
+        let back =
+            ask(&fixture, "jobc/why", json!({"uri": fixture.uri, "line": built["last"], "file": file}));
+        let back = back.expect("an answer");
+        let causes = back["causes"].as_array().expect("a list");
+        let from_script = json!({"text": "roles.prepare.run", "line": first, "last": first + 2});
+        assert!(causes.contains(&from_script), "{built}: {back}");
+    }
+}
+
+#[test]
+fn why_names_settings_and_defaults_without_a_line() {
+    let fixture = Fixture::new(JOB);
+    let built = ask(&fixture, "jobc/build", json!({"uri": fixture.uri})).expect("files");
+    let files = built["files"].as_array().expect("a list");
+    let config = files.iter().find(|file| file["path"] == "oci/prepare-0/config.json").expect("a file");
+    let text = config["text"].as_str().expect("a text");
+    let line = text.lines().position(|line| line.contains("\"JOBC_")).expect("a line");
+    let found = ask(&fixture, "jobc/why", json!({"uri": fixture.uri, "line": line, "file": config}));
+    let words = "what jobc tells every process";
+    assert_eq!(found.expect("an answer")["causes"], json!([{"text": words, "line": null, "last": null}]));
+}
+
 fn ask(fixture: &Fixture, method: &str, params: Value) -> Result<Value, String> {
     dispatch::answer(&fixture.session, method, params).map_err(|failure| failure.message)
 }
