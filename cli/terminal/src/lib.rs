@@ -15,7 +15,13 @@ pub fn print(text: &str) {
 /// Prints to standard error.
 pub fn eprint(text: &str) {
     // Nothing can be reported when standard error itself is closed.
-    let _ = write_all(&mut anstream::stderr().lock(), text);
+    let choice = anstream::AutoStream::choice(&io::stderr());
+    let _ = if choice == anstream::ColorChoice::Never {
+        // At once, since several processes may share the file: anstream writes each part between two colors.
+        write_all(&mut io::stderr().lock(), &anstream::adapter::strip_str(text).to_string())
+    } else {
+        write_all(&mut anstream::stderr().lock(), text)
+    };
 }
 
 /// The text of an error: what is wrong, and what to do about it.
