@@ -80,7 +80,7 @@ impl ServerHandler for Server {
         };
         let result = tokio::select! {
             result = call => result,
-            // Nobody reads the result of a cancelled call, and its process is killed.
+            // The result of a cancelled call is not read, and its process is killed.
             () = context.ct.cancelled() => Err("cancelled".to_owned()),
         };
         Ok(match result {

@@ -190,7 +190,7 @@ fn ways(schema: &Schema, place: &[String], key: &str) -> Vec<RelativePath> {
         .levels
         .iter()
         .filter(|level| level.keys.iter().any(|known| known == key))
-        // A word such as `type` is at home everywhere, and nobody means a parameter's.
+        // `type` is a key at many places; that of a parameter is not meant.
         .filter(|level| !place.is_empty() || level.path.first().is_none_or(|first| first != "params"))
         .map(|level| RelativePath::between(place, &level.path))
         .filter(|way| way.up + way.down > 0 && (way.up == 0 || way.down <= 1))
