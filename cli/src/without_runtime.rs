@@ -47,7 +47,7 @@ pub(crate) fn run_command(command: &RuntimeCommand, _format: FormatArg) -> ExitC
     match *command {}
 }
 
-/// Writes bills of materials of images: there is no image store.
+/// Bills of materials need an image store, which this platform lacks.
 pub(crate) fn write_sboms(_: &[&JobPlan], _: &Utf8Path) -> Outcome {
     terminal::eprint("jobc: `--sbom` needs the image store of Linux; leave it out\n");
     Outcome::UsageError

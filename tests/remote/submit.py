@@ -11,7 +11,7 @@ from fixture import expect, run_cases, until
 from harness import Harness
 from registry import Registry
 
-# The public half of a pair whose private half nobody has kept.
+# A public key; its private key was deleted.
 KEY = """\
 -----BEGIN PUBLIC KEY-----
 MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEXU6fbp+UpCKyRi+OPz0OuMoEM0Pk

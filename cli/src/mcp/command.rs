@@ -16,7 +16,7 @@ pub(super) struct Command {
     /// The working directory.
     pub directory: Utf8PathBuf,
     pub output: OutputKind,
-    /// Exit codes besides 0 that are no failure of the tool.
+    /// Exit codes besides 0 with which the tool has not failed.
     pub success: &'static [i32],
     /// Whether it reads files below the root directory only, with few variables of the environment.
     pub is_confined: bool,

@@ -1,4 +1,4 @@
-//! Messages on stdin and stdout, one a line. A line that is no message gets an error of the protocol.
+//! Messages on stdin and stdout, one a line. Any other line gets an error of the protocol.
 //!
 //! The transport of the library ignores what is not JSON. Reading and writing are threads, since stdin may be a file that
 //! cannot be polled.
@@ -146,7 +146,7 @@ impl Transport<RoleServer> for Lines {
 /// Reads a message.
 ///
 /// # Errors
-/// The answer to what is no message.
+/// The answer to a line that is not a message.
 fn parse(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Value> {
     let value: Value = serde_json::from_slice(line).map_err(|why| {
         error(

@@ -187,7 +187,7 @@ fn describe<R: io::BufRead>(reader: &mut Reader<R>, entry: &Entry) -> io::Result
 }
 
 /// Removes all that is below a directory; of everything for the root.
-fn remove_below(tree: &mut Tree, directory: &[u8]) {
+pub(crate) fn remove_below<T>(tree: &mut BTreeMap<Vec<u8>, T>, directory: &[u8]) {
     if directory.is_empty() {
         tree.clear();
         return;
@@ -200,7 +200,7 @@ fn remove_below(tree: &mut Tree, directory: &[u8]) {
 }
 
 /// A path without `.`, `..` and slashes too many.
-fn normal(path: &[u8]) -> Vec<u8> {
+pub(crate) fn normal(path: &[u8]) -> Vec<u8> {
     let names = path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"." | b".."));
     names.collect::<Vec<_>>().join(&b'/')
 }

@@ -9,6 +9,7 @@ use jobc_container::tar::{Content, Entry, Kind as Is, Reader};
 use jobc_schema::digest::Digest;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
+use crate::diff::{normal, remove_below};
 use crate::store::{Image, Store};
 use crate::unpack::Limits;
 
@@ -159,23 +160,4 @@ fn content<R: io::BufRead>(reader: &mut Reader<R>, entry: &Entry, layer: &Digest
     let mut content = Vec::new();
     Content::new(reader, entry).take(limit).read_to_end(&mut content)?;
     Ok(File { is_cut: !is_named_only && entry.size > limit, content, layer: layer.clone() })
-}
-
-/// Removes all that is below a directory; everything for the root.
-fn remove_below(files: &mut Files, directory: &[u8]) {
-    if directory.is_empty() {
-        files.clear();
-        return;
-    }
-    let (first, end) = ([directory, b"/"].concat(), [directory, b"0"].concat());
-    let below: Vec<Vec<u8>> = files.range(first..end).map(|(path, _)| path.clone()).collect();
-    for path in below {
-        files.remove(&path);
-    }
-}
-
-/// A path without `.`, `..` and slashes too many.
-fn normal(path: &[u8]) -> Vec<u8> {
-    let names = path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"." | b".."));
-    names.collect::<Vec<_>>().join(&b'/')
 }
