@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use jobc_sys::error::{Error, Kind, Result};
-use jobc_sys::host::needs_user_namespace;
-use jobc_sys::run_with_timeout;
+use jobc_sys::host::{ProcessStatus, needs_user_namespace};
+use jobc_sys::{kernel_file, run_with_timeout};
 
 use crate::probe;
 
@@ -58,15 +58,17 @@ impl Restrictions {
         })
     }
 
-    /// A note for the user on what containers lack because of `engine`; nothing if they lack nothing.
-    pub fn note(&self, engine: Option<Engine>) -> Option<String> {
-        let around = engine.map_or("the container around jobc", Engine::phrase);
+    /// A note for the user on what containers lack because of the engine, which is asked for only then; nothing if they
+    /// lack nothing.
+    pub fn note(&self, engine: impl FnOnce() -> Option<Engine>) -> Option<String> {
         let what = match (self.no_proc, self.no_host_name) {
             (true, true) => "`/proc` and the host name are those of",
             (true, false) => "`/proc` is that of",
             (false, true) => "the host name is that of",
             (false, false) => return None,
         };
+        let engine = engine();
+        let around = engine.map_or("the container around jobc", Engine::phrase);
         let fix = engine.unwrap_or(Engine::Other).unmask(self.no_host_name);
         Some(format!("{what} {around}, which allows no other; {fix} changes that"))
     }
@@ -74,9 +76,9 @@ impl Restrictions {
 
 /// Whether something withholds anything from this process: a seccomp filter, an AppArmor profile, or masks over /proc.
 fn is_confined() -> bool {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let read = |path: &str| kernel_file::text(path).unwrap_or_default();
     needs_user_namespace()
-        && (read("/proc/self/status").contains("\nSeccomp:\t2")
+        && (ProcessStatus::of_this_process().is_ok_and(|status| status.has_filter)
             || read("/proc/self/attr/current").trim_end().ends_with("(enforce)")
             || has_masks(&read("/proc/self/mountinfo")))
 }

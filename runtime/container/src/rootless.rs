@@ -21,14 +21,14 @@ use jobc_sys::id_map::{IdMap, IdMaps};
 ///
 /// Unusable entries in /etc/subuid and /etc/subgid, and a container around this process that allows none inside it.
 pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
-    adapt_within(spec, (uid, gid), Restrictions::find()?, Engine::around())
+    adapt_within(spec, (uid, gid), Restrictions::find()?, Engine::around)
 }
 
 fn adapt_within(
     spec: &mut Spec,
     (uid, gid): (u32, u32),
     around: Restrictions,
-    engine: Option<Engine>,
+    engine: impl FnOnce() -> Option<Engine>,
 ) -> Result<Vec<String>> {
     let mut notes = Vec::new();
     let Some(linux) = spec.linux_mut() else { return Ok(notes) };

@@ -101,7 +101,8 @@ pub fn id(text: &str) -> Option<u32> {
 ///
 /// The file cannot be read, or is larger than [`MAX_SIZE`].
 pub fn read(file: impl Read) -> io::Result<String> {
-    let mut bytes = Vec::new();
+    // Without room, the standard library would begin with 32 bytes.
+    let mut bytes = Vec::with_capacity(4096);
     file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_SIZE {
         return Err(io::Error::other(format!("it is larger than {} MiB", MAX_SIZE >> 20)));

@@ -94,6 +94,8 @@ pub struct ProcessStatus {
     pub bounding: u64,
     /// The signals that it ignores: `SigIgn`.
     pub ignored_signals: u64,
+    /// Whether its syscalls are filtered: `Seccomp` is 2.
+    pub has_filter: bool,
 }
 
 impl ProcessStatus {
@@ -136,6 +138,8 @@ impl ProcessStatus {
             effective: bits("CapEff:")?,
             bounding: bits("CapBnd:")?,
             ignored_signals: bits("SigIgn:")?,
+            // A kernel without seccomp has no such line.
+            has_filter: field("Seccomp:").is_some_and(|mode| mode.trim() == "2"),
         })
     }
 }

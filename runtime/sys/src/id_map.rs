@@ -121,8 +121,8 @@ impl IdMaps {
         let name = subordinate::name(Path::new("/etc/passwd"), uid)?;
         let granted = |path| subordinate::granted(Path::new(path), uid, name.as_deref());
         let (users, groups) = (granted("/etc/subuid")?, granted("/etc/subgid")?);
-        let installed = program("newuidmap").is_some() && program("newgidmap").is_some();
-        Ok(if installed && !users.is_empty() && !groups.is_empty() {
+        let is_granted = !users.is_empty() && !groups.is_empty();
+        Ok(if is_granted && program("newuidmap").is_some() && program("newgidmap").is_some() {
             Self { users: IdMap::with_granted(uid, &users), groups: IdMap::with_granted(gid, &groups) }
         } else {
             Self { users: IdMap::with_granted(uid, &[]), groups: IdMap::with_granted(gid, &[]) }

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -19,6 +20,21 @@ pub fn read(path: impl AsRef<Path>, buffer: &mut [u8]) -> Result<&[u8], Errno> {
     let file = rustix::fs::open(path.as_ref(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let size = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut *buffer))?;
     if size == buffer.len() { Err(Errno::FBIG) } else { Ok(&buffer[..size]) }
+}
+
+/// Reads a file of the kernel's as text, whatever its size.
+///
+/// # Errors
+///
+/// The kernel's, and `EILSEQ` where the file is not UTF-8.
+pub fn text(path: impl AsRef<Path>) -> Result<String, Errno> {
+    let file = rustix::fs::open(path.as_ref(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut bytes = Vec::with_capacity(4096);
+    // A long file comes in parts, each of whole lines.
+    while rustix::io::retry_on_intr(|| rustix::io::read(&file, spare_capacity(&mut bytes)))? > 0 {
+        bytes.reserve(1024);
+    }
+    String::from_utf8(bytes).map_err(|_| Errno::ILSEQ)
 }
 
 /// A path of a line of the kernel's, in which a space, a tab, a line's end and a backslash stand as octal numbers:
@@ -68,5 +84,17 @@ mod tests {
         assert_eq!(names(read), names(&whole));
         assert_eq!(super::read("/proc/self/status", &mut [0; 64]), Err(Errno::FBIG));
         assert_eq!(super::read("/proc/self/nothing", &mut [0; 64]), Err(Errno::NOENT));
+        assert_eq!(names(text("/proc/self/status").unwrap().as_bytes()), names(&whole));
+        assert_eq!(text("/proc/self/nothing"), Err(Errno::NOENT));
+    }
+
+    #[test]
+    fn a_long_file_is_read_whole() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let long = "a line of it\n".repeat(10_000);
+        std::fs::write(file.path(), &long).unwrap();
+        assert_eq!(text(file.path()), Ok(long));
+        std::fs::write(file.path(), b"\xff").unwrap();
+        assert_eq!(text(file.path()), Err(Errno::ILSEQ));
     }
 }

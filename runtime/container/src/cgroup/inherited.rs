@@ -7,6 +7,7 @@
 mod read;
 mod verdict;
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use oci_spec::runtime::LinuxResources;
@@ -26,8 +27,9 @@ pub struct InheritedLimits {
     cpu_time: Option<u64>,
     /// The CPUs that may be used.
     cpus: Option<BTreeSet<u32>>,
-    /// Those with a core of their own among [`Self::cpus`]: hardware threads of one core count once.
-    cores: Option<usize>,
+    /// Those with a core of their own among [`Self::cpus`]: hardware threads of one core count once. Counted when it
+    /// matters.
+    cores: OnceCell<usize>,
     /// The NUMA nodes that memory may come from.
     memory_nodes: Option<BTreeSet<u32>>,
     /// Processes and threads.

@@ -12,6 +12,7 @@ use oci_spec::runtime::LinuxResources;
 use super::controller::Controller;
 use super::layout::Layout;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::kernel_file;
 
 /// One limit and the files that take it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub enum OptionalResource {
 
 /// Whether the host swaps at all: a line of /proc/swaps below its heading.
 pub(super) fn has_swap() -> bool {
-    std::fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() > 1)
+    kernel_file::text("/proc/swaps").is_ok_and(|text| text.lines().count() > 1)
 }
 
 /// The limits that can be written, and those that neither version has.

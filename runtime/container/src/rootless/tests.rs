@@ -12,7 +12,7 @@ fn check(name: &str, namespaces: &[&str], mounts: &serde_json::Value, around: Re
     });
     let mut spec = Config::read(config.to_string().as_bytes()).unwrap().spec;
     let notes =
-        adapt_within(&mut spec, (3_999_999_999, 3_999_999_998), around, Some(Engine::Podman)).unwrap();
+        adapt_within(&mut spec, (3_999_999_999, 3_999_999_998), around, || Some(Engine::Podman)).unwrap();
     let linux = spec.linux().as_ref().unwrap();
     let shown = json!({
         "said": notes, "hostname": spec.hostname(), "mounts": spec.mounts(), "namespaces": linux.namespaces(),

@@ -1,7 +1,7 @@
 //! Reads limits back from the kernel's files.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::InheritedLimits;
@@ -9,6 +9,7 @@ use crate::cgroup::controller::Controller;
 use crate::cgroup::layout::{Layout, Version};
 use crate::cgroup::limit::has_swap;
 use crate::cgroup::path::join_below;
+use jobc_sys::kernel_file;
 
 /// What cgroup v1 shows where memory is not limited, or more: the largest number of pages (`PAGE_COUNTER_MAX`).
 const UNLIMITED: u64 = 1 << 62;
@@ -25,8 +26,8 @@ pub(super) fn limits(layout: &Layout) -> InheritedLimits {
     let cpu = Groups::of(layout, Controller::Cpu);
     let cpu_time = if cpu.version == Some(Version::V1) {
         cpu.least_of(|group| {
-            let quota = fs::read_to_string(group.join("cpu.cfs_quota_us")).ok()?;
-            bandwidth(&quota, &fs::read_to_string(group.join("cpu.cfs_period_us")).ok()?)
+            let quota = kernel_file::text(group.join("cpu.cfs_quota_us")).ok()?;
+            bandwidth(&quota, &kernel_file::text(group.join("cpu.cfs_period_us")).ok()?)
         })
     } else {
         cpu.least("cpu.max", |text| {
@@ -40,7 +41,7 @@ pub(super) fn limits(layout: &Layout) -> InheritedLimits {
         memory: limit,
         memory_and_swap: both,
         cpu_time,
-        cores: cpus.as_ref().map(|cpus| count_cores(cpus, siblings)),
+        cores: OnceCell::new(),
         cpus,
         memory_nodes: cpuset.own(&["cpuset.mems.effective", "cpuset.effective_mems", "cpuset.mems"]),
         pids: Groups::of(layout, Controller::Pids).least("pids.max", number),
@@ -68,7 +69,7 @@ impl Groups {
     }
 
     fn least(&self, file: &str, parse: impl Fn(&str) -> Option<u64>) -> Option<u64> {
-        self.least_of(|group| parse(&fs::read_to_string(group.join(file)).ok()?))
+        self.least_of(|group| parse(&kernel_file::text(group.join(file)).ok()?))
     }
 
     fn least_of(&self, read: impl Fn(&Path) -> Option<u64>) -> Option<u64> {
@@ -79,7 +80,7 @@ impl Groups {
     fn own(&self, files: &[&str]) -> Option<BTreeSet<u32>> {
         // A group of cgroup v2 without the controller has no file, and the CPUs of the nearest above that has one.
         self.directories.iter().find_map(|group| {
-            let text = files.iter().find_map(|file| fs::read_to_string(group.join(file)).ok())?;
+            let text = files.iter().find_map(|file| kernel_file::text(group.join(file)).ok())?;
             parse_list(&text).filter(|list| !list.is_empty())
         })
     }
@@ -115,6 +116,14 @@ pub(in super::super) fn parse_list(text: &str) -> Option<BTreeSet<u32>> {
     Some(list)
 }
 
+impl InheritedLimits {
+    /// How many cores the CPUs belong to. It is read only if asked for: a host has a file for each CPU.
+    pub(super) fn cores(&self) -> Option<usize> {
+        let cpus = self.cpus.as_ref()?;
+        Some(*self.cores.get_or_init(|| count_cores(cpus, siblings)))
+    }
+}
+
 /// How many cores CPUs belong to.
 pub(super) fn count_cores(cpus: &BTreeSet<u32>, siblings: impl Fn(u32) -> Option<BTreeSet<u32>>) -> usize {
     let first = |cpu: &u32| siblings(*cpu).and_then(|list| list.first().copied()).unwrap_or(*cpu);
@@ -124,5 +133,5 @@ pub(super) fn count_cores(cpus: &BTreeSet<u32>, siblings: impl Fn(u32) -> Option
 /// The hardware threads of the core of a CPU.
 fn siblings(cpu: u32) -> Option<BTreeSet<u32>> {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-    parse_list(&fs::read_to_string(path).ok()?)
+    parse_list(&kernel_file::text(path).ok()?)
 }

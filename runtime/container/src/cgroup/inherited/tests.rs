@@ -119,7 +119,7 @@ fn limits_that_are_at_least_as_strict_are_kept() {
     let limits = InheritedLimits {
         memory: Some(954 << 20),
         cpus: Some(BTreeSet::from([0, 1, 8, 9])),
-        cores: Some(2),
+        cores: 2.into(),
         memory_and_swap: Some(954 << 20),
         pids: Some(100),
         has_swap: true,

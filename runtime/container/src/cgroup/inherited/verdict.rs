@@ -60,20 +60,25 @@ impl InheritedLimits {
         let period = cpu.period().filter(|period| *period > 0).unwrap_or(DEFAULT_PERIOD_US);
         let asked = u128::from(quota) * 1_000_000 / u128::from(period);
         let asked = u64::try_from(asked).unwrap_or(u64::MAX);
-        let in_set = self.cpus.as_ref().zip(self.cores).map(|(cpus, cores)| {
+        let in_set = self.cpus.as_ref().map(|cpus| {
             let count = u64::try_from(cpus.len()).unwrap_or(u64::MAX);
-            let per_core = count.div_ceil(u64::try_from(cores.max(1)).unwrap_or(1)) * 1_000_000;
-            let max = match rounding {
-                Rounding::Exact => asked,
-                Rounding::Site => asked.div_ceil(per_core).saturating_mul(per_core),
-            };
-            (count * 1_000_000, max)
+            count.saturating_mul(1_000_000)
         });
-        if self.cpu_time.is_some_and(|time| time <= asked) || in_set.is_some_and(|(time, max)| time <= max) {
+        if [self.cpu_time, in_set].into_iter().flatten().any(|time| time <= asked) {
             return None;
         }
-        let there = self.cpu_time.into_iter().chain(in_set.map(|(time, _)| time)).min();
-        at_most(there, asked, "CPUs", cpus)
+        if rounding == Rounding::Site && in_set.is_some_and(|time| time <= self.whole_cores(asked)) {
+            return None;
+        }
+        at_most(self.cpu_time.into_iter().chain(in_set).min(), asked, "CPUs", cpus)
+    }
+
+    /// CPU time, in millionths of a CPU, rounded up to that of whole cores.
+    fn whole_cores(&self, asked: u64) -> u64 {
+        let cpus = self.cpus.as_ref().map_or(1, std::collections::BTreeSet::len);
+        let per_core = cpus.div_ceil(self.cores().unwrap_or(1).max(1));
+        let per_core = u64::try_from(per_core).unwrap_or(1).saturating_mul(1_000_000);
+        asked.div_ceil(per_core).saturating_mul(per_core)
     }
 }
 
