@@ -70,6 +70,14 @@ impl Bundle {
         Ok(Self { config: Config::read(&text)?, dir, text, linkless: BTreeSet::new() })
     }
 
+    /// A bundle whose config.json is not written yet: [`text`](Self::text) is to be written to `dir`, which is absolute.
+    pub fn of(dir: PathBuf, config: Config) -> Result<Self> {
+        let text = serde_json::to_vec(&config.spec).map_err(|error| {
+            Error::new(Kind::Config, format!("config.json cannot be written as JSON: {error}"))
+        })?;
+        Ok(Self { dir, config, text, linkless: BTreeSet::new() })
+    }
+
     /// The value of an annotation, such as `dev.jobc.image`.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.config.spec.annotations().as_ref()?.get(key).map(String::as_str)

@@ -6,14 +6,14 @@
 
 mod devices;
 pub mod image;
+pub mod mpi;
 mod secrets;
 mod stored;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use oci_spec::runtime::Mount;
-use serde_json::{Value, json};
+use oci_spec::runtime::{Mount, Root as OciRoot};
 
 use image::Image;
 use jobc_container::bundle::Bundle;
@@ -155,41 +155,30 @@ impl Allocation {
         Ok(())
     }
 
-    /// The bundle's config.json with the answers, and the changes that an unprivileged user requires, one per line.
+    /// The bundle's configuration with the answers, and the changes that an unprivileged user requires, one per line.
     ///
     /// Paths relative to the bundle become absolute, since the copy is in another directory.
-    pub fn apply(&self, bundle: &Bundle) -> Result<(Vec<u8>, Vec<String>)> {
-        let broken =
-            |error: serde_json::Error| Error::new(Kind::Config, format!("config.json is not JSON: {error}"));
-        let mut config: Value = serde_json::from_slice(&bundle.text).map_err(broken)?;
-        if !config["root"].is_object() {
-            config["root"] = json!({});
-        }
-        config["root"]["path"] = json!(self.root.path());
-        if let Some(NamedUser { uid, gid, additional_gids: further, .. }) = &self.user {
-            let user = &mut config["process"]["user"];
-            user["uid"] = json!(uid);
-            user["gid"] = json!(gid);
-            if !further.is_empty() {
-                user["additionalGids"] = json!(further);
+    pub fn apply(&self, bundle: &Bundle) -> Result<(Config, Vec<String>)> {
+        let mut config = bundle.config.clone();
+        let spec = &mut config.spec;
+        let mut root = spec.root().clone().unwrap_or_else(|| {
+            let mut writable = OciRoot::default();
+            writable.set_readonly(None);
+            writable
+        });
+        root.set_path(self.root.path().to_owned());
+        spec.set_root(Some(root));
+        if let (Some(named), Some(process)) = (&self.user, spec.process_mut()) {
+            let user = process.user_mut();
+            user.set_uid(named.uid).set_gid(named.gid);
+            if !named.additional_gids.is_empty() {
+                user.set_additional_gids(Some(named.additional_gids.clone()));
             }
         }
-        for mount in config["mounts"].as_array_mut().into_iter().flatten() {
-            if is_bind(mount)
-                && let Some(source) = mount["source"].as_str()
-            {
-                mount["source"] = json!(bundle.dir.join(source));
-            }
+        for mount in spec.mounts_mut().iter_mut().flatten().filter(|mount| is_bind(mount)) {
+            let source = mount.source().as_ref().map(|source| bundle.dir.join(source));
+            mount.set_source(source);
         }
-        let text = serde_json::to_vec_pretty(&config).map_err(broken)?;
-        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        let unprivileged = host::needs_user_namespace();
-        let within = !unprivileged && host::in_user_namespace();
-        let has_additions = self.devices.is_some() || self.image.is_some() || !self.secret_mounts.is_empty();
-        if !unprivileged && !within && !has_additions {
-            return Ok((text, Vec::new()));
-        }
-        let mut spec = Config::read(&text)?.spec;
         let mut notes = Vec::new();
         if let Some(image) = &self.image {
             let mut process = spec.process().clone().unwrap_or_default();
@@ -197,16 +186,19 @@ impl Allocation {
             image.apply(bundle, &mut process, is_secret);
             spec.set_process(Some(process));
         }
-        spec.mounts_mut().get_or_insert_default().extend(self.secret_mounts.iter().cloned());
-        if unprivileged {
-            notes.extend(rootless::adapt(&mut spec, uid.as_raw(), gid.as_raw())?);
-        } else if within {
-            notes.extend(rootless::adapt_in_user_namespace(&mut spec));
+        if !self.secret_mounts.is_empty() {
+            spec.mounts_mut().get_or_insert_default().extend(self.secret_mounts.iter().cloned());
+        }
+        if host::needs_user_namespace() {
+            let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+            notes.extend(rootless::adapt(spec, uid.as_raw(), gid.as_raw())?);
+        } else if host::in_user_namespace() {
+            notes.extend(rootless::adapt_in_user_namespace(spec));
         }
         if let Some(devices) = &self.devices {
-            notes.extend(devices.inject_into(bundle, &mut spec, &self.root)?);
+            notes.extend(devices.inject_into(bundle, spec, &self.root)?);
         }
-        Ok((serde_json::to_vec_pretty(&spec).map_err(broken)?, notes))
+        Ok((config, notes))
     }
 }
 
@@ -315,9 +307,9 @@ fn absent_outputs(bundle: &Bundle) -> Vec<PathBuf> {
         .collect()
 }
 
-fn is_bind(mount: &Value) -> bool {
-    let options = mount["options"].as_array().into_iter().flatten();
-    mount["type"] == "bind" || options.into_iter().any(|option| option == "bind" || option == "rbind")
+fn is_bind(mount: &Mount) -> bool {
+    let is_option = |option: &String| option == "bind" || option == "rbind";
+    mount.typ().as_deref() == Some("bind") || mount.options().iter().flatten().any(is_option)
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ impl Container {
             None => Root::of(bundle, None, self.entry.path())?,
         };
         self.record.bundle.clone_from(&bundle.dir);
-        self.entry.write_file("config.json", &bundle.text)?;
+        self.write_config(bundle)?;
         let machine = Host::read()?;
         let spec = &bundle.config.spec;
         let mut decided = CgroupSetup::of(spec, &options, &machine, Mode::Apply)?;
@@ -226,6 +226,16 @@ impl Container {
             stages::run(Stage::Poststart, spec, &self.record, (Status::Running, process.pid), given_up)?;
         }
         Ok((process, terminal))
+    }
+
+    /// Keeps the configuration: that of a bundle in the container's own directory is there already.
+    fn write_config(&self, bundle: &Bundle) -> Result<()> {
+        let written = bundle.dir.strip_prefix(self.entry.path()).map(|below| below.join("config.json"));
+        // Some file systems have no links.
+        match written.map(|path| self.entry.link_file(&path, "config.json")) {
+            Ok(Ok(())) => Ok(()),
+            _ => self.entry.write_file("config.json", &bundle.text),
+        }
     }
 
     fn record_unenforced(&mut self, unenforced: Vec<UnenforcedLimit>) {

@@ -160,6 +160,12 @@ impl Entry {
         })
     }
 
+    /// Gives a file that was written elsewhere in the directory another name.
+    pub fn link_file(&self, from: &Path, name: &str) -> Result<()> {
+        rustix::fs::linkat(&self.directory, from, &self.directory, name, AtFlags::empty())
+            .map_err(|errno| Error::system(format!("link `{}`", self.path.join(name).display()), errno))
+    }
+
     /// Puts another file in the place of one, for readers who hold no lock: they see the one or the other.
     pub fn replace_file(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let write = || {
@@ -190,14 +196,18 @@ impl Entry {
 
     /// Removes the directory with all that is in it; that there is none any more is fine.
     pub fn remove(mut self) -> Result<()> {
-        // As a rule these two are all, and to name them is a third of the calls of looking.
-        for name in ["state.json", "config.json"] {
-            let _ = rustix::fs::unlinkat(&self.directory, name, AtFlags::empty());
-        }
-        if rustix::fs::rmdir(&self.path).is_ok() {
-            // Who waits for the lock finds no directory, whenever they get it.
-            self.removed = true;
-            return Ok(());
+        // As a rule these are all, and to name them is a third of the calls of looking.
+        let (file, directory) = (AtFlags::empty(), AtFlags::REMOVEDIR);
+        let of_bundle = [("bundle/config.json", file), ("bundle", directory), ("root", directory)];
+        for names in [&[("state.json", file), ("config.json", file)][..], &of_bundle] {
+            for (name, kind) in names {
+                let _ = rustix::fs::unlinkat(&self.directory, *name, *kind);
+            }
+            if rustix::fs::rmdir(&self.path).is_ok() {
+                // Who waits for the lock finds no directory, whenever they get it.
+                self.removed = true;
+                return Ok(());
+            }
         }
         remove(&self.path)
     }

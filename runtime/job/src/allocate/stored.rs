@@ -52,6 +52,10 @@ pub(crate) fn refuse_foreign(root: &Path) -> Result<()> {
         return Ok(());
     }
     let owner = std::fs::metadata(root).map_err(|error| file_error("stat", root, &error))?.uid();
+    // The root of every container of this user.
+    if owner == uid.as_raw() {
+        return Ok(());
+    }
     let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;
     let known = |extent: &jobc_sys::id_map::Extent| {
         (extent.outside..extent.outside.saturating_add(extent.length)).contains(&owner)

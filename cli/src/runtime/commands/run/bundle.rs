@@ -5,7 +5,6 @@
 
 mod external;
 mod interruptible;
-mod mpi;
 mod stored;
 
 use std::mem::ManuallyDrop;
@@ -21,7 +20,7 @@ use jobc_container::root::Root;
 use jobc_container::scope::ScopeOwner;
 use jobc_container::state::Id;
 use jobc_container::state::store::Store;
-use jobc_job::allocate::{Allocation, AllocationRequest, Devices};
+use jobc_job::allocate::{Allocation, AllocationRequest, Devices, mpi};
 use jobc_oci::wait_and_delete;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::signals::Signals;
@@ -78,9 +77,9 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
     let allocate = || Allocation::of(&original, request);
     let mut allocation =
         if unpacks { interruptible::run(&signals, begun.directory(), allocate)?? } else { allocate()? };
-    let (mut text, changed) = allocation.apply(&original)?;
+    let (mut config, changed) = allocation.apply(&original)?;
     if args.mpi {
-        text = mpi::add(&text, std::env::vars())?;
+        mpi::add(&mut config.spec, std::env::vars());
     }
     let allocated =
         changed.iter().fold(allocation.to_string(), |all, line| format!("{all}changed: {line}\n"));
@@ -88,16 +87,16 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
         terminal::eprint(&allocated);
     }
     let directory = begun.directory().join("bundle");
-    write_config(&directory, &text)?;
-    let copy = Bundle::open(&directory)?;
+    let copy = Bundle::of(directory, config)?;
+    write_config(&copy)?;
     if let Some(runtime) = &args.oci_runtime {
         let other = external::ExternalRuntime::new(runtime, &allocation, begun.directory())?;
         if args.dry_run {
-            terminal::print(&format!("{allocated}{}\n", other.command_line(&directory, &id)));
+            terminal::print(&format!("{allocated}{}\n", other.command_line(&copy.dir, &id)));
             return Ok(0);
         }
         allocation.create_outputs()?;
-        return other.run(&directory, &id, &signals);
+        return other.run(&copy.dir, &id, &signals);
     }
     let request = CreateRequest {
         options: Options {
@@ -150,13 +149,15 @@ fn reject_unknown_properties(bundle: &Bundle) -> Result<()> {
 }
 
 /// Writes the copy of config.json.
-fn write_config(directory: &Path, text: &[u8]) -> Result<()> {
-    std::fs::create_dir(directory).and_then(|()| std::fs::write(directory.join("config.json"), text)).map_err(
-        |error| {
-            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-            Error::system(format!("write the bundle's copy to `{}`", directory.display()), errno)
-        },
-    )
+fn write_config(bundle: &Bundle) -> Result<()> {
+    let write = || {
+        std::fs::create_dir(&bundle.dir)?;
+        std::fs::write(bundle.dir.join("config.json"), &bundle.text)
+    };
+    write().map_err(|error| {
+        let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+        Error::system(format!("write the bundle's copy to `{}`", bundle.dir.display()), errno)
+    })
 }
 
 /// The operations, one per line with its number and the field of config.json that causes it.

@@ -1,6 +1,6 @@
 //! The root of a bundle from an image store: one process of the host brings an image in, and all containers share it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jobc_container::bundle::Bundle;
@@ -57,8 +57,6 @@ pub(super) fn provide(
         (Some(path), _) => Origin::File(Path::new(path)),
         (None, Some(image)) => Origin::Image(image),
     };
-    let store = image::open(Some(root))?;
-    let copied = !can_mount_overlay(&store);
     if let Origin::File(path) = origin
         && path.is_dir()
         && !path.join("oci-layout").is_file()
@@ -69,9 +67,12 @@ pub(super) fn provide(
                 format!("cannot open the root `{}`: {}", path.display(), describe_io(&error)),
             )
         })?;
+        let copied = !overlay_note(root).exists() && !can_mount_overlay(&image::open(Some(root))?);
         let root = StoredRoot::shared_directory(path, copied)?;
         return Ok(Some(ProvidedRoot { root, pin: None }));
     }
+    let store = image::open(Some(root))?;
+    let copied = !overlay_note(store.root()).exists() && !can_mount_overlay(&store);
     let meter = Meter::new(FormatArg::Text, false);
     let stopped = AtomicBool::new(false);
     let mut ended_by = None;
@@ -104,18 +105,19 @@ fn unused(option: &str, what: &str) -> Error {
         .help("`jobc run --help` lists the options of jobs and bundles")
 }
 
-/// Whether overlays can be mounted over directories of the store; if so, it is tried once a kernel and user.
-fn can_mount_overlay(store: &Store) -> bool {
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+/// The file in a store that says that overlays can be mounted over its directories, by this kernel and user.
+fn overlay_note(store: &Path) -> PathBuf {
+    let kernel = rustix::system::uname();
     let uid = rustix::process::geteuid().as_raw();
-    let note = store.root().join(format!("cache/overlay-{}-{uid}", kernel.trim()));
-    if note.exists() {
-        return true;
-    }
+    store.join(format!("cache/overlay-{}-{uid}", kernel.release().to_string_lossy()))
+}
+
+/// Tries whether overlays can be mounted over directories of a store, and writes down that they can.
+fn can_mount_overlay(store: &Store) -> bool {
     let can = try_overlay(&store.root().join("unpacked")).is_ok();
     if can {
         // Without it, it is tried again.
-        let _ = std::fs::write(note, "");
+        let _ = std::fs::write(overlay_note(store.root()), "");
     }
     can
 }
