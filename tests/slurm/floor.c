@@ -3,12 +3,18 @@
  *   floor ROOT -- PROGRAM [ARGUMENT...]
  *
  * The caller becomes root of a user namespace. ROOT is below an overlay whose upper layer is in memory. The container has
- * /proc, /dev with nodes of the host, /dev/pts, /dev/shm, /dev/mqueue, /sys, masked and read-only paths, and no new
- * privileges; its network and cgroup are those of the step. What a runtime must also do is omitted: reading a configuration,
- * checking paths, keeping a state, reporting errors. It trusts its arguments: it is a baseline, not a runtime. */
+ * what a job's bundle has: /proc, /dev with nodes of the host, /dev/pts, /dev/shm, /dev/mqueue, /sys, /sys/fs/cgroup, three
+ * files of the host, masked and read-only paths, fourteen capabilities, no new privileges, and a filter of syscalls with as
+ * many instructions; its network and cgroup are those of the step. What a runtime must also do is omitted: reading a
+ * configuration, checking paths, keeping a state, reporting errors. It trusts its arguments: it is a baseline, not a
+ * runtime. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +37,12 @@ static void put(const char *path, const char *text) {
     close(file);
 }
 
+/* Mounts without permission to write, in two steps as for any bind mount. */
+static void bind_readonly(const char *from, const char *to) {
+    FINE(mount(from, to, NULL, MS_BIND | MS_REC, NULL));
+    FINE(mount(NULL, to, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | plain, NULL));
+}
+
 static void map(void) {
     char text[64];
     unsigned user = getuid(), group = getgid();
@@ -40,6 +52,25 @@ static void map(void) {
     put("/proc/self/uid_map", text);
     snprintf(text, sizeof text, "0 %u 1", group);
     put("/proc/self/gid_map", text);
+}
+
+static void cgroups(void) {
+    static const char *const hierarchies[] = {"cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids", "systemd"};
+    if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0) {
+        FINE(mount("cgroup", "sys/fs/cgroup", "cgroup2", plain | MS_RDONLY, NULL));
+        return;
+    }
+    FINE(mount("tmpfs", "sys/fs/cgroup", "tmpfs", plain, "mode=755"));
+    for (unsigned i = 0; i < COUNT(hierarchies); i++) {
+        char from[64], to[64];
+        const char *name = hierarchies[i];
+        snprintf(from, sizeof from, "/sys/fs/cgroup/%s", name);
+        if (access(from, F_OK) != 0) continue;
+        snprintf(to, sizeof to, "sys/fs/cgroup/%s", name);
+        FINE(mkdir(to, 0755));
+        FINE(mount("cgroup", to, "cgroup", plain, strcmp(name, "systemd") ? name : "none,name=systemd"));
+    }
+    FINE(mount(NULL, "sys/fs/cgroup", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | plain, NULL));
 }
 
 static void filesystems(const char *root) {
@@ -75,6 +106,15 @@ static void filesystems(const char *root) {
     FINE(mount("shm", "dev/shm", "tmpfs", plain, "mode=1777,size=65536k"));
     FINE(mount("mqueue", "dev/mqueue", "mqueue", plain, NULL));
     FINE(mount("/sys", "sys", NULL, MS_BIND | MS_REC, NULL));
+    cgroups();
+    mkdir("etc", 0755);
+    mkdir("etc/jobc", 0755);
+    static const char *const files[][2] = {
+        {"/etc/hosts", "etc/hosts"}, {"/etc/resolv.conf", "etc/resolv.conf"}, {"/etc/hostname", "etc/jobc/job.json"}};
+    for (unsigned i = 0; i < COUNT(files); i++) {
+        close(open(files[i][1], O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+        bind_readonly(files[i][0], files[i][1]);
+    }
     static const char *const masked[] = {"proc/kcore", "proc/keys", "proc/timer_list"};
     for (unsigned i = 0; i < COUNT(masked); i++) {
         if (access(masked[i], F_OK) == 0) FINE(mount("/dev/null", masked[i], NULL, MS_BIND, NULL));
@@ -82,12 +122,37 @@ static void filesystems(const char *root) {
     static const char *const readonly[] = {"proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger"};
     for (unsigned i = 0; i < COUNT(readonly); i++) {
         if (access(readonly[i], F_OK) != 0) continue;
-        FINE(mount(readonly[i], readonly[i], NULL, MS_BIND | MS_REC, NULL));
-        FINE(mount(NULL, readonly[i], NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | plain, NULL));
+        bind_readonly(readonly[i], readonly[i]);
     }
     FINE(syscall(SYS_pivot_root, ".", "."));
     FINE(umount2(".", MNT_DETACH));
     FINE(chdir("/"));
+}
+
+static void restrict_self(void) {
+    static const int names[] = {CAP_AUDIT_WRITE, CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL, CAP_MKNOD,
+        CAP_NET_BIND_SERVICE, CAP_NET_RAW, CAP_SETFCAP, CAP_SETGID, CAP_SETPCAP, CAP_SETUID, CAP_SYS_CHROOT};
+    uint32_t kept = 0;
+    for (unsigned i = 0; i < COUNT(names); i++) kept |= 1u << names[i];
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2] = {{kept, kept, 0}, {0, 0, 0}};
+    for (int cap = 0; cap <= CAP_LAST_CAP; cap++)
+        if (cap >= 32 || !(kept >> cap & 1)) prctl(PR_CAPBSET_DROP, cap);
+    FINE(syscall(SYS_capset, &header, data));
+    FINE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+}
+
+/* Comparisons of which an equal number continues with the next one, so that every call runs all of them. */
+static void filter(void) {
+    enum { COMPARISONS = 178 };
+    static struct sock_filter code[COMPARISONS + 2];
+    unsigned n = 0;
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0);
+    for (unsigned call = 0; call < COMPARISONS; call++)
+        code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1000 + call, 0, 0);
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {n, code};
+    FINE(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program));
 }
 
 int main(int argc, char **argv) {
@@ -99,7 +164,9 @@ int main(int argc, char **argv) {
     if (child == 0) {
         filesystems(argv[1]);
         FINE(sethostname("floor", 5));
-        FINE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+        FINE(setsid());
+        restrict_self();
+        filter();
         FINE(execv(argv[3], argv + 3));
     }
     FINE(waitpid(child, &status, 0));

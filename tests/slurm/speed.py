@@ -88,7 +88,7 @@ def start(slurm):
     subprocess.run(["gcc", "-O2", "-static", "-o", floor, Path(__file__).with_name("floor.c")], check=True)
     bundle = slurm.build("start", JOB, "container: jobc", backends="[oci, slurm]").parent / "oci/main-0"
     jobc = f"{slurm.program} run --cgroup inherited --image-root {slurm.home}/store --id start"
-    commands = [f"{floor} {roots['small']} -- /bin/true", *(f"{jobc} --root {root} {bundle}" for root in roots.values())]
+    commands = [f"{floor} {roots['small']} -- /bin/sh -eu -c true", *(f"{jobc} --root {root} {bundle}" for root in roots.values())]
     done = slurm.user("srun", "--mem=64M", "bash", "-c", LOOP, "bash", HARNESS.options.rounds + 2, *commands, seconds=300)
     times = [[int(word) / 1000 for word in line.split()] for line in done.stdout.splitlines()]
     if done.returncode or len(times) != HARNESS.options.rounds + 2:
