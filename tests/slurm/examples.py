@@ -23,10 +23,27 @@ from harness import Harness  # noqa: E402
 
 EXAMPLES = REPOSITORY / "examples"
 CONTAINERS = ["none", "jobc", "apptainer", "pyxis", "oci"]
-STUBS = ["python", "torchrun", "mpirun", "ray", "jupyter"]
+# What shellcheck cannot know: variables of a file that is sourced (SC1090, SC2034, SC2154), that names of nodes have no spaces (SC2207), that
+# words are put together of pieces with quotes of their own (SC2140), and that lists of nodes cannot fail (SC2155).
+UNCHECKED = "SC1090,SC2034,SC2140,SC2154,SC2155,SC2207"
+STUBS = ["python", "torchrun", "mpirun", "ray", "jupyter", "uvicorn"]
+# Frameworks that no example has, as jobs of their own.
+FRAMEWORKS = ["ddp", "deepspeed", "jax", "mpi"]
+FRAMEWORK = """\
+version: 1
+name: {name}
+image: host
+roles:
+  train:
+    instances: 3
+    resources: {{cpu: 2, memory: 64MiB, gpu: 2}}
+    run: "true"
+distributed: {{framework: {name}, roles: [train]}}
+"""
+SECRET = re.compile(r"\{env: (\w+)\}")
 # Run to their end; a quick run takes the first. Examples with `subpath` need a container.
 RUNS = ["local-dag", "torchrun-4x8", "tensorflow-ps", "local-handoff", "hello-cpu", "dag", "tune", "sweep", "torchrun-elastic", "horovod-mpi",
-        "local-ps", "local-sweep"]
+        "local-ps", "local-sweep", "all-gpus", "gpu-slice", "jupyter", "ray", "resnet-1gpu", *FRAMEWORKS]
 QUICK = 4
 SETTINGS = ("container: {container}, exclusive: true, images: /images, storage: {storage}, gpu_types: {{1g.10gb: a100}}, "
             "gpu_features: {{A100-80GB: a100_80g, H100: skylake}}, constraint: skylake")
@@ -51,7 +68,9 @@ def built(slurm, example, container, words=("--allow-lossy",)):
     """Builds an example for the cluster; returns the directories with scripts."""
     name = f"{example}-{container}"
     home = slurm.home / name
-    if not home.exists():
+    if example in FRAMEWORKS:
+        slurm.write(f"{name}/job.yaml", FRAMEWORK.format(name=example))
+    elif not home.exists():
         shutil.copytree(EXAMPLES / example, home, ignore=shutil.ignore_patterns("out", "targets.yaml"))
         subprocess.run(["chown", "-R", slurm.account.name, home], check=True)
     job_file = next(path for path in sorted(home.iterdir()) if path.name in ("job.yaml", "job.json"))
@@ -60,9 +79,10 @@ def built(slurm, example, container, words=("--allow-lossy",)):
     storage = volumes(job_file.read_text())
     backends = "[oci, slurm]" if container in ("jobc", "oci") else "[slurm]"
     settings = SETTINGS.format(container=container, storage=json.dumps(storage))
+    gpus = "gpus: {driver: '570.0', cards: [{model: A100-80GB, count: 8}]}"
     slurm.write(f"{name}/targets.yaml", "version: 1\ntargets:\n"
-                f"  cluster:\n    backends: {backends}\n    gpus: {{driver: '570.0', cards: [{{model: A100-80GB, count: 8}}]}}\n    slurm: {{{settings}}}\n"
-                f"  here: {{backends: [oci], oci: {{storage: {json.dumps(storage)}}}}}\n")
+                f"  cluster:\n    backends: {backends}\n    {gpus}\n    slurm: {{{settings}}}\n"
+                f"  here: {{backends: [oci], {gpus}, oci: {{storage: {json.dumps(storage)}}}}}\n")
     done = slurm.user(slurm.program, "build", job_file.name, "--target", "cluster", *words, cwd=home)
     if done.returncode:
         raise ValueError(f"build: exit {done.returncode}\n{done.stdout}{done.stderr}")
@@ -80,10 +100,11 @@ def accepted(slurm, example, containers):
             done = slurm.user("sbatch", "--test-only", script.name, cwd=script.parent)
             if done.returncode:
                 yield f"{container}: {script.name}: {done.stderr.strip()}"
-        for path in [path for directory in directories for path in directory.rglob("*.sh")]:
-            done = slurm.user("bash", "-n", path)
-            if done.returncode:
-                yield f"{container}: {path.name}: {done.stderr.strip()}"
+        # Of a matrix all are alike.
+        paths = [path for path in sorted(directories[0].rglob("*")) if path.suffix in (".sbatch", ".sh")]
+        done = slurm.user("shellcheck", "--severity=warning", "--format=gcc", f"--exclude={UNCHECKED}", *paths)
+        if done.returncode:
+            yield f"{container}: {done.stdout}{done.stderr}"
 
 
 class Addresses:
@@ -204,7 +225,9 @@ def runs(slurm, example, record):
                 jobs = [slurm.submit(directory, "array.sbatch")]
                 break
             if (directory / "submit.sh").exists():
-                done = slurm.user("./submit.sh", cwd=directory)
+                done = slurm.user("./submit.sh", cwd=directory, **dict.fromkeys(SECRET.findall((home / "job.yaml").read_text()), "value"))
+                if done.returncode:
+                    yield f"submit.sh: exit {done.returncode}\n{done.stderr}"
                 jobs += [line.split()[-1] for line in done.stdout.splitlines()]
             elif not directory.parent.parent.name.rpartition("-")[2].isdigit() or len(directories) == 1:
                 jobs.append(slurm.submit(directory))
@@ -240,6 +263,7 @@ def main():
     harness = Harness("slurm examples", __doc__)
     harness.parser.add_argument("--quick", action="store_true", help="build all of them for two ways of running containers, and run a few")
     options = harness.parse()
+    harness.tool("shellcheck")
     with cluster(harness) as slurm:
         examples = sorted(path.name for path in EXAMPLES.iterdir() if any(path.glob("job.*")))
         examples = [example for example in examples if harness.wants(f"accepted {example}")]

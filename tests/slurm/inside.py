@@ -274,6 +274,24 @@ def pulled(slurm):
         yield f"the configuration and the layer are pulled by {blobs}"
 
 
+def broken(slurm):
+    """A pull that fails says why in each rank, and leaves nothing that the next one would take: a full disk, a layer with other bytes."""
+    disk = slurm.home / "disk"
+    slurm.user("mkdir", disk)
+    subprocess.run(["mount", "--no-mtab", "-t", "tmpfs", "-o", "size=256k,mode=1777", "none", disk], check=True)
+    image = files_of(slurm.home / "root")
+    layer = max(image.blobs.values(), key=len)
+    for name, store, change, words in (("full", disk / "store", False, "no space left in the image store"), ("bytes", slurm.home / "other-store", True, "digest")):
+        with FakeRegistry(image, blob=(lambda answer, content: answer.blob(content[:-1] + b"x" if content == layer else content)) if change else None) as registry:
+            slurm.write(".config/jobc/registries.yaml", f"registries: {{'{registry.host}': {{plain_http: true}}}}\n")
+            bundle = build(slurm, "broken", job("broken", "cat /mark", "cpu: 1", registry.name)).parent / "oci/main-0"
+            inside = f"exec {slurm.program} run --cgroup inherited --image-root {store} --id rank-$SLURM_PROCID {bundle}"
+            done = slurm.user("srun", "--overcommit", "--ntasks=2", "--mem=512M", "sh", "-c", inside)
+            if done.returncode == 0 or "here" in done.stdout or done.stderr.lower().count(words) < 2:
+                yield f"{name}: exit {done.returncode}: {done.stdout}{done.stderr}"
+    subprocess.run(["umount", "--lazy", disk], check=True)
+
+
 def files_of(root):
     """An image with the files of a directory as its layer."""
     image = Image(sizes=(1,))
@@ -342,7 +360,7 @@ def can_confine():
     return None if os.access(CGROUPS / "devices", os.W_OK) else "cgroups are read-only"
 
 
-CASES = [confined, no_gpus, others, memory, weaker, mpi, fewer, signals, secrets, together, pulled, warm]
+CASES = [confined, no_gpus, others, memory, weaker, mpi, fewer, signals, secrets, together, pulled, broken, warm]
 
 
 def main():

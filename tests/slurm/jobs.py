@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests jobs on a Slurm cluster: success and failure, retries, time limits, cancellation, arrays, chains, secrets."""
 
+import json
 import re
 import subprocess
 import sys
@@ -238,6 +239,14 @@ def secrets(slurm):
     texts = [shown, *(path.read_bytes().decode(errors="replace") for path in [*slurm.place.rglob("state/**/*"), *(slurm.home / "secrets/out").rglob("*")] if path.is_file() and path != file)]
     if any("s3cret" in text for text in texts):
         yield "the value is elsewhere, too"
+    # Beside an array `submit.sh` submits that.
+    job_file = one("secret-array", "echo ${#TOKEN} ${{ matrix.n }}", more="secrets: {token: {env: TOKEN}}\nmatrix: {n: [1, 2]}")
+    directory = slurm.build("secret-array", job_file + "    env: {TOKEN: '${{ secrets.token }}'}\n")
+    done = slurm.user("./submit.sh", cwd=directory, TOKEN="value")
+    state = slurm.ends(done.stdout.strip())
+    said = sorted(path.read_text() for path in (slurm.home / "secret-array/out").glob("*/cluster.slurm/jobc-*/logs/*.log"))
+    if state != "COMPLETED" or said != ["5 1\n", "5 2\n"]:
+        yield f"{done.stderr}{state}: {said}"
 
 
 MPI = """\
@@ -267,6 +276,44 @@ def remote_shell(slurm):
         yield f"{state}: {said}\n{slurm.output(job)}"
     elif len({line.split()[0] for line in said}) != 3:
         yield f"not on three nodes: {said}"
+
+
+AWKWARD = "it's \"5\" $HOME `id` \\\\ * \n 日本 #"
+
+
+def awkward(slurm):
+    """Texts reach tasks as they are written, whatever a shell would read in them; so do settings of the target, and directories may have any name."""
+    root, images = slurm.home / "root 2", slurm.home / "im'ages"
+    for directory in (root / "bin", root / "tmp", images):
+        slurm.user("mkdir", "-p", directory)
+    slurm.user("cp", "/bin/busybox", root / "bin/printf")
+    slurm.user("tar", "-C", root, "-cf", images / "example.org_printf_1.tar", ".")
+    for name, container, image in (("bare it's", "none", "host"), ("contained 日本", "jobc", "example.org/printf:1")):
+        job_file = (f"version: 1\nname: awkward\nimage: {image}\nroles:\n  main:\n    resources: {{cpu: 1, memory: 64MiB}}\n"
+                    f"    env: {{TEXT: {json.dumps(AWKWARD)}}}\n    run: {json.dumps(['printf', '%s|', AWKWARD, '', '-n', '${TEXT}'])}\n")
+        settings = f"container: {container}, images: {json.dumps(str(images))}, extra: {{comment: {json.dumps(AWKWARD.replace(chr(10), ''))}}}"
+        directory = slurm.build(name, job_file, settings, backends="[oci, slurm]")
+        job = slurm.submit(directory)
+        comment = slurm.user("squeue", "--noheader", "--states=all", "--format=%k", "--jobs", job).stdout.rstrip("\n")
+        state = slurm.ends(job)
+        said = slurm.logs_of(directory, job).get("main-0", "")
+        if state != "COMPLETED" or f"{AWKWARD}||-n|${{TEXT}}|" not in said:
+            yield f"{name}: {state}: {said!r}\n{slurm.output(job)}"
+        if comment != AWKWARD.replace("\n", ""):
+            yield f"{name}: comment {comment!r}"
+
+
+def unstarted(slurm):
+    """A task that cannot start is a failure with its reason, and not a job that was stopped."""
+    directory = slurm.build("unstarted", one("unstarted", "true", 2, more="secrets: {token: {env: TOKEN}}") + "    env: {TOKEN: '${{ secrets.token }}'}\n")
+    # Without `submit.sh` nothing has written the secret.
+    job = slurm.submit(directory)
+    state, shown = slurm.ends(job), slurm.show(job)
+    if state != "FAILED" or shown["ExitCode"] != "125:0" or "no value of the secret token" not in slurm.output(job):
+        yield f"{state}, exit code {shown['ExitCode']}\n{slurm.output(job)}"
+    tasks = [path.read_text().split() for path in (directory.parent.with_name("cluster.slurm") / f"jobc-{job}/tasks").iterdir()]
+    if not any(words[1:3] == ["started", "1"] and words[-3:] == ["ended", "1", "125"] for words in tasks):
+        yield f"{tasks}"
 
 
 def contained(slurm):
@@ -306,7 +353,7 @@ def callers(slurm):
         yield f"{done.stderr}{state}: {said}\n{slurm.output(job)}"
 
 
-CASES = [succeeds, fails, thresholds, retries, requeue, time_limit, cancel, array, chain, serve, secrets, remote_shell, contained, callers]
+CASES = [succeeds, fails, thresholds, retries, requeue, time_limit, cancel, array, chain, serve, secrets, remote_shell, contained, callers, awkward, unstarted]
 SLOW = [timeout]
 # `submit` has a chain and a matrix, and requeued jobs wait.
 LATER = {requeue, array, chain}

@@ -65,8 +65,9 @@ impl Backend for SlurmBackend {
             files.extend(group.roles.iter().filter_map(|role| role::script(&parts, role)));
         }
         files.extend(run::remote_shell(&parts));
-        files.extend(submit::script(&parts, &groups));
-        files.extend(array::script(&parts, &groups));
+        let array = array::script(&parts, &groups);
+        files.extend(submit::script(&parts, &groups, array.is_some()));
+        files.extend(array);
         files
     }
 
@@ -84,7 +85,7 @@ fn checked<'a>(
 ) -> Vec<Group<'a>> {
     let before = sink.error_count();
     settings::check(job, settings, sink);
-    header::check_amounts(job, sink);
+    header::check_amounts(job, settings, sink);
     run::check_images(job, settings, sink);
     volumes::check(job, settings, context, sink);
     array::check(job, context, sink);

@@ -30,7 +30,7 @@ jobc_forget() {
     [ ! -e "$jobc_run/events/${file%.sbatch}" ] || while read -r line; do last=$line; done <"$jobc_run/events/${file%.sbatch}"
     [[ $last == *' ended '* ]] || return 0
   done
-  rm -rf "$jobc_run/secrets" "$jobc_run/etc"
+  rm -rf "${jobc_run:?}/secrets" "${jobc_run:?}/etc"
 }
 
 # Writes down from time to time how long the files of the output are, so that times of their lines can be told later.

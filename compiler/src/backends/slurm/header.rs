@@ -3,7 +3,7 @@
 use jobc_schema::Pointer;
 use jobc_schema::plan::{ImageSource, JobPlan, RolePlan};
 use jobc_schema::role::RetryScope;
-use jobc_schema::target::SlurmTarget;
+use jobc_schema::target::{SlurmContainer, SlurmTarget};
 
 use crate::backend::PartSource;
 use crate::diagnostic::{Diagnostic, Sink, codes};
@@ -59,8 +59,14 @@ fn cpus(role: &RolePlan) -> Option<u64> {
     role.resources.cpu_millis.map(|millis| millis.div_ceil(1000))
 }
 
-/// Reports amounts that Slurm counts in coarser units.
-pub(super) fn check_amounts(job: &JobPlan, sink: &mut Sink) {
+/// Whether a limit of setrlimit(2) is a size, which `ulimit` counts in KiB.
+pub(super) fn is_size(limit: &str) -> bool {
+    matches!(limit, "core" | "data" | "fsize" | "memlock" | "rss" | "stack" | "as")
+}
+
+/// Reports amounts that Slurm and bash count in coarser units.
+pub(super) fn check_amounts(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
+    check_limits(job, settings, sink);
     let mut rounded = |is_rounded: bool, at: Pointer, unit: &str, to: String| {
         if is_rounded {
             let message = format!("Slurm counts in {unit}; the amount is rounded up to {to}");
@@ -80,6 +86,23 @@ pub(super) fn check_amounts(job: &JobPlan, sink: &mut Sink) {
     if let Some(seconds) = job.timeout_seconds {
         let to = format!("{}m", seconds.div_ceil(60));
         rounded(seconds % 60 != 0, Pointer::ROOT.key("timeout"), "minutes", to);
+    }
+}
+
+/// Reports limits that bash counts in coarser units.
+fn check_limits(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
+    // Bundles have them in bytes.
+    if matches!(settings.container, SlurmContainer::Jobc | SlurmContainer::Oci) {
+        return;
+    }
+    for role in &job.roles {
+        for (name, limit) in &role.resources.ulimits {
+            let Some(limit) = limit.filter(|limit| limit % 1024 != 0 && is_size(name)) else { continue };
+            let to = limit.div_ceil(1024);
+            let message = format!("`ulimit` counts in KiB; the limit is rounded up to {to}KiB");
+            let at = role.at().keys(["resources", "ulimits", name]);
+            sink.push(Diagnostic::info(codes::SLURM_ROUNDED, message).at(&at, "requested here"));
+        }
     }
 }
 
@@ -125,11 +148,7 @@ struct Lines(Vec<Line>);
 
 impl Lines {
     fn push(&mut self, option: &str, from: PartSource) {
-        // sbatch reads `#` as a comment, and splits words as a shell does.
-        let option = option.replace('#', r"\#");
-        let text =
-            if option.contains(' ') { format!("#SBATCH \"{option}\"") } else { format!("#SBATCH {option}") };
-        self.0.push(Line { text, from: Some(from) });
+        self.0.push(Line { text: format!("#SBATCH {}", directive(option)), from: Some(from) });
     }
 
     fn setting(&mut self, option: &str, value: Option<&String>, key: &str) {
@@ -218,6 +237,16 @@ impl Lines {
     }
 }
 
+/// An option as `sbatch` reads it from a script: like a shell it splits words, takes `#` for a comment, and knows quotes
+/// and backslashes; `$` means nothing to it.
+fn directive(option: &str) -> String {
+    let escaped: String = option
+        .chars()
+        .flat_map(|c| matches!(c, '\\' | '"' | '#').then_some('\\').into_iter().chain([c]))
+        .collect();
+    if option.contains([' ', '\t', '\'']) { format!("\"{escaped}\"") } else { escaped }
+}
+
 /// Features that are all required; `|` binds less than `&`.
 fn all_of(features: &[String]) -> String {
     match features {
@@ -237,4 +266,23 @@ fn spec(at: &Pointer) -> PartSource {
 
 fn target(key: &str) -> PartSource {
     PartSource::Target(Pointer::ROOT.keys(["slurm", key]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::directive;
+
+    /// What a real `sbatch` makes of these lines is in tests/slurm.
+    #[test]
+    fn options_are_quoted_for_sbatch() {
+        for (option, line) in [
+            ("--nodes=2", "--nodes=2"),
+            ("--comment=a b", "\"--comment=a b\""),
+            ("--licenses=a#b", r"--licenses=a\#b"),
+            (r#"--comment=it's "5" \ #"#, r#""--comment=it's \"5\" \\ \#""#),
+            ("--output=/日本/$HOME/x", "--output=/日本/$HOME/x"),
+        ] {
+            assert_eq!(directive(option), line);
+        }
+    }
 }

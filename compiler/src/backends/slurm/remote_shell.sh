@@ -12,10 +12,11 @@ shift
 for role in "${!jobc_ranked[@]}"; do
   case " ${jobc_ranked[$role]} " in
     *" $host "*)
+      read -ra options < <(jobc_options "$role")
       exec srun --jobid="$jobc_slurm_job" --overlap --nodes=1 --ntasks=1 --nodelist="$host" --export=ALL --quiet \
-        $(jobc_options "$role") bash "$jobc_directory/roles/$role.sh" "$jobc_addresses" "$*"
+        "${options[@]}" bash "$jobc_directory/roles/$role.sh" "$jobc_addresses" "$*"
       ;;
   esac
 done
-echo "jobc: $host is no node of this job" >&2
+echo "jobc: $host is not a node of this job" >&2
 exit 255

@@ -10,7 +10,7 @@ use crate::backend::{Content, File, FilePart, Origin, PartSource};
 
 use super::parts::Parts;
 use super::shell::{Filling, literal};
-use super::{bundle, run, volumes};
+use super::{bundle, header, run, volumes};
 
 const LIST: &str = include_str!("list.sh");
 const COMMON: &str = include_str!("task.sh");
@@ -51,7 +51,7 @@ impl Script<'_> {
             "\n# ---- This role ---------------------------------------------------------------------------------\n"
         );
         self.facts(&mut out);
-        let _ = writeln!(out, "jobc_begin {}", role.name);
+        let _ = writeln!(out, "jobc_begin {} $#", role.name);
         if self.parts.container() == SlurmContainer::Jobc {
             self.bundle(&mut out);
         } else {
@@ -69,12 +69,13 @@ impl Script<'_> {
     fn facts(&self, out: &mut String) {
         let role = self.role;
         let task = role.retry.scope == RetryScope::Task;
-        let number = |number: Option<u32>| number.map(|n| n.to_string()).unwrap_or_default();
+        let number =
+            |number: Option<u64>| number.map_or_else(|| "''".to_owned(), |number| number.to_string());
         let codes = role.retry.on_exit_codes.iter().map(u8::to_string).collect::<Vec<_>>().join(" ");
         let _ = writeln!(
             out,
             "jobc_timeout={} jobc_grace={} jobc_retries={} jobc_backoff={} jobc_codes='{}'",
-            role.timeout_seconds.map(|seconds| seconds.to_string()).unwrap_or_default(),
+            number(role.timeout_seconds),
             role.grace_period_seconds,
             if task { role.retry.max } else { 0 },
             if task { role.retry.backoff_seconds.unwrap_or(0) } else { 0 },
@@ -83,8 +84,8 @@ impl Script<'_> {
         let _ = writeln!(
             out,
             "jobc_min_succeeded={} jobc_min_failed={}",
-            number(role.completion.min_succeeded),
-            number(role.completion.min_failed)
+            number(role.completion.min_succeeded.map(u64::from)),
+            number(role.completion.min_failed.map(u64::from))
         );
     }
 
@@ -108,7 +109,9 @@ impl Script<'_> {
         }
         let role = self.role;
         if role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count == 0 && !gpu.all) {
-            out.push_str("export CUDA_VISIBLE_DEVICES= NVIDIA_VISIBLE_DEVICES=void ROCR_VISIBLE_DEVICES=\n");
+            out.push_str(
+                "export CUDA_VISIBLE_DEVICES='' NVIDIA_VISIBLE_DEVICES=void ROCR_VISIBLE_DEVICES=''\n",
+            );
         }
         for (name, value) in &role.provided_env {
             if !role.env.contains_key(name) {
@@ -251,8 +254,5 @@ fn limit_flag(name: &str) -> Option<char> {
 
 /// A limit in the units of `ulimit`: KiB for sizes.
 fn limit_units(name: &str, limit: u64) -> String {
-    match name {
-        "core" | "data" | "fsize" | "memlock" | "rss" | "stack" | "as" => (limit / 1024).to_string(),
-        _ => limit.to_string(),
-    }
+    if header::is_size(name) { limit.div_ceil(1024) } else { limit }.to_string()
 }

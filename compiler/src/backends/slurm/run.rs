@@ -145,7 +145,7 @@ fn jobc(parts: &Parts<'_>, role: &RolePlan) -> String {
 }
 
 /// Whether variables or files of a role are secrets.
-fn uses_secrets(role: &RolePlan) -> bool {
+pub(super) fn uses_secrets(role: &RolePlan) -> bool {
     let is_secret = |file: &FilePlan| matches!(file.content, FileContent::Secret { .. });
     role.env.values().any(|value| matches!(value, EnvPlan::Secret { .. })) || role.files.iter().any(is_secret)
 }

@@ -13,12 +13,14 @@ const OWN: &[(&str, &str)] = &[
     ("account", "`account`"),
     ("array", "`matrix` of the job"),
     ("constraint", "`constraint`"),
+    ("cpus-per-gpu", "`resources.cpu` of the job"),
     ("cpus-per-task", "`resources.cpu` of the job"),
     ("dependency", "`needs` of the job"),
     ("exclusive", "`exclusive`"),
     ("export", "`env` of the job"),
     ("gpus", "`resources.gpu` of the job"),
     ("gpus-per-node", "`resources.gpu` of the job"),
+    ("gpus-per-socket", "`resources.gpu` of the job"),
     ("gpus-per-task", "`resources.gpu` of the job"),
     ("gres", "`resources.gpu` of the job"),
     ("hold", "`submit.sh`"),
@@ -26,6 +28,8 @@ const OWN: &[(&str, &str)] = &[
     ("kill-on-invalid-dep", "`needs` of the job"),
     ("licenses", "`licenses`"),
     ("mem", "`resources.memory` of the job"),
+    ("mem-per-cpu", "`resources.memory` of the job"),
+    ("mem-per-gpu", "`resources.memory` of the job"),
     ("nodes", "`instances` of the job"),
     ("no-requeue", "`retry` of the job"),
     ("ntasks", "`instances` of the job"),
@@ -39,6 +43,24 @@ const OWN: &[(&str, &str)] = &[
     ("switches", "`switches`"),
     ("time", "`timeout` of the job"),
     ("tmp", "`resources.disk` of the job"),
+];
+
+/// Options that change what a script does before it runs, where its output goes, or what `sbatch` prints.
+const OF_JOBC: &[&str] = &[
+    "chdir",
+    "error",
+    "export-file",
+    "help",
+    "input",
+    "output",
+    "parsable",
+    "quiet",
+    "test-only",
+    "usage",
+    "verbose",
+    "version",
+    "wait",
+    "wrap",
 ];
 
 /// Reports settings that do not fit together.
@@ -71,13 +93,23 @@ pub(super) fn check(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
             "`container: oci` works from 23.02 on; write `container: jobc`".to_owned(),
         ));
     }
+    if settings.directory.as_ref().is_some_and(|directory| directory.contains('%')) {
+        let message = "sbatch replaces what follows a `%` in the directory of its output".to_owned();
+        sink.push(error(message, &at.key("directory"), "choose a directory without `%`".to_owned()));
+    }
     for (option, value) in &settings.extra {
         let place = at.keys(["extra", option]);
         if let Some((_, instead)) = OWN.iter().find(|(own, _)| own == option) {
             let message = format!("the option `{option}` is written from {instead}");
             sink.push(error(message, &place, format!("remove it, and set {instead}")));
-        } else if value.text.contains(['"', '\n', '\r']) {
-            let message = format!("the value of the option `{option}` has a quote or a line break");
+        } else if OF_JOBC.contains(&option.as_str()) {
+            let message = format!(
+                "the option `{option}` cannot be set: jobc submits its scripts and reads their output by itself"
+            );
+            sink.push(error(message, &place, "remove it; `directory` says where output is kept".to_owned()));
+        } else if value.text.contains(char::is_control) {
+            let message =
+                format!("the value of the option `{option}` has a line break or another control character");
             sink.push(error(message, &place, "an `#SBATCH` line cannot hold it".to_owned()));
         }
     }

@@ -94,8 +94,10 @@ fn common(parts: &Parts<'_>, group: &Group<'_>, role: &RolePlan, tasks: u32, nod
 /// The options of pyxis.
 fn pyxis(parts: &Parts<'_>, role: &RolePlan) -> Vec<String> {
     let mut options = vec![format!("--container-image={}", run::enroot_image(parts, role))];
-    let own = ["\"$jobc_directory:$jobc_directory\"", "\"$jobc_run:$jobc_run\""].map(str::to_owned);
-    let mounts = own.into_iter().chain(volumes::binds(parts, role));
+    // Secrets of `submit.sh` are beside the directory of the job.
+    let secrets = run::uses_secrets(role).then_some("\"$jobc_secrets:$jobc_secrets:ro\"");
+    let own = ["\"$jobc_directory:$jobc_directory\"", "\"$jobc_run:$jobc_run\""].into_iter().chain(secrets);
+    let mounts = own.map(str::to_owned).chain(volumes::binds(parts, role));
     options.push(format!("--container-mounts={}", mounts.collect::<Vec<_>>().join(",")));
     if let Some(workdir) = &role.workdir {
         options.push(format!("--container-workdir={}", literal(workdir)));

@@ -10,21 +10,22 @@ use super::group::Group;
 use super::parts::Parts;
 use super::shell::{literal, variable};
 
-/// The script, where there are several Slurm jobs, or secrets to hand on.
-pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<File> {
+/// The script, where there are several Slurm jobs, or secrets to hand on. Beside an array it submits that.
+pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], has_array: bool) -> Option<File> {
     let secrets = used_secrets(parts.job);
     if groups.len() < 2 && secrets.is_empty() {
         return None;
     }
     let mut text = format!(
-        "#!/bin/bash\n# Submits job {} to Slurm, and prints the numbers of its Slurm jobs.\nset -euo pipefail\ncd \"$(dirname \"$0\")\"\nsecrets=${{PWD%/slurm}}.slurm/secrets\n",
+        "#!/bin/bash\n# Submits {} {} to Slurm, and prints the numbers of its Slurm jobs.\nset -euo pipefail\ncd \"$(dirname \"$0\")\"\n",
+        if has_array { "all jobs of the matrix of" } else { "job" },
         parts.job.name
     );
     if !secrets.is_empty() {
         text.push_str(
             "\n# Values of secrets, in files that only you can read. Remove them when the job has ended.\n",
         );
-        text.push_str("(umask 077; mkdir -p \"$secrets\")\n");
+        text.push_str("secrets=${PWD%/slurm}.slurm/secrets\n(umask 077; mkdir -p \"$secrets\")\n");
     }
     for (name, plan) in secrets {
         let _ = match plan {
@@ -43,7 +44,8 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<File> {
     }
     text.push('\n');
     if let [only] = groups {
-        let _ = writeln!(text, "exec sbatch --parsable \"$@\" {}.sbatch", only.name);
+        let name = if has_array { "array" } else { only.name.as_str() };
+        let _ = writeln!(text, "exec sbatch --parsable \"$@\" {name}.sbatch");
     } else {
         chain(groups, &mut text);
     }

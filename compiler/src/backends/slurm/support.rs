@@ -14,6 +14,9 @@ use crate::backend::{Capability, Support};
 use super::parts::settings;
 use super::{gpu, group};
 
+/// The longest time of `--signal`.
+const MAX_SIGNAL_SECONDS: u64 = 65_535;
+
 fn none(why: &str) -> Support {
     Support::None(why.to_owned())
 }
@@ -128,6 +131,9 @@ fn rest(
         C::Metrics => {
             lossy("Slurm keeps no numbers of a job; read them in its logs, or run it with `jobc run`")
         }
+        C::GracePeriod if grace_of(role, job) > MAX_SIGNAL_SECONDS => {
+            none("Slurm announces the end of the time limit at most 65535 s before; write `18h` or less")
+        }
         C::GracePeriod => lossy(
             "the end of the time limit is announced that much earlier by `--signal`, but `scancel` gives the `KillWait` of the cluster, 30 s by default",
         ),
@@ -204,9 +210,7 @@ fn rest(
         C::User => none("tasks run as the user who submits; leave `user` out, or write `container: jobc`"),
         C::ImageCommand if container == SlurmContainer::Apptainer => Support::Full,
         C::ImageCommand => none("what an image runs by itself is not known here; write `run`"),
-        C::Labels => none(
-            "Slurm jobs have no labels; leave `labels` out, or write `extra: {comment: TEXT}` in the target",
-        ),
+        C::Labels => none("Slurm jobs have no labels; leave `labels` out for this target"),
         C::ReadOnlyRoot | C::LinuxCapabilities | C::Privileged => {
             none("tasks have the rights of the user who submits; leave `security` out for this target")
         }
@@ -277,6 +281,12 @@ fn of_oci(
         C::JobTimeout => lossy_parts(capability, job),
         _ => rest(capability, settings, role, segments, job),
     }
+}
+
+/// The grace period of a role, or the longest of the job's.
+fn grace_of(role: Option<&RolePlan>, job: &JobPlan) -> u64 {
+    let of_job = || job.roles.iter().map(|role| role.grace_period_seconds).max().unwrap_or(0);
+    role.map_or_else(of_job, |role| role.grace_period_seconds)
 }
 
 /// Probes by port and page reach the node's network from outside of the container.

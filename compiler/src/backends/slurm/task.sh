@@ -2,16 +2,29 @@
 
 jobc_say() { echo "jobc: $*" >&2; }
 
-# Which instance this is, by the node.
-jobc_begin() { # ROLE
+# Which instance this is, by the node. What ends this script before its command has started is a failure of the instance,
+# unless it runs a command for another instance: then it has more than one argument.
+jobc_begin() { # ROLE ARGUMENTS
   local -n jobc_hosts=jobc_hosts_${1//-/_}
   local i
   jobc_role=$1 jobc_index=
   for i in "${!jobc_hosts[@]}"; do
     [ "${jobc_hosts[i]}" != "$SLURMD_NODENAME" ] || jobc_index=$i
   done
-  [ -n "$jobc_index" ] || { jobc_say "node $SLURMD_NODENAME is none of role $1"; exit 125; }
+  [ -n "$jobc_index" ] || { jobc_say "node $SLURMD_NODENAME is not one of role $1"; exit 125; }
   jobc_states=$jobc_run/state/$1 jobc_etc=$jobc_run/etc/$1-$jobc_index
+  [ "$2" -eq 1 ] || return 0
+  mkdir -p "$jobc_states"
+  jobc_next
+  trap jobc_unstarted EXIT
+}
+jobc_unstarted() {
+  local code=$?
+  [ "$code" -ne 0 ] || code=125
+  : >"$jobc_states/$jobc_index.started"
+  jobc_note started "$jobc_number" "$SLURMD_NODENAME" "$$"
+  jobc_note ended "$jobc_number" "$code"
+  jobc_ended "$code"
 }
 
 # Writes down what happens to this instance.
@@ -92,8 +105,8 @@ jobc_probe() { # DELAY EVERY TRY_TIMEOUT TIMEOUT COMMAND...
 # Runs the command as often as the role says, and writes how it ended.
 jobc_task() { # COMMAND...
   local attempt=0 code
-  mkdir -p "$jobc_states"
-  jobc_stopped= jobc_child=
+  trap - EXIT
+  jobc_stopped='' jobc_child=''
   trap 'jobc_stopped=yes; jobc_forward TERM' TERM
   trap 'kill -TERM "$jobc_child"' RTMIN
   trap 'jobc_forward CONT' CONT

@@ -89,6 +89,33 @@ fn containers_of_jobc_get_secrets_from_files_of_the_job() {
 }
 
 #[test]
+fn secrets_of_submit_sh_are_mounted_by_pyxis() {
+    let mut job = training();
+    job["secrets"] = json!({"token": {"env": "WANDB_API_KEY"}});
+    job["roles"]["train"]["env"]["TOKEN"] = json!({"secret": "token"});
+    let settings = json!({"container": "pyxis", "gpu_types": {"A100-80GB": "a100"}});
+    let with = check(job, &settings);
+    let mount = "\"$jobc_run:$jobc_run\",\"$jobc_secrets:$jobc_secrets:ro\"";
+    assert!(with.contains(mount) && !with.contains("refused"), "{with}");
+    assert!(!check(training(), &settings).contains("$jobc_secrets:$jobc_secrets"));
+}
+
+#[test]
+fn a_grace_period_fits_into_the_signal() {
+    let mut job = training();
+    let settings = json!({"container": "none", "gpu_types": {"A100-80GB": "a100"}});
+    job["roles"]["train"]["grace_period_seconds"] = json!(65_535);
+    assert!(check(job.clone(), &settings).contains("#SBATCH --signal=TERM@65535\n"));
+    let support = |seconds: u64| {
+        job["roles"]["train"]["grace_period_seconds"] = json!(seconds);
+        let at = Pointer::ROOT.keys(["roles", "train", "grace_period"]);
+        SlurmBackend.support_at(Capability::GracePeriod, &at, &fixture::job(&job))
+    };
+    let [most, more] = [65_535, 65_536].map(support);
+    assert!(matches!(most, Support::Lossy(_)) && matches!(more, Support::None(_)));
+}
+
+#[test]
 fn each_way_of_running_containers() {
     let mut shown = String::new();
     for settings in [

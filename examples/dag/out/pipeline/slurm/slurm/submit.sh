@@ -2,7 +2,6 @@
 # Submits job pipeline to Slurm, and prints the numbers of its Slurm jobs.
 set -euo pipefail
 cd "$(dirname "$0")"
-secrets=${PWD%/slurm}.slurm/secrets
 
 options=("$@") jobs=()
 trap '[ $? -eq 0 ] || [ ${#jobs[@]} -eq 0 ] || scancel "${jobs[@]}"' EXIT

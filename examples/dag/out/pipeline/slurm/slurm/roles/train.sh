@@ -25,16 +25,29 @@ jobc_numbers() { # FIRST COUNT
 
 jobc_say() { echo "jobc: $*" >&2; }
 
-# Which instance this is, by the node.
-jobc_begin() { # ROLE
+# Which instance this is, by the node. What ends this script before its command has started is a failure of the instance,
+# unless it runs a command for another instance: then it has more than one argument.
+jobc_begin() { # ROLE ARGUMENTS
   local -n jobc_hosts=jobc_hosts_${1//-/_}
   local i
   jobc_role=$1 jobc_index=
   for i in "${!jobc_hosts[@]}"; do
     [ "${jobc_hosts[i]}" != "$SLURMD_NODENAME" ] || jobc_index=$i
   done
-  [ -n "$jobc_index" ] || { jobc_say "node $SLURMD_NODENAME is none of role $1"; exit 125; }
+  [ -n "$jobc_index" ] || { jobc_say "node $SLURMD_NODENAME is not one of role $1"; exit 125; }
   jobc_states=$jobc_run/state/$1 jobc_etc=$jobc_run/etc/$1-$jobc_index
+  [ "$2" -eq 1 ] || return 0
+  mkdir -p "$jobc_states"
+  jobc_next
+  trap jobc_unstarted EXIT
+}
+jobc_unstarted() {
+  local code=$?
+  [ "$code" -ne 0 ] || code=125
+  : >"$jobc_states/$jobc_index.started"
+  jobc_note started "$jobc_number" "$SLURMD_NODENAME" "$$"
+  jobc_note ended "$jobc_number" "$code"
+  jobc_ended "$code"
 }
 
 # Writes down what happens to this instance.
@@ -115,8 +128,8 @@ jobc_probe() { # DELAY EVERY TRY_TIMEOUT TIMEOUT COMMAND...
 # Runs the command as often as the role says, and writes how it ended.
 jobc_task() { # COMMAND...
   local attempt=0 code
-  mkdir -p "$jobc_states"
-  jobc_stopped= jobc_child=
+  trap - EXIT
+  jobc_stopped='' jobc_child=''
   trap 'jobc_stopped=yes; jobc_forward TERM' TERM
   trap 'kill -TERM "$jobc_child"' RTMIN
   trap 'jobc_forward CONT' CONT
@@ -162,9 +175,9 @@ jobc_ended() { # EXIT_CODE
 
 # ---- This role ---------------------------------------------------------------------------------
 
-jobc_timeout= jobc_grace=30 jobc_retries=2 jobc_backoff=0 jobc_codes=''
-jobc_min_succeeded= jobc_min_failed=1
-jobc_begin train
+jobc_timeout='' jobc_grace=30 jobc_retries=2 jobc_backoff=0 jobc_codes=''
+jobc_min_succeeded='' jobc_min_failed=1
+jobc_begin train $#
 mkdir -p /scratch/work || exit 125
 PATH=$PATH:$HOME/.local/bin:$HOME/bin
 command -v jobc >/dev/null || { jobc_say "no jobc in PATH of $SLURMD_NODENAME: copy it to ~/.local/bin"; exit 125; }
