@@ -8,6 +8,7 @@ banner, and profiles that print.
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -30,8 +31,10 @@ TARGETS = """\
 version: 1
 default: [box]
 targets:
-  box: {{backends: [oci], ssh: {{host: box, directory: {there}/lab, jobc: {program}}}}}
-  auto: {{backends: [oci], ssh: {{host: box, directory: {there}/automatic}}}}
+  box: {{backends: [oci], ssh: {{host: box, directory: "{there}/lab", jobc: {program}}}}}
+  auto: {{backends: [oci], ssh: {{host: box, directory: "{there}/automatic"}}}}
+  home: {{backends: [oci], ssh: {{host: box, jobc: {program}}}}}
+  full: {{backends: [oci], ssh: {{host: box, directory: "{there}/full", jobc: {program}}}}}
   stranger: {{backends: [oci], ssh: {{host: stranger}}}}
   nowhere: {{backends: [oci], ssh: {{host: ssh://127.0.0.1:1}}}}
 """
@@ -58,20 +61,17 @@ def job(name, run, instances=1, more="", resources=""):
 class Machine:
     """A user with a directory of jobs, and the machine."""
 
-    def __init__(self, directory, program, account=None):
+    def __init__(self, directory, program, account=None, there="there", variables=None):
         directory.mkdir(exist_ok=True)
         self.directory, self.program = directory, program
-        self.home, self.there = directory / "home", directory / "there"
+        self.home, self.there = directory / "home", directory / there
         self.home.mkdir()
         self.run_directory = directory / "r"
         self.run_directory.mkdir(mode=0o700)
         self.lab = self.there / "lab"
         login = {"user": account.name, "login": account.prefix()} if account else {}
-        self.sshd = Sshd(directory / "sshd", self.there, **login)
+        self.sshd = Sshd(directory / "sshd", self.there, variables=variables, **login)
         if account:
-            # Nothing enforces the limits of this user.
-            (self.there / ".config/jobc").mkdir(parents=True)
-            (self.there / ".config/jobc/config.toml").write_text("allow-unenforced = true\n")
             # The program is in a directory that only root may enter.
             self.program = shutil.copy(program, directory / "jobc")
             subprocess.run(["chown", "-R", f"{account.uid}:{account.gid}", self.there, directory / "sshd"], check=True)
@@ -333,6 +333,13 @@ def rootless(machine):
     """A user without root logs in to a machine, and the job runs there in a rootless container."""
     machine.write("code/a.txt", "data\n")
     machine.write("own.yaml", job("own", "cat /code/a.txt; id -u; cat /proc/self/uid_map | wc -l", more="data: {code: {source: ./code, mount: /code}}"))
+    # Nothing enforces the limits of this user, and the error has the command that lets such jobs run.
+    _, errors = machine.run("submit", "own.yaml", code=None)
+    command = re.search(r"after `(ssh box [^`]*)`", errors)
+    if not command or machine.jobs():
+        yield errors
+        return
+    subprocess.run(command[1], shell=True, env=machine.environment(), check=True, capture_output=True, timeout=SECONDS)
     handle = machine.submit("own.yaml")
     machine.run("wait", handle)
     lines = machine.lines(handle)
@@ -352,6 +359,58 @@ def copied(machine):
     programs = sorted((machine.there / "automatic/bin").iterdir())
     if len(programs) != 1 or programs[0].stat().st_size != Path(machine.program).stat().st_size:
         yield f"{programs}"
+
+
+def odd(directory, program):
+    """A home directory may have any name; a machine of another kind and a full disk are said in one sentence, with advice."""
+    fakes = directory / "fakes"
+    fakes.mkdir(parents=True)
+    (fakes / "uname").write_text("#!/bin/sh\necho Linux riscv64\n")
+    (fakes / "uname").chmod(0o755)
+    machine = Machine(directory / "machine", program, there="it's a home 日本", variables={"PATH": f"{fakes}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"})
+    try:
+        yield from in_odd_home(machine)
+        machine.write("small.yaml", job("small", "true"))
+        _, errors = machine.run("submit", "small.yaml", "--target", "auto", code=None)
+        if "`box` is a machine of another kind (Linux riscv64)" not in errors or "set `ssh.jobc` to its path" not in errors:
+            yield errors
+        if os.geteuid() == 0:
+            yield from on_full_disk(machine)
+    finally:
+        machine.close()
+
+
+def in_odd_home(machine):
+    machine.write("code/a b.txt", "data\n")
+    machine.write("odd.yaml", job("odd", "cat '/code/a b.txt'; echo kept >'/out/c d'; sleep 60", more="data: {code: {source: ./code, mount: /code}}\n"
+                                  "outputs: {out: {source: './a result', mount: /out}}"))
+    handle = machine.submit("odd.yaml", "--target", "home")
+    until(lambda: machine.lines(handle) == {"main-0": ["data"]})
+    out, _ = machine.run("exec", handle, "--", "cat", "/code/a b.txt")
+    if out != "data\n":
+        yield f"exec: {out!r}"
+    machine.run("copy", handle, "main-0:/out/c d", machine.directory / "work/got it")
+    machine.run("stop", handle)
+    machine.run("rm", handle)
+    kept = machine.there / ".local/share/jobc/submitted/jobs" / handle.split("/")[1] / "files/a result/c d"
+    if kept.read_text() != "kept\n" or (machine.directory / "work/got it").read_text() != "kept\n":
+        yield f"{kept}"
+
+
+def on_full_disk(machine):
+    machine.write("code/big", "x" * (4 << 20))
+    machine.write("big.yaml", job("big", "true", more="data: {code: {source: ./code, mount: /code}}"))
+    disk = machine.there / "full"
+    disk.mkdir()
+    subprocess.run(["mount", "--no-mtab", "-t", "tmpfs", "-o", "size=1M", "none", disk], check=True)
+    try:
+        _, errors = machine.run("submit", "big.yaml", "--target", "full", code=None)
+        if "`box` cannot receive files" not in errors or "No space left on device" not in errors or "help: make room there" not in errors:
+            yield errors
+        if [*(disk / "store").glob("incoming*")] or [*(disk / "store/sha256").iterdir()]:
+            yield f"left: {sorted(disk.rglob('*'))}"
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 def image(machine):
@@ -449,6 +508,8 @@ def main():
         }
         if harness.wants("rootless"):
             cases["rootless"] = lambda: on_own_machine(rootless, Path(directory) / "rootless", program)
+        if harness.wants("odd"):
+            cases["odd"] = lambda: odd(Path(directory) / "odd", program)
         if options.all:
             cases["copied"] = lambda: copied(machine)
         try:

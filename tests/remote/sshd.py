@@ -12,8 +12,8 @@ from pathlib import Path
 
 SECONDS = 20
 BANNER = "*** Authorized use only. ***\n"
-# Profiles print on both streams, and change the directory of nobody.
-NOISE = "echo 'Welcome to box!'; echo 'quota: 3% used' >&2\n"
+# Profiles print on both streams, and go to another directory.
+NOISE = "echo 'Welcome to box!'; echo 'quota: 3% used' >&2; cd /\n"
 SERVER = """\
 ListenAddress 127.0.0.1
 Port {port}
@@ -95,8 +95,9 @@ class Sshd:
         # bash reads ~/.bashrc for commands of sshd if it was built so; BASH_ENV has every bash read it.
         for profile in (".bashrc", ".profile"):
             (self.home / profile).write_text(NOISE)
-        variables = f"HOME={self.home} BASH_ENV={self.home}/.bashrc XDG_RUNTIME_DIR= XDG_CACHE_HOME= XDG_DATA_HOME= XDG_STATE_HOME="
-        variables += "".join(f" {name}={value}" for name, value in self.variables.items())
+        variables = {"HOME": self.home, "BASH_ENV": f"{self.home}/.bashrc", "XDG_RUNTIME_DIR": "", "XDG_CACHE_HOME": "", "XDG_DATA_HOME": "",
+                     "XDG_STATE_HOME": "", **self.variables}
+        variables = " ".join(f'"{name}={value}"' for name, value in variables.items())
         (self.directory / "server").write_text(SERVER.format(**values, variables=variables))
 
     def start(self):

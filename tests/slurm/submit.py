@@ -239,6 +239,58 @@ def chain(slurm):
             yield f"{first}: {states}"
 
 
+def down(slurm):
+    """A controller that hangs or is gone is an error within a bounded time; output can be read meanwhile, and nothing is lost."""
+    place = Place(slurm, "controller", one("controller", "echo here; sleep 300"))
+    handle = place.submit()
+    until(lambda: "here" in place.jobc("logs", handle))
+    # As the cluster's own, with less patience.
+    conf = slurm.write("slurm.conf", slurm.configuration.read_text() + "MessageTimeout=2\n")
+    controller = next(process for process in slurm.running if process.args[0] == "slurmctld")
+    controller.send_signal(signal.SIGSTOP)
+    try:
+        for words in (("ps", "--target", "cluster"), ("submit", "--target", "cluster", "--new"), ("stop", handle)):
+            since = time.monotonic()
+            done = place.jobc(*words, code=None, SLURM_CONF=str(conf))
+            if done.returncode != 3 or "error: Slurm does not answer: " not in done.stderr or time.monotonic() - since > 30:
+                yield f"{words} after {time.monotonic() - since:.1f} s: {done}"
+        since = time.monotonic()
+        if "| here" not in place.jobc("logs", handle, SLURM_CONF=str(conf)) or time.monotonic() - since > 5:
+            yield f"logs after {time.monotonic() - since:.1f} s"
+    finally:
+        controller.send_signal(signal.SIGCONT)
+    # The submission that was refused left nothing, and the job goes on until it is stopped.
+    if [*place.directory.glob("runs/controller-*")] != [place.run_directory(handle)] or len(place.queued()) != 1:
+        yield f"{place.queued()}"
+    place.jobc("stop", handle)
+    place.jobc("wait", handle, code=130)
+
+
+def numbers(slurm):
+    """A number that Slurm gave to another job since, or does not know any more, is not taken for that of the run."""
+    slurm.write("hold.sh", "#!/bin/sh\nsleep 300\n", 0o755)
+    other = slurm.submit(slurm.home, "hold.sh")
+    until(lambda: slurm.show(other)["JobState"] == "RUNNING")
+    for name, number, message in (("again", other, "its script was killed, and Slurm no longer knows it"),
+                                  ("forgotten", "999999", "its script was killed, and Slurm no longer knows it")):
+        place = Place(slurm, f"numbers-{name}", one(f"numbers-{name}", "sleep 300"))
+        handle = place.submit()
+        until(lambda: place.inspect(handle)["tasks"]["active"] == 1)  # noqa: B023
+        run = place.run_directory(handle)
+        (own,) = [own for own, _ in place.queued()]
+        subprocess.run(["pkill", "-KILL", "--full", f"job0*{own}/slurm_script"], check=True)
+        slurm.ends(own)
+        (run / "jobs/job").write_text(f"{number}\n")
+        place.jobc("stop", handle)
+        detail = place.inspect(handle)
+        if detail["state"] != "failed" or detail.get("message") != message:
+            yield f"{name}: {detail}"
+        place.jobc("rm", "--force", handle)
+    if slurm.show(other)["JobState"] != "RUNNING":
+        yield "a job of somebody else was stopped"
+    slurm.user("scancel", other)
+
+
 def refused(slurm):
     """What the cluster refuses is said before anything is created, at the line of the job or with the setting."""
     for more, settings, words in (
@@ -246,6 +298,7 @@ def refused(slurm):
             ("", SETTINGS + ", licenses: 'nothing:1'", ["license", "the setting `slurm.licenses` of the target"]),
             ("", SETTINGS + ", constraint: nothing", ["invalid feature", "the setting `slurm.constraint` of the target"]),
             ("", SETTINGS + ", extra: {{frobnicate: 1}}", ["this release has no option `--frobnicate`"]),
+            ("", SETTINGS + ", extra: {{comment: mine}}", ["`comment` of `sbatch` has the name of the run", "the setting `slurm.extra.comment` of the target"]),
             ("timeout: 3h", SETTINGS + ", partition: short", ["`timeout` is 180 minutes, and the partition `short` allows 60", "job.yaml:4:10"]),
             ("", SETTINGS + ", release: '23.11'", ["the target says Slurm 23.11", "the cluster has 22.05"])):
         place = Place(slurm, "refused", one("refused", "sleep 300", more=more), settings)
@@ -343,10 +396,10 @@ def speed(slurm):
     slurm.user("scancel", "--user", slurm.account.name)
 
 
-CASES = [ends, kills, stops, requeue, output, same, matrix, chain, refused, waits, node_down, queue, speed]
-ALONE = {waits, node_down, queue, speed}
+CASES = [ends, kills, stops, requeue, output, same, matrix, chain, refused, numbers, waits, node_down, down, queue, speed]
+ALONE = {waits, node_down, down, queue, speed}
 # A quick run leaves out those that take long for what they find.
-SLOW = {output, chain, queue, requeue}
+SLOW = {output, chain, queue, requeue, down, numbers}
 
 
 def main():

@@ -35,20 +35,25 @@ impl BatchScript {
         Self::of_file(&format!("slurm/{group}.sbatch"), text, vec![]).expect("the path is that of a script")
     }
 
-    /// The lines with options of `sbatch`: the number from 1, and the option without `--`.
-    pub fn options(&self) -> impl Iterator<Item = (u32, &str)> {
+    /// The lines of the header with options of `sbatch`, as they are.
+    pub fn directives(&self) -> impl Iterator<Item = &str> {
+        let header = self.text.lines().take_while(|line| line.starts_with('#'));
+        header.filter(|line| option_of(line).is_some())
+    }
+
+    /// The options: the number of the line from 1, and the option without `--`.
+    pub fn options(&self) -> impl Iterator<Item = (u32, String)> {
         let lines = self.text.lines().zip(1..);
-        lines.take_while(|(line, _)| line.starts_with('#')).filter_map(|(line, number)| {
-            let option = line.strip_prefix("#SBATCH ")?.trim_matches('"').strip_prefix("--")?;
-            Some((number, option))
-        })
+        lines
+            .take_while(|(line, _)| line.starts_with('#'))
+            .filter_map(|(line, number)| Some((number, option_of(line)?)))
     }
 
     /// The value of an option; empty for one without a value.
-    pub fn option(&self, name: &str) -> Option<&str> {
+    pub fn option(&self, name: &str) -> Option<String> {
         self.options().find_map(|(_, option)| {
-            let (found, value) = option.split_once('=').unwrap_or((option, ""));
-            (found == name).then_some(value)
+            let (found, value) = option.split_once('=').unwrap_or((&option, ""));
+            (found == name).then(|| value.to_owned())
         })
     }
 
@@ -63,6 +68,22 @@ impl BatchScript {
     pub fn is_heterogeneous(&self) -> bool {
         self.text.lines().take_while(|line| line.starts_with('#')).any(|line| line == "#SBATCH hetjob")
     }
+}
+
+/// The option in a line of a header, without `--`, as `sbatch` reads it: with quotes, and with backslashes before
+/// characters that would mean something.
+fn option_of(line: &str) -> Option<String> {
+    let (mut text, mut quote) = (String::new(), None);
+    let mut chars = line.strip_prefix("#SBATCH ")?.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => text.extend(chars.next()),
+            '"' | '\'' if quote.is_none() => quote = Some(c),
+            _ if quote == Some(c) => quote = None,
+            _ => text.push(c),
+        }
+    }
+    text.strip_prefix("--").map(str::to_owned)
 }
 
 /// Orders scripts so that each stands after those it waits for.
@@ -88,15 +109,33 @@ mod tests {
         let text = "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH \"--comment=a b\"\n#SBATCH --exclusive\n#JOBC --after=a,b\n\
                     # Job x\n\n#SBATCH --late=1\n";
         let script = BatchScript::of_text("job", text);
+        let options = script.options().map(|(number, option)| format!("{number} {option}"));
+        assert_eq!(options.collect::<Vec<_>>(), ["2 nodes=2", "3 comment=a b", "4 exclusive"]);
         assert_eq!(
-            script.options().collect::<Vec<_>>(),
-            [(2, "nodes=2"), (3, "comment=a b"), (4, "exclusive")]
+            (script.option("nodes").as_deref(), script.option("exclusive").as_deref()),
+            (Some("2"), Some(""))
         );
-        assert_eq!((script.option("nodes"), script.option("exclusive")), (Some("2"), Some("")));
         assert_eq!((script.option("late"), script.is_heterogeneous()), (None, false));
+        assert_eq!(script.directives().nth(1), Some("#SBATCH \"--comment=a b\""));
         assert_eq!(script.after, ["a", "b"]);
         assert!(BatchScript::of_file("slurm/array.sbatch", text, vec![]).is_none());
         assert!(BatchScript::of_file("slurm/roles/a.sh", text, vec![]).is_none());
+    }
+
+    #[test]
+    fn options_are_read_as_sbatch_reads_them() {
+        for (line, option) in [
+            (
+                r#"#SBATCH "--comment=it's \"5\" \\ \# 日本 $HOME""#,
+                Some(r#"comment=it's "5" \ # 日本 $HOME"#),
+            ),
+            (r"#SBATCH --comment=a\#b", Some("comment=a#b")),
+            (r"#SBATCH '--comment=a b'", Some("comment=a b")),
+            ("#SBATCH hetjob", None),
+            ("# --x", None),
+        ] {
+            assert_eq!(option_of(line).as_deref(), option, "{line}");
+        }
     }
 
     #[test]

@@ -36,7 +36,9 @@ pub(super) fn path(host: &str, jump: Option<&str>) -> Option<PathBuf> {
 }
 
 fn fits(directory: &Path) -> bool {
-    directory.as_os_str().len() + 1 + DIGITS + TEMPORARY_SUFFIX <= MAX_SOCKET_PATH
+    // ssh would replace what follows them.
+    let has_pattern = directory.as_os_str().as_encoded_bytes().iter().any(|byte| b"%$".contains(byte));
+    !has_pattern && directory.as_os_str().len() + 1 + DIGITS + TEMPORARY_SUFFIX <= MAX_SOCKET_PATH
 }
 
 /// Makes a directory that only the user can enter; false if it is somebody else's.
@@ -74,5 +76,7 @@ mod tests {
         assert!(!make_private(&directory.path().join("b"), user + 1));
         assert!(fits(Path::new("/run/user/1000/jobc-ssh")));
         assert!(!fits(&Path::new("/").join("x".repeat(80))));
+        assert!(fits(Path::new("/home/it's a b/.cache/jobc/ssh")));
+        assert!(!fits(Path::new("/home/100%h/.cache")) && !fits(Path::new("/home/${HOME}/.cache")));
     }
 }

@@ -19,15 +19,51 @@ impl Output {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// The last line of standard error that is not empty, or else of standard output.
-    pub fn last_line(&self) -> String {
+    /// The line that says why a command failed: the first of standard error that names a cause, or else the last one that
+    /// is not empty, or that of standard output. After a cause `tar` prints only that there was one.
+    pub fn reason(&self) -> String {
         let last = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes).into_owned();
             text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
         };
-        last(&self.stderr).or_else(|| last(&self.stdout)).unwrap_or_default()
+        let errors = String::from_utf8_lossy(&self.stderr);
+        let is_cause = |line: &&str| CAUSES.iter().any(|cause| line.contains(cause));
+        let cause = errors.lines().map(str::trim).find(is_cause).map(str::to_owned);
+        cause.or_else(|| last(&self.stderr)).or_else(|| last(&self.stdout)).unwrap_or_default()
+    }
+
+    /// What to do about a cause that has nothing to do with jobc.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        let errors = String::from_utf8_lossy(&self.stderr);
+        let is_full = FULL.iter().any(|cause| errors.contains(cause));
+        is_full.then_some("make room there, or set `directory` of the target to another file system")
     }
 }
 
+/// What the C library says of a disk or a quota that is full.
+const FULL: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
+/// What it says of other causes that `tar` and `sh` print before their last line.
+const CAUSES: [&str; 4] =
+    ["No space left on device", "Disk quota exceeded", "Read-only file system", "Permission denied"];
+
 /// Writes what a command reads.
 pub(crate) type Input<'a> = &'a (dyn Fn(&mut dyn io::Write) -> io::Result<()> + Sync);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_and_not_that_there_was_one() {
+        let output = |stderr: &str| Output {
+            status: 2,
+            stdout: b"out\n".to_vec(),
+            stderr: stderr.as_bytes().to_vec(),
+        };
+        let full = "tar: ab: Cannot write: No space left on device\ntar: Exiting with failure status due to previous errors\n";
+        assert_eq!(output(full).reason(), "tar: ab: Cannot write: No space left on device");
+        assert!(output(full).advice().is_some());
+        assert_eq!(output("first\nsecond\n\n").reason(), "second");
+        assert_eq!((output("").reason().as_str(), output("").advice()), ("out", None));
+    }
+}

@@ -14,7 +14,7 @@ pub(super) enum Reads {
     Terminal,
 }
 
-/// The script: marks, the command, its exit code.
+/// The script: marks, the command, its exit code. It begins in the home directory.
 ///
 /// sshd does not end a command whose connection is gone before it writes. So that none stays behind, a command that
 /// reads nothing gets SIGTERM at the end of its input; a terminal ends its programs by itself.
@@ -32,7 +32,8 @@ pub(super) fn of(command: &[&str], mark: &Mark, reads: Reads) -> String {
              exec 3<&-; wait $p; s=$?; kill $c 2>/dev/null"
         ),
     };
-    format!("{}; {run}; {}; exit $s", both(&begin), both(&end))
+    // Profiles may have gone elsewhere.
+    format!("cd >/dev/null 2>&1; {}; {run}; {}; exit $s", both(&begin), both(&end))
 }
 
 #[cfg(test)]
@@ -79,6 +80,7 @@ mod tests {
         assert_eq!(check(&["cat"], Reads::Input, "x'y").0, "x'y");
         assert_eq!(check(&["cat"], Reads::Nothing, "x").0, "");
         assert_eq!(check(&["printf", "%s", "100%"], Reads::Terminal, "").0, "100%");
+        assert_eq!(check(&["sh", "-c", r#"[ "$PWD" -ef "$HOME" ]"#], Reads::Nothing, "").2, Some(0));
     }
 
     #[test]

@@ -167,12 +167,16 @@ pub(super) fn check(host: &Host, what: &str, output: &Output) -> Result<()> {
     if output.status == 0 {
         return Ok(());
     }
-    let why = match output.last_line() {
+    let why = match output.reason() {
         line if line.is_empty() => format!("exit code {}", output.status),
         line => line,
     };
     let why: String = why.chars().filter(|c| !c.is_control()).take(300).collect();
-    Err(Error::new(Kind::System, format!("`{}` cannot {what}: {why}", host.name())))
+    let error = Error::new(Kind::System, format!("`{}` cannot {what}: {why}", host.name()));
+    Err(match output.advice() {
+        Some(advice) => error.help(advice),
+        None => error,
+    })
 }
 
 /// A file that has the size it had: if it has become shorter, zeros follow, and its digest is another one.

@@ -34,7 +34,7 @@ pub(super) fn error_of(host: &str, output: &Output) -> Error {
     let clean = |text: &str| text.chars().filter(|c| !c.is_control()).take(1000).collect::<String>();
     let message = text.lines().find_map(|line| line.strip_prefix("error: ")).map(clean);
     let help = text.lines().find_map(|line| line.trim_start().strip_prefix("= help: ")).map(clean);
-    let message = message.unwrap_or_else(|| match clean(&output.last_line()) {
+    let message = message.unwrap_or_else(|| match clean(&output.reason()) {
         line if line.is_empty() => format!("exit code {}", output.status),
         line => line,
     });

@@ -54,10 +54,18 @@ pub(super) fn submit(
         output = start()?;
     }
     if output.status != 0 {
-        return Err(error_of(connection.name(), &output));
+        return Err(with_setting(error_of(connection.name(), &output), connection.name(), &program));
     }
     let warnings = String::from_utf8_lossy(&output.stderr).into_owned();
     Ok(warnings.lines().filter_map(|line| line.strip_prefix("warning: ")).map(str::to_owned).collect())
+}
+
+/// `jobc run` there offers an option of its own, which a submission does not have. The setting does the same.
+fn with_setting(mut error: Error, host: &str, program: &str) -> Error {
+    let command = words(&["ssh", host, program, "config", "set", "allow-unenforced", "true"]);
+    error.help =
+        error.help.map(|help| help.replace("with `--allow-unenforced`", &format!("after `{command}`")));
+    error
 }
 
 /// The directory of a run: `built`, `files` and `run.json`.
@@ -190,6 +198,18 @@ esac
         assert_eq!(runs::id(&machine.connection, "gpt").unwrap(), "gpt-7f3k2.1");
         // A run is known by its name.
         assert_eq!(runs::id(&machine.connection, "gpt-bbbbb").unwrap(), "gpt-bbbbb");
+    }
+
+    #[test]
+    fn an_option_that_a_submission_lacks_becomes_a_command() {
+        let error =
+            Error::new(Kind::System, "x").help("run without these limits with `--allow-unenforced`; or not");
+        assert_eq!(
+            with_setting(error, "box", "bin/jobc-1").help.as_deref(),
+            Some(
+                "run without these limits after `ssh box bin/jobc-1 config set allow-unenforced true`; or not"
+            )
+        );
     }
 
     #[test]

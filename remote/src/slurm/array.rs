@@ -53,11 +53,8 @@ fn script(submissions: &[Submission<'_>]) -> Option<String> {
         .collect();
     let scripts = scripts?;
     let request = |script: &BatchScript| -> Vec<String> {
-        let options = script.options().map(|(_, option)| option);
-        options
-            .filter(|option| !option.starts_with("job-name=") && !option.starts_with("output="))
-            .map(str::to_owned)
-            .collect()
+        let is_own = |line: &&str| !line.contains("--job-name=") && !line.contains("--output=");
+        script.directives().filter(is_own).map(str::to_owned).collect()
     };
     let requests: BTreeSet<Vec<String>> = scripts.iter().map(|script| request(script)).collect();
     let job = &submissions[0].identity.job;
@@ -67,10 +64,8 @@ fn script(submissions: &[Submission<'_>]) -> Option<String> {
     }
     let base = job.rsplit_once('-').map_or(job.as_str(), |(base, _)| base);
     let mut text = format!("#!/bin/bash\n#SBATCH --job-name={base}\n");
-    for option in options {
-        let option = option.replace('#', r"\#");
-        let quoted = if option.contains(' ') { format!("\"--{option}\"") } else { format!("--{option}") };
-        let _ = writeln!(text, "#SBATCH {quoted}");
+    for line in options {
+        let _ = writeln!(text, "{line}");
     }
     text.push_str(
         "# Each task runs the script of its own job.\n\

@@ -9,8 +9,8 @@ for length; do
   answers+=$'\036\n'$answer$'\nexit '$?$'\n'
 done
 facts=$(cat <&3)
-# A busy controller may drop a question.
-[[ $facts == *SLURM_VERSION* ]] || facts=$(ask 2>&1)
+# A busy controller may drop a question; one that is down was asked for long enough.
+[[ $facts == *SLURM_VERSION* || $facts == *'connect failure'* ]] || facts=$(ask 2>&1)
 # What is left of an error without the prompt.
 [[ $facts == *SLURM_VERSION* ]] || { echo "${facts//scontrol: /}" >&2; exit 42; }
 printf '%s\n%s' "$facts" "$answers"

@@ -73,7 +73,7 @@ pub(crate) type Checked = Mutex<BTreeMap<Vec<String>, Vec<Problem>>>;
 /// Checks a job without creating anything.
 pub(crate) fn check(access: &Access, checked: &Checked, submission: &Submission<'_>) -> Result<Vec<Problem>> {
     let scripts = submit::scripts(submission)?;
-    let options = scripts.iter().flat_map(|script| script.options().map(|(_, option)| option.to_owned()));
+    let options = scripts.iter().flat_map(|script| script.options().map(|(_, option)| option));
     let key: Vec<String> = options.filter(|option| !option.starts_with("job-name=")).collect();
     let known = || checked.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = known().get(&key) {
@@ -105,6 +105,14 @@ fn ask(access: &Access, scripts: &[BatchScript]) -> Result<Vec<Problem>> {
                 ),
                 place: script.origin("job-name"),
                 help: None,
+            });
+        }
+        if script.option("comment").is_some() {
+            found.push(Problem {
+                is_warning: false,
+                message: "the option `comment` of `sbatch` has the name of the run, by which it is found again".to_owned(),
+                place: script.origin("comment"),
+                help: Some("remove it from `slurm.extra` of the target, or submit what `jobc build` writes by `sbatch`".to_owned()),
             });
         }
         let own = limits(&facts, script);
@@ -151,7 +159,7 @@ fn number(release: &str) -> (u32, u32) {
 
 /// What would wait for ever, because all partitions of the job allow less.
 fn limits(facts: &ClusterFacts, script: &BatchScript) -> Vec<Problem> {
-    let partitions = facts.partitions_of(script.option("partition"));
+    let partitions = facts.partitions_of(script.option("partition").as_deref());
     if partitions.is_empty() {
         return vec![];
     }
@@ -168,7 +176,7 @@ fn limits(facts: &ClusterFacts, script: &BatchScript) -> Vec<Problem> {
     let field =
         |partition: &BTreeMap<String, String>, name: &str| partition.get(name).cloned().unwrap_or_default();
     let mut found = vec![];
-    if let Some(wanted) = script.option("time").and_then(minutes) {
+    if let Some(wanted) = script.option("time").as_deref().and_then(minutes) {
         let longest = partitions
             .iter()
             .map(|partition| minutes(&field(partition, "MaxTime")).unwrap_or(u64::MAX))

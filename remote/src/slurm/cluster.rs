@@ -97,14 +97,23 @@ impl Cluster {
 
     /// A run by its name or that of its job, with its tasks.
     pub(crate) fn run(&self, name: &str) -> Result<Run> {
+        self.named(name, |name| Ok(self.load(&[name], true)?.pop()))
+    }
+
+    /// The same without asking Slurm: what its scripts did not write is not known.
+    fn run_by_files(&self, name: &str) -> Result<Run> {
+        self.named(name, |name| self.read_run(name))
+    }
+
+    fn named(&self, name: &str, find: impl Fn(&str) -> Result<Option<Run>>) -> Result<Run> {
         // A name that begins with a point is none of a run, and could be `..`.
         let is_name = !name.starts_with('.');
-        if is_name && let Some(run) = self.load(&[name], true)?.pop() {
+        if is_name && let Some(run) = find(name)? {
             return Ok(run);
         }
         let of_job = self.read(&["", "", name])?.into_iter().find(|run| run.record.job == name);
         let newest = match of_job.filter(|_| is_name) {
-            Some(run) => self.load(&[&run.name], true)?.pop(),
+            Some(run) => find(&run.name)?,
             None => None,
         };
         newest.ok_or_else(|| {
@@ -244,7 +253,9 @@ impl Place for Cluster {
         request: &LogRequest,
         output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
-        logs::logs(self, &self.access, &self.run(name)?, request, output)
+        // What was written until now can be read while Slurm does not answer.
+        let run = if request.follow { self.run(name)? } else { self.run_by_files(name)? };
+        logs::logs(self, &self.access, &run, request, output)
     }
 
     fn wait(

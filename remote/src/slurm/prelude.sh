@@ -7,6 +7,14 @@ directory=${1:-$HOME/.local/state/jobc/slurm}
 runs=$directory/runs
 shift
 
+# Whether a Slurm job is that of a run, by its name or its comment: numbers are given again when a cluster is set up anew. The
+# task of an array has those of the array.
+is_of() { # RUN NAME COMMENT
+  case $2 in "$1" | "$1"-*) return 0 ;; esac
+  case $3 in "jobc:$1" | "jobc:$1":* | jobc:*:array) return 0 ;; esac
+  return 1
+}
+
 # Makes the directories for outputs of a run that stay when it is removed; `files` has links to them.
 make_outputs() { # RUN
   local job path

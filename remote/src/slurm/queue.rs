@@ -6,8 +6,8 @@ use super::time::seconds;
 
 /// Between the fields: a character that no field has.
 const SEPARATOR: char = '\x1f';
-/// What is asked: id, state, reason, start, end, nodes, dependency, comment.
-pub(crate) const FORMAT: &str = "%i\x1f%T\x1f%r\x1f%S\x1f%e\x1f%N\x1f%E\x1f%k";
+/// What is asked: id, state, reason, start, end, nodes, dependency, comment, name.
+pub(crate) const FORMAT: &str = "%i\x1f%T\x1f%r\x1f%S\x1f%e\x1f%N\x1f%E\x1f%k\x1f%j";
 
 /// A Slurm job in the queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,21 @@ pub(crate) struct QueueRow {
     pub(crate) dependency: String,
     /// The comment.
     pub(crate) comment: String,
+    /// The name.
+    pub(crate) name: String,
+}
+
+impl QueueRow {
+    /// Whether it is a Slurm job of a run, by its name or its comment. Numbers are given again when a cluster is set up
+    /// anew. The task of an array has those of the array. `is_of` of the scripts says the same.
+    pub(crate) fn is_of(&self, run: &str) -> bool {
+        let follows = |text: &str, between: char| {
+            text.strip_prefix(run).is_some_and(|rest| rest.is_empty() || rest.starts_with(between))
+        };
+        let of_array = self.comment.starts_with("jobc:") && self.comment.ends_with(":array");
+        let of_comment = self.comment.strip_prefix("jobc:").is_some_and(|rest| follows(rest, ':'));
+        follows(&self.name, '-') || of_comment || of_array
+    }
 }
 
 /// The jobs of an answer by id: `12`, or `12_3` in an array. Of a heterogeneous job it is the first component.
@@ -33,7 +48,9 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, QueueRow> {
     let mut found = BTreeMap::new();
     for line in text.lines() {
         let fields: Vec<&str> = line.split(SEPARATOR).collect();
-        let [id, state, reason, started, ended, nodes, dependency, comment] = fields[..] else { continue };
+        let [id, state, reason, started, ended, nodes, dependency, comment, name] = fields[..] else {
+            continue;
+        };
         let id = match id.split_once('+') {
             Some((leader, "0")) => leader,
             Some(_) => continue,
@@ -48,6 +65,7 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, QueueRow> {
             nodes: none(nodes),
             dependency: none(dependency),
             comment: none(comment),
+            name: name.to_owned(),
         };
         found.insert(id.to_owned(), row);
     }
@@ -59,9 +77,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_have_eight_fields() {
+    fn a_number_that_was_given_again_is_another_job() {
+        let row = |name: &str, comment: &str| QueueRow {
+            name: name.to_owned(),
+            comment: comment.to_owned(),
+            ..QueueRow::default()
+        };
+        for (name, comment, is_of) in [
+            ("x-1a", "jobc:x-1a:9:job", true),
+            ("x-1a", "", true),
+            ("x-1a-train", "a site's own", true),
+            ("renamed", "jobc:x-1a:9:train", true),
+            ("x", "jobc:x-0-2b:9:array", true),
+            ("x-1ab", "jobc:x-1ab:9:job", false),
+            ("x", "jobc:x-1:9:job", false),
+            ("bash", "", false),
+        ] {
+            assert_eq!(row(name, comment).is_of("x-1a"), is_of, "{name} {comment}");
+        }
+    }
+
+    #[test]
+    fn rows_have_nine_fields() {
         let line = |id: &str, state: &str, reason: &str, dependency: &str| {
-            [id, state, reason, "N/A", "N/A", "n[0-1]", dependency, "jobc:x:1:job"].join("\x1f")
+            [id, state, reason, "N/A", "N/A", "n[0-1]", dependency, "jobc:x:1:job", "x"].join("\x1f")
         };
         let text = [
             line("7", "PENDING", "Nodes required for job are DOWN, DRAINED", "(null)"),
@@ -75,6 +114,6 @@ mod tests {
         assert_eq!(found["7"].reason, "Nodes required for job are DOWN, DRAINED");
         assert_eq!((found["8"].state.as_str(), found["8"].started), ("RUNNING", None));
         assert_eq!(found["9_3"].dependency, "afterok:7(unfulfilled)");
-        assert_eq!(FORMAT.split(SEPARATOR).count(), 8);
+        assert_eq!(FORMAT.split(SEPARATOR).count(), 9);
     }
 }

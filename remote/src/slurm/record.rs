@@ -13,7 +13,7 @@ use crate::built::BatchScript;
 use crate::place::Submission;
 
 /// The options whose lines matter later, because Slurm's reasons are about them.
-const OPTIONS: [&str; 14] = [
+const OPTIONS: [&str; 15] = [
     "job-name",
     "nodes",
     "cpus-per-task",
@@ -28,6 +28,7 @@ const OPTIONS: [&str; 14] = [
     "reservation",
     "constraint",
     "licenses",
+    "begin",
 ];
 
 /// A run.

@@ -29,7 +29,7 @@ pub(crate) fn run(access: &Access, script: &str, words: &[&str], stdin: Option<&
     match output.status {
         NO_SLURM => Err(Error::new(Kind::Unsupported, "there is no `sbatch` in PATH")
             .help("run jobc on a login node of the cluster, or set `ssh` of the target to one")),
-        NO_ANSWER => Err(Error::new(Kind::System, format!("Slurm does not answer: {}", output.last_line()))),
+        NO_ANSWER => Err(Error::new(Kind::System, format!("Slurm does not answer: {}", output.reason()))),
         NO_RUN => Err(Error::new(Kind::NotFound, "the directory of the job is gone")),
         _ => Ok(output),
     }
@@ -47,7 +47,11 @@ pub(crate) fn check(what: &str, output: &Output) -> Result<()> {
     if output.status == 0 {
         return Ok(());
     }
-    Err(Error::new(Kind::System, format!("cannot {what}: {}", output.last_line())))
+    let error = Error::new(Kind::System, format!("cannot {what}: {}", output.reason()));
+    Err(match output.advice() {
+        Some(advice) => error.help(advice),
+        None => error,
+    })
 }
 
 /// The parts of an output between lines with a record separator.
@@ -87,4 +91,70 @@ fn command<'a>(access: &'a Access, script: &'a str, words: &[&'a str]) -> Vec<&'
     command.extend(["jobc", directory]);
     command.extend_from_slice(words);
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
+    use std::process::Command;
+
+    const VERDICT: &str = include_str!("verdict.sh");
+
+    /// What `verdict.sh` writes about Slurm job 7 of a run that has started, where Slurm's commands print this. A text that
+    /// begins with `!` is an error.
+    fn verdict(scontrol: &str, sacct: &str) -> String {
+        let scratch = tempfile::tempdir().unwrap();
+        let run = scratch.path().join("runs/x-1a");
+        fs::create_dir_all(run.join("events")).unwrap();
+        fs::write(run.join("events/job"), "1 started 0 7 n0\n").unwrap();
+        for (name, text) in [("sbatch", ""), ("scontrol", scontrol), ("sacct", sacct)] {
+            let (text, code) = text.strip_prefix('!').map_or((text, 0), |text| (text, 1));
+            let program = scratch.path().join(name);
+            fs::write(&program, format!("#!/bin/sh\necho '{text}'\nexit {code}\n")).unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let path = format!("{}:{}", scratch.path().display(), std::env::var("PATH").unwrap());
+        let directory: &Path = scratch.path();
+        let bash = Command::new("bash")
+            .args(["--norc", "-c", &format!("{PRELUDE}{VERDICT}"), "jobc"])
+            .arg(directory)
+            .args(["x-1a", "job", "7"])
+            .env("PATH", path)
+            .status();
+        assert!(bash.unwrap().success());
+        let events = fs::read_to_string(run.join("events/job")).unwrap();
+        events.lines().skip(1).map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
+    }
+
+    #[test]
+    fn the_end_of_a_job_is_found_with_accounting_and_without() {
+        let unknown = "!slurm_load_jobs error: Invalid job id specified";
+        let disabled = "!Slurm accounting storage is disabled";
+        let job = |name: &str, comment: &str, state: &str| {
+            format!(
+                "JobId=7 JobName={name} UserId=me(1000) JobState={state} Reason=None ExitCode=0:9 Comment={comment} Power="
+            )
+        };
+        for (scontrol, sacct, expected) in [
+            (job("x-1a", "jobc:x-1a:p:job", "FAILED"), disabled, "verdict FAILED 0:9"),
+            (job("x-1a", "", "RUNNING"), disabled, ""),
+            // The number is that of another job now.
+            (job("bash", "", "RUNNING"), disabled, "verdict LOST 0:0"),
+            (job("x-1ab", "jobc:x-1ab:p:job", "COMPLETED"), "TIMEOUT|0:0|x-1a", "verdict TIMEOUT 0:0"),
+            (unknown.to_owned(), "TIMEOUT|0:0|x-1a", "verdict TIMEOUT 0:0"),
+            (unknown.to_owned(), "CANCELLED by 1000|0:0|x-1a", "verdict CANCELLED 0:0"),
+            (unknown.to_owned(), "FAILED|7:0|x-1a-train", "verdict FAILED 7:0"),
+            (unknown.to_owned(), "COMPLETED|0:0|bash", "verdict LOST 0:0"),
+            (unknown.to_owned(), "", "verdict LOST 0:0"),
+            (unknown.to_owned(), disabled, "verdict LOST 0:0"),
+            // It may be known again in a moment.
+            (unknown.to_owned(), "!sacct: error: Connection refused", ""),
+            ("!Unable to contact slurm controller (connect failure)".to_owned(), "", ""),
+        ] {
+            assert_eq!(verdict(&scontrol, sacct), expected, "{scontrol} {sacct}");
+        }
+    }
 }

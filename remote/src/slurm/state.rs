@@ -34,7 +34,9 @@ impl Run {
         let rows = files
             .jobs
             .iter()
-            .filter_map(|(group, id)| Some((group.clone(), queue.get(id)?.clone())))
+            .filter_map(|(group, id)| Some((group.clone(), queue.get(id)?)))
+            .filter(|(_, row)| row.is_of(name))
+            .map(|(group, row)| (group, row.clone()))
             .collect();
         Self::with_rows(name, files, rows, with_tasks)
     }
@@ -243,6 +245,10 @@ impl Run {
             failed.min_by_key(|task| (task.ended.clone(), task.exit_code.is_some_and(|code| code > 128)))?;
         Some(match first.exit_code.unwrap_or_default() {
             124 => format!("task `{}` exceeded its time limit", first.task),
+            125 => format!(
+                "task `{}` ended with exit code 125: its output says what it could not start with",
+                first.task
+            ),
             code => format!("task `{}` ended with exit code {code}", first.task),
         })
     }
@@ -263,7 +269,8 @@ impl Run {
             {
                 continue;
             }
-            let text = why::show(&why::pending(row), group);
+            let events = self.files.events.get(&group.name).map(Vec::as_slice).unwrap_or_default();
+            let text = why::show(&why::pending(row, !events.is_empty()), group);
             found.push(if several { format!("{}: {text}", group.name) } else { text });
         }
         found
@@ -283,8 +290,12 @@ x/jobs/train:8
     fn run(lines: &str, rows: &[(&str, &str, &str)]) -> Run {
         let files = parse(&format!("{RECORD}{lines}")).remove("x").unwrap();
         let row = |(id, state, reason): &(&str, &str, &str)| {
-            let row =
-                QueueRow { state: (*state).to_owned(), reason: (*reason).to_owned(), ..QueueRow::default() };
+            let row = QueueRow {
+                state: (*state).to_owned(),
+                reason: (*reason).to_owned(),
+                name: "x".to_owned(),
+                ..QueueRow::default()
+            };
             ((*id).to_owned(), row)
         };
         Run::of("x", files, &rows.iter().map(row).collect(), true).unwrap()

@@ -7,7 +7,13 @@ shopt -s nullglob
 pending=() running=()
 for file in "$run"/jobs/*; do
   read -r id <"$file"
-  case $(squeue --noheader --states=all --jobs="$id" --format=%T 2>/dev/null | head -n 1) in
+  known=$(squeue --user="$UID" --noheader --states=all --jobs="$id" --format=$'%T\x1f%j\x1f%k' 2>&1) || {
+    [[ $known == *[Ii]'nvalid job id'* ]] || { echo "${known##*$'\n'}" >&2; exit 42; }
+    continue
+  }
+  IFS=$'\x1f' read -r state name comment <<<"$known"
+  is_of "$1" "$name" "$comment" || continue
+  case $state in
     RUNNING | SUSPENDED) running+=("$id") ;;
     *) pending+=("$id") ;;
   esac

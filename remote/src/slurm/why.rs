@@ -16,8 +16,8 @@ const NODES: &[&str] = &["nodes"];
 /// What requests parts of nodes.
 const RESOURCES: &[&str] = &["gpus-per-node", "gres", "mem", "cpus-per-task", "constraint", "nodes"];
 
-/// Why a job waits.
-pub(crate) fn pending(row: &QueueRow) -> Reason {
+/// Why a job waits. `has_started` is whether it has run before.
+pub(crate) fn pending(row: &QueueRow, has_started: bool) -> Reason {
     let (word, rest) = row.reason.split_once([',', ' ']).unwrap_or((row.reason.as_str(), ""));
     let of = |text: &str, options: &'static [&'static str]| Reason { text: text.to_owned(), options };
     if row.reason.starts_with("Nodes required for job are DOWN") {
@@ -27,7 +27,7 @@ pub(crate) fn pending(row: &QueueRow) -> Reason {
         return of("a node could not start it, and it is held; `scontrol release` lets it try again", &[]);
     }
     match word {
-        "None" | "" => of("Slurm has not looked at it yet", &[]),
+        "None" | "" | "SchedDefer" => of("Slurm has not looked at it yet", &[]),
         "Priority" => of("other jobs are ahead of it", &[]),
         "Resources" => of("it is next, and waits for free nodes", RESOURCES),
         "ReqNodeNotAvail" if row.reason.contains("Reserved for maintenance") => {
@@ -46,7 +46,11 @@ pub(crate) fn pending(row: &QueueRow) -> Reason {
         "JobHoldMaxRequeue" => of("it was restarted too often, and is held", &[]),
         "BeginTime" => {
             let at = row.started.map(|at| format!(" at {}", time::rfc3339(at))).unwrap_or_default();
-            Reason { text: format!("it starts again{at}: Slurm lets a requeued job wait"), options: &[] }
+            if has_started {
+                Reason { text: format!("it starts again{at}: Slurm lets a requeued job wait"), options: &[] }
+            } else {
+                Reason { text: format!("it starts{at} at the earliest"), options: &["begin"] }
+            }
         }
         "Licenses" => of("no license is free", &["licenses"]),
         "Reservation" => of("its reservation has not begun", &["reservation"]),
@@ -58,7 +62,18 @@ pub(crate) fn pending(row: &QueueRow) -> Reason {
             of("it needs more nodes than the partition has or allows", &["nodes", "partition"])
         }
         "PartitionDown" | "PartitionInactive" => of("its partition is closed", &["partition"]),
-        "InvalidQOS" => of("it may not use this quality of service", &["qos"]),
+        "MaxMemPerLimit" => of("its `memory` is more than the cluster allows a job", &["mem", "qos"]),
+        "NodeDown" => of("a node that it needs is down", NODES),
+        "Prolog" => of("its nodes are being prepared", &[]),
+        "Cleaning" => of("its nodes are still being cleaned up after its last start", &[]),
+        "BurstBufferResources" => of("the burst buffer has no room for it yet", &[]),
+        "BurstBufferStageIn" => of("its data is being copied into the burst buffer", &[]),
+        "DeadLine" => of("it cannot end before its deadline", &["time"]),
+        _ if word.starts_with("QOSMin") => Reason {
+            text: "it requests less than its quality of service requires".to_owned(),
+            options: &["qos"],
+        },
+        "InvalidQOS" | "QOSNotAllowed" => of("it may not use this quality of service", &["qos"]),
         "InvalidAccount" | "AccountNotAllowed" => {
             of("it may not use this account", &["account", "partition"])
         }
@@ -178,12 +193,29 @@ mod tests {
             ("AccountNotAllowed", "it may not use this account", "account"),
             ("BadConstraints", "no node has what it needs", "constraint"),
             ("Constraints", "no node has what it needs", "constraint"),
-            ("BurstBufferStageIn", "Slurm says: BurstBufferStageIn", ""),
+            ("QOSNotAllowed", "it may not use this quality of service", "qos"),
+            ("QOSMinGRES", "it requests less than its quality of service requires", "qos"),
+            ("MaxMemPerLimit", "its `memory` is more than the cluster allows a job", "mem"),
+            ("NodeDown", "a node that it needs is down", "nodes"),
+            ("Prolog", "its nodes are being prepared", ""),
+            ("Cleaning", "its nodes are still being cleaned up after its last start", ""),
+            ("BurstBufferResources", "the burst buffer has no room for it yet", ""),
+            ("BurstBufferStageIn", "its data is being copied into the burst buffer", ""),
+            ("DeadLine", "it cannot end before its deadline", "time"),
+            ("SchedDefer", "Slurm has not looked at it yet", ""),
+            ("FedJobLock", "Slurm says: FedJobLock", ""),
         ] {
-            let found = pending(&row(reason));
+            let found = pending(&row(reason), true);
             assert_eq!(found.text, text, "{reason}");
             assert_eq!(found.options.first().copied().unwrap_or_default(), option, "{reason}");
         }
+    }
+
+    #[test]
+    fn a_begin_time_is_that_of_the_user_before_the_first_start() {
+        let found = pending(&row("BeginTime"), false);
+        assert_eq!(found.text, "it starts at 2020-09-13T12:26:40Z at the earliest");
+        assert_eq!(found.options, ["begin"]);
     }
 
     #[test]
@@ -192,7 +224,7 @@ mod tests {
             [("time", "job.yaml:3:10"), ("partition", "the setting `slurm.partition` of the target")];
         let places = places.into_iter().map(|(name, place)| (name.to_owned(), place.to_owned())).collect();
         let group = GroupRecord { places, ..GroupRecord::default() };
-        let shown = |reason: &str| show(&pending(&row(reason)), &group);
+        let shown = |reason: &str| show(&pending(&row(reason), false), &group);
         assert_eq!(
             shown("PartitionTimeLimit"),
             "job.yaml:3:10: its `timeout` is longer than the partition allows"
