@@ -129,7 +129,7 @@ def ends(jobs, srun):
 def canceled(jobs, srun):
     """scancel stops the tasks as Ctrl-C does, with their grace period, and nothing is left."""
     mark = "sleep 98765"
-    path = job(jobs, f"\"trap 'echo bye; exit 0' TERM; echo up; {mark} & wait\"")
+    path = job(jobs, f"\"trap 'echo bye; exit 0' TERM; echo up; while :; do {mark} & wait; done\"")
     step = srun("srun", "--nodes=1", "--job-name=canceled", str(jobs.program), "run", path)
     lines = ""
     while lines.count("| up") < 2:

@@ -228,7 +228,8 @@ def secrets(slurm):
 def cancelled(slurm):
     """Tasks of a job that the site cancels have the time that Slurm gives them, and the job counts as stopped."""
     # proctrack/linuxproc signals the program and jobc, which passes the signal on.
-    run = 'trap "trap : TERM; sleep 3; echo bye; exit 0" TERM; echo up; sleep 300 & wait; wait'
+    # It signals all processes of a task one after the other: what the program waits for may end before the program is told.
+    run = 'trap "trap : TERM; sleep 3 || :; echo bye; exit 0" TERM; echo up; while :; do sleep 300 & wait; done'
     for name, settings, backends in (("bare", SETTINGS, "[slurm]"), ("contained", CONTAINED, "[oci, slurm]")):
         place, handle = running(slurm, f"cancelled-{name}", run, settings, backends, instances=2)
         number = (place.run_directory(handle) / "jobs/job").read_text().strip()

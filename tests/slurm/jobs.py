@@ -119,7 +119,7 @@ def time_limit(slurm):
 
 def timeout(slurm):
     """Slurm ends a job at its time limit, and tasks are told before."""
-    run = "trap 'echo bye; exit 0' TERM\nsleep 300 & wait"
+    run = "trap 'echo bye; exit 0' TERM\nwhile :; do sleep 300 & wait; done"
     job = slurm.submit(slurm.build("timeout", one("timeout", run, 2, "timeout: 1m")))
     state = slurm.ends(job, 150)
     if state != "TIMEOUT" or slurm.output(job).count("bye") != 2:
@@ -129,7 +129,7 @@ def timeout(slurm):
 def cancel(slurm):
     """scancel stops tasks with SIGTERM, they have the time that Slurm gives them, and nothing is left of them."""
     mark = "sleep 98765"
-    job = slurm.submit(slurm.build("cancel", one("cancel", f"trap 'sleep 2; echo bye; exit 0' TERM\necho up\n{mark} & wait", 2)))
+    job = slurm.submit(slurm.build("cancel", one("cancel", f"trap 'sleep 2 || :; echo bye; exit 0' TERM\necho up\nwhile :; do {mark} & wait; done", 2)))
     until(lambda: slurm.output(job).count("up\n") == 2)
     slurm.user("scancel", job)
     state = slurm.ends(job)

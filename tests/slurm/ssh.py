@@ -150,7 +150,7 @@ def lifecycle(client):
 def inside(client):
     """Output is followed, commands run beside tasks, ports are forwarded, files are copied, a job is stopped."""
     client.write("serve.yaml", one("serve", 'mkdir -p "$HOME/served"; cd "$HOME/served"; echo page >index.html; echo ready; '
-                                   'trap "echo bye; exit 0" TERM; python3 -m http.server --bind 127.0.0.1 "$JOBC_PORT_HTTP" & wait')
+                                   'trap "echo bye; exit 0" TERM; python3 -m http.server --bind 127.0.0.1 "$JOBC_PORT_HTTP" & while :; do wait; sleep 1; done')
                  .replace("memory: 64MiB", "memory: 64MiB, ports: {http: auto}").replace("image: host", f"image: host\nenv: {{HOME: {client.slurm.home}}}"))
     handle = client.submit("serve.yaml", "--target", "bare")
     follower = client.start("logs", "-f", handle)

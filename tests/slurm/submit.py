@@ -110,7 +110,7 @@ def output(slurm):
 
 def stops(slurm):
     """`stop` ends tasks with SIGTERM and the job with exit code 130, also one that needs longer than KillWait."""
-    trap = "trap 'sleep 7; echo bye; exit 0' TERM\necho up\nsleep 300 & wait"
+    trap = "trap 'sleep 7 || :; echo bye; exit 0' TERM\necho up\nwhile :; do sleep 300 & wait; done"
     place = Place(slurm, "stop", one("stop", trap, role="    grace_period: 20s\n"))
     handle = place.submit("--allow-lossy")
     until(lambda: "up" in place.jobc("logs", handle))
