@@ -119,6 +119,17 @@ def stops(slurm):
         yield f"{place.inspect(handle)} {place.jobc('logs', handle)}"
 
 
+def stops_at_once(slurm):
+    """A job that is stopped while it starts does not run on: nobody was there yet that a signal could have told."""
+    place = Place(slurm, "stop-start", one("stop-start", "sleep 300"))
+    for delay in (0, 0.1, 0.2, 0.3, 0.4):
+        handle = place.submit("--new")
+        time.sleep(delay)
+        place.jobc("stop", handle)
+        if place.inspect(handle)["state"] != "stopped":
+            yield f"{delay} s: {place.inspect(handle)}"
+
+
 def waits(slurm):
     """A job that waits says why, at the line of the job, and `stop` ends it, too."""
     place = Place(slurm, "stop-waiting", one("stop-waiting", "exit 0", more="timeout: 5m").replace("memory: 64MiB", "memory: 64MiB, gpu: 8"))
@@ -396,7 +407,7 @@ def speed(slurm):
     slurm.user("scancel", "--user", slurm.account.name)
 
 
-CASES = [ends, kills, stops, requeue, output, same, matrix, chain, refused, numbers, waits, node_down, down, queue, speed]
+CASES = [ends, kills, stops, stops_at_once, requeue, output, same, matrix, chain, refused, numbers, waits, node_down, down, queue, speed]
 ALONE = {waits, node_down, down, queue, speed}
 # A quick run leaves out those that take long for what they find.
 SLOW = {output, chain, queue, requeue, down, numbers}

@@ -40,6 +40,8 @@ jobc_begin() { # ROLE ARGUMENTS
   mkdir -p "$jobc_states"
   jobc_next
   trap jobc_unstarted EXIT
+  # Another instance has failed, or the job was stopped.
+  trap 'trap - EXIT; exit 143' TERM
 }
 jobc_unstarted() {
   local code=$?
@@ -94,6 +96,7 @@ jobc_once() { # COMMAND...
   fi
   "$@" <&0 &
   jobc_child=$!
+  [ -z "$jobc_stopped" ] || kill -s TERM "$jobc_child" 2>/dev/null
   jobc_note started "$jobc_number" "$SLURMD_NODENAME" "$jobc_child"
   while :; do
     wait "$jobc_child"
@@ -136,6 +139,8 @@ jobc_task() { # COMMAND...
   trap 'jobc_forward HUP' HUP
   trap 'jobc_forward USR1' USR1
   trap 'jobc_forward USR2' USR2
+  # A run that was stopped before this step was there has told nobody here.
+  [ ! -e "$jobc_run/stopped" ] || exit 143
   : >"$jobc_states/$jobc_index.started"
   while :; do
     jobc_next
@@ -146,6 +151,7 @@ jobc_task() { # COMMAND...
     attempt=$((attempt + 1))
     jobc_say "$jobc_role-$jobc_index ended with exit code $code; retry $attempt of $jobc_retries"
     sleep "$jobc_backoff"
+    [ -z "$jobc_stopped" ] || break
   done
   jobc_ended "$code"
 }
