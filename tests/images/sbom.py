@@ -21,7 +21,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 text = sys.stdin.read()
-wrong = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
+wrong = JsonStrictValidator(SchemaVersion.V1_5).validate_str(text)
 if wrong is not None:
     print(wrong)
 for component in json.loads(text)["components"]:

@@ -1,13 +1,22 @@
-//! Software bills of materials of images: `CycloneDX` 1.6 as JSON.
+//! Software bills of materials of images: `CycloneDX` 1.5 as JSON, by the library of its makers.
 //!
 //! A document depends on nothing but the image, its name and the version of jobc: the same image gives the same bytes.
 //! A test holds documents against the published schema.
 
 mod purl;
 
+use cyclonedx_bom::models::component::{
+    Classification, ComponentEvidence, Occurrence, Occurrences, Pedigree,
+};
+use cyclonedx_bom::models::dependency::{Dependencies, Dependency};
+use cyclonedx_bom::models::license::{LicenseChoice, Licenses};
+use cyclonedx_bom::models::property::{Properties, Property};
+use cyclonedx_bom::models::tool::Tools;
+use cyclonedx_bom::prelude::{
+    Bom, Component, Components, DateTime, Metadata, NormalizedString, SpdxExpression, SpecVersion, UrnUuid,
+};
 use jobc_schema::digest::Digest;
 use jobc_schema::reference::Reference;
-use serde_json::{Value, json};
 
 use crate::packages::{Distribution, Inventory, License, Package};
 use crate::store::Image;
@@ -31,107 +40,123 @@ pub struct Subject<'a> {
 /// The document.
 pub fn document(subject: &Subject<'_>) -> String {
     let Subject { image, inventory, .. } = subject;
-    let root = container(subject.name, subject.digest, image);
-    let mut components: Vec<Value> = inventory.distribution.iter().map(operating_system).collect();
+    let mut components: Vec<Component> = inventory.distribution.iter().map(operating_system).collect();
     components.extend(inventory.packages.iter().map(|each| package(each, inventory.distribution.as_ref())));
-    let listed: Vec<&Value> = components.iter().map(|component| &component["bom-ref"]).collect();
-    let mut metadata = json!({
-        "tools": {"components": [{"type": "application", "name": "jobc", "version": subject.version}]},
-        "component": with_layers(root.clone(), subject),
-        "properties": gaps(inventory),
-    });
-    // The time when the image was made: a document made later says the same.
-    if let Some(created) = image.config.created.as_ref().filter(|created| is_timestamp(created)) {
-        metadata["timestamp"] = created.as_str().into();
-    }
-    let document = json!({
-        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.6",
-        "serialNumber": serial_number(&format!("{} {root} {}", image.descriptor.digest, subject.version)),
-        "version": 1,
-        "metadata": metadata,
-        "components": components,
-        "dependencies": [{"ref": root["bom-ref"], "dependsOn": listed}],
-    });
-    format!("{document:#}\n")
+    let root = container(subject);
+    let name = root.bom_ref.clone().unwrap_or_default();
+    let identity = format!("{} {name} {} {}", image.descriptor.digest, root.name, subject.version);
+    let listed = components.iter().filter_map(|component| component.bom_ref.clone()).collect();
+    let tool = Component::new(Classification::Application, "jobc", subject.version, None);
+    let bom = Bom {
+        version: 1,
+        spec_version: SpecVersion::V1_5,
+        serial_number: Some(UrnUuid(serial_number(&identity))),
+        metadata: Some(Metadata {
+            // The time when the image was made: a document made later says the same.
+            timestamp: image.config.created.clone().and_then(|created| DateTime::try_from(created).ok()),
+            tools: Some(Tools::Object { services: None, components: Some(Components(vec![tool])) }),
+            component: Some(root),
+            properties: Some(Properties(gaps(inventory))),
+            ..Metadata::default()
+        }),
+        components: Some(Components(components)),
+        dependencies: Some(Dependencies(vec![Dependency { dependency_ref: name, dependencies: listed }])),
+        services: None,
+        external_references: None,
+        compositions: None,
+        properties: None,
+        vulnerabilities: None,
+        signature: None,
+        annotations: None,
+        formulation: None,
+    };
+    let mut out = Vec::new();
+    bom.output_as_json_v1_5(&mut out).expect("the fields are those of version 1.5");
+    out.push(b'\n');
+    String::from_utf8(out).expect("JSON is UTF-8")
 }
 
-/// The image itself, or its base.
-fn container(name: Option<&Reference>, digest: &Digest, image: &Image) -> Value {
+/// The image itself, with what it was made of.
+fn container(subject: &Subject<'_>) -> Component {
+    let Subject { image, .. } = subject;
     let platform = image.platform();
-    let mut component = of_image(name, digest);
-    if let Some(name) = name {
-        let purl = purl::image(name, digest, &platform.architecture);
-        component["purl"] = purl.into();
-    }
-    component
-}
-
-fn of_image(name: Option<&Reference>, digest: &Digest) -> Value {
-    let shown = name.map_or_else(|| digest.to_string(), Reference::familiar);
-    json!({"type": "container", "bom-ref": format!("image:{digest}"), "name": shown, "version": digest.to_string()})
-}
-
-/// Adds what the image was made of.
-fn with_layers(mut component: Value, subject: &Subject<'_>) -> Value {
-    let manifest = &subject.image.manifest;
-    let property = |name: &str, value: &str| json!({"name": format!("dev.jobc.{name}"), "value": value});
+    let mut component = of_image(subject.name, subject.digest);
+    component.purl =
+        subject.name.and_then(|name| purl::image(name, subject.digest, &platform.architecture).parse().ok());
     let mut properties = vec![
-        property("manifest", &subject.image.descriptor.digest.to_string()),
-        property("config", &manifest.config.digest.to_string()),
-        property("platform", &subject.image.platform().to_string()),
+        property("manifest", &image.descriptor.digest.to_string()),
+        property("config", &image.manifest.config.digest.to_string()),
+        property("platform", &platform.to_string()),
     ];
-    properties.extend(manifest.layers.iter().map(|layer| property("layer", &layer.digest.to_string())));
-    component["properties"] = properties.into();
-    if let Some((base, name)) = subject.base {
-        component["pedigree"] = json!({"ancestors": [of_image(name, base)]});
-    }
+    properties.extend(image.manifest.layers.iter().map(|layer| property("layer", &layer.digest.to_string())));
+    component.properties = Some(Properties(properties));
+    component.pedigree = subject.base.map(|(base, name)| Pedigree {
+        ancestors: Some(Components(vec![of_image(name, base)])),
+        descendants: None,
+        variants: None,
+        commits: None,
+        patches: None,
+        notes: None,
+    });
     component
 }
 
-fn operating_system(distribution: &Distribution) -> Value {
+fn of_image(name: Option<&Reference>, digest: &Digest) -> Component {
+    let shown = name.map_or_else(|| digest.to_string(), Reference::familiar);
+    let reference = format!("image:{digest}");
+    Component::new(Classification::Container, &shown, &digest.to_string(), Some(reference))
+}
+
+fn operating_system(distribution: &Distribution) -> Component {
     let Distribution { id, version, name } = distribution;
-    let mut component = json!({
-        "type": "operating-system",
-        "bom-ref": format!("os:{id}@{}", version.as_deref().unwrap_or_default()),
-        "name": id,
-    });
-    if let Some(version) = version {
-        component["version"] = version.as_str().into();
+    let reference = format!("os:{id}@{}", version.as_deref().unwrap_or_default());
+    Component {
+        version: version.as_deref().map(NormalizedString::new),
+        description: name.as_deref().map(NormalizedString::new),
+        ..Component::new(Classification::OperatingSystem, id, "", Some(reference))
     }
-    if let Some(name) = name {
-        component["description"] = name.as_str().into();
-    }
-    component
 }
 
-fn package(package: &Package, distribution: Option<&Distribution>) -> Value {
+fn package(package: &Package, distribution: Option<&Distribution>) -> Component {
     let purl = purl::package(package, distribution);
-    let mut component = json!({
-        "type": "library",
-        // A package can be installed in several environments.
-        "bom-ref": format!("{purl}#{}", package.path),
-        "name": package.name,
-        "version": package.version,
-    });
-    if let Some(license) = &package.license {
-        component["licenses"] = match license {
-            License::Name(name) => json!([{"license": {"name": name}}]),
-            License::Expression(expression) => json!([{"expression": expression}]),
-        };
+    // A package can be installed in several environments.
+    let reference = format!("{purl}#{}", package.path);
+    let occurrences = Occurrences(vec![Occurrence::new(&format!("/{}", package.path))]);
+    Component {
+        licenses: package.license.as_ref().map(|found| Licenses(vec![license(found)])),
+        purl: purl.parse().ok(),
+        evidence: Some(ComponentEvidence {
+            occurrences: Some(occurrences),
+            licenses: None,
+            copyright: None,
+            callstack: None,
+            identity: None,
+        }),
+        properties: Some(Properties(vec![property("layer", &package.layer.to_string())])),
+        ..Component::new(Classification::Library, &package.name, &package.version, Some(reference))
     }
-    component["purl"] = purl.into();
-    component["evidence"] = json!({"occurrences": [{"location": format!("/{}", package.path)}]});
-    component["properties"] = json!([{"name": "dev.jobc.layer", "value": package.layer.to_string()}]);
-    component
+}
+
+/// The license of a package; metadata can have expressions that are none.
+fn license(license: &License) -> LicenseChoice {
+    let (License::Name(text) | License::Expression(text)) = license;
+    let expression =
+        matches!(license, License::Expression(_)).then(|| SpdxExpression::try_from(text.clone()));
+    match expression {
+        Some(Ok(expression)) => LicenseChoice::Expression(expression),
+        _ => LicenseChoice::license(text),
+    }
+}
+
+fn property(name: &str, value: &str) -> Property {
+    Property::new(format!("dev.jobc.{name}"), value)
 }
 
 /// What is not in the document.
-fn gaps(inventory: &Inventory) -> Vec<Value> {
+fn gaps(inventory: &Inventory) -> Vec<Property> {
     let known =
         "packages of dpkg, apk, Python and conda; not npm, Go, Rust and files without a package manager";
-    let note = |text: &str| json!({"name": "dev.jobc.scope", "value": text});
+    let note = |text: &str| property("scope", text);
     std::iter::once(known).chain(inventory.gaps.iter().map(String::as_str)).map(note).collect()
 }
 
@@ -140,17 +165,6 @@ fn serial_number(text: &str) -> String {
     let digest = Digest::of(text.as_bytes());
     let hex = digest.hex();
     format!("urn:uuid:{}-{}-8{}-a{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..32])
-}
-
-/// Whether a text is a time as documents have it (RFC 3339).
-fn is_timestamp(text: &str) -> bool {
-    let form = "0000-00-00T00:00:00";
-    let is_like =
-        |(found, form): (char, char)| if form == '0' { found.is_ascii_digit() } else { found == form };
-    let zone = text.get(form.len()..).unwrap_or_default();
-    let zone =
-        zone.strip_prefix('.').map_or(zone, |rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
-    text.len() > form.len() && text.chars().zip(form.chars()).all(is_like) && zone == "Z"
 }
 
 #[cfg(test)]

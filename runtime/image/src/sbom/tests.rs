@@ -53,15 +53,32 @@ fn a_document_has_the_image_its_base_and_its_packages() {
 }
 
 #[test]
-fn only_whole_times_are_timestamps() {
-    for (text, expected) in [
-        ("2026-11-26T18:00:00Z", true),
-        ("2026-11-26T18:00:00.123456789Z", true),
-        ("2026-11-26T18:00:00", false),
-        ("2026-11-26", false),
-        ("yesterday, at six or so", false),
-    ] {
-        assert_eq!(is_timestamp(text), expected, "{text}");
+fn a_time_or_license_that_is_none_is_not_written_as_one() {
+    let mut image = image();
+    let mut document_of = |created: &str, license: &str| {
+        image.config.created = Some(created.to_owned());
+        let found = Package {
+            kind: PackageKind::Python,
+            name: "a".to_owned(),
+            version: "1".to_owned(),
+            path: "a".to_owned(),
+            layer: Digest::of(b"layer"),
+            qualifiers: vec![],
+            license: Some(License::Expression(license.to_owned())),
+        };
+        let inventory = Inventory { packages: vec![found], ..Inventory::default() };
+        let digest = &image.descriptor.digest;
+        let subject =
+            Subject { name: None, digest, image: &image, base: None, inventory: &inventory, version: "1" };
+        let found: serde_json::Value = serde_json::from_str(&document(&subject)).unwrap();
+        (
+            found["metadata"].get("timestamp").is_some(),
+            found["components"][0]["licenses"][0].get("expression").is_some(),
+        )
+    };
+    assert_eq!(document_of("2026-11-26T18:00:00.123456789Z", "MIT OR Apache-2.0"), (true, true));
+    for text in ["2026-11-26T18:00:00", "2026-11-26", "yesterday, at six or so"] {
+        assert_eq!(document_of(text, "MIT or so"), (false, false), "{text}");
     }
 }
 
