@@ -73,7 +73,7 @@ impl GitReference {
         if login.is_some_and(|login| login.contains(':') || scheme != "ssh") {
             return Err((
                 "a Git template cannot have a user or password".to_owned(),
-                "use `git+ssh://git@HOST/REPO//PATH@COMMIT` with an SSH agent",
+                "store it in a credential helper of git, or use `git+ssh://git@HOST/REPO//PATH@COMMIT`",
             ));
         }
         if host.starts_with('-') || login.is_some_and(|login| login.starts_with('-')) {

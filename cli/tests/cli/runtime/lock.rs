@@ -164,7 +164,10 @@ impl WithRepository {
         let mut command = self.0.command(binary());
         command.args(words).env("XDG_CACHE_HOME", self.0.path().join("cache"));
         // Neither may lead git somewhere else.
-        command.env("GIT_DIR", "/nowhere").env("GIT_SSH_COMMAND", "false").env("GIT_CONFIG_COUNT", "x");
+        command
+            .env("GIT_DIR", "/nowhere")
+            .env("GIT_WORK_TREE", "/nowhere")
+            .env("GIT_OBJECT_DIRECTORY", "/nowhere");
         Run::of(&mut command)
     }
 }

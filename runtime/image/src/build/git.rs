@@ -4,6 +4,8 @@
 //! cached. What is checked out depends on the commit alone: modes are 0755 and 0644, times those of the commit.
 
 mod command;
+mod environment;
+mod failure;
 mod normalize;
 mod pinned;
 
@@ -19,6 +21,7 @@ use super::access::without_password;
 use super::work::WorkDirectory;
 use crate::store::Store;
 use command::{Git, OF_BUILDS};
+use environment::Settings;
 pub use pinned::{PinnedFiles, PinnedRequest};
 
 /// The id of the agent that git by SSH uses, as with BuildKit.
@@ -174,7 +177,13 @@ fn git<'a>(
     stopped: &'a AtomicBool,
 ) -> Git<'a> {
     let agent = access.agents.get(AGENT).map(PathBuf::as_path);
-    Git { url: &repository.url, directory, agent, stopped, limits: OF_BUILDS }
+    Git {
+        url: &repository.url,
+        directory,
+        settings: Settings::Isolated { agent },
+        stopped,
+        limits: OF_BUILDS,
+    }
 }
 
 #[cfg(test)]

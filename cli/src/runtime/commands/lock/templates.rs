@@ -130,13 +130,11 @@ fn is_cached(digest: &str) -> bool {
 
 fn fetch(reference: &GitReference, pinned: &str) -> Result<PinnedFiles> {
     let work = WorkDirectory::create()?;
-    let agent = std::env::var_os("SSH_AUTH_SOCK").map(PathBuf::from);
     let request = PinnedRequest {
         url: &reference.url,
         reference: pinned,
         path: &reference.path,
         local: reference.is_local(),
-        agent: agent.as_deref(),
         directory: &work.0,
         max_files: tree::MAX_FILES,
         max_bytes: tree::MAX_BYTES,

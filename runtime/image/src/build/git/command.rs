@@ -1,8 +1,7 @@
-//! Runs `git` so that neither the user's configuration nor the repository decides what else is run.
+//! Runs `git` so that the repository does not decide what else is run.
 //!
-//! It reads no configuration but that of the new repository, runs no hooks, asks nobody, and follows no protocol but
-//! those of its [`Limits`], submodules' included (git(1), `GIT_ALLOW_PROTOCOL`). It is stopped when its caller is, after
-//! a time, and when it has written too much.
+//! It runs no hooks, asks nobody, and follows no protocol but those of its [`Limits`], submodules' included (git(1),
+//! `GIT_ALLOW_PROTOCOL`). It is stopped when its caller is, after a time, and when it has written too much.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt as _;
@@ -12,30 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::super::access::without_password;
+use super::environment::{self, Settings};
+use super::failure::Failure;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// How often it is checked whether it has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Of what it writes no more is kept.
 const MAX_OUTPUT_BYTES: u64 = 4 << 20;
-const MAX_ERROR_LENGTH: usize = 400;
-
-/// SSH without the user's configuration and keys: the keys are the agent's, the hosts those that the user knows.
-const SSH_COMMAND: &str = "ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=yes -o IdentityFile=none \
-    -o ProxyCommand=none -o PermitLocalCommand=no -o ForwardAgent=no -o ConnectTimeout=20 \
-    -o ServerAliveInterval=15";
-
-/// What ssh(1) says of a host whose key it does not know.
-const UNKNOWN_HOST: &str = "Host key verification failed";
-
-/// Parts of the lines in which ssh(1) says why it has no connection.
-const SSH_FAILURES: [&str; 5] = [
-    UNKNOWN_HOST,
-    "Permission denied",
-    "Connection refused",
-    "Connection timed out",
-    "Could not resolve hostname",
-];
 
 /// Settings of every command: no hooks, nothing that runs in the background, no file that is no file.
 const SETTINGS: [&str; 8] = [
@@ -49,10 +32,6 @@ const SETTINGS: [&str; 8] = [
     "http.lowSpeedTime=60",
 ];
 
-/// Variables that say how to reach other hosts.
-const PROXIES: [&str; 7] =
-    ["http_proxy", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"];
-
 /// What a command may do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -64,8 +43,6 @@ pub(super) struct Limits {
     pub(super) max_bytes: u64,
     /// The most files that it may have.
     pub(super) max_entries: u64,
-    /// What to do if a server refuses the user.
-    pub(super) agent_help: &'static str,
 }
 
 /// The limits of build contexts.
@@ -74,7 +51,6 @@ pub(super) const OF_BUILDS: Limits = Limits {
     timeout: Duration::from_mins(30),
     max_bytes: 32 << 30,
     max_entries: 5_000_000,
-    agent_help: "pass an agent with a key for it: `--ssh default`",
 };
 
 /// `git`, in a directory.
@@ -83,8 +59,8 @@ pub(super) struct Git<'a> {
     pub(super) url: &'a str,
     /// Where it runs, which is its home too.
     pub(super) directory: &'a Path,
-    /// The socket of an SSH agent.
-    pub(super) agent: Option<&'a Path>,
+    /// Whose settings it uses.
+    pub(super) settings: Settings<'a>,
     /// Whether the build is canceled.
     pub(super) stopped: &'a AtomicBool,
     /// What it may do.
@@ -99,9 +75,15 @@ impl Git<'_> {
 
     /// Runs a command, and returns what it wrote, at most 4 MiB.
     pub(super) fn run_bytes(&self, words: &[&str]) -> Result<Vec<u8>> {
+        self.attempt(words)?.map_err(|failure| failure.error(self.settings))
+    }
+
+    /// Runs a command; a failure of git itself is returned as such.
+    pub(super) fn attempt(&self, words: &[&str]) -> Result<std::result::Result<Vec<u8>, Failure>> {
         let mut child = self.command(words).spawn().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Error::new(Kind::Unsupported, "`git` is not installed")
-                .help("install it (Debian: `apt install git`), or use files of the build context"),
+            std::io::ErrorKind::NotFound => {
+                Error::new(Kind::Unsupported, "`git` is not installed").help(self.settings.install_help())
+            }
             _ => Error::new(Kind::System, format!("cannot run `git`: {}", describe_io(&error))),
         })?;
         let (output, errors) = (child.stdout.take(), child.stderr.take());
@@ -111,7 +93,8 @@ impl Git<'_> {
             let ended = self.wait(&mut child);
             let join = |bytes: std::thread::ScopedJoinHandle<'_, Vec<u8>>| bytes.join().unwrap_or_default();
             let (output, errors) = (join(output), join(errors));
-            if ended? { Ok(output) } else { Err(self.failure(words, &String::from_utf8_lossy(&errors))) }
+            let failure = || Failure::new(words, self.url, &String::from_utf8_lossy(&errors));
+            Ok(if ended? { Ok(output) } else { Err(failure()) })
         })
     }
 
@@ -120,33 +103,11 @@ impl Git<'_> {
         for setting in SETTINGS {
             command.arg("-c").arg(setting);
         }
-        let variable = |name: &'static str| std::env::var_os(name).map(|value| (name, value));
+        environment::set(&mut command, self.settings, self.directory);
         command
             .args(words)
             .current_dir(self.directory)
-            .env_clear()
-            .envs(["PATH"].into_iter().chain(PROXIES).filter_map(variable))
-            // The certificates that this host trusts, as this program finds them.
-            .envs(std::env::var_os("SSL_CERT_FILE").map(|value| ("GIT_SSL_CAINFO", value)))
-            .envs(std::env::var_os("SSL_CERT_DIR").map(|value| ("GIT_SSL_CAPATH", value)))
-            .envs(self.agent.map(|agent| ("SSH_AUTH_SOCK", agent)))
-            .envs([
-                ("LC_ALL", "C"),
-                ("GIT_CONFIG_NOSYSTEM", "1"),
-                ("GIT_CONFIG_SYSTEM", "/dev/null"),
-                ("GIT_CONFIG_GLOBAL", "/dev/null"),
-                ("GIT_ATTR_NOSYSTEM", "1"),
-                ("GIT_ALLOW_PROTOCOL", self.limits.protocols),
-                ("GIT_PROTOCOL_FROM_USER", "0"),
-                ("GIT_TERMINAL_PROMPT", "0"),
-                ("GIT_ASKPASS", "false"),
-                ("SSH_ASKPASS", "false"),
-                ("GIT_SSH_COMMAND", SSH_COMMAND),
-                ("GIT_LFS_SKIP_SMUDGE", "1"),
-                ("GIT_CEILING_DIRECTORIES", "/"),
-            ])
-            .env("HOME", self.directory)
-            .env("XDG_CONFIG_HOME", self.directory.join(".git"))
+            .env("GIT_ALLOW_PROTOCOL", self.limits.protocols)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -170,10 +131,10 @@ impl Git<'_> {
             let why = if self.stopped.load(Ordering::Relaxed) {
                 Some(Error::new(Kind::State, "the build was canceled"))
             } else if elapsed > self.limits.timeout {
-                let minutes = self.limits.timeout.as_secs() / 60;
+                let timeout = humantime::format_duration(self.limits.timeout);
                 Some(Error::new(
                     Kind::State,
-                    format!("`git` for `{}` timed out after {minutes} min", self.shown()),
+                    format!("`git` for `{}` timed out after {timeout}", self.shown()),
                 ))
             } else if elapsed > next_check {
                 let size = Size::of(self.directory, self.limits);
@@ -202,33 +163,6 @@ impl Git<'_> {
 
     fn shown(&self) -> String {
         without_password(self.url)
-    }
-
-    /// The error with git's own reason.
-    fn failure(&self, words: &[&str], errors: &str) -> Error {
-        let errors = errors.replace(self.url, &self.shown());
-        // Of a connection that failed, git only says that it could not read; the line before is ssh's own.
-        let of_ssh = |line: &&str| SSH_FAILURES.iter().any(|failure| line.contains(failure));
-        let of_git = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
-        let reason = errors.lines().find(of_ssh).or_else(|| errors.lines().rfind(of_git));
-        let reason = reason.or_else(|| errors.lines().next_back()).unwrap_or_default();
-        let reason: String = reason.chars().filter(|c| !c.is_control()).take(MAX_ERROR_LENGTH).collect();
-        let what = words.first().copied().unwrap_or_default();
-        let error = Error::new(Kind::System, format!("`git {what}` for `{}` failed: {reason}", self.shown()));
-        if errors.contains("transport '") {
-            return error
-                .help("repositories and their submodules are fetched by `https://` and `ssh://` only");
-        }
-        if errors.contains(UNKNOWN_HOST) {
-            return error.help("add the host's key to ~/.ssh/known_hosts, as `ssh-keyscan HOST` prints it");
-        }
-        if errors.contains("Permission denied")
-            || self.url.starts_with("git@")
-            || self.url.starts_with("ssh://")
-        {
-            return error.help(self.limits.agent_help);
-        }
-        error
     }
 }
 

@@ -12,6 +12,7 @@ use jobc_sys::error::{Error, Kind, Result};
 
 use super::choose;
 use super::command::{Git, Limits};
+use super::environment::Settings;
 
 /// What is wanted of which repository.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +25,6 @@ pub struct PinnedRequest<'a> {
     pub path: &'a str,
     /// Whether the repository is a directory of this host.
     pub local: bool,
-    /// The socket of an SSH agent.
-    pub agent: Option<&'a Path>,
     /// An empty directory to work in.
     pub directory: &'a Path,
     /// The most files.
@@ -50,24 +49,27 @@ const LIMITS: Limits = Limits {
     timeout: Duration::from_mins(5),
     max_bytes: MAX_REPOSITORY_BYTES,
     max_entries: 100_000,
-    agent_help: "start an SSH agent with a key for it: `ssh-add`",
 };
 
 impl PinnedFiles {
-    /// Fetches files.
+    /// Fetches files, with the user's own settings of `git` and ssh(1).
     ///
     /// # Errors
     ///
     /// `git` is not installed or fails; the repository has no such reference or path; what is there is not a few small
     /// files: links, submodules, too much; `stopped`.
     pub fn fetch(request: PinnedRequest<'_>, stopped: &AtomicBool) -> Result<Self> {
-        let protocols = if request.local { "file" } else { LIMITS.protocols };
+        Self::fetch_within(request, LIMITS, stopped)
+    }
+
+    fn fetch_within(request: PinnedRequest<'_>, limits: Limits, stopped: &AtomicBool) -> Result<Self> {
+        let protocols = if request.local { "file" } else { limits.protocols };
         let git = Git {
             url: request.url,
             directory: request.directory,
-            agent: request.agent,
+            settings: Settings::OfUser,
             stopped,
-            limits: Limits { protocols, ..LIMITS },
+            limits: Limits { protocols, ..limits },
         };
         let commit = commit(&git, request)?;
         let format = if commit.len() == 64 { "--object-format=sha256" } else { "--object-format=sha1" };
@@ -94,8 +96,9 @@ fn commit(git: &Git<'_>, request: PinnedRequest<'_>) -> Result<String> {
 
 fn fetch_commit(git: &Git<'_>, url: &str, commit: &str) -> Result<()> {
     let words = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--depth=1", "--", url, commit];
-    let Err(error) = git.run(&words) else { return Ok(()) };
-    if error.kind != Kind::System {
+    let Err(failure) = git.attempt(&words)? else { return Ok(()) };
+    let error = failure.error(git.settings);
+    if !failure.is_of_request() {
         return Err(error);
     }
     // Not every server gives a commit that no reference names.

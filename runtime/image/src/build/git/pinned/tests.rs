@@ -55,7 +55,6 @@ impl Repository {
             reference,
             path,
             local: true,
-            agent: None,
             directory: directory.path(),
             max_files: 4,
             max_bytes: 1 << 20,
@@ -176,7 +175,6 @@ fn other_protocols_are_not_followed() {
             reference: "main",
             path: "",
             local,
-            agent: None,
             directory: directory.path(),
             max_files: 4,
             max_bytes: 1 << 20,
@@ -185,4 +183,32 @@ fn other_protocols_are_not_followed() {
         assert!(error.contains("git ls-remote"), "{url}: {error}");
         assert!(!ran.exists(), "{url}");
     }
+}
+
+#[test]
+fn a_server_that_says_nothing_and_a_large_repository_are_given_up() {
+    let Some(repository) = Repository::new(&[("a/t.yaml", b"one")]) else { return };
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/r", silent.local_addr().unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let request = |url, local| PinnedRequest {
+        url,
+        reference: "main",
+        path: "a",
+        local,
+        directory: directory.path(),
+        max_files: 4,
+        max_bytes: 1 << 20,
+    };
+    let limits = Limits { timeout: Duration::from_millis(300), ..LIMITS };
+    let fetch = |request, limits| PinnedFiles::fetch_within(request, limits, &AtomicBool::new(false));
+    let error = fetch(request(&url, false), limits).unwrap_err().to_string();
+    assert!(error.contains(&format!("`git` for `{url}` timed out after 300ms")), "{error}");
+    // While git waits, the directory has more than the limit.
+    std::fs::write(directory.path().join("part"), vec![0; 4096]).unwrap();
+    let error = fetch(request(&url, false), Limits { max_bytes: 1024, ..LIMITS }).unwrap_err().to_string();
+    assert!(error.contains("has more than 0 MiB or 100000 files"), "{error}");
+    let url = format!("file://{}", repository.path().display());
+    std::fs::remove_file(directory.path().join("part")).unwrap();
+    assert!(fetch(request(&url, true), LIMITS).is_ok());
 }
