@@ -209,7 +209,9 @@ fn decide(
 ) -> Option<PlanSet> {
     let mut schema = Sink::new();
     let sound = validate::validate(document, &mut schema);
-    let salvaged = if sound { None } else { salvage(document, schema.diagnostics()) };
+    // Of a file that is no job file nothing else is worth a finding.
+    let is_foreign = schema.diagnostics().iter().any(|found| found.code == codes::FOREIGN_FILE);
+    let salvaged = if sound || is_foreign { None } else { salvage(document, schema.diagnostics()) };
     sink.append(schema);
     if sound {
         validate::check_written(document, sources, sink);

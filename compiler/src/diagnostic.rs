@@ -507,7 +507,7 @@ impl Sink {
 /// Finds the bytes of a place, if it is one of that document.
 fn settle(place: &mut Place, id: DocumentId, document: &Document) {
     *place = Place::Span(match place {
-        Place::Path { document: of, pointer, part } if *of == id => document.span(pointer, *part),
+        Place::Path { document: of, pointer, part } if *of == id => document.span_of_cause(pointer, *part),
         Place::Inside { pointer, text, start, end } if id == DocumentId::Job => document
             .span_inside(pointer, text, *start..*end)
             .unwrap_or_else(|| document.span(pointer, Part::Value)),

@@ -1,11 +1,15 @@
 //! The tree a parser makes: JSON's data model with a span for every key and every value.
 
+mod inherited;
+
 use std::ops::Range;
 
 use jobc_schema::{Pointer, Scalar};
 use serde_json::Value as Json;
 
 use crate::source::Span;
+
+pub use inherited::inherited;
 
 /// A parsed file.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +74,12 @@ impl Document {
     /// The node at a JSON Pointer.
     pub fn at(&self, pointer: &Pointer) -> Option<&Node> {
         pointer.segments().try_fold(&self.root, |node, segment| node.get(&segment))
+    }
+
+    /// The span of a path's key or value; of a role's field that the job gives all roles, the job's.
+    pub fn span_of_cause(&self, pointer: &Pointer, part: Part) -> Span {
+        let exists = |at: &Pointer| self.at(at).is_some();
+        self.span(inherited(pointer, exists).as_ref().unwrap_or(pointer), part)
     }
 
     /// The span of a path's key or value; of its nearest existing ancestor where the path is absent.

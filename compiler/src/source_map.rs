@@ -7,7 +7,7 @@ use jobc_schema::Pointer;
 use serde::{Serialize, Serializer};
 
 use crate::backend::{FilePart, Origin, PartSource};
-use crate::document::{Document, Value};
+use crate::document::{Document, Value, inherited};
 use crate::expand::Groups;
 use crate::source::{Sources, Span};
 
@@ -36,9 +36,10 @@ impl SpanIndex {
         Self { spans, groups }
     }
 
-    /// The span at a pointer, or at its nearest ancestor that exists.
+    /// The span at a pointer, or at its nearest ancestor that exists; of what the job gives all roles, the job's.
     fn get(&self, pointer: &Pointer) -> Option<Span> {
-        let mut at = pointer.as_str();
+        let of_job = inherited(pointer, |at| self.spans.contains_key(at.as_str()));
+        let mut at = of_job.as_ref().unwrap_or(pointer).as_str();
         loop {
             if let Some(span) = self.spans.get(at) {
                 return Some(*span);
@@ -49,8 +50,12 @@ impl SpanIndex {
 }
 
 impl SpanIndex {
-    /// A place as the job file has it: that of a combination is the role's.
+    /// A place as the job file has it: that of a combination is the role's, that of what the job gives all roles its
+    /// own.
     fn in_file<'a>(&self, pointer: &'a Pointer) -> Cow<'a, Pointer> {
+        if let Some(of_job) = inherited(pointer, |at| self.spans.contains_key(at.as_str())) {
+            return Cow::Owned(of_job);
+        }
         let mut segments = pointer.segments();
         let (first, role) = (segments.next(), segments.next().unwrap_or_default());
         match self.groups.get(&role).filter(|_| first.as_deref() == Some("roles")) {

@@ -98,7 +98,7 @@ codes! {
     SHARED_NAME "J0119" "data and outputs share a name";
     UNKNOWN_DEFAULT "J0120" "unknown target in `default`";
     UNUSED_SETTINGS "J0121" "a target has settings for a backend that it does not use";
-    FOREIGN_FILE "J0122" "the file belongs to another tool";
+    FOREIGN_FILE "J0122" "the file is not a job file";
     TYPOGRAPHY "J0150" "quotes, dashes or spaces of a word processor";
     OTHER_EXPRESSION "J0151" "an expression as another tool writes it";
 

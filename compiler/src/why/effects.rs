@@ -47,7 +47,10 @@ pub fn effects_of_line(job: &Source, line: u32, outputs: &[Output]) -> Option<Ef
     let lines = Lines::new(job.path().as_str(), job.text());
     lines.text(line)?;
     let fields = lines.pointers_at(line);
-    lines_of(&lines, job.path(), vec![fields], outputs).pop()
+    // What comes from a map as a whole is caused by the line that has all of it.
+    let all = fields.iter().cloned().chain(lines.containers_at(line)).collect();
+    let found = lines_of(&lines, job.path(), vec![all], outputs).pop();
+    found.map(|effects| Effects { fields, ..effects })
 }
 
 /// The effects of each of some fields of the job file, with all that is below it.

@@ -72,6 +72,14 @@ impl Lines {
         on_line.iter().map(|span| span.pointer.clone()).filter(|pointer| !has_inner(pointer)).collect()
     }
 
+    /// The values that are on a line with all that is in them, other than the innermost ones: `retry` of
+    /// `retry: {max: 2}`.
+    pub fn containers_at(&self, line: u32) -> Vec<Pointer> {
+        let on_line = self.spans.iter().filter(|span| span.first == line && span.end == line);
+        let innermost = self.pointers_at(line);
+        on_line.map(|span| span.pointer.clone()).filter(|pointer| !innermost.contains(pointer)).collect()
+    }
+
     /// The line where a value is introduced, or its nearest ancestor that is there.
     pub fn line_of(&self, pointer: &str) -> Option<u32> {
         let mut at = pointer;
@@ -151,6 +159,10 @@ mod tests {
         assert_eq!(at(9), ["/list/0/p"]);
         assert_eq!(at(10), ["/list/0/q"]);
         assert_eq!(at(99), Vec::<String>::new());
+        let containers =
+            |line| lines.containers_at(line).into_iter().map(Pointer::into_string).collect::<Vec<_>>();
+        assert_eq!(containers(7), ["/roles/b", "/roles/b/env"]);
+        assert!(containers(4).is_empty() && containers(9).is_empty());
     }
 
     #[test]

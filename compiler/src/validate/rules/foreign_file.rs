@@ -1,4 +1,4 @@
-//! Files of other tools, recognised by their keys: one finding instead of one for every key.
+//! Files of other tools and templates, recognised by their keys: one finding instead of one for every key.
 
 use jobc_schema::Pointer;
 
@@ -7,7 +7,7 @@ use crate::document::{Node, Value};
 
 use super::super::report::Report;
 
-/// Reports a Kubernetes manifest or a Compose file; whether it is one.
+/// Reports a template, a Kubernetes manifest or a Compose file; whether it is one.
 pub(in super::super) fn report_foreign(report: &mut Report<'_>) -> bool {
     let root = &report.document.root;
     // Who wrote `version: 1` with `roles` means a job, whatever else is there.
@@ -20,6 +20,12 @@ pub(in super::super) fn report_foreign(report: &mut Report<'_>) -> bool {
             "apiVersion",
             "a Kubernetes manifest",
             "jobc reads job files and writes manifests; `jobc init` writes a first job file",
+        )
+    } else if root.get("template").is_some() && is_map("body") {
+        (
+            "template",
+            "a template",
+            "a job file names it with `uses` and sets its parameters with `with`; commands take that job file",
         )
     } else if is_map("services") && is_services(root) {
         (

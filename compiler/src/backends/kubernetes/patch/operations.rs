@@ -49,7 +49,7 @@ fn apply_one(target: &mut Value, operation: &PatchOperation) -> Result<Option<Po
 }
 
 fn find<'v>(target: &'v mut Value, path: &str) -> Result<&'v mut Value, Failure> {
-    target.pointer_mut(path).ok_or_else(|| format!("there is no `{path}`"))
+    target.pointer_mut(path).ok_or_else(|| format!("`{path}` does not exist"))
 }
 
 /// The value that holds the last part of a path, and that part.
@@ -87,7 +87,7 @@ fn remove(target: &mut Value, path: &str) -> Result<Value, Failure> {
         },
         _ => None,
     };
-    removed.ok_or_else(|| format!("there is no `{path}`"))
+    removed.ok_or_else(|| format!("`{path}` does not exist"))
 }
 
 /// A place in a list, of which one after the last is the end.
@@ -180,9 +180,9 @@ mod tests {
         check(
             json!({"foo": "bar"}),
             json!([{"op": "add", "path": "/baz/bat", "value": 1}]),
-            Err("there is no `/baz`"),
+            Err("`/baz` does not exist"),
         );
-        check(json!({"a": []}), json!([{"op": "remove", "path": "/a/0"}]), Err("there is no `/a/0`"));
+        check(json!({"a": []}), json!([{"op": "remove", "path": "/a/0"}]), Err("`/a/0` does not exist"));
         check(
             json!({"a": []}),
             json!([{"op": "add", "path": "/a/1", "value": 1}]),

@@ -206,7 +206,7 @@ fn operations_change_objects_and_the_source_map() {
     let wrong = report(
         json!({"kind": "Job", "operations": [{"op": "replace", "path": "/spec/paralelism", "value": 1}]}),
     );
-    assert!(wrong.contains("cannot be applied to Job `demo`: there is no `/spec/paralelism`"), "{wrong}");
+    assert!(wrong.contains("cannot be applied to Job `demo`: `/spec/paralelism` does not exist"), "{wrong}");
     let empty = report(json!({"kind": "Job"}));
     assert!(empty.contains("patch 0 of target `lab` changes nothing"), "{empty}");
 }

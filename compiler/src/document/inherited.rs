@@ -1,0 +1,64 @@
+//! Fields that a job gives to all its roles.
+
+use jobc_schema::Pointer;
+
+/// A role's own value replaces that of the job as a whole.
+const REPLACED: [&str; 3] = ["image", "retry", "grace_period"];
+/// A role's own entries are added to those of the job.
+const MERGED: [&str; 2] = ["env", "metrics"];
+
+/// The place in the job of a field of a role: `/retry/max` for `/roles/train/retry/max`, if the role has no `retry`.
+/// Nothing if the role has it itself, or nobody has.
+pub fn inherited(pointer: &Pointer, exists: impl Fn(&Pointer) -> bool) -> Option<Pointer> {
+    let segments: Vec<String> = pointer.segments().collect();
+    let [roles, _, field, rest @ ..] = &segments[..] else { return None };
+    let is = |fields: &[&str]| fields.contains(&field.as_str());
+    if roles != "roles" || !(is(&REPLACED) || is(&MERGED)) {
+        return None;
+    }
+    let depth = 3 + usize::from(is(&MERGED) && !rest.is_empty());
+    let place = |segments: &[String]| Pointer::ROOT.keys(segments.iter().map(String::as_str));
+    let is_of_job = exists(&place(&segments[..2]))
+        && !exists(&place(&segments[..depth]))
+        && exists(&place(&segments[2..depth]));
+    is_of_job.then(|| place(&segments[2..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_of_the_job_is_found_where_the_role_has_none() {
+        let there = [
+            "/retry",
+            "/env",
+            "/env/A",
+            "/env/B",
+            "/image",
+            "/roles/a",
+            "/roles/a/env",
+            "/roles/a/env/B",
+            "/roles/a/image",
+            "/timeout",
+        ];
+        let check = |pointer: &str| {
+            inherited(&Pointer::new(pointer), |at| there.contains(&at.as_str())).map(Pointer::into_string)
+        };
+        for (pointer, expected) in [
+            ("/roles/a/retry", Some("/retry")),
+            ("/roles/a/retry/backoff", Some("/retry/backoff")),
+            ("/roles/a/env/A", Some("/env/A")),
+            ("/roles/a/env/B", None),
+            ("/roles/a/env/C", None),
+            ("/roles/a/env", None),
+            ("/roles/a/image/from", None),
+            ("/roles/a/grace_period", None),
+            ("/roles/a/timeout", None),
+            ("/roles/b/retry", None),
+            ("/retry", None),
+        ] {
+            assert_eq!(check(pointer).as_deref(), expected, "{pointer}");
+        }
+    }
+}
