@@ -49,7 +49,9 @@ impl PluginBackend {
                 let known = Capability::TABLE.iter().map(|(_, words)| *words);
                 let near = crate::suggest::nearest(feature, known);
                 let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-                return Err(format!("its manifest names the unknown feature `{feature}`{near}"));
+                return Err(format!(
+                    "its manifest names the unknown feature `{feature}`{near}; `jobc backends` lists the features"
+                ));
             }
         }
         if matches!(source, Source::Program(_)) && !manifest.templates.is_empty() {

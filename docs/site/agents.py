@@ -19,7 +19,8 @@ A job file says what to run: image, data, roles, CPUs, memory, GPUs, commands. A
 
 ## The loop
 
-1. Write `job.yaml`. Begin with `jobc init`, or `jobc import FILE` for a file of another format.
+1. Write `job.yaml`. Begin with `jobc init`, or `jobc import FILE` for a file of another format. `jobc std ls` lists templates for frameworks
+   and servers; `jobc std show NAME` prints the parameters and an example of one.
 2. `jobc check --format json` prints all findings: code, place, message, and `fixes` with their edits.
 3. `jobc check --fix` applies the safe fixes. Read what is left; `jobc explain CODE` prints the page of a code, with a wrong and a right example.
 4. `jobc plan --format yaml` shows every value after defaults and expressions.
@@ -35,6 +36,8 @@ The same is there as tools: `jobc mcp` is a server of the Model Context Protocol
 - Amounts have units: `memory: 32GiB`, `timeout: 12h`. GPUs are counted: `gpu: 1`.
 - A value of a secret is never in a job file: declare it below `secrets` and refer to `${{{{ secrets.NAME }}}}`.
 - Do not guess fields. `jobc explain FIELD`, such as `jobc explain roles.resources.gpu`, prints the type, the default and an example.
+- Images: `jobc lock` writes their digests to `jobc.lock`, `jobc image verify --key FILE IMAGE` verifies a signature, `jobc image sbom IMAGE`
+  lists the packages in one.
 - Exit codes: 0 success, 1 findings or a failed job, 2 wrong arguments, 3 an error of the system.
 
 ## An example

@@ -19,6 +19,7 @@ from isolation import jobs_of, problems  # noqa: E402
 from harness import REPOSITORY, Harness, tools_required  # noqa: E402
 
 SERVERS = REPOSITORY / ".oracles/servers"
+RAY = REPOSITORY / ".oracles/ray"
 SMALL = {"cpu": 0.5, "memory": "1GiB", "shm": "64MiB", "gpu": 0}
 
 # Prints its command line and the variables of its template, and answers every request until the job ends.
@@ -45,7 +46,7 @@ def main():
         for case, needed in {
             quick_sweep: None, quick_data_prepare: None, quick_servers: None, quick_jax: JAX, torchrun: DEBIAN, elastic: DEBIAN, ddp: DEBIAN, nccl_test: DEBIAN,
             mpi: DEBIAN, horovod: DEBIAN, code_server: DEBIAN, tensorflow_ps: TENSORFLOW,
-            jupyter: SERVERS, tensorboard: SERVERS,
+            jupyter: SERVERS, tensorboard: SERVERS, ray: RAY,
         }.items():
             if not harness.wants(case.__name__):
                 continue
@@ -243,7 +244,7 @@ def code_server(jobs):
 def tensorflow_ps(jobs):
     """Every part finds itself in the cluster of its `TF_CONFIG`, and the chief ends the job."""
     files = {"/opt/program.py": {"content": TENSORFLOW_PROGRAM}, "/opt/bin/python": {"content": f'#!/bin/sh\nexec {TENSORFLOW}/bin/python "$@"\n', "mode": "0755"}}
-    parts = {part: {"resources": {**SMALL, "cpu": 1}, "files": files} for part in ("chief", "worker", "ps")}
+    parts = {part: {"resources": SMALL, "files": files} for part in ("chief", "worker", "ps")}
     job = of_template("tensorflow-ps", {"script": "/opt/program.py", "workers": 2, "servers": 1, "gpus": 0}, network="job",
                       env={"PATH": f"/opt/bin:{PATH}"}, roles=parts)
     answer = run_job(jobs, job)
@@ -252,6 +253,33 @@ def tensorflow_ps(jobs):
     printed = [json.loads(line.partition("cluster ")[2]) for line in answer.stdout.splitlines() if "| cluster " in line]
     if ["chief", 0, cluster] not in printed:
         yield f"the chief printed {printed}: {answer.stdout[-1600:]}{answer.stderr[-800:]}"
+
+
+# Runs tasks on every node of the cluster, and prints their nodes.
+RAY_PROGRAM = """\
+import socket, time
+import ray
+ray.init(logging_level="warning")
+until = time.monotonic() + 60
+while ray.cluster_resources().get("CPU", 0) < 2 and time.monotonic() < until:
+    time.sleep(0.2)
+@ray.remote(num_cpus=1)
+def node(number):
+    time.sleep(1)
+    return socket.gethostname(), number * number
+found = ray.get([node.remote(number) for number in range(4)])
+print("nodes", sorted({name for name, _ in found}), "sum", sum(square for _, square in found), flush=True)
+"""
+
+
+def ray(jobs):
+    """The head starts Ray, a worker joins it, tasks run on both, and the job succeeds with the script."""
+    resources = {"cpu": 1, "memory": "3GiB", "shm": "512MiB", "gpu": 0}
+    files = {"/opt/program.py": {"content": RAY_PROGRAM}}
+    job = of_template("ray", {"script": "/opt/program.py", "workers": 1, "gpus": 0}, network="job", env={"PATH": f"{RAY}/bin:{PATH}"},
+                      roles={"head": {"resources": resources, "files": files}, "worker": {"resources": resources}})
+    answer = run_job(jobs, job)
+    yield from missing_lines(answer, "head-0   | nodes ['head-0', 'worker-0'] sum 14")
 
 
 def torch_script(program):
