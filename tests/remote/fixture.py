@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
@@ -142,18 +143,22 @@ def until(condition, what, seconds=SECONDS):
         time.sleep(0.02)
 
 
-def run_cases(harness, cases):
-    """Runs each case with a cluster of its own."""
+def run_cases(harness, cases, at_once=1):
+    """Runs each case with a cluster of its own, so many at a time: some do little but wait."""
     harness.parse()
     harness.tool("openssl")
-    for case in cases:
-        if not harness.wants(case.__name__):
-            continue
+
+    def problems(case):
         with fixture(harness) as place:
             try:
-                harness.check(case.__name__, case(place) or [])
+                return list(case(place) or [])
             except (AssertionError, KeyError, IndexError, TypeError, ValueError, subprocess.SubprocessError) as error:
-                harness.check(case.__name__, [f"{type(error).__name__}: {error}"])
+                return [f"{type(error).__name__}: {error}"]
+
+    wanted = [case for case in cases if harness.wants(case.__name__)]
+    with ThreadPoolExecutor(at_once) as pool:
+        for case, found in zip(wanted, pool.map(problems, wanted)):
+            harness.check(case.__name__, found)
     harness.end()
 
 

@@ -143,4 +143,4 @@ if __name__ == "__main__":
         exit_codes_are_those_of_a_local_job, a_failed_jobset_that_was_late_timed_out, output_survives_cut_connections,
         lost_lines_are_reported, a_watch_that_expired_goes_on, it_says_why_a_job_waits, following_ends_with_the_job,
         jobs_of_all_targets_are_listed,
-    ])
+    ], at_once=3)

@@ -130,4 +130,4 @@ if __name__ == "__main__":
     run_cases(Harness("network", __doc__), [
         a_proxy_of_the_environment_opens_a_tunnel, no_proxy_leaves_clusters_out, the_kubeconfig_names_a_proxy_first,
         a_cluster_that_is_down_or_slow_does_not_hide_another,
-    ])
+    ], at_once=4)
