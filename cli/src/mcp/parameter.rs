@@ -158,8 +158,14 @@ impl Arguments {
         for (name, value) in given {
             let Some(parameter) = parameters.iter().find(|parameter| parameter.name == name) else {
                 let near = nearest(&name, parameters.iter().map(|parameter| parameter.name));
-                let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-                return Err(format!("unknown argument `{}`{near}", name.escape_debug()));
+                let known: Vec<String> =
+                    parameters.iter().map(|parameter| format!("`{}`", parameter.name)).collect();
+                let more = match near {
+                    Some(near) => format!("; did you mean `{near}`?"),
+                    None if known.is_empty() => "; the tool has no arguments".to_owned(),
+                    None => format!("; the arguments are {}", known.join(", ")),
+                };
+                return Err(format!("unknown argument `{}`{more}", name.escape_debug()));
             };
             // Some clients send null for what is not given.
             if value.is_null() {
@@ -236,6 +242,10 @@ mod tests {
         for (given, why) in [
             (json!({}), "the argument `file` is missing"),
             (json!({"fil": "x"}), "unknown argument `fil`; did you mean `file`?"),
+            (
+                json!({"wholly-other": "x"}),
+                "unknown argument `wholly-other`; the arguments are `file`, `target`, `set`, `tail`, `all`",
+            ),
             (json!({"file": 3}), "`file` must be a path"),
             (json!({"file": "a\u{0}b"}), "`file` must be a path"),
             (json!({"file": "x", "target": "a"}), "`target` must be a list of at most 256 names"),

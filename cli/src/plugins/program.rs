@@ -146,7 +146,7 @@ fn talk(child: &mut Child, request: Vec<u8>) -> Result<(Vec<u8>, String), String
             Ok((false, Ok(bytes))) => errors = String::from_utf8_lossy(&bytes).into_owned(),
             Ok((_, Err(error))) => return Err(format!("its output cannot be read: {error}")),
             Err(RecvTimeoutError::Timeout) => {
-                return Err(format!("it has not answered after {seconds} s"));
+                return Err(format!("timed out after {seconds}s"));
             }
             Err(RecvTimeoutError::Disconnected) => break,
         }
