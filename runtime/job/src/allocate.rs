@@ -166,7 +166,7 @@ impl Allocation {
             writable.set_readonly(None);
             writable
         });
-        root.set_path(self.root.path().to_owned());
+        root.set_path(self.root.path());
         spec.set_root(Some(root));
         if let (Some(named), Some(process)) = (&self.user, spec.process_mut()) {
             let user = process.user_mut();
