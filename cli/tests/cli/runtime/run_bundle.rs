@@ -102,12 +102,12 @@ fn a_dry_run_shows_the_steps_and_does_nothing() {
 #[test]
 fn another_runtime_runs_the_same_copy() {
     let Some(directory) = bundle("echo ran; exit 6", |_| {}) else { return };
-    directory.write("runtime", "#!/bin/sh\necho \"$1\" \"$2\" \"${4%-*}\"; sed -n 's/.*\"path\": \\(.*rootfs.*\\)/\\1/p' \"$3/config.json\"; exit 7\n");
+    directory.write("runtime", "#!/bin/sh\necho \"$1\" \"$2\" \"${4%-*}\"; grep -o '\"path\":\"[^\"]*rootfs\"' \"$3/config.json\"; exit 7\n");
     directory.bash("chmod +x runtime; mkdir rootfs").exits(0);
     let id = format!("task-{}", std::process::id());
     let run =
         directory.jobc(&["run", "--oci-runtime", "./runtime", "--root", "rootfs", "--id", &id, "."]).exits(7);
-    assert_eq!(run.out, format!("run --bundle task\n\"{}/rootfs\"\n", directory.path()));
+    assert_eq!(run.out, format!("run --bundle task\n\"path\":\"{}/rootfs\"\n", directory.path()));
     directory
         .jobc(&["run", "--oci-runtime", "./runtime", "--root", "host", "."])
         .exits(125)
