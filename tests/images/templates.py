@@ -123,10 +123,10 @@ def by_https(harness, directory):
         header = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "http.extraHeader",
                   "GIT_CONFIG_VALUE_0": "Authorization: Basic " + base64.b64encode(":".join(LOGIN).encode()).decode()}
         harness.check("a login by a header, as in CI", job.good(job.lock(private, **header, **plain), commit))
-        (job.directory / ".git-credentials").write_text(server.url.replace("://", "://me:0ther@") + "\n")
+        (job.directory / ".git-credentials").write_text(server.url.replace("://", "://me:w0rng@") + "\n")
         wrong = job.lock(private)
         harness.check("a login that is refused", job.failed(wrong, "refused the login", "credential helper"))
-        harness.check("no password is shown", [wrong.stderr] if "0ther" in wrong.stderr else [])
+        harness.check("no password is shown", [wrong.stderr] if "w0rng" in wrong.stderr else [])
 
         server.hooks["/git/old.git/info/refs"] = lambda request: request.answer(301, Location=f"{main}/info/refs?service=git-upload-pack")
         harness.check("a repository that moved", job.good(job.lock(f"{server.url}/git/old.git"), commit, offline=True))
