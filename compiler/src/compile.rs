@@ -209,7 +209,7 @@ fn decide(
 ) -> Option<PlanSet> {
     let mut schema = Sink::new();
     let sound = validate::validate(document, &mut schema);
-    // Of a file that is no job file nothing else is worth a finding.
+    // A file of another kind gets that one finding.
     let is_foreign = schema.diagnostics().iter().any(|found| found.code == codes::FOREIGN_FILE);
     let salvaged = if sound || is_foreign { None } else { salvage(document, schema.diagnostics()) };
     sink.append(schema);

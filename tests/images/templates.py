@@ -109,7 +109,7 @@ def by_https(harness, directory):
 
         before = time.monotonic()
         harness.check("a login is needed", job.failed(job.lock(private), f"`{private}` requires a login", "credential helper"))
-        harness.check("nobody is asked", [] if time.monotonic() - before < 20 else [f"it took {time.monotonic() - before:.0f} s"])
+        harness.check("no question is asked", [] if time.monotonic() - before < 20 else [f"it took {time.monotonic() - before:.0f} s"])
         (job.directory / ".git-credentials").write_text(server.url.replace("://", "://{}:{}@".format(*LOGIN)) + "\n")
         git(job.directory, "config", "--file", ".gitconfig", "credential.helper", "store")
         harness.check("a credential helper's login", job.good(job.lock(private), commit))

@@ -121,7 +121,7 @@ def stops(slurm):
 
 
 def stops_at_once(slurm):
-    """A job that is stopped while it starts does not run on: nobody was there yet that a signal could have told."""
+    """A job that is stopped while it starts does not run on, also if no task had started yet that could get a signal."""
     place = Place(slurm, "stop-start", one("stop-start", "sleep 300"))
     for delay in (0, 0.1, 0.2, 0.3, 0.4):
         handle = place.submit("--new")
@@ -256,7 +256,7 @@ def down(slurm):
     place = Place(slurm, "controller", one("controller", "echo here; sleep 300"))
     handle = place.submit()
     until(lambda: "here" in place.jobc("logs", handle))
-    # As the cluster's own, with less patience.
+    # The cluster's configuration with a shorter timeout.
     conf = slurm.write("slurm.conf", slurm.configuration.read_text() + "MessageTimeout=2\n")
     controller = next(process for process in slurm.running if process.args[0] == "slurmctld")
     controller.send_signal(signal.SIGSTOP)

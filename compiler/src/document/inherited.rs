@@ -8,7 +8,7 @@ const REPLACED: [&str; 3] = ["image", "retry", "grace_period"];
 const MERGED: [&str; 2] = ["env", "metrics"];
 
 /// The place in the job of a field of a role: `/retry/max` for `/roles/train/retry/max`, if the role has no `retry`.
-/// Nothing if the role has it itself, or nobody has.
+/// `None` if the role has the field, or neither the role nor the job has it.
 pub fn inherited(pointer: &Pointer, exists: impl Fn(&Pointer) -> bool) -> Option<Pointer> {
     let segments: Vec<String> = pointer.segments().collect();
     let [roles, _, field, rest @ ..] = &segments[..] else { return None };

@@ -70,8 +70,12 @@ impl Bundle {
         Ok(Self { config: Config::read(&text)?, dir, text, linkless: BTreeSet::new() })
     }
 
-    /// A bundle whose config.json is not written yet: [`text`](Self::text) is to be written to `dir`, which is absolute.
-    pub fn of(dir: PathBuf, config: Config) -> Result<Self> {
+    /// A bundle whose config.json is not written yet: [`text`](Self::text) is to be written to `dir`.
+    pub fn of(dir: impl AsRef<Path>, config: Config) -> Result<Self> {
+        let dir = std::path::absolute(dir.as_ref()).map_err(|error| {
+            let shown = dir.as_ref().display();
+            Error::new(Kind::Config, format!("cannot open `{shown}`: {}", describe_io(&error)))
+        })?;
         let text = serde_json::to_vec(&config.spec).map_err(|error| {
             Error::new(Kind::Config, format!("config.json cannot be written as JSON: {error}"))
         })?;

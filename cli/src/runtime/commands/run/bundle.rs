@@ -86,8 +86,7 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
     if args.verbose && !args.dry_run {
         terminal::eprint(&allocated);
     }
-    let directory = begun.directory().join("bundle");
-    let copy = Bundle::of(directory, config)?;
+    let copy = Bundle::of(begun.directory().join("bundle"), config)?;
     write_config(&copy)?;
     if let Some(runtime) = &args.oci_runtime {
         let other = external::ExternalRuntime::new(runtime, &allocation, begun.directory())?;

@@ -1,6 +1,6 @@
 //! Runs `git` so that the repository does not decide what else is run.
 //!
-//! It runs no hooks, asks nobody, and follows no protocol but those of its [`Limits`], submodules' included (git(1),
+//! It runs no hooks, asks no questions, and follows no protocol but those of its [`Limits`], submodules' included (git(1),
 //! `GIT_ALLOW_PROTOCOL`). It is stopped when its caller is, after a time, and when it has written too much.
 
 use std::io::Read;
