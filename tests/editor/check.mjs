@@ -50,17 +50,17 @@ export class Check {
         process.exit(this.failed === 0 && this.tried > 0 ? 0 : 1);
     }
 
-    /** Exits because a tool is missing: skipped, or failed if tools are required. */
-    skip(reason) {
+    /** Exits because a tool is missing: skipped, or failed if tools are required (`tests/needs.py`). */
+    needs(what, installer = "`./test --install`") {
         const required = process.env.JOBC_ORACLES === "required";
-        console.log(`${this.name}: ${required ? "FAILED" : "skipped"}: ${reason}`);
+        console.log(`${this.name}: ${required ? "missing" : "skipped"}: needs ${what}; ${installer} installs it`);
         process.exit(required ? 1 : SKIPPED);
     }
 
     /** The path of a program; skips without it. */
     program(name) {
         const paths = name.includes("/") ? [name] : process.env.PATH.split(delimiter).map((directory) => join(directory, name));
-        return paths.find(executable) ?? this.skip(`\`${name}\` was not found; \`tests/editor/install\` installs editors, \`cargo build\` builds jobc`);
+        return paths.find(executable) ?? this.needs(name);
     }
 
     /** An npm package; skips without it. */
@@ -68,7 +68,7 @@ export class Check {
         try {
             return await import(name);
         } catch (error) {
-            return this.skip(`the package \`${name}\` is not installed (${error.code ?? error.message}); \`tests/editor/install\` installs it`);
+            return this.needs(name);
         }
     }
 }

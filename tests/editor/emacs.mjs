@@ -12,7 +12,7 @@ const check = new Check("emacs");
 const jobc = check.program(JOBC);
 const emacs = check.program("emacs");
 if (!existsSync("/usr/share/emacs/site-lisp/elpa-src") || spawnSync(emacs, ["--batch", "--eval", "(progn (package-initialize) (require 'eglot))"]).status !== 0) {
-    check.skip("eglot is not installed; `tests/editor/install` installs it");
+    check.needs("eglot");
 }
 const place = scratch("emacs");
 const directory = join(place, "work");

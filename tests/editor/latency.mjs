@@ -50,11 +50,11 @@ const jobc = check.program(JOBC);
 const chromium = check.program("chromium");
 const { default: playwright } = await check.module("playwright-core");
 if (!installed()) {
-    check.skip("code-server is not installed; `tests/editor/install` installs it");
+    check.needs("code-server");
 }
 const vsix = join(REPOSITORY, "editors", "vscode", "dist", "jobc.vsix");
 if (!existsSync(vsix)) {
-    check.skip("the extension is not packaged; `just vsix` packages it");
+    check.needs("the package of the extension", "`just vsix`");
 }
 
 const home = scratch("latency");

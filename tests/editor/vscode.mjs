@@ -17,11 +17,11 @@ const jobc = check.program(JOBC);
 const chromium = check.program("chromium");
 const { default: playwright } = await check.module("playwright-core");
 if (!installed()) {
-    check.skip("code-server is not installed; `tests/editor/install` installs it");
+    check.needs("code-server");
 }
 const vsix = join(REPOSITORY, "editors", "vscode", "dist", "jobc.vsix");
 if (!existsSync(vsix)) {
-    check.skip("the extension is not packaged; `tests/editor/run -c extension` packages it");
+    check.needs("the package of the extension", "`tests/editor/run -c extension`");
 }
 
 const place = scratch("vscode");
@@ -29,7 +29,7 @@ const browser = await playwright.chromium.launch({ executablePath: chromium, arg
 try {
     const scenarios = chosen.length === 0 ? SCENARIOS : { ...SCENARIOS, ...ON_DEMAND };
     for (const name of chosen.length === 0 ? Object.keys(SCENARIOS) : chosen) {
-        await runScenario(name, scenarios[name] ?? check.skip(`unknown scenario \`${name}\``));
+        await runScenario(name, scenarios[name] ?? (() => { throw new Error(`unknown scenario \`${name}\``); }));
     }
 } finally {
     await browser.close();

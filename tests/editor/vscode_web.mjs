@@ -15,11 +15,11 @@ const jobc = check.program(JOBC);
 const chromium = check.program("chromium");
 const { default: playwright } = await check.module("playwright-core");
 if (!installed()) {
-    check.skip("code-server is not installed; `tests/editor/install` installs it");
+    check.needs("code-server");
 }
 const vsix = join(REPOSITORY, "editors", "vscode", "dist", "jobc-web.vsix");
 if (!existsSync(vsix)) {
-    check.skip("the web extension is not packaged; `npm run package:web` in editors/vscode packages it");
+    check.needs("the package of the web extension", "`tests/editor/run -c browser`");
 }
 
 const JOB = `version: 1

@@ -17,7 +17,7 @@ const chromium = check.program("chromium");
 const { default: playwright } = await check.module("playwright-core");
 const site = process.env.JOBC_WEB ?? join(REPOSITORY, "target", "web");
 if (!existsSync(join(site, "jobc.wasm")) || !existsSync(join(site, "index.html"))) {
-    check.skip("the playground is not built; `editors/web/install` and `editors/web/build` build it");
+    check.needs("the playground", "`editors/web/install` and `editors/web/build`");
 }
 
 const place = scratch("web");

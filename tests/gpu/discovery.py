@@ -231,7 +231,7 @@ def start_ioctl_loop(jobs, harness):
 def traced(jobs, harness):
     """Calls are counted per device node, and the task continues."""
     if not shutil.which("strace"):
-        harness.note("`strace` is not installed: nothing was traced")
+        harness.lacks("traced", "strace")
         return
     host, name = start_ioctl_loop(jobs, harness)
     time.sleep(1)

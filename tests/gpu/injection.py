@@ -118,7 +118,7 @@ def main():
     harness = Harness("injection", __doc__)
     with jobs_of(harness) as jobs:
         if not all(os.path.exists(path) for path in STAND_INS):
-            harness.skip(f"{', '.join(STAND_INS)} stand for GPUs, and some are missing")
+            harness.needs("the device nodes that stand for GPUs")
         host = Host(jobs, harness)
         cases = (nodes, instances, no_gpu, access, driver_files, loader, host_root, cdi_files, stale_cdi_file, hooks, nvidia_hook,
                  foreign_owner, rejected, generated_cdi, podman, whole_job, overhead)
@@ -370,7 +370,7 @@ def generated_cdi(host, harness):
     try:
         import jsonschema  # noqa: PLC0415
     except ImportError:
-        harness.skip("the Python package jsonschema is not installed; `tests/oracles/install` installs it")
+        harness.needs("jsonschema")
     warnings.simplefilter("ignore", DeprecationWarning)
     place = HERE / "cdi-schema"
     schema, defs = (json.loads((place / f"{name}.json").read_text()) for name in ("schema", "defs"))
@@ -407,8 +407,11 @@ def generated_cdi(host, harness):
 
 def podman(host, harness):
     """podman uses the output of `jobc gpu cdi`, and the hook completes its containers too."""
-    if host.jobs.account or not shutil.which("podman"):
-        harness.note("podman was not tested: it is not installed, or this is not root")
+    if host.jobs.account:
+        harness.note("podman is tested as root only")
+        return
+    if not shutil.which("podman"):
+        harness.lacks("podman", "podman")
         return
     directory = host.jobs.directory / "podman"
     directory.mkdir()

@@ -110,7 +110,7 @@ class Fixture:
         self.harness, self.directory = harness, directory
         busybox = Path("/bin/busybox")
         if not busybox.exists():
-            harness.skip("busybox-static is not installed")
+            harness.needs("busybox-static")
         self.program = directory / "jobc"
         shutil.copy2(binary(), self.program)
         self.program.chmod(0o755)
@@ -311,7 +311,7 @@ def main():
     harness.parser.add_argument("--as", dest="account", metavar="TEXT", default="", help="run only as the accounts whose name contains TEXT: root, a range, one id")
     harness.parse()
     if os.geteuid() != 0:
-        harness.skip("only root can become the users that builds run as")
+        harness.needs("root")
     with tempfile.TemporaryDirectory(prefix="jobc-build-") as directory:
         directory = Path(directory)
         directory.chmod(0o755)
@@ -319,7 +319,7 @@ def main():
         accounts = {"root": lambda: None, "a range": user.with_range, "one id": user.without_range}
         if not shutil.which("newuidmap"):
             accounts.pop("a range")
-            harness.note("newuidmap is not installed, so no user has a range of ids")
+            harness.lacks("a range", "newuidmap")
         builders = {name: Builder(fixture, account()) for name, account in accounts.items() if harness.options.account in name}
         compare(harness, fixture, builders)
         if harness.wants("killed") and "root" in builders:

@@ -42,7 +42,7 @@ class Daemon:
         while subprocess.run([self.docker, "version"], env=self.environment, capture_output=True).returncode != 0:
             if self.process.poll() is not None or time.monotonic() > until:
                 self.end()
-                harness.skip(f"dockerd does not start: {self.log.read_text()[-300:]}")
+                raise SystemExit(f"docker: dockerd does not start: {self.log.read_text()[-300:]}")
             time.sleep(0.2)
 
     def run(self, *words, input=None):  # noqa: A002
@@ -134,7 +134,7 @@ def main():
     harness = Harness("docker", __doc__)
     harness.parse()
     if os.geteuid() != 0:
-        harness.skip("needs root, which starts dockerd")
+        harness.needs("root")
     with tempfile.TemporaryDirectory(prefix="jobc-docker-") as directory:
         directory = Path(directory)
         directory.chmod(0o755)

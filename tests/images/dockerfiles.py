@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from home import Home  # noqa: E402
+from harness import needs  # noqa: E402
 
 ACCEPTED, REJECTED, OURS, THEIRS = "both", "neither", "only jobc", "only buildah"
 
@@ -102,8 +103,8 @@ def main():
     words.add_argument("--only", default="")
     only = words.parse_args().only
     if not shutil.which("buildah"):
-        print("dockerfiles: skipped: buildah is not installed")
-        sys.exit(1 if os.environ.get("JOBC_ORACLES") == "required" else 77)
+        print(needs.line("dockerfiles", "buildah"))
+        sys.exit(needs.exit_code())
     cases = [case for case in CASES if only in case[0]]
     with tempfile.TemporaryDirectory() as directory:
         wrong = [line for case in cases for line in check(Path(directory), *case)]

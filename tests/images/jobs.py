@@ -20,7 +20,7 @@ for directory in ("runtime", "jobs", "images"):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / directory))
 
 from isolation import jobs_of, problems  # noqa: E402
-from harness import REPOSITORY, Harness  # noqa: E402
+from harness import REPOSITORY, Harness, needs  # noqa: E402
 from registry import registry  # noqa: E402
 
 EXAMPLE = REPOSITORY / "examples/local-image"
@@ -125,7 +125,9 @@ def pulled_image(jobs, base):
     """An image of a registry is pulled once, and then runs without the registry."""
     for tool in ("docker-registry", "skopeo"):
         if not shutil.which(tool):
-            print(f"image jobs: pulled_image: skipped: `{tool}` is not installed")
+            if needs.required():
+                yield f"needs {tool}"
+            print(needs.line("image jobs: pulled_image", tool))
             return
     jobs.call("image", "import", base, "--tag", "base:1")
     with registry(jobs.directory / "registry") as host:

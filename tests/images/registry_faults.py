@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fake_registry import CONFIG, INDEX, LAYER, MANIFEST, FakeRegistry, Image, basic, digest
 from home import Home
-from harness import Harness, scratch
+from harness import Harness, needs, scratch
 
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
@@ -574,7 +574,7 @@ def killed_while_unpacking(home):
 def full_disk_while_unpacking(home):
     """A disk that is full while layers are unpacked: the message says so, nothing incomplete is left, and with room it goes on."""
     if os.geteuid() != 0:
-        print("registry_faults: full disk while unpacking: skipped: needs root, for a small file system")
+        print(needs.line("registry_faults: full disk while unpacking", "root"))
         return
     image = Image(sizes=(1_000_000, 5_000_000))
     home.store.mkdir()
@@ -650,6 +650,7 @@ CASES = [
 def main():
     harness = Harness("registry_faults", __doc__)
     harness.parse()
+    harness.tool("mount")
     for case in CASES:
         name = case.__name__.replace("_", " ")
         if harness.wants(name):

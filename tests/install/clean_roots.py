@@ -193,9 +193,9 @@ def main():
     harness = Harness("clean_roots", __doc__)
     harness.parse()
     if os.getuid() != 0:
-        harness.skip("needs root")
+        harness.needs("root")
     if not (BINARIES / "jobc").exists():
-        harness.skip(f"no programs in `{BINARIES}`")
+        harness.needs("built programs", "`tests/install/run`")
     for tool in ("debootstrap", "dpkg-deb", "rpmbuild"):
         harness.tool(tool)
     uv = REPOSITORY / ".oracles/venv/bin/uv"

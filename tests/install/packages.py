@@ -146,9 +146,9 @@ def main():
     harness = Harness("packages", __doc__)
     harness.parse()
     if os.getuid() != 0:
-        harness.skip("needs root")
+        harness.needs("root")
     if not (BINARIES / "jobc").exists():
-        harness.skip(f"no programs in `{BINARIES}`")
+        harness.needs("built programs", "`tests/install/run`")
     with scratch() as directory:
         harness.check("stage", expect(ran([PACKAGING / "stage", BINARIES, directory / "tree"])))
         older = older_packaging(directory / "older")
@@ -156,7 +156,7 @@ def main():
         (directory / "old-tree/share/doc/jobc/old").write_text("only in the version before\n")
         for kind, install, program in (("deb", deb, "dpkg-deb"), ("rpm", rpm, "rpmbuild")):
             if not shutil.which(program):
-                harness.note(f"`{program}` is not installed")
+                harness.lacks(kind, program)
                 continue
             written = []
             for time in ("first", "second"):
@@ -178,7 +178,7 @@ def main():
                 if shutil.which("debootstrap"):
                     harness.check("on Debian", on_debian(written[0], directory))
                 else:
-                    harness.note("`debootstrap` is not installed")
+                    harness.lacks("on Debian", "debootstrap")
     harness.end()
 
 

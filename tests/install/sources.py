@@ -18,10 +18,8 @@ def venv_tool(harness, name):
     """A program of .oracles/venv, or of PATH; None, with a note or a failure, if it is missing."""
     path = REPOSITORY / ".oracles/venv/bin" / name
     found = str(path) if path.exists() else shutil.which(name)
-    if not found and os.environ.get("JOBC_ORACLES") == "required":
-        harness.check(name, [f"`{name}` is not installed; `tests/oracles/install` installs it"])
-    elif not found:
-        harness.note(f"`{name}` is not installed")
+    if not found:
+        harness.lacks(name, name)
     return found
 
 

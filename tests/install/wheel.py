@@ -138,7 +138,7 @@ def main():
     harness.parse()
     uv = REPOSITORY / ".oracles/venv/bin/uv"
     if not (BINARIES / "jobc").exists():
-        harness.skip(f"no programs in `{BINARIES}`")
+        harness.needs("built programs", "`tests/install/run`")
     # As an unprivileged user, who may not read every Python of root's.
     pythons = [path for name in ("python3", "/usr/bin/python3") if (path := shutil.which(name)) and (os.getuid() or readable(path))]
     python = pythons[0] if pythons else sys.executable
@@ -164,7 +164,7 @@ def main():
             if program:
                 harness.check("uvx", uvx(index, program, python, harness))
             else:
-                harness.note("`uv` is not installed")
+                harness.lacks("uvx", "uv")
         # An index in which the version before is the newest one, at first.
         old = directory / "older-served/simple/jobc"
         old.mkdir(parents=True)

@@ -87,14 +87,15 @@ def main():
     harness = Harness("workflows", __doc__)
     harness.parse()
     if not (VENV / "check-jsonschema").exists():
-        harness.skip("`check-jsonschema` is not installed; `tests/oracles/install` installs it")
+        harness.needs("check-jsonschema")
+    harness.tool("git")
     for name, path, text, mutation in SCHEMAS:
         with scratch() as directory:
             harness.check(f"schema of {path.name}", schema(name, path, text, mutation, directory))
     try:
         import yaml  # noqa: F401
     except ImportError:
-        harness.note("Python has no `yaml`")
+        harness.lacks("steps and scripts", "PyYAML")
     else:
         with scratch() as directory:
             harness.check("a step of the action", step_of_action(directory))
@@ -102,13 +103,15 @@ def main():
             if (VENV / "shellcheck").exists():
                 with scratch() as directory:
                     harness.check(f"scripts of {path.name}", shellcheck(path, directory))
+            else:
+                harness.lacks(f"scripts of {path.name}", "shellcheck")
     if (VENV / "pre-commit").exists():
         harness.check("pre-commit's manifest", expect(ran([VENV / "python", "-m", "pre_commit", "validate-manifest", REPOSITORY / ".pre-commit-hooks.yaml"])))
         if binaries := os.environ.get("JOBC_BINARIES"):
             with scratch() as directory:
                 harness.check("pre-commit's hook", precommit(directory, Path(binaries)))
     else:
-        harness.note("`pre-commit` is not installed")
+        harness.lacks("pre-commit", "pre-commit")
     harness.end()
 
 

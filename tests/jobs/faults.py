@@ -408,7 +408,9 @@ def main():
     harness.parser.add_argument("--clock", action="store_true", help="set the clock of the host: only for virtual machines")
     options = harness.parse()
     if os.geteuid() != 0:
-        harness.skip("needs root, which creates the namespaces")
+        harness.needs("root")
+    for tool in ("unshare", "setpriv", "mount", "ip"):
+        harness.tool(tool)
     if os.getpid() != 1:
         unshare = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
         os.execvp(unshare[0], [*unshare, sys.executable, __file__, *sys.argv[1:]])

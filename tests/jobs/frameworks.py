@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 from examples import copy_example, exit_problems, record_problems, run  # noqa: E402
 from isolation import jobs_of, problems  # noqa: E402
-from harness import REPOSITORY, Harness, tools_required  # noqa: E402
+from harness import REPOSITORY, Harness  # noqa: E402
 
 ORACLES = REPOSITORY / ".oracles"
 JAX, TENSORFLOW, DEBIAN, OPENMPI, HOROVOD = (ORACLES / name for name in ("jax", "tensorflow", "debian", "openmpi", "horovod"))
@@ -80,10 +80,7 @@ def main():
             if (needed / "installed").exists() or needed == HOROVOD and needed.is_dir():
                 harness.check(case.__name__, problems(case, jobs))
                 continue
-            why = f"{needed.relative_to(REPOSITORY)} is missing; `tests/jobs/install` installs it"
-            if tools_required():
-                harness.skip(why)
-            harness.note(why)
+            harness.lacks(case.__name__, needed.name, "`tests/jobs/install`")
     harness.end()
 
 

@@ -20,7 +20,9 @@ def jobs_of(harness):
                               help="run as root, or as an unprivileged user with or without a range of ids")
     options = harness.parse()
     if os.geteuid() != 0:
-        harness.skip("needs root, which creates the namespaces and becomes the users")
+        harness.needs("root")
+    for tool in ("unshare", "setpriv", "mount", "ip"):
+        harness.tool(tool)
     if os.getpid() != 1:
         os.execvp("unshare", ["unshare", *NAMESPACES, sys.executable, *sys.argv])
     for place, mode in (("/tmp", "1777"), ("/run", "755"), ("/dev/shm", "1777")):

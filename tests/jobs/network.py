@@ -404,7 +404,9 @@ def main():
     harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
     options = harness.parse()
     if os.geteuid() != 0:
-        harness.skip("needs root, which creates the namespaces")
+        harness.needs("root")
+    for tool in ("unshare", "setpriv", "mount", "ip"):
+        harness.tool(tool)
     if os.getpid() != 1:
         unshare = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
         os.execvp(unshare[0], [*unshare, sys.executable, __file__, *sys.argv[1:]])
@@ -418,7 +420,7 @@ def main():
             if all(shutil.which(program) for program in programs):
                 cases.append((f"uplink by {' '.join(programs) or 'no program'}", lambda programs=programs: uplink(jobs, *programs)))
             else:
-                harness.note(f"`{programs[0]}` is not installed")
+                harness.lacks(f"uplink by {programs[0]}", programs[0])
         for program in filter(shutil.which, ("pasta", "slirp4netns")):
             cases.append((f"the supervisor is killed, with {program}", lambda program=program: killed(jobs, program)))
         for program in filter(shutil.which, ("pasta", "slirp4netns")):

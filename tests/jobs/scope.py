@@ -333,11 +333,11 @@ CASES = [read_back, memory, interrupted, killed, run_bundle, scope_not_needed, u
 def start_vm(harness):
     """Starts the virtual machine, and this file in it."""
     if os.geteuid() != 0:
-        harness.skip("needs root, which becomes the users")
+        harness.needs("root")
     for tool in ("linux.uml", "dbus-daemon", "systemctl"):
         harness.tool(tool)
     if not os.access("/lib/systemd/systemd", os.X_OK):
-        harness.skip("systemd is not installed; `tests/oracles/install` installs it")
+        harness.needs("systemd")
     # Users cannot be created in the virtual machine.
     user.with_range()
     os.environ["JOBC_IN_SYSTEMD"], os.environ["JOBC"] = "yes", str(binary())

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 from examples import SECONDS, exit_problems  # noqa: E402
 from frameworks import DEBIAN, JAX, PATH, TENSORFLOW, TENSORFLOW_PROGRAM, TORCH_PROGRAM, MPI_PROGRAM, missing_lines  # noqa: E402
 from isolation import jobs_of, problems  # noqa: E402
-from harness import REPOSITORY, Harness, tools_required  # noqa: E402
+from harness import REPOSITORY, Harness  # noqa: E402
 
 SERVERS = REPOSITORY / ".oracles/servers"
 RAY = REPOSITORY / ".oracles/ray"
@@ -53,10 +53,7 @@ def main():
             if needed is None or (needed / "installed").exists():
                 harness.check(case.__name__, problems(case, jobs))
                 continue
-            why = f"{needed.relative_to(REPOSITORY)} is missing; `tests/jobs/install` installs it"
-            if tools_required():
-                harness.skip(why)
-            harness.note(why)
+            harness.lacks(case.__name__, needed.name, "`tests/jobs/install`")
     harness.end()
 
 

@@ -7,18 +7,19 @@ import shutil
 import sys
 from pathlib import Path
 
-import yaml
-
 REPOSITORY = Path(__file__).resolve().parents[2]
 PUBLISHED = REPOSITORY.parent / "shared" / "schemas"
+sys.path.append(str(REPOSITORY / "tests"))
 
-SKIPPED = 77
+import needs  # noqa: E402
+
+try:
+    import yaml
+except ImportError:
+    print(needs.line(Path(sys.argv[0]).stem, "PyYAML"))
+    sys.exit(needs.exit_code())
+
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def tools_required():
-    """Whether a missing tool is an error (`.ci/run`) or a skipped check."""
-    return os.environ.get("JOBC_ORACLES") == "required"
 
 
 class Check:
@@ -27,6 +28,7 @@ class Check:
     def __init__(self, name, unit):
         self.name, self.unit = name, unit
         self.checked, self.failed, self.notes = 0, 0, {}
+        needs.watch(name)
         parser = argparse.ArgumentParser(prog=name)
         parser.add_argument("roots", nargs="*", type=Path,
                             help="directories with built output [default: examples, tests/providers and tests/kinds]")
@@ -41,7 +43,7 @@ class Check:
         """The path of a program, from the virtual environment or the system; skips without it."""
         beside = Path(sys.executable).parent / name
         path = str(beside) if beside.exists() else shutil.which(name)
-        return path or self.skip(f"`{name}` is not installed; `tests/oracles/install` installs it")
+        return path or self.needs(name)
 
     def succeed(self):
         self.checked += 1
@@ -63,10 +65,15 @@ class Check:
         """Adds a note to the result; equal notes are counted."""
         self.notes[text] = self.notes.get(text, 0) + times
 
-    def skip(self, why):
+    def needs(self, what, installer=None):
         """Ends a check that cannot run: skipped, or failed if tools are required."""
-        print(f"{self.name}: {'missing' if tools_required() else 'skipped'}: {why}")
-        sys.exit(1 if tools_required() else SKIPPED)
+        print(needs.line(self.name, what, installer))
+        sys.exit(needs.exit_code())
+
+    def skip(self, why):
+        """Ends a check that does not apply to the directories that are named."""
+        print(f"{self.name}: skipped: {why}")
+        sys.exit(needs.SKIPPED)
 
     def end(self):
         """Prints notes and counts, and exits with the result.
@@ -79,7 +86,7 @@ class Check:
         print(f"{self.name}: {self.checked} {self.unit} checked, {self.failed} failed")
         if self.checked == 0:
             print(f"{self.name}: nothing to check below {', '.join(shown(root) for root in self.roots)}")
-            sys.exit(SKIPPED if self.given else 1)
+            sys.exit(needs.SKIPPED if self.given else 1)
         sys.exit(1 if self.failed else 0)
 
 

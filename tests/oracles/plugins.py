@@ -10,8 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import yaml
-from common import REPOSITORY, Check
+from common import REPOSITORY, Check, yaml
 
 PLUGINS = REPOSITORY / "examples/plugins"
 TIMEOUT = 120
@@ -72,7 +71,7 @@ def main():
         check.skip("it builds its own examples")
     jobc = Path(os.environ.get("JOBC", REPOSITORY / "target/debug/jobc")).resolve()
     if not jobc.exists():
-        check.skip("jobc is not built")
+        check.needs("jobc", "`cargo build`")
     compose, systemd = check.tool("docker-compose"), check.tool("systemd-analyze")
     with tempfile.TemporaryDirectory(prefix="jobc-oracle-") as scratch:
         env = {**os.environ, "PATH": f"{PLUGINS / 'compose'}:{os.environ['PATH']}"}

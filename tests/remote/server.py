@@ -353,7 +353,7 @@ def main():
     harness = Harness("server", __doc__)
     if not apiserver.is_installed():
         harness.parse()
-        harness.skip("the API server is not built: run tests/remote/server/install")
+        harness.needs("kube-apiserver", "`tests/remote/server/install`")
     with jobs_of(harness) as jobs:
         lab = Lab(jobs)
         if not lab.has_jobset:

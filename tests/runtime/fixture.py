@@ -19,9 +19,9 @@ class Fixture:
         self.harness, self.runtime, self.roots, self.account = harness, runtime, roots, account
         self.directory, self.count, self.running = Path(directory), 0, []
         self.inside = self.directory / "inside"
-        compiled = subprocess.run(["gcc", "-O1", "-static", "-o", self.inside, HERE / "inside.c"], capture_output=True, text=True, check=False)
+        compiled = subprocess.run([harness.tool("gcc"), "-O1", "-static", "-o", self.inside, HERE / "inside.c"], capture_output=True, text=True, check=False)
         if compiled.returncode:
-            harness.skip(f"`gcc -static` fails: {compiled.stderr.strip()}")
+            raise SystemExit(f"{harness.name}: `gcc -static` fails: {compiled.stderr.strip()}")
         # The files belong to the user of the test, so that only the runtime protects them and not file permissions.
         self.sentinel = self.directory / "sentinel"
         (self.sentinel / "directory").mkdir(parents=True)

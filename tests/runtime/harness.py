@@ -14,19 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SKIPPED = 77
+sys.path.append(str(REPOSITORY / "tests"))
 
-
-def tools_required():
-    """Whether a missing tool is an error (`.ci/run`) or a skipped test."""
-    return os.environ.get("JOBC_ORACLES") == "required"
+import needs  # noqa: E402
 
 
 class Harness:
     """Counts the cases of a test, prints each failure, and exits with 0, 1, or 77 if the test was skipped."""
 
     def __init__(self, name, description):
-        self.name, self.checked, self.failed, self.notes = name, 0, 0, {}
+        self.name, self.checked, self.failed, self.lacking, self.notes = name, 0, 0, 0, {}
         # A background process may have inherited these as ignored; so would everything it starts.
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             if signal.getsignal(number) == signal.SIG_IGN:
@@ -35,6 +32,7 @@ class Harness:
         self.parser.add_argument("--runtime", default=os.environ.get("RUNTIME"),
                                  help="runtime to test: a path, `runc` or `crun` [default: the `jobc` of this tree]")
         self.parser.add_argument("--only", metavar="TEXT", help="run only the cases whose name contains TEXT")
+        needs.watch(name)
         self.options, self.since = None, time.monotonic()
 
     def parse(self):
@@ -62,18 +60,26 @@ class Harness:
 
     def tool(self, name):
         """The path of a program; skips the test without it."""
-        return shutil.which(name) or self.skip(f"`{name}` is not installed; `tests/oracles/install` installs it")
+        return shutil.which(name) or self.needs(name)
 
-    def skip(self, why):
+    def needs(self, what, installer=None):
         """Ends a test that cannot run: skipped, or failed if tools are required."""
-        print(f"{self.name}: {'missing' if tools_required() else 'skipped'}: {why}")
-        sys.exit(1 if tools_required() else SKIPPED)
+        print(needs.line(self.name, what, installer))
+        sys.exit(needs.exit_code())
+
+    def lacks(self, case, what, installer=None):
+        """Skips one case that cannot run; it fails if tools are required."""
+        print(needs.line(f"{self.name}: {case}", what, installer), flush=True)
+        self.lacking += 1
+        self.failed += needs.required()
 
     def end(self):
-        """Prints notes and counts, and exits. A test that checked no case fails."""
+        """Prints notes and counts, and exits. A test that checked no case fails, or is skipped if it lacks what they need."""
         for text, times in sorted(self.notes.items()):
             print(f"{self.name}:   note: {text} ({times})")
         print(f"{self.name}: {self.checked} checked, {self.failed} failed")
+        if not self.checked and self.lacking:
+            sys.exit(needs.exit_code())
         sys.exit(1 if self.failed or not self.checked else 0)
 
 

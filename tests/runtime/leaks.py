@@ -189,7 +189,8 @@ def main():
     harness.parser.add_argument("--killed", type=int, default=30, metavar="N")
     options = harness.parse()
     if os.geteuid() != 0:
-        harness.skip("needs root, which creates its namespaces")
+        harness.needs("root")
+    harness.tool("unshare")
     if os.getpid() != 1:
         unshare = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
         os.execvp(unshare[0], [*unshare, sys.executable, __file__, *sys.argv[1:]])

@@ -58,7 +58,7 @@ def main():
             print(f"{each.number}\t{each.title}\t{' '.join(each.mutations)}\t{each.place}")
         return
     if os.geteuid() != 0:
-        harness.skip("needs root, which creates the bundles of all users")
+        harness.needs("root")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     with scratch() as directory:

@@ -218,9 +218,11 @@ def until(done, seconds=30):
 def cluster(harness, kind=Cluster):
     """A cluster with an unprivileged user, in namespaces of its own; skips the test where it cannot be."""
     if os.geteuid() != 0:
-        harness.skip("needs root, which creates the namespaces and runs the daemons")
+        harness.needs("root")
     for name in ("sbatch", "srun", "slurmctld", "slurmd", "munged", "scontrol"):
         harness.tool(name)
+    for tool in ("unshare", "setpriv", "mount", "ip"):
+        harness.tool(tool)
     if os.getpid() != 1:
         os.execvp("unshare", ["unshare", *NAMESPACES, sys.executable, *sys.argv])
     account = user.without_range()

@@ -282,7 +282,7 @@ def main():
     harness = Harness("slurm ssh", __doc__)
     harness.parse()
     if tool := missing():
-        harness.skip(f"`{tool}` is not installed; `tests/oracles/install` installs it")
+        harness.needs(tool)
     with cluster(harness) as slurm:
         client = Client(slurm, slurm.home.parent / "client", harness)
         try:

@@ -41,11 +41,11 @@ class Suite(Harness):
         self.reasons, self.passed, self.total = expectations(name), {}, {}
         self.parse()
         if os.geteuid():
-            self.skip("needs root")
+            self.needs("root")
         if not any(line.split(" - ")[1].startswith("cgroup ") for line in Path("/proc/self/mountinfo").read_text().splitlines()):
-            self.skip("the lists are those of a host with cgroup v1")
+            self.needs("cgroup v1")
         if not PEERS.exists():
-            self.skip("the peers' suites are not installed; `tests/runtime/peers/install` installs them")
+            self.needs("the peers\' tests", "`tests/runtime/peers/install`")
 
     def runtimes(self, directory, references=True):
         """The runtimes to test by name, with their programs; without `references` only jobc, where `--runtime` names no other."""

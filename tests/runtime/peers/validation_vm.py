@@ -41,10 +41,10 @@ def main():
     # The virtual machine has the files at their real paths.
     tests, vm = (PEERS / "validation").resolve(), (REPOSITORY / ".oracles/vm").resolve()
     if not (tests / "programs").exists():
-        suite.skip("`tests/runtime/peers/install` builds the programs")
+        suite.needs("the peers\' tests", "`tests/runtime/peers/install`")
     for file in ("vmlinuz", "dummy.ko"):
         if not os.access(vm / file, os.R_OK):
-            suite.skip(f"there is no {file} of the virtual machine; `tests/oracles/install` installs it")
+            suite.needs(f"{file} of the virtual machine")
     for tool in ("qemu-system-x86_64", "strip"):
         suite.tool(tool)
     busybox = suite.tool("busybox")

@@ -1,0 +1,56 @@
+"""What a test needs and a host may lack: a program, a package, root.
+
+A test without it is skipped. It prints a line that `tests/suite` counts by name:
+
+    NAME: skipped: needs hadolint; `./test --install` installs it
+
+With JOBC_ORACLES=required, which `.ci/run` sets, the same is a failure, and the line says `missing` instead of `skipped`.
+"""
+
+import os
+import re
+import sys
+
+SKIPPED = 77
+INSTALLER = "`./test --install`"
+# What no installer gives.
+STATES = ("root", "cgroup v1", "writable cgroups", "an x86_64 host", "the device nodes that stand for GPUs")
+# The needs of a line of output.
+LINE = re.compile(r"^\S[^\n]*?: (?:skipped|missing|FAILED): needs (?P<what>[^;\n]+)", re.MULTILINE)
+
+
+def required():
+    """Whether a missing tool is a failure (`.ci/run`) or a skipped test."""
+    return os.environ.get("JOBC_ORACLES") == "required"
+
+
+def line(name, what, installer=None):
+    """The line of a test or case that cannot run."""
+    more = f"; {installer or INSTALLER} installs it" if installer or what not in STATES else ""
+    return f"{name}: {'missing' if required() else 'skipped'}: needs {what}{more}"
+
+
+def exit_code():
+    """The exit code of a test that cannot run."""
+    return 1 if required() else SKIPPED
+
+
+def watch(name):
+    """Makes a program that is not in PATH a need of the test, if its absence would end the test."""
+    def ended(kind, error, trace):
+        program = error.filename if kind is FileNotFoundError else None
+        if isinstance(program, str) and "/" not in program:
+            print(line(name, program), flush=True)
+            os._exit(exit_code())
+        sys.__excepthook__(kind, error, trace)
+
+    sys.excepthook = ended
+
+
+def found(output):
+    """How many lines of output name each need."""
+    counts = {}
+    for match in LINE.finditer(output):
+        for what in re.split(r",\s*|\s+and\s+", match["what"].strip()):
+            counts[what.strip("`")] = counts.get(what.strip("`"), 0) + 1
+    return counts
