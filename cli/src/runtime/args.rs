@@ -5,6 +5,7 @@ pub(crate) mod doctor;
 mod duration;
 mod format;
 pub(crate) mod gpu;
+pub(crate) mod gpu_option;
 pub(crate) mod image;
 pub(crate) mod image_build;
 pub(crate) mod image_tools;

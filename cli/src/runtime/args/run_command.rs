@@ -1,9 +1,12 @@
 //! `jobc run -- COMMAND`: a command without a job file, and the options that stand for fields of one.
 
+use std::str::FromStr as _;
+
 use camino::Utf8PathBuf;
 use clap::Args as ClapArgs;
 use jobc_schema::{Bytes, Cpus, Seconds};
-use serde_json::{Value, json};
+
+use super::gpu_option::GpuOption;
 
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct CommandArgs {
@@ -13,9 +16,12 @@ pub(crate) struct CommandArgs {
     /// and the variables of this shell. Only this directory keeps what the command writes.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
-    /// GPUs for COMMAND: a number, or `all` [default: 0]
-    #[arg(long, value_name = "N", value_parser = parse_gpus, help_heading = COMMAND_HEADING)]
-    pub gpus: Option<Value>,
+    /// GPUs for COMMAND: a number, `all`, or `device=0,1` [default: 0]
+    ///
+    /// The value is that of `docker run --gpus`. `device=` takes indexes, UUIDs and MIG instances, as `--devices` does.
+    #[arg(long, value_name = "N|all|device=GPU,...", value_parser = GpuOption::from_str,
+          help_heading = COMMAND_HEADING)]
+    pub gpus: Option<GpuOption>,
     /// CPUs for COMMAND, request and limit [default: no limit]
     ///
     /// Examples: `--cpus 4`, `--cpus 0.5`.
@@ -66,16 +72,6 @@ const COMMAND_HEADING: &str = "Command options";
 
 /// The longest name of a job.
 pub(crate) const MAX_JOB_NAME: usize = 40;
-
-fn parse_gpus(text: &str) -> Result<Value, String> {
-    match text.parse::<u32>() {
-        Ok(count) => Ok(json!(count)),
-        Err(_) if text == "all" => Ok(json!("all")),
-        Err(_) => {
-            Err("write a number or `all`; a model is requested by `resources.gpu` of a job file".to_owned())
-        }
-    }
-}
 
 fn parse_cpus(text: &str) -> Result<Cpus, String> {
     Cpus::parse(text).map_err(|error| error.to_string())

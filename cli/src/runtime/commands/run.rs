@@ -22,6 +22,9 @@ use crate::terminal;
 
 /// Runs what the arguments name; returns the exit code: that of the program of a bundle, or that of a job.
 pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
+    if let Some(note) = nv_gpu_note(args, std::env::var("NV_GPU").ok().as_deref()) {
+        terminal::eprint(&note);
+    }
     let code = allows_unenforced().and_then(|_| RunInput::of_arguments(args)).and_then(|what| match what {
         RunInput::Command => {
             reject_options(args, &BUNDLE_OPTIONS, "a command")?;
@@ -58,6 +61,19 @@ pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
     })
 }
 
+/// The note on `NV_GPU`, by which nvidia-docker 1 chose GPUs. It is not read, so that a left-over variable of the shell
+/// changes no job.
+fn nv_gpu_note(args: &RunArgs, value: Option<&str>) -> Option<String> {
+    let value = value.filter(|value| !value.is_empty())?;
+    let by_option = args.no_gpu || !args.devices.is_empty() || args.command.gpus.is_some();
+    if by_option || args.quiet {
+        return None;
+    }
+    let option = if args.command.command.is_empty() { "--devices " } else { "--gpus device=" };
+    let names = value.split([',', ' ']).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(",");
+    Some(format!("jobc: `NV_GPU` is not read; to choose GPUs, write `{option}{names}`\n"))
+}
+
 /// The input to run.
 #[derive(Debug, PartialEq, Eq)]
 enum RunInput {
@@ -73,7 +89,7 @@ enum RunInput {
 
 impl RunInput {
     fn of_arguments(args: &RunArgs) -> Result<Self> {
-        let CommandArgs { command, .. } = &args.command;
+        let CommandArgs { command, gpus: command_gpus, .. } = &args.command;
         match (&args.what, &command[..]) {
             (None, [_, ..]) => Ok(Self::Command),
             (Some(what), [_, ..]) => {
@@ -82,6 +98,13 @@ impl RunInput {
                     .help("write only one: `jobc run PATH`, or `jobc run -- COMMAND`"))
             }
             (what, []) => {
+                if let Some(gpus) = command_gpus.as_ref().filter(|gpus| !gpus.devices.is_empty()) {
+                    let error = Error::new(Kind::Config, "`--gpus` needs a command");
+                    return Err(error.help(format!(
+                        "a job file requests GPUs by `resources.gpu`; to name them, write `--devices {}`",
+                        gpus.devices.join(",")
+                    )));
+                }
                 if let Some((option, _)) = COMMAND_OPTIONS.iter().find(|(_, given)| given(&args.command)) {
                     let message = format!("`{option}` needs a command");
                     return Err(Error::new(Kind::Config, message).help(format!(

@@ -92,7 +92,7 @@ fn resources(args: &CommandArgs, dev_shm: Option<Bytes>) -> Value {
         (None, size, _) => size.map(|size| size.to_string()),
     };
     resources.extend(shm.map(|shm| ("shm".to_owned(), json!(shm))));
-    resources.extend(args.gpus.clone().map(|gpus| ("gpu".to_owned(), gpus)));
+    resources.extend(args.gpus.as_ref().map(|gpus| ("gpu".to_owned(), gpus.request())));
     Value::Object(resources)
 }
 

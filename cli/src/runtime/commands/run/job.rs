@@ -82,7 +82,11 @@ pub(super) fn run_command(args: &RunArgs, format: FormatArg) -> Result<u8> {
     if let Some(path) = &args.command.save {
         command::save(&text, path)?;
         if !args.quiet {
-            crate::terminal::eprint(&format!("jobc: wrote `{path}`; to run it: `jobc run {path}`\n"));
+            let devices = args.command.gpus.as_ref().map(|gpus| gpus.devices.join(",")).unwrap_or_default();
+            let devices = if devices.is_empty() { devices } else { format!(" --devices {devices}") };
+            crate::terminal::eprint(&format!(
+                "jobc: wrote `{path}`; to run it: `jobc run {path}{devices}`\n"
+            ));
         }
     }
     run_built(args, &built, &jobs, format)

@@ -29,3 +29,25 @@ fn what_there_is_to_run_is_distinguished_from_what_is_there() {
     std::fs::write(at("bundle").join("job.yaml"), "").unwrap();
     assert_eq!(of("bundle"), RunInput::Bundle(at("bundle")));
 }
+
+#[test]
+fn nv_gpu_is_answered_by_the_option_that_chooses_gpus() {
+    use clap::{Args as _, FromArgMatches as _};
+    let note = |line: &str, value: Option<&str>| {
+        let command = RunArgs::augment_args(clap::Command::new("run"));
+        let words = line.split_whitespace();
+        let matches =
+            command.try_get_matches_from(std::iter::once("run").chain(words)).expect("valid arguments");
+        nv_gpu_note(&RunArgs::from_arg_matches(&matches).expect("valid arguments"), value)
+    };
+    let says = |note: Option<String>, part: &str| {
+        let note = note.expect("a note");
+        assert!(note.contains(part), "{note}");
+    };
+    says(note("job.yaml", Some("1")), "write `--devices 1`");
+    says(note("-- nvidia-smi", Some("0, 1")), "write `--gpus device=0,1`");
+    assert_eq!(note("--gpus 1 -- nvidia-smi", Some("1")), None);
+    assert_eq!(note("job.yaml --devices 1", Some("1")), None);
+    assert_eq!(note("job.yaml", Some("")), None);
+    assert_eq!(note("job.yaml", None), None);
+}

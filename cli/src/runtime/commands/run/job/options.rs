@@ -10,6 +10,8 @@ use jobc_schema::target::{DeviceName, Devices};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::{EVERY_ROLE, TaskId};
 
+use crate::runtime::args::run::RunArgs;
+
 /// The roots by role, with absolute paths, since the supervisor has another working directory.
 pub(super) fn roots(words: &[String], plan: &JobPlan) -> Result<Vec<(String, String)>> {
     let mut roots: Vec<(String, String)> = Vec::new();
@@ -34,9 +36,16 @@ pub(super) fn roots(words: &[String], plan: &JobPlan) -> Result<Vec<(String, Str
 }
 
 /// The devices by role from the command line; other roles get those of the target.
-pub(super) fn devices(words: &[String], plan: &JobPlan) -> Result<Vec<(String, Vec<String>)>> {
+pub(super) fn devices(args: &RunArgs, plan: &JobPlan) -> Result<Vec<(String, Vec<String>)>> {
     let mut devices: Vec<(String, Vec<String>)> = Vec::new();
-    for word in words {
+    if let Some(gpus) = args.command.gpus.as_ref().filter(|gpus| !gpus.devices.is_empty()) {
+        if !args.devices.is_empty() {
+            return Err(Error::new(Kind::Config, "both `--gpus device=` and `--devices` name GPUs")
+                .help("write only one of them"));
+        }
+        devices.push((EVERY_ROLE.to_owned(), gpus.devices.clone()));
+    }
+    for word in &args.devices {
         let (role, list) = match word.split_once('=') {
             Some((role, list)) if plan.roles.iter().any(|known| known.declared() == role) => (role, list),
             Some((role, list)) => (find_role(plan, role)?.name.as_str(), list),
