@@ -9,6 +9,7 @@ With JOBC_ORACLES=required, which `.ci/run` sets, the same is a failure, and the
 
 import os
 import re
+import shutil
 import sys
 
 SKIPPED = 77
@@ -16,7 +17,7 @@ INSTALLER = "`./test --install`"
 # What no installer gives.
 STATES = ("root", "cgroup v1", "writable cgroups", "an x86_64 host", "the device nodes that stand for GPUs")
 # The needs of a line of output.
-LINE = re.compile(r"^\S[^\n]*?: (?:skipped|missing|FAILED): needs (?P<what>[^;\n]+)", re.MULTILINE)
+LINE = re.compile(r"^(?:\S[^\n]*?: )?(?:skipped|missing): needs (?P<what>[^;\n]+)", re.MULTILINE)
 
 
 def required():
@@ -33,6 +34,27 @@ def line(name, what, installer=None):
 def exit_code():
     """The exit code of a test that cannot run."""
     return 1 if required() else SKIPPED
+
+
+def tool(name, installer=None):
+    """The path of a program; a test of pytest is skipped without it."""
+    return shutil.which(name) or missing(name, installer)
+
+
+def root():
+    """Skips a test of pytest for other users than root."""
+    if os.geteuid() != 0:
+        missing("root")
+
+
+def missing(what, installer=None):
+    """Ends a test of pytest that cannot run: skipped, or failed if tools are required."""
+    import pytest  # the other functions are for hosts without it
+
+    text = line("", what, installer).removeprefix(": ")
+    if required():
+        pytest.fail(text, pytrace=False)
+    pytest.skip(text.removeprefix("skipped: "))
 
 
 def watch(name):

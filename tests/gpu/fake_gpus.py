@@ -8,6 +8,6 @@ def fake_gpus(harness):
     built = [REPOSITORY / "target" / directory / "fake-gpus" for directory in ("release", "debug")]
     built = [program for program in built if program.exists()]
     if not built:
-        return harness.needs("fake-gpus", "`cargo build -p jobc-fake-gpus`")
+        return harness.missing("fake-gpus", "`cargo build -p jobc-fake-gpus`")
     harness.tool("cc")  # which compiles the library of the simulated driver
     return str(max(built, key=lambda program: program.stat().st_mtime))

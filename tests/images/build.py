@@ -110,7 +110,7 @@ class Fixture:
         self.harness, self.directory = harness, directory
         busybox = Path("/bin/busybox")
         if not busybox.exists():
-            harness.needs("busybox-static")
+            harness.missing("busybox-static")
         self.program = directory / "jobc"
         shutil.copy2(binary(), self.program)
         self.program.chmod(0o755)
@@ -311,7 +311,7 @@ def main():
     harness.parser.add_argument("--as", dest="account", metavar="TEXT", default="", help="run only as the accounts whose name contains TEXT: root, a range, one id")
     harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     with tempfile.TemporaryDirectory(prefix="jobc-build-") as directory:
         directory = Path(directory)
         directory.chmod(0o755)

@@ -134,7 +134,7 @@ def main():
     harness = Harness("docker", __doc__)
     harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     with tempfile.TemporaryDirectory(prefix="jobc-docker-") as directory:
         directory = Path(directory)
         directory.chmod(0o755)

@@ -362,9 +362,9 @@ def main():
         return
     binary = options.runtime or REPOSITORY / "target/debug/examples/unpack"
     if not Path(binary).exists():
-        harness.needs("unpack", "`cargo build --example unpack -p jobc-image`")
+        harness.missing("unpack", "`cargo build --example unpack -p jobc-image`")
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     harness.tool("time")
     accounts = {"root": lambda: None, "range": user.with_range, "single": user.without_range}
     for account in [make_account() for name, make_account in accounts.items() if options.user in (None, name)]:

@@ -56,7 +56,7 @@ def main():
     harness.parse()
     binary = REPOSITORY / "target/debug/examples/unpack"
     if not binary.exists():
-        harness.needs("unpack", "`cargo build --example unpack -p jobc-image`")
+        harness.missing("unpack", "`cargo build --example unpack -p jobc-image`")
     harness.tool("strace")
     for shape in (flat, nested, implied):
         if not harness.wants(shape.__name__):

@@ -630,7 +630,7 @@ def main():
     harness.parser.add_argument("--user", choices=["root", "range", "single"], default="root")
     options = harness.parse()
     if not Path("/bin/busybox").exists():
-        harness.needs("busybox-static")
+        harness.missing("busybox-static")
     account = {"root": lambda: None, "range": user.with_range, "single": user.without_range}[options.user]()
     cases = [("networks", lambda place: networks(harness, place, account)), ("agents", lambda place: agents(harness, place, account))]
     if not account:

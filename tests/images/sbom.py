@@ -82,7 +82,7 @@ def main():
     for tool in ("umoci", "skopeo", "dpkg-query"):
         harness.tool(tool)
     if not PYTHON.exists() or subprocess.run([PYTHON, "-c", "import cyclonedx.validation.json, jsonschema, packageurl"], capture_output=True, check=False).returncode:
-        harness.needs("cyclonedx-python-lib")
+        harness.missing("cyclonedx-python-lib")
     with scratch() as directory:
         directory = Path(directory)
         home = Home(directory)

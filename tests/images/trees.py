@@ -130,9 +130,9 @@ def main():
     options = harness.parse()
     binary = options.runtime or REPOSITORY / "target/debug/examples/unpack"
     if not Path(binary).exists():
-        harness.needs("unpack", "`cargo build --example unpack -p jobc-image`")
+        harness.missing("unpack", "`cargo build --example unpack -p jobc-image`")
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     layout = image.ensure_image(harness)
     with scratch("jobc-trees-") as directory:
         if harness.wants("root"):

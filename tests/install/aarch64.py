@@ -70,10 +70,10 @@ def main():
     harness = Harness("aarch64", __doc__)
     harness.parse()
     if platform.machine() != "x86_64":
-        harness.needs("an x86_64 host")
+        harness.missing("an x86_64 host")
     for tool in ("aarch64-linux-gnu-gcc", "aarch64-linux-gnu-strip", "qemu-aarch64", "dpkg-deb", "rpmbuild"):
         if not shutil.which(tool):
-            harness.needs(tool)
+            harness.missing(tool)
     qemu = shutil.which("qemu-aarch64")
     with scratch() as directory:
         binaries, tree, out = directory / "binaries", directory / "tree", directory / "out"

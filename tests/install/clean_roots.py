@@ -193,9 +193,9 @@ def main():
     harness = Harness("clean_roots", __doc__)
     harness.parse()
     if os.getuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     if not (BINARIES / "jobc").exists():
-        harness.needs("built programs", "`tests/install/run`")
+        harness.missing("built programs", "`tests/install/run`")
     for tool in ("debootstrap", "dpkg-deb", "rpmbuild"):
         harness.tool(tool)
     uv = REPOSITORY / ".oracles/venv/bin/uv"

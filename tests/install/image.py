@@ -54,9 +54,9 @@ def main():
     harness = Harness("image", __doc__)
     harness.parse()
     if os.getuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     if not (BINARIES / "jobc").exists():
-        harness.needs("built programs", "`tests/install/run`")
+        harness.missing("built programs", "`tests/install/run`")
     with scratch() as directory:
         out = directory / "out"
         harness.check("built", expect(ran([PACKAGING / "image", BINARIES, out])))

@@ -146,9 +146,9 @@ def main():
     harness = Harness("packages", __doc__)
     harness.parse()
     if os.getuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     if not (BINARIES / "jobc").exists():
-        harness.needs("built programs", "`tests/install/run`")
+        harness.missing("built programs", "`tests/install/run`")
     with scratch() as directory:
         harness.check("stage", expect(ran([PACKAGING / "stage", BINARIES, directory / "tree"])))
         older = older_packaging(directory / "older")

@@ -138,7 +138,7 @@ def main():
     harness.parse()
     uv = REPOSITORY / ".oracles/venv/bin/uv"
     if not (BINARIES / "jobc").exists():
-        harness.needs("built programs", "`tests/install/run`")
+        harness.missing("built programs", "`tests/install/run`")
     # As an unprivileged user, who may not read every Python of root's.
     pythons = [path for name in ("python3", "/usr/bin/python3") if (path := shutil.which(name)) and (os.getuid() or readable(path))]
     python = pythons[0] if pythons else sys.executable

@@ -87,7 +87,7 @@ def main():
     harness = Harness("workflows", __doc__)
     harness.parse()
     if not (VENV / "check-jsonschema").exists():
-        harness.needs("check-jsonschema")
+        harness.missing("check-jsonschema")
     harness.tool("git")
     for name, path, text, mutation in SCHEMAS:
         with scratch() as directory:

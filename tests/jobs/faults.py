@@ -408,7 +408,7 @@ def main():
     harness.parser.add_argument("--clock", action="store_true", help="set the clock of the host: only for virtual machines")
     options = harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     for tool in ("unshare", "setpriv", "mount", "ip"):
         harness.tool(tool)
     if os.getpid() != 1:

@@ -181,7 +181,7 @@ def main():
     harness = Harness("inherited", __doc__.split("\n", maxsplit=1)[0])
     harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     cases = [held_anyway, weaker, own_cgroup, *([gpus] if IS_V1 else [])]
     if not IS_V1:
         harness.note("the device cgroup of cgroup v2 is a program that this test does not write")

@@ -20,7 +20,7 @@ def jobs_of(harness):
                               help="run as root, or as an unprivileged user with or without a range of ids")
     options = harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     for tool in ("unshare", "setpriv", "mount", "ip"):
         harness.tool(tool)
     if os.getpid() != 1:

@@ -248,7 +248,7 @@ def main():
     harness.parser.add_argument("--delegated", action="store_true", help="delegate cgroups to the user first")
     options = harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     group = delegate_cgroup(account) if options.delegated else None

@@ -222,7 +222,7 @@ def main():
     harness.parser.add_argument("--user", choices=["root", "range"], default="root", help="start the containers as root, or as a user with a range of ids")
     options = harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     account = {"root": lambda: None, "range": user.with_range}[options.user]()
     with scratch() as directory:
         containers = Containers(harness, directory, account)

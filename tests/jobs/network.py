@@ -404,7 +404,7 @@ def main():
     harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
     options = harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     for tool in ("unshare", "setpriv", "mount", "ip"):
         harness.tool(tool)
     if os.getpid() != 1:

@@ -191,7 +191,7 @@ def main():
     harness = Harness("job secrets", __doc__)
     harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     for user_name, account in [("root", None), ("a user", user.with_range()), ("a user with one id", user.without_range())]:
         for case in [stopped, exec_secrets, killed, missing, *([environ_unreadable] if account else [])]:
             name = f"{user_name}: {case.__name__}"

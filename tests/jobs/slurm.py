@@ -148,7 +148,7 @@ def main():
         if jobs.account is None:
             raise SystemExit("slurm: `--user range` or `--user single`: steps belong to users")
         if not shutil.which("slurmctld"):
-            harness.needs("slurmctld")
+            harness.missing("slurmctld")
         with cluster(harness, jobs) as srun:
             for case in (ends, canceled):
                 if harness.wants(case.__name__):

@@ -96,7 +96,7 @@ def compare(file, lines):
 def main():
     check = Check("cgroup_write", "tasks")
     if os.geteuid() != 0 or not os.access(TREE, os.W_OK):
-        check.needs("root")
+        check.missing("root")
     available = controllers()
     version = "v2" if UNIFIED else "v1"
     for directory in sorted({path for root in check.roots for path in root.rglob(f"cgroup/*/{version}")}):

@@ -43,7 +43,7 @@ class Check:
         """The path of a program, from the virtual environment or the system; skips without it."""
         beside = Path(sys.executable).parent / name
         path = str(beside) if beside.exists() else shutil.which(name)
-        return path or self.needs(name)
+        return path or self.missing(name)
 
     def succeed(self):
         self.checked += 1
@@ -65,7 +65,7 @@ class Check:
         """Adds a note to the result; equal notes are counted."""
         self.notes[text] = self.notes.get(text, 0) + times
 
-    def needs(self, what, installer=None):
+    def missing(self, what, installer=None):
         """Ends a check that cannot run: skipped, or failed if tools are required."""
         print(needs.line(self.name, what, installer))
         sys.exit(needs.exit_code())

@@ -63,7 +63,7 @@ def main():
         import jsonschema  # noqa: F401
         from kubeflow_trainer_api import models
     except ImportError as error:
-        check.needs(error.name)
+        check.missing(error.name)
     known = definitions()
     if not known:
         check.note("the published definitions are absent; only the models are used")

@@ -21,7 +21,7 @@ def main():
     try:
         import kubernetes_validate
     except ImportError:
-        check.needs("kubernetes-validate")
+        check.missing("kubernetes-validate")
     for path in check.find("kubernetes/*.yaml"):
         for manifest in documents(path):
             for item in objects(manifest):

@@ -260,11 +260,11 @@ def main():
         check.skip("it makes its own jobs")
     jobc = Path(os.environ.get("JOBC", REPOSITORY / "target/debug/jobc")).resolve()
     if not jobc.exists():
-        check.needs("jobc", "`cargo build`")
+        check.missing("jobc", "`cargo build`")
     try:
         import mcp  # noqa: F401
     except ImportError:
-        check.needs("mcp")
+        check.missing("mcp")
     for name, part in (("reading", reading), ("changing", changing), ("newest", newest), ("raw", raw), ("cancelled", cancelled)):
         top = Path(tempfile.mkdtemp(prefix="jobc-oracle-"))
         try:

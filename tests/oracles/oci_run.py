@@ -78,7 +78,7 @@ def absent_groups(path):
 def main():
     check = Check("oci_run", "starts")
     if os.geteuid() != 0:
-        check.needs("root")
+        check.missing("root")
     check.busybox = check.tool("busybox")
     runtimes = [check.tool("runc"), check.tool("crun")]
     for path in check.find("oci/*/config.json"):

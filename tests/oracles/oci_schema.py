@@ -30,7 +30,7 @@ def main():
     directory = published("oci-runtime")
     if directory is None:
         check.note("the published schemas are absent; those of Debian's package are used instead")
-        directory = DEBIAN if DEBIAN.exists() else check.needs("golang-github-opencontainers-specs-dev")
+        directory = DEBIAN if DEBIAN.exists() else check.missing("golang-github-opencontainers-specs-dev")
     oci = validator(directory)
     for path in check.find("oci/*/config.json"):
         check.record(path, explained(oci.iter_errors(read(path))))

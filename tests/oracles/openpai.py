@@ -26,7 +26,7 @@ def main():
         try:
             schema = protocol(path)
         except ImportError as error:
-            check.needs(error.name)
+            check.missing(error.name)
     for path in check.find("openpai/job.yaml"):
         job = read(path)
         problems = explained(schema.iter_errors(job)) if schema else []

@@ -71,7 +71,7 @@ def main():
         check.skip("it builds its own examples")
     jobc = Path(os.environ.get("JOBC", REPOSITORY / "target/debug/jobc")).resolve()
     if not jobc.exists():
-        check.needs("jobc", "`cargo build`")
+        check.missing("jobc", "`cargo build`")
     compose, systemd = check.tool("docker-compose"), check.tool("systemd-analyze")
     with tempfile.TemporaryDirectory(prefix="jobc-oracle-") as scratch:
         env = {**os.environ, "PATH": f"{PLUGINS / 'compose'}:{os.environ['PATH']}"}

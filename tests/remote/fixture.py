@@ -126,7 +126,7 @@ class Fixture:
 def fixture(harness):
     program = Path(harness.options.runtime or REPOSITORY / "target/debug/jobc").resolve()
     if not program.exists():
-        harness.needs("jobc", "`cargo build`")
+        harness.missing("jobc", "`cargo build`")
     with scratch() as directory:
         fixture = Fixture(directory, program)
         try:

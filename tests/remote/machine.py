@@ -493,7 +493,7 @@ def main():
     harness.parser.add_argument("--all", action="store_true", help="run all examples, and copy the program")
     options = harness.parse()
     if tool := missing():
-        harness.needs(tool)
+        harness.missing(tool)
     program = options.runtime or str(REPOSITORY / "target/debug/jobc")
     with scratch() as directory:
         machine = Machine(Path(directory), program)

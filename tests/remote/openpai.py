@@ -481,10 +481,10 @@ def main():
     harness = Harness("openpai", __doc__)
     harness.parse()
     if Pai is None:
-        harness.needs("yaml")
+        harness.missing("yaml")
     program = Path(harness.options.runtime or REPOSITORY / "target/debug/jobc").resolve()
     if not program.exists():
-        harness.needs("jobc", "`cargo build`")
+        harness.missing("jobc", "`cargo build`")
     # Each case has a cluster of its own, and most of its time is waiting.
     wanted = [case for case in CASES if harness.wants(case.__name__)]
     with ThreadPoolExecutor(3) as threads:

@@ -353,7 +353,7 @@ def main():
     harness = Harness("server", __doc__)
     if not apiserver.is_installed():
         harness.parse()
-        harness.needs("kube-apiserver", "`tests/remote/server/install`")
+        harness.missing("kube-apiserver", "`tests/remote/server/install`")
     with jobs_of(harness) as jobs:
         lab = Lab(jobs)
         if not lab.has_jobset:

@@ -118,7 +118,7 @@ def main():
     harness.parser.add_argument("--all", action="store_true", help="every call with every user, not only those of a usual start")
     options = harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     with scratch() as directory:
         ours = Runtime(program(harness, directory), directory)
         peers = [Runtime(harness.tool(name), directory) for name in PEERS]

@@ -133,7 +133,7 @@ def main():
     harness.parser.add_argument("--show", action="store_true", help="print every field that the runtime under test gave")
     options = harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     used = set()

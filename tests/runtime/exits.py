@@ -447,7 +447,7 @@ def main():
     harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
     options = harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     with scratch() as directory:

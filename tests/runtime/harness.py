@@ -60,12 +60,14 @@ class Harness:
 
     def tool(self, name):
         """The path of a program; skips the test without it."""
-        return shutil.which(name) or self.needs(name)
+        return shutil.which(name) or self.missing(name)
 
-    def needs(self, what, installer=None):
+    def missing(self, what, installer=None):
         """Ends a test that cannot run: skipped, or failed if tools are required."""
         print(needs.line(self.name, what, installer))
         sys.exit(needs.exit_code())
+
+    needs = missing
 
     def lacks(self, case, what, installer=None):
         """Skips one case that cannot run; it fails if tools are required."""

@@ -225,7 +225,7 @@ def main():
     harness = Harness("hooks", __doc__.split("\n", maxsplit=1)[0])
     harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     with scratch() as directory:
         hooks = Hooks(Runtime(program(harness, directory), directory), Roots(directory, harness.tool("busybox")), directory)
 

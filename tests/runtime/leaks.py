@@ -189,7 +189,7 @@ def main():
     harness.parser.add_argument("--killed", type=int, default=30, metavar="N")
     options = harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     harness.tool("unshare")
     if os.getpid() != 1:
         unshare = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]

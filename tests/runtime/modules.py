@@ -99,7 +99,7 @@ def compile_profiles(harness, path, text=PROFILE):
     vm = REPOSITORY / ".oracles/vm"
     parser = vm / "apparmor/sbin/apparmor_parser"
     if not parser.exists():
-        harness.needs("apparmor_parser")
+        harness.missing("apparmor_parser")
     made = subprocess.run([parser, "--skip-kernel-load", "--skip-cache", "--quiet", "--stdout", "--features-file", vm / "apparmor/etc/apparmor.d/abi/3.0"],
                           input=text.encode(), capture_output=True, check=False)
     if made.returncode:
@@ -113,7 +113,7 @@ def main():
     harness.parse()
     vm = REPOSITORY / "tests/vm/qemu"
     if not os.access(REPOSITORY / ".oracles/vm/vmlinuz", os.R_OK):
-        harness.needs("vmlinuz")
+        harness.missing("vmlinuz")
     for tool in ("qemu-system-x86_64", "strip"):
         harness.tool(tool)
     busybox = harness.tool("busybox")

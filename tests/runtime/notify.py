@@ -301,7 +301,7 @@ def main():
     harness.parser.add_argument("--peer", action="append", help="test this runtime too, instead of the default peers")
     options = harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     with scratch() as directory:

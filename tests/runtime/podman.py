@@ -301,7 +301,7 @@ def main():
     harness = Harness("podman", __doc__.split("\n", maxsplit=1)[0])
     harness.parse()
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     with scratch() as directory:
         podman = Podman(harness, directory, program(harness, directory))
         tarball = directory / "busybox.tar"

@@ -58,7 +58,7 @@ def main():
             print(f"{each.number}\t{each.title}\t{' '.join(each.mutations)}\t{each.place}")
         return
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     with scratch() as directory:

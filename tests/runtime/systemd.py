@@ -359,7 +359,7 @@ def start_vm(harness):
     for tool in ("linux.uml", "busybox", "runc", "podman", "dbus-daemon"):
         harness.tool(tool)
     if not os.access("/lib/systemd/systemd", os.X_OK):
-        harness.needs("systemd")
+        harness.missing("systemd")
     os.environ["JOBC_IN_SYSTEMD"] = "yes"
     if harness.options.runtime in (None, "ours"):
         os.environ["JOBC"] = str(binary("jobc-oci"))

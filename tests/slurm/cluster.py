@@ -218,7 +218,7 @@ def until(done, seconds=30):
 def cluster(harness, kind=Cluster):
     """A cluster with an unprivileged user, in namespaces of its own; skips the test where it cannot be."""
     if os.geteuid() != 0:
-        harness.needs("root")
+        harness.missing("root")
     for name in ("sbatch", "srun", "slurmctld", "slurmd", "munged", "scontrol"):
         harness.tool(name)
     for tool in ("unshare", "setpriv", "mount", "ip"):

@@ -368,7 +368,7 @@ def main():
     harness.parse()
     why = can_confine() if os.geteuid() == 0 else None
     if why:
-        harness.needs(why)
+        harness.missing(why)
     Confined.fake_gpus, Confined.harness = fake_gpus(harness), harness
     with cluster(harness, Confined) as slurm:
         make_images(slurm)

@@ -282,7 +282,7 @@ def main():
     harness = Harness("slurm ssh", __doc__)
     harness.parse()
     if tool := missing():
-        harness.needs(tool)
+        harness.missing(tool)
     with cluster(harness) as slurm:
         client = Client(slurm, slurm.home.parent / "client", harness)
         try:

@@ -46,7 +46,7 @@ def results(runtime, file, program):
 def main():
     suite = Suite("crun", __doc__)
     if not (PEERS / "crun-init").exists():
-        suite.needs("the peers\' tests", "`tests/runtime/peers/install`")
+        suite.missing("the peers\' tests", "`tests/runtime/peers/install`")
     files = sorted(path.name for path in TESTS.glob("test_*.py"))
     with scratch() as directory:
         runtimes = suite.runtimes(directory)

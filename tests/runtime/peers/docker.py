@@ -209,7 +209,7 @@ def main():
     for tool in ("dockerd", "containerd"):
         suite.tool(tool)
     if not (PEERS / "runc/images").exists():
-        suite.needs("the peers\' tests", "`tests/runtime/peers/install`")
+        suite.missing("the peers\' tests", "`tests/runtime/peers/install`")
     run_cases(suite, __file__, CASES, SECONDS)
 
 

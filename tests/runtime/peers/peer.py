@@ -41,11 +41,11 @@ class Suite(Harness):
         self.reasons, self.passed, self.total = expectations(name), {}, {}
         self.parse()
         if os.geteuid():
-            self.needs("root")
+            self.missing("root")
         if not any(line.split(" - ")[1].startswith("cgroup ") for line in Path("/proc/self/mountinfo").read_text().splitlines()):
-            self.needs("cgroup v1")
+            self.missing("cgroup v1")
         if not PEERS.exists():
-            self.needs("the peers\' tests", "`tests/runtime/peers/install`")
+            self.missing("the peers\' tests", "`tests/runtime/peers/install`")
 
     def runtimes(self, directory, references=True):
         """The runtimes to test by name, with their programs; without `references` only jobc, where `--runtime` names no other."""

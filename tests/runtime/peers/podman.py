@@ -39,7 +39,7 @@ def main():
     suite = Suite("podman", __doc__.split("\n", maxsplit=1)[0])
     image = PEERS / "podman/testimage.tar"
     if not image.exists():
-        suite.needs("the peers\' tests", "`tests/runtime/peers/install`")
+        suite.missing("the peers\' tests", "`tests/runtime/peers/install`")
     for tool in ("bats", "podman", "buildah"):
         suite.tool(tool)
     with scratch() as directory:

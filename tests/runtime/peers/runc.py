@@ -12,7 +12,7 @@ WITH_TIMEOUT = '#!/bin/sh\nexec timeout --foreground 20 crun "$@"\n'
 def main():
     suite = Suite("runc", __doc__)
     if not (PEERS / "runc/built").exists():
-        suite.needs("the peers\' tests", "`tests/runtime/peers/install`")
+        suite.missing("the peers\' tests", "`tests/runtime/peers/install`")
     suite.tool("bats")
     with scratch() as directory:
         runtimes = suite.runtimes(directory)

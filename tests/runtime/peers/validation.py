@@ -36,7 +36,7 @@ def problems(result):
 def main():
     suite = Suite("validation", __doc__)
     programs = PEERS / "validation/programs"
-    names = sorted(os.listdir(programs)) if programs.exists() else suite.needs("the peers\' tests", "`tests/runtime/peers/install`")
+    names = sorted(os.listdir(programs)) if programs.exists() else suite.missing("the peers\' tests", "`tests/runtime/peers/install`")
     with scratch() as directory:
         runtimes = suite.runtimes(directory)
 

@@ -41,10 +41,10 @@ def main():
     # The virtual machine has the files at their real paths.
     tests, vm = (PEERS / "validation").resolve(), (REPOSITORY / ".oracles/vm").resolve()
     if not (tests / "programs").exists():
-        suite.needs("the peers\' tests", "`tests/runtime/peers/install`")
+        suite.missing("the peers\' tests", "`tests/runtime/peers/install`")
     for file in ("vmlinuz", "dummy.ko"):
         if not os.access(vm / file, os.R_OK):
-            suite.needs(f"{file} of the virtual machine")
+            suite.missing(f"{file} of the virtual machine")
     for tool in ("qemu-system-x86_64", "strip"):
         suite.tool(tool)
     busybox = suite.tool("busybox")

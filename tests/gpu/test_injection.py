@@ -1,8 +1,6 @@
-#!/usr/bin/env python3
 """Tests GPU injection into containers on simulated hosts: the device nodes and driver files of a container,
 CDI files, their hooks, and NVIDIA's hook. No GPU is needed; other devices of the host stand for GPUs.
 
-`--user range` and `--user single` run as an unprivileged user.
 """
 
 import json
@@ -17,11 +15,24 @@ import warnings
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "jobs"), str(HERE.parent / "runtime")]
+from fake_gpus import fake_gpus
+import needs
+import pytest
+from problems import reports_problems
 
-from isolation import jobs_of, problems  # noqa: E402
-from harness import Harness  # noqa: E402
-from fake_gpus import fake_gpus  # noqa: E402
+pytestmark = [pytest.mark.isolated, pytest.mark.duration(13), pytest.mark.accounts("single", slow=("range", "root"))]
+
+
+@pytest.fixture(scope="module")
+def simulated(all_jobs):
+    if not all(os.path.exists(path) for path in STAND_INS):
+        needs.missing("the device nodes that stand for GPUs")
+    return Host(all_jobs)
+
+
+@pytest.fixture
+def host(simulated, jobs):
+    return simulated
 
 # Devices that stand for the first cards: none is allowed in every container, so only an exact rule opens it.
 STAND_INS = ("/dev/fuse", "/dev/net/tun", "/dev/loop-control", "/dev/kmsg")
@@ -46,9 +57,9 @@ int main(void) {
 class Host:
     """A simulated host with four A100, two of them partitioned, and a root file system for containers on it."""
 
-    def __init__(self, jobs, harness):
+    def __init__(self, jobs):
         self.jobs, self.root = jobs, jobs.directory / "host"
-        subprocess.run([fake_gpus(harness), "a100", str(self.root), "--no-nvml", "--nodes", "null"], check=True)
+        subprocess.run([fake_gpus(needs), "a100", str(self.root), "--no-nvml", "--nodes", "null"], check=True)
         self.numbers = {}
         for number, path in enumerate(STAND_INS):
             device = os.stat(path).st_rdev
@@ -61,7 +72,7 @@ class Host:
         self.files = jobs.directory / "rootfs"
         for name in ("bin", "proc", "sys", "dev", "tmp", "etc", "lib64", "usr/lib64"):
             (self.files / name).mkdir(parents=True, exist_ok=True)
-        shutil.copy2(harness.tool("busybox"), self.files / "bin/busybox")
+        shutil.copy2(needs.tool("busybox"), self.files / "bin/busybox")
         for applet in ("sh", "ls", "cat", "echo", "readlink", "dd", "mknod", "find", "id", "env", "true", "head"):
             os.symlink("busybox", self.files / "bin" / applet)
         self.add_program()
@@ -114,20 +125,6 @@ class Host:
                               JOBC_DRIVER_ROOT=str(self.root), JOBC_NVML="", **environment)
 
 
-def main():
-    harness = Harness("injection", __doc__)
-    with jobs_of(harness) as jobs:
-        if not all(os.path.exists(path) for path in STAND_INS):
-            harness.needs("the device nodes that stand for GPUs")
-        host = Host(jobs, harness)
-        cases = (nodes, instances, no_gpu, access, driver_files, loader, host_root, cdi_files, stale_cdi_file, hooks, nvidia_hook,
-                 foreign_owner, rejected, generated_cdi, podman, whole_job, overhead)
-        for case in cases:
-            if harness.wants(case.__name__):
-                harness.check(case.__name__, problems(lambda jobs, case=case: case(host, harness), jobs))
-    harness.end()
-
-
 LIST = "find /dev -name 'nvidia*' ! -type d"
 SHARED = {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"}
 
@@ -139,7 +136,8 @@ def differs(answer, expected, what):
     return [] if found == expected else [f"{what}: {sorted(found)} instead of {sorted(expected)}"]
 
 
-def nodes(host, _):
+@reports_problems
+def test_a_container_has_the_device_nodes_of_the_named_cards_and_no_others(host):
     """The container has the device nodes of the named cards, and no others."""
     two = host.bundle("two", 2, LIST)
     yield from differs(host.run(two, "--devices", "1,0"), SHARED | {"/dev/nvidia0", "/dev/nvidia1"}, "two cards")
@@ -148,7 +146,8 @@ def nodes(host, _):
     yield from differs(host.run(one, "--devices", "GPU-00000001"), SHARED | {"/dev/nvidia1"}, "one card by UUID")
 
 
-def instances(host, _):
+@reports_problems
+def test_a_container_has_the_nodes_of_its_mig_instance(host):
     """A MIG instance: its card's node and its two capability nodes."""
     bundle = host.bundle("instance", 1, LIST)
     answer = host.run(bundle, "--devices", "2:1")
@@ -156,7 +155,8 @@ def instances(host, _):
     yield from differs(answer, expected, "an instance")
 
 
-def no_gpu(host, _):
+@reports_problems
+def test_a_task_without_gpus_sees_none(host):
     """A task without GPUs sees none, also on the host's own root."""
     for name, gpu in (("zero", 0), ("nothing", None)):
         bundle = host.bundle(name, gpu, f"{LIST}; ls /usr/lib64 /etc")
@@ -168,7 +168,8 @@ def no_gpu(host, _):
             yield f"{name} on the host's root: {answer.stdout}"
 
 
-def access(host, _):
+@reports_problems
+def test_a_container_can_open_no_other_card_even_if_it_creates_the_node(host):
     """The container can open its own card's node, and no other's, even if it creates the node."""
     other_major, other_minor = host.numbers[1]
     script = f"""
@@ -185,7 +186,8 @@ def access(host, _):
         yield from differs(answer, {"own", "control", "other"}, "access to both")
 
 
-def driver_files(host, _):
+@reports_problems
+def test_the_requested_driver_files_are_there_read_only_and_no_others(host):
     """The requested driver files are there, read-only, and no others."""
     script = f"""
         nvidia-smi
@@ -206,7 +208,8 @@ def driver_files(host, _):
     yield from (f"{line!r} is in {answer.stdout}" for line in unwanted if line in answer.stdout)
 
 
-def loader(host, _):
+@reports_problems
+def test_a_program_finds_libcuda_by_name(host):
     """A program finds libcuda by name, in a directory that is only in the loader's cache; also on a read-only root."""
     bundle = host.bundle("loader", 1, "loads && cat /etc/ld.so.conf.d/00-jobc-gpu.conf")
     answer = host.run(bundle, "--devices", "0")
@@ -223,7 +226,8 @@ def loader(host, _):
         yield f"it is found without injection: {answer.stdout}{answer.stderr}"
 
 
-def host_root(host, _):
+@reports_problems
+def test_the_hosts_own_root_can_have_its_driver_in_another_directory(host):
     """On the host's own root, with a driver in another directory: a user cannot add its files, which is reported."""
     bundle = host.bundle("onhost", 1, f"{LIST}; nvidia-smi || true")
     answer = host.run(bundle, "--devices", "0", "--verbose", root="host")
@@ -246,7 +250,8 @@ def cdi_spec(host, nodes, **common):
     return path
 
 
-def cdi_files(host, _):
+@reports_problems
+def test_a_cdi_file_of_the_host_is_used_first(host):
     """A CDI file of the host is used first, with its mounts, variables and nodes."""
     hello = host.jobs.directory / "hello"
     hello.write_text("from a file\n")
@@ -264,7 +269,8 @@ def cdi_files(host, _):
         path.unlink()
 
 
-def stale_cdi_file(host, _):
+@reports_problems
+def test_a_cdi_file_of_an_earlier_boot_is_not_used(host):
     """A CDI file of an earlier boot is not used: it would give another card."""
     path = cdi_spec(host, ["nvidia3"])
     try:
@@ -280,7 +286,8 @@ def stale_cdi_file(host, _):
         path.unlink()
 
 
-def hooks(host, _):
+@reports_problems
+def test_a_hook_of_a_cdi_file_runs_in_the_containers_namespaces(host):
     """A createContainer hook of a CDI file runs in the container's namespaces, and finds the root through the bundle's config.json."""
     program = host.jobs.directory / "hook.py"
     program.write_text(f"""#!/usr/bin/env -S python3 -I
@@ -306,7 +313,8 @@ open(os.path.join(root, "tmp/seen"), "w").write(" ".join([sys.argv[1], state["st
         path.unlink()
 
 
-def nvidia_hook(host, _):
+@reports_problems
+def test_nvidias_hook_gets_exactly_the_named_cards(host):
     """NVIDIA's hook gets exactly the named cards, and is not run if the job names others."""
     seen = host.jobs.directory / "seen"
     seen.touch()
@@ -337,7 +345,8 @@ open("{seen}", "w").write(" ".join([sys.argv[1], str(state["pid"] > 1), *sorted(
         program.unlink()
 
 
-def foreign_owner(host, _):
+@reports_problems
+def test_a_jobc_that_another_user_owns_can_be_its_own_hook(host):
     """A `jobc` that another user owns, as with `sudo ./jobc`, can be its own hook."""
     jobs = host.jobs
     own, program = jobs.program, jobs.directory / "own-build"
@@ -352,7 +361,8 @@ def foreign_owner(host, _):
         jobs.program = own
 
 
-def rejected(host, _):
+@reports_problems
+def test_a_request_that_cannot_be_served_is_rejected_with_what_to_do(host):
     """A request that cannot be served is rejected, with what to do."""
     bundle = host.bundle("refused", 1, "true")
     for words, text in (((), "name them, as in `--devices 0,1`"),
@@ -365,12 +375,13 @@ def rejected(host, _):
             yield f"{words}: exit {answer.returncode}: {answer.stderr}"
 
 
-def generated_cdi(host, harness):
+@reports_problems
+def test_the_output_of_gpu_cdi_is_valid_and_gives_the_same_devices(host):
     """The output of `jobc gpu cdi` is valid against the CDI schema, and gives the same devices."""
     try:
         import jsonschema  # noqa: PLC0415
     except ImportError:
-        harness.needs("jsonschema")
+        needs.missing("jsonschema")
     warnings.simplefilter("ignore", DeprecationWarning)
     place = HERE / "cdi-schema"
     schema, defs = (json.loads((place / f"{name}.json").read_text()) for name in ("schema", "defs"))
@@ -379,7 +390,7 @@ def generated_cdi(host, harness):
     validator = jsonschema.Draft7Validator(schema, resolver=resolver)
     for name in ("v100", "a100", "h100", "h200", "amd", "intel"):
         root = host.jobs.directory / f"described-{name}"
-        subprocess.run([fake_gpus(harness), name, str(root), "--no-nvml", "--nodes", "null"], check=True)
+        subprocess.run([fake_gpus(needs), name, str(root), "--no-nvml", "--nodes", "null"], check=True)
         answer = host.jobs.call("gpu", "cdi", "--format", "json", JOBC_DRIVER_ROOT=str(root), JOBC_NVML="")
         if answer.returncode:
             yield f"{name}: exit {answer.returncode}: {answer.stderr}"
@@ -405,14 +416,11 @@ def generated_cdi(host, harness):
         path.unlink()
 
 
-def podman(host, harness):
+@pytest.mark.accounts(slow="root")
+@reports_problems
+def test_podman_uses_the_output_of_gpu_cdi(host):
     """podman uses the output of `jobc gpu cdi`, and the hook completes its containers too."""
-    if host.jobs.account:
-        harness.note("podman is tested as root only")
-        return
-    if not shutil.which("podman"):
-        harness.lacks("podman", "podman")
-        return
+    needs.tool("podman")
     directory = host.jobs.directory / "podman"
     directory.mkdir()
     # In this test's own mount namespace.
@@ -442,7 +450,8 @@ def podman(host, harness):
             os.rmdir("/etc/cdi")
 
 
-def whole_job(host, _):
+@reports_problems
+def test_the_tasks_of_a_job_have_the_leased_devices(host):
     """The tasks of a job have the leased devices, and tasks without GPUs have none."""
     path = host.jobs.directory / "whole.json"
     script = f"{{ {LIST}; }} > $OUT/$JOBC_ROLE-$JOBC_INDEX"
@@ -464,7 +473,8 @@ def whole_job(host, _):
         yield f"{seen}"
 
 
-def overhead(host, harness):
+@reports_problems
+def test_injection_adds_little_time_to_a_start(host, note):
     """The time that injection adds to a start."""
     plain, with_gpu = host.bundle("plain", None, "true"), host.bundle("timed", 2, "true")
     root = host.jobs.directory / "timed-root"
@@ -482,10 +492,6 @@ def overhead(host, harness):
             assert answer.returncode == 0, answer.stderr
         return min(times) * 1000
     without, with_gpus = min_duration(plain), min_duration(with_gpu, "--devices", "0,1")
-    harness.note(f"a start takes {without:.0f} ms, with two GPUs {with_gpus:.0f} ms")
+    note(f"a start takes {without:.0f} ms, with two GPUs {with_gpus:.0f} ms")
     if with_gpus - without > 250:
         yield f"injection takes {with_gpus - without:.0f} ms"
-
-
-if __name__ == "__main__":
-    main()

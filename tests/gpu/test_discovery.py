@@ -1,8 +1,6 @@
-#!/usr/bin/env python3
 """Tests GPU discovery on simulated hosts: lists, a driver that hangs or dies, jobs that the host cannot serve,
 usage of tasks, and traces of driver calls. No GPU is needed.
 
-`--user range` and `--user single` run as an unprivileged user.
 """
 
 import json
@@ -15,11 +13,12 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "jobs"), str(HERE.parent / "runtime")]
+from fake_gpus import fake_gpus
+import needs
+import pytest
+from problems import reports_problems
 
-from isolation import jobs_of, problems  # noqa: E402
-from harness import Harness  # noqa: E402
-from fake_gpus import fake_gpus  # noqa: E402
+pytestmark = [pytest.mark.isolated, pytest.mark.duration(40), pytest.mark.accounts("root", slow=("range", "single"))]
 
 ANSWERS = "usr/lib/x86_64-linux-gnu/nvml.answers"
 
@@ -43,9 +42,9 @@ while True:
 class Host:
     """A simulated host, and jobc's command line on it."""
 
-    def __init__(self, jobs, harness, name):
+    def __init__(self, jobs, name):
         self.jobs, self.root = jobs, jobs.directory / f"{name}-{time.monotonic_ns()}"
-        subprocess.run([fake_gpus(harness), name, str(self.root), "--nodes", "null"], check=True)
+        subprocess.run([fake_gpus(needs), name, str(self.root), "--nodes", "null"], check=True)
 
     def answer(self, *lines):
         """Appends answers of the simulated NVML; the last line of a name counts."""
@@ -74,20 +73,11 @@ class Host:
         return name
 
 
-def main():
-    harness = Harness("discovery", __doc__)
-    with jobs_of(harness) as jobs:
-        cases = (gpu_ls, nvml_faults, helper_program, doctor, rejected, image_requirements, no_gpu_requested, usage, traced, trace_errors)
-        for case in cases:
-            if harness.wants(case.__name__):
-                harness.check(case.__name__, problems(lambda jobs, case=case: case(jobs, harness), jobs))
-    harness.end()
-
-
-def gpu_ls(jobs, harness):
+@reports_problems
+def test_gpu_ls_lists_the_cards_of_every_host(jobs):
     """The cards of every host, as JSON and as tables; a host without cards is no error."""
     for name, (vendors, instances) in HOSTS.items():
-        host = Host(jobs, harness, name)
+        host = Host(jobs, name)
         found = host.listed()
         counts = {}
         for gpu in found["gpus"]:
@@ -105,10 +95,11 @@ def gpu_ls(jobs, harness):
                 yield f"{name}: {words}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
 
 
-def nvml_faults(jobs, harness):
+@reports_problems
+def test_files_are_used_if_nvml_hangs_crashes_or_fails(jobs):
     """If NVML hangs, crashes or fails, files are used instead, after a timeout. With `JOBC_NVML=` it is not called."""
     for answer, words in (("init=~", "timed out after 1 s"), ("count=~", "timed out after 1 s"), ("gpu.3.name=^", "signal: 6"), ("init=!9", "driver")):
-        host = Host(jobs, harness, "v100")
+        host = Host(jobs, "v100")
         host.answer(answer)
         start = time.monotonic()
         found = host.listed(JOBC_NVML_TIMEOUT="1")
@@ -121,9 +112,10 @@ def nvml_faults(jobs, harness):
             yield f"{answer}, without NVML: {without['source']}, {without['notes']}"
 
 
-def helper_program(jobs, harness):
+@reports_problems
+def test_jobc_nvml_next_to_the_program_calls_nvml_for_it(jobs):
     """`jobc-nvml` next to the program calls NVML for it; if it cannot run, or others can write it, the program calls NVML itself."""
-    host = Host(jobs, harness, "h100")
+    host = Host(jobs, "h100")
     directory = jobs.directory / "helper"
     directory.mkdir()
     own, program, helper = jobs.program, directory / "jobc", directory / "jobc-nvml"
@@ -140,36 +132,39 @@ def helper_program(jobs, harness):
         jobs.program = own
 
 
-def doctor(jobs, harness):
+@reports_problems
+def test_doctor_reports_the_same_cards(jobs):
     """`jobc doctor` reports the same."""
-    report = json.loads(Host(jobs, harness, "a100").call("doctor", "--format", "json", seconds=120).stdout)
+    report = json.loads(Host(jobs, "a100").call("doctor", "--format", "json", seconds=120).stdout)
     found = {check["name"]: check for check in report["checks"]}["gpu.nvidia"]
     if found["status"] != "ok" or not re.search("2 NVIDIA A100.* in 11 MIG instances with driver 535.104.05, CUDA 12.2", found["found"]):
         yield f"{found}"
 
 
-def rejected(jobs, harness):
+@reports_problems
+def test_a_request_that_the_host_cannot_serve_is_rejected_at_its_line(jobs):
     """A request that the host cannot serve is rejected at its line, with what is available."""
     cases = [("v100", {"model": "A100"}, "J0327", "8 `Tesla V100"), ("v100", {"compute_capability": "8.0"}, "J0327", "compute capability 7.0"),
              ("h100", {"share": {"profile": "1g.10gb"}}, "J0327", "1g.10gb"), ("a100", {"count": 3}, "J0327", "3 GPUs of one host"),
              ("a100", {"memory": "96GiB"}, "J0327", "96GiB"), ("v100", {"cuda": "12.4"}, "J03", "470.223.02"),
              ("none", {"count": 1}, "J0327", "this host has none"), ("amd", {"count": 1}, "J0327", "NVIDIA GPUs")]
     for name, gpu, code, words in cases:
-        host = Host(jobs, harness, name)
+        host = Host(jobs, name)
         path = host.job("refused", run="true", resources={"gpu": gpu})
         answer = host.call("run", path)
         if answer.returncode != 125 or f"error[{code}" not in answer.stderr or words not in answer.stderr or "refused.json:" not in answer.stderr:
             yield f"{name}, {gpu}: exit {answer.returncode}: {answer.stderr}"
-    host = Host(jobs, harness, "none")
+    host = Host(jobs, "none")
     words = ["--allow-unenforced"] if jobs.account else []
     answer = host.call("run", *words, "--no-gpu", host.job("without", run="true", resources={"gpu": 1}))
     if answer.returncode:
         yield f"--no-gpu: exit {answer.returncode}: {answer.stderr}"
 
 
-def image_requirements(jobs, harness):
+@reports_problems
+def test_an_image_that_requires_a_newer_driver_is_not_started(jobs):
     """A bundle whose image requires a newer driver is not started, unless the check is disabled."""
-    host = Host(jobs, harness, "v100")
+    host = Host(jobs, "v100")
     path = host.job("required", run="true", resources={"gpu": 1})
     out = jobs.directory / "required-out"
     subprocess.run([str(jobs.program), "build", path, "--backend", "oci", "--output", str(out)], check=True, capture_output=True)
@@ -186,9 +181,10 @@ def image_requirements(jobs, harness):
             yield f"{variables}: exit {answer.returncode}: {answer.stderr}"
 
 
-def no_gpu_requested(jobs, harness):
+@reports_problems
+def test_a_job_without_gpus_does_not_call_nvml(jobs):
     """A job without GPUs does not call NVML: it starts even if NVML hangs."""
-    host = Host(jobs, harness, "v100")
+    host = Host(jobs, "v100")
     host.answer("init=~")
     words = ["--allow-unenforced"] if jobs.account else []
     start = time.monotonic()
@@ -197,9 +193,10 @@ def no_gpu_requested(jobs, harness):
         yield f"exit {answer.returncode} after {time.monotonic() - start:.1f} s: {answer.stderr}"
 
 
-def usage(jobs, harness):
+@reports_problems
+def test_stats_has_the_gpu_usage_of_a_tasks_processes(jobs, note):
     """`jobc stats` has the GPU usage of a task's processes."""
-    host = Host(jobs, harness, "h200")
+    host = Host(jobs, "h200")
     name = host.start(host.job("used", run="exec sleep 60", resources={"gpu": 1}))
     pid = jobs.record(name)["tasks"][0]["process"]["pid"]
     host.answer(f"gpu.0.processes={pid}:{3 << 30}", "gpu.0.utilization=97 5")
@@ -211,7 +208,7 @@ def usage(jobs, harness):
         time.sleep(0.5)
     if jobs.account:
         # Processes are matched to tasks by cgroup, which this user does not have here.
-        harness.note("an unprivileged user's task without cgroups has no GPU usage")
+        note("an unprivileged user's task without cgroups has no GPU usage")
     elif [(use["memory"], use["utilization"]) for use in row.get("gpu", [])] != [(3 << 30, 97)]:
         yield f"{row}"
     listed = host.listed()
@@ -221,19 +218,18 @@ def usage(jobs, harness):
         yield "`gpu ls` does not show the job"
 
 
-def start_ioctl_loop(jobs, harness):
+def start_ioctl_loop(jobs):
     """A job that calls its card's driver."""
-    host = Host(jobs, harness, "v100")
+    host = Host(jobs, "v100")
     name = host.start(host.job("talks", run=f"exec python3 - <<'END'\n{IOCTL_LOOP}END\n", resources={"gpu": 1}))
     return host, name
 
 
-def traced(jobs, harness):
+@reports_problems
+def test_a_trace_counts_calls_by_device_node_and_the_task_continues(jobs):
     """Calls are counted per device node, and the task continues."""
-    if not shutil.which("strace"):
-        harness.lacks("traced", "strace")
-        return
-    host, name = start_ioctl_loop(jobs, harness)
+    needs.tool("strace")
+    host, name = start_ioctl_loop(jobs)
     time.sleep(1)
     answer = host.call("trace", name, "--duration", "2s", "--format", "json", seconds=60)
     if answer.returncode:
@@ -255,9 +251,10 @@ def traced(jobs, harness):
         yield "the task did not survive the trace"
 
 
-def trace_errors(jobs, harness):
+@reports_problems
+def test_an_error_says_why_a_task_cannot_be_traced(jobs):
     """If a task cannot be traced, the error says why."""
-    host, name = start_ioctl_loop(jobs, harness)
+    host, name = start_ioctl_loop(jobs)
     programs = jobs.directory / "without-strace"
     programs.mkdir()
     (programs / "setpriv").symlink_to(shutil.which("setpriv"))
@@ -269,7 +266,3 @@ def trace_errors(jobs, harness):
     answer = host.call("trace", name)
     if answer.returncode != 1 or "runs" not in answer.stderr and "running" not in answer.stderr:
         yield f"an ended job: exit {answer.returncode}: {answer.stderr}"
-
-
-if __name__ == "__main__":
-    main()

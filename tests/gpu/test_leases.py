@@ -1,8 +1,6 @@
-#!/usr/bin/env python3
 """Tests GPU leases on a simulated host: sharing, queues, gangs, names, slices, and what is left when something is killed.
 
-The host has two whole A100 and two that are partitioned by MIG. No GPU is needed; device nodes are null devices. `--user range`
-and `--user single` run as an unprivileged user.
+The host has two whole A100 and two that are partitioned by MIG. No GPU is needed; device nodes are null devices.
 """
 
 import json
@@ -16,11 +14,22 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "jobs"), str(HERE.parent / "runtime")]
+from fake_gpus import fake_gpus
+import needs
+import pytest
+from problems import reports_problems
 
-from isolation import jobs_of, problems  # noqa: E402
-from fake_gpus import fake_gpus  # noqa: E402
-from harness import Harness  # noqa: E402
+pytestmark = [pytest.mark.isolated, pytest.mark.duration(40), pytest.mark.accounts("root", slow=("range", "single"))]
+
+
+@pytest.fixture(scope="module")
+def simulated(all_jobs):
+    return Host(all_jobs)
+
+
+@pytest.fixture
+def host(simulated, jobs):
+    return cleaned(simulated)
 
 NODES = "{ ls /dev | grep -x 'nvidia[0-9]*' || true; } | tr '\\n' ' '"
 SLICE = {"memory": "8GiB", "cores": 30}
@@ -29,15 +38,15 @@ SLICE = {"memory": "8GiB", "cores": 30}
 class Host:
     """The simulated host, and jobs on it."""
 
-    def __init__(self, jobs, harness):
+    def __init__(self, jobs):
         self.jobs, self.root = jobs, jobs.directory / "host"
-        subprocess.run([fake_gpus(harness), "a100", str(self.root), "--nodes", "null"], check=True)
+        subprocess.run([fake_gpus(needs), "a100", str(self.root), "--nodes", "null"], check=True)
         programs = self.root / "usr/bin"
         programs.mkdir(parents=True, exist_ok=True)
         for program in (HERE / "fake/mps").iterdir():
             shutil.copy2(program, programs)
         # The server runs until it is killed, also after its daemon has ended.
-        shutil.copy2(harness.tool("sleep"), programs / "nvidia-cuda-mps-server")
+        shutil.copy2(needs.tool("sleep"), programs / "nvidia-cuda-mps-server")
         self.mps_mode = programs / "fake-mps"
         self.output = jobs.directory / "out"
         self.output.mkdir()
@@ -147,7 +156,8 @@ def expect(answer, code, *patterns):
         yield f"exit {answer.returncode}, without {missing}: {text}"
 
 
-def queue(host):
+@reports_problems
+def test_a_job_waits_for_the_card_that_another_job_has(host):
     """Two jobs request one card: without `--queue` the second is rejected; with it, it reports what it waits for, and then runs."""
     script = "echo $(date +%s.%N) >> /out/times; sleep 0.7; echo $(date +%s.%N) >> /out/times"
     first = host.start(host.file("first", run=script.replace("0.7", "2")), "--devices", "0")
@@ -169,7 +179,8 @@ def queue(host):
         yield "a lease is left"
 
 
-def other_cards(host):
+@reports_problems
+def test_a_second_job_gets_the_other_card_and_sees_only_it(host):
     """A second job gets the other card, and sees only it. A request that never fits is rejected with what is available."""
     first = host.start(host.file("first", run="sleep 30"))
     host.wait_until_running(first)
@@ -186,7 +197,8 @@ def other_cards(host):
         yield "a job without GPUs sees one"
 
 
-def all_gpus(host):
+@reports_problems
+def test_all_gpus_of_the_host_can_be_requested(host):
     """`gpu: all` requests as many as the host has whole: the plan has the number, and the task sees them."""
     path = host.file("all", gpu="all", run=f"{NODES} > /out/nodes")
     yield from expect(host.run(path), 0)
@@ -203,7 +215,8 @@ def all_gpus(host):
     yield from expect(host.run(path, "--no-gpu"), 0)
 
 
-def gang(host):
+@reports_problems
+def test_a_gang_gets_all_of_its_cards_or_none(host):
     """A gang gets all of its cards or none, and holds none while it waits."""
     holder = host.start(host.file("holder", run="sleep 30"), "--devices", "1")
     host.wait_until_running(holder)
@@ -226,7 +239,8 @@ def gang(host):
         yield f"the gang had {nodes}"
 
 
-def supervisor_killed(host):
+@reports_problems
+def test_a_lease_ends_when_its_supervisor_is_killed(host):
     """A lease ends when its supervisor is killed."""
     first = host.start(host.file("first", gpu=2, run="sleep 60"))
     host.wait_until_running(first)
@@ -239,7 +253,8 @@ def supervisor_killed(host):
         yield "the killed job still has its cards"
 
 
-def device_names(host):
+@reports_problems
+def test_devices_are_named_in_several_ways(host):
     """`--devices`: cards by index, by UUID prefix, MIG instances, by role, in the target; and what is rejected."""
     path = host.file("pinned", run=f"{NODES} > /out/nodes")
     for words, nodes in [(["1"], ["nvidia1"]), (["GPU-00000001"], ["nvidia1"]), (["main=0"], ["nvidia0"]), (["2:1"], ["nvidia2"])]:
@@ -259,7 +274,8 @@ def device_names(host):
         yield f"`--devices` over the target's device: {host.read_output('nodes')}"
 
 
-def assignment(host):
+@reports_problems
+def test_a_task_keeps_its_device_for_all_attempts(host):
     """A task keeps its device for all attempts; with `parallel`, tasks share few devices one after another."""
     script = f"{NODES} >> /out/try-$JOBC_INDEX; [ $(wc -w < /out/try-$JOBC_INDEX) -ge 3 ]"
     yield from expect(host.run(host.file("again", run=script, instances=2, retry={"max": 4})), 0)
@@ -274,7 +290,8 @@ def assignment(host):
         yield f"used devices: {host.read_output('turns')}"
 
 
-def many_jobs(host):
+@reports_problems
+def test_many_concurrent_jobs_of_which_some_are_killed_leave_no_lease(host):
     """Many concurrent jobs, some of them killed: no two have the same card."""
     script = f"node=$({NODES}); flock -n /out/$node sleep 0.2 || echo $JOBC_JOB > /out/shared"
     path = host.file("crowd", run=script)
@@ -291,7 +308,8 @@ def many_jobs(host):
         yield "two jobs had the same card"
 
 
-def instances(host):
+@reports_problems
+def test_mig_instances_are_leased_by_profile_and_by_hard_isolation(host):
     """MIG instances, by profile and by hard isolation: each task gets its own."""
     profile = host.file("profile", gpu={"share": {"profile": "1g.10gb"}}, run="sleep 30", instances=3)
     job = host.start(profile)
@@ -309,7 +327,8 @@ def instances(host):
     yield from expect(host.run(host.file("absent", gpu={"share": {"profile": "7g.80gb"}})), 125, "requests MIG instances `7g.80gb`")
 
 
-def mps(host):
+@reports_problems
+def test_mps_slices_share_a_card(host):
     """MPS slices: limits, one daemon for all jobs on a card, which ends after the last."""
     script = "env | grep CUDA_MPS | sort > /out/env-$JOBC_INDEX; stat -c %F /tmp/nvidia-mps/control > /out/control; df --output=target /dev/shm > /out/shm"
     path = host.file("slices", gpu={"share": SLICE}, run=f"{script}; sleep 1.5", instances=2)
@@ -341,7 +360,8 @@ def mps(host):
     yield from expect(host.run(host.file("large", gpu={"share": {"memory": "81GiB"}})), 125, "needs 1 slice of 81 GiB")
 
 
-def mps_killed(host):
+@reports_problems
+def test_an_mps_daemon_ends_after_the_last_supervisor_is_killed(host):
     """A daemon ends after the last supervisor is killed; if its holder is killed too, the next command removes the rest."""
     job = host.start(host.file("slices", gpu={"share": SLICE}, run="sleep 60"))
     host.wait_until_running(job)
@@ -367,7 +387,8 @@ def mps_killed(host):
     host.until(lambda: not host.daemons())
 
 
-def mps_fails(host):
+@reports_problems
+def test_an_mps_daemon_that_does_not_start_is_an_error_with_its_output(host):
     """A daemon that does not start is an error with its output; one that does not end is killed."""
     path = host.file("slices", gpu={"share": SLICE})
     host.mps_mode.write_text("refuse")
@@ -377,7 +398,8 @@ def mps_fails(host):
     host.until(lambda: not host.daemons())
 
 
-def hami(host):
+@reports_problems
+def test_hami_core_slices_share_a_card(host):
     """HAMi-core slices: the library is loaded, with its limits; selected by option and by target."""
     library = host.jobs.directory / "libvgpu.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-xc", "-", "-o", str(library)], input="int jobc_vgpu;", text=True, check=True)
@@ -396,7 +418,8 @@ def hami(host):
         yield "MPS is running"
 
 
-def time_slicing(host):
+@reports_problems
+def test_time_slicing_shares_a_card(host):
     """Time-slicing: two tasks on one card, a note that nothing is enforced, and an error if the job requests isolation."""
     path = host.file("taking", gpu={"share": {"memory": "8GiB", "isolation": "none"}}, run="sleep 0.5", instances=2)
     job = host.start(path)
@@ -413,7 +436,8 @@ def time_slicing(host):
         yield from expect(host.run(soft, "--gpu-share", "none", "--allow-unenforced"), 0)
 
 
-def dry_run(host):
+@reports_problems
+def test_a_dry_run_leases_nothing_and_starts_nothing(host):
     """`--dry-run` leases nothing and starts nothing."""
     answer = host.run(host.file("dry", gpu={"share": SLICE}), "--dry-run")
     yield from expect(answer, 0, "nvidia[01]")
@@ -421,23 +445,7 @@ def dry_run(host):
         yield "something was leased"
 
 
-def main():
-    harness = Harness("leases", __doc__)
-    with jobs_of(harness) as jobs:
-        host = Host(jobs, harness)
-        cases = (queue, other_cards, all_gpus, gang, supervisor_killed, device_names, assignment, many_jobs, instances, mps, mps_killed,
-                 mps_fails, hami, time_slicing, dry_run)
-        for case in cases:
-            if harness.wants(case.__name__):
-                harness.check(case.__name__, problems(case, cleaned(host)))
-    harness.end()
-
-
 def cleaned(host):
     """The host without files of earlier cases, for `problems`."""
     host.clean()
     return host
-
-
-if __name__ == "__main__":
-    main()
