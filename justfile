@@ -23,7 +23,7 @@ fmt:
 deny:
     ./test --only licenses
 
-# Run external validators on the golden output of the examples: `just oracles -c oci_run`
+# Run external validators on what jobc builds from the examples: `just oracles -c oci_run`
 oracles *arguments:
     tests/oracles/selftest
     tests/oracles/run {{ arguments }}
@@ -50,7 +50,7 @@ demo *job:
 
 # Regenerate the golden output of the examples
 goldens:
-    JOBC_UPDATE=1 cargo test --locked --package jobc-tests --test examples the_output_is_what_is_committed
+    JOBC_UPDATE=1 cargo test --locked --package jobc-tests --test examples committed
     git status --short examples
 
 # Regenerate the JSON Schemas from the Rust types

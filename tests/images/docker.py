@@ -99,10 +99,16 @@ def load_and_run(fixture, ours):
             *build.settings(their_config, config, whose="docker")]
 
 
-def examples(fixture):
+def examples(fixture, ours):
     """The generated Dockerfiles, with their base images."""
-    for path in sorted(REPOSITORY.glob("examples/*/out/**/Dockerfile")):
-        example = REPOSITORY / "examples" / path.relative_to(REPOSITORY / "examples").parts[0]
+    for job in sorted(REPOSITORY.glob("examples/*/job.*")):
+        example, out = job.parent, fixture.directory / "examples" / job.parent.name
+        result = ours.run("build", "-o", out, job)
+        if result.returncode != 0:
+            raise RuntimeError(result.stderr)
+        path = next(out.glob("**/Dockerfile"), None)
+        if path is None:
+            continue
         bases = [line.split()[1] for line in path.read_text().splitlines() if line.startswith("FROM ")]
         yield example, path, bases
 
@@ -149,7 +155,7 @@ def main():
                 if harness.wants(name):
                     harness.check(name, compare_builders(ours, f"case-{name}", [fixture.context(name, text)]))
             archive = example_base(fixture)
-            for example, path, bases in examples(fixture):
+            for example, path, bases in examples(fixture, ours):
                 if harness.wants(f"example {example.name}"):
                     for base in bases:
                         import_image(fixture, ours, archive, base)

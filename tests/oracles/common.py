@@ -11,6 +11,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PUBLISHED = REPOSITORY.parent / "shared" / "schemas"
 sys.path.append(str(REPOSITORY / "tests"))
 
+import build  # noqa: E402
 import needs  # noqa: E402
 
 try:
@@ -22,6 +23,12 @@ except ImportError:
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+def built():
+    """The output of the examples and cases: what `run` has built, or is built now."""
+    directory = Path(os.environ.get("JOBC_BUILT") or build.build_all())
+    return [directory / root for root in build.ROOTS]
+
+
 class Check:
     """One check: counts what it checked and prints each failure, then one line with the counts."""
 
@@ -31,9 +38,9 @@ class Check:
         needs.watch(name)
         parser = argparse.ArgumentParser(prog=name)
         parser.add_argument("roots", nargs="*", type=Path,
-                            help="directories with built output [default: examples, tests/providers and tests/kinds]")
+                            help="directories with built output [default: the examples and the cases of tests/providers and tests/kinds]")
         given = parser.parse_args().roots
-        self.roots, self.given = given or [REPOSITORY / "examples", *(REPOSITORY / "tests" / name for name in ("providers", "kinds"))], bool(given)
+        self.roots, self.given = given or built(), bool(given)
 
     def find(self, *pattern):
         """Every file below the roots that matches one of the patterns, in a stable order."""

@@ -9,6 +9,7 @@
 pub mod compile;
 pub mod disk;
 pub mod page;
+pub mod sections;
 
 use camino::{Utf8Path, Utf8PathBuf};
 

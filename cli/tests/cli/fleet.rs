@@ -21,6 +21,10 @@ fn fleet() -> Directory {
 #[test]
 fn all_jobs_are_as_their_golden_files_say() {
     let directory = fleet();
+    let run = directory.jobc(&["test", "jobs/tools/clean", "jobs/detection/detr-base"]).exits(0);
+    assert!(run.out.starts_with("2 job files: 2 same in "), "{}", run.out);
+    directory.jobc(&["test", "jobs"]).exits(1);
+    directory.jobc(&["test", "--accept", "jobs"]);
     let run = directory.jobc(&["test", "jobs"]).exits(0);
     assert!(run.out.starts_with("20 job files: 20 same in "), "{}", run.out);
     directory.jobc(&["check", "--deny-warnings", "jobs"]).exits(0);
