@@ -13,8 +13,8 @@ command instead. A line may start with these, in this order:
 
 As many tests run at a time as there are processors, or JOBC_TEST_THREADS: most of them wait more than they compute. With `--waits` it
 is twice as many: these tests wait nearly all the time. The output of a test is printed when it ends. Exit code 0 is passed, 77 skipped,
-everything else failed. What a test that is skipped, or one of its cases, needs is counted by name (`needs.py`). With `--expect-failure` a command must exit with 1 and print the counts that a test prints at its end. A test
-that takes too long fails, and the processes it waits for are printed. With JOBC_TRIES=2, which `.ci/run` sets, a failed test runs once
+everything else failed. What a skipped test or case needs is counted by name (`needs.py`). With `--expect-failure` a command must exit
+with 1 and print the counts that a test prints at its end. A test that takes too long fails, and the processes it waits for are printed. With JOBC_TRIES=2, which `.ci/run` sets, a failed test runs once
 more at the end, alone; the output says which tests failed once only. The last line has the counts. `in-memory` says where /tmp is.
 """
 

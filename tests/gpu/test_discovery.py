@@ -4,11 +4,9 @@ usage of tasks, and traces of driver calls. No GPU is needed.
 """
 
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 

@@ -9,7 +9,6 @@ import re
 import shutil
 import stat
 import subprocess
-import sys
 import time
 import warnings
 from pathlib import Path
@@ -290,7 +289,7 @@ def test_a_cdi_file_of_an_earlier_boot_is_not_used(host):
 def test_a_hook_of_a_cdi_file_runs_in_the_containers_namespaces(host):
     """A createContainer hook of a CDI file runs in the container's namespaces, and finds the root through the bundle's config.json."""
     program = host.jobs.directory / "hook.py"
-    program.write_text(f"""#!/usr/bin/env -S python3 -I
+    program.write_text("""#!/usr/bin/env -S python3 -I
 import json, os, sys
 state = json.load(sys.stdin)
 config = json.load(open(os.path.join(state["bundle"], "config.json")))

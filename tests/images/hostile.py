@@ -16,8 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 
-from archives import (BLOCK, CHARACTER, FILE, DIRECTORY, HARD, LINK, PIPE, archive, big, file, gnu, header, link, member, octal,
-                      pax, record, sparse, xattr_version_2)
+from archives import (BLOCK, CHARACTER, FILE, DIRECTORY, HARD, PIPE, archive, file, gnu, header, link, member, pax, record, sparse, xattr_version_2)
 from harness import REPOSITORY, Harness
 import user
 
@@ -292,7 +291,7 @@ def walk(top, skip):
 
 
 def check_layer(harness, account, prefix, binary, sandbox, case, layer, expected):
-    store, outside = sandbox / "store", sandbox / "outside"
+    store = sandbox / "store"
     subprocess.run(["rm", "-rf", store], check=True)
     file_ = sandbox / "layer"
     file_.write_bytes(layer)

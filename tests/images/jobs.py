@@ -218,7 +218,7 @@ def killed_runs(jobs, base):
         for path in [copy, *copy.rglob("*")]:
             os.chown(path, jobs.account.uid, jobs.account.gid)
     rng = random.Random(7)
-    for number in range(8):
+    for _ in range(8):
         jobs.call("image", "gc", "--cache")
         jobs.call("image", "import", base, "--tag", "base:1")
         process = subprocess.Popen(jobs.words("run", *unenforced_option(jobs), copy / "job.yaml"), stdin=subprocess.DEVNULL,

@@ -218,7 +218,9 @@ def self_signed_certificate(harness, directory, layout):
         name = f"{host}/team/app:1"
         certificate_file = str(valid / "server.pem")
         command("skopeo", "copy", "--dest-tls-verify=false", f"oci:{layout}:1", f"docker://{name}")
-        pull = lambda: home.run("image", "pull", name)
+        def pull():
+            return home.run("image", "pull", name)
+
         harness.check("a self-signed certificate that is not trusted", unexpected_result(pull(), 3, "its certificate", "as `ca` in registries.yaml"))
         home.registries({host: {"ca": [certificate_file]}})
         harness.check("a self-signed certificate as `ca`", [*unexpected_result(pull()), *home.store_problems()])

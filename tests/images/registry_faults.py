@@ -16,7 +16,7 @@ import time
 import urllib.parse
 from pathlib import Path
 
-from fake_registry import CONFIG, INDEX, LAYER, MANIFEST, FakeRegistry, Image, basic, digest
+from fake_registry import CONFIG, INDEX, MANIFEST, FakeRegistry, Image, basic, digest
 from home import Home
 from harness import Harness, needs, scratch
 

@@ -515,7 +515,7 @@ def agents(harness, directory, account):
     with agent(directory, account) as (path, key):
         sock = {"SSH_AUTH_SOCK": str(path)}
         client = context_client(builder)
-        run = f"RUN --mount=type=ssh /client $SSH_AUTH_SOCK 11 >/keys; /client $SSH_AUTH_SOCK 19 >/removed; /client $SSH_AUTH_SOCK 11 >/again\n"
+        run = "RUN --mount=type=ssh /client $SSH_AUTH_SOCK 11 >/keys; /client $SSH_AUTH_SOCK 19 >/removed; /client $SSH_AUTH_SOCK 11 >/again\n"
         if not client:
             harness.note("no C compiler, so nothing in the build speaks with the agent")
             run = f"RUN --mount=type=ssh test -S $SSH_AUTH_SOCK && {ask_keys} >/keys; touch /removed /again\n"

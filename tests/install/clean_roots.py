@@ -7,7 +7,6 @@ Packages come from a server on loopback, whose network the containers share. deb
 
 import contextlib
 import filecmp
-import json
 import os
 import re
 import shutil
@@ -201,7 +200,7 @@ def main():
     uv = REPOSITORY / ".oracles/venv/bin/uv"
     with scratch() as directory, contextlib.ExitStack() as stack:
         harness.check("stage", expect(ran([PACKAGING / "stage", BINARIES, directory / "tree"])))
-        for served, problems in published(directory, directory / "tree", older_packaging(directory / "older")):
+        for served, problems in published(directory, directory / "tree", older_packaging(directory / "older")):  # noqa: B007
             if problems:
                 harness.check("packages", problems)
         address = stack.enter_context(server(served))

@@ -192,8 +192,8 @@ def ray(jobs):
         path = jobs.directory / f"{name}.json"
         job = {"version": 1, "name": name, "image": "host", "network": network, "roles": roles, "distributed": distributed}
         words = ["--allow-unenforced"] if jobs.account else []
-        for run, code, state in (("python3 /tested/driver.py", 0, "succeeded"), ("python3 /tested/driver.py; exit 3", 1, "failed")):
-            roles["head"]["run"] = run
+        for command, code, state in (("python3 /tested/driver.py", 0, "succeeded"), ("python3 /tested/driver.py; exit 3", 1, "failed")):
+            roles["head"]["run"] = command
             path.write_text(json.dumps(job))
             answer = jobs.call("run", *words, str(path), seconds=60)
             record = jobs.record(name)

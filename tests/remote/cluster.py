@@ -243,7 +243,7 @@ class Cluster:
         for pod in pods:
             self.state(pod, "Running", {"running": {"startedAt": now()}})
         self.status(key, {"active": len(pods), "ready": len(pods)})
-        for number, line in enumerate(script.lines):
+        for line in script.lines:
             time.sleep(script.pause)
             for pod in pods:
                 self.print(pod, line.replace("@", str(pod.get("index", 0))))

@@ -140,20 +140,20 @@ class Pai:
             for line in script.lines:
                 if job.stopped.wait(script.pause):
                     break
-                for role, task in tasks:
+                for _, task in tasks:
                     self.write(task["pod"], line.replace("@", str(task["index"])).replace("#", str(number)) + "\n")
             if job.stopped.is_set():
                 break
             with self.lock:
                 shown = code if code <= 0 else 255
-                for role, task in tasks:
+                for _, task in tasks:
                     task.update(state="SUCCEEDED" if code == 0 else "FAILED", code=shown, own=code)
                 job.trigger = (tasks[0][0], tasks[0][1]["index"]) if code else None
                 job.code, job.own = shown, code
         with self.lock:
             if job.stopped.is_set():
                 job.state, job.code = "STOPPED", -210
-                for role, list_ in (job.attempts[-1] if job.attempts else {}).items():
+                for _, list_ in (job.attempts[-1] if job.attempts else {}).items():
                     for task in list_:
                         task.update(state="STOPPED", code=-220)
             else:

@@ -406,7 +406,7 @@ def sysctl(config, place):
                                  "net/ipv4/ping_group_range": "5 6"}
 
 
-@case("environment", rootless=True, 
+@case("environment", rootless=True,
       expect={"env": "PATH=/bin\nEMPTY=\nA=b=c\nWORDS=one two  three\nNAME=élan\nHOME=/home"})
 def environment(config, place):
     config["process"]["env"] = ["PATH=/bin", "EMPTY=", "A=b=c", "WORDS=one two  three", "NAME=élan", "HOME=/home"]

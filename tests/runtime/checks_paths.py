@@ -41,7 +41,7 @@ def mounts_propagated(fixture):
                              pass_fds=(), preexec_fn=lambda: os.dup2(2, 3))
     fixture.runtime.delete(name)
     if str(place) in started.stdout:
-        yield f"a mount of the container is visible on the host: {[l for l in started.stdout.splitlines() if str(place) in l]}"
+        yield f"a mount of the container is visible on the host: {[line for line in started.stdout.splitlines() if str(place) in line]}"
 
 
 # Paths in a root file system where the runtime mounts, masks or creates something.

@@ -385,16 +385,16 @@ class Exits:
 
     def create_finds_the_program(self):
         """A missing program, and what is none, is an error of `create`, as with runc: docker deletes no container whose `start` fails."""
-        for program, text in (("/not/there", "no such file or directory"), ("/etc", "permission denied"), ("/etc/passwd", "permission denied")):
-            place, name = self.bundle([program])
+        for path, text in (("/not/there", "no such file or directory"), ("/etc", "permission denied"), ("/etc/passwd", "permission denied")):
+            place, name = self.bundle([path])
             with self.runtime.null() as null, open(place / "errors", "w+", encoding="utf-8") as errors:
                 answer = subprocess.run(self.runtime.argv("create", "--bundle", str(place), name), stdin=null, stdout=errors, stderr=errors, timeout=20, check=False,
                                         env=self.runtime.environment())
                 errors.seek(0)
                 words = errors.read()
-            yield from code(answer.returncode, 1, f"{program}: {words}")
+            yield from code(answer.returncode, 1, f"{path}: {words}")
             if text not in words:
-                yield f"{program}: {words!r}"
+                yield f"{path}: {words!r}"
             yield from self.state_removed(name)
             self.runtime.delete(name)
 

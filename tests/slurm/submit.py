@@ -26,7 +26,7 @@ def ends(slurm):
         ("fails", one("fails", 'echo before\n[ "$JOBC_INDEX" = 0 ] || { sleep 1; exit 7; }\nsleep 60', 2), 1, "failed"),
         ("limited", one("limited", "echo before\nsleep 60", role="    timeout: 1s\n"), 1, "failed"),
         ("retried", one("retried", 'echo try\n[ -e again ] || { touch again; exit 9; }', more="",
-                        role="    workdir: {home}\n    retry: {{max: 2, backoff: 0s}}\n".format(home=slurm.home)), 0, "succeeded"),
+                        role=f"    workdir: {slurm.home}\n    retry: {{max: 2, backoff: 0s}}\n"), 0, "succeeded"),
     ]
     for name, job, code, state in cases:
         place = Place(slurm, name, job)
@@ -332,7 +332,7 @@ def refused(slurm):
 
 def queue(slurm):
     """Many queued jobs are listed by one question."""
-    place = Place(slurm, "queue", one("queue", "sleep 300\necho ${{ matrix.n }}", more="matrix: {axes: {n: [%s]}}" % ", ".join(map(str, range(200)))))
+    place = Place(slurm, "queue", one("queue", "sleep 300\necho ${{ matrix.n }}", more=f"matrix: {{axes: {{n: {list(range(200))}}}}}"))
     since = time.monotonic()
     handles = place.submit().split()
     submitted = time.monotonic() - since

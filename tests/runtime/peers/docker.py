@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Runs a private dockerd with jobc, runc and crun as its default runtime (`--add-runtime`): containers, builds, and a killed daemon."""
 
-import json
 import os
 import signal
 import subprocess
