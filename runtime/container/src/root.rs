@@ -6,6 +6,7 @@
 
 mod host;
 pub mod layers;
+pub mod top_directory;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::archive;
 use crate::bundle::Bundle;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
+use top_directory::TopDirectory;
 
 /// What a container has for its root file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +82,10 @@ impl Root {
         if let Some(choice) = choice {
             return match choice {
                 "host" => host::overlay(bundle)?.with_state_dir(state_dir),
-                path => Self::at(Path::new(path), state_dir),
+                path => match Self::at(Path::new(path), state_dir)? {
+                    Self::Directory(path) => Ok(Self::Directory(without_top(path))),
+                    root @ Self::Overlay { .. } => Ok(root),
+                },
             };
         }
         // An empty path names nothing, but `.` the bundle itself.
@@ -153,15 +158,18 @@ impl Root {
         }
     }
 
-    /// Whether [`of`](Self::of) unpacks an archive, which takes its time.
-    pub fn unpacks_archive(bundle: &Bundle, choice: Option<&str>) -> bool {
+    /// The archive that [`of`](Self::of) unpacks, which takes its time.
+    pub fn archive_of(bundle: &Bundle, choice: Option<&str>) -> Option<PathBuf> {
         match choice {
-            Some("host") => false,
-            Some(path) => Path::new(path).is_file(),
+            Some("host") => None,
+            Some(path) => Some(PathBuf::from(path)).filter(|path| path.is_file()),
             None => {
                 let written = bundle.config.spec.root().as_ref().map(oci_spec::runtime::Root::path);
-                !written.is_some_and(|path| !path.as_os_str().is_empty() && bundle.dir.join(path).is_dir())
-                    && ARCHIVE_NAMES.iter().any(|name| bundle.dir.join(name).is_file())
+                if written.is_some_and(|path| !path.as_os_str().is_empty() && bundle.dir.join(path).is_dir())
+                {
+                    return None;
+                }
+                ARCHIVE_NAMES.iter().map(|name| bundle.dir.join(name)).find(|path| path.is_file())
             }
         }
     }
@@ -189,7 +197,15 @@ impl Root {
         if !root.exists() {
             archive::unpack(&found, &root)?;
         }
-        Ok(Self::Directory(root))
+        Ok(Self::Directory(without_top(root)))
+    }
+}
+
+/// The directory, or the only one in it, if that holds the root file system.
+pub fn without_top(directory: PathBuf) -> PathBuf {
+    match TopDirectory::of_directory(&directory) {
+        Some(top) if top.is_root => directory.join(top.name),
+        _ => directory,
     }
 }
 

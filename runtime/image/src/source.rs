@@ -9,6 +9,8 @@
 //! | another archive | a root file system: what `docker export`, debootstrap and the from-scratch tutorials make |
 //! | `scratch` | an image without files |
 //!
+//! A root file system may be in a single directory of the archive or directory, as in `tar -czf rootfs.tar.gz rootfs`.
+//!
 //! Archives may be compressed by gzip, zstd, xz or bzip2, and are read once, from their beginning to their end.
 
 mod archive;
@@ -20,6 +22,7 @@ mod imported;
 mod layout;
 mod recompress;
 mod rootfs;
+mod strip;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -69,7 +72,7 @@ pub fn import(
     if source.join("oci-layout").is_file() {
         return layout::import(store, source, stopped);
     }
-    rootfs::directory(store, source)
+    rootfs::directory(store, source, on_progress)
 }
 
 #[cfg(test)]

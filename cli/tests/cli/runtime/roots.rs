@@ -167,6 +167,47 @@ fn an_archive_is_unpacked_for_one_container_and_removed_with_it() {
 }
 
 #[test]
+fn an_archive_with_its_root_in_a_directory_is_that_root() {
+    for user in users() {
+        let bundle = Bundle::new(user, "top", "cat /etc/word");
+        if !bundle.archive("echo word > etc/word") {
+            return;
+        }
+        let pack = "mkdir rootfs.d && cd rootfs.d && mkdir rootfs && tar -C rootfs -xzf ../rootfs.tar.gz && \
+                    tar -czf ../rootfs.tar.gz rootfs && tar -cf ../other.tar rootfs && chmod -R a+rX .";
+        bundle.directory.bash(&format!("umask 022; {pack}")).exits(0);
+        let note = "is in its directory `rootfs`, which is used as the root file system";
+        // The directory belongs to root.
+        let all = [&[][..], &["--root", "other.tar"], &["--root", "rootfs.d"]];
+        for options in &all[..if user.uid == 0 { 3 } else { 2 }] {
+            let run = bundle.run(options).exits(0);
+            assert_eq!(run.out, "word\n", "{user:?} {options:?}");
+            run.says(note);
+        }
+    }
+}
+
+#[test]
+fn an_import_reads_stdin() {
+    let directory = Directory::new();
+    directory.bash("mkdir -p rootfs/bin && echo > rootfs/bin/sh && tar -czf rootfs.tar.gz rootfs").exits(0);
+    let line = format!("{} image --image-root images import - --tag base:1 < rootfs.tar.gz", binary());
+    let run = directory.bash(&line).exits(0);
+    assert!(run.out.starts_with("base:1 "), "{}", run.out);
+    run.says("all of `-` is in its directory `rootfs`");
+    directory.jobc(&["image", "--image-root", "images", "verify"]).exits(0);
+    // Nothing of the input is left, and the same input is the same image.
+    assert_eq!(fs::read_dir(directory.path().join("images/partial")).unwrap().count(), 0);
+    let first = directory.jobc(&["image", "--image-root", "images", "ls", "--format", "json"]).exits(0).out;
+    directory.bash(&line).exits(0);
+    let second = directory.jobc(&["image", "--image-root", "images", "ls", "--format", "json"]).exits(0).out;
+    assert_eq!(first, second);
+    let damaged =
+        format!("head -c 40 rootfs.tar.gz | {} image --image-root images import - --tag a:1", binary());
+    directory.bash(&damaged).exits(2).says("`-` is incomplete or damaged");
+}
+
+#[test]
 fn a_root_that_cannot_be_had_leaves_nothing() {
     for user in users() {
         let bundle = Bundle::new(user, "absent", "true");

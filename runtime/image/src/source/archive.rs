@@ -175,7 +175,7 @@ fn check_names(source: &Path, names: usize) -> Result<()> {
     Ok(())
 }
 
-fn too_large(source: &Path, limits: &Limits) -> Error {
+pub(super) fn too_large(source: &Path, limits: &Limits) -> Error {
     let message = format!("`{}` becomes larger than {} MiB", source.display(), limits.bytes >> 20);
     Error::new(Kind::Unenforceable, message)
         .help(format!("allow more bytes with `{}=`, if you trust the archive", Limits::VARIABLE))

@@ -16,7 +16,7 @@ use jobc_schema::digest::{Digest, Hasher};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// The level of gzip: low, because an import waits for it.
-const GZIP_LEVEL: u32 = 3;
+pub(super) const GZIP_LEVEL: u32 = 3;
 
 /// Bytes that tell how something is compressed.
 const BEGINNING: u64 = 6;

@@ -9,6 +9,7 @@ use super::assemble::add_image;
 use super::errors::{canceled, unreadable};
 use super::imported::{ImportedImage, SourceKind};
 use super::recompress;
+use super::strip::strip;
 use crate::config::{Config, History};
 use crate::manifest::Descriptor;
 use crate::manifest::media;
@@ -17,10 +18,12 @@ use crate::progress::{Progress, ProgressFn};
 use crate::store::Store;
 use crate::store::Writer;
 use jobc_container::decompress::decompressing_reader;
+use jobc_container::root::top_directory::TopDirectory;
 use jobc_schema::digest::{Digest, Hasher};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
-/// Creates an image of an archive: the archive is its layer, byte for byte, unless it is compressed by xz or bzip2.
+/// Creates an image of an archive: the archive is its layer, byte for byte, unless it is compressed by xz or bzip2, or
+/// its root is in a directory of it.
 pub(super) fn archive(
     store: &Store,
     source: &Path,
@@ -30,6 +33,16 @@ pub(super) fn archive(
     let failed = |error: &io::Error| {
         Error::new(Kind::Config, format!("cannot read `{}`: {}", source.display(), describe_io(error)))
     };
+    let top = TopDirectory::of_archive(source, stopped).map_err(|error| {
+        if stopped.load(Ordering::Relaxed) { canceled() } else { unreadable(source, &error) }
+    })?;
+    if let Some(top) = &top {
+        on_progress(Progress::Note(top.note(&display_name(store, source))));
+        if top.is_root {
+            let (layer, diff_id) = strip(store, source, &top.name, stopped)?;
+            return one_layer(store, source, layer, diff_id);
+        }
+    }
     let mut file = File::open(source).map_err(|error| failed(&error))?;
     if recompress::is_needed(&mut file).map_err(|error| failed(&error))? {
         let (layer, diff_id) = recompress::recompress(store, source, file, on_progress, stopped)?;
@@ -73,16 +86,33 @@ pub(super) fn archive(
 }
 
 /// Creates an image of a directory: its files with the owners that they have in containers of the calling user.
-pub(super) fn directory(store: &Store, source: &Path) -> Result<Vec<ImportedImage>> {
+pub(super) fn directory(
+    store: &Store,
+    source: &Path,
+    on_progress: ProgressFn<'_>,
+) -> Result<Vec<ImportedImage>> {
     let mut writer = store.begin()?;
-    pack(source, &PackOptions { root: true, ..PackOptions::default() }, &mut writer)?;
+    let top = TopDirectory::of_directory(source);
+    if let Some(top) = &top {
+        on_progress(Progress::Note(top.note(&source.to_string_lossy())));
+    }
+    let root = top.filter(|top| top.is_root).map_or_else(|| source.to_owned(), |top| source.join(top.name));
+    pack(&root, &PackOptions { root: true, ..PackOptions::default() }, &mut writer)?;
     let size = writer.written();
     let digest = writer.finish(None)?;
     one_layer(store, source, Descriptor::new(media::LAYER, digest.clone(), size), digest)
 }
 
+/// The name of a source for people: `-` for stdin, which is a temporary file of the store.
+fn display_name(store: &Store, source: &Path) -> String {
+    if source.starts_with(store.root().join("partial")) {
+        return "-".to_owned();
+    }
+    source.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 fn one_layer(store: &Store, source: &Path, layer: Descriptor, diff_id: Digest) -> Result<Vec<ImportedImage>> {
-    let name = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = display_name(store, source);
     let mut config = Config::default();
     config.config.env = vec!["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()];
     config.history =

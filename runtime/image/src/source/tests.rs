@@ -159,6 +159,72 @@ fn a_directory_of_files_becomes_a_layer() {
     assert_eq!(paths.collect::<Vec<_>>(), ["./", "etc/", "etc/os-release"].map(PathBuf::from));
 }
 
+/// The paths and hard links of an image's only layer.
+fn layer_paths(place: &Place, image: &ImportedImage) -> Vec<String> {
+    let image = place.store.image(&image.descriptor, &Platform::here()).unwrap();
+    let blob = place.store.blob(&image.manifest.layers[0].digest).unwrap();
+    let reader = jobc_container::decompress::decompressing_reader(std::io::BufReader::new(blob)).unwrap();
+    let mut archive = tar::Archive::new(reader);
+    let paths = archive.entries().unwrap().map(|entry| {
+        let entry = entry.unwrap();
+        let link = entry.link_name().unwrap().map(|to| format!(" -> {}", to.display())).unwrap_or_default();
+        format!("{}{link}", entry.path().unwrap().display())
+    });
+    paths.collect()
+}
+
+#[test]
+fn a_root_in_a_single_directory_is_the_root() {
+    let place = Place::new();
+    let mut builder = tar::Builder::new(Vec::new());
+    let directory = |path: &str| (path.to_owned(), tar::EntryType::Directory, "");
+    let link = ("rootfs/bin/sh".to_owned(), tar::EntryType::Link, "rootfs/bin/busybox");
+    let symbolic = ("rootfs/bin/ls".to_owned(), tar::EntryType::Symlink, "busybox");
+    let file = ("rootfs/bin/busybox".to_owned(), tar::EntryType::Regular, "");
+    for (path, kind, link) in [directory("rootfs/"), directory("rootfs/bin/"), file, link, symbolic] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(0);
+        header.set_mode(0o755);
+        header.set_entry_type(kind);
+        if !link.is_empty() {
+            header.set_link_name(link).unwrap();
+        }
+        builder.append_data(&mut header, path, &[][..]).unwrap();
+    }
+    let plain = builder.into_inner().unwrap();
+    let expected = ["./", "./bin/", "bin/busybox", "bin/sh -> bin/busybox", "bin/ls -> busybox"];
+    for (name, bytes) in [("rootfs.tar", plain.clone()), ("rootfs.tar.gz", gzip(&plain))] {
+        let notes = std::sync::Mutex::new(Vec::new());
+        let on_progress = |progress| {
+            if let crate::progress::Progress::Note(note) = progress {
+                notes.lock().unwrap().push(note);
+            }
+        };
+        let path = place.file(name, &bytes);
+        let image =
+            super::import(&place.store, &path, &on_progress, &AtomicBool::new(false)).unwrap().remove(0);
+        assert_eq!(layer_paths(&place, &image), expected);
+        let note =
+            format!("all of `{name}` is in its directory `rootfs`, which is used as the root file system");
+        assert_eq!(notes.into_inner().unwrap(), [note]);
+    }
+    assert_eq!(place.store.verify(false).unwrap(), []);
+    // The same as a directory.
+    let tree = place.directory.path().join("tree/rootfs");
+    std::fs::create_dir_all(tree.join("bin")).unwrap();
+    std::fs::write(tree.join("bin/sh"), "").unwrap();
+    let image = place.import(tree.parent().unwrap()).unwrap().remove(0);
+    assert_eq!(layer_paths(&place, &image), ["./", "bin/", "bin/sh"]);
+}
+
+#[test]
+fn a_single_directory_of_something_else_stays() {
+    let place = Place::new();
+    let plain = tar(&[("app/bin/serve", b"x"), ("app/lib/x", b"y")]);
+    let image = place.import(&place.file("app.tar", &plain)).unwrap().remove(0);
+    assert_eq!(layer_paths(&place, &image), ["app/bin/serve", "app/lib/x"]);
+}
+
 #[test]
 fn nothing_is_an_image_too() {
     let place = Place::new();

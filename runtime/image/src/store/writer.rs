@@ -156,6 +156,11 @@ impl Writer<'_> {
         self.written
     }
 
+    /// The file with what is there, for readers of it; it is removed with this.
+    pub fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
     /// Begins again: what is there is not what it should be.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use crate::allocate::{NamedUser, named_user, refuse_foreign};
 use crate::host_environment::HostEnvironment;
 use jobc_container::archive;
 use jobc_container::bundle::Bundle;
-use jobc_container::root::Root;
+use jobc_container::root::{Root, without_top};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 use jobc_sys::id::{EVERY_ROLE, TaskId};
 
@@ -146,7 +146,7 @@ fn resolve_root(
                 .map_err(|error| jobc_sys::error::file_error("create the directory", parent, &error))?;
             archive::unpack_cancelable(stopped, &found, &root)?;
         }
-        return Ok((root, None));
+        return Ok((without_top(root), None));
     }
     refuse_foreign(&found)?;
     if found.join("config.json").is_file() {
@@ -158,7 +158,7 @@ fn resolve_root(
         })?;
         return Ok((link(job, root, number)?, Some(Image::of_bundle(&unpacked))));
     }
-    Ok((link(job, found, number)?, None))
+    Ok((link(job, without_top(found), number)?, None))
 }
 
 /// A path for an overlay's lower layer: fsconfig(2) takes 255 bytes, and `:` separates layers.

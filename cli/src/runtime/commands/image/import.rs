@@ -1,12 +1,12 @@
 //! `jobc image import`: imports images from archives and directories.
 
-use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use jobc_image::source::{self, ImportedImage};
+use jobc_image::store::Writer;
 use jobc_image::{Reference, Store};
 use jobc_sys::error::{Error, Kind};
 use serde_json::json;
@@ -30,9 +30,15 @@ pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
     }
     // A signal ends this program in the middle: what was imported until then has no name and is collected.
     let meter = Meter::new(FormatArg::Text, args.quiet || args.output_args.format == FormatArg::Json);
-    let spooled = (args.source == Path::new("-")).then(|| StdinCopy::read(store)).transpose()?;
-    let source = spooled.as_ref().map_or(args.source.as_path(), |spooled| &spooled.0);
+    let copy = (args.source == Path::new("-")).then(|| copy_stdin(store)).transpose()?;
+    let source = copy.as_ref().map_or(args.source.as_path(), Writer::path);
     let images = source::import(store, source, &|progress| meter.report(&progress), &AtomicBool::new(false))
+        .map_err(|mut error| {
+            if copy.is_some() {
+                error.message = error.message.replace(&*source.to_string_lossy(), "-");
+            }
+            error
+        })
         .map_err(|error| match error.kind {
             // The source is absent, damaged, or in a form that is not supported.
             Kind::Config | Kind::Unsupported | Kind::Unenforceable => Failure::usage_error(error),
@@ -65,25 +71,11 @@ pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Stdin, in a temporary file of the store.
-struct StdinCopy(PathBuf);
-
-impl StdinCopy {
-    fn read(store: &Store) -> Result<Self> {
-        let path = store.root().join(format!("partial/new-input-{}", std::process::id()));
-        let spooled = Self(path);
-        let copied =
-            File::create(&spooled.0).and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));
-        copied.map_err(|error| store.write_error("write to", &error))?;
-        Ok(spooled)
-    }
-}
-
-impl Drop for StdinCopy {
-    fn drop(&mut self) {
-        // Leftovers are collected.
-        let _ = fs::remove_file(&self.0);
-    }
+/// Stdin, in a temporary file of the store, which exists as long as the writer.
+fn copy_stdin(store: &Store) -> Result<Writer<'_>> {
+    let mut writer = store.begin()?;
+    io::copy(&mut io::stdin().lock(), &mut writer).map_err(|error| store.write_error("write to", &error))?;
+    Ok(writer)
 }
 
 /// The images with their new names.

@@ -8,7 +8,7 @@ mod interruptible;
 mod stored;
 
 use std::mem::ManuallyDrop;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jobc_container::bundle::Bundle;
 use jobc_container::cgroup::UnenforcedLimit;
@@ -17,6 +17,7 @@ use jobc_container::container::wait::SignalPolicy;
 use jobc_container::options::Options;
 use jobc_container::prepare::listing::Line;
 use jobc_container::root::Root;
+use jobc_container::root::top_directory::TopDirectory;
 use jobc_container::scope::ScopeOwner;
 use jobc_container::state::Id;
 use jobc_container::state::store::Store;
@@ -64,8 +65,14 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
         Some(provided) => (Some(provided.root), provided.pin),
         None => (None, None),
     };
-    let unpacks = stored.is_none() && Root::unpacks_archive(&original, choice)
-        || stored.as_ref().is_some_and(|stored| stored.copied);
+    let archive = Root::archive_of(&original, choice).filter(|_| stored.is_none());
+    let named = choice.filter(|choice| *choice != "host").map(PathBuf::from);
+    if let Some(path) = archive.clone().or(named)
+        && let Some(top) = TopDirectory::of(&path)
+    {
+        terminal::eprint(&format!("note: {}\n", top.note(&path.to_string_lossy())));
+    }
+    let unpacks = archive.is_some() || stored.as_ref().is_some_and(|stored| stored.copied);
     let request = AllocationRequest {
         choice,
         stored,

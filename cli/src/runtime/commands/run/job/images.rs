@@ -2,10 +2,12 @@
 //! finds them in the store and never contacts a registry.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indexmap::IndexMap;
+use jobc_container::root::top_directory::TopDirectory;
 use jobc_image::progress::ignore_progress;
 use jobc_image::{Descriptor, Fetch, Platform, ProgressFn, Reference, Store, source, unpack};
 use jobc_job::submission;
@@ -24,6 +26,7 @@ use crate::runtime::commands::job_image::ImageBuilder;
 use crate::runtime::interruptible::{self, exit_by_signal};
 use crate::runtime::progress::Meter;
 use crate::runtime::registries;
+use crate::terminal;
 
 /// The images of the jobs that are about to start. While this exists, garbage collection is blocked.
 pub(super) struct Images {
@@ -66,8 +69,10 @@ struct ImageRequests<'a> {
 impl<'a> ImageRequests<'a> {
     fn collect(args: &RunArgs, built: &'a BuiltPlan, jobs: &'a [BuiltJob]) -> Result<Self> {
         let mut wanted = Self::default();
+        let mut directories = BTreeSet::new();
         for job in jobs {
             let roots = options::roots(&args.root, &job.plan)?;
+            directories.extend(roots.iter().map(|(_, root)| root.clone()));
             for role in &job.plan.roles {
                 let has_root = roots.iter().any(|(name, _)| *name == role.name || name == EVERY_ROLE);
                 let Some(image) = job.plan.image_of(role) else { continue };
@@ -78,10 +83,16 @@ impl<'a> ImageRequests<'a> {
                 match root_directory(built, image) {
                     Some(directory) => {
                         let roots = wanted.roots.entry(job.plan.name.clone()).or_default();
+                        directories.insert(directory.clone());
                         roots.insert(role.name.clone(), directory);
                     }
                     None => wanted.images.push((job, role, image)),
                 }
+            }
+        }
+        for root in directories.iter().filter(|root| !args.quiet && *root != "host") {
+            if let Some(top) = TopDirectory::of(Path::new(root)) {
+                terminal::eprint(&format!("note: {}\n", top.note(root)));
             }
         }
         Ok(wanted)
