@@ -254,7 +254,7 @@ def run_bundle(session):
     yield from unexpected_result("`--dry-run`", dry, 0, "make the scope `jobc-alone.scope`", "app.slice/jobc-alone.scope/jobc/")
     if session.scopes():
         yield f"`--dry-run` has created {session.scopes()}"
-    ran = session.call("run", "-v", "--id", "alone", str(found.parent))
+    ran = session.call("run", "--verbose", "--id", "alone", str(found.parent))
     yield from unexpected_result("a bundle", ran, 0, "jobc-alone.scope", *(f"{name} {value}" for name, value in V2.items()))
     if not seen.exists() or not seen.read_text().endswith("app.slice/jobc-alone.scope/supervisor\n"):
         yield f"its hook is in {seen.read_text() if seen.exists() else None}"

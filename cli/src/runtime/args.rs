@@ -1,6 +1,7 @@
 //! The command line of the commands in [`super::commands`].
 
 pub(crate) mod build_access;
+pub(crate) mod container;
 pub(crate) mod doctor;
 mod duration;
 mod format;

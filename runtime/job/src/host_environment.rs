@@ -68,6 +68,39 @@ impl Caller {
         VirtualEnvironment::active(self).is_ok()
     }
 
+    /// The variables that a name, or the beginning of names with `*`, stands for.
+    ///
+    /// # Errors
+    ///
+    /// A variable that is not set; one that is not UTF-8.
+    pub fn matching(&self, pattern: &str) -> Result<Vec<(&str, &str)>> {
+        self.check_is_set(pattern)?;
+        let variables = self.variables.iter().filter_map(|(name, value)| Some((name.to_str()?, value)));
+        let found = variables.filter(|(name, _)| is_name(name) && matches(pattern, name));
+        found
+            .map(|(name, value)| match value.to_str() {
+                Some(value) => Ok((name, value)),
+                None => Err(Error::new(Kind::Config, format!("the value of `{name}` is not UTF-8"))
+                    .help("leave it out")),
+            })
+            .collect()
+    }
+
+    /// Whether a variable has the name and the form of a secret, whose value is redacted in logs.
+    pub fn is_secret(&self, name: &str) -> bool {
+        self.variable(name).is_some_and(|value| is_secret(name, value.as_encoded_bytes()))
+    }
+
+    fn check_is_set(&self, pattern: &str) -> Result<()> {
+        if pattern.ends_with('*') || self.variable(pattern).is_some() {
+            return Ok(());
+        }
+        let message = format!("the environment variable `{pattern}` is not set");
+        let help =
+            format!("set it where the job is started (`export {pattern}=…`), or remove it from the list");
+        Err(Error::new(Kind::Config, message).help(help))
+    }
+
     fn variable(&self, name: &str) -> Option<&OsString> {
         self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
@@ -139,15 +172,7 @@ impl HostEnvironment {
     }
 
     fn add_variables(&mut self, patterns: &[String], caller: &Caller) -> Result<()> {
-        for pattern in patterns.iter().filter(|pattern| !pattern.ends_with('*')) {
-            if caller.variable(pattern).is_none() {
-                let message = format!("the environment variable `{pattern}` is not set");
-                let help = format!(
-                    "set it where the job is started (`export {pattern}=…`), or remove it from the list"
-                );
-                return Err(Error::new(Kind::Config, message).help(help));
-            }
-        }
+        patterns.iter().try_for_each(|pattern| caller.check_is_set(pattern))?;
         for (name, value) in &caller.variables {
             let Some(name) = name.to_str().filter(|name| is_name(name)) else { continue };
             if patterns.iter().any(|pattern| matches(pattern, name)) {

@@ -82,8 +82,9 @@ pub(crate) struct RunArgs {
     pub resume: bool,
     /// Publish a port of a task on the host (repeatable)
     ///
-    /// Example: `--publish 8080:server-0:http`. `PORT` 0 selects a free port; `ADDRESS` defaults to 127.0.0.1.
-    #[arg(long, value_name = "[ADDRESS:]PORT:TASK:LABEL", help_heading = JOB_HEADING)]
+    /// Example: `--publish 8080:server-0:http`, or by the number of the task's port as in `docker run`: `-p 8080:80`.
+    /// `PORT` 0 selects a free port; `ADDRESS` defaults to 127.0.0.1.
+    #[arg(long, short, value_name = "[ADDRESS:]PORT:TASK:LABEL", help_heading = JOB_HEADING)]
     pub publish: Vec<String>,
     /// Run the job in the background and print its ID, or that of the sweep
     #[arg(long, short, help_heading = JOB_HEADING)]
@@ -97,10 +98,11 @@ pub(crate) struct RunArgs {
     /// Accepted so that `-it TASK` works; `-t` already forwards stdin
     #[arg(long, short, requires = "terminal", help_heading = JOB_HEADING)]
     pub interactive: bool,
-    /// Attach the terminal to this task
+    /// Attach the terminal to this task [default: the only task]
     ///
     /// `jobc logs` shows the output of the other tasks.
-    #[arg(long, short, value_name = "TASK", conflicts_with = "detach", help_heading = JOB_HEADING,
+    #[arg(long, short, value_name = "TASK", num_args = 0..=1, default_missing_value = "",
+          conflicts_with = "detach", help_heading = JOB_HEADING,
           add = tasks_of_file())]
     pub terminal: Option<String>,
     /// Show no table of tasks below their output on a terminal
@@ -145,7 +147,7 @@ pub(crate) struct RunArgs {
     /// Print the settings and resources chosen on this host
     ///
     /// For a job, this includes the order of its roles.
-    #[arg(long, short)]
+    #[arg(long)]
     pub verbose: bool,
 
     /// OCI runtime, by name (such as `crun`) or path [default: built-in]

@@ -8,12 +8,15 @@ use jobc_schema::{Bytes, Cpus, Seconds};
 
 use super::gpu_option::GpuOption;
 
+use super::container::{ContainerArgs, docker_size};
+
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct CommandArgs {
     /// Command to run without a job file
     ///
     /// It runs in this directory, on the files of the host, with the active virtual environment or conda environment
-    /// and the variables of this shell. Only this directory keeps what the command writes.
+    /// and the variables of this shell. Only this directory keeps what the command writes. With `--image` it runs in
+    /// a container of that image, as by `docker run`.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
     /// GPUs for COMMAND: a number, `all`, or `device=0,1` [default: 0]
@@ -29,16 +32,16 @@ pub(crate) struct CommandArgs {
     pub cpus: Option<Cpus>,
     /// Memory for COMMAND, request and limit [default: no limit]
     ///
-    /// Example: `--memory 16GiB`.
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = COMMAND_HEADING)]
+    /// Example: `--memory 16GiB`, or `-m 16g` as in `docker run`.
+    #[arg(long, short, value_name = "SIZE", value_parser = parse_bytes, help_heading = COMMAND_HEADING)]
     pub memory: Option<Amount>,
-    /// Size of /dev/shm for COMMAND [default: as on the host]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = COMMAND_HEADING)]
+    /// Size of /dev/shm for COMMAND [default: as on the host, or with `--image` as in a job file]
+    #[arg(long, visible_alias = "shm-size", value_name = "SIZE", value_parser = parse_bytes, help_heading = COMMAND_HEADING)]
     pub shm: Option<Amount>,
     /// Stop COMMAND after this time
     #[arg(long, value_name = "TIME", value_parser = parse_timeout, help_heading = COMMAND_HEADING)]
     pub timeout: Option<String>,
-    /// Variable for COMMAND (repeatable) [default: all but those of the login session]
+    /// Variable for COMMAND (repeatable) [default: all but those of the login session; none with `--image`]
     ///
     /// `NAME` passes that of this shell, `HF_*` all that begin so, and no others are passed then. `NAME=VALUE` sets
     /// one. Values passed by name are in no file.
@@ -50,6 +53,8 @@ pub(crate) struct CommandArgs {
     /// Write the job file that COMMAND and its options stand for
     #[arg(long, value_name = "FILE", value_parser = parse_path, help_heading = COMMAND_HEADING)]
     pub save: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    pub container: ContainerArgs,
 }
 
 /// One `--env`.
@@ -78,8 +83,9 @@ fn parse_cpus(text: &str) -> Result<Cpus, String> {
 }
 
 fn parse_bytes(text: &str) -> Result<Amount, String> {
-    let bytes = Bytes::parse(text).map_err(|error| error.to_string())?;
-    Ok(Amount { text: text.to_owned(), bytes })
+    let text = docker_size(text).unwrap_or_else(|| text.to_owned());
+    let bytes = Bytes::parse(&text).map_err(|error| error.to_string())?;
+    Ok(Amount { text, bytes })
 }
 
 fn parse_timeout(text: &str) -> Result<String, String> {

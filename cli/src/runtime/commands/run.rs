@@ -92,6 +92,8 @@ impl RunInput {
         let CommandArgs { command, gpus: command_gpus, .. } = &args.command;
         match (&args.what, &command[..]) {
             (None, [_, ..]) => Ok(Self::Command),
+            // The command is that of the image.
+            (None, []) if args.command.container.image.is_some() => Ok(Self::Command),
             (Some(what), [_, ..]) => {
                 let message = format!("both `{}` and a command after `--` are named", what.display());
                 Err(Error::new(Kind::Config, message)
@@ -106,6 +108,13 @@ impl RunInput {
                     )));
                 }
                 if let Some((option, _)) = COMMAND_OPTIONS.iter().find(|(_, given)| given(&args.command)) {
+                    if let (Some(image), Some(word)) = (&args.command.container.image, what) {
+                        let word = word.display();
+                        let message = format!("both the image `{image}` and the path `{word}` are named");
+                        return Err(Error::new(Kind::Config, message).help(format!(
+                            "write a command after `--`, as in `jobc run --image {image} -- {word}`"
+                        )));
+                    }
                     let message = format!("`{option}` needs a command");
                     return Err(Error::new(Kind::Config, message).help(format!(
                         "write the command after `--`, as in `jobc run {option} … -- python train.py`; a job file has fields for it"
@@ -201,11 +210,18 @@ type CommandOptionCheck = (&'static str, fn(&CommandArgs) -> bool);
 
 /// Options that stand for fields of the job file that a command does not have.
 #[rustfmt::skip]
-const COMMAND_OPTIONS: [CommandOptionCheck; 8] = [
+const COMMAND_OPTIONS: [CommandOptionCheck; 20] = [
     ("--gpus", |args| args.gpus.is_some()), ("--cpus", |args| args.cpus.is_some()),
     ("--memory", |args| args.memory.is_some()), ("--shm", |args| args.shm.is_some()),
     ("--timeout", |args| args.timeout.is_some()), ("--env", |args| !args.env.is_empty()),
     ("--name", |args| args.name.is_some()), ("--save", |args| args.save.is_some()),
+    ("--image", |args| args.container.image.is_some()), ("--volume", |args| !args.container.volume.is_empty()),
+    ("--workdir", |args| args.container.workdir.is_some()), ("--user", |args| args.container.user.is_some()),
+    ("--network", |args| args.container.network.is_some()),
+    ("--entrypoint", |args| args.container.entrypoint.is_some()),
+    ("--ulimit", |args| !args.container.ulimit.is_empty()), ("--cap-add", |args| !args.container.cap_add.is_empty()),
+    ("--cap-drop", |args| !args.container.cap_drop.is_empty()), ("--privileged", |args| args.container.privileged),
+    ("--read-only", |args| args.container.read_only), ("--rm", |args| args.container.rm),
 ];
 
 /// Rejects options that do not apply to the input: an option that is ignored silently would be taken for effective.

@@ -10,9 +10,12 @@ use jobc_schema::Bytes;
 use jobc_sys::error::{Error, Kind, Result};
 use serde_json::{Map, Value, json};
 
+use super::job::docker_port;
 use crate::args::SchemaArg;
 use crate::commands::schema::modeline;
 use crate::input::reason;
+use crate::runtime::args::container::{ContainerArgs, Volume};
+use crate::runtime::args::run::RunArgs;
 use crate::runtime::args::run_command::{CommandArgs, MAX_JOB_NAME, Variable};
 
 /// The name of the job file in findings.
@@ -25,30 +28,175 @@ const ROLE: &str = "main";
 const SCRIPT_ENDINGS: [&str; 8] = ["bash", "jl", "js", "lua", "pl", "py", "r", "sh"];
 
 /// The text of the job file of a command.
-pub(super) fn job_file(args: &CommandArgs, caller: &Caller) -> String {
-    let name = args.name.clone().unwrap_or_else(|| job_name(&args.command));
-    let mut host = Map::from_iter([("cwd".to_owned(), json!(true))]);
-    if caller.has_virtual_environment() {
-        host.insert("venv".to_owned(), json!(true));
+///
+/// # Errors
+///
+/// A published port is not TCP, or the network has none.
+pub(super) fn job_file(args: &RunArgs, caller: &Caller) -> Result<String> {
+    let command = &args.command;
+    let container = &command.container;
+    let name = command.name.clone().unwrap_or_else(|| match (&command.command[..], &container.image) {
+        ([], Some(image)) => job_name(&[image_name(image)]),
+        (words, _) => job_name(words),
+    });
+    let mut job = json!({ "version": 1, "name": name });
+    let mut role = Map::new();
+    let mut env = Map::new();
+    if let Some(image) = &container.image {
+        job["image"] = json!(image_path(image));
+        pass_variables(&command.env, caller, &mut job, &mut env)?;
+    } else {
+        let mut host = Map::from_iter([("cwd".to_owned(), json!(true))]);
+        if caller.has_virtual_environment() {
+            host.insert("venv".to_owned(), json!(true));
+        }
+        host.insert("env".to_owned(), json!(passed_variables(&command.env)));
+        job["image"] = json!({ "host": host });
     }
-    host.insert("env".to_owned(), json!(passed_variables(&args.env)));
-    let mut job = json!({ "version": 1, "name": name, "image": { "host": host } });
-    if let Some(timeout) = &args.timeout {
+    if let Some(timeout) = &command.timeout {
         job["timeout"] = json!(timeout);
     }
-    let mut role = json!({ "resources": resources(args, dev_shm_bytes()) });
-    let set = args.env.iter().filter_map(|variable| match variable {
+    let ports = published_ports(args)?;
+    let network = container.network.clone().or_else(|| (!ports.is_empty()).then(|| "job".to_owned()));
+    job_field(&mut job, "network", network.map(|network| json!(network)));
+    let volumes: Map<String, Value> = container.volume.iter().enumerate().map(volume).collect();
+    job_field(&mut job, "data", (!volumes.is_empty()).then_some(Value::Object(volumes)));
+    let dev_shm = if container.image.is_some() { None } else { dev_shm_bytes() };
+    let mut resources = resources(command, dev_shm);
+    job_field(&mut resources, "ports", (!ports.is_empty()).then_some(Value::Object(ports)));
+    let ulimits: Map<String, Value> = container.ulimit.iter().cloned().collect();
+    job_field(&mut resources, "ulimits", (!ulimits.is_empty()).then_some(Value::Object(ulimits)));
+    if container.image.is_none() || resources.as_object().is_some_and(|map| !map.is_empty()) {
+        role.insert("resources".to_owned(), resources);
+    }
+    env.extend(command.env.iter().filter_map(|variable| match variable {
         Variable::Set(name, value) => Some((name.clone(), json!(literal(value)))),
         Variable::Passed(_) => None,
-    });
-    let set: Map<String, Value> = set.collect();
-    if !set.is_empty() {
-        role["env"] = Value::Object(set);
+    }));
+    let workdir = container.workdir.as_ref().map(|path| json!(literal(path)));
+    let user = container.user.as_ref().map(|user| json!(user));
+    let security = security(container);
+    let env = (!env.is_empty()).then_some(Value::Object(env));
+    for (field, value) in [("env", env), ("workdir", workdir), ("user", user), ("security", security)] {
+        role.extend(value.map(|value| (field.to_owned(), value)));
     }
-    role["run"] = args.command.iter().map(|word| literal(word)).collect();
+    role.extend(words(args));
     job["roles"] = json!({ ROLE: role });
     let first = modeline(SchemaArg::Job).map_or_else(String::new, |line| line + "\n");
-    first + &emit::to_yaml(&job)
+    Ok(first + &emit::to_yaml(&job))
+}
+
+/// Sets a field of an object if there is a value.
+fn job_field(object: &mut Value, field: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        object[field] = value;
+    }
+}
+
+/// The field with the words of the command. As in `docker run`, an image's ENTRYPOINT stays; a root file system has none.
+fn words(args: &RunArgs) -> Option<(String, Value)> {
+    let command = &args.command;
+    let words = || command.command.iter().map(|word| literal(word));
+    let container = &command.container;
+    let has_settings = container.image.as_deref().is_some_and(|image| {
+        image != "host" && args.root.is_empty() && (!Path::new(image).is_dir() || is_layout(image))
+    });
+    match container.entrypoint.as_deref().filter(|program| !program.is_empty()) {
+        Some(program) => Some(("run".to_owned(), std::iter::once(literal(program)).chain(words()).collect())),
+        None if command.command.is_empty() => None,
+        None if has_settings && container.entrypoint.is_none() => {
+            Some(("args".to_owned(), words().collect()))
+        }
+        None => Some(("run".to_owned(), words().collect())),
+    }
+}
+
+fn is_layout(image: &str) -> bool {
+    Path::new(image).join("oci-layout").is_file()
+}
+
+/// An image as a job file names it: the path of a file that is there begins with `./`.
+fn image_path(image: &str) -> String {
+    let is_archive = !image.starts_with(['/', '.']) && image != "host" && Path::new(image).is_file();
+    if is_archive { format!("./{image}") } else { image.to_owned() }
+}
+
+/// The last part of an image's name, without tag and digest.
+fn image_name(image: &str) -> String {
+    let last = image.split('@').next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+    last.split(':').next().unwrap_or_default().to_owned()
+}
+
+/// Variables of this shell for a container of an image. The values of those that are secrets are in no file.
+fn pass_variables(
+    env: &[Variable],
+    caller: &Caller,
+    job: &mut Value,
+    set: &mut Map<String, Value>,
+) -> Result<()> {
+    for variable in env {
+        let Variable::Passed(pattern) = variable else { continue };
+        for (name, value) in caller.matching(pattern)? {
+            if caller.is_secret(name) {
+                let secret = name.to_ascii_lowercase();
+                job["secrets"][&secret] = json!({ "env": name });
+                set.insert(name.to_owned(), json!(format!("${{{{ secrets.{secret} }}}}")));
+            } else {
+                set.insert(name.to_owned(), json!(literal(value)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn volume((number, volume): (usize, &Volume)) -> (String, Value) {
+    let Volume { source, mount, writable } = volume;
+    let mut data = json!({ "source": literal(source), "mount": literal(mount) });
+    if *writable {
+        data["writable"] = json!(true);
+    }
+    (format!("v{}", number + 1), data)
+}
+
+fn security(container: &ContainerArgs) -> Option<Value> {
+    let mut security = json!({});
+    let names = |names: &[String]| -> Vec<String> {
+        names.iter().map(|name| name.to_ascii_uppercase().trim_start_matches("CAP_").to_owned()).collect()
+    };
+    if container.read_only {
+        security["read_only_root"] = json!(true);
+    }
+    if container.privileged {
+        security["privileged"] = json!(true);
+    }
+    for (field, given) in [("add", &container.cap_add), ("drop", &container.cap_drop)] {
+        if !given.is_empty() {
+            security["capabilities"][field] = json!(names(given));
+        }
+    }
+    (security != json!({})).then_some(security)
+}
+
+/// The ports that `--publish` names by number, by their labels.
+fn published_ports(args: &RunArgs) -> Result<Map<String, Value>> {
+    let wrong = |message: String, help: &str| Err(Error::new(Kind::Config, message).help(help));
+    let mut ports = Map::new();
+    for word in &args.publish {
+        let Some((_, port)) = docker_port(word) else {
+            return wrong(
+                format!("`--publish {word}`: a command has no named ports"),
+                "write [ADDRESS:]PORT:CONTAINER-PORT, such as `8888:8888`; only TCP ports are published",
+            );
+        };
+        ports.insert(format!("p{port}"), json!(port));
+    }
+    match &args.command.container.network {
+        Some(network) if !ports.is_empty() && network != "job" => wrong(
+            format!("`--publish` does not apply to `--network {network}`"),
+            "leave out one of them: with `--network host` the command's ports are those of the host",
+        ),
+        _ => Ok(ports),
+    }
 }
 
 /// Writes the job file where no file is yet.

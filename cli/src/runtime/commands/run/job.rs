@@ -44,6 +44,7 @@ use compile::JobSource;
 pub(super) use compile::job_args;
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
 use live::LiveTable;
+pub(super) use options::docker_port;
 
 /// Warning for a detached job if lingering is not enabled.
 const LINGER_WARNING: &str = "the job ends with your last login, since your systemd enforces its limits and ends then; `loginctl enable-linger` keeps both running";
@@ -73,7 +74,7 @@ pub(super) fn run_file(args: &RunArgs, path: Option<&Utf8Path>, format: FormatAr
 /// Runs a command without a job file; returns its exit code.
 pub(super) fn run_command(args: &RunArgs, format: FormatArg) -> Result<u8> {
     let jobs = Jobs::open()?;
-    let text = command::job_file(&args.command, &Caller::of_process(std::env::current_dir().ok()));
+    let text = command::job_file(args, &Caller::of_process(std::env::current_dir().ok()))?;
     let source = JobSource::Text(text.clone());
     let ledger = Ledger::standard(jobs.directories())?;
     let Some(built) = compile::compile(args, source, format, &ledger, vec![])? else {
@@ -174,7 +175,17 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
     if let Some(sweep) = sweep.filter(|_| !args.quiet) {
         print_comparison(jobs, &sweep)?;
     }
-    Ok(overall_exit_code(&records, built.jobs.len()))
+    let code = overall_exit_code(&records, built.jobs.len());
+    // As by `docker run`.
+    let of_program =
+        args.command.container.image.as_ref().filter(|_| code == 1).and_then(|_| program_code(&records));
+    Ok(of_program.unwrap_or(code))
+}
+
+/// The exit code of the program that decided how the only job ended.
+fn program_code(records: &[Record]) -> Option<u8> {
+    let [record] = records else { return None };
+    record.task(record.end.as_ref()?.task.as_ref()?)?.exit_code.filter(|&code| code != 0)
 }
 
 /// The task that gets our terminal.

@@ -4,10 +4,18 @@ use jobc_compiler::source::{Source, Sources};
 
 use super::*;
 
-fn args(words: &[&str]) -> CommandArgs {
-    let command = CommandArgs::augment_args(clap::Command::new("run"));
-    let matches = command.try_get_matches_from([&["run"], words].concat()).expect("valid arguments");
-    CommandArgs::from_arg_matches(&matches).expect("valid arguments")
+fn parsed(words: &[&str]) -> std::result::Result<RunArgs, clap::Error> {
+    let command = RunArgs::augment_args(clap::Command::new("run"));
+    let matches = command.try_get_matches_from([&["run"], words].concat())?;
+    RunArgs::from_arg_matches(&matches)
+}
+
+fn args(words: &[&str]) -> RunArgs {
+    parsed(words).expect("valid arguments")
+}
+
+fn job_file(args: &RunArgs, caller: &Caller) -> String {
+    super::job_file(args, caller).expect("a job file")
 }
 
 fn words(text: &str) -> Vec<&str> {
@@ -23,7 +31,7 @@ fn caller(variables: &[(&str, &str)]) -> Caller {
 fn a_command_alone() {
     let mut args = args(&["--shm", "1GiB", "--", "python", "train.py", "--lr=1e-3"]);
     insta::assert_snapshot!(job_file(&args, &caller(&[])));
-    args.name = Some("other".to_owned());
+    args.command.name = Some("other".to_owned());
     assert!(job_file(&args, &caller(&[])).contains("\nname: other\n"));
 }
 
@@ -32,8 +40,64 @@ fn every_option() {
     let mut args = args(&words(
         "--gpus 2 --cpus 1.5 --memory 16GiB --shm 8GiB --timeout 2h -e HF_* --env LR=1e-3 --env KEY -- bash -c",
     ));
-    args.command.push("echo ${{ x }} $HOME\nls".to_owned());
+    args.command.command.push("echo ${{ x }} $HOME\nls".to_owned());
     insta::assert_snapshot!(job_file(&args, &caller(&[("CONDA_PREFIX", "/usr")])));
+}
+
+/// The line of `docker run` is that of `jobc run --image`, with `--` before the command.
+#[test]
+fn a_line_of_docker_run() {
+    let args = args(&words(
+        "--rm -it --gpus 1 -v /tmp:/data:ro -v /usr:/in -e LR=1e-3 -e KEY -e MY_TOKEN -p 8888:8888 --shm-size 8g -m 16g \
+         --cpus 4 -w /data -u 1000:1000 --ulimit memlock=-1 --cap-add SYS_PTRACE --image nvcr.io/nvidia/pytorch:24.05-py3 \
+         -- python train.py",
+    ));
+    assert_eq!((args.terminal.as_deref(), args.interactive), (Some(""), true));
+    let caller = caller(&[("KEY", "k"), ("MY_TOKEN", "secret-value"), ("HOME", "/home/ada")]);
+    insta::assert_snapshot!(job_file(&args, &caller));
+}
+
+#[test]
+fn the_command_of_an_image() {
+    let none = caller(&[]);
+    let file = |words: &[&str]| job_file(&args(words), &none);
+    let text = file(&["--image", "quay.io/jupyter/base-notebook:x"]);
+    assert!(text.contains("\nname: base-notebook\n") && text.ends_with("roles:\n  main: {}\n"), "{text}");
+    // As by `docker run`, an entry point stays, and `--entrypoint` replaces it.
+    assert!(file(&["--image", "a", "--", "x"]).contains("    args:\n    - x\n"));
+    assert!(
+        file(&["--image", "a", "--entrypoint", "sh", "--", "-c", "x"])
+            .contains("    run:\n    - sh\n    - -c\n")
+    );
+    assert!(file(&["--image", "a", "--entrypoint", "", "--", "x"]).contains("    run:\n    - x\n"));
+    // The host's files and a directory have none.
+    assert!(file(&["--image", "/tmp", "--", "x"]).contains("    run:\n    - x\n"));
+    assert!(file(&["--image", "a", "--root", "host", "--", "x"]).contains("    run:\n    - x\n"));
+}
+
+#[test]
+fn what_docker_has_and_jobc_does_not() {
+    let none = caller(&[]);
+    for (line, why) in [
+        ("--ipc host --image a -- x", "write `--shm-size SIZE`"),
+        ("--runtime nvidia --image a -- x", "write `--gpus N`"),
+        ("--restart always --image a -- x", "write `retry: {max: N}`"),
+        ("--network shared --image a -- x", "networks that several jobs share"),
+        ("-v data:/data --image a -- x", "named volume"),
+        ("-v job.yaml", "`--verbose` prints"),
+    ] {
+        let error = parsed(&words(line)).expect_err(line).to_string();
+        assert!(error.contains(why), "{line}: {error}");
+    }
+    for (line, why) in [
+        ("-p 8080:main-0:http --image a -- x", "a command has no named ports"),
+        ("-p 53:53/udp --image a -- x", "a command has no named ports"),
+        ("-p 80:80 --network host --image a -- x", "`--publish` does not apply to `--network host`"),
+        ("-e ABSENT --image a -- x", "`ABSENT` is not set"),
+    ] {
+        let error = super::job_file(&args(&words(line)), &none).expect_err(line).to_string();
+        assert!(error.contains(why), "{line}: {error}");
+    }
 }
 
 #[test]
@@ -52,12 +116,12 @@ fn expressions_are_words_of_the_command() {
 
 #[test]
 fn shm_is_no_more_than_memory() {
-    let shm = |words: &[&str], host| resources(&args(words), host)["shm"].clone();
+    let shm = |words: &[&str], host| resources(&args(words).command, host)["shm"].clone();
     assert_eq!(shm(&["--", "x"], Some(Bytes(1 << 30))), json!("1GiB"));
     assert_eq!(shm(&["--memory", "500MB", "--", "x"], Some(Bytes(1 << 30))), json!("500MB"));
     assert_eq!(shm(&["--memory", "500GB", "--", "x"], Some(Bytes(1 << 30))), json!("1GiB"));
     assert_eq!(shm(&["--shm", "2GiB", "--memory", "1GiB", "--", "x"], None), json!("2GiB"));
-    assert_eq!(resources(&args(&["--", "x"]), None), json!({}));
+    assert_eq!(resources(&args(&["--", "x"]).command, None), json!({}));
 }
 
 #[test]

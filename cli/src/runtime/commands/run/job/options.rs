@@ -105,15 +105,25 @@ pub(super) fn publish(word: &str, plan: &JobPlan) -> Result<Publish> {
             "write [ADDRESS:]PORT:TASK:LABEL, such as `8080:server-0:http` or `0.0.0.0:8080:server-0:http`",
         )
     };
+    let address =
+        |text: Option<&str>| match text.map(|text| text.trim_start_matches('[').trim_end_matches(']')) {
+            None => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            Some(text) => text.parse().map_err(|_| wrong(format!("invalid address `{text}`"))),
+        };
+    let number = |text: &str| text.parse::<u16>().map_err(|_| wrong(format!("invalid port `{text}`")));
+    if let Some((rest, inner)) = docker_port(word) {
+        let (outer, port) =
+            rest.rsplit_once(':').map_or((None, rest), |(address, port)| (Some(address), port));
+        let port = if port.is_empty() { 0 } else { number(port)? };
+        let (task, label) = task_with_port(plan, inner)
+            .ok_or_else(|| wrong(format!("not exactly one task has the port {inner}")))?;
+        return Ok(Publish { address: address(outer)?, port, task, label });
+    }
     let mut parts = word.rsplitn(4, ':');
     let (Some(label), Some(name), Some(port)) = (parts.next(), parts.next(), parts.next()) else {
         return Err(wrong("too few parts".to_owned()));
     };
-    let address = match parts.next().map(|text| text.trim_start_matches('[').trim_end_matches(']')) {
-        None => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        Some(text) => text.parse().map_err(|_| wrong(format!("invalid address `{text}`")))?,
-    };
-    let port = port.parse().map_err(|_| wrong(format!("invalid port `{port}`")))?;
+    let (address, port) = (address(parts.next())?, number(port)?);
     let task = task(name, plan)?;
     let role = find_role(plan, &task.role)?;
     if role.port(label).is_none() {
@@ -123,8 +133,33 @@ pub(super) fn publish(word: &str, plan: &JobPlan) -> Result<Publish> {
     Ok(Publish { address, port, task, label: label.to_owned() })
 }
 
-/// A task of the plan, by name; for a role with one instance the name of the role is enough.
+/// A port as `docker run` names it, `[[ADDRESS:]PORT:]INNER[/tcp]`: what is before the inner port, and that.
+pub(in super::super) fn docker_port(word: &str) -> Option<(&str, u16)> {
+    let word = word.strip_suffix("/tcp").unwrap_or(word);
+    // A label begins with a letter.
+    let (rest, inner) = word.rsplit_once(':').unwrap_or(("", word));
+    Some((rest, inner.parse().ok().filter(|&port| port > 0)?))
+}
+
+/// The only task that has a port with this number, and the label of it.
+fn task_with_port(plan: &JobPlan, number: u16) -> Option<(TaskId, String)> {
+    let mut found = plan.roles.iter().flat_map(|role| {
+        let ports = role.ports.iter().filter(move |port| port.number == number);
+        ports.map(move |port| (role, port.label.clone()))
+    });
+    let ((role, label), None) = (found.next()?, found.next()) else { return None };
+    (role.instances == 1).then(|| (TaskId::new(&role.name, 0), label))
+}
+
+/// A task of the plan, by name; for a role with one instance the name of the role is enough, and for the only task none.
 pub(super) fn task(word: &str, plan: &JobPlan) -> Result<TaskId> {
+    if word.is_empty() {
+        return match &plan.roles[..] {
+            [role] if role.instances == 1 => Ok(TaskId::new(&role.name, 0)),
+            _ => Err(Error::new(Kind::Config, "`--terminal` needs the name of a task: the job has several")
+                .help("write it after the option, as in `-t worker-0`")),
+        };
+    }
     if let Some(role) = plan.role(word).filter(|role| role.instances == 1) {
         return Ok(TaskId::new(&role.name, 0));
     }

@@ -1,0 +1,251 @@
+//! The options of `docker run` that `jobc run -- COMMAND` takes too, spelled as there.
+
+use std::path::Path;
+
+use clap::builder::ValueParser;
+use clap::{Arg, ArgMatches, Args as ClapArgs, Command, FromArgMatches};
+use serde_json::{Value, json};
+
+use crate::completion;
+
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub(crate) struct ContainerArgs {
+    /// Run COMMAND in this image instead of on the files of the host
+    ///
+    /// An image reference, or the path of an archive or a directory. COMMAND replaces the image's CMD and its
+    /// ENTRYPOINT stays, as in `docker run`. Without COMMAND the image's CMD runs.
+    #[arg(long, value_name = "IMAGE", help_heading = HEADING, add = completion::files())]
+    pub image: Option<String>,
+    /// Mount a file or directory of the host for COMMAND (repeatable)
+    ///
+    /// Example: `-v ./data:/data:ro`. HOST is a path; a relative one begins with `./` or `../`.
+    #[arg(long, short, value_name = "HOST:CONTAINER[:ro]", value_parser = parse_volume, help_heading = HEADING)]
+    pub volume: Vec<Volume>,
+    /// Working directory of COMMAND
+    #[arg(long, short, value_name = "DIR", value_parser = parse_absolute, help_heading = HEADING)]
+    pub workdir: Option<String>,
+    /// User of COMMAND
+    #[arg(long, short, value_name = "USER[:GROUP]", help_heading = HEADING)]
+    pub user: Option<String>,
+    /// Network of COMMAND [default: `job` with `--publish`, otherwise that of the target]
+    ///
+    /// `host`, `none`, or `job`: a private network, called `bridge` by Docker.
+    #[arg(long, alias = "net", value_name = "NETWORK", value_parser = parse_network, help_heading = HEADING)]
+    pub network: Option<String>,
+    /// Program to run instead of the image's ENTRYPOINT
+    #[arg(long, value_name = "PROGRAM", requires = "image", help_heading = HEADING)]
+    pub entrypoint: Option<String>,
+    /// Limit of setrlimit(2) for COMMAND (repeatable)
+    ///
+    /// Example: `--ulimit memlock=-1`.
+    #[arg(long, value_name = "NAME=N", value_parser = parse_ulimit, help_heading = HEADING)]
+    pub ulimit: Vec<(String, Value)>,
+    /// Linux capability to add (repeatable)
+    #[arg(long, value_name = "CAPABILITY", help_heading = HEADING)]
+    pub cap_add: Vec<String>,
+    /// Linux capability to drop (repeatable)
+    #[arg(long, value_name = "CAPABILITY", help_heading = HEADING)]
+    pub cap_drop: Vec<String>,
+    /// Give COMMAND all privileges on the host
+    #[arg(long, help_heading = HEADING)]
+    pub privileged: bool,
+    /// Make the root file system read-only
+    #[arg(long, help_heading = HEADING)]
+    pub read_only: bool,
+    /// Accepted because `docker run` has it; containers are always removed at their end
+    #[arg(long, help_heading = HEADING)]
+    pub rm: bool,
+    #[command(flatten)]
+    pub rejected: RejectedOptions,
+}
+
+/// One `--volume`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Volume {
+    /// Absolute path on the host.
+    pub source: String,
+    pub mount: String,
+    pub writable: bool,
+}
+
+const HEADING: &str = "Command options";
+
+/// Options of `docker run` that have no counterpart here, and what to write instead.
+#[rustfmt::skip]
+const REJECTED: [(&str, &str); 19] = [
+    ("add-host", "write `network: job` in a job file; tasks find each other by name there"),
+    ("cgroup-parent", "start jobc in that cgroup: containers are created below its own"),
+    ("cpuset-cpus", "write `--cpus N`; a job gets its own CPUs by `cpu_pinning` of a target"),
+    ("device", "write `--gpus N` for GPUs and `rdma` in a job file for InfiniBand"),
+    ("dns", "leave it out: containers have the DNS servers of the host"),
+    ("env-file", "write `-e NAME` for each variable, or `env` in a job file"),
+    ("hostname", "leave it out: a container has the name of its task; `--name` names the job"),
+    ("ipc", "write `--shm-size SIZE`: processes of a task share its own /dev/shm of that size"),
+    ("label", "write `labels` in a job file"),
+    ("link", "write several roles with `network: job` in a job file"),
+    ("log-driver", "leave it out: `jobc logs` shows the output"),
+    ("mount", "write `-v HOST:CONTAINER[:ro]`"),
+    ("pid", "leave it out: a task has its own pid namespace; `jobc ps` and `jobc exec` reach its processes"),
+    ("platform", "pull the image by its digest for that platform"),
+    ("restart", "write `retry: {max: N}` in a job file; `--save FILE` writes the job file"),
+    ("runtime", "write `--gpus N`: jobc adds GPUs to containers without another runtime"),
+    ("security-opt", "leave it out: seccomp is on; `privileged` and `cap_add` change it"),
+    ("tmpfs", "leave it out: files outside mounts are removed with the container"),
+    ("volumes-from", "write `-v HOST:CONTAINER[:ro]`"),
+];
+
+/// Hidden options that say what to write instead.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RejectedOptions;
+
+impl FromArgMatches for RejectedOptions {
+    fn from_arg_matches(_: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, _: &ArgMatches) -> Result<(), clap::Error> {
+        Ok(())
+    }
+}
+
+impl ClapArgs for RejectedOptions {
+    fn augment_args(command: Command) -> Command {
+        command.args(REJECTED.map(|(name, help)| {
+            let reject = move |_: &str| Err::<String, _>(format!("`jobc run` has no `--{name}`; {help}"));
+            Arg::new(name).long(name).hide(true).value_parser(ValueParser::from(reject))
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+fn parse_volume(text: &str) -> Result<Volume, String> {
+    let form = "write HOST:CONTAINER or HOST:CONTAINER:ro";
+    let mut parts = text.split(':');
+    let (Some(host), Some(mount), mode, None) = (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        let verbose = if text.contains(':') { "" } else { "; `--verbose` prints the chosen settings" };
+        return Err(format!("{form}{verbose}"));
+    };
+    if !mount.starts_with('/') {
+        return Err(format!("{form}; CONTAINER is an absolute path"));
+    }
+    let mut writable = true;
+    for word in mode.unwrap_or_default().split(',') {
+        match word {
+            // Labels of SELinux are not changed.
+            "" | "rw" | "z" | "Z" => {}
+            "ro" => writable = false,
+            other => return Err(format!("unknown mode `{other}`; write `ro` or leave it out")),
+        }
+    }
+    if !matches!(host, "." | "..") && !host.contains('/') {
+        return Err(format!(
+            "`{host}` is a named volume in Docker, which jobc does not have; write `./{host}` for the directory"
+        ));
+    }
+    let source = match host.strip_prefix("~/") {
+        Some(_) => {
+            return Err(
+                "write the path of your home directory instead of `~`, or leave out quotes".to_owned()
+            );
+        }
+        None => Path::new(host)
+            .canonicalize()
+            .map_err(|error| format!("cannot mount `{host}`: {}", crate::input::reason(&error)))?,
+    };
+    let source =
+        source.into_os_string().into_string().map_err(|_| format!("the path `{host}` is not UTF-8"))?;
+    Ok(Volume { source, mount: mount.to_owned(), writable })
+}
+
+fn parse_absolute(text: &str) -> Result<String, String> {
+    if text.starts_with('/') { Ok(text.to_owned()) } else { Err("write an absolute path".to_owned()) }
+}
+
+fn parse_network(text: &str) -> Result<String, String> {
+    match text {
+        "host" | "none" | "job" => Ok(text.to_owned()),
+        "bridge" | "default" => Ok("job".to_owned()),
+        _ => Err("write `host`, `none` or `job`; networks that several jobs share do not exist".to_owned()),
+    }
+}
+
+/// `NAME=SOFT[:HARD]` as a limit of a job file, which has one number for both.
+fn parse_ulimit(text: &str) -> Result<(String, Value), String> {
+    let form = "write NAME=N, such as `memlock=-1` or `nofile=65536`";
+    let (name, limits) = text.split_once('=').ok_or(form)?;
+    let (soft, hard) = limits.split_once(':').unwrap_or((limits, limits));
+    if soft != hard {
+        return Err("the soft and the hard limit are the same here; write one number".to_owned());
+    }
+    let value = match soft {
+        "-1" | "unlimited" => json!("unlimited"),
+        number => json!(number.parse::<u64>().map_err(|_| form)?),
+    };
+    Ok((name.to_owned(), value))
+}
+
+/// A size as `docker run` has it: `16g`, `512m`, `64k` and bytes; otherwise as in job files. In the words of job files.
+pub(crate) fn docker_size(text: &str) -> Option<String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit {
+        "k" | "K" => "KiB",
+        "m" | "M" => "MiB",
+        "g" | "G" => "GiB",
+        "t" | "T" => "TiB",
+        "" | "b" | "B" => {
+            let bytes = number.parse::<u64>().ok()?;
+            // A smaller number of bytes is a unit that was left out.
+            return (bytes >= 1 << 20 && bytes.is_multiple_of(1024))
+                .then(|| jobc_schema::Bytes(bytes).to_string());
+        }
+        _ => return None,
+    };
+    (!number.is_empty()).then(|| format!("{number}{unit}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn volumes() {
+        let here = std::env::current_dir().unwrap().canonicalize().unwrap().display().to_string();
+        let volume = |source: &str, mount: &str, writable| {
+            Ok(Volume { source: source.to_owned(), mount: mount.to_owned(), writable })
+        };
+        assert_eq!(parse_volume("/tmp:/data"), volume("/tmp", "/data", true));
+        assert_eq!(parse_volume("/tmp:/data:ro"), volume("/tmp", "/data", false));
+        assert_eq!(parse_volume("/tmp:/data:ro,z"), volume("/tmp", "/data", false));
+        assert_eq!(parse_volume(".:/work"), volume(&here, "/work", true));
+        for (wrong, why) in [
+            ("job.yaml", "`--verbose` prints"),
+            ("/tmp:data", "CONTAINER is an absolute path"),
+            ("data:/data", "named volume"),
+            ("/tmp:/data:wo", "unknown mode `wo`"),
+            ("./absent-5d1:/data", "cannot mount `./absent-5d1`: no such file"),
+        ] {
+            let error = parse_volume(wrong).unwrap_err();
+            assert!(error.contains(why), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn sizes_and_limits() {
+        assert_eq!(docker_size("16g").as_deref(), Some("16GiB"));
+        assert_eq!(docker_size("512M").as_deref(), Some("512MiB"));
+        assert_eq!(docker_size("1073741824").as_deref(), Some("1GiB"));
+        for other in ["16", "16GiB", "8GB", "g", "1.5g", ""] {
+            assert_eq!(docker_size(other), None, "{other}");
+        }
+        assert_eq!(parse_ulimit("memlock=-1"), Ok(("memlock".to_owned(), json!("unlimited"))));
+        assert_eq!(parse_ulimit("stack=67108864:67108864"), Ok(("stack".to_owned(), json!(67_108_864))));
+        for wrong in ["memlock", "nofile=x", "nofile=1:2"] {
+            assert!(parse_ulimit(wrong).is_err(), "{wrong}");
+        }
+    }
+}
