@@ -1,5 +1,6 @@
 //! Texts that mean something else than they look like: a word processor's quotes, and expressions of other tools.
 
+mod continuation;
 mod expressions;
 mod typography;
 
@@ -23,6 +24,7 @@ struct TextNode<'a> {
 /// Warns of texts of a sound job file that do not mean what they look like.
 pub fn check_written(document: &Document, sources: &Sources, sink: &mut Sink) {
     texts(&document.root, &Pointer::ROOT, sources, &mut |written| {
+        continuation::check(written, sink);
         typography::check(written, sink);
         expressions::check(written, document, sink);
     });

@@ -53,10 +53,25 @@ pub(super) fn read(line: &Line, scope: &mut Scope<'_>) -> Option<Instruction> {
     Some(Instruction { span: line.span.clone(), text: part.text().to_owned(), kind })
 }
 
+/// Whether a word is what people write for "and so on".
+fn is_omission(word: &str) -> bool {
+    let inner = word.trim_start_matches(['[', '<', '(']).trim_end_matches([']', '>', ')']);
+    !inner.is_empty()
+        && inner.chars().all(|c| c == '.' || c == '…')
+        && (inner.contains('…') || inner.len() > 2)
+}
+
 fn kind(part: Part<'_>, heredocs: &[Raw], scope: &mut Scope<'_>) -> Option<Kind> {
     let (keyword, rest) = part.split_first();
     let name = keyword.text().to_ascii_uppercase();
     if !KEYWORDS.contains(&name.as_str()) {
+        if is_omission(keyword.text()) {
+            let message =
+                format!("`{}` is not an instruction, it marks omitted text: remove it", keyword.text());
+            let help = "write the omitted instructions instead, or begin the line with `#`";
+            scope.problems.wrong.push(Refusal::new(keyword.span(), message).help(help));
+            return None;
+        }
         let near = nearest(&name);
         let known = match near {
             Some(near) => format!("did you mean `{near}`?"),

@@ -99,10 +99,25 @@ impl Line {
     }
 }
 
+/// The place of blanks other than spaces and tabs after an escape character at the end of a line: to other builders
+/// the line ends there.
+pub(super) fn blanks_after_escape(line: &str, escape: char) -> Option<Span> {
+    let line = line.trim_end_matches(['\r', '\n']);
+    let before = line.trim_end_matches(is_blank);
+    let is_plain = |c: char| matches!(c, ' ' | '\t');
+    (before.ends_with(escape) && !line[before.len()..].chars().all(is_plain))
+        .then_some(before.len()..line.len())
+}
+
 /// The line without the escape character at its end, if it has an unescaped one.
 fn continued(line: &str, escape: char) -> Option<&str> {
-    let before = line.trim_end_matches([' ', '\t']).strip_suffix(escape)?;
+    let before = line.trim_end_matches(is_blank).strip_suffix(escape)?;
     (!before.ends_with(escape)).then_some(before)
+}
+
+/// Whether a character looks like a space or like nothing.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}')
 }
 
 impl<'a> Part<'a> {

@@ -5,7 +5,7 @@
 
 use super::checks::Checks;
 use super::heredoc;
-use super::line::{Line, Physical};
+use super::line::{Line, Physical, blanks_after_escape};
 use super::refusal::{Refusal, Rule};
 use super::rules::Lint;
 
@@ -136,6 +136,7 @@ fn instructions(rest: &mut Physical<'_>, read: &mut ParsedLines) {
         let mut joined =
             Line { text: String::new(), pieces: Vec::new(), heredocs: Vec::new(), span: start..start };
         let mut goes_on = joined.push(start, content, escape);
+        check_blanks(start, content, escape, read);
         let mut gap = None;
         while goes_on {
             let Some((at, line)) = rest.next() else { break };
@@ -143,6 +144,7 @@ fn instructions(rest: &mut Physical<'_>, read: &mut ParsedLines) {
                 gap = gap.or(Some(at..at + line.trim_end_matches(['\r', '\n']).len()));
             } else if !line.trim_start().starts_with('#') {
                 goes_on = joined.push(at, line, escape);
+                check_blanks(at, line, escape, read);
             }
         }
         if joined.text.trim().is_empty() {
@@ -163,6 +165,20 @@ fn instructions(rest: &mut Physical<'_>, read: &mut ParsedLines) {
             joined.span.end = last.end;
         }
         read.lines.push(joined);
+    }
+}
+
+/// Refuses blanks of web pages after the escape character: the rest would be an instruction of its own.
+fn check_blanks(at: usize, line: &str, escape: char, read: &mut ParsedLines) {
+    if let Some(span) = blanks_after_escape(line, escape) {
+        let c = line[span.start..].chars().find(|c| !matches!(c, ' ' | '\t')).unwrap_or(' ');
+        let message = format!(
+            "the blank U+{:04X} after `{escape}` keeps the line from continuing on the next",
+            u32::from(c)
+        );
+        let help =
+            format!("remove it: `{escape}` must be the last character of the line, or spaces must follow it");
+        read.refusals.push(Refusal::new(at + span.start..at + span.end, message).help(help));
     }
 }
 

@@ -34,6 +34,11 @@ fn what_a_line_says() {
 }
 
 #[test]
+fn omitted_text() {
+    insta::assert_snapshot!(check(&["FROM a\n...\nRUN b\n", "FROM a\n…\n", "FROM a\n[...]\n.\n"]));
+}
+
+#[test]
 fn copies() {
     insta::assert_snapshot!(check(&[
         "FROM a\nCOPY a b*.txt /to/\nCOPY [\"a b\", \"/to\"]\nCOPY --chown=u:$BASE --chmod=0755 --link x y\n",

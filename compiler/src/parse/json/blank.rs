@@ -91,7 +91,9 @@ impl Loader<'_, '_, '_> {
 /// The length of a backslash, blanks and the line end after them.
 pub(super) fn continuation(rest: &str) -> Option<usize> {
     let behind = rest.strip_prefix('\\')?;
-    let blanks = behind.len() - behind.trim_start_matches([' ', '\t', '\r']).len();
+    // A web page may show any blank there.
+    let is_blank = |c: char| matches!(c, ' ' | '\t' | '\r') || crate::blank::name(c).is_some();
+    let blanks = behind.len() - behind.trim_start_matches(is_blank).len();
     match behind[blanks..].chars().next() {
         Some('\n') => Some(1 + blanks + 1),
         None => Some(1 + blanks),

@@ -70,7 +70,12 @@ pub(super) fn check(written: &TextNode<'_>, sink: &mut Sink) {
     }
 }
 
-fn report(written: &TextNode<'_>, message: String, first: &Range<usize>, fix: Option<Fix>) -> Diagnostic {
+pub(super) fn report(
+    written: &TextNode<'_>,
+    message: String,
+    first: &Range<usize>,
+    fix: Option<Fix>,
+) -> Diagnostic {
     let place = written.places(std::slice::from_ref(first)).and_then(|places| places.first().copied());
     let place = place.map_or_else(|| Place::value(&written.at), Place::Span);
     let mut diagnostic = Diagnostic::warning(codes::TYPOGRAPHY, message).at_place(place, "");
@@ -120,7 +125,7 @@ fn unquoted(script: &str) -> Unquoted {
         let range = at..at + c.len_utf8();
         match open {
             _ if c == '\n' => comment = false,
-            _ if comment || before == '\\' => {}
+            _ if comment || before == '\\' && blank::name(c).is_none() => {}
             Some(quote) => open = (c != quote).then_some(quote),
             None if c == '"' || c == '\'' => open = Some(c),
             None if c == '#' && before.is_whitespace() => comment = true,

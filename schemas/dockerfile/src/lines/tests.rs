@@ -64,3 +64,12 @@ fn directives_stand_at_the_top_alone() {
         assert!(refused(&format!("# syntax={bad}\n")).is_some(), "{bad}");
     }
 }
+
+#[test]
+fn a_blank_of_a_web_page_after_the_escape_character_is_refused() {
+    let found = read("FROM a\nRUN b \\\u{a0}\n  c\n");
+    assert_eq!(found.lines.len(), 2, "one finding, and none about `c`");
+    let messages: Vec<String> = found.refusals.iter().map(|refusal| refusal.message.clone()).collect();
+    assert_eq!(messages, ["the blank U+00A0 after `\\` keeps the line from continuing on the next"]);
+    assert_eq!(found.refusals[0].span, 14..16);
+}
