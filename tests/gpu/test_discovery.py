@@ -94,6 +94,33 @@ def test_gpu_ls_lists_the_cards_of_every_host(jobs):
 
 
 @reports_problems
+def test_the_state_of_cards_is_listed(jobs):
+    """Temperature, power, clocks, ECC, modes as JSON and in the table; what a card does not report is null and `-`."""
+    host = Host(jobs, "h100")
+    host.answer("gpu.1.temperature=!3")
+    host.answer("gpu.1.fan=42")
+    host.answer("gpu.1.ecc_errors=2")
+    first, second = (gpu["state"] for gpu in host.listed()["gpus"][:2])
+    expected = {"temperature": 34, "fan_percent": None, "power_milliwatts": 71400, "power_limit_milliwatts": 350000,
+                "graphics_clock_mhz": 1980, "memory_clock_mhz": 2619, "ecc": True, "ecc_uncorrected_errors": 0,
+                "compute_mode": "Default", "persistence": True}
+    if first != expected:
+        yield f"card 0: {first}"
+    if second != expected | {"temperature": None, "fan_percent": 42, "ecc_uncorrected_errors": 2}:
+        yield f"card 1: {second}"
+    rows = host.call("gpu", "ls", "--wide").stdout.splitlines()
+    for word in ("34 °C", "71 / 350 W", "1980 / 2619 MHz", "on, 0 errors", "Default"):
+        if word not in rows[1]:
+            yield f"`{word}` is not in: {rows[1]}"
+    for word in ("42 %", "on, 2 errors"):
+        if not any(word in row for row in rows):
+            yield f"`{word}` is not in: {rows}"
+    without = host.listed(JOBC_NVML="")["gpus"][0]["state"]
+    if any(value is not None for value in without.values()):
+        yield f"without NVML: {without}"
+
+
+@reports_problems
 def test_files_are_used_if_nvml_hangs_crashes_or_fails(jobs):
     """If NVML hangs, crashes or fails, files are used instead, after a timeout. With `JOBC_NVML=` it is not called."""
     for answer, words in (("init=~", "timed out after 1 s"), ("count=~", "timed out after 1 s"), ("gpu.3.name=^", "signal: 6"), ("init=!9", "driver")):

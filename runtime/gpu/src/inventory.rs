@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use jobc_nvml::{Mig, MigDevice, Process};
+use jobc_nvml::{CardState, Mig, MigDevice, Process};
 use jobc_schema::gpu::Vendor;
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +87,9 @@ pub struct Gpu {
     pub processes: Vec<Process>,
     /// Bytes in use, if known.
     pub memory_used: Option<u64>,
+    /// Temperature, power and settings, as far as NVIDIA's library reports them.
+    #[serde(default)]
+    pub state: CardState,
 }
 
 /// How a card reaches another.

@@ -44,4 +44,4 @@ pub mod trace;
 
 pub use host::Host;
 pub use inventory::{DeviceId, Driver, Gpu, Inventory, Link, LinkType, Source};
-pub use jobc_nvml::{Mig, MigDevice, Process};
+pub use jobc_nvml::{CardState, Mig, MigDevice, Process};

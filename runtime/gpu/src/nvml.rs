@@ -140,6 +140,7 @@ fn gpu(card: Card, machine: &Host) -> Gpu {
         nodes: nvidia::nodes(machine, place, minor),
         mig: card.mig,
         processes: card.processes,
+        state: card.state,
         links: vec![],
         index,
         uuid,

@@ -25,6 +25,7 @@ pub fn card(index: u32) -> Gpu {
         links: vec![],
         processes: vec![],
         memory_used: None,
+        state: crate::inventory::CardState::default(),
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) enum GpuCommand {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LsArgs {
-    /// Show bus addresses, links and processes too
+    /// Show whole UUIDs, bus addresses, links, temperature, power, clocks and settings too
     #[arg(long, short)]
     pub wide: bool,
     #[command(flatten)]

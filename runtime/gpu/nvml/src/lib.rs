@@ -14,7 +14,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-pub use report::{Card, Mig, MigDevice, NVML_ERROR_EXIT_CODE, NvmlReport, Process, UsageSample};
+pub use report::{Card, CardState, Mig, MigDevice, NVML_ERROR_EXIT_CODE, NvmlReport, Process, UsageSample};
 
 /// Loads the first of these files that is NVML, and asks all there is to ask.
 ///

@@ -6,13 +6,15 @@
 
 use std::path::Path;
 
-use nvml_wrapper::enum_wrappers::device::Brand;
+use nvml_wrapper::enum_wrappers::device::{
+    Brand, Clock, ComputeMode, EccCounter, MemoryError, TemperatureSensor,
+};
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::{PciInfo, ProcessInfo};
 use nvml_wrapper::{Device, Nvml};
 
-use crate::report::{Card, Mig, MigDevice, NvmlReport, Process, UsageSample};
+use crate::report::{Card, CardState, Mig, MigDevice, NvmlReport, Process, UsageSample};
 
 /// The maximum number of NVLinks to query per card; the library ends the list earlier.
 const MAX_LINKS: u32 = 36;
@@ -77,6 +79,33 @@ fn card(nvml: &Nvml, device: &Device<'_>, index: u32) -> Card {
         }),
         processes: processes(device),
         links: links(device),
+        state: state(device),
+    }
+}
+
+fn state(device: &Device<'_>) -> CardState {
+    let clock = |clock| device.clock_info(clock).ok();
+    CardState {
+        temperature: device.temperature(TemperatureSensor::Gpu).ok(),
+        fan_percent: device.fan_speed(0).ok(),
+        power_milliwatts: device.power_usage().ok(),
+        power_limit_milliwatts: device.enforced_power_limit().ok(),
+        graphics_clock_mhz: clock(Clock::Graphics),
+        memory_clock_mhz: clock(Clock::Memory),
+        ecc: device.is_ecc_enabled().ok().map(|state| state.currently_enabled),
+        ecc_uncorrected_errors: device.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile).ok(),
+        compute_mode: device.compute_mode().ok().map(|mode| compute_mode(mode).to_owned()),
+        persistence: device.is_in_persistent_mode().ok(),
+    }
+}
+
+/// A compute mode as nvidia-smi writes it.
+fn compute_mode(mode: ComputeMode) -> &'static str {
+    match mode {
+        ComputeMode::Default => "Default",
+        ComputeMode::ExclusiveThread => "Exclusive_Thread",
+        ComputeMode::Prohibited => "Prohibited",
+        ComputeMode::ExclusiveProcess => "Exclusive_Process",
     }
 }
 

@@ -50,6 +50,34 @@ pub struct Card {
     pub processes: Vec<Process>,
     /// The remote ends of its NVLinks: PCI addresses, nothing for an unknown one.
     pub links: Vec<Option<String>>,
+    /// Temperature, power and settings; unknown to an older program.
+    #[serde(default)]
+    pub state: CardState,
+}
+
+/// What `nvidia-smi` shows of a card at a moment. What the card or the driver does not know is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CardState {
+    /// Temperature of the chip in degrees Celsius.
+    pub temperature: Option<u32>,
+    /// Speed of the fan in percent of the maximum; absent for cards that the case cools.
+    pub fan_percent: Option<u32>,
+    /// Power draw in milliwatts.
+    pub power_milliwatts: Option<u32>,
+    /// The limit of the power draw in milliwatts that is enforced.
+    pub power_limit_milliwatts: Option<u32>,
+    /// Clock of the processors in MHz.
+    pub graphics_clock_mhz: Option<u32>,
+    /// Clock of the memory in MHz.
+    pub memory_clock_mhz: Option<u32>,
+    /// Whether the memory corrects errors.
+    pub ecc: Option<bool>,
+    /// Errors since the driver was loaded that could not be corrected.
+    pub ecc_uncorrected_errors: Option<u64>,
+    /// Who may compute: `Default`, `Exclusive_Thread`, `Prohibited` or `Exclusive_Process`.
+    pub compute_mode: Option<String>,
+    /// Whether the driver stays loaded without a client.
+    pub persistence: Option<bool>,
 }
 
 /// Multi-Instance GPU of a card.

@@ -14,7 +14,7 @@ use jobc_nvml::{Card, NvmlReport};
 use super::search;
 use crate::host::Host;
 use crate::paths;
-use jobc_nvml::{Mig, MigDevice, Process};
+use jobc_nvml::{CardState, Mig, MigDevice, Process};
 use jobc_sys::run_with_timeout;
 
 /// Runs nvidia-smi; nothing if it is missing or prints something else. Returns the path of the program too.
@@ -86,8 +86,45 @@ fn card(block: &str) -> Option<Card> {
             devices: cut.split("<mig_device>").skip(1).filter_map(mig_instance).collect(),
         }),
         processes: processes.split("<process_info>").skip(1).filter_map(process).collect(),
+        state: state(&text),
         ..Card::default()
     })
+}
+
+/// Temperature, power and settings. Newer drivers name the element with the power draw `gpu_power_readings`, in which
+/// `power_draw` became `instant_power_draw`.
+fn state(text: &str) -> CardState {
+    let number = |text: &str, name: &str| {
+        element_text(text, name)?.split_whitespace().next()?.parse::<f64>().ok().map(|number| number.round())
+    };
+    let whole = |text: &str, name: &str| number(text, name).map(|number| number as u32);
+    let within = |name: &str| text_between(text, &format!("<{name}>"), &format!("</{name}>"));
+    let power = within("gpu_power_readings").or_else(|| within("power_readings")).unwrap_or_default();
+    let milliwatts = |name: &str| {
+        let watts = element_text(power, name)?.split_whitespace().next()?.parse::<f64>().ok()?;
+        Some((watts * 1000.0).round() as u32)
+    };
+    let is_enabled = |text: &str, name: &str| element_text(text, name).map(|state| state == "Enabled");
+    let clocks = within("clocks").unwrap_or_default();
+    let volatile = within("ecc_errors").and_then(|errors| text_between(errors, "<volatile>", "</volatile>"));
+    let errors = |name: &str| element_text(volatile?, name)?.parse::<u64>().ok();
+    CardState {
+        temperature: whole(text, "gpu_temp"),
+        fan_percent: whole(text, "fan_speed"),
+        power_milliwatts: milliwatts("power_draw").or_else(|| milliwatts("instant_power_draw")),
+        power_limit_milliwatts: milliwatts("current_power_limit").or_else(|| milliwatts("power_limit")),
+        graphics_clock_mhz: whole(clocks, "graphics_clock"),
+        memory_clock_mhz: whole(clocks, "mem_clock"),
+        ecc: within("ecc_mode").and_then(|mode| is_enabled(mode, "current_ecc")),
+        ecc_uncorrected_errors: errors("dram_uncorrectable").map(|dram| {
+            dram + ["sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded"]
+                .iter()
+                .filter_map(|name| errors(name))
+                .sum::<u64>()
+        }),
+        compute_mode: element_text(text, "compute_mode"),
+        persistence: is_enabled(text, "persistence_mode"),
+    }
 }
 
 fn mig_instance(text: &str) -> Option<MigDevice> {

@@ -146,6 +146,34 @@ result nvmlDeviceGetUtilizationRates(void *device, utilization *out) {
     if (result == OK) out->gpu = (unsigned)one, out->memory = (unsigned)two;
     return result;
 }
+result nvmlDeviceGetTemperature(void *device, unsigned sensor, unsigned *out) {
+    return sensor == 0 ? ask_number(device, "temperature", out) : INVALID;
+}
+result nvmlDeviceGetFanSpeed_v2(void *device, unsigned fan, unsigned *out) {
+    return fan == 0 ? ask_number(device, "fan", out) : INVALID;
+}
+result nvmlDeviceGetPowerUsage(void *device, unsigned *out) { return ask_number(device, "power", out); }
+result nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *out) { return ask_number(device, "power_limit", out); }
+result nvmlDeviceGetClockInfo(void *device, unsigned type, unsigned *out) {
+    char what[16];
+    snprintf(what, sizeof what, "clock.%u", type);
+    return ask_number(device, what, out);
+}
+result nvmlDeviceGetEccMode(void *device, unsigned *current, unsigned *pending) {
+    result result = ask_number(device, "ecc", current);
+    *pending = *current;
+    return result;
+}
+/* Of the errors only those that were not corrected (1) since the driver was loaded (0). */
+result nvmlDeviceGetTotalEccErrors(void *device, unsigned type, unsigned counter, unsigned long long *out) {
+    unsigned errors = 0;
+    if (type != 1 || counter != 0) return INVALID;
+    result result = ask_number(device, "ecc_errors", &errors);
+    *out = errors;
+    return result;
+}
+result nvmlDeviceGetComputeMode(void *device, unsigned *out) { return ask_number(device, "compute_mode", out); }
+result nvmlDeviceGetPersistenceMode(void *device, unsigned *out) { return ask_number(device, "persistence", out); }
 result nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending) {
     result result = ask_number(device, "mig", current);
     *pending = *current;

@@ -53,6 +53,20 @@ pub fn answers(machine: &FakeHost) -> String {
         say("compute", format!("{} {}", gpu.compute.0, gpu.compute.1));
         say("utilization", "0 0".to_owned());
         say("processes", String::new());
+        // As of a card at rest: graphics is clock 0, memory clock 2, and no fan.
+        for (name, answer) in [
+            ("temperature", 34 + number),
+            ("power", 71_400),
+            ("power_limit", 350_000),
+            ("clock.0", 1980),
+            ("clock.2", 2619),
+            ("ecc", 1),
+            ("ecc_errors", 0),
+            ("compute_mode", 0),
+            ("persistence", 1),
+        ] {
+            say(name, answer.to_string());
+        }
         say("mig", gpu.mig.map_or_else(|| "!3".to_owned(), |enabled| u32::from(enabled).to_string()));
         for (index, (profile, memory, gi)) in gpu.instances.iter().enumerate() {
             let mut of = |name: &str, answer: String| say(&format!("mig.{index}.{name}"), answer);

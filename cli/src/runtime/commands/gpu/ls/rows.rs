@@ -1,6 +1,6 @@
 //! The rows of `jobc gpu ls`: one per card, followed by one per MIG instance.
 
-use jobc_gpu::{DeviceId, Gpu, Inventory, LinkType, MigDevice};
+use jobc_gpu::{CardState, DeviceId, Gpu, Inventory, LinkType, MigDevice};
 use jobc_job::admission::overview::Lease;
 
 use crate::runtime::quantity::bytes;
@@ -34,9 +34,27 @@ pub(super) fn short(inventory: &Inventory, leases: &[Lease]) -> Table<8> {
 }
 
 /// All columns.
-pub(super) fn wide(inventory: &Inventory, leases: &[Lease]) -> Table<10> {
-    let mut table =
-        Table::new(["GPU", "UUID", "NAME", "MEMORY", "CC", "NUMA", "PCI", "LINKS", "JOBS", "PROCESSES"]);
+pub(super) fn wide(inventory: &Inventory, leases: &[Lease]) -> Table<18> {
+    let mut table = Table::new([
+        "GPU",
+        "UUID",
+        "NAME",
+        "MEMORY",
+        "CC",
+        "NUMA",
+        "PCI",
+        "LINKS",
+        "TEMP",
+        "FAN",
+        "POWER",
+        "CLOCKS",
+        "ECC",
+        "COMPUTE MODE",
+        "PERSISTENCE",
+        "MIG",
+        "JOBS",
+        "PROCESSES",
+    ]);
     for gpu in &inventory.gpus {
         table.row([
             number(inventory, gpu),
@@ -47,13 +65,21 @@ pub(super) fn wide(inventory: &Inventory, leases: &[Lease]) -> Table<10> {
             node(gpu),
             gpu.pci.clone().unwrap_or_else(|| PLACEHOLDER.to_owned()),
             links(gpu),
+            or_placeholder(gpu.state.temperature.map(|degrees| format!("{degrees} °C"))),
+            or_placeholder(gpu.state.fan_percent.map(|percent| format!("{percent} %"))),
+            power(&gpu.state),
+            clocks(&gpu.state),
+            ecc(&gpu.state),
+            or_placeholder(gpu.state.compute_mode.clone()),
+            or_placeholder(gpu.state.persistence.map(on_or_off)),
+            or_placeholder(gpu.mig.as_ref().map(|mig| on_or_off(mig.enabled))),
             jobs(leases, device_id(gpu)),
             processes(gpu),
         ]);
         for instance in instances(gpu) {
-            let mut row = [const { String::new() }; 10];
+            let mut row = [const { String::new() }; 18];
             row[..4].clone_from_slice(&of_instance(gpu, instance, false));
-            row[8] = jobs(leases, DeviceId { mig: Some(instance.index), ..device_id(gpu) });
+            row[16] = jobs(leases, DeviceId { mig: Some(instance.index), ..device_id(gpu) });
             table.row(row);
         }
     }
@@ -98,6 +124,45 @@ fn compute(gpu: &Gpu) -> String {
 
 fn node(gpu: &Gpu) -> String {
     gpu.numa_node.map_or_else(|| PLACEHOLDER.to_owned(), |node| node.to_string())
+}
+
+fn or_placeholder(text: Option<String>) -> String {
+    text.unwrap_or_else(|| PLACEHOLDER.to_owned())
+}
+
+fn on_or_off(is_on: bool) -> String {
+    if is_on { "on" } else { "off" }.to_owned()
+}
+
+/// Draw and limit: `71 / 700 W`.
+fn power(state: &CardState) -> String {
+    let watts = |milliwatts: Option<u32>| milliwatts.map(|milliwatts| (milliwatts + 500) / 1000);
+    match (watts(state.power_milliwatts), watts(state.power_limit_milliwatts)) {
+        (Some(draw), Some(limit)) => format!("{draw} / {limit} W"),
+        (Some(draw), None) => format!("{draw} W"),
+        (None, Some(limit)) => format!("{PLACEHOLDER} / {limit} W"),
+        (None, None) => PLACEHOLDER.to_owned(),
+    }
+}
+
+/// Processors and memory: `1980 / 2619 MHz`.
+fn clocks(state: &CardState) -> String {
+    match (state.graphics_clock_mhz, state.memory_clock_mhz) {
+        (None, None) => PLACEHOLDER.to_owned(),
+        (graphics, memory) => {
+            let clock = |clock: Option<u32>| or_placeholder(clock.map(|mhz| mhz.to_string()));
+            format!("{} / {} MHz", clock(graphics), clock(memory))
+        }
+    }
+}
+
+/// Whether it is on, and the errors that were not corrected: `on, 0 errors`.
+fn ecc(state: &CardState) -> String {
+    match (state.ecc, state.ecc_uncorrected_errors) {
+        (Some(true), Some(1)) => "on, 1 error".to_owned(),
+        (Some(true), Some(errors)) => format!("on, {errors} errors"),
+        (ecc, _) => or_placeholder(ecc.map(on_or_off)),
+    }
 }
 
 /// The nearest links to other cards, with their numbers: `NVLink×18 1-7`.
@@ -193,6 +258,20 @@ mod tests {
     fn numbers_in_a_row_are_a_range() {
         assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
         assert_eq!(ranges(&[]), "");
+    }
+
+    #[test]
+    fn what_is_unknown_is_a_dash() {
+        let none = CardState::default();
+        assert_eq!([power(&none), clocks(&none), ecc(&none)], ["-", "-", "-"]);
+        let some = CardState {
+            power_milliwatts: Some(71_400),
+            graphics_clock_mhz: Some(1980),
+            ecc: Some(true),
+            ecc_uncorrected_errors: Some(1),
+            ..none
+        };
+        assert_eq!([power(&some), clocks(&some), ecc(&some)], ["71 W", "1980 / - MHz", "on, 1 error"]);
     }
 
     #[test]
