@@ -3,7 +3,7 @@
 use jobc_schema::gpu::Vendor;
 
 use super::inventory::{Driver, Gpu, Inventory, Link, LinkType, Source};
-use jobc_nvml::{Mig, MigDevice};
+use jobc_nvml::{CardState, Mig, MigDevice};
 
 const GIB: u64 = 1 << 30;
 
@@ -25,7 +25,7 @@ pub fn card(index: u32) -> Gpu {
         links: vec![],
         processes: vec![],
         memory_used: None,
-        state: crate::inventory::CardState::default(),
+        state: CardState::default(),
     }
 }
 

@@ -94,15 +94,16 @@ fn card(block: &str) -> Option<Card> {
 /// Temperature, power and settings. Newer drivers name the element with the power draw `gpu_power_readings`, in which
 /// `power_draw` became `instant_power_draw`.
 fn state(text: &str) -> CardState {
-    let number = |text: &str, name: &str| {
-        element_text(text, name)?.split_whitespace().next()?.parse::<f64>().ok().map(|number| number.round())
-    };
-    let whole = |text: &str, name: &str| number(text, name).map(|number| number as u32);
+    let number =
+        |text: &str, name: &str| element_text(text, name)?.split_whitespace().next().map(str::to_owned);
+    let whole = |text: &str, name: &str| number(text, name)?.parse::<u32>().ok();
     let within = |name: &str| text_between(text, &format!("<{name}>"), &format!("</{name}>"));
     let power = within("gpu_power_readings").or_else(|| within("power_readings")).unwrap_or_default();
+    // Watts with two decimals.
     let milliwatts = |name: &str| {
-        let watts = element_text(power, name)?.split_whitespace().next()?.parse::<f64>().ok()?;
-        Some((watts * 1000.0).round() as u32)
+        let watts = number(power, name)?;
+        let (watts, decimals) = watts.split_once('.').unwrap_or((&watts, ""));
+        format!("{watts}{decimals:0<3.3}").parse::<u32>().ok()
     };
     let is_enabled = |text: &str, name: &str| element_text(text, name).map(|state| state == "Enabled");
     let clocks = within("clocks").unwrap_or_default();
