@@ -68,12 +68,14 @@ def test_a_backslash_and_blanks_in_a_script():
 def test_a_no_break_space_in_a_dockerfile():
     with tempfile.TemporaryDirectory(prefix="jobc-texts-") as directory:
         path = Path(directory) / "Dockerfile"
+        job = "version: 1\nname: x\nimage: {dockerfile: Dockerfile, context: .}\nroles: {main: {run: a}}\n"
+        (Path(directory) / "job.yaml").write_text(job)
         path.write_text(f"FROM debian:12\nRUN apt-get update \\{NBSP}\n && apt-get install -y git\n")
-        checked = jobc(directory, "check", "Dockerfile")
+        checked = jobc(directory, "check", "job.yaml")
         assert "the blank U+00A0 after" in checked.stderr and checked.returncode == 1, checked.stderr
         for dots in ("...", "…", "[...]"):
             path.write_text(f"FROM debian:12\n{dots}\nRUN true\n")
-            checked = jobc(directory, "check", "Dockerfile")
+            checked = jobc(directory, "check", "job.yaml")
             assert f"`{dots}` is not an instruction, it marks omitted text" in checked.stderr, checked.stderr
 
 
