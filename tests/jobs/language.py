@@ -59,7 +59,7 @@ def job_volume(jobs):
     }
     data = {"work": {"source": "job:", "mount": "/work", "writable": True}}
     for _ in range(2):
-        run(jobs, "tested-volume", roles, 0, "succeeded: all 2 tasks ended well", data=data)
+        run(jobs, "tested-volume", roles, 0, "succeeded: all 2 tasks succeeded", data=data)
         output = logs(jobs, "tested-volume", "train-0").split()
         if output[-3:] != ["7", "again", "0"]:
             yield f"the second role saw {output}"

@@ -63,7 +63,7 @@ def order(jobs):
         "first": {"run": "sleep 0.2", "instances": 2},
     }
     roles["last"]["completion"] = {"min_succeeded": 1}
-    events, _ = run(jobs, "tested-order", roles, 0, r"succeeded: last-0 ended well")
+    events, _ = run(jobs, "tested-order", roles, 0, r"succeeded: last-0 succeeded")
     started, ended = times(events, "started"), times(events, "ended")
     for later, sooner in (("left-0", ended["first-0"]), ("right-0", ended["first-1"]), ("last-0", ended["left-0"]),
                           ("last-0", started["right-0"])):
@@ -113,7 +113,7 @@ def keep_ready(jobs):
     """With `keep`, a task that is not ready any more continues, and is reported."""
     script = f"{SERVE} & sleep 2; kill $!; sleep 4; {SERVE} & sleep 3"
     roles = {"a": {"run": script, "resources": HTTP, "ready": {"port": "http", "every": "1s", "keep": True}}}
-    events, _ = run(jobs, "tested-kept", roles, 0, "succeeded: its task ended well")
+    events, _ = run(jobs, "tested-kept", roles, 0, "succeeded: its task succeeded")
     kinds = [event["event"] for event in events if event["event"] in ("ready", "not-ready")]
     if kinds != ["ready", "not-ready", "ready"]:
         yield kinds
@@ -147,7 +147,7 @@ def retry_scopes(jobs):
             "a": {"run": script, "instances": 2, "needs": ["first"], "retry": {"max": 1, "scope": scope, "backoff": "1s"}},
         }
         outputs = {"out": {"source": str(place), "mount": "/output"}}
-        run(jobs, f"tested-{scope}", roles, 0, "succeeded: all 3 tasks ended well", outputs=outputs)
+        run(jobs, f"tested-{scope}", roles, 0, "succeeded: all 3 tasks succeeded", outputs=outputs)
         wrote = {role: len((place / file).read_text().split()) for role, file in (("first", "first"), ("a", "a-0"))}
         if wrote != counts:
             yield f"{scope}: {wrote}"
@@ -297,7 +297,7 @@ def gang(jobs):
     """No program of a gang starts before its last container is created."""
     for value, together in (("required", True), ("auto", True)):
         roles = {"a": {"run": "sleep 0.2", "instances": 10}, "b": {"run": "sleep 0.2", "instances": 5}}
-        events, _ = run(jobs, f"tested-gang-{value}", roles, 0, "succeeded: all 15 tasks ended well", gang=value)
+        events, _ = run(jobs, f"tested-gang-{value}", roles, 0, "succeeded: all 15 tasks succeeded", gang=value)
         made, start_times = times(events, "created"), times(events, "started")
         if together and max(made.values()) > min(start_times.values()):
             yield f"{value}: made until {max(made.values())}, begun from {min(start_times.values())}"

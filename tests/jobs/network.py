@@ -236,7 +236,7 @@ def replaced(jobs, program):
         kill(pid)
     def changes():
         events = map(json.loads, jobs.call("events", "--format", "json", name).stdout.splitlines())
-        return [event["detail"]["way_out"] for event in events if event["event"] == "network-changed"]
+        return [event["detail"]["uplink"] for event in events if event["event"] == "network-changed"]
     deadline = time.monotonic() + 20
     while changes() != ["lost", "restored"] and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -52,8 +52,7 @@ pub enum Kind {
     ImageReady,
     /// The job's network is there: `network`.
     NetworkReady,
-    /// Something became of the job's network: `way_out` (`lost`, `restored`, `gone`) or `network` (`lost`), `why`,
-    /// `by`.
+    /// The job's network changed: `uplink` (`lost`, `restored`, `gone`) or `network` (`lost`), `why`, `by`.
     NetworkChanged,
     /// A task's container is made: `container`, `pid`.
     Created,

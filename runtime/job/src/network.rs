@@ -137,7 +137,7 @@ impl Network {
 
     /// Keeps notes for the user on the result.
     fn add_notes(&mut self, forwards: &[Forward], made: &NetworkSetup) {
-        if let Some(why) = &made.no_way_out {
+        if let Some(why) = &made.no_uplink {
             self.notes.push(format!("the job's network has no uplink: {why}"));
         }
         if let Some(addresses) = self.addresses.filter(|addresses| !addresses.are_free) {

@@ -70,7 +70,7 @@ const line = (text, stream = "stdout", attempt = 1) => `2026-11-21T13:32:53.2501
 function single() {
     const only = { ...task("main-0", "succeeded", 1000, 1040, 0), limits: {} };
     return {
-        record: record("hello.1", "succeeded", [only], { end: { explanation: "succeeded: its task ended well", exit_code: 0 } }),
+        record: record("hello.1", "succeeded", [only], { end: { explanation: "succeeded: its task succeeded", exit_code: 0 } }),
         events: [{ time: at(0), event: "submitted", detail: { tasks: 1 } }],
         logs: { "main-0": line("hello") },
         origin: { ...ORIGIN, command: ["jobc", "run", "job.yaml"] }, file: FILE,
@@ -125,7 +125,7 @@ function gpus() {
     const tasks = names.map((name, index) => task(`train-${index}`, "succeeded", 2000, 3_600_000 * 5, 0, { gpus: [name], limits: { memory_bytes: 64 * 1024 * MIB } }));
     const busy = (index) => (part) => [{ gpu: names[index], memory: Math.round((20 + 50 * Math.min(1, part * 4)) * 1024 * MIB), utilization: Math.round(60 + 35 * Math.sin(part * 30 + index)) }];
     return {
-        record: record("llm.3", "succeeded", tasks, { end: { explanation: "succeeded: all 8 tasks ended well", exit_code: 0 }, claim: { cpu_millis: 64_000, memory_bytes: 512 * 1024 * MIB, gpus: 8, disk_bytes: 0 } }),
+        record: record("llm.3", "succeeded", tasks, { end: { explanation: "succeeded: all 8 tasks succeeded", exit_code: 0 }, claim: { cpu_millis: 64_000, memory_bytes: 512 * 1024 * MIB, gpus: 8, disk_bytes: 0 } }),
         samples: names.flatMap((_, index) => samples(`train-${index}`, 2000, 3_600_000 * 5, { memory: (part) => (30 + 10 * part) * 1024 * MIB, cpus: () => 7.5 + index / 10, gpu: busy(index), count: 200 })),
         logs: Object.fromEntries(tasks.map(({ task }) => [task, line("done")])),
         origin: { ...ORIGIN, host: { ...ORIGIN.host, gpu_driver: "550.54.15", gpus: names.map((name, index) => ({ name, number: String(index), model: "NVIDIA H200", memory_bytes: 141 * 1024 * MIB })) } },
@@ -159,7 +159,7 @@ function refused() {
 /** Tasks that ran without a single sample. */
 function unmeasured() {
     const tasks = ["a-0", "b-0", "b-1"].map((name) => task(name, "succeeded", 1000, 90_000, 0));
-    return { record: record("old.1", "succeeded", tasks, { end: { explanation: "succeeded: all 3 tasks ended well", exit_code: 0 } }) };
+    return { record: record("old.1", "succeeded", tasks, { end: { explanation: "succeeded: all 3 tasks succeeded", exit_code: 0 } }) };
 }
 
 /** A sweep of 24 combinations with two metrics: two jobs failed, one was removed, one runs, one reported NaN. */
@@ -173,7 +173,7 @@ export function sweep() {
         const only = { ...task("train-0", state, 1000, 40_000 + number * 900, state === "failed" ? 1 : 0), limits: {} };
         const value = (name, value, better) => ({ name, value, better, task: "train-0", attempt: 1, time: at(30_000) });
         const loss = number === 5 ? "nan" : Math.abs(Math.log10(rate) + 2) * 0.2 + model.length / 100 + seed * 0.03;
-        const end = { succeeded: { explanation: "succeeded: its task ended well", exit_code: 0 }, failed: { explanation: "failed: train-0: exit 1", exit_code: 1, task: "train-0" } }[state];
+        const end = { succeeded: { explanation: "succeeded: its task succeeded", exit_code: 0 }, failed: { explanation: "failed: train-0: exit 1", exit_code: 1, task: "train-0" } }[state];
         if (number !== 2) {
             const metrics = [value("val_loss", loss, "lower"), value("images_per_second", 4000 - number * 31.7, "higher")];
             jobs.push({ record: record(job, state, [only], { sweep: "tune.1", metrics, ...(end ? { end } : { ended: undefined }) }), logs: { "train-0": line("<script>alert(1)</script> 訓練 failed", "stderr") } });

@@ -40,10 +40,10 @@ pub(super) fn failed(role: &Role, min: u32, task: &Task) -> String {
 /// The end of a job by the successes of a role.
 pub(super) fn succeeded(role: &Role, min: u32, task: &Task) -> String {
     match min {
-        _ if role.instances == 1 => format!("succeeded: {} ended well", task.id),
-        min if min == role.instances => format!("succeeded: all {min} `{}` tasks ended well", role.name),
+        _ if role.instances == 1 => format!("succeeded: {} succeeded", task.id),
+        min if min == role.instances => format!("succeeded: all {min} `{}` tasks succeeded", role.name),
         min if role.elastic_min == Some(min) => {
-            format!("succeeded: {min} of {} `{}` tasks ended well", role.instances, role.name)
+            format!("succeeded: {min} of {} `{}` tasks succeeded", role.instances, role.name)
         }
         min => format!("succeeded: `{}` reached min_succeeded {min}", role.name),
     }
@@ -67,8 +67,8 @@ pub(super) fn still_running(tasks: usize) -> String {
 /// The end of a job that no threshold ended.
 pub(super) fn all_ended(tasks: usize, failed: usize) -> String {
     match (tasks, failed) {
-        (1, 0) => "succeeded: its task ended well".to_owned(),
-        (_, 0) => format!("succeeded: all {tasks} tasks ended well"),
+        (1, 0) => "succeeded: its task succeeded".to_owned(),
+        (_, 0) => format!("succeeded: all {tasks} tasks succeeded"),
         (1, _) => "succeeded: its task ended, and was allowed to fail".to_owned(),
         (_, 1) => format!("succeeded: all {tasks} tasks ended, and the one that failed was allowed to"),
         _ => format!("succeeded: all {tasks} tasks ended, and the {failed} that failed were allowed to"),

@@ -25,7 +25,7 @@ impl Networks for BuildNetworks {
         let commands = commands.min(bridge::MAX_TASKS);
         let place = files::create_bridge_file(directory)?;
         let (helper, made) = NetworkHelper::start(Some(address::choose_addresses()?), commands, &[], place)?;
-        Ok(Box::new(Made { helper, resolver: made.resolver, no_uplink: made.no_way_out }))
+        Ok(Box::new(Made { helper, resolver: made.resolver, no_uplink: made.no_uplink }))
     }
 }
 

@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkEvent {
     /// The program of the uplink exited; it is restarted.
-    WayOutLost {
+    UplinkLost {
         /// Which, and its own words.
         why: String,
     },
     /// There is an uplink again.
-    WayOutRestored {
+    UplinkRestored {
         /// The program.
         by: String,
     },
     /// The uplink is gone, and is not restarted again.
-    WayOutGone {
+    UplinkGone {
         /// Why.
         why: String,
     },

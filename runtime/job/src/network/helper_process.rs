@@ -83,13 +83,13 @@ fn create_network(order: &SetupRequest) -> Result<(NetworkSetup, NetworkNamespac
     }
     let Some(addresses) = order.addresses else {
         let tasks = namespace::in_new_thread(|| bridge::create_tasks(0..order.tasks, None))?;
-        let made = NetworkSetup { namespaces: fd_numbers(&tasks), ports, resolver: None, no_way_out: None };
+        let made = NetworkSetup { namespaces: fd_numbers(&tasks), ports, resolver: None, no_uplink: None };
         return Ok((made, NetworkNamespaces { bridge: None, tasks, range: None, _uplink: None }));
     };
     let Addresses { tasks: range, uplink: link, .. } = addresses;
     let bridge = Arc::new(namespace::in_new_thread(|| bridge::create_bridge(range))?);
     // The uplink starts in the host's network, where this thread stays meanwhile; the tasks' namespaces need not wait.
-    let (tasks, way_out) = std::thread::scope(|scope| {
+    let (tasks, uplink) = std::thread::scope(|scope| {
         let parts: Vec<_> = split_tasks(order.tasks)
             .map(|numbers| {
                 scope.spawn(|| {
@@ -98,11 +98,11 @@ fn create_network(order: &SetupRequest) -> Result<(NetworkSetup, NetworkNamespac
                 })
             })
             .collect();
-        let way_out = uplink::connect(&bridge, &order.place, link);
+        let uplink = uplink::connect(&bridge, &order.place, link);
         let join = |part: std::thread::ScopedJoinHandle<'_, Result<Vec<OwnedFd>>>| {
             part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        (parts.into_iter().map(join).collect::<Result<Vec<_>>>(), way_out)
+        (parts.into_iter().map(join).collect::<Result<Vec<_>>>(), uplink)
     });
     let tasks: Vec<OwnedFd> = tasks?.into_iter().flatten().collect();
     for (listener, forward) in listeners.into_iter().zip(&order.forwards) {
@@ -112,10 +112,10 @@ fn create_network(order: &SetupRequest) -> Result<(NetworkSetup, NetworkNamespac
     let made = NetworkSetup {
         namespaces: fd_numbers(&tasks),
         ports,
-        resolver: way_out.is_ok().then(|| uplink::resolver(link)),
-        no_way_out: way_out.as_ref().err().cloned(),
+        resolver: uplink.is_ok().then(|| uplink::resolver(link)),
+        no_uplink: uplink.as_ref().err().cloned(),
     };
-    Ok((made, NetworkNamespaces { bridge: Some(bridge), tasks, range: Some(range), _uplink: way_out.ok() }))
+    Ok((made, NetworkNamespaces { bridge: Some(bridge), tasks, range: Some(range), _uplink: uplink.ok() }))
 }
 
 /// The tasks in parts that are created in parallel. Most of the work for a network namespace needs no lock that others

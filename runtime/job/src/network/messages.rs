@@ -80,7 +80,7 @@ pub(super) struct NetworkSetup {
     /// The name server, if there is an uplink.
     pub(super) resolver: Option<Ipv4Addr>,
     /// Why there is no uplink.
-    pub(super) no_way_out: Option<String>,
+    pub(super) no_uplink: Option<String>,
 }
 
 impl HelperMessage {

@@ -223,11 +223,11 @@ impl Preparation<'_> {
 /// Reports a change of the network. A permanent one is also a note for the user.
 fn report_network_event(mail: &Sender<Message>, change: NetworkEvent) {
     let (detail, note) = match change {
-        NetworkEvent::WayOutLost { why } => (json!({ "way_out": "lost", "why": why }), None),
-        NetworkEvent::WayOutRestored { by } => (json!({ "way_out": "restored", "by": by }), None),
-        NetworkEvent::WayOutGone { why } => {
+        NetworkEvent::UplinkLost { why } => (json!({ "uplink": "lost", "why": why }), None),
+        NetworkEvent::UplinkRestored { by } => (json!({ "uplink": "restored", "by": by }), None),
+        NetworkEvent::UplinkGone { why } => {
             let note = format!("the job's network has lost its uplink: {why}");
-            (json!({ "way_out": "gone", "why": why }), Some(note))
+            (json!({ "uplink": "gone", "why": why }), Some(note))
         }
         NetworkEvent::HolderLost => {
             let why = "the process that holds the job's network has ended";

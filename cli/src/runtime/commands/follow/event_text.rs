@@ -73,10 +73,10 @@ fn event_line(event: &Event) -> Option<(Tone, String)> {
         // Its end has the reason.
         Kind::Retried => format!(" is retried: {}", next_attempt(event)?),
         // A permanent change is also a note in the record, which is printed as well.
-        Kind::NetworkChanged if event.detail["way_out"] == "lost" => {
+        Kind::NetworkChanged if uplink_state(event) == "lost" => {
             format!("the uplink of the job network is lost: {details}")
         }
-        Kind::NetworkChanged if event.detail["way_out"] == "restored" => {
+        Kind::NetworkChanged if uplink_state(event) == "restored" => {
             format!("the uplink of the job network is restored: {details}")
         }
         Kind::Paused => "paused".to_owned(),
@@ -93,6 +93,11 @@ fn event_line(event: &Event) -> Option<(Tone, String)> {
         _ => return None,
     };
     Some((Tone::Progress, text))
+}
+
+/// The state of the uplink in an event. Older records have it as `way_out`.
+fn uplink_state(event: &Event) -> &Value {
+    event.detail.get("uplink").unwrap_or(&event.detail["way_out"])
 }
 
 /// The beginning of the end of a job whose tasks still run: `a-0: exit 3; stopping the other tasks`.
@@ -254,8 +259,8 @@ mod tests {
             (Tone::Failure, "stopping the tasks: timed out after 5s".to_owned())
         );
         assert_eq!(
-            line(json!({"why": "succeeded: client-0 ended well", "task": "client-0"})),
-            (Tone::Progress, "client-0 ended well; stopping the other tasks".to_owned())
+            line(json!({"why": "succeeded: client-0 succeeded", "task": "client-0"})),
+            (Tone::Progress, "client-0 succeeded; stopping the other tasks".to_owned())
         );
     }
 

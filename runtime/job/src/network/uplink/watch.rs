@@ -86,14 +86,14 @@ fn watch(
             Some(words) => format!("{} has ended: `{words}`", tool.name()),
             None => format!("{} has ended", tool.name()),
         };
-        send_event(&NetworkEvent::WayOutLost { why });
+        send_event(&NetworkEvent::UplinkLost { why });
         if began.elapsed() > STABLE_TIME {
             tries = 0;
         }
         keeper = loop {
             tries += 1;
             if tries > MAX_RESTARTS {
-                send_event(&NetworkEvent::WayOutGone { why: format!("it has ended {MAX_RESTARTS} times") });
+                send_event(&NetworkEvent::UplinkGone { why: format!("it has ended {MAX_RESTARTS} times") });
                 return;
             }
             let pause = if tries == 1 { Duration::ZERO } else { Duration::from_secs(1 << (tries - 2)) };
@@ -111,12 +111,12 @@ fn watch(
                     break begun;
                 }
                 Err(why) if tries == MAX_RESTARTS => {
-                    send_event(&NetworkEvent::WayOutGone { why });
+                    send_event(&NetworkEvent::UplinkGone { why });
                     return;
                 }
                 Err(_) => {}
             }
         };
-        send_event(&NetworkEvent::WayOutRestored { by: tool.name().to_owned() });
+        send_event(&NetworkEvent::UplinkRestored { by: tool.name().to_owned() });
     }
 }
