@@ -155,7 +155,7 @@ impl Admission {
 ///
 /// # Errors
 ///
-/// The host has not what it asks for.
+/// The host lacks what the job requests.
 pub fn place_alone(plan: &JobPlan, demands: &Demands, inventory: &Inventory) -> Result<GpuLease> {
     let room =
         FreeDevices { inventory, usage: &DeviceUsage::default(), uid: rustix::process::geteuid().as_raw() };
@@ -167,7 +167,7 @@ pub fn place_alone(plan: &JobPlan, demands: &Demands, inventory: &Inventory) -> 
 ///
 /// # Errors
 ///
-/// What the job asks for does not exist.
+/// The host lacks what the job requests.
 pub fn dry_run_gpus(plan: &JobPlan, submission: &Submission, inventory: Inventory) -> Result<TaskGpus> {
     let machine = Host::here();
     let means = SharingSupport::of(&machine, &inventory);
@@ -177,7 +177,7 @@ pub fn dry_run_gpus(plan: &JobPlan, submission: &Submission, inventory: Inventor
     Ok(TaskGpus::new(plan, submission.gpu_injection, injector, leased, SliceEnforcer::default()))
 }
 
-/// The shortage of a claim next to others, as text; nothing if it fits.
+/// What a claim lacks next to other claims, as text; `None` if it fits.
 ///
 /// Only the requested measures are compared: a job without GPUs does not wait for those with GPUs.
 fn shortage(claim: &Claim, capacity: &Capacity, others: &[&Entry]) -> Option<String> {

@@ -1,6 +1,6 @@
 //! The host's allocation for a bundle that names no host: its root, and the ids of a named user.
 //!
-//! A bundle of `jobc build` is the same wherever it is built; what only a host knows is in its annotations
+//! A bundle of `jobc build` does not depend on the host that built it; facts of the host are in its annotations
 //! (docs/reference/oci.md). An allocation answers them. It is applied to a copy of config.json, which then runs under
 //! this runtime or another; the bundle itself is never changed.
 
@@ -239,7 +239,7 @@ impl fmt::Display for Allocation {
     }
 }
 
-/// The user that a bundle names, as its root knows them.
+/// The user of a bundle, looked up in its root filesystem.
 pub(crate) fn user_of(bundle: &Bundle, root: &Root) -> Result<Option<NamedUser>> {
     bundle.annotation("dev.jobc.user").map(|name| named_user(root.directories(), name)).transpose()
 }

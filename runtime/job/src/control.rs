@@ -61,7 +61,7 @@ pub enum Response {
 /// How long a supervisor may take to answer.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The most of a line that is read.
+/// Maximum bytes read of a line.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// A connection to a job's supervisor.
@@ -71,9 +71,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the supervisor of a job; nothing if there is none.
+    /// Connects to the supervisor of a job; `None` if no supervisor runs.
     pub fn open(directory: &Directory) -> Result<Option<Self>> {
-        // A socket's path has 108 bytes at most (unix(7)): it is named from its directory.
+        // A socket's path is limited to 108 bytes (unix(7)), so it is relative to its directory.
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(state) = rustix::fs::open(&directory.state, flags, Mode::empty()) else { return Ok(None) };
         match UnixStream::connect(format!("/proc/self/fd/{}/control", state.as_raw_fd())) {

@@ -168,7 +168,7 @@ fn ids_in(parents: &[&Path]) -> Result<Vec<JobId>> {
 }
 
 impl Directory {
-    /// What is known of the job ([`crate::record::Record`]).
+    /// The job's record ([`crate::record::Record`]).
     pub fn record_file(&self) -> PathBuf {
         self.record.join("job.json")
     }
@@ -218,7 +218,7 @@ impl Directory {
         self.build().join("oci").join(task.to_string())
     }
 
-    /// Where its secrets lie as files. Nothing is made yet.
+    /// Path of its secret files. Nothing is created yet.
     pub fn secrets(&self) -> Result<SecretDirectory> {
         SecretDirectory::for_state(&self.state, &self.id.to_string())
     }
@@ -233,7 +233,7 @@ impl Directory {
         self.state.join("control")
     }
 
-    /// Takes the lock that marks a job with a supervisor; nothing if another process holds it.
+    /// Takes the lock that marks the job as supervised; `None` if another process holds it.
     ///
     /// It lasts as long as the file is open in this process.
     pub fn try_lock(&self) -> Result<Option<File>> {
@@ -247,13 +247,13 @@ impl Directory {
         }
     }
 
-    /// Removes everything that is kept of the job, the record last: as long as it is there, the job is found.
+    /// Removes all files of the job, the record last: commands find the job by its record.
     pub fn remove(&self) -> Result<()> {
         jobc_container::remove::remove(&self.state)?;
         jobc_container::remove::remove(&self.record)
     }
 
-    /// Whether a supervisor is there.
+    /// Whether a supervisor runs.
     pub fn is_supervised(&self) -> bool {
         self.state.is_dir() && matches!(self.try_lock(), Ok(None))
     }

@@ -38,23 +38,23 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// The job was handed in.
+    /// The job was submitted.
     Submitted,
-    /// It waits for resources or for its turn: `waits_for`, `place`.
+    /// It waits for resources or in the queue: `waits_for`, `place`.
     Queued,
     /// It has its resources: `claim`.
     Scheduled,
     /// A volume is being fetched: `volume`, `from`, `bytes`.
     Fetching,
-    /// A volume is there: `volume`, `path`.
+    /// A volume is ready: `volume`, `path`.
     DataReady,
-    /// A root file system is there: `image`, `root`.
+    /// A root filesystem is ready: `image`, `root`.
     ImageReady,
-    /// The job's network is there: `network`.
+    /// The job's network is ready: `network`.
     NetworkReady,
     /// The job's network changed: `uplink` (`lost`, `restored`, `gone`) or `network` (`lost`), `why`, `by`.
     NetworkChanged,
-    /// A task's container is made: `container`, `pid`.
+    /// A task's container was created: `container`, `pid`.
     Created,
     /// A task's root and volumes are mounted: `mounts`.
     Mounted,
@@ -100,7 +100,7 @@ impl Event {
 }
 
 impl EventLog {
-    /// Opens a job's file; it is made if it does not exist.
+    /// Opens a job's file, and creates it if it does not exist.
     pub fn open(directory: &Directory) -> Result<Self> {
         let path = directory.events_file();
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);

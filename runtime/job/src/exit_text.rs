@@ -1,4 +1,4 @@
-//! How an attempt of a task ended, in words: what the kernel reports, and what shells mean by their exit codes.
+//! Texts for how an attempt ended: the kernel's signals, and the exit codes of shells.
 
 use jobc_container::process::Exit;
 use jobc_schema::signal;
@@ -9,7 +9,7 @@ const SIGNAL_BASE: u8 = 128;
 
 /// How an attempt ended: `exit 3`, `killed by SIGSEGV (segmentation fault)`, `out of memory: used 2 GiB of 2 GiB`.
 ///
-/// `signal` is the signal that ended its first process, such as `SIGSEGV`, and `reason` what else is known. Nothing if
+/// `signal` is the signal that ended its first process, such as `SIGSEGV`, and `reason` further information. `None` if
 /// nothing is known.
 pub fn describe(exit_code: Option<u8>, signal: Option<&str>, reason: Option<&str>) -> Option<String> {
     match (exit_code, signal, reason) {
@@ -57,7 +57,7 @@ fn with_meaning(signal: &str) -> String {
     format!("{signal} ({meaning})")
 }
 
-/// What a shell means by its exit code; nothing for the codes of programs.
+/// The meaning of a shell's exit code; `None` for codes of programs.
 fn meaning(code: u8) -> Option<String> {
     match code {
         126 => return Some("a command cannot be executed".to_owned()),
@@ -65,7 +65,7 @@ fn meaning(code: u8) -> Option<String> {
         _ => {}
     }
     let number = i32::from(code.checked_sub(SIGNAL_BASE)?);
-    // Those that end programs in practice; others are rather codes of their own.
+    // Signals that end programs in practice; other numbers are more likely a program's own codes.
     match number {
         13 => Some("a reader of the pipe closed (SIGPIPE)".to_owned()),
         1..=9 | 11 | 14 | 15 | 24 | 25 | 31 => {

@@ -217,14 +217,14 @@ const SESSION_VARIABLES: [&str; 42] = [
     "XDG_CURRENT_DESKTOP", "XDG_RUNTIME_DIR", "XDG_SEAT*", "XDG_SESSION_*", "XDG_VTNR", "_", "container",
 ];
 
-/// Variables that a job sets from what it was given of the host.
+/// Variables that a job sets from the host's environment.
 #[rustfmt::skip]
 const JOB_VARIABLES: [&str; 9] = [
     "JOBC_*", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_*", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
     "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK",
 ];
 
-/// Whether a pattern of a job file stands for a variable; `*` alone leaves out those that belong to the caller's session.
+/// Whether a pattern of a job file matches a variable; `*` alone leaves out those that belong to the caller's session.
 fn matches(pattern: &str, name: &str) -> bool {
     let fits = |pattern: &str| match pattern.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
@@ -248,7 +248,7 @@ const KEY_WORDS: [&str; 5] = ["ACCESS", "API", "AUTH", "PRIVATE", "SECRET"];
 /// Values of fewer bytes are not taken for secrets.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// Whether a variable holds a secret, as far as its name tells. A path to one is none.
+/// Whether a variable's name suggests a secret. A path to a secret does not count.
 fn is_secret(name: &str, value: &[u8]) -> bool {
     let upper = name.to_ascii_uppercase();
     let words: Vec<&str> = upper.split('_').collect();

@@ -73,7 +73,7 @@ pub struct Lifecycle {
     tasks: Vec<Task>,
     progress: Vec<TaskProgress>,
     gangs: Vec<Gang>,
-    /// The roles with a matrix of which only so many combinations run at once.
+    /// The roles whose matrix limits how many combinations run at once.
     combinations: Vec<Combinations>,
     clock: Clock,
     timers: Timers,

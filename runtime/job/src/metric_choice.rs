@@ -14,7 +14,7 @@ use crate::record::Record;
 use crate::user_metrics::{last_number, read_number};
 use jobc_sys::id::TaskId;
 
-/// So many of the last lines of each task are searched first.
+/// Number of last lines of each task that are searched first.
 const LAST_LINES: u64 = 200;
 
 /// What `--metric` names.
@@ -98,7 +98,7 @@ impl MetricChoice {
 pub struct JobMetrics<'a> {
     directory: &'a Directory,
     record: &'a Record,
-    /// The plan of the run; nothing if it cannot be read.
+    /// The plan of the run; `None` if it cannot be read.
     plan: OnceCell<Option<JobPlan>>,
 }
 
@@ -108,7 +108,7 @@ impl<'a> JobMetrics<'a> {
         Self { directory, record, plan: OnceCell::new() }
     }
 
-    /// The last value that a task has reported, or without `task` any of the job's; nothing if there is none.
+    /// The last value that a task, or without `task` any task, has reported; `None` if there is none.
     pub fn value(&self, choice: &MetricChoice, task: Option<&TaskId>) -> Option<f64> {
         match choice {
             MetricChoice::Name(name) => {

@@ -7,9 +7,9 @@
 //! | `job` | a network namespace with `eth0`, whose address is on a network that this job's tasks alone are on |
 //!
 //! A job's network is a [bridge](bridge) in a namespace of its own, a veth(4) from it to each task, and the
-//! [uplink](uplink). A [separate process](helper_process) creates and holds it, so that nothing of it is visible in the
-//! host's network and nothing of it outlives the job's supervisor. As an unprivileged user that process creates a user
-//! namespace, which the job's containers share: joining a network namespace requires rights in its user namespace.
+//! [uplink](uplink). A [separate process](helper_process) creates and holds it, so that it is invisible in the host's
+//! network and ends with the job's supervisor. As an unprivileged user that process creates a user namespace, which the
+//! job's containers share: joining a network namespace requires rights in its user namespace.
 
 mod address;
 mod bridge;
@@ -71,7 +71,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Creates what the plan's `network` asks for; `tasks` are counted as in [`crate::lifecycle`].
+    /// Creates the plan's `network`; `tasks` are counted as in [`crate::lifecycle`].
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl Network {
         }
     }
 
-    /// What becomes of it from now on, once; nothing if nothing was made.
+    /// The network's events, once; `None` if no network was created.
     pub fn take_events(&mut self) -> Option<NetworkEvents> {
         self.events.take()
     }
@@ -176,8 +176,7 @@ impl Network {
         }
     }
 
-    /// The address by which the other tasks reach a task, or its own without a network; nothing for an unknown task
-    /// number.
+    /// The address at which other tasks reach a task, or its own without a network; `None` for an unknown task number.
     pub fn address(&self, task: usize) -> Option<IpAddr> {
         let address = self.addresses.map_or(Ipv4Addr::LOCALHOST, |addresses| addresses.tasks.task(task));
         (task < self.tasks.len()).then_some(IpAddr::V4(address))
@@ -206,7 +205,7 @@ impl Network {
         Ok(true)
     }
 
-    /// Notes for the user on the network, one per line: what it lacks, and where ports are published.
+    /// Notes for the user on the network, one per line: what is missing, and where ports are published.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -226,7 +225,7 @@ impl Network {
         self.helper.as_ref().map_or_else(socket::socket, |held| held.socket(task))
     }
 
-    /// Connects to a port of a task, within some time; the stream blocks.
+    /// Connects to a port of a task, with a timeout. The stream is blocking.
     pub fn connect(&self, task: usize, port: u16, within: Duration) -> Result<TcpStream> {
         let address = self.address(task).ok_or_else(|| no_such_task(task))?;
         let place = SocketAddr::new(address, port);

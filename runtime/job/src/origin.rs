@@ -23,7 +23,7 @@ use jobc_sys::write_atomic::Durability;
 pub struct Origin {
     /// The version of jobc.
     pub version: String,
-    /// The words of the command that submitted the job; empty if it is not known.
+    /// The arguments of the command that submitted the job; empty if unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// The working directory of that command.
@@ -94,7 +94,7 @@ pub struct Gpu {
 }
 
 impl Origin {
-    /// What is known of a job that has just got its resources.
+    /// The origin of a job that was just admitted.
     pub fn of(
         plan: &JobPlan,
         submission: &Submission,
@@ -114,7 +114,7 @@ impl Origin {
         }
     }
 
-    /// Reads a job's; nothing if it has none, or an unreadable one.
+    /// Reads a job's origin; `None` if it is missing or unreadable.
     pub fn read(directory: &Directory) -> Option<Self> {
         serde_json::from_slice(&std::fs::read(directory.origin_file()).ok()?).ok()
     }

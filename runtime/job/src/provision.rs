@@ -1,4 +1,4 @@
-//! What must be there before the first task of a job is made: data, outputs, fetched volumes, roots, keys.
+//! Provides what a job needs before its first task: data, outputs, fetched volumes, root filesystems, keys.
 //!
 //! [`provide`] does all of it once per job, in the order in which a mistake costs least: checks come first, and what
 //! takes time and the network comes last. Its result is the input of [`prepare_task`] for
@@ -66,7 +66,7 @@ pub fn provide(
 ///
 /// # Errors
 ///
-/// As of [`provide`], as far as can be seen without it.
+/// As [`provide`], for what can be checked without fetching.
 pub fn dry_run(job: &Job<'_>) -> Result<ProvisionedJob> {
     let (mut untold, never) = (|_| {}, AtomicBool::new(false));
     paths::check_data(job, &mut untold)?;
@@ -97,7 +97,7 @@ fn assemble(
 
 /// Removes what a job must not leave: secrets in memory, and what was fetched or unpacked for it alone.
 ///
-/// Its state directory must still be there. That nothing is there to be removed is fine.
+/// Its state directory must still exist. Missing entries are ignored.
 pub fn release(directory: &Directory) -> Result<()> {
     let secrets = if directory.state.is_dir() { directory.secrets()?.remove() } else { Ok(()) };
     remove(&directory.record.join(FETCHED_DIRECTORY))?;

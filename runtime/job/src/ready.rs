@@ -1,8 +1,8 @@
 //! Whether tasks are ready: probes by the `ready` of their roles, repeated.
 //!
 //! [`Schedule`] decides, by a clock that is stopped while the job is frozen, when to probe and what the result means.
-//! Here are the threads that probe: a probe may be slow, and a supervisor must not block. There are as many as
-//! concurrent probes, up to [`MAX_PROBES`]; a task that is not due costs an entry in a heap.
+//! Threads run the probes, since a probe may be slow and a supervisor must not block. There are as many as concurrent
+//! probes, up to [`MAX_PROBES`]; a task that is not due costs an entry in a heap.
 
 mod check;
 mod command;
@@ -47,7 +47,7 @@ pub trait TaskAccess: Send + Sync {
     /// A TCP socket from which a task is reached, neither blocking nor connected, and the task's address.
     fn socket(&self, task: TaskNumber) -> Result<(OwnedFd, IpAddr)>;
 
-    /// Runs a command in an attempt's container; nothing if it did not end within the time, and was killed.
+    /// Runs a command in an attempt's container; `None` if it timed out and was killed.
     fn run(
         &self,
         task: TaskNumber,
@@ -117,7 +117,7 @@ impl Prober {
         self.shared.state().schedule.wants_lines(task)
     }
 
-    /// The tasks were frozen: there are no probes, and no timeouts.
+    /// The tasks are frozen: probes and timeouts are suspended.
     pub fn pause(&self) {
         self.shared.state().schedule.pause(self.shared.began.elapsed());
     }
@@ -149,7 +149,7 @@ impl SharedState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes sure that a thread follows the schedule.
+    /// Starts a thread for the schedule if needed.
     fn wake(self: &Arc<Self>, state: &mut State) {
         if state.idle > 0 {
             self.changed.notify_one();

@@ -1,4 +1,4 @@
-//! What is known of a job: the content of `job.json`, which its supervisor replaces whenever something changed.
+//! The record of a job: the content of `job.json`, which its supervisor replaces after each change.
 
 mod damaged;
 
@@ -19,7 +19,7 @@ use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::{JobId, TaskId};
 use jobc_sys::write_atomic::Durability;
 
-/// What is known of a job.
+/// The record of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The format; 1.
@@ -58,7 +58,7 @@ pub struct Record {
     pub attempt: u32,
     /// `host`, `job` or `none`.
     pub network: String,
-    /// What it takes of the host.
+    /// Its claim on the host.
     pub claim: Claim,
     /// Notes for the user: limits that nothing enforces, what an unprivileged user has otherwise, roles scaled down.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -77,7 +77,7 @@ pub struct Record {
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
-    /// Whether the file could not be read, and this stands for it.
+    /// Whether the file could not be read and this record replaces it.
     #[serde(skip)]
     pub is_damaged: bool,
 }
@@ -101,7 +101,7 @@ pub struct RoleCombination {
 pub enum JobState {
     /// It waits for room on the host, or for its turn.
     Queued,
-    /// Data and roots are fetched, the network is made.
+    /// Data and roots are being fetched, and the network created.
     Preparing,
     /// Tasks run, or wait for others.
     Running,
@@ -109,7 +109,7 @@ pub enum JobState {
     Paused,
     /// What still runs is being ended.
     Stopping,
-    /// It ended well.
+    /// It succeeded.
     Succeeded,
     /// It ended badly, or could not start.
     Failed,
@@ -144,7 +144,7 @@ impl JobState {
     }
 }
 
-/// What a job takes of the host while it runs: the most at any time, which admission counts.
+/// A job's peak use of the host's resources, which admission counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// Thousandths of a logical CPU.
@@ -163,7 +163,7 @@ pub struct Claim {
     pub leased: GpuLease,
 }
 
-/// What is known of a task.
+/// The record of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskRecord {
     /// Which task.
@@ -175,7 +175,7 @@ pub struct TaskRecord {
     /// The container's name, in the job's own [store](Directory::containers).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// Its first process, while it is there.
+    /// Its first process, while it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
     /// Where others reach it: an address of the job's network, or 127.0.0.1.
@@ -190,7 +190,7 @@ pub struct TaskRecord {
     /// Its limits, for display: `cpu_millis`, `memory_bytes`, `shm_bytes`, `disk_bytes`, `pids`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, u64>,
-    /// Which of them nothing enforces on this host.
+    /// Those that are not enforced on this host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unenforced: Vec<String>,
     /// When this attempt was let go.
@@ -247,7 +247,7 @@ pub enum TaskState {
     Waiting,
     /// Its container is being made.
     Creating,
-    /// Its container is made and waits to be let go.
+    /// Its container is created and waits to be started.
     Created,
     /// Its program runs.
     Running,
@@ -255,9 +255,9 @@ pub enum TaskState {
     Ready,
     /// An attempt failed; the next one comes after a while.
     Retrying,
-    /// It was asked to stop.
+    /// It is being stopped.
     Stopping,
-    /// It ended well.
+    /// It succeeded.
     Succeeded,
     /// It ended badly, for the last time.
     Failed,
@@ -306,21 +306,21 @@ pub struct End {
 }
 
 impl TaskRecord {
-    /// How this attempt ended, in words; nothing if it has not ended.
+    /// How this attempt ended, as text; `None` if it has not ended.
     pub fn end_text(&self) -> Option<String> {
         exit_text::describe(self.exit_code, self.signal.as_deref(), self.reason.as_deref())
     }
 }
 
 impl Attempt {
-    /// How it ended, in words.
+    /// How it ended, as text.
     pub fn end_text(&self) -> Option<String> {
         exit_text::describe(self.exit_code, self.signal.as_deref(), self.reason.as_deref())
     }
 }
 
 impl End {
-    /// The explanation without the words that only repeat the state, for tables with a column of it.
+    /// The explanation without the state, for tables that have a column for it.
     pub fn cause(&self, state: JobState) -> &str {
         let words = match state {
             JobState::TimedOut => "timed out ",
@@ -335,9 +335,9 @@ impl End {
 }
 
 impl Record {
-    /// Reads a job's record; nothing if the command that made the directory was killed before it wrote one.
+    /// Reads a job's record; `None` if the command that created the directory was killed before it wrote one.
     ///
-    /// For a file that was cut off, what is known without it is returned ([`Record::is_damaged`]).
+    /// For a truncated file, returns what is known without it ([`Record::is_damaged`]).
     pub fn read(directory: &Directory) -> Result<Option<Self>> {
         let path = directory.record_file();
         let text = match std::fs::read(&path) {
@@ -375,7 +375,7 @@ impl Record {
         self.metrics.iter().filter(|metric| metric.name == name).max_by_key(|metric| metric.time)
     }
 
-    /// What is known of a task.
+    /// The record of a task.
     pub fn task(&self, task: &TaskId) -> Option<&TaskRecord> {
         self.tasks.iter().find(|known| known.task == *task)
     }

@@ -57,7 +57,7 @@ pub fn recover_lost_jobs(places: &JobDirectories) -> Result<Vec<LostJob>> {
                 }
             }
             Ok(None) => remove_abandoned(&directory)?,
-            // A command that asks for this job gets the error of its record.
+            // A command about this job reports the error of its record.
             Err(_) => {}
         }
     }

@@ -21,7 +21,7 @@ pub struct Submission {
     /// The base directory of relative paths in the job file.
     #[serde(rename = "folder")]
     pub directory: PathBuf,
-    /// The words of the command that submits it, the program's name first.
+    /// The arguments of the command that submits it, starting with the program's name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// The working directory of that command.
@@ -40,7 +40,7 @@ pub struct Submission {
     pub scope: bool,
     /// Roots instead of images: of every role, or by role. A directory, an archive, an unpacked bundle, or `host`.
     pub roots: IndexMap<String, String>,
-    /// The images of roles that name one, in the store; nothing if no role does.
+    /// The images of roles in the store; `None` if no role names an image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<Images>,
     /// Ports of the job network that the host's own network gets.
@@ -72,7 +72,7 @@ pub struct Images {
     /// The directories of shared stores below it, which are only read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared: Vec<PathBuf>,
-    /// Why each task gets a copy of its layers instead of an overlay over them; nothing if it gets an overlay.
+    /// Why each task gets a copy of its layers instead of an overlay; `None` if it gets an overlay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copied: Option<String>,
     /// The manifest of each role's image.
@@ -92,7 +92,7 @@ pub struct Publish {
     pub label: String,
 }
 
-/// A position in the queue of jobs of which only so many run at once.
+/// A position in the queue of a matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuePosition {
     /// A directory with one lock file a slot, `slot-0` to `slot-N`, and one a job in order, `turn-0` …
@@ -105,7 +105,7 @@ pub struct QueuePosition {
 }
 
 impl Submission {
-    /// What it chooses for the GPUs.
+    /// Its GPU options.
     pub fn gpu_choices(&self) -> Choices<'_> {
         Choices {
             devices: &self.devices,

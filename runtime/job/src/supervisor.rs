@@ -96,7 +96,7 @@ struct Supervisor {
     spawner: Spawner,
     /// What runs, by task.
     attempts: BTreeMap<TaskNumber, Attempt>,
-    /// Attempts whose containers are being removed: how they ended, and what the host knows of it.
+    /// Attempts whose containers are being removed: how they ended, and the host's information about it.
     ending: BTreeMap<TaskNumber, (Exit, Option<String>)>,
     /// Attempts whose program could not be executed, while their containers are removed: the exit code, and why.
     failing: BTreeMap<TaskNumber, (u8, String)>,
@@ -235,7 +235,7 @@ impl Supervisor {
         })
     }
 
-    /// The loop: sleeps, and deals with what became ready, until the job is over.
+    /// The event loop: sleeps and handles events until the job has ended.
     fn run_event_loop(&mut self) -> Result<u8> {
         while self.end.is_none() {
             for ready in self.poll.wait(self.poll_timeout())? {
@@ -343,11 +343,11 @@ impl Supervisor {
         }
     }
 
-    /// Writes down how the job ended, and removes what it had of the host.
+    /// Records how the job ended and releases its resources.
     fn finish(&mut self) -> Result<u8> {
         self.context.stopped.store(true, Ordering::Release);
         if let Some(preparation) = self.preparation.take() {
-            // What it has made is given back with the messages that it has left.
+            // Dropping its remaining messages releases what they hold.
             let _ = preparation.join();
         }
         self.context.drop_network();
@@ -367,7 +367,7 @@ impl Supervisor {
         record.ended = Some(Time::now());
         record.supervisor = None;
         record.end = Some(end);
-        // The record shows that the job is over: with a full disk, some time is given to free space.
+        // The record says that the job has ended. On a full disk, this waits a while for free space.
         for _ in 0..30 {
             if self.journal.write(Durability::Disk).is_ok() {
                 break;

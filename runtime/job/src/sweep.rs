@@ -83,7 +83,7 @@ impl Sweep {
             .help("`jobc gc` removes old records"))
     }
 
-    /// Reads a sweep; nothing if it does not exist or is just being submitted.
+    /// Reads a sweep; `None` if it does not exist or is being submitted.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl Sweep {
         }
     }
 
-    /// The combination with these values, whatever their order and spelling.
+    /// The combination with these values, in any order and spelling.
     pub fn combination(&self, values: &IndexMap<String, Scalar>) -> Option<&SweepCombination> {
         let key = combination_key(values);
         self.combinations.iter().find(|known| combination_key(&known.values) == key)

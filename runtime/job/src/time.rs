@@ -23,7 +23,7 @@ impl Time {
         Self(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// The moment so many milliseconds after 1970.
+    /// The time this many milliseconds after 1970.
     pub fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
@@ -33,7 +33,7 @@ impl Time {
         self.0
     }
 
-    /// How long after an earlier moment this one is; nothing if the clock went back.
+    /// The time since an earlier moment; `None` if the clock went back.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }

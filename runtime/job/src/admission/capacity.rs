@@ -9,8 +9,8 @@ use jobc_sys::error::{Error, Result};
 /// What there is to be claimed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Capacity {
-    /// Thousandths of a logical CPU: those this process may run on (sched_setaffinity(2)), or its cgroups' quota.
-    /// No more are promised than there are: a job that asks for CPUs asks for its own.
+    /// Thousandths of a logical CPU: those this process may run on (sched_setaffinity(2)), or its cgroups' quota. CPUs
+    /// are not overcommitted: a job that requests CPUs gets its own.
     pub cpu_millis: u64,
     /// Bytes of memory: the host's, without swap, or the limit of this process's cgroups.
     pub memory_bytes: u64,

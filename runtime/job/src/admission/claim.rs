@@ -8,7 +8,7 @@ use jobc_schema::plan::{JobPlan, RolePlan};
 
 use crate::record::Claim;
 
-/// What a job takes at most at any time. Roles that ask for no limit take nothing that is counted.
+/// A job's peak use of resources. Roles without a limit claim nothing.
 pub fn of(plan: &JobPlan) -> Claim {
     let roles: Vec<Claim> = plan.roles.iter().map(of_role).collect();
     let order = RoleOrder::of(plan);
@@ -27,8 +27,8 @@ pub fn of(plan: &JobPlan) -> Claim {
     }
 }
 
-/// Counts only as many combinations of a role's matrix as run at once, the heaviest: all of them have the same place in
-/// the order, so the first stands for all.
+/// Counts only the heaviest combinations of a role's matrix that run at once. All have the same place in the order, so
+/// the first represents them.
 fn limit_combinations(plan: &JobPlan, weights: &mut [u64]) {
     let mut of_role: BTreeMap<&str, (usize, Vec<usize>)> = BTreeMap::new();
     for (number, role) in plan.roles.iter().enumerate() {

@@ -24,9 +24,9 @@ pub(super) struct DeviceLocks {
 /// Why devices are not held.
 #[derive(Debug)]
 pub(super) enum LockError {
-    /// Somebody else has this one.
+    /// Another job has this one.
     Taken(DeviceId),
-    /// The lock cannot be had at all.
+    /// The lock cannot be taken.
     Failed(Error),
 }
 

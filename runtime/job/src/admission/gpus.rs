@@ -40,14 +40,14 @@ pub(super) fn find_and_lock(
             .map_err(|misfit| Shortage::NotFree(shortage_message(claim, demands, misfit, room, before)))?;
         match devices::lock_devices(directory, &leased) {
             Ok(held) => return Ok((leased, held)),
-            // Somebody decided at the same moment, or holds more than the ledger knows of.
+            // Another job decided at the same moment, or holds more than the ledger records.
             Err(LockError::Taken(device)) => taken.add_device(device),
             Err(LockError::Failed(error)) => return Err(Shortage::Failed(error)),
         }
     }
 }
 
-/// The shortage of a job next to those before it, as text; nothing if there is room.
+/// What a job lacks next to those before it, as text; `None` if there is room.
 pub(super) fn describe_shortage(
     claim: &Claim,
     demands: &Demands,
@@ -87,7 +87,7 @@ fn devices_taken_by(before: &[&Entry], inventory: &Inventory) -> DeviceUsage {
     taken
 }
 
-/// Why a job can have its GPUs at no time.
+/// Why a job can never get its GPUs.
 pub(super) fn exceeds_host_error(
     plan: &JobPlan,
     claim: &Claim,
@@ -177,7 +177,7 @@ fn describe_holder(entry: &Entry, will_do: &[DeviceId]) -> Option<String> {
     (!slots.is_empty()).then(|| format!("{owner} has {}", describe_slots(&slots)))
 }
 
-/// A job's GPU request, as text; nothing if it requests none.
+/// A job's GPU request, as text; `None` if it requests no GPU.
 pub(super) fn describe_request(claim: &Claim, demands: &Demands) -> Option<String> {
     let slices = demands.roles.iter().filter(|demand| demand.share.is_some()).map(describe_demand);
     let whole = (claim.gpus > 0).then(|| format_gpus(claim.gpus));
@@ -199,7 +199,7 @@ fn format_gpus(count: u64) -> String {
     super::Resource::Gpus.format_amount(count)
 }
 
-/// All that a role asks for: `2 GPUs of model A100`, `4 slices of 8 GiB`.
+/// A role's GPU request: `2 GPUs of model A100`, `4 slices of 8 GiB`.
 fn describe_demand(demand: &Demand) -> String {
     let count = demand.total();
     match &demand.share {

@@ -1,4 +1,4 @@
-//! The queue of jobs of which only so many run at once: those of a matrix.
+//! The queue for the jobs of a matrix, which limits how many run at once.
 //!
 //! They share a directory. A lock on `slot-<n>` is the permission to run, released with its holder; a file `turn-<n>`
 //! means that job n waits, so that those behind it let it go first.
@@ -44,8 +44,7 @@ impl Drop for QueueFile {
     }
 }
 
-/// Prepares the directory for a number of jobs: each has its place from now on, whatever the order of their
-/// supervisors.
+/// Prepares the directory for a number of jobs. Their places do not depend on the order in which supervisors start.
 pub fn prepare(directory: &Path, jobs: u32) -> Result<()> {
     std::fs::create_dir_all(directory)
         .map_err(|error| file_error("create the directory", directory, &error))?;

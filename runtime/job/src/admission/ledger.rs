@@ -32,7 +32,7 @@ pub const DIRECTORY: &str = "/run/lock/jobc";
 /// The variable that names another directory, for tests and for hosts that are shared in parts.
 pub const DIRECTORY_VARIABLE: &str = "JOBC_LOCK_DIR";
 
-/// The most of a file that is read.
+/// Maximum bytes read of a file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// How long another may hold the directory's lock, which is needed for some milliseconds. After that it is done
@@ -50,7 +50,7 @@ pub struct Ledger {
     pub note: Option<String>,
 }
 
-/// How far a job is.
+/// The state of a job's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryState {
     /// It holds its ports; it has not requested the rest.
@@ -68,9 +68,9 @@ pub struct Entry {
     pub id: String,
     /// Whose, by number: the owner of the file.
     pub uid: u32,
-    /// What it takes.
+    /// Its claim.
     pub claim: Claim,
-    /// How far it is.
+    /// Its state.
     pub state: EntryState,
     /// Its GPU request, once it has made one.
     pub demands: Demands,
@@ -102,9 +102,9 @@ struct Content {
 /// The decision on a job's request.
 #[derive(Debug)]
 pub(super) struct Decision<T> {
-    /// How far it is now.
+    /// Its new state.
     pub(super) state: EntryState,
-    /// What it has of the GPUs, held.
+    /// Its leased GPUs, locked.
     pub(super) leased: Option<(GpuLease, DeviceLocks)>,
     /// The answer to it.
     pub(super) answer: Result<T>,
@@ -158,7 +158,7 @@ impl Ledger {
         }
     }
 
-    /// The ledger in a directory that is there.
+    /// The ledger in an existing directory.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into(), note: None }
     }
@@ -168,14 +168,14 @@ impl Ledger {
         &self.directory
     }
 
-    /// The jobs in it whose supervisors are there.
+    /// The entries of running supervisors.
     pub fn entries(&self) -> Result<Vec<Entry>> {
         let _locked = self.lock()?;
         self.port_reservations();
         Ok(self.read(None))
     }
 
-    /// Writes a job in; also returns the others that are there.
+    /// Adds a job, and returns the other entries.
     pub(super) fn enter(&self, id: &JobId, claim: &Claim) -> Result<(Entry, Vec<Entry>)> {
         let _locked = self.lock()?;
         let others = self.read(None);
@@ -183,7 +183,7 @@ impl Ledger {
         let uid = rustix::process::geteuid().as_raw();
         let demands = Demands::default();
         let content = Content { id: id.to_string(), ticket, claim: claim.clone(), demands };
-        // Two jobs of one name in different state directories are two; so are two entries of one process.
+        // Jobs of the same name in different state directories are different jobs, as are two entries of one process.
         let rest = format!("{uid}-{id}-{}-{ticket:x}", std::process::id());
         let path = self.directory.join(format!("entered-{rest}"));
         let locked = write(&path, &content)?;
@@ -292,7 +292,7 @@ impl Ledger {
         choices
     }
 
-    /// Reads the entries whose makers live, but for one's own; what is left of the dead of this user is removed.
+    /// Reads the entries of other running supervisors, and removes this user's stale entries.
     fn read(&self, own: Option<&Path>) -> Vec<Entry> {
         self.read_matching(own, |_| true)
     }
@@ -360,7 +360,7 @@ fn write(path: &Path, content: &Content) -> Result<File> {
         file.write_all(&serde_json::to_vec(content)?)?;
         // Others must be able to read it regardless of our umask.
         rustix::fs::fchmod(file.file(), Mode::from_raw_mode(0o644))?;
-        // What it claims ends with this process.
+        // Its claim ends with this process.
         file.commit(Durability::Rename)
     };
     write().map_err(failed)

@@ -8,7 +8,7 @@ use jobc_container::container::groups::{self, check_enforcement};
 use jobc_container::rootless;
 use jobc_sys::error::{Error, Kind, Result};
 
-/// What becomes of limits on this host, for this user.
+/// How limits are enforced on this host for this user.
 #[derive(Debug)]
 pub struct Limits {
     kept: groups::LimitEnforcement,
@@ -30,8 +30,7 @@ impl Limits {
         Ok(Self { kept: check_enforcement(&specs)? })
     }
 
-    /// Whether they are kept, as far as they are, in a scope that this user's systemd is to make
-    /// ([`jobc_container::scope`]).
+    /// Whether they are enforced in a scope that this user's systemd creates ([`jobc_container::scope`]).
     pub fn needs_scope(&self) -> bool {
         self.kept.needs_scope
     }

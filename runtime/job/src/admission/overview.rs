@@ -42,7 +42,7 @@ pub struct QueuedJob {
     pub job: String,
     /// Whose it is, by number.
     pub user: u32,
-    /// What it lacks, as text.
+    /// The missing resources, as text.
     pub waits_for: String,
 }
 

@@ -30,7 +30,7 @@ pub fn numbers_of(port: &PortPlan, instances: u32) -> impl Iterator<Item = u16> 
 /// Assigns free numbers of this host to the ports that jobc chooses, and reserves them until the job's supervisor has
 /// entered them; checks that the ports in the job file are free.
 ///
-/// Called between the plan and the build; a plan whose tasks have addresses of their own is left as it is.
+/// Called between the plan and the build; a plan whose tasks have their own addresses is not changed.
 ///
 /// # Errors
 ///
@@ -96,7 +96,7 @@ pub fn choose(plan: &mut JobPlan, taken: impl Fn(u16) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// The first of so many free numbers in a row: where the plan has them, else from the first on.
+/// The first number of a free range: at the plan's number, otherwise from the first port on.
 fn find_free_range(written: u32, length: u32, taken: impl Fn(u16) -> bool) -> Option<u16> {
     let free =
         |start: u32| (start..start + length).all(|number| u16::try_from(number).is_ok_and(|n| !taken(n)));
@@ -132,7 +132,7 @@ fn port_taken_error(port: u16, field: &str) -> Error {
         .help("write another number or `auto`, or `network: job`, so that every task has its own address")
 }
 
-/// The process that listens at a port, as far as this user can see it: `process 12 (python3)`.
+/// The process that listens at a port, if this user can see it: `process 12 (python3)`.
 fn listener(port: u16) -> Option<String> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].iter().flat_map(std::fs::read_to_string);
     let socket = tables

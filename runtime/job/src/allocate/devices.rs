@@ -26,21 +26,20 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Those that words name, for a bundle: `0`, `0:1`, `GPU-…`, `MIG-…`.
+    /// Those named on the command line, for a bundle: `0`, `0:1`, `GPU-…`, `MIG-…`.
     ///
     /// # Errors
     ///
-    /// A word that names no device, or not as many as the bundle asks for.
+    /// A name that matches no device, or the wrong number of devices.
     pub fn of(bundle: &Bundle, words: &[String], way: InjectionMethod) -> Result<Self> {
         Self::on(Host::here(), bundle, words, way)
     }
 
-    /// Those of the step, scope or pod that this process is in, as many as the bundle asks for; nothing if it asks for
-    /// none.
+    /// Devices of the step, scope or pod of this process, as many as the bundle requests; `None` if it requests none.
     ///
     /// # Errors
     ///
-    /// There are fewer than the bundle asks for.
+    /// There are fewer than the bundle requests.
     pub fn of_step(bundle: &Bundle, way: InjectionMethod) -> Result<Option<Self>> {
         // To look at the host takes longer than to see that the bundle has no GPUs.
         match bundle.annotation(GPUS_ANNOTATION) {

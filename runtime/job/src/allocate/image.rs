@@ -144,7 +144,7 @@ pub(crate) fn user(bundle: &Bundle, image: Option<&Image>, root: &[PathBuf]) -> 
     })
 }
 
-/// Refuses a role whose program only its image knows, if the image's settings are not known.
+/// Rejects a role without a command if the image's settings are unknown.
 pub(crate) fn refuse_unknown(
     bundle: &Bundle,
     image: Option<&Image>,

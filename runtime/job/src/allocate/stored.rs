@@ -9,7 +9,7 @@ use jobc_container::root::Root;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id_map::IdMaps;
 
-/// Directories that a container begins with. It changes them in a layer of its own in memory.
+/// The initial directories of a container. Changes go to a separate layer in memory.
 #[derive(Debug)]
 pub struct StoredRoot {
     /// The directories, lowest first.

@@ -41,7 +41,7 @@ impl Lifecycle {
                 self.open_role(role);
             }
         }
-        // A role may need nothing of another: users do not write `min: 0`, but it is valid.
+        // `min: 0` is valid, although users do not write it.
         self.changed.extend(0..self.roles.len());
     }
 
@@ -108,7 +108,7 @@ impl Lifecycle {
         self.gangs.push(Gang { members, needed, created: 0, possible, open: false });
     }
 
-    /// Has tasks made, as many as may be there.
+    /// Creates tasks, up to the limit.
     fn create_tasks(&mut self) {
         for number in std::mem::take(&mut self.roles_with_room) {
             while self.roles[number].can_create_task() {

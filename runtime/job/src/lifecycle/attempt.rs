@@ -14,7 +14,7 @@ use jobc_sys::signals::Signal;
 const TIMEOUT_EXIT_CODE: u8 = 124;
 
 impl Lifecycle {
-    /// A container is made.
+    /// Its container is being created.
     pub(super) fn created(&mut self, time: Duration, number: TaskNumber) {
         if self.tasks[number].state != TaskState::Creating {
             return;
@@ -187,7 +187,7 @@ impl Lifecycle {
         }
     }
 
-    /// Kills a task that was asked to stop.
+    /// Kills a task after its grace period.
     pub(super) fn kill_task(&mut self, number: TaskNumber) {
         self.timers.cancel(Timer::Kill(number));
         if self.tasks[number].state == TaskState::Stopping {

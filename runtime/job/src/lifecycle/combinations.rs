@@ -1,4 +1,4 @@
-//! The combinations of a role's matrix, of which only so many run at once.
+//! The combinations of a role's matrix, with a limit on how many run at once.
 
 use std::collections::BTreeSet;
 

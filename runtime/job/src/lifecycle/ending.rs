@@ -13,7 +13,7 @@ use super::{Lifecycle, Phase, format};
 use crate::record::{End, JobState, TaskState};
 
 impl Lifecycle {
-    /// A task ended well.
+    /// A task succeeded.
     pub(super) fn succeeded(&mut self, time: Duration, number: TaskNumber) {
         self.set_state(number, TaskState::Succeeded);
         if let Some(number) = self.progress[number].gang.filter(|gang| !self.gangs[*gang].open) {

@@ -8,9 +8,9 @@ use jobc_container::process::Exit;
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// Data, roots and network are there: tasks may be made. The job's time limit counts from here.
+    /// Data, roots and network are ready: tasks may be created. The job's time limit starts here.
     Prepared,
-    /// A task's container is made and waits to be let go.
+    /// A task's container is created and waits to be started.
     Created(TaskNumber),
     /// A task's program runs.
     Started(TaskNumber),

@@ -31,7 +31,7 @@ pub(super) struct Role {
     /// Whether it has a `ready` check.
     pub(super) has_ready_check: bool,
     serving: LaunchRole,
-    /// Its place among the roles of whose combinations only so many run at once, if it is one of those.
+    /// Its index among the roles with a limit on concurrent combinations, if it has one.
     pub(super) combinations: Option<usize>,
     /// Whether its needs have been met, once for all attempts of it.
     pub(super) open: bool,
@@ -65,7 +65,7 @@ pub(super) struct Counts {
     pub(super) ready: usize,
     /// … are over.
     pub(super) ended: usize,
-    /// … have ended well.
+    /// … have succeeded.
     pub(super) succeeded: usize,
     /// … have failed for good.
     pub(super) failed: usize,
@@ -75,10 +75,10 @@ pub(super) struct Counts {
     pub(super) never_ready: usize,
 }
 
-/// Which of its tasks launch the job's processes, and which serve those that do.
+/// Which of a role's tasks launch the job's processes, and which serve the launchers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LaunchRole {
-    /// It has no part in that.
+    /// It does neither.
     Independent,
     /// All launch.
     None,
@@ -89,7 +89,7 @@ enum LaunchRole {
 }
 
 impl Role {
-    /// How many tasks are as far as a need asks.
+    /// Number of tasks that have reached a state.
     pub(super) fn reached(&self, state: NeedState) -> usize {
         match state {
             NeedState::Started => self.counts.started,
@@ -98,7 +98,7 @@ impl Role {
         }
     }
 
-    /// How many tasks will never be as far as a need asks.
+    /// Number of tasks that can no longer reach a state.
     pub(super) fn missed(&self, state: NeedState) -> usize {
         match state {
             NeedState::Started => self.counts.never_started,

@@ -31,7 +31,7 @@ pub struct Task {
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub(super) struct TaskProgress {
-    /// Why it is being ended, if it is.
+    /// Why it is being stopped, if it is.
     pub(super) ending: Option<EndReason>,
     /// Whether its latest attempt was started.
     pub(super) start_requested: bool,
@@ -51,7 +51,7 @@ pub(super) struct TaskProgress {
     pub(super) launches: bool,
 }
 
-/// Why an attempt is ended before its program has ended by itself.
+/// Why an attempt is stopped before its program exits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndRequest<'a> {
     /// It has failed already: it took too long, or was not ready in time; why, as text.

@@ -3,7 +3,7 @@
 use super::task::TaskNumber;
 use crate::record::JobState;
 
-/// How a job will have ended once nothing of it is left.
+/// How a job ends once all of its tasks are gone.
 #[derive(Debug)]
 pub(super) struct Verdict {
     pub(super) state: JobState,

@@ -63,7 +63,7 @@ impl<'a> BackwardReader<'a> {
         }
     }
 
-    /// Reads the block before what is there; false if there is none.
+    /// Reads the block before the buffered one; false at the beginning.
     fn read_block(&mut self) -> io::Result<bool> {
         let from = self.at.saturating_sub(BLOCK);
         let mut block = vec![0; usize::try_from(self.at - from).unwrap_or(0)];

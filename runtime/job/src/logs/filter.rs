@@ -6,7 +6,7 @@ use crate::time::Time;
 /// Which lines are wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineFilter {
-    /// So many of the last lines of each task.
+    /// Number of last lines of each task.
     pub(super) tail: Option<u64>,
     /// Those from a moment on, as lines write it.
     pub(super) since: Option<String>,
@@ -17,7 +17,7 @@ pub struct LineFilter {
 }
 
 impl LineFilter {
-    /// So many of the last lines of each task.
+    /// Number of last lines of each task.
     #[must_use]
     pub fn tail(self, tail: Option<u64>) -> Self {
         Self { tail, ..self }

@@ -46,7 +46,7 @@ pub struct Line<'a> {
 const TIME_BYTES: usize = 27;
 
 impl<'a> Line<'a> {
-    /// Reads a line, without its end; nothing if it is none.
+    /// Parses a line without its line end; `None` if it is invalid.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let (time, rest) = line.split_at_checked(TIME_BYTES)?;
         let time = std::str::from_utf8(time).ok().filter(|time| time.ends_with('Z'))?;

@@ -10,7 +10,7 @@ pub(super) fn path(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number:06}.log"))
 }
 
-/// The numbers of the parts that are there, in order; none if the directory is not.
+/// The numbers of the existing parts, in order; empty if there is no directory.
 pub(super) fn list(directory: &Path) -> Vec<u64> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let number = |name: &str| name.strip_suffix(".log")?.parse().ok();

@@ -20,7 +20,7 @@ pub struct Reader {
     started: bool,
 }
 
-/// So many lines are passed on before [`Reader::read`] comes back.
+/// Maximum lines of one [`Reader::read`].
 const MAX_LINES_PER_READ: usize = 10_000;
 
 impl Reader {

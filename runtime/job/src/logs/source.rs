@@ -54,7 +54,7 @@ impl LogSource {
         }
     }
 
-    /// Goes to the first line that is wanted of what is there.
+    /// Seeks to the first selected line.
     pub(super) fn seek_to_start(&mut self, choice: &LineFilter) -> io::Result<()> {
         let numbers = part::list(&self.directory);
         if let Some(count) = choice.tail {
@@ -129,7 +129,7 @@ impl LogSource {
         self.offset += length as u64;
     }
 
-    /// Reads more; false if there is no more now. The beginning of an incomplete line is dropped and read again later,
+    /// Reads more; false if there is nothing new. The beginning of an incomplete line is dropped and read again later,
     /// because the writer may remove it.
     fn refill(&mut self) -> io::Result<bool> {
         let Some(open) = &self.part else {

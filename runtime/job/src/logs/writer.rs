@@ -17,7 +17,7 @@ use jobc_sys::error::describe;
 /// How long to wait after a failed write before the next is tried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Lines are handed to the kernel when so many bytes of them have come together, or at the end of a [`Writer::write`].
+/// Buffered lines are written at this size, or at the end of a [`Writer::write`].
 const FLUSH_BYTES: usize = 64 << 10;
 
 /// The memory for lines on their way that a writer keeps between two writes, in bytes.
@@ -65,7 +65,7 @@ struct WriteFailure {
 }
 
 impl Writer {
-    /// A writer of the log in a directory. Nothing is made before there is something to write.
+    /// A writer of the log in a directory. Files are created with the first line.
     pub fn open(directory: &Path, limits: Limits, masks: Arc<Redactor>) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -102,7 +102,7 @@ impl Writer {
         let mut rest = bytes;
         while !rest.is_empty() {
             let room = match self.limits.line_bytes.saturating_sub(line.raw.len()) {
-                // Nothing but the beginning of a secret: it ends some time.
+                // Only the beginning of a secret, which is bounded.
                 0 => self.limits.line_bytes,
                 room => room,
             };

@@ -32,7 +32,7 @@ const QUERY_INTERVAL: Duration = Duration::from_secs(5);
 /// How long to wait for an answer.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// After this number of failures in a row there are no more queries.
+/// Consecutive failures after which queries stop.
 const MAX_FAILURES: u32 = 3;
 
 /// The GPUs of this host.
@@ -59,7 +59,7 @@ impl GpuMonitor {
         })
     }
 
-    /// Hears an answer that has come, or asks again; never waits.
+    /// Takes a response if there is one, or sends the next query; never waits.
     pub(super) fn poll(&mut self, now: Instant) {
         if self.failures >= MAX_FAILURES {
             return;

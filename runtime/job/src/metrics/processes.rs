@@ -20,7 +20,7 @@ pub(super) struct TaskProcesses {
     pub(super) usage: Usage,
 }
 
-/// The processes of each of these tasks, by the number of its first one; nothing for a task whose first one is gone.
+/// The processes of each task, by the PID of its first one; empty if that one has exited.
 pub(super) fn read(firsts: &[u32]) -> BTreeMap<u32, TaskProcesses> {
     if firsts.is_empty() {
         return BTreeMap::new();

@@ -18,7 +18,7 @@ pub struct Sample {
     pub task: TaskId,
     /// Its attempt, from 1.
     pub attempt: u32,
-    /// What it had used.
+    /// Its resource usage.
     #[serde(flatten)]
     pub usage: Usage,
     /// The GPUs that its processes used.

@@ -10,7 +10,7 @@ use super::sample::Sample;
 use jobc_sys::id::TaskId;
 use jobc_sys::write_atomic::{Durability, write_atomic};
 
-/// The most bytes of the file.
+/// Maximum bytes of the file.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The file of samples. When it is too large, every second sample of each task is removed, and from then on only half
@@ -20,7 +20,7 @@ pub struct SampleFile {
     path: PathBuf,
     file: Option<(File, u64)>,
     max_bytes: u64,
-    /// Of so many samples of a task one is written.
+    /// One of this many samples of a task is written.
     step: u32,
     /// How many samples of a task came since the last one that was written.
     skipped: BTreeMap<TaskId, u32>,

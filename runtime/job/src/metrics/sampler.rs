@@ -33,7 +33,7 @@ const COST_DIVISOR: u32 = 1000;
 /// The same where all processes of the host are read for it.
 const PROCESSES_COST_DIVISOR: u32 = 200;
 
-/// A sample that equals the one before it is written after so long all the same.
+/// A sample that equals the previous one is written after this time.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Takes samples of a job's running tasks.
@@ -55,15 +55,15 @@ struct SampledTask {
     group: Cgroup,
     /// The number of its first process.
     process: u32,
-    /// Whether its cgroup does not count all, so that its processes are asked; known from the first sample on.
+    /// Whether its cgroup lacks counters, so that its processes are read; known after the first sample.
     by_processes: bool,
-    /// The most memory that its processes had at a sample, for what the kernel counts no peak of.
+    /// The peak memory of its processes over all samples, if the kernel counts no peak.
     peak: u64,
     /// Its open files, from the first sample on and if their number allows it: opening them again costs six times as
     /// much.
     meter: MeterState,
     written: Option<Sample>,
-    /// A later sample that equals the written one but for its time.
+    /// A later sample that equals the written one except for its time.
     unchanged: Option<Sample>,
 }
 
@@ -109,8 +109,8 @@ impl Sampler {
         });
     }
 
-    /// An attempt has ended and its groups are about to be removed: what it used in all, which is written as well.
-    /// `ended` is what its processes used, which counts where no cgroup does.
+    /// Total usage of an attempt that has ended, before its cgroups are removed; it is written as well. `ended` is what
+    /// its processes used, which counts where no cgroup does.
     pub fn remove_attempt(&mut self, task: &TaskId, ended: Option<EndedUsage>) -> Option<Sample> {
         let at = self.tasks.iter().position(|watched| watched.task == *task)?;
         let mut watched = self.tasks.swap_remove(at);
@@ -174,7 +174,7 @@ impl SampledTask {
         if let MeterState::Open(meter) = &self.meter { meter.files() } else { 0 }
     }
 
-    /// Opens its files at its first sample, where at most `free` more may be open; returns how many are.
+    /// Opens its files at its first sample, at most `free` of them; returns the number of open files.
     fn open_meter(&mut self, free: usize) -> usize {
         if !matches!(self.meter, MeterState::Unopened) {
             return 0;

@@ -36,7 +36,7 @@ impl Subnet {
         Self { first: u32::from_be_bytes(first) & mask(length), length }
     }
 
-    /// The address that is so many after the first.
+    /// The address at an offset from the first.
     pub(super) fn address(self, number: u32) -> Ipv4Addr {
         Ipv4Addr::from(self.first + number)
     }

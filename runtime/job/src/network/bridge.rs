@@ -12,7 +12,7 @@ use super::namespace;
 use super::netlink::{Attributes, Batch, NEW, Netlink};
 use jobc_sys::error::{Error, Result};
 
-/// The most tasks on one network: a bridge of Linux has so many ports (`BR_MAX_PORTS`).
+/// Maximum tasks on one network: the ports of a Linux bridge (`BR_MAX_PORTS`).
 pub(super) const MAX_TASKS: usize = 1023;
 
 /// The numbers that new interfaces get: `lo` is always the first of its namespace.
@@ -50,7 +50,7 @@ const BRIDGE_NAME: &CStr = c"job0";
 /// Fixed, since a bridge takes the lowest of its ports' addresses otherwise, and changes it as they come and go.
 const BRIDGE_MAC: [u8; 6] = [0x02, b'j', b'o', b'b', b'c', 0x01];
 
-/// Whether packets are passed on between interfaces; the file shows the setting of the namespace that asks.
+/// Whether packets are forwarded between interfaces. The file shows the reader's network namespace.
 const IP_FORWARD_PATH: &str = "/proc/sys/net/ipv4/ip_forward";
 
 /// Creates the namespace of the bridge, and its bridge.

@@ -1,4 +1,4 @@
-//! The networks of image builds: the same bridge and uplink as a job's, a command of the build in place of a task.
+//! Networks of image builds: a job's bridge and uplink, with the commands of the build as tasks.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -9,7 +9,7 @@ use jobc_sys::error::Result;
 use super::helper::NetworkHelper;
 use super::{address, bridge, files};
 
-/// Makes networks for the commands of image builds.
+/// Creates networks for the commands of image builds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BuildNetworks;
 

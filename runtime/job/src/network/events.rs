@@ -6,13 +6,13 @@ use std::process::ChildStdout;
 
 use serde::{Deserialize, Serialize};
 
-/// Something became of a job's network.
+/// A change of a job's network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkEvent {
     /// The program of the uplink exited; it is restarted.
     UplinkLost {
-        /// Which, and its own words.
+        /// The program and its error output.
         why: String,
     },
     /// There is an uplink again.

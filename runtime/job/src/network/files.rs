@@ -34,7 +34,7 @@ pub(super) fn create_bridge_file(directory: &Path) -> Result<PathBuf> {
 }
 
 impl NetworkFiles {
-    /// Writes the files of all tasks into a directory that is there.
+    /// Writes the files of all tasks into an existing directory.
     pub(super) fn write(
         directory: PathBuf,
         job: &str,

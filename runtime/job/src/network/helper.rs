@@ -1,4 +1,4 @@
-//! The process that holds a job's network, as the supervisor knows it.
+//! The supervisor's handle to the process that holds a job's network.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;

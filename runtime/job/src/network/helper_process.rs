@@ -33,7 +33,7 @@ const THREADS: usize = 4;
 /// For so few tasks an additional thread does not pay off.
 const MIN_TASKS_PER_THREAD: usize = 8;
 
-/// The whole life of the process; `words` are what follows [`super::COMMAND`].
+/// The main function of the process; `words` are the arguments after [`super::COMMAND`].
 ///
 /// Its standard input is the supervisor's socket.
 pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {

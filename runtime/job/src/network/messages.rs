@@ -28,7 +28,7 @@ pub(super) struct SetupRequest {
     pub(super) addresses: Option<Addresses>,
     /// An empty file on which the bridge's namespace is mounted for the uplink.
     pub(super) place: PathBuf,
-    /// Whether it is all made in a new user namespace, and if so whether setgroups(2) is denied there.
+    /// The new user namespace to create it in, if any, and whether setgroups(2) is denied there.
     pub(super) users: Option<UserNamespace>,
     /// Ports for the host's network.
     pub(super) forwards: Vec<Forward>,
@@ -55,7 +55,7 @@ pub(super) enum TaskRequest {
 pub(super) enum HelperMessage {
     /// It is in its user namespace, whose maps are to be written; an empty answer lets it go on.
     MapIds {},
-    /// All is made.
+    /// The network is created.
     Made(NetworkSetup),
     /// A socket comes with the message.
     Socket {},
@@ -70,7 +70,7 @@ pub(super) enum HelperMessage {
     },
 }
 
-/// What was made.
+/// The network that was created.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct NetworkSetup {
     /// The tasks' network namespaces: file descriptors of the process.
@@ -121,8 +121,7 @@ pub(super) fn send(
     .map(drop)
 }
 
-/// Receives a message of at most that many bytes, and the file descriptor that came with it; nothing if the peer has
-/// closed the connection.
+/// Receives a message of at most that many bytes with its file descriptor; `None` if the peer closed the connection.
 pub(super) fn receive<T: DeserializeOwned>(
     socket: impl AsFd,
     room: usize,

@@ -27,9 +27,9 @@ const ERROR: u16 = 2;
 const NESTED: u16 = 0x8000;
 /// The size of the header before a message's content (struct nlmsghdr).
 const HEADER: usize = 16;
-/// So many requests are sent before their answers are read: more answers would not fit where the kernel keeps them.
+/// Maximum requests sent before responses are read: more responses would overflow the socket's buffer.
 const BATCH_SIZE: usize = 64;
-/// How long the kernel may take. It answers before the call that asks returns.
+/// Timeout for the kernel, which normally answers before the request's syscall returns.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Requests that are sent together.
@@ -40,7 +40,7 @@ pub(super) struct Batch {
 
 #[derive(Debug)]
 struct Request {
-    /// Words that follow "cannot"; nothing for a message that is not answered.
+    /// Text that follows "cannot"; `None` for a message without a response.
     what: Option<String>,
     bytes: Vec<u8>,
 }
@@ -173,7 +173,7 @@ impl Netlink {
     ///
     /// # Errors
     ///
-    /// The first that the kernel refuses, in its own words.
+    /// The kernel's error for the first rejected request.
     pub(super) fn send(&self, batch: &Batch) -> Result<()> {
         for (round, requests) in batch.requests.chunks(BATCH_SIZE).enumerate() {
             let first = round * BATCH_SIZE;

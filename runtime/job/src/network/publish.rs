@@ -81,7 +81,7 @@ pub(super) fn serve(listener: TcpListener, bridge: Arc<OwnedFd>, targets: Vec<(I
                         forward_connection(&client, SocketAddr::from((address, port)));
                         drop(place);
                     };
-                    // If no thread can be started for it, the connection is closed together with its closure.
+                    // If no thread can be started, dropping the closure closes the connection.
                     let _ = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(serve);
                 }
                 // Too many open files, as a rule: wait until some are closed.

@@ -1,4 +1,4 @@
-//! Sockets of whichever network namespace a thread is in, connected within some time.
+//! Sockets of the calling thread's network namespace, connected with a timeout.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;

@@ -3,9 +3,9 @@
 //!
 //! An uplink program that exits while the job runs is [restarted](watch), and both are reported.
 //!
-//! Nothing may be left of them, whatever ends first. An unprivileged user's program loses its parent-death signal when
-//! it enters a user namespace (prctl(2), PR_SET_PDEATHSIG), so they run in a PID namespace whose first process is this
-//! program and exits when its standard input does.
+//! They must not outlive the job, whichever process ends first. An unprivileged user's program loses its parent-death
+//! signal when it enters a user namespace (prctl(2), PR_SET_PDEATHSIG), so they run in a PID namespace whose first
+//! process is this program and exits when its standard input does.
 
 mod watch;
 
@@ -58,7 +58,7 @@ struct UplinkProcess {
 /// A program whose interface is up, or why none is.
 type StartResult = std::result::Result<(Tool, UplinkProcess), String>;
 
-/// The programs that can make one, the better first.
+/// The programs that provide an uplink, preferred first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tool {
     Pasta,
@@ -84,7 +84,7 @@ pub(super) fn connect(
     if installed().is_empty() {
         return Err("neither pasta nor slirp4netns is installed".to_owned());
     }
-    // Where it may not be opened pasta waits for ever.
+    // pasta waits forever if it cannot open the file.
     rustix::fs::open(TUN, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| format!("`{TUN}` cannot be opened: {}", describe(errno)))?;
     namespace::in_new_thread(|| namespace::enter(bridge).and_then(|()| nat::masquerade(INTERFACE)))
@@ -96,13 +96,13 @@ pub(super) fn connect(
     Ok(Uplink::new(start()?, start))
 }
 
-/// The programs that are here, the better first.
+/// The installed programs, preferred first.
 fn installed() -> Vec<(Tool, PathBuf)> {
     let tools = [Tool::Pasta, Tool::Slirp4netns];
     tools.into_iter().filter_map(|tool| Some((tool, jobc_sys::id_map::program(tool.name())?))).collect()
 }
 
-/// Starts the programs that are here, one after the other, until the interface of one is up.
+/// Tries the installed programs in order until the interface of one is up.
 fn start_first_working(bridge: &OwnedFd, place: &Path, range: Subnet) -> StartResult {
     let mut why = String::new();
     for (tool, path) in installed() {

@@ -10,6 +10,6 @@ pub(super) struct FetchRequest<'a> {
     pub(super) secret: Option<&'a [u8]>,
     /// Set to true if the job is ended.
     pub(super) stopped: &'a AtomicBool,
-    /// Told how far it is: where from, and the bytes that are here.
+    /// Reports progress: the source, and the bytes received.
     pub(super) progress: &'a mut dyn FnMut(&str, u64),
 }

@@ -27,7 +27,7 @@ pub(super) fn mounted_volumes(plan: &JobPlan) -> impl Iterator<Item = &str> {
     names.into_iter()
 }
 
-/// The path on this host of a volume: the target's storage, else its own path; nothing for a fetched volume.
+/// A volume's path on this host: the target's storage, otherwise its own path; `None` for a fetched volume.
 pub(super) fn host_path(job: &Job<'_>, name: &str) -> Option<PathBuf> {
     path_of_host(job.plan, &job.submission.directory, name)
 }

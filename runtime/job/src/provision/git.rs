@@ -13,7 +13,7 @@ use jobc_sys::error::{Error, Kind, Result};
 /// Answers git's question for a log-in. A value of the form `USER:PASSWORD` has its own user.
 const CREDENTIAL_HELPER: &str = r#"!f() { if [ "$1" = get ]; then printf 'username=%s\npassword=%s\n' "$JOBC_GIT_USER" "$JOBC_GIT_PASSWORD"; fi; }; f"#;
 
-/// The user that takes a token instead of a password: GitHub's name for it, while GitLab and Gitea take any.
+/// The user name that goes with a token: GitHub's name for it, while GitLab and Gitea take any.
 const TOKEN_USER: &str = "x-access-token";
 
 /// Fetches a commit's files to a directory that does not exist yet.
@@ -42,7 +42,7 @@ pub(super) fn fetch(
     )?;
     let mut found = "FETCH_HEAD".to_owned();
     if !shallow.status.success() {
-        // A server may refuse to give a single commit, and knows none by the beginning of its name.
+        // A server may refuse to serve a single commit, and does not accept abbreviated names.
         if !is_commit(wanted) {
             return Err(fetch_error(&shallow, url, wanted));
         }
@@ -65,7 +65,7 @@ fn run(
     directory: &Path,
 ) -> Result<ProgramOutput> {
     let mut command = Command::new("git");
-    // What a repository brings is data: nothing of it is executed.
+    // A repository is data: nothing in it is executed.
     let safe = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "submodule.recurse=false", "gc.auto=0"];
     let patient = ["http.lowSpeedLimit=1000", "http.lowSpeedTime=60", "advice.detachedHead=false"];
     for setting in safe.iter().chain(&patient) {

@@ -1,4 +1,4 @@
-//! The images of a job in the store: they stay while the job is there, and their layers are unpacked for its tasks.
+//! The images of a job in the store: kept as long as the job runs, with their layers unpacked for its tasks.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -40,8 +40,8 @@ pub(super) fn copy_of(directory: &Directory, task: &TaskId) -> PathBuf {
     large_data_directory(directory).join("roots").join(task.to_string())
 }
 
-/// The layers of a role's image as directories, the lowest first, and the image's settings for the process; nothing for
-/// a role whose image is in no store.
+/// The layers of a role's image as directories, lowest first, and the image's process settings; `None` for a role whose
+/// image is in no store.
 pub(super) fn root(
     submission: &Submission,
     role: &str,
@@ -53,7 +53,7 @@ pub(super) fn root(
     };
     let store = open(images)?;
     let image = store.image(image, &Platform::here())?;
-    // Whoever submitted the job has unpacked them already, and showed how far it was.
+    // The client has unpacked them already and shown the progress.
     let layers = unpack::layers(&store, &image, &ignore_progress, stopped)?;
     Ok(Some((layers, Image::of(&image.config.config))))
 }

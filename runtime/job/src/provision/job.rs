@@ -33,17 +33,17 @@ pub enum Progress {
         volume: String,
         /// Where from; never with a secret.
         from: String,
-        /// Bytes that are here.
+        /// Bytes received.
         bytes: u64,
     },
-    /// A volume is there: data found, an output's directory made, a source fetched.
+    /// A volume is ready: data found, an output's directory created, a source fetched.
     DataReady {
         /// The volume's name.
         volume: String,
         /// Where it is on this host.
         path: PathBuf,
     },
-    /// The root of a role's tasks is there.
+    /// The root filesystem of a role is ready.
     ImageReady {
         /// The role.
         role: String,

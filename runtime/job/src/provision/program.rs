@@ -80,7 +80,7 @@ pub(super) fn stopped_error() -> Error {
     Error::new(Kind::State, "the job ended before it started")
 }
 
-/// Waits for the end; nothing if it was stopped before.
+/// Waits for the exit; `None` if it was stopped before.
 fn wait(
     mut child: Child,
     stopped: &AtomicBool,

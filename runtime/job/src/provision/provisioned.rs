@@ -27,7 +27,7 @@ pub struct ProvisionedJob {
     pub(crate) place: SecretDirectory,
     /// The directory with the job's keys for ssh.
     pub(crate) keys: Option<PathBuf>,
-    /// The tasks' GPUs; nothing if no task has any.
+    /// The tasks' GPUs; `None` if no task has any.
     pub(crate) gpus: Option<Arc<TaskGpus>>,
     /// Notes for the user, a line each.
     pub notes: Vec<String>,

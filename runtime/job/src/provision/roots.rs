@@ -1,4 +1,4 @@
-//! The root file systems of a job: one for each role, made once and shared by its tasks under layers of their own.
+//! The root filesystems of a job: one per role, created once and shared by its tasks below their own writable layers.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -38,7 +38,7 @@ pub struct RoleRoot {
 pub enum RootSource {
     /// From this host, below a writable layer for each task.
     Shared(Root),
-    /// From layers of an image, copied for each task: no overlay is to be had.
+    /// From layers of an image, copied for each task because no overlay is available.
     Copied(Vec<PathBuf>),
     /// From the task's own bundle: a directory `rootfs` in it, or an archive next to it.
     Bundle,

@@ -13,7 +13,7 @@ use jobc_container::secret_directory::SecretDirectory;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id_map::IdMaps;
 
-/// Creates the directory that tasks see as /etc/jobc/ssh; nothing if the job asks for no ssh.
+/// Creates the directory that tasks see as /etc/jobc/ssh; `None` if the job does not use ssh.
 ///
 /// # Errors
 ///
@@ -69,7 +69,7 @@ fn generate_keys(ssh: &SshPlan, directory: &Path, job: &Job<'_>, stopped: &Atomi
     written.map_err(|error| file_error("create keys in", directory, &error))
 }
 
-/// The client's settings: each task creates new host keys that no client knows, so they are not checked.
+/// The client's settings. Each task creates new host keys, so they are not checked.
 fn client_config(ssh: &SshPlan) -> String {
     format!(
         "Host *\n  Port {}\n  User {}\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n",

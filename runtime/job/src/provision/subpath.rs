@@ -71,7 +71,7 @@ pub(super) fn create(
 /// Makes the mounts of a task bind these directories, without following links.
 pub(crate) fn mount_linkless(subpaths: &[Subpath], bundle: &mut Bundle) -> Result<()> {
     for subpath in subpaths {
-        // Links are reported here in words; one that is made from now on fails the mount.
+        // Links are reported here; one that is created later fails the mount.
         subpath.open()?;
         // Links in the path of the volume itself are the user's.
         let volume = std::fs::canonicalize(&subpath.volume).map_err(|error| {

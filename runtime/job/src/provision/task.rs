@@ -22,10 +22,10 @@ use jobc_gpu::inject;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::TaskId;
 
-/// What a container of a task is made from.
+/// The inputs of a task's container.
 #[derive(Debug)]
 pub struct TaskBundle {
-    /// Its configuration: the bundle's, with what only this host knows.
+    /// Its configuration: the bundle's, with the values of this host.
     pub bundle: Bundle,
     /// Its root.
     pub root: Root,

@@ -49,7 +49,7 @@ pub enum Probe {
 }
 
 impl ReadinessCheck {
-    /// The check of an instance of a role in the plan; nothing if the role has no `ready`.
+    /// The check of an instance of a role in the plan; `None` if the role has no `ready`.
     ///
     /// # Errors
     ///

@@ -18,8 +18,8 @@ use jobc_sys::signals::Signal;
 
 /// Runs a command as a container's own user, with its environment and without input or output, and waits for its end.
 ///
-/// Nothing if it did not end within the time: then it was killed, but not the processes it has started. It has ended in
-/// any case when the calling thread ends.
+/// `None` if it timed out: it was killed, but not the processes that it started. It has ended in any case when the
+/// calling thread ends.
 pub fn run(store: &Store, id: &Id, arguments: &[String], within: Duration) -> Result<Option<Exit>> {
     let until = Instant::now() + within;
     let changes = ProcessOverrides { arguments: arguments.to_vec(), ..ProcessOverrides::default() };

@@ -72,7 +72,7 @@ fn get(
     };
     let timeout = |stream: &TcpStream| {
         let left = until.saturating_duration_since(Instant::now());
-        // Nothing left would mean to wait for ever.
+        // A timeout of zero would mean to wait forever.
         let left = Some(left.max(Duration::from_millis(1)));
         stream.set_read_timeout(left).and_then(|()| stream.set_write_timeout(left))
     };

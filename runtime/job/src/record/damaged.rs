@@ -1,4 +1,4 @@
-//! What stands for a record that was cut off: by a full disk, a crash of the host, or an editor.
+//! The replacement for a record that was truncated by a full disk, a crash of the host or an editor.
 //!
 //! The job may still run. It is listed and can be stopped: its supervisor listens and writes its record anew whenever
 //! something changes. Without a supervisor it is recovered as a lost job.
@@ -16,7 +16,7 @@ use crate::submission::Submission;
 use crate::time::Time;
 use jobc_container::state::process::Process;
 
-/// Whether a text is no longer JSON. JSON that is not a record may be one of a newer jobc, and stays as it is.
+/// Whether a text is not JSON. JSON that is not a record may be from a newer jobc and is kept.
 pub(super) fn is_damaged(error: &serde_json::Error) -> bool {
     matches!(error.classify(), Category::Eof | Category::Syntax)
 }

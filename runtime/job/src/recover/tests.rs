@@ -63,7 +63,7 @@ fn a_job_with_a_supervisor_keeps_everything() {
     assert!(!place.path().exists());
 }
 
-/// A record that was cut off is no reason to forget the job; one of a newer jobc is left alone.
+/// A truncated record does not hide the job; a record of a newer jobc is left alone.
 #[test]
 fn a_job_with_a_damaged_record_is_found() {
     let (_dir, places) = places();

@@ -25,7 +25,7 @@ impl Supervisor {
         self.step_with_end(input, None);
     }
 
-    /// The same for the end of an attempt, whose event also has whether it ends the job.
+    /// The same for the end of an attempt, whose event also says whether it ends the job.
     fn step_with_end(&mut self, input: Input, mut end: Option<(TaskNumber, Value)>) {
         match input {
             Input::Paused => self.prober.pause(),
@@ -106,7 +106,7 @@ impl Supervisor {
         }
     }
 
-    /// Data, roots and network are there.
+    /// Data, roots and network are ready.
     pub(super) fn start_tasks(&mut self, prepared: PreparedHost) {
         self.prepared = Some(prepared);
         self.step(Input::Prepared);
@@ -134,7 +134,7 @@ impl Supervisor {
         }
     }
 
-    /// A container is made, and waits to be let go.
+    /// A container is created and waits to be started.
     pub(super) fn handle_created(&mut self, task: TaskNumber, attempt: u32, held: PendingContainer) {
         for text in &held.notes {
             self.journal.note(text.clone());
@@ -177,7 +177,7 @@ impl Supervisor {
                 Some(Input::Started(task))
             }
             Err(error) => {
-                // `started` has taken its end in; what it left is removed as after any end.
+                // `started` has recorded its end; its container is removed as after any end.
                 self.drain_output(task);
                 let attempt = self.attempts.remove(&task)?;
                 let container = attempt.into_container(&self.poll);
@@ -242,7 +242,7 @@ impl Supervisor {
         }
     }
 
-    /// Nothing of a task's attempt is there any more: another attempt may have its GPUs.
+    /// A task's attempt is gone: another attempt may use its GPUs.
     fn release_gpus(&self, task: TaskNumber) {
         if let Some(gpus) = self.context.gpus() {
             gpus.release(&self.lifecycle.tasks()[task].id);
@@ -272,7 +272,7 @@ impl Supervisor {
         self.step_with_end(Input::Ended { task, exit, note }, Some((task, detail)));
     }
 
-    /// Does what a command asks.
+    /// Handles a command's request.
     pub(super) fn carry_out_request(&mut self, request: Request) -> Result<()> {
         match request {
             Request::Attend {} | Request::Leave {} => {}

@@ -1,4 +1,4 @@
-//! An attempt of a task while it runs: its container, its first process, what it writes.
+//! A running attempt of a task: its container, its first process, its output.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -81,7 +81,7 @@ impl Attempt {
     ///
     /// # Errors
     ///
-    /// Why it could not be executed; the process is gone then.
+    /// Why it could not be executed; the process has exited.
     pub(super) fn wait_started(&mut self) -> Result<()> {
         self.process.wait_until_started()
     }
@@ -108,7 +108,7 @@ impl Attempt {
         }
         let others = match pid_namespace::others(self.process.pid) {
             Ok(others) => others,
-            // It ended by itself.
+            // It exited without a signal from here.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => {
                 let message = format!("cannot list the processes of a task: {}", describe_io(&error));
@@ -122,7 +122,7 @@ impl Attempt {
         recipients(&others, catches).into_iter().try_for_each(|pid| signal.send_to(pid))
     }
 
-    /// Reads what it wrote, at most so much at a time that others get their turn.
+    /// Reads its output, a bounded amount at a time so that other tasks are served.
     pub(super) fn read(
         &mut self,
         stream: usize,
@@ -186,7 +186,7 @@ pub(super) fn exit_note(groups: &Cgroup, exit: Exit, memory_limit: Option<u64>) 
     })
 }
 
-/// An error of a step before the process was the program: what it means for the task.
+/// The end of a task whose start failed before its program ran.
 pub(super) fn code_of(error: &Error) -> u8 {
     error.exit_code()
 }

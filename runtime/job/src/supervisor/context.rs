@@ -43,11 +43,11 @@ pub(super) struct JobContext {
     pub(super) open_files: (u64, u64),
     /// The receiver of the terminal of the submission's task, until its first attempt takes it.
     pub(super) terminal: Mutex<Option<OwnedFd>>,
-    /// The job's images, which stay as long as this is there.
+    /// The job's images, kept in the store as long as this value lives.
     pub(super) _images: Option<ContentPin>,
-    /// Data, roots and keys, once they are there.
+    /// Data, roots and keys, once they are ready.
     pub(super) provided: OnceLock<ProvisionedJob>,
-    /// The network, once it is made.
+    /// The network, once it is created.
     pub(super) network: Mutex<Option<Network>>,
     /// Nobody wants the job any more: what prepares it ends.
     pub(super) stopped: AtomicBool,
@@ -59,7 +59,7 @@ impl JobContext {
         self.network.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The host's GPUs that the job has, once it is prepared; nothing if it has none.
+    /// The job's GPUs, once it is prepared; `None` if it has none.
     pub(super) fn gpus(&self) -> Option<&TaskGpus> {
         self.provided.get()?.gpus.as_deref()
     }
@@ -89,7 +89,7 @@ impl JobContext {
         provision::mount_linkless(subpaths.map(Vec::as_slice).unwrap_or_default(), bundle)
     }
 
-    /// Allocates for a task what only this host knows, and the terminal, if the task gets one.
+    /// Allocates host resources for a task, and its terminal if it gets one.
     pub(super) fn allocate(
         &self,
         task: TaskNumber,

@@ -13,7 +13,7 @@ use crate::control::{Request, Response, write_line};
 use crate::directory::Directory;
 use jobc_sys::error::{Error, Result, file_error};
 
-/// The most of a line that is taken in before its end.
+/// Maximum bytes of a line.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// How many commands may be connected at once.
@@ -38,7 +38,7 @@ struct Client {
 /// What came of a connection.
 #[derive(Debug)]
 pub(super) enum ClientEvent {
-    /// It asks for something.
+    /// A request.
     Request(Request),
     /// It attended to the job, and is gone without a word.
     Disconnected,
@@ -54,7 +54,7 @@ impl ControlSocket {
     ) -> Result<Self> {
         let path = directory.control_socket();
         let listen = || -> std::io::Result<UnixListener> {
-            // A socket's path has 108 bytes at most (unix(7)): it is named from its directory.
+            // A socket's path is limited to 108 bytes (unix(7)), so it is relative to its directory.
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let state = rustix::fs::open(&directory.state, flags, Mode::empty())?;
             let listener = UnixListener::bind(format!("/proc/self/fd/{}/control", state.as_raw_fd()))?;

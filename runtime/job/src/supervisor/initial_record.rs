@@ -15,7 +15,7 @@ use jobc_container::cgroup::UnenforcedLimit;
 use jobc_container::state::process::Process;
 use jobc_sys::id::TaskId;
 
-/// What is known of a job before anything has happened.
+/// The record of a job before its first event.
 pub(super) fn first_record(
     directory: &Directory,
     submission: &Submission,

@@ -1,4 +1,4 @@
-//! What the supervisor writes down: the record, replaced at most so often, and events, appended at once.
+//! The supervisor's journal: the record, replaced at a limited rate, and events, appended immediately.
 //!
 //! A full disk ends no job: a failed write is retried, and reported once.
 
@@ -21,7 +21,7 @@ use jobc_sys::error::Result;
 use jobc_sys::id::TaskId;
 use jobc_sys::write_atomic::Durability;
 
-/// How often a record is replaced at most: a job of a thousand tasks has a record of half a megabyte.
+/// Minimum time between replacements of the record: for a thousand tasks it has half a megabyte.
 const WRITE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long a new value of a metric may wait: a task may print one a millisecond.
@@ -37,7 +37,7 @@ const MIN_RESERVE_BYTES: u64 = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Journal {
     directory: Directory,
-    /// What is known of the job.
+    /// The job's record.
     pub(super) record: Record,
     events: EventLog,
     changed: bool,
@@ -96,7 +96,7 @@ impl Journal {
         }
     }
 
-    /// What is known of a task, to be changed.
+    /// The mutable record of a task.
     pub(super) fn task_mut(&mut self, task: TaskNumber) -> &mut TaskRecord {
         self.changed = true;
         &mut self.record.tasks[task]

@@ -19,9 +19,9 @@ use jobc_sys::error::Result;
 pub(super) enum Message {
     /// Something the preparation wants written down.
     Preparation(PreparationEvent),
-    /// Data, roots and network are there, or why not.
+    /// Data, roots and network are ready, or the error.
     Prepared(Result<Box<PreparedHost>>),
-    /// A container is made, or why not.
+    /// A container was created, or the error.
     Created {
         /// Whose.
         task: TaskNumber,
@@ -83,11 +83,11 @@ pub(super) struct PendingContainer {
     pub(super) made: CreatedContainer,
     /// A byte here lets it go.
     pub(super) start_pipe: OwnedFd,
-    /// What it writes to its standard output and error; nothing if it has a terminal.
+    /// Its standard output and error; `None` if it has a terminal.
     pub(super) output: Option<[OwnedFd; 2]>,
     /// Notes for the user.
     pub(super) notes: Vec<String>,
-    /// Which of the task's limits nothing enforces.
+    /// The task's unenforced limits.
     pub(super) unenforced: Vec<String>,
     /// What is mounted, for the event.
     pub(super) mounts: usize,

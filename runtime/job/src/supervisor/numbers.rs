@@ -30,7 +30,7 @@ impl Supervisor {
         });
     }
 
-    /// The numbers in the files of a task were read. Of a task that has ended well, one that is absent is a note.
+    /// The metrics in a task's files were read. If the task succeeded, a missing metric is a note.
     pub(super) fn note_numbers(
         &mut self,
         task: TaskNumber,
@@ -82,7 +82,7 @@ impl Supervisor {
         self.next_reading = Some(Instant::now() + READ_INTERVAL.max(READ_TIME * count));
     }
 
-    /// When the files are read first: nothing if no role has metrics in files.
+    /// When the files are read first; `None` if no role has metrics in files.
     pub(super) fn first_reading(plan: &jobc_schema::plan::JobPlan) -> Option<Instant> {
         plan.roles.iter().any(reads_files).then(|| Instant::now() + READ_INTERVAL)
     }

@@ -80,7 +80,7 @@ impl Poll {
         let _ = epoll::delete(&self.epoll, fd);
     }
 
-    /// Sleeps until something is ready, or for at most so long.
+    /// Sleeps until something is ready or the timeout expires.
     pub(super) fn wait(&self, time: Option<Duration>) -> Result<Vec<EventSource>> {
         let time = time.map(|time| Timespec {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),

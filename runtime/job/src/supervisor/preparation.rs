@@ -31,7 +31,7 @@ use jobc_gpu::{Host, Inventory};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
 
-/// How often a job that waits asks again.
+/// How often a waiting job retries its request.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What was found of the host's GPUs.
@@ -158,7 +158,7 @@ impl Preparation<'_> {
         (machine, inventory)
     }
 
-    /// Starts what serves the job's slices of GPUs; nothing if it has no GPU.
+    /// Starts the servers of the job's GPU slices; `None` if it has no GPU.
     fn serve_gpus(&self, admission: &Admission, gpus: HostGpus) -> Result<Option<TaskGpus>> {
         let JobContext { plan, submission, stopped, .. } = self.share;
         let leased = admission.claim().leased.clone();

@@ -1,8 +1,8 @@
 //! Which members of a rendezvous were missing when one of them failed.
 //!
-//! Processes that wait for each other give up after their framework's timeout, and JAX and PyTorch do not say for whom
-//! they waited. The sockets of the members show who has come to the port where all meet. They are looked at until all
-//! have come: when a member fails, the connections of the others may be closed before its end is known here.
+//! Processes that wait for each other give up after their framework's timeout, and JAX and PyTorch do not report for
+//! whom they waited. The sockets of the members show who has come to the port where all meet. They are looked at until
+//! all have come: when a member fails, the connections of the others may be closed before its end is known here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use jobc_sys::sockets::{Sockets, sockets_of_namespace, sockets_of_process};
 /// Of more members the sockets are not read: the event loop would stand still.
 const MAX_MEMBERS: usize = 256;
 
-/// So many names are written out.
+/// Maximum names in a message.
 const MAX_NAMES: usize = 3;
 
 /// How often the sockets are read until all members have come, if it costs little.
@@ -28,7 +28,7 @@ const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum rate: less than any timeout of a rendezvous.
 const MAX_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The maximum share of the time for it, between the two.
+/// The maximum share of the time spent on it, between the two intervals.
 const COST_DIVISOR: u32 = 100;
 
 /// A member that fails earlier has not waited for the first: its program has another error.
@@ -62,7 +62,7 @@ enum Presence {
 }
 
 impl RendezvousWatch {
-    /// A watch for a job whose members all meet at one port; nothing for other jobs.
+    /// A watch for a job whose members all meet at one port; `None` for other jobs.
     pub(super) fn new(plan: &JobPlan, lifecycle: &Lifecycle) -> Option<Self> {
         let distributed = plan.distributed.as_ref().filter(|plan| meets_at_one_port(plan))?;
         let rank = |role: usize| {
@@ -108,7 +108,7 @@ impl RendezvousWatch {
             (!complete).then(|| now + ((now - began) * COST_DIVISOR).clamp(MIN_INTERVAL, MAX_INTERVAL));
     }
 
-    /// What to tell the user when a member has failed that ran so long: nothing if none is known to be missing.
+    /// The note for the user when a member failed after this time; `None` if no member is known to be missing.
     fn describe(
         &self,
         found: &BTreeMap<TaskNumber, Presence>,
@@ -273,7 +273,7 @@ mod tests {
         check(&[0, 1], &[(2, Connects), (3, Unknown)], 1, None);
         // Its connection is closed by now, but it had one.
         check(&[0, 1, 2], &[(0, Absent), (2, Absent)], 1, None);
-        // What failed had not come itself: it has an error of its own.
+        // The failed member had not joined itself: its own error explains it.
         check(&[0], &[(2, Absent)], 1, None);
         check(
             &[0, 1, 3],
@@ -296,7 +296,7 @@ mod tests {
             1,
             Some("`train-0` did not listen at port 1234, where the others meet, when `train-1` failed"),
         );
-        // The first has ended, so it is not known what it did.
+        // The first process has exited, so its sockets are unknown.
         check(&[], &[(2, Absent)], 1, None);
     }
 

@@ -5,8 +5,8 @@ use jobc_container::scope::{Scope, ScopeOwner};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::JobId;
 
-/// Has this user's systemd make a scope around this process where the submission asks for one; returns its unit's name,
-/// or why there is none if that is allowed.
+/// Asks this user's systemd for a scope around this process if the submission requests one; returns its unit's name, or
+/// why there is none if that is allowed.
 ///
 /// # Errors
 ///

@@ -32,8 +32,8 @@ pub struct StartedSupervisor {
 
 /// Starts the supervisor of a job whose directories hold a submission, a plan and a build, and waits until it listens.
 ///
-/// `lock` is the job's ([`Directory::try_lock`]): it is handed over to the supervisor, so that it is held at all times.
-/// `terminal` is a connected Unix socket that gets the master of the terminal of the submission's task.
+/// `lock` is the job's ([`Directory::try_lock`]): it is passed to the supervisor without being released. `terminal` is
+/// a connected Unix socket that gets the master of the terminal of the submission's task.
 ///
 /// # Errors
 ///

@@ -10,14 +10,14 @@ use serde_json::Value;
 
 use jobc_sys::error::describe_io;
 
-/// The most that is read of a file; of a longer one, its last lines.
+/// Maximum bytes read of a file. Only the last lines of a longer one are read.
 pub const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Reads a number of a file in a volume, without leaving the volume by links.
 ///
 /// # Errors
 ///
-/// Why there is none, in words.
+/// Why there is no value, as text.
 pub fn read_number(volume: &Path, path: &str, key: &str) -> Result<f64, String> {
     let file = open(volume, path).map_err(|errno| match errno {
         Errno::XDEV | Errno::LOOP => format!("`{path}` leads out of its volume"),
@@ -61,7 +61,7 @@ fn read_end(mut file: File) -> std::io::Result<String> {
 ///
 /// # Errors
 ///
-/// Why there is none, in words.
+/// Why there is no value, as text.
 pub fn select_number(text: &str, key: &str) -> Result<f64, String> {
     if text.trim().is_empty() {
         return Err("the file is empty".to_owned());
@@ -88,7 +88,7 @@ fn parse(text: &str) -> Result<Value, String> {
         .map_err(|error| format!("not JSON: {error}"))
 }
 
-/// The text with Python's words for numbers in quotes; nothing where it has none.
+/// The text with Python's `NaN` and `Infinity` in quotes; `None` if it has neither.
 fn quote_words(text: &str) -> Option<String> {
     const WORDS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
     let mut out = String::with_capacity(text.len() + 16);

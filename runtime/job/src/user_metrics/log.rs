@@ -16,7 +16,7 @@ impl LogMetrics {
     ///
     /// # Errors
     ///
-    /// A text that is no pattern, which the compiler refuses.
+    /// An invalid pattern, which the compiler rejects.
     pub fn of(plan: &JobPlan) -> Result<Self> {
         let mut roles = Vec::with_capacity(plan.roles.len());
         for role in &plan.roles {
@@ -44,8 +44,8 @@ impl LogMetrics {
     }
 }
 
-/// The number in the only group of a pattern: that of the last match in the line, since a progress bar writes its states
-/// one after the other. What is no number is no value.
+/// The number in the only group of a pattern: that of the last match in the line, since a progress bar writes its
+/// states one after the other. Text that is not a number is skipped.
 pub fn last_number(pattern: &Regex, line: &[u8]) -> Option<f64> {
     let matches = pattern.captures_iter(line);
     let numbers = matches.filter_map(|found| {

@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 use jobc_fake_gpus::plan as sample;
 
-/// A role's name, instances, thousandths of a CPU for each, and what it needs: role, state, and how many.
+/// A role's name, instances, thousandths of a CPU for each, and its needs: role, state, count.
 type Role<'a> = (&'a str, u32, u64, &'a [(&'a str, &'a str, u32)]);
 
 /// A plan of these roles.

@@ -119,7 +119,7 @@ fn job(number: u32, gpus: u32) -> (JobId, JobPlan) {
     (JobId { name: format!("j{number}"), run: 1 }, plan)
 }
 
-/// Asks for a job's cards of a host of eight; nothing if it is refused.
+/// Requests cards of a host of eight; `None` if the request is refused.
 fn ask(admission: &mut Admission, plan: &JobPlan, queue: bool) -> Option<AdmissionOutcome> {
     let gpus = jobc_gpu::testing::host(&[&[0, 1, 2, 3], &[4, 5, 6, 7]]);
     let demands =

@@ -9,14 +9,14 @@ use super::*;
 use crate::lifecycle::task::EndReason;
 use jobc_sys::signals::Signal;
 
-/// What a host knows of a task.
+/// A task's state on the host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum TaskView {
-    /// There is nothing of it.
+    /// It does not exist.
     Nothing,
     /// Its container is being made.
     Making,
-    /// Its container is made.
+    /// Its container is created.
     Held,
     /// It was let go.
     LetGo,
@@ -216,7 +216,7 @@ impl Machine {
         assert_eq!(self.job.launching, launching);
     }
 
-    /// Something that can happen to a task: chosen by the number, as far as possible.
+    /// An event that can happen to a task, chosen by the number.
     fn happen(&mut self, task: TaskNumber, choice: u8) {
         let why = || "it cannot".to_owned();
         match (self.seen[task], choice % 8) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Does at once whatever a job asks for, until it is over.
+/// Carries out every action of a job at once, until it ends.
 fn run(written: &Value) {
     let began = Instant::now();
     let mut job = Lifecycle::new(&plan(written));

@@ -60,7 +60,7 @@ fn failures_that_end_nothing() {
     ));
 }
 
-/// Nobody wrote the thresholds of an elastic rendezvous, so its end is told without them.
+/// The thresholds of an elastic rendezvous are implicit, so its explanation does not name them.
 #[test]
 fn fewer_than_an_elastic_rendezvous_needs() {
     insta::assert_snapshot!(check(

@@ -143,7 +143,7 @@ fn a_slow_reader_learns_what_it_missed() {
     }
     let lines = read(&mut reader);
     let gap = lines.iter().position(|line| line.starts_with("0: #")).unwrap();
-    // Four lines a part: the first is read to its end all the same, and the last two are there.
+    // Four lines per part: the first part is still read to its end, and the last two exist.
     assert_eq!(lines[..gap], ["0: 1", "0: 2", "0: 3"]);
     assert_eq!(lines[gap], "0: #lines are missing here: 5 parts of the log, deleted before the read");
     assert_eq!(lines[gap + 1..], (24..=30).map(|number| format!("0: {number}")).collect::<Vec<_>>());

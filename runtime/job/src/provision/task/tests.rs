@@ -205,7 +205,7 @@ fn a_task_gets_what_only_this_run_knows() {
             && on != beside
             && upper == jobc_container::root::UpperLayer::Memory { size: Some(1 << 20) }
     );
-    // A second attempt, whose directory is there.
+    // A second attempt, whose directory exists.
     case.task(0);
 }
 
