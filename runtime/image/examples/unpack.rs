@@ -9,7 +9,7 @@
 //! unpack remove DIRECTORY                removes a directory of unpacked layers, with files of all of this user's ids
 //! ```
 //!
-//! The last line of the first three is `peak KIB`: the most memory that this process has had.
+//! The last line of the first three is `peak KIB`: this process's peak memory.
 #![forbid(unsafe_code)]
 
 use std::io::Write as _;

@@ -81,7 +81,7 @@ pub use shared_cache::{export_cache, import_cache};
 pub struct Request<'a> {
     /// The graph of stages, as [`dockerfile::read`](jobc_dockerfile::read) gives it.
     pub build: &'a Build,
-    /// The directory that `COPY` takes from; nothing if there is none.
+    /// The build context, from which `COPY` copies; `None` if there is none.
     pub context: Option<PathBuf>,
     /// What of it is not seen.
     pub ignore: Ignore,
@@ -113,7 +113,7 @@ pub struct Request<'a> {
     pub extras: Extras,
 }
 
-/// Why there is no image.
+/// Why the build failed.
 #[derive(Debug)]
 pub enum BuildError {
     /// The text of the Dockerfile is at fault.
@@ -241,7 +241,7 @@ struct Builder<'a> {
     owners_reported: AtomicBool,
 }
 
-/// A stage as far as it is built.
+/// The state of a stage during the build.
 #[derive(Clone, Debug)]
 struct StageResult {
     settings: Settings,
@@ -293,7 +293,7 @@ impl Builder<'_> {
                     }
                 }
             });
-            // The last is the target. Those it takes from have threads of their own.
+            // The last stage is the target. Stages that it copies from have their own threads.
             let (last, others) = (self.build.stages.len().saturating_sub(1), &one);
             for index in 0..last {
                 scope.spawn(move || others(index));
@@ -302,7 +302,7 @@ impl Builder<'_> {
             drop(sender);
         });
         let mut failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Whatever was interrupted has its own words for it.
+        // An interrupted step reports its own error.
         if stopped.load(Ordering::Relaxed) && !failures.is_empty() {
             return Err(stage::canceled().into());
         }
@@ -416,7 +416,7 @@ impl Builder<'_> {
         let commands = self.build.stages.iter().flat_map(|stage| &stage.instructions);
         let runs =
             commands.filter(|instruction| matches!(instruction.kind, jobc_dockerfile::Kind::Run(_))).count();
-        // Commands of a base image's triggers are not counted, and there are at most as many as steps at a time.
+        // Commands of a base image's triggers are not counted: as many run at once as steps do.
         let places = parallel_steps().min(runs + self.build.stages.len());
         let Some((lease, is_new)) = self.network.lease(&self.request.access, self.work()?, places)? else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! An image's configuration (image-spec, config.md): what its processes are given, and of what layers it is made.
+//! An image's configuration (image-spec, config.md): the settings of its processes, and its layers.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ pub struct Execution {
     /// Variables, `NAME=value`.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub env: Vec<String>,
-    /// The words before the arguments.
+    /// The entrypoint, before the arguments.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub entrypoint: Vec<String>,
     /// The arguments, or the whole command if there is no entrypoint.
@@ -66,7 +66,7 @@ pub struct Execution {
     /// Labels.
     #[serde(skip_serializing_if = "IndexMap::is_empty", deserialize_with = "null_as_default")]
     pub labels: IndexMap<String, String>,
-    /// The signal that asks them to end.
+    /// The signal that stops them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_signal: Option<String>,
     /// Docker's: the shell of shell forms.

@@ -56,7 +56,7 @@ pub fn diff(store: &Store, old: &Image, new: &Image, stopped: &AtomicBool) -> Re
     Ok(compare(&before, &after))
 }
 
-/// The image of the store that another one was built on: of all whose layers it begins with, the one with the most.
+/// The image of the store that another one was built on: the one with the most layers of all that it starts with.
 ///
 /// # Errors
 ///

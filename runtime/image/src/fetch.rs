@@ -1,4 +1,4 @@
-//! What this crate asks of a registry's client.
+//! The interface of a registry client.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,4 +1,4 @@
-//! Images: a store on this host, what can be brought into it, and root file systems made of it.
+//! Images: a store on this host, imports into it, and root filesystems from it.
 //!
 //! The store is an OCI image layout (image-spec, image-layout.md), so other tools can read it. This crate has no
 //! registry client: a caller with a client passes a [`Fetch`].

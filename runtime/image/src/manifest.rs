@@ -71,7 +71,7 @@ pub struct Descriptor {
     pub digest: Digest,
     /// Its bytes.
     pub size: u64,
-    /// Where else it can be had, for layers that registries may not hold.
+    /// Alternative addresses, for layers that registries may not serve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub urls: Vec<String>,
     /// What is noted of it.
@@ -150,7 +150,7 @@ pub struct Index {
     /// The media type of this document, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// The manifests, or further lists.
+    /// The manifests, or nested indexes.
     pub manifests: Vec<Descriptor>,
     /// What is noted of it.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]

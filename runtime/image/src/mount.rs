@@ -121,7 +121,7 @@ fn mount_layers(layers: &[PathBuf], directory: &Path) -> Result<()> {
             failed(errno)
         });
     }
-    // By file descriptors: the options of mount(2) fill at most a page.
+    // Layers are passed by file descriptor: the options of mount(2) are limited to a page.
     let open = |path: &PathBuf| {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         rustix::fs::open(path, flags, Mode::empty())

@@ -24,7 +24,7 @@ pub use package::{License, Package, PackageKind};
 /// The packages of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
-    /// The distribution, if the image says it.
+    /// The distribution, if the image names it.
     pub distribution: Option<Distribution>,
     /// The packages, sorted by kind, name, version and path.
     pub packages: Vec<Package>,

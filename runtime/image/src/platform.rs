@@ -24,7 +24,7 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// A platform without further features.
+    /// A platform without features.
     pub fn new(os: &str, architecture: &str, variant: Option<&str>) -> Self {
         Self {
             os: os.to_owned(),

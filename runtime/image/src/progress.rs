@@ -5,25 +5,25 @@ use jobc_schema::digest::Digest;
 /// An event; those named `Blob…` and `Layer…` are frequent, and come from several threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// A blob is on its way: so many bytes of it are here.
+    /// A blob is being transferred: the bytes received.
     Blob {
         /// Which.
         digest: Digest,
-        /// Bytes that are here.
+        /// Bytes received.
         done: u64,
         /// Its size in bytes, if known.
         total: Option<u64>,
         /// Whether it was here before and nothing had to be done.
         known: bool,
     },
-    /// An archive or a directory is being brought in: so many bytes of it were read.
+    /// An archive or a directory is being imported: the bytes read.
     Source {
         /// Bytes read.
         done: u64,
         /// Its size in bytes, if known.
         total: Option<u64>,
     },
-    /// A layer is being unpacked: so many bytes of it were read.
+    /// A layer is being unpacked: the bytes read.
     Layer {
         /// Which, by the digest of its blob.
         digest: Digest,

@@ -1,8 +1,8 @@
 //! Images as one archive, for hosts that no registry reaches: an image layout (image-spec, image-layout.md) in a tar
 //! archive, with the list that `docker save` writes.
 //!
-//! Docker before version 25 reads that list, `manifest.json`, and knows no layouts; podman, skopeo, containerd and
-//! [`source`](super::source) read the layout.
+//! Docker before version 25 reads that list, `manifest.json`, and does not support layouts; podman, skopeo, containerd
+//! and [`source`](super::source) read the layout.
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,7 +84,7 @@ struct ArchiveContent<'a> {
 }
 
 impl ArchiveContent<'_> {
-    /// Adds an image; of a list what is here.
+    /// Adds an image; of an index, the manifests in the store.
     fn add(&mut self, descriptor: &Descriptor) -> Result<()> {
         if self.add_if_complete(descriptor)? {
             return Ok(());

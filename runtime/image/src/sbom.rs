@@ -25,7 +25,7 @@ use crate::store::Image;
 pub struct Subject<'a> {
     /// The name of the image, if it has one.
     pub name: Option<&'a Reference>,
-    /// The digest that the name stands for: of the image, or of a list that has it.
+    /// The digest of the name: the image's, or that of an index that contains it.
     pub digest: &'a Digest,
     /// The image.
     pub image: &'a Image,
@@ -52,7 +52,7 @@ pub fn document(subject: &Subject<'_>) -> String {
         spec_version: SpecVersion::V1_5,
         serial_number: Some(UrnUuid(serial_number(&identity))),
         metadata: Some(Metadata {
-            // The time when the image was made: a document made later says the same.
+            // The creation time of the image, so that a later document is the same.
             timestamp: image.config.created.clone().and_then(|created| DateTime::try_from(created).ok()),
             tools: Some(Tools::Object { services: None, components: Some(Components(vec![tool])) }),
             component: Some(root),
@@ -76,7 +76,7 @@ pub fn document(subject: &Subject<'_>) -> String {
     String::from_utf8(out).expect("JSON is UTF-8")
 }
 
-/// The image itself, with what it was made of.
+/// The image itself, with its layers and base.
 fn container(subject: &Subject<'_>) -> Component {
     let Subject { image, .. } = subject;
     let platform = image.platform();
@@ -160,7 +160,7 @@ fn gaps(inventory: &Inventory) -> Vec<Property> {
     std::iter::once(known).chain(inventory.gaps.iter().map(String::as_str)).map(note).collect()
 }
 
-/// An identifier made of a text (RFC 9562, version 8).
+/// An identifier derived from a text (RFC 9562, version 8).
 fn serial_number(text: &str) -> String {
     let digest = Digest::of(text.as_bytes());
     let hex = digest.hex();

@@ -125,7 +125,7 @@ fn unpack_missing(unpacking: &Unpacker<'_>, whose: &Ownership) -> Result<Vec<Pat
 ///
 /// # Errors
 ///
-/// The directory is there; no space left. Nothing is left then.
+/// The directory exists, or no space is left. Partial files are removed.
 pub fn copy(directories: &[PathBuf], to: &Path) -> Result<()> {
     match Ownership::of_current_user()? {
         Ownership::Mapped(maps) => userns_worker::copy(directories, to, &maps),

@@ -68,7 +68,7 @@ pub(crate) enum WorkerMessage {
     },
 }
 
-/// Writes a directory as a layer with the ids of a user; what it gives is seen by `output`.
+/// Writes a directory as a layer with the ids of a user; `output` gets the bytes.
 pub(crate) fn pack_in_worker(
     directory: &std::path::Path,
     pack: &PackOptions,
@@ -95,7 +95,7 @@ pub fn remove(directory: &std::path::Path, maps: &IdMaps) -> Result<()> {
     worker.wait(&AtomicBool::new(false), &mut |_| {})
 }
 
-/// The process that works, as its maker knows it. It is killed when it is let go.
+/// The caller's handle to the worker process. Dropping it kills the process.
 pub(crate) struct Worker {
     process: Child,
     socket: BufReader<UnixStream>,

@@ -30,7 +30,7 @@ pub struct Access<'a> {
 
 /// Whoever can make networks for the commands of builds.
 pub trait Networks: Sync {
-    /// Makes a network for a build, with room for so many commands at a time. It may use `directory`, which it makes.
+    /// Creates a network for a build with this many concurrent commands. It may use `directory`, which it creates.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ pub trait BuildNetwork: Send + Sync {
     /// The name server, if the network has an uplink.
     fn resolver(&self) -> Option<Ipv4Addr>;
 
-    /// Why it has no uplink.
+    /// Why it has no uplink, if so.
     fn no_uplink(&self) -> Option<&str>;
 }
 
@@ -83,9 +83,9 @@ pub trait Download: Sync {
 pub struct DownloadRequest<'a> {
     /// An `http` or `https` URL.
     pub url: &'a str,
-    /// What was known of it when it was downloaded before.
+    /// Its validators from an earlier download.
     pub known: Option<&'a Validators>,
-    /// The most bytes that it may have.
+    /// Maximum size in bytes.
     pub limit: u64,
 }
 

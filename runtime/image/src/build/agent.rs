@@ -53,10 +53,10 @@ impl AgentSocket {
                 format!("cannot listen at `{}`: {}", path.display(), describe_io(&error)),
             )
         };
-        // A connection to it says now whether there is an agent.
+        // Connecting shows whether there is an agent.
         connect(agent)?;
         let open = std::fs::File::open(directory).map_err(failed)?;
-        // The path of a socket has at most 107 bytes (unix(7)), the store's may have more.
+        // A socket's path is limited to 107 bytes (unix(7)); the store's may be longer.
         let listener =
             UnixListener::bind(format!("/proc/self/fd/{}/{name}", open.as_raw_fd())).map_err(failed)?;
         let (uid, gid) = owner;

@@ -9,7 +9,7 @@ use jobc_container::archive::extract;
 use jobc_container::archive::tree::{Owners, Tree};
 use jobc_container::decompress::{Format, decompressing_reader};
 
-/// The most entries that an archive may have.
+/// Maximum entries of an archive.
 const MAX_ENTRIES: u64 = 10_000_000;
 
 /// Unpacks an archive to an empty directory; returns whether the file is one.
@@ -34,7 +34,7 @@ pub(super) fn unpack(mut file: File, directory: &Path, stopped: &AtomicBool) -> 
     Ok(true)
 }
 
-/// Whose the files of an archive can be: by its numbers, as far as this process has other ids.
+/// The owners of an archive's files: its ids, if this process can map other ids.
 fn owners() -> Owners {
     if !rustix::process::geteuid().is_root() {
         return Owners::CurrentUser;

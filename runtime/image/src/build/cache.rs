@@ -1,10 +1,10 @@
 //! What steps have made, by what went into them.
 //!
-//! The key of a step is made of the key before it, the instruction with its variables expanded, and the content of the
-//! files that it uses. The result is a file of that name in the store's `cache/layers`, with one line: the layer's diff
-//! id, then its blob's digest, size and media type, and its creation time; or the word `nothing` and that time, for a
-//! step that changed no file. Files are replaced atomically, so any number of builds can use them at once, and missing
-//! files are created again.
+//! The key of a step is derived from the previous key, the instruction with its variables expanded, and the content of
+//! the files that it uses. The result is a file of that name in the store's `cache/layers`, with one line: the layer's
+//! diff id, then its blob's digest, size and media type, and its creation time; or the word `nothing` and that time,
+//! for a step that changed no file. Files are replaced atomically, so any number of builds can use them at once, and
+//! missing files are created again.
 
 use std::fs;
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ pub(super) struct Layer {
     pub(super) blob: Descriptor,
 }
 
-/// What is known of steps.
+/// The cached results of steps.
 #[derive(Debug)]
 pub(super) struct Cache<'a> {
     store: &'a Store,
@@ -127,7 +127,7 @@ impl StepResult {
     }
 }
 
-/// Replaces a file as a whole. It is not forced to the disk: what is lost with the power is made again.
+/// Replaces a file as a whole. It is not synced to disk: what a power failure loses is built again.
 pub(super) fn replace_file(path: &std::path::Path, bytes: &[u8]) -> Result<()> {
     write_atomic(path, bytes, 0o666, Durability::Rename).map_err(|error| {
         Error::new(Kind::System, format!("cannot write `{}`: {}", path.display(), describe_io(&error)))

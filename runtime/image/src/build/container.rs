@@ -13,7 +13,7 @@ use jobc_container::rootless;
 use jobc_container::user::Account;
 use jobc_sys::error::{Error, Kind, Result};
 
-/// The configuration of every such container, but for what is its own.
+/// The configuration that all such containers share.
 const TEMPLATE: &str = include_str!("container.json");
 
 /// What a command of a build runs with.
@@ -51,7 +51,7 @@ pub(super) struct CommandMount {
 pub(super) enum MountSource {
     /// A file or directory of the host.
     Path(PathBuf),
-    /// Memory, of at most so many bytes.
+    /// A tmpfs of at most this many bytes.
     Memory(Option<u64>),
 }
 
@@ -81,7 +81,7 @@ pub(super) fn spec(setting: &CommandConfig, root: &Path, devices: bool) -> Resul
                 .set_effective(Some(bounding));
         }
         if *uid != 0 {
-            // As the kernel does it for a program that a user executes: what root could have is had by set-user-id
+            // As the kernel does for a program that a user executes: privileges of root come only by set-user-id
             // programs.
             capabilities.set_permitted(Some([].into())).set_effective(Some([].into()));
         }

@@ -34,7 +34,7 @@ const RECORD_SIZE: usize = 8 * 8 + 32;
 
 type Identity = [u64; 8];
 
-/// The digests that are known of the files of a context.
+/// The cached digests of the files of a context.
 #[derive(Debug)]
 pub(super) struct ContentDigests {
     path: PathBuf,

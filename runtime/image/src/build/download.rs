@@ -1,8 +1,8 @@
 //! Files that `ADD` downloads, kept in the store from one build to the next.
 //!
 //! `cache/downloads` has a content by its digest, and a record for each URL: its validators (RFC 9110, section 8.8),
-//! the name of the file and its digest. A file whose checksum the Dockerfile has is not asked for again; any other is
-//! asked for by its validators, and sent only if it has changed.
+//! the name of the file and its digest. A file with a checksum in the Dockerfile is not requested again; others are
+//! requested with their validators and sent only if they have changed.
 
 mod file_name;
 mod http_date;
@@ -26,16 +26,16 @@ pub(super) struct Downloaded {
     pub(super) path: PathBuf,
     /// Its name, where the target is a directory.
     pub(super) name: String,
-    /// When it was changed, in seconds since 1970; 0 if the server does not say it.
+    /// When it was changed, in seconds since 1970; 0 if the server does not send it.
     pub(super) modified: i64,
     /// Its SHA-256.
     pub(super) digest: Digest,
 }
 
-/// What is known of a URL.
+/// The cache entry of a URL.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
-    /// Without a password; the file's name is made of the whole.
+    /// Without a password; the file's name is derived from the whole URL.
     url: String,
     validators: Validators,
     /// The content's digests: SHA-256, and that of a checksum by another algorithm.

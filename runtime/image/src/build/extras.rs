@@ -9,7 +9,7 @@ use jobc_dockerfile::ignore::Ignore;
 use jobc_schema::digest::Digest;
 use jobc_schema::reference::Reference;
 
-/// A source of files that a build knows by a name: `--build-context NAME=…`.
+/// A named source of files: `--build-context NAME=…`.
 #[derive(Clone, Debug)]
 pub enum NamedContext {
     /// A directory of the host, and what of it is not seen.

@@ -43,7 +43,7 @@ pub(super) struct CopyRequest {
     pub(super) unpack_downloads: bool,
     /// What is left out of each source.
     pub(super) exclude: Ignore,
-    /// What the listing of the sources must be: what the step's key was made of.
+    /// The expected listing of the sources, from which the step's key was derived.
     pub(super) listing: Option<Digest>,
 }
 

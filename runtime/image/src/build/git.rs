@@ -69,7 +69,7 @@ impl FetchedContext {
     }
 }
 
-/// The commit that a repository's reference names now; asks its server unless it is one itself.
+/// The commit of a repository's reference; queries the server unless the reference is a commit.
 pub(super) fn resolve(
     repository: &Repository,
     home: &Path,
@@ -116,7 +116,7 @@ fn choose(listing: &str, name: Option<&str>) -> Option<String> {
     .find_map(|wanted| find(wanted))
 }
 
-/// Checks a commit out into a directory, which is made.
+/// Checks a commit out into a new directory.
 pub(super) fn check_out(
     repository: &Repository,
     commit: &str,

@@ -36,13 +36,13 @@ impl Compression {
     }
 }
 
-/// The level of gzip: low, because a build waits for it, and images are often compressed again when they are pushed.
+/// The gzip level: low, because a build waits for it, and images are often compressed again for a push.
 const GZIP_LEVEL: u32 = 3;
 
 /// What a step has made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StepResult {
-    /// The layer; nothing if no file was changed.
+    /// The layer; `None` if no file was changed.
     pub(super) layer: Option<Layer>,
     /// When, in seconds since 1970.
     pub(super) created: u64,

@@ -39,8 +39,8 @@ pub(super) struct NetworkLease<'a> {
 }
 
 impl SharedNetwork {
-    /// A place on the network, which is made for the first one; also whether it was made now. `None` if there is no
-    /// maker of networks.
+    /// A place on the network, which is created for the first one; also whether it was created now. `None` if there is
+    /// no maker of networks.
     pub(super) fn lease(
         &self,
         access: &Access<'_>,
@@ -80,7 +80,7 @@ impl NetworkLease<'_> {
         format!("{kept}nameserver {resolver}\n")
     }
 
-    /// Why it has no uplink.
+    /// Why it has no uplink, if so.
     pub(super) fn no_uplink(&self) -> Option<&str> {
         self.network.no_uplink()
     }
@@ -108,7 +108,7 @@ pub(super) fn check(build: &Build, access: &Access<'_>) -> Vec<Refusal> {
         .collect()
 }
 
-/// The same for one command.
+/// The network of one command.
 pub(super) fn check_command(run: &Run, span: &Span, access: &Access<'_>) -> std::result::Result<(), Refusal> {
     // Who chose it as the default has allowed it.
     if run.network != Network::Host || access.host_network || access.network == Network::Host {

@@ -156,7 +156,7 @@ fn forward_lines(output: OwnedFd, tell: &(dyn Fn(Vec<u8>) + Sync)) {
     }
 }
 
-/// The empty files and directories that mounts cover, as the lowest layer of all: so none of them is made in the image.
+/// The empty files and directories that mounts cover, as the lowest layer, so that none is created in the image.
 ///
 /// A path ends with a slash if it is a directory.
 pub(super) fn create_stubs<'a>(directory: &Path, paths: impl IntoIterator<Item = &'a str>) -> Result<()> {

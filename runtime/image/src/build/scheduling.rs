@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// As many as may work at once.
+/// Permits for a number of concurrent workers.
 #[derive(Debug)]
 pub(super) struct Permits {
     free: Mutex<usize>,
@@ -14,7 +14,7 @@ pub(super) struct Permits {
 pub(super) struct Permit<'a>(&'a Permits);
 
 impl Permits {
-    /// So many at once.
+    /// The number of permits.
     pub(super) fn new(count: usize) -> Self {
         Self { free: Mutex::new(count), released: Condvar::new() }
     }
@@ -45,7 +45,7 @@ enum SlotState<T> {
     Failed,
 }
 
-/// Results that come one by one; nothing if there will be none.
+/// Results by index; `None` for one that will not come.
 #[derive(Debug)]
 pub(super) struct Results<T> {
     all: Mutex<Vec<SlotState<T>>>,
@@ -53,7 +53,7 @@ pub(super) struct Results<T> {
 }
 
 impl<T: Clone> Results<T> {
-    /// Room for so many.
+    /// Slots for this many results.
     pub(super) fn new(count: usize) -> Self {
         Self { all: Mutex::new((0..count).map(|_| SlotState::Pending).collect()), changed: Condvar::new() }
     }
@@ -75,7 +75,7 @@ impl<T: Clone> Results<T> {
         ready_value(&self.all(), index)
     }
 
-    /// Waits for one; nothing if it does not come, or `ended` has become true before.
+    /// Waits for one; `None` if it will not come, or `ended` becomes true first.
     pub(super) fn wait(&self, index: usize, ended: &AtomicBool) -> Option<T> {
         let waits = |all: &mut Vec<SlotState<T>>| {
             matches!(all.get(index), Some(SlotState::Pending)) && !ended.load(Ordering::Relaxed)

@@ -36,7 +36,7 @@ impl Settings {
         (Self { execution, author, own_cmd: false }, triggers)
     }
 
-    /// `ENV`: a variable that is there keeps its place.
+    /// `ENV`: an existing variable keeps its place.
     pub(super) fn env(&mut self, key: &str, value: &str) {
         let new = format!("{key}={value}");
         match self.execution.env.iter_mut().find(|variable| name(variable) == key) {

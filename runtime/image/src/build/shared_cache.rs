@@ -17,7 +17,7 @@ use jobc_sys::error::{Error, Kind, Result};
 /// The field of the configuration.
 const FIELD: &str = "jobc.cache.v1";
 
-/// Makes an image of the results of steps, those that the cache has.
+/// Creates an image of the cached results of steps.
 ///
 /// # Errors
 ///

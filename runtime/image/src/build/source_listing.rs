@@ -2,8 +2,8 @@
 //!
 //! A source is a path, or a pattern whose path components match single names (Go's `filepath.Match`, which BuildKit
 //! uses). Links on the way to it, and a link that it names, are followed as a process with that root would follow them,
-//! so that none leads out; a link below a directory is copied as a link. The listing is sorted by name, whatever the
-//! file system's order.
+//! so that none leads out; a link below a directory is copied as a link. The listing is sorted by name, regardless of
+//! the file system's order.
 //!
 //! With `--parents`, `**` matches any number of directories, and a `/./` in a source marks where the directories begin
 //! that the target gets too.
@@ -39,7 +39,7 @@ pub(super) struct SourceListing {
 pub(super) struct Entry {
     /// Its path below what was found, empty for that itself.
     pub(super) path: PathBuf,
-    /// What it is and has.
+    /// Its type and content.
     pub(super) status: Stat,
 }
 
@@ -132,7 +132,7 @@ pub(super) fn identity(status: &Stat) -> [u64; 8] {
     ]
 }
 
-/// All that a source names, in order; nothing if a pattern matches nothing.
+/// All files of a source, in order; empty if a pattern matches nothing.
 ///
 /// # Errors
 ///

@@ -28,7 +28,7 @@ pub(super) struct Stage<'a> {
     builder: &'a Builder<'a>,
     written: &'a Written,
     variables: Variables<'a>,
-    /// What it is so far.
+    /// The result so far.
     result: StageResult,
     /// The number of the step that is at hand, and how many there are.
     step: usize,
@@ -168,7 +168,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// A step's key, on what is there so far.
+    /// A step's key, derived from the previous steps.
     fn key(&self, kind: &str) -> Key {
         let epoch = self.builder.request.epoch.map(|epoch| epoch.to_string()).unwrap_or_default();
         Key::of(kind).with(self.result.key.hex()).with(epoch).with(self.builder.request.compression.name())

@@ -20,7 +20,7 @@ struct BuildResult {
     output: Vec<String>,
 }
 
-/// The static busybox of this host: what a file system needs to run commands. Nothing if it is not installed.
+/// The static busybox of this host, which is enough to run commands. `None` if it is not installed.
 fn busybox() -> Option<PathBuf> {
     let path = PathBuf::from("/bin/busybox");
     let is_root = rustix::process::geteuid().is_root();

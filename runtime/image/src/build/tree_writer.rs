@@ -289,7 +289,7 @@ impl<'a> TreeWriter<'a> {
         self.replace_entry(&parent, &name, || rustix::fs::mkdirat(&parent, &name, Mode::RWXU))
     }
 
-    /// The directory of a path, which is there, and the path's last name.
+    /// The existing parent directory of a path, and the path's last component.
     fn open_parent(&mut self, path: &Path) -> io::Result<(OwnedFd, CString)> {
         let name = path.file_name().ok_or_else(|| io::Error::other("the root is not a directory"))?;
         let name = CString::new(name.as_bytes())?;

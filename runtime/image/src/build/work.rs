@@ -48,7 +48,7 @@ impl WorkDirectory {
         Ok(())
     }
 
-    /// Makes one.
+    /// Creates one.
     pub(super) fn create(store: &Store) -> Result<Self> {
         let all = store.root().join("cache/work");
         fs::create_dir_all(&all).map_err(|error| store.write_error("write to", &error))?;

@@ -39,7 +39,7 @@ enum Response {
 /// Puts files into a tree, and waits until they are copied or `stopped` has become true.
 pub(super) fn copy(copy: &CopyRequest, stopped: &AtomicBool) -> Result<CopyReport> {
     if !jobc_sys::host::needs_user_namespace() {
-        // Apart, for what it mounts on an older kernel is its own.
+        // In its own thread, since its mounts on an older kernel are private to it.
         let done = std::thread::scope(|scope| scope.spawn(|| copy_here(copy, stopped)).join());
         return done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     }

@@ -41,7 +41,7 @@ impl Database {
             "var/lib/dpkg/status" => Some(Self::Debian),
             "lib/apk/db/installed" | "usr/lib/apk/db/installed" => Some(Self::Alpine),
             "etc/os-release" | "usr/lib/os-release" => Some(Self::OsRelease),
-            // Conda keeps what it has downloaded in there; what is installed is elsewhere.
+            // This is Conda's download cache; installed packages are elsewhere.
             _ if directory.split('/').any(|name| name == "pkgs") => None,
             // Images without a package manager.
             _ if directory == "var/lib/dpkg/status.d" => {

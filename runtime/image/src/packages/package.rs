@@ -1,4 +1,4 @@
-//! Installed packages, and what a database says about one.
+//! Installed packages and their database entries.
 
 use jobc_schema::digest::Digest;
 
@@ -43,7 +43,7 @@ pub enum License {
     Expression(String),
 }
 
-/// What a database says about a package.
+/// A package's database entry.
 pub(super) struct Listed {
     pub(super) kind: PackageKind,
     pub(super) name: String,

@@ -1,4 +1,4 @@
-//! An image that is made here, of layers alone.
+//! An image that is created here from layers.
 
 use crate::config::Config;
 use crate::manifest::{Descriptor, Manifest, media};

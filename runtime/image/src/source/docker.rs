@@ -29,7 +29,7 @@ struct ManifestEntry {
     layers: Option<Vec<String>>,
 }
 
-/// The most images of an archive. All may name the same configuration and layers, which are looked at for each.
+/// Maximum images of an archive. All may name the same configuration and layers, which are checked for each.
 const MAX_IMAGES: usize = 1000;
 
 /// The images of an archive that was read.

@@ -44,7 +44,7 @@ pub fn import_one(
     Ok(image.descriptor.clone())
 }
 
-/// The same for processes that start at once: one brings the image in, and the others wait for it.
+/// The same for concurrent processes: one imports the image, and the others wait for it.
 ///
 /// # Errors
 ///

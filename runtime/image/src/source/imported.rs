@@ -1,4 +1,4 @@
-//! What came in, and what it came from.
+//! The result of an import, and its source.
 
 use crate::manifest::Descriptor;
 use jobc_schema::reference::Reference;
@@ -10,7 +10,7 @@ pub struct ImportedImage {
     pub names: Vec<Reference>,
     /// Its manifest or index.
     pub descriptor: Descriptor,
-    /// What it came from.
+    /// Its source.
     pub kind: SourceKind,
 }
 
@@ -28,7 +28,7 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// In words, with its article.
+    /// Its name in a message, with its article.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Layout => "an OCI layout",

@@ -15,7 +15,7 @@ use jobc_schema::digest::Digest;
 use jobc_schema::reference::Reference;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
-/// Copies every image of a layout, with all that it names and that is there.
+/// Copies every image of a layout, with all of its blobs that exist.
 pub(super) fn import(store: &Store, source: &Path, stopped: &AtomicBool) -> Result<Vec<ImportedImage>> {
     let index = source.join("index.json");
     let failed =
@@ -61,7 +61,7 @@ struct TreeImport<'a> {
     store: &'a Store,
     source: &'a Path,
     bring: &'a dyn Fn(&Descriptor) -> Result<bool>,
-    /// Whether what was looked at is there.
+    /// Whether the last entry exists.
     known: HashMap<(Digest, String), bool>,
 }
 

@@ -70,7 +70,7 @@ pub(super) fn archive(
         }
         Ok(())
     });
-    // What follows the end of what is compressed belongs to the file all the same.
+    // Bytes after the compressed data still belong to the file.
     let read = read.and_then(|()| io::copy(&mut kept, &mut io::sink()).map(drop));
     if stopped.load(Ordering::Relaxed) {
         return Err(canceled());

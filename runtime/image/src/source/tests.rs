@@ -35,7 +35,7 @@ impl Place {
         super::import(&self.store, source, &ignore_progress, &AtomicBool::new(false))
     }
 
-    /// Why a source is refused; nothing of it may be named.
+    /// Why a source is rejected; no part of it may be imported.
     fn refused(&self, source: &Path, words: &str) {
         let error = self.import(source).unwrap_err();
         assert!(error.message.contains(words), "{error}");
@@ -250,7 +250,7 @@ fn what_is_broken_says_so() {
     place.refused(&place.directory.path().join("absent"), "no such file");
 }
 
-/// What a program of this host makes of a content; nothing where the program is absent.
+/// The output of a program of this host for a content; `None` if the program is not installed.
 fn packed_by(program: &str, content: &[u8]) -> Option<Vec<u8>> {
     use std::process::{Command, Stdio};
     let child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();

@@ -116,7 +116,7 @@ impl Store {
         Ok(collected)
     }
 
-    /// Every blob that is there, with its file.
+    /// Every blob in the store, with its file.
     pub(super) fn blobs(&self) -> Result<Vec<(Digest, PathBuf)>> {
         let mut blobs = Vec::new();
         for algorithm in Algorithm::ALL {

@@ -123,7 +123,7 @@ impl Store {
         blob_path(&self.root, digest)
     }
 
-    /// Whether a blob is there, in this store or a shared one.
+    /// Whether this store or a shared one has a blob.
     pub fn has(&self, digest: &Digest) -> bool {
         self.path(digest).is_file()
     }
@@ -206,7 +206,7 @@ impl Store {
         Error::new(Kind::System, format!("cannot {what} `{}`: {}", path.display(), describe_io(error)))
     }
 
-    /// The words for an error while something is written into the store.
+    /// The error for a failed write into the store.
     pub fn write_error(&self, what: &str, error: &std::io::Error) -> Error {
         let root = self.root.display();
         if is_full(error) {

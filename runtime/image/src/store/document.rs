@@ -9,12 +9,12 @@ use jobc_sys::error::{Error, Kind, Result, describe_io};
 /// The largest document that is read as a whole: manifests, configurations and indexes; registries take no larger ones.
 pub const MAX_DOCUMENT_SIZE: u64 = 4 << 20;
 
-/// The most values that a document may have. A value takes 100 bytes of memory where it takes three of the document
-/// (`{},` in `history`), so the size alone is no bound. An index of 10,000 manifests has fewer.
+/// Maximum values of a document. A value may take 100 bytes of memory for three bytes of the document (`{},` in
+/// `history`), so the size alone is no bound. An index of 10,000 manifests has fewer.
 const MAX_VALUES: usize = 200_000;
 
-/// The most layers that an image may have; overlayfs takes 500, Docker makes 127. A manifest could name one layer 30,000
-/// times, each of which would be unpacked.
+/// Maximum layers of an image; overlayfs takes 500, Docker makes 127. A manifest could name one layer 30,000 times,
+/// each of which would be unpacked.
 pub const MAX_LAYERS: usize = 1000;
 
 /// How deep an index may lie in indexes.

@@ -19,7 +19,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub struct ExclusiveLock(File);
 
 impl Store {
-    /// Waits until no other process does the work that `what` stands for, and locks it.
+    /// Waits until no other process does the work named `what`, and locks it.
     ///
     /// # Errors
     ///
@@ -29,7 +29,8 @@ impl Store {
         let path = directory.join(Digest::of(what.as_bytes()).hex());
         let open = || {
             fs::create_dir_all(&directory)?;
-            // Collected in between, the file is made again; then two may do the same work, and both succeed.
+            // If the file was collected in between, it is created again; two processes may then do the same work, and
+            // both succeed.
             File::options().create(true).append(true).open(&path)
         };
         let file = open().map_err(|error| self.write_error("write to", &error))?;

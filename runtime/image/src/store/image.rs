@@ -24,7 +24,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// What it is for.
+    /// Its platform.
     pub fn platform(&self) -> Platform {
         Platform::new(&self.config.os, &self.config.architecture, self.config.variant.as_deref())
     }
@@ -52,7 +52,7 @@ impl Store {
         Ok(image)
     }
 
-    /// Whether everything of an image for a platform is here.
+    /// Whether the store has all blobs of an image for a platform.
     pub fn is_complete(&self, descriptor: &Descriptor, platform: &Platform) -> bool {
         let image = self.image(descriptor, platform);
         image.is_ok_and(|image| image.manifest.layers.iter().all(|layer| self.has(&layer.digest)))

@@ -46,7 +46,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// index.json is not what it should be.
+    /// index.json is invalid.
     pub fn images(&self) -> Result<Vec<NamedImage>> {
         let mut images = named(self.read_index()?, None);
         for shared in &self.shared {
@@ -85,7 +85,7 @@ impl Store {
             descriptor.annotations.get(REF_NAME).is_some_and(|name| name == wanted)
         };
         if let Some(digest) = &name.digest {
-            // By its digest, whatever its tag; the registry that it came from does not matter.
+            // By its digest, regardless of its tag and registry.
             return images
                 .iter()
                 .find(|descriptor| descriptor.digest == *digest)

@@ -62,7 +62,7 @@ impl Store {
         Ok(mounts)
     }
 
-    /// Adds a record, before the mount is there; returns its file.
+    /// Adds a record before the mount is created; returns its file.
     pub(crate) fn add_mount(&self, record: &MountRecord) -> Result<PathBuf> {
         let directory = self.root.join("mounted");
         fs::create_dir_all(&directory).map_err(|error| self.write_error("write to", &error))?;

@@ -31,7 +31,7 @@ impl<'a> IncomingBlob<'a> {
     /// The file, once its fetch has begun.
     fn open(&self) -> io::Result<Option<File>> {
         let digest = &self.descriptor.digest;
-        // Between the two it may get its name: then it is there the next time.
+        // It may get its name between the two checks; the next round finds it.
         for path in [self.store.path(digest), self.store.partial_path(digest)] {
             match File::open(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -41,7 +41,7 @@ pub(super) fn unpack(of: &Unpacker<'_>, layer: &Descriptor, diff_id: &Digest, ow
         tree.map_err(|error| failed(&error)).and_then(|tree| fill_tree(of, layer, diff_id, tree))
     };
     let left = match fill() {
-        // Bytes that nobody has verified prove nothing: those of the whole blob decide.
+        // Unverified bytes prove nothing: the verified blob decides.
         Err(_) if of.is_incoming && !of.stopped.load(Ordering::Relaxed) => {
             wait_for_blob(of.store, layer, of.stopped).map_err(|error| failed(&error))?;
             part.clear().map_err(|error| failed(&error))?;

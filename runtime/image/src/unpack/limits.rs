@@ -1,4 +1,4 @@
-//! What a layer may become at most, so that a few bytes cannot fill a disk.
+//! Limits of an unpacked layer, so that a few bytes cannot fill a disk.
 
 use jobc_sys::error::{Error, Kind, Result};
 

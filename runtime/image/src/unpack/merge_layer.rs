@@ -40,7 +40,7 @@ fn read_dependencies(directory: &Path) -> io::Result<LayerSummary> {
     Ok(LayerSummary { implied_directories: implied, external_links: borrowed, skipped_devices: Vec::new() })
 }
 
-/// The directories of an image's layers, the lowest first, and its seam; nothing if one of them does not exist.
+/// The directories of an image's layers, lowest first, and its seam; `None` if one of them does not exist.
 pub(super) fn directories(of: &Unpacker<'_>) -> Result<Option<Vec<PathBuf>>> {
     if !of.missing().is_empty() {
         return Ok(None);
@@ -111,7 +111,7 @@ fn may_need_merge(lefts: &[LayerSummary]) -> bool {
 /// What a seam has.
 struct MergeLayer {
     layers: Layers,
-    /// Directories, outer ones first, and whose they are like; nothing for the usual.
+    /// Directories, outer ones first, with the entry whose owner they get; `None` for the default.
     directories: Vec<(Names, Option<LayerEntry>)>,
     /// Files of lower layers: where they are, and their names here.
     files: Vec<(LayerEntry, Names, Vec<Names>)>,

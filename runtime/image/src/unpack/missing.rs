@@ -10,18 +10,18 @@ use jobc_container::archive::tree::Owners;
 use jobc_schema::digest::Digest;
 use jobc_sys::error::{Error, Kind, Result};
 
-/// As many layers are unpacked at a time at most: each takes two threads and some megabytes.
+/// Maximum concurrent layers: each takes two threads and some megabytes.
 const MAX_CONCURRENT: usize = 4;
 
 impl Unpacker<'_> {
-    /// Unpacks what is missing, several layers at a time, and makes what holds them together.
+    /// Unpacks missing layers, several at a time, and creates the merge layer.
     pub(super) fn unpack(&self, owners: Owners) -> Result<()> {
         let mut missing = self.missing();
         self.refuse_full_disk(&missing)?;
         // The largest first, so that the last to finish is not the one that started last.
         missing.sort_by_key(|(layer, _)| std::cmp::Reverse(layer.size));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // What waits for a network takes no core.
+        // A layer that waits for the network uses no core.
         let most = if self.is_incoming { MAX_CONCURRENT } else { cores.min(MAX_CONCURRENT) };
         let threads = missing.len().min(most);
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));

@@ -26,7 +26,7 @@ pub(super) struct PartialDirectory {
 }
 
 impl PartialDirectory {
-    /// Starts to create a directory; nothing if it exists, possibly because another process has just created it.
+    /// Starts to create a directory; `None` if it exists, possibly because another process has just created it.
     pub(super) fn create(place: &Path, stopped: &AtomicBool) -> io::Result<Option<Self>> {
         let mut part = place.as_os_str().to_owned();
         part.push(".part");

@@ -1,8 +1,8 @@
 //! Whether a layer is whole, and whether it will still be after a power cut.
 //!
 //! To wait for the disk would take longer than unpacking, and a layer can be unpacked again. So it is only noted in
-//! which boot it was unpacked: in the same one, what was written is there, on the disk or in memory. In another one it
-//! may be damaged.
+//! which boot it was unpacked: in the same boot, written data is there, on disk or in memory. In another one it may be
+//! damaged.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// `dirty_expire_centisecs`).
 const WRITEBACK_TIME: Duration = Duration::from_mins(1);
 
-/// Whether a directory is there and whole.
+/// Whether a directory exists and is complete.
 pub(super) fn is_complete(directory: &Path) -> bool {
     match fs::read(directory.join("boot")) {
         Ok(boot) => boot_id().is_some_and(|current| current == boot),

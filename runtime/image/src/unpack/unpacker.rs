@@ -1,4 +1,4 @@
-//! An image on its way to directories: which layers it has, and which of them are missing.
+//! An image that is being unpacked: its layers, and which of them are missing.
 
 use std::fs;
 use std::path::PathBuf;
@@ -75,7 +75,7 @@ impl<'a> Unpacker<'a> {
             .collect()
     }
 
-    /// The words for what cannot be done in the directory of layers.
+    /// The error for a failed operation in the directory of layers.
     pub(super) fn failed(&self, what: &str, path: &std::path::Path, error: &std::io::Error) -> Error {
         if matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) {
             return self.store.write_error(what, error);

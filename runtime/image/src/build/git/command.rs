@@ -17,10 +17,10 @@ use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// How often it is checked whether it has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Of what it writes no more is kept.
+/// Maximum bytes kept of its output.
 const MAX_OUTPUT_BYTES: u64 = 4 << 20;
 
-/// Settings of every command: no hooks, nothing that runs in the background, no file that is no file.
+/// Settings of every command: no hooks, no background processes, no symlinks that are checked out as files.
 const SETTINGS: [&str; 8] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -39,9 +39,9 @@ pub(super) struct Limits {
     pub(super) protocols: &'static str,
     /// How long one command may take.
     pub(super) timeout: Duration,
-    /// The most bytes that a repository with its submodules may have.
+    /// Maximum bytes of a repository with its submodules.
     pub(super) max_bytes: u64,
-    /// The most files that it may have.
+    /// Maximum files of it.
     pub(super) max_entries: u64,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Git<'a> {
     pub(super) settings: Settings<'a>,
     /// Whether the build is canceled.
     pub(super) stopped: &'a AtomicBool,
-    /// What it may do.
+    /// Its limits.
     pub(super) limits: Limits,
 }
 
@@ -73,7 +73,7 @@ impl Git<'_> {
         Ok(String::from_utf8_lossy(&self.run_bytes(words)?).into_owned())
     }
 
-    /// Runs a command, and returns what it wrote, at most 4 MiB.
+    /// Runs a command, and returns its output, at most 4 MiB.
     pub(super) fn run_bytes(&self, words: &[&str]) -> Result<Vec<u8>> {
         self.attempt(words)?.map_err(|failure| failure.error(self.settings))
     }
@@ -184,7 +184,7 @@ fn read(from: Option<impl Read>) -> Vec<u8> {
     kept
 }
 
-/// How much a directory has, counted no further than to the limits.
+/// The files and bytes of a directory, counted up to the limits.
 #[derive(Default)]
 struct Size {
     bytes: u64,

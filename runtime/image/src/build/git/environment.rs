@@ -27,7 +27,7 @@ impl Settings<'_> {
     }
 }
 
-/// SSH without the user's configuration and keys: the keys are the agent's, the hosts those that the user knows.
+/// SSH without the user's configuration and keys: keys come from the agent, known hosts from the user.
 const ISOLATED_SSH: &str = "ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=yes -o IdentityFile=none \
     -o ProxyCommand=none -o PermitLocalCommand=no -o ForwardAgent=no -o ConnectTimeout=20 \
     -o ServerAliveInterval=15";
@@ -101,7 +101,7 @@ fn of_user(command: &mut Command, directory: &Path) {
     for name in OF_REPOSITORIES {
         command.env_remove(name);
     }
-    // A program that the user has named answers without questions, as in CI; one for a desktop would wait for somebody.
+    // A program that the user has named answers without prompting, as in CI; one for a desktop would wait for input.
     if std::env::var_os("GIT_ASKPASS").is_none() {
         command.env("GIT_ASKPASS", "");
     }
@@ -127,7 +127,7 @@ fn configured_ssh(directory: &Path) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// A command of OpenSSH with options that keep it from asking; nothing if it is another program.
+/// A command of OpenSSH with options that prevent prompts; `None` for another program.
 fn without_questions(command: &str) -> Option<String> {
     let program = command.split_whitespace().next()?;
     let is_openssh = program.trim_matches(['"', '\'']).rsplit('/').next() == Some("ssh");

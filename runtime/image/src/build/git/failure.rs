@@ -1,4 +1,4 @@
-//! Why `git` has failed, from what it wrote, and what to do about it.
+//! Errors of `git`, from its output, with what to do.
 
 use jobc_sys::error::{Error, Kind};
 
@@ -15,7 +15,7 @@ pub(super) struct Failure {
     command: String,
     /// The repository, without a password.
     url: String,
-    /// The line that says why.
+    /// The line with the reason.
     reason: String,
 }
 
@@ -32,7 +32,7 @@ enum Cause {
     LoginRefused,
     /// The certificate of the server is not trusted.
     Certificate,
-    /// The server has no such repository, or does not say so to this user.
+    /// The server has no such repository, or hides it from this user.
     NoRepository,
     /// No connection.
     Unreachable,
@@ -81,7 +81,7 @@ impl Failure {
         let of_git = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
         let found = PATTERNS.iter().find_map(of);
         let cause = found.map_or(Cause::Other, |(cause, _)| cause);
-        // Of a connection that failed, git only says at the end that it could not read; of a submodule, which one it is.
+        // For a failed connection, git's last line only says that it could not read; for a submodule, which one it is.
         let found = found.filter(|(cause, _)| *cause != Cause::Protocol);
         let reason = found.map(|(_, line)| line).or_else(|| errors.lines().rfind(of_git));
         let reason = reason.or_else(|| errors.lines().next_back()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Makes checked-out files depend on their commit alone: modes, times, and no trace of the fetch.
+//! Normalizes checked-out files so that they depend only on the commit: modes, times, no trace of the fetch.
 
 use std::fs;
 use std::io;

@@ -1,6 +1,6 @@
 //! A few small files of one commit, read out of a repository without checking anything out.
 //!
-//! Since nothing is checked out, no link is followed, and no filter, hook or submodule of the repository takes part.
+//! Since nothing is checked out, no link is followed and no filter, hook or submodule of the repository runs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,9 +27,9 @@ pub struct PinnedRequest<'a> {
     pub local: bool,
     /// An empty directory to work in.
     pub directory: &'a Path,
-    /// The most files.
+    /// Maximum number of files.
     pub max_files: usize,
-    /// The most bytes of all files.
+    /// Maximum bytes of all files together.
     pub max_bytes: usize,
 }
 
@@ -56,7 +56,7 @@ impl PinnedFiles {
     ///
     /// # Errors
     ///
-    /// `git` is not installed or fails; the repository has no such reference or path; what is there is not a few small
+    /// `git` is not installed or fails; the repository has no such reference or path; the path is not a few small
     /// files: links, submodules, too much; `stopped`.
     pub fn fetch(request: PinnedRequest<'_>, stopped: &AtomicBool) -> Result<Self> {
         Self::fetch_within(request, LIMITS, stopped)
@@ -80,7 +80,7 @@ impl PinnedFiles {
     }
 }
 
-/// The commit that a reference names now; asks the server unless it is one itself.
+/// The commit of a reference; queries the server unless the reference is a commit.
 fn commit(git: &Git<'_>, request: PinnedRequest<'_>) -> Result<String> {
     let name = request.reference;
     if is_commit(name) {

@@ -123,7 +123,7 @@ fn image(builder: &Builder<'_>, reference: &str, platform: Option<&str>) -> Step
     Ok(image)
 }
 
-/// Images with the same layers have the same files, whatever their names.
+/// Images with the same layers have the same files, regardless of their names.
 fn key(image: &Image) -> jobc_schema::digest::Digest {
     let mut key = Key::of("image");
     key.add_all(image.config.rootfs.diff_ids.iter().map(ToString::to_string));

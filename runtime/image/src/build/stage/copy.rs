@@ -51,7 +51,7 @@ impl Stage<'_> {
         key.add(chown.as_ref().map_or("", |(chown, _)| chown.as_str()));
         for source in &sources {
             match source {
-                // Where a file of the context is does not matter, but for `--parents`.
+                // The path of a file in the context matters only for `--parents`.
                 CopySource::Path(_) if copy.from.is_none() && !copy.parents => {}
                 CopySource::Path(path) => key.add(path),
                 CopySource::Text { name, content } => {

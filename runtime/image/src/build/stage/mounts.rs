@@ -92,7 +92,7 @@ impl Mounts {
         }
     }
 
-    /// Makes them, in a step's directory or where caches are.
+    /// Creates them in a step's directory, or in the caches' directory.
     pub(super) fn create(&self, stage: &Stage<'_>, step: &StepDirectory) -> StepOutcome<ReadyMounts> {
         let mut made = ReadyMounts {
             mounts: Vec::new(),

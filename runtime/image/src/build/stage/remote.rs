@@ -1,4 +1,4 @@
-//! Sources of `ADD` on other hosts: files are downloaded before the step's key is made, repositories after it.
+//! Sources of `ADD` on other hosts: files are downloaded before the step's key is computed, repositories after.
 
 use jobc_dockerfile::{Copy as Written, Refusal, Remote, RemoteError, Repository, Word};
 use jobc_schema::digest::Digest;
@@ -9,7 +9,7 @@ use crate::build::files::CopySource;
 use crate::build::git;
 use crate::build::work::StepDirectory;
 
-/// A source on another host, as far as the step's key needs it.
+/// A source on another host, with what the step's key needs.
 pub(super) struct Fetched {
     /// What distinguishes it from others.
     pub(super) key: Vec<String>,

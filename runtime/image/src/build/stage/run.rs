@@ -160,7 +160,7 @@ fn account(lowers: &[std::path::PathBuf], user: &str) -> Result<Account> {
 }
 
 /// /etc/hosts and /etc/resolv.conf: copies of the host's, so that a program that writes to them changes nothing. On a
-/// network of its own, a command has that network's name server. `hosts` are further names with their addresses.
+/// network of its own, a command has that network's name server. `hosts` are additional names with their addresses.
 fn network_files(
     step: &StepDirectory,
     lease: Option<&NetworkLease<'_>>,

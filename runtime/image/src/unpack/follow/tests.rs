@@ -48,7 +48,7 @@ fn unpacked(store: &Store) -> Vec<String> {
     names
 }
 
-/// A process of a user with ids of its own would start this program again, which is the test.
+/// A user-namespace worker would start this program again, which is the test.
 fn is_skipped() -> bool {
     matches!(Ownership::of_current_user(), Ok(Ownership::Mapped(_)))
 }
@@ -108,7 +108,7 @@ fn a_fetch_that_begins_again_is_unpacked_from_the_whole_blob() {
     let blob = &image.manifest.layers[0];
     let wrong = layer("b", &vec![9; 1 << 20]);
     let result = follow(&store, &image, &ignore_progress, &CONTINUE, || {
-        // Other bytes at first, shorter ones then, and a blob that is not what it should be.
+        // First other bytes, then shorter ones, then a blob with the wrong digest.
         let mut writer = store.resume(blob)?.expect("not there yet");
         writer.write_all(&wrong[..700_000]).expect("written");
         std::thread::sleep(Duration::from_millis(30));
