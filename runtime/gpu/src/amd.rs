@@ -15,7 +15,7 @@ use jobc_nvml::Process;
 
 const KFD_PATH: &str = "/sys/class/kfd/kfd";
 
-/// A link of AMD's own between cards, XGMI, in the topology's words (`CRAT_IOLINK_TYPE_XGMI`).
+/// An XGMI link between AMD cards in the topology (`CRAT_IOLINK_TYPE_XGMI`).
 const XGMI_LINK_TYPE: u64 = 11;
 
 /// The cards, in the order of the topology, which ROCm's tools count by.

@@ -2,7 +2,7 @@
 //!
 //! Where all instances of a role run at once, task `i` has seat `i` for good, through every attempt. With `parallel`
 //! there are fewer seats than tasks: a task takes the one it had before, else the first that is free. So it is with the
-//! combinations of a matrix of which only so many run at once.
+//! combinations of a matrix with a limit on how many run at once.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ impl Assignments {
         &self.lease
     }
 
-    /// Gives a task its seat; nothing if its role has none. A task that has one keeps it.
+    /// Gives a task its seat; `None` if its role has no GPUs. A task keeps its seat.
     pub fn assign(&mut self, task: &TaskId) -> Vec<Slot> {
         let is_free = |seat: &usize| self.current.get(seat).is_none_or(|other| other == task);
         let role = self.turns.get(&task.role).unwrap_or(&task.role);

@@ -1,4 +1,4 @@
-//! What this host has, in the words by which a target declares its hosts' GPUs.
+//! This host's GPUs in the form in which a target declares its hosts' GPUs.
 //!
 //! The compiler checks jobs against what targets declare. For a job that runs here it is given this, so that one check
 //! speaks for both.
@@ -11,7 +11,7 @@ use jobc_schema::target::{TargetCard, TargetGpus};
 use super::inventory::{Gpu, Inventory, Source};
 
 impl Inventory {
-    /// The cards by kind, and the driver; cards that are cut up are a kind of their own.
+    /// The cards by kind, and the driver; cards with MIG instances are a separate kind.
     pub fn to_target_gpus(&self) -> TargetGpus {
         let mut cards: Vec<TargetCard> = vec![];
         let can_be_used =
@@ -45,7 +45,7 @@ impl Inventory {
         }
     }
 
-    /// The instances of a card by profile, none for one without MIG; nothing if either is unknown.
+    /// The instances of a card by profile, empty for one without MIG; `None` if either is unknown.
     fn instances(&self, gpu: &Gpu) -> Option<IndexMap<String, u32>> {
         let Some(mig) = gpu.mig.as_ref().filter(|mig| mig.enabled) else {
             let is_known = gpu.vendor != Vendor::Nvidia || self.source == Source::Nvml;

@@ -1,4 +1,4 @@
-//! What a job asks of the host's GPUs, role by role, in terms that the jobs of all users share.
+//! A job's GPU request by role, in a form that the jobs of all users share.
 
 use indexmap::IndexMap;
 use jobc_schema::gpu::Vendor;
@@ -15,7 +15,7 @@ use super::sharing::{self, SharingChoice, SharingSupport};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::EVERY_ROLE;
 
-/// What a job asks for, by role.
+/// A job's request, by role.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demands {
     /// The roles that ask for GPUs, in the order of the plan.
@@ -25,7 +25,7 @@ pub struct Demands {
     pub notes: Vec<String>,
 }
 
-/// What a role asks for.
+/// A role's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demand {
     /// The role; of a role with a matrix whose combinations take turns, its name in the job file.
@@ -128,12 +128,12 @@ impl Demands {
         Ok(demands)
     }
 
-    /// Whether the job asks for no GPU.
+    /// Whether the job requests no GPU.
     pub fn is_empty(&self) -> bool {
         self.roles.is_empty()
     }
 
-    /// Whether a plan asks for any.
+    /// Whether a plan requests any.
     pub fn requests_gpus(plan: &JobPlan) -> bool {
         plan.roles.iter().any(|role| gpu_request(role).is_some())
     }
@@ -176,11 +176,11 @@ impl Demand {
     }
 }
 
-/// A role that asks for GPUs: its place in the plan, and how many combinations of its matrix run at once if they take
+/// A role that requests GPUs: its place in the plan, and how many combinations of its matrix run at once if they take
 /// turns on the same GPUs.
 type WantingRole<'a> = (usize, &'a RolePlan, &'a GpuPlan, Option<u32>);
 
-/// Makes one of the combinations of a role of which only so many run at once, where all ask for the same.
+/// Merges the combinations of a role with a limit on concurrency into one, if all request the same.
 fn join_turns<'a>(wanting: &[(usize, &'a RolePlan, &'a GpuPlan)]) -> Vec<WantingRole<'a>> {
     let turns = |role: &RolePlan| role.matrix.as_ref().and_then(|matrix| matrix.max_parallel);
     // The logical numbers of GPUs differ in any case.

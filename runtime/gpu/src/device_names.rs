@@ -8,7 +8,7 @@ use jobc_schema::gpu::Vendor;
 use super::inventory::{DeviceId, Inventory};
 use jobc_sys::error::{Error, Kind, Result};
 
-/// The devices that words name, in their order.
+/// The devices that names select, in their order.
 ///
 /// # Errors
 ///

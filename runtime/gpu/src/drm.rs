@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::host::Host;
 
-/// The nodes of a card that are there, that of rendering first: it is all a program that computes needs.
+/// The existing nodes of a card, the render node first: compute programs need no other.
 pub(super) fn nodes(machine: &Host, pci: &str) -> Vec<PathBuf> {
     let directory = format!("/sys/bus/pci/devices/{pci}/drm");
     let render = machine.numbered_names(&directory, "renderD").into_iter();

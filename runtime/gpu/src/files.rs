@@ -40,7 +40,7 @@ const SOCKETS: [(&str, DriverCapability); 3] = [
     ("/tmp/nvidia-mps", Compute),
 ];
 
-/// Files with a name of their own.
+/// Files with their own names.
 const FILES: [(&str, DriverCapability); 15] = [
     ("/etc/OpenCL/vendors/nvidia.icd", Compute),
     ("/etc/vulkan/icd.d/nvidia_icd.json", Graphics),

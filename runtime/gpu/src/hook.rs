@@ -84,7 +84,7 @@ impl HookRequest {
     }
 }
 
-/// The whole life of the hook: `words` are what follows [`COMMAND`], the container's state comes on standard input.
+/// The main function of the hook: `words` are the arguments after [`COMMAND`], the container's state is on stdin.
 pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     match HookRequest::parse(words).and_then(|order| apply(&order, &container_root()?)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -103,7 +103,7 @@ fn apply(order: &HookRequest, root: &OwnedFd) -> Result<()> {
     procfs::cover(root, Path::new("/proc/driver/nvidia"))
 }
 
-/// The most of a state or a config.json that is read.
+/// Maximum bytes read of a state or a config.json.
 const MAX_FILE_SIZE: u64 = 16 << 20;
 
 /// The container's root, by the state on standard input and the config.json of its bundle.

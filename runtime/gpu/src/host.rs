@@ -1,7 +1,7 @@
 //! Where a host's GPUs are searched: its own files, or those of a driver in another root.
 //!
-//! A driver can be installed in a container of its own, as NVIDIA's operator for Kubernetes does, with that container's
-//! root mounted below /run/nvidia/driver. `JOBC_DRIVER_ROOT` names such a root. If it has the kernel's files too, they
+//! A driver can be installed in its own container, as NVIDIA's operator for Kubernetes does, with that container's root
+//! mounted below /run/nvidia/driver. `JOBC_DRIVER_ROOT` names such a root. If it has the kernel's files too, they
 //! replace those of this host: so a simulated tree is a host with GPUs.
 
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub struct Host {
 /// How NVML is queried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NvmlOptions {
-    /// Its file: nothing if it is to be searched, an empty path if NVML is not to be queried.
+    /// Its file: `None` to search for it, an empty path to disable NVML.
     pub library: Option<PathBuf>,
     /// How long it may take.
     pub timeout: Duration,
@@ -103,18 +103,18 @@ impl Host {
 
     /// Whether the device cgroup of this process denies a node.
     ///
-    /// access(2) asks the cgroup as open(2) does, and wakes up no card. Permission bits that deny it are EACCES.
+    /// access(2) checks the cgroup as open(2) does, without waking up the card. Permission bits give EACCES.
     pub(crate) fn denies(&self, name: impl AsRef<Path>) -> bool {
         accessat(CWD, self.path(name), Access::READ_OK | Access::WRITE_OK, AtFlags::EACCESS)
             == Err(Errno::PERM)
     }
 
-    /// A file's text; nothing if it does not exist or may not be read.
+    /// A file's text; `None` if it does not exist or cannot be read.
     pub fn read(&self, name: impl AsRef<Path>) -> Option<String> {
         std::fs::read(self.path(name)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// A file's text without the white space around it; nothing if that leaves nothing.
+    /// A file's trimmed text; `None` if it is empty.
     pub(crate) fn read_trimmed(&self, name: impl AsRef<Path>) -> Option<String> {
         self.read(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     }

@@ -63,7 +63,7 @@ pub struct Gpu {
     pub uuid: Option<String>,
     /// As the driver calls it, `NVIDIA H200`.
     pub name: String,
-    /// The line of products it belongs to, in the words of `NVIDIA_REQUIRE_…`: `tesla`, `geforce`, `nvidia`.
+    /// Its product line, as in `NVIDIA_REQUIRE_…`: `tesla`, `geforce`, `nvidia`.
     #[serde(default)]
     pub brand: Option<String>,
     /// Its place on the PCI bus, `0000:3b:00.0`, in lower case.
@@ -83,7 +83,7 @@ pub struct Gpu {
     pub mig: Option<Mig>,
     /// How it reaches other cards, those of the same inventory.
     pub links: Vec<Link>,
-    /// The processes that use it now, as far as this user can see them.
+    /// The processes that use it now, if visible to this user.
     pub processes: Vec<Process>,
     /// Bytes in use, if known.
     pub memory_used: Option<u64>,
@@ -105,7 +105,7 @@ pub struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkType {
-    /// NVLink, or AMD's XGMI, by so many links.
+    /// NVLink, or AMD's XGMI, with the number of links.
     Nvlink(u32),
     /// One PCIe switch.
     Switch,

@@ -13,8 +13,7 @@ use super::inventory::DeviceId;
 pub struct GpuLease {
     /// The devices and slices of devices, each once.
     pub slots: Vec<Slot>,
-    /// Which of them a task has, by role and number: task `i` has the seat `i` where all instances of a role run at
-    /// once.
+    /// The seats of tasks, by role and number: task `i` has the seat `i` where all instances of a role run at once.
     pub seats: Vec<DeviceSet>,
 }
 

@@ -102,7 +102,7 @@ const LIBRARY_CAPABILITIES: &[(&str, DriverCapability)] = &[
     ("libnvidia-ngx", Ngx),
 ];
 
-/// Libraries that have versions of their own.
+/// Libraries with their own version numbers.
 const INDEPENDENT_VERSIONS: [&str; 4] =
     ["libnvidia-egl-gbm", "libnvidia-egl-wayland", "libnvidia-egl-xcb", "libnvidia-egl-xlib"];
 

@@ -23,7 +23,7 @@ pub(super) fn matches_demand(demand: &Demand, gpu: &Gpu, inventory: &Inventory) 
         && demand.driver.as_deref().is_none_or(|wanted| has_driver(wanted, inventory.driver.as_ref()))
 }
 
-/// Bytes of a card by its class: from its name, else the memory that its driver shows plus what it reserves.
+/// Bytes of a card by its class: from its name, otherwise the memory that its driver shows plus the reserved part.
 fn nominal_memory(gpu: &Gpu) -> Option<u64> {
     let named = words(&gpu.name).filter_map(|word| gigabytes(&word)).max();
     let shown = gpu.memory_bytes.map(|bytes| bytes / MIN_REPORTED_MEMORY.0 * MIN_REPORTED_MEMORY.1);
@@ -46,7 +46,7 @@ fn has_joined_word(name: &[String], word: &str) -> bool {
     name.windows(3).any(|three| three.concat() == word)
 }
 
-/// Whether bytes are those of a card of so many gigabytes: by its name exactly, by what is shown nearly.
+/// Whether bytes match a card of this many gigabytes: exactly by name, approximately by reported memory.
 fn is_nominal_memory(bytes: u64, gigabytes: u64) -> bool {
     let wanted = gigabytes * GIB;
     bytes >= wanted / MIN_REPORTED_MEMORY.1 * MIN_REPORTED_MEMORY.0

@@ -23,7 +23,7 @@ const UVM_NODE: &str = "/dev/nvidia-uvm";
 /// How long a module may take to load.
 const MODULE_LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Makes sure that the nodes exist which these devices need.
+/// Creates the missing nodes of these devices.
 ///
 /// # Errors
 ///

@@ -16,7 +16,7 @@ use jobc_nvml::{Mig, MigDevice};
 /// What the driver's files show.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct DriverReport {
-    /// The driver's release; nothing if it is not loaded.
+    /// The driver's release; `None` if it is not loaded.
     pub(super) release: Option<String>,
     /// The cards, in the order of the PCI bus, which is NVML's too.
     pub(super) gpus: Vec<Gpu>,
@@ -62,7 +62,7 @@ pub(super) fn discover(machine: &Host) -> DriverReport {
 /// A directory a card, by its place on the PCI bus.
 const GPUS_PATH: &str = "/proc/driver/nvidia/gpus";
 
-/// A card from its file `information`; nothing for one that an administrator has excluded.
+/// A card from its file `information`; `None` for one that an administrator has excluded.
 fn card(machine: &Host, pci: &str, information: &str) -> Option<Gpu> {
     let field = |name: &str| {
         let mut fields = information.lines().filter_map(|line| line.split_once(':'));
@@ -88,13 +88,13 @@ fn card(machine: &Host, pci: &str, information: &str) -> Option<Gpu> {
     })
 }
 
-/// A card's own nodes: that of computing, then those of /dev/dri that are there.
+/// A card's own nodes: the compute node, then the existing ones of /dev/dri.
 pub(super) fn nodes(machine: &Host, pci: &str, minor: Option<u32>) -> Vec<PathBuf> {
     let own = minor.map(|minor| PathBuf::from(format!("/dev/nvidia{minor}")));
     own.into_iter().filter(|node| machine.has(node)).chain(drm::nodes(machine, pci)).collect()
 }
 
-/// The MIG instances of a card, by the capabilities that open them; nothing if there are none.
+/// The MIG instances of a card, by the capabilities that open them; empty if there are none.
 fn mig_instances(machine: &Host, minor: u32) -> Option<Mig> {
     let directory = format!("/proc/driver/nvidia/capabilities/gpu{minor}/mig");
     let mut devices = vec![];

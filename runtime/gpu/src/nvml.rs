@@ -28,7 +28,7 @@ pub fn run_query_process(words: impl IntoIterator<Item = OsString>) -> ExitCode 
     jobc_nvml::run_query_process(words)
 }
 
-/// Why there is no report of NVML.
+/// Why NVML's report failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NvmlUnavailable {
     /// The user does not want it.
@@ -82,7 +82,7 @@ fn query_in_process(files: &[PathBuf]) -> Result<QueryResult, NvmlUnavailable> {
         .map_err(NvmlUnavailable::Failed)
 }
 
-/// Why there is no response of a query process.
+/// Why a query process failed.
 enum QueryError {
     /// It did not answer in time.
     TimedOut(String),
@@ -164,7 +164,7 @@ fn gpu(card: Card, machine: &Host) -> Gpu {
 /// The NVLinks between cards.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct NvLinks {
-    /// Of each card by its index: the other card's index at the end of each link, nothing for a switch.
+    /// For each card by index: the index of the card at the other end of each link, `None` for a switch.
     ends: Vec<(u32, Vec<Option<u32>>)>,
 }
 

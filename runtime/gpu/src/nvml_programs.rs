@@ -14,7 +14,7 @@ const PROGRAM: &str = "jobc-nvml";
 /// Its search path, relative to the directory of this program.
 const SEARCH_DIRECTORIES: [&str; 2] = [".", "../libexec/jobc"];
 
-/// A command that asks NVML, to which the library's files are added.
+/// A command that queries NVML; the library's files are added to its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NvmlProgram {
     program: PathBuf,

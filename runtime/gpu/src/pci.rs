@@ -47,7 +47,7 @@ fn driver(machine: &Host, pci: &str) -> Option<String> {
     link.file_name()?.to_str().map(str::to_owned)
 }
 
-/// The NUMA node of a device; nothing if the host has one alone, which the kernel calls -1.
+/// The NUMA node of a device; `None` on a host with only one, for which the kernel reports -1.
 pub(super) fn numa_node(machine: &Host, pci: &str) -> Option<u32> {
     machine.read_number(format!("{DEVICES_PATH}/{pci}/numa_node")).and_then(|node| node.try_into().ok())
 }

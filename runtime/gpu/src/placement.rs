@@ -1,4 +1,4 @@
-//! Which devices a job gets: all that it asks for at once, or none.
+//! Which devices a job gets: all that it requests, or none.
 //!
 //! Linked devices are kept together, and a linked group is not split for a job if a card with fewer links is
 //! sufficient; among equal choices the lowest numbers are used. A task's devices are near each other first, then those
@@ -123,7 +123,7 @@ impl<'a> Placement<'a> {
             };
             placed.ok_or(PlacementError(place))?;
         }
-        // Seats in the order of the plan and their numbers, whatever the order of placement was.
+        // Seats in the order of the plan, regardless of the order of placement.
         let role = |name: &str| self.demands.roles.iter().position(|demand| demand.role == name);
         self.lease.seats.sort_by_key(|seat| (role(&seat.role), seat.number));
         Ok(self.lease)

@@ -1,8 +1,8 @@
 //! What an image requires of the host by its variables `NVIDIA_REQUIRE_*`, judged for each device that a task has.
 //!
-//! NVIDIA's container toolkit does the same before it starts a container: every variable must hold for every device.
-//! What is not known of a device, as its brand where NVML does not answer, refuses nothing. Source: NVIDIA container
-//! toolkit, `internal/config/image/cuda_image.go`.
+//! NVIDIA's container toolkit does the same before it starts a container: every variable must hold for every device. An
+//! unknown property, such as the brand without NVML, rejects nothing. Source: NVIDIA container toolkit,
+//! `internal/config/image/cuda_image.go`.
 
 use jobc_schema::Version;
 use jobc_schema::gpu::{Facts, Require, Vendor, Verdict};

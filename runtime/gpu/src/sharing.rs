@@ -45,7 +45,7 @@ pub struct SharingSupport {
 pub struct SharingChoice {
     /// By this [default: chosen from job and host].
     pub by: Option<GpuShare>,
-    /// Also by what enforces less than the job asks for.
+    /// Also by mechanisms that enforce less than the job requests.
     pub allow_unenforced: bool,
 }
 
@@ -70,7 +70,7 @@ impl SharingSupport {
 ///
 /// # Errors
 ///
-/// Nothing that is there keeps them as strictly as the job asks, or nothing that was chosen is there.
+/// No available mechanism enforces them as strictly as requested, or the chosen one is missing.
 pub(super) fn choose(
     role: &str,
     vendor: Vendor,

@@ -110,7 +110,7 @@ fn restrict(inventory: &mut Inventory, variables: &StepVariables) {
     }
 }
 
-/// As many of the step's devices as a container asks for.
+/// As many of the step's devices as a container requests.
 ///
 /// # Errors
 ///

@@ -56,7 +56,7 @@ impl TaskGpus {
     /// Gives a task its devices: exactly those of its seat, none if its role requests none. Returns notes for the user,
     /// one per line.
     ///
-    /// The configuration must be complete but for them; `visible` is what its author wrote for
+    /// The configuration must be complete except for them; `visible` is what its author wrote for
     /// `NVIDIA_VISIBLE_DEVICES`.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl TaskGpus {
         self.assignments().slots_of(task)
     }
 
-    /// A task's attempt is over, and what it had is removed.
+    /// A task's attempt has ended, and its devices are released.
     pub fn release(&self, task: &TaskId) {
         self.assignments().release(task);
     }

@@ -16,19 +16,19 @@ use std::process::ExitCode;
 
 pub use report::{Card, CardState, Mig, MigDevice, NVML_ERROR_EXIT_CODE, NvmlReport, Process, UsageSample};
 
-/// Loads the first of these files that is NVML, and asks all there is to ask.
+/// Loads the first of these files that is NVML, and makes all queries.
 ///
 /// # Errors
 ///
-/// Why there is no report.
+/// Why the report failed.
 pub fn query(files: &[impl AsRef<Path>]) -> Result<NvmlReport, String> {
     query::query(files)
 }
 
 /// The query process: prints NVML's report in a line, or why there is none ([`NVML_ERROR_EXIT_CODE`]).
 ///
-/// `words` are the files to try for the library. With `--watch` before them it prints a report for each byte that it
-/// reads, with only the values that change from moment to moment ([`UsageSample`]).
+/// `words` are the library files to try. With `--watch` before them it prints a report for each byte that it reads,
+/// with only the values that change from moment to moment ([`UsageSample`]).
 pub fn run_query_process(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut files: Vec<PathBuf> = words.into_iter().map(PathBuf::from).collect();
     if files.first().is_some_and(|word| word.as_os_str() == "--watch") {

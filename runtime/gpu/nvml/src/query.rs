@@ -35,7 +35,7 @@ pub(crate) fn load(files: &[impl AsRef<Path>]) -> Result<Nvml, String> {
     })
 }
 
-/// Loads the library and asks all there is to ask.
+/// Loads the library and makes all queries.
 pub(crate) fn query(files: &[impl AsRef<Path>]) -> Result<NvmlReport, String> {
     let nvml = load(files)?;
     let failed = |error: NvmlError| error.to_string();
@@ -159,7 +159,7 @@ fn mig_instances(nvml: &Nvml, device: &Device<'_>, is_cut_up: bool) -> Vec<MigDe
     (0..device.mig_device_count().unwrap_or(0)).filter_map(instance).collect()
 }
 
-/// The profile of a MIG instance, which ends its name; else its shape in the same words.
+/// The profile of a MIG instance, from the end of its name; otherwise its shape in the same form.
 fn mig_profile(instance: &Device<'_>) -> Option<String> {
     if let Some((_, profile)) = instance.name().ok()?.rsplit_once(" MIG ") {
         return Some(profile.to_owned());
@@ -204,7 +204,7 @@ fn links(device: &Device<'_>) -> Vec<Option<String>> {
     ends
 }
 
-/// A brand in the words of `NVIDIA_REQUIRE_…` (libnvidia-container, `src/nvc_info.c`).
+/// A brand as in `NVIDIA_REQUIRE_…` (libnvidia-container, `src/nvc_info.c`).
 fn brand_name(brand: Brand) -> &'static str {
     match brand {
         Brand::Unknown => "unknown",

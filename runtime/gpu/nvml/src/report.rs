@@ -32,7 +32,7 @@ pub struct Card {
     pub uuid: Option<String>,
     /// As the driver calls it, `NVIDIA H200`.
     pub name: String,
-    /// The line of products it belongs to, in the words of `NVIDIA_REQUIRE_…`.
+    /// Its product line, as in `NVIDIA_REQUIRE_…`.
     pub brand: Option<String>,
     /// Its place on the PCI bus as the kernel writes it, `0000:3b:00.0`.
     pub pci: Option<String>,
@@ -46,9 +46,9 @@ pub struct Card {
     pub compute_capability: Option<(u32, u32)>,
     /// Multi-Instance GPU: absent if the card has none.
     pub mig: Option<Mig>,
-    /// The processes that use it, as far as this user can see them.
+    /// The processes that use it, if visible to this user.
     pub processes: Vec<Process>,
-    /// The remote ends of its NVLinks: PCI addresses, nothing for an unknown one.
+    /// The remote ends of its NVLinks: PCI addresses, `None` for an unknown one.
     pub links: Vec<Option<String>>,
     /// Temperature, power and settings; unknown to an older program.
     #[serde(default)]

@@ -55,7 +55,7 @@ impl DriverFiles {
     }
 }
 
-/// What a description is made from.
+/// The inputs of a description.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// Where the drivers are.
@@ -197,8 +197,7 @@ impl Source<'_> {
     }
 }
 
-/// The CDI kind under which a vendor's own tool describes its cards; nothing for vendors that are not detected on a
-/// host.
+/// The CDI kind that a vendor's own tool uses for its cards; `None` for vendors that are not detected on a host.
 pub(crate) fn kind(vendor: Vendor) -> Option<&'static str> {
     Some(match vendor {
         Vendor::Nvidia => "nvidia.com/gpu",
@@ -232,7 +231,7 @@ pub(crate) fn file_mount(machine: &Host, path: &Path) -> Mount {
     mount(machine.path(path), path, LIBRARY_MOUNT_OPTIONS)
 }
 
-/// Whether programs find it by its name alone: not those that others search in a directory of their own.
+/// Whether programs find it by its name alone, without a special directory.
 fn is_for_loader(path: &Path) -> bool {
     let directory = path.parent().and_then(Path::file_name).unwrap_or_default();
     !["gbm", "vdpau"].iter().any(|own| directory == *own)
@@ -257,7 +256,7 @@ fn hook(order: &HookRequest) -> Result<Hook> {
     })
 }
 
-/// A node on the host, with its real path; nothing if there is none.
+/// A node on the host, with its real path; `None` if it does not exist.
 pub(crate) fn node(machine: &Host, path: &Path) -> Option<Node> {
     let real = machine.path(path);
     let kind = std::fs::metadata(&real).ok()?.file_type();

@@ -1,4 +1,4 @@
-//! The CDI files of a host, and which of them speaks for a device.
+//! The CDI files of a host, and which of them describes a device.
 //!
 //! A file in a later directory takes precedence over one in an earlier directory. If two files of the same directory
 //! describe one device, neither is used, because there is no way to choose (SPEC.md, "CDI JSON Specification";
@@ -31,7 +31,7 @@ pub struct CdiRegistry {
 /// Where a device is described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RegistryEntry {
-    /// By which file and which of its devices, in which directory.
+    /// The file, its device, and the directory.
     Device { file: usize, device: usize, directory: usize },
     /// By several of this directory.
     Conflict { directory: usize },

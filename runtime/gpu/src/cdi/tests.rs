@@ -289,7 +289,7 @@ fn a_description_of_a_host_with_one_card() {
     ));
 }
 
-/// Cards that are cut up are there by their instances only, each with the nodes that open it.
+/// Cards with MIG instances appear only as their instances, each with the nodes that open it.
 #[test]
 fn a_description_of_a_host_with_cards_that_are_cut_up() {
     let Some(spec) = generated("a100", Vendor::Nvidia) else { return };

@@ -75,7 +75,7 @@ pub(super) fn replace_file(directory: &OwnedFd, name: &str, content: &[u8]) -> r
     let write = || {
         let mut file = AtomicFile::create_in(directory.as_fd(), name, 0o644)?;
         file.write_all(content)?;
-        // The cache is made again at each start.
+        // The cache is written at each start.
         file.commit(Durability::Rename).map(drop)
     };
     write().map_err(|error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO))

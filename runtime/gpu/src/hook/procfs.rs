@@ -1,4 +1,4 @@
-//! Covers a container's /proc/driver/nvidia by a copy that speaks of the container's own cards alone.
+//! Covers a container's /proc/driver/nvidia by a copy that describes only the container's own cards.
 //!
 //! The driver's libraries read `params` to learn whether they may make device nodes, `gpus` and `capabilities` to learn
 //! what there is. In the copy they may not, and it has the cards whose nodes the container has (libnvidia-container,
@@ -67,7 +67,7 @@ fn minors(root: &OwnedFd) -> Vec<u32> {
     names.iter().filter_map(|name| name.strip_prefix("nvidia")?.parse().ok()).collect()
 }
 
-/// Which of the host's cards the container has.
+/// The container's cards among the host's.
 struct VisibleCards {
     /// Names in `gpus`.
     cards: Vec<String>,
@@ -141,7 +141,7 @@ fn copy(
     Ok(())
 }
 
-/// A file's text; nothing for one that cannot be read, such as a write-only file.
+/// A file's text; `None` for one that cannot be read, such as a write-only file.
 fn text(path: &Path) -> Option<String> {
     use std::io::Read as _;
     let mut text = String::new();

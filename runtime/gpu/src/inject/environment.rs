@@ -15,7 +15,7 @@ use crate::inventory::{DeviceId, Inventory};
 /// The variable that NVIDIA's hook and runtime read.
 pub(super) const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 
-/// States that there are no devices if an image states that there are: images based on CUDA request all.
+/// Overrides an image's request for devices: images based on CUDA request all.
 pub(super) fn hide_all(spec: &mut Spec, written: Option<&str>) {
     for name in [VISIBLE_DEVICES, "AMD_VISIBLE_DEVICES"] {
         let by_author = name == VISIBLE_DEVICES && written.is_some();

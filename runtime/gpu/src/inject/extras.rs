@@ -1,5 +1,5 @@
-//! What a task gets next to its cards where a variable of NVIDIA's contract asks for it: nodes that are not a card's
-//! own (container-toolkit, `internal/modifier/gated.go`).
+//! Extra nodes that a task gets by variables of NVIDIA's contract: nodes that are not a card's own (container-toolkit,
+//! `internal/modifier/gated.go`).
 
 use std::path::{Path, PathBuf};
 

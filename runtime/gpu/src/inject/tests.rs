@@ -95,7 +95,7 @@ fn the_nodes_of_a_card_and_no_other() {
     insta::assert_snapshot!(all.join("\n"));
 }
 
-/// The mounts that a task has by what it uses of the driver.
+/// A task's mounts by driver capability.
 #[test]
 fn files_of_the_driver_by_capability() {
     use DriverCapability::{Compute, Graphics, Utility, Video};

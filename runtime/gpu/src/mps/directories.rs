@@ -13,10 +13,10 @@ use crate::bind_mounts::create_shared_directory;
 use jobc_container::state::process::Process;
 use jobc_sys::error::{Error, Kind, Result, file_error as failed};
 
-/// The most bytes of a directory's path: a daemon's sockets lie in it, whose paths have at most 107 (unix(7)).
+/// Maximum bytes of a directory's path: it contains sockets, whose paths are limited to 107 (unix(7)).
 const MAX_PATH_LENGTH: usize = 80;
 
-/// What programs of the daemon are called, as far as the kernel keeps names.
+/// Names of the daemon's programs, truncated as in the kernel.
 const PROGRAM_PREFIX: &str = "nvidia-cuda-mps";
 
 /// The files of one daemon: a directory, and next to it locks, which are never removed.
@@ -125,7 +125,7 @@ impl DaemonDirectories {
     }
 }
 
-/// Takes a lock, shared or exclusive; nothing if another process has it.
+/// Takes a lock, shared or exclusive; `None` if another process has it.
 pub(super) fn try_lock(path: &Path, shared: bool) -> Result<Option<File>> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
     let file = file.map_err(|error| failed("open", path, &error))?;

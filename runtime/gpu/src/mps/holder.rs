@@ -28,7 +28,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long it may take to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What it waits for.
+/// The events it waits for.
 enum Event {
     /// Nobody uses the daemon any more.
     Unused(std::fs::File),
@@ -117,7 +117,7 @@ impl Daemon {
         mount_bind_recursive(self.directories.shm(), "/dev/shm").map_err(made)
     }
 
-    /// The control program, which is the daemon and what speaks with it.
+    /// The control program: the daemon and its client.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         let directory = self.program.parent().unwrap_or(Path::new("/usr/bin"));
@@ -127,8 +127,7 @@ impl Daemon {
         command.env("CUDA_MPS_PIPE_DIRECTORY", self.directories.pipes());
         command.env("CUDA_MPS_LOG_DIRECTORY", self.directories.logs());
         command.env("CUDA_VISIBLE_DEVICES", &self.cards);
-        // The loader knows this host's usual directories; of another root, or of a driver that clusters mount, it
-        // knows nothing.
+        // The loader finds libraries only in this host's usual directories, not below another root or a driver mount.
         let is_own = self.root == Path::new("/");
         let directories = paths::LIBRARY_DIRECTORIES
             .iter()
@@ -232,7 +231,7 @@ fn wait_for_exit(pid: u32) {
     }
 }
 
-/// Whether a child ends well within a time; nothing if it does not end.
+/// Whether a child succeeds within a time; `None` if it does not exit.
 fn wait_timeout(child: &mut Child, within: Duration) -> Option<bool> {
     let began = Instant::now();
     loop {

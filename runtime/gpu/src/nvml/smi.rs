@@ -17,7 +17,7 @@ use crate::paths;
 use jobc_nvml::{CardState, Mig, MigDevice, Process};
 use jobc_sys::run_with_timeout;
 
-/// Runs nvidia-smi; nothing if it is missing or prints something else. Returns the path of the program too.
+/// Runs nvidia-smi, and also returns its path; `None` if it is missing or its output is not understood.
 pub(super) fn query(machine: &Host) -> Option<(NvmlReport, PathBuf)> {
     let programs =
         paths::PROGRAM_DIRECTORIES.map(|directory| machine.path(format!("{directory}/nvidia-smi")));
@@ -170,7 +170,7 @@ fn capability(list: &str, card: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The text of the first element with a name; nothing for `N/A`.
+/// The text of the first element with a name; `None` for `N/A`.
 fn element_text(text: &str, name: &str) -> Option<String> {
     let value = text_between(text, &format!("<{name}>"), &format!("</{name}>"))?.trim();
     (!value.is_empty() && !value.contains("N/A")).then(|| value.to_owned())

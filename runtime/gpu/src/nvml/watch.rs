@@ -22,7 +22,7 @@ pub struct NvmlWatch {
 }
 
 impl NvmlWatch {
-    /// Starts it; nothing if NVML is not to be queried, or if this process would have to query itself.
+    /// Starts it; `None` if NVML is disabled, or if this process would have to query itself.
     ///
     /// `tried` programs have failed: the next one is used, and after the last the first again.
     pub fn start(machine: &Host, tried: usize) -> io::Result<Option<Self>> {
@@ -50,7 +50,7 @@ impl NvmlWatch {
         self.requests.write_all(b"?")
     }
 
-    /// The answer, once it is there.
+    /// The answer, once it has arrived.
     pub fn receive(&mut self) -> io::Result<Option<UsageSample>> {
         let mut buffer = [0; 16 * 1024];
         loop {

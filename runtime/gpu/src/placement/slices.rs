@@ -7,7 +7,7 @@ use super::{FreeDevices, Placement};
 use crate::inventory::{DeviceId, Inventory};
 use crate::lease::{Sharing, Slice};
 
-/// How many slices a card has at most: so many programs an MPS server takes on any card.
+/// Maximum slices of a card: the number of clients of an MPS server.
 const MAX_SLICES_PER_CARD: u64 = 48;
 
 /// Whether a device is an instance that a share allows: of its profile, or large enough.
@@ -24,8 +24,8 @@ pub(super) fn is_instance(share: &SharePlan, device: DeviceId, inventory: &Inven
         && share.cores_percent.is_none_or(|wanted| cores.is_some_and(|has| has >= wanted))
 }
 
-/// Chooses so many instances for a task, on different cards or on one: the smallest that will do, then of the card that
-/// has the fewest left.
+/// Chooses instances for a task, on different cards or on one: the smallest that suffice, then of the card that has the
+/// fewest left.
 pub(super) fn choose_instances(
     free: &[Candidate],
     count: usize,

@@ -247,7 +247,7 @@ fn roles_that_follow_each_other_have_the_same_devices() {
     mixed.gpus[0].name = "NVIDIA H100 PCIe".to_owned();
     let picky = [("any", 1, json!({})), ("picky", 1, json!({"models": ["H100"]}))];
     assert_eq!(placed(&mixed, &picky), "any-0: 1; picky-0: 0");
-    // So many at once, and not so many as there are tasks.
+    // The number of concurrent tasks, not the number of all tasks.
     assert_eq!(placed(&two, &[("a", 9, json!({"parallel": 2}))]), "a-0: 0; a-1: 1");
 }
 
@@ -427,7 +427,7 @@ proptest! {
     }
 }
 
-/// The most GPUs that roles have at any time: of all sets of roles that may run together, the one with most.
+/// The peak number of GPUs: the maximum over all sets of roles that may run together.
 fn claim_of(roles: &[(&str, u32, Value)]) -> u64 {
     let plan = plan(roles);
     let order = RoleOrder::of(&plan);

@@ -23,7 +23,7 @@ const MAX_SETS_COMPARED: u64 = 2000;
 /// links that are broken to those left.
 type Cost = (usize, usize, u64, u64);
 
-/// Chooses so many; nothing if there are not as many.
+/// Chooses this many; `None` if there are too few.
 pub(super) fn choose(from: &[Candidate], count: usize, inventory: &Inventory) -> Option<Vec<Candidate>> {
     if count > from.len() {
         return None;
@@ -39,7 +39,7 @@ pub(super) fn choose(from: &[Candidate], count: usize, inventory: &Inventory) ->
     Some(best.into_iter().map(|place| from[place].clone()).collect())
 }
 
-/// How far any two candidates are from each other.
+/// The distances between all candidates.
 struct Distances(Vec<Vec<u64>>);
 
 impl Distances {
@@ -56,7 +56,7 @@ impl Distances {
 /// The distance that two cards have of which nothing is known; nearer ones have something in common.
 const UNKNOWN_DISTANCE: u64 = 100_000_000;
 
-/// How far two devices are from each other.
+/// The distance between two devices.
 fn distance(a: DeviceId, b: DeviceId, inventory: &Inventory) -> u64 {
     if (a.vendor, a.gpu) == (b.vendor, b.gpu) {
         return 0;

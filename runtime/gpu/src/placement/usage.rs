@@ -65,7 +65,7 @@ impl DeviceUsage {
             && ![device, card].iter().any(|one| self.whole.contains(one) || self.shared.contains_key(one))
     }
 
-    /// The slices taken of a card; nothing if it cannot be shared because it is taken as a whole.
+    /// The slices taken of a card; `None` if it is taken as a whole.
     pub(super) fn shared(&self, card: DeviceId) -> Result<Option<&SharedCard>, ()> {
         match self.shared.get(&card) {
             _ if self.whole.contains(&card) => Err(()),
