@@ -1,6 +1,7 @@
 // What every test shares: paths, counting and printing of results, skipping without tools.
 
-import { accessSync, constants, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { accessSync, constants, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { delimiter, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -98,6 +99,30 @@ export function files(directory, wanted) {
             const path = join(directory, entry.name);
             return entry.isDirectory() ? files(path, wanted) : wanted(path) ? [path] : [];
         });
+}
+
+/**
+ * Writes the files of the cases in `tests/errors` to a new directory, as `CODE/NAME/FILE`, and returns their paths.
+ *
+ * A case is a snapshot whose sections before the compiler's output are its files.
+ */
+export function filesOfCases() {
+    const directory = mkdtempSync(join(tmpdir(), "jobc-cases-"));
+    process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
+    const root = join(REPOSITORY, "tests", "errors");
+    for (const snapshot of files(root, (path) => path.endsWith(".snap"))) {
+        for (const section of readFileSync(snapshot, "utf8").split("\n==== ").slice(1)) {
+            const [name] = section.split("\n", 1);
+            if (["options", "short", "text"].includes(name)) {
+                break;
+            }
+            const path = join(directory, relative(root, snapshot).slice(0, -".snap".length), name);
+            const text = section.slice(name.length + 1);
+            mkdirSync(dirname(path), { recursive: true });
+            writeFileSync(path, text === "" ? "" : `${text}\n`);
+        }
+    }
+    return files(directory, () => true);
 }
 
 /** A path relative to the repository. */

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-import { Check, files, JOBC, REPOSITORY, shown } from "./check.mjs";
+import { Check, files, filesOfCases, JOBC, REPOSITORY, shown } from "./check.mjs";
 import { Client } from "./client.mjs";
 import { compilerFindings } from "./compiler.mjs";
 
@@ -34,13 +34,12 @@ await client.tell("yaml/registerCustomSchemaRequest");
 const isOpenPai = (text) => /^(taskRoles|protocolVersion|jobName)\s*:/m.test(text);
 
 const documents = [];
-for (const root of ["examples", "tests/errors"]) {
-    for (const path of files(join(REPOSITORY, root), (path) => /\.ya?ml$/.test(path) && !path.includes("/out/"))) {
-        const text = readFileSync(path, "utf8");
-        const wanted = root === "tests/errors" || ["job.yaml", "targets.yaml"].includes(basename(path));
-        if (wanted && !isOpenPai(text)) {
-            documents.push({ path, text, uri: await client.open(path, text) });
-        }
+const isOfExample = (path) => ["job.yaml", "targets.yaml"].includes(basename(path)) && !path.includes("/out/");
+const isYaml = (path) => /\.ya?ml$/.test(path);
+for (const path of [...files(join(REPOSITORY, "examples"), isOfExample), ...filesOfCases().filter(isYaml)]) {
+    const text = readFileSync(path, "utf8");
+    if (!isOpenPai(text)) {
+        documents.push({ path, text, uri: await client.open(path, text) });
     }
 }
 

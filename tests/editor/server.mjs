@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 
-import { Check, files, JOBC, REPOSITORY, shown } from "./check.mjs";
+import { Check, files, filesOfCases, JOBC, REPOSITORY, shown } from "./check.mjs";
 import { Client } from "./client.mjs";
 import { compilerFindings, positions, printed } from "./compiler.mjs";
 
@@ -19,7 +19,7 @@ const client = await Client.start(rpc, jobc, ["lsp"], { root: REPOSITORY, option
 const isJob = (path) => /\.(yaml|json)$/.test(path) && basename(path) !== "targets.yaml" && !path.includes("/out/");
 const cases = [
     ...files(join(REPOSITORY, "examples"), (path) => /\/job\.(yaml|json)$/.test(path) && isJob(path)),
-    ...files(join(REPOSITORY, "tests", "errors"), isJob),
+    ...filesOfCases().filter(isJob),
 ];
 
 /** The fields of a finding that are compared. */

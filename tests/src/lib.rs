@@ -6,6 +6,7 @@
 //! `oracles/` asks other people's programs, `bench/` measures, `soak/` swaps for long.
 #![forbid(unsafe_code)]
 
+pub mod cases;
 pub mod compile;
 pub mod disk;
 pub mod page;

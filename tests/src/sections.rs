@@ -4,12 +4,15 @@
 
 const MARK: &str = "==== ";
 
-/// The sections of a file, in order: name and text. What stands before the first one is left out.
-pub fn sections(text: &str) -> Vec<(&str, String)> {
-    let mut found: Vec<(&str, String)> = Vec::new();
+/// Names and texts, in order.
+pub type Sections = Vec<(String, String)>;
+
+/// The sections of a file. What stands before the first one is left out.
+pub fn sections(text: &str) -> Sections {
+    let mut found = Sections::new();
     for line in text.split_inclusive('\n') {
         if let Some(name) = line.strip_prefix(MARK) {
-            found.push((name.trim_end(), String::new()));
+            found.push((name.trim_end().to_owned(), String::new()));
         } else if let Some((_, text)) = found.last_mut() {
             text.push_str(line);
         }

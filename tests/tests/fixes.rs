@@ -9,9 +9,9 @@ use jobc_compiler::diagnostic::{Code, Diagnostic, Fix, Safety, Severity, Sink};
 use jobc_compiler::emit::to_yaml;
 use jobc_compiler::parse::parse;
 use jobc_compiler::source::{Source, Sources};
-use jobc_tests::compile::{Arguments, Case, Compilation, until};
+use jobc_tests::cases::{Case, Cases};
+use jobc_tests::compile::{self, Arguments, Compilation, until};
 use jobc_tests::disk::DiskFiles;
-use jobc_tests::{entries, job_file, workspace};
 
 /// A case with the texts that its findings point into, by name.
 struct Texts {
@@ -31,7 +31,7 @@ impl Texts {
     fn compile(&self) -> Compilation {
         let targets = self.job.with_file_name("targets.yaml");
         let files = DiskFiles(self.job.parent().expect("a job file lies in a directory").to_owned());
-        Case {
+        compile::Case {
             job: self.source(&self.job),
             targets: targets.is_file().then(|| self.source(&targets)),
             params: self.arguments.params.iter().map(|path| self.source(&files.0.join(path))).collect(),
@@ -63,40 +63,37 @@ impl Texts {
     }
 }
 
+/// The code and the name of a case, and its job file.
+fn shown(job: &Utf8Path) -> Utf8PathBuf {
+    let parts: Vec<&str> = job.iter().rev().take(3).collect();
+    parts.into_iter().rev().collect()
+}
+
 fn read(path: &Utf8Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Every case below `tests/errors/`, compiled as `tests/errors.rs` compiles it.
-fn cases() -> Vec<(Texts, Compilation)> {
-    let mut found = Vec::new();
-    for directory in entries(&workspace().join("tests/errors")) {
-        let code = Code::parse(directory.file_name().unwrap_or_default()).expect("a directory is a code");
-        for path in entries(&directory) {
-            let job = if path.is_dir() { job_file(&path).expect("a case has a job file") } else { path };
-            if !matches!(job.extension(), Some("yaml" | "json")) {
-                continue;
-            }
-            let args = job.with_file_name("args");
-            let says = args.exists() || job.with_file_name("targets.yaml").exists();
-            let given = if args.is_file() { Arguments::parse(&read(&args)) } else { Arguments::default() };
-            let texts =
-                |arguments: Arguments| Texts { job: job.clone(), arguments, changed: BTreeMap::new() };
-            let case = if says {
-                let texts = texts(given);
-                let compiled = texts.compile();
-                (texts, compiled)
-            } else {
-                let (target, compiled) = until(code, &given, |arguments| texts(arguments).compile());
-                let mut arguments = given.clone();
-                arguments.targets.extend(target.map(str::to_owned));
-                (texts(arguments), compiled)
-            };
-            found.push(case);
+/// Every case below `tests/errors/`, compiled as `tests/errors.rs` compiles it, and the directory of their files.
+fn cases() -> (Cases, Vec<(Texts, Compilation)>) {
+    let cases = Cases::read();
+    let compiled = cases.all.iter().map(|Case { code, job, .. }| {
+        let args = job.with_file_name("args");
+        let says = args.exists() || job.with_file_name("targets.yaml").exists();
+        let given = if args.is_file() { Arguments::parse(&read(&args)) } else { Arguments::default() };
+        let texts = |arguments: Arguments| Texts { job: job.clone(), arguments, changed: BTreeMap::new() };
+        if says {
+            let texts = texts(given);
+            let compiled = texts.compile();
+            return (texts, compiled);
         }
-    }
-    assert!(found.len() > 150, "only {} cases were found", found.len());
-    found
+        let (target, compiled) = until(*code, &given, |arguments| texts(arguments).compile());
+        let mut arguments = given.clone();
+        arguments.targets.extend(target.map(str::to_owned));
+        (texts(arguments), compiled)
+    });
+    let compiled: Vec<_> = compiled.collect();
+    assert!(compiled.len() > 400, "only {} cases were found", compiled.len());
+    (cases, compiled)
 }
 
 fn same<'a>(findings: &'a [Diagnostic], of: &'a Diagnostic) -> usize {
@@ -147,7 +144,7 @@ fn try_all(texts: &Texts, before: &Compilation) -> (usize, Vec<String>) {
             tried += 1;
             let after = mended.compile();
             let safety = if fix.safety == Safety::Safe { "safe" } else { "unsafe" };
-            let job = texts.job.strip_prefix(workspace()).unwrap_or(&texts.job);
+            let job = shown(&texts.job);
             let what = format!("{job} ({}, {safety}): {}", finding.code, fix.message);
             if same(&after.findings, finding) >= same(&before.findings, finding) {
                 faults.push(format!("{what}\n    stays: {}", finding.message));
@@ -167,7 +164,8 @@ fn try_all(texts: &Texts, before: &Compilation) -> (usize, Vec<String>) {
 #[test]
 fn a_fix_removes_its_finding_and_adds_no_error() {
     let (mut tried, mut faults) = (0, Vec::new());
-    for (texts, before) in cases() {
+    let (_directory, cases) = cases();
+    for (texts, before) in cases {
         let (count, wrong) = try_all(&texts, &before);
         tried += count;
         faults.extend(wrong);
@@ -189,7 +187,8 @@ fn styles(text: &str) -> Vec<(&'static str, String)> {
 #[test]
 fn a_fix_is_right_in_json_and_in_every_style_of_yaml() {
     let (mut tried, mut faults) = (0, Vec::new());
-    for (texts, before) in cases() {
+    let (_directory, cases) = cases();
+    for (texts, before) in cases {
         if before.findings.iter().all(|finding| finding.fixes.is_empty()) {
             continue;
         }
@@ -242,7 +241,8 @@ fn output(text: &str) -> Option<&str> {
 #[test]
 fn what_a_finding_says_to_write_has_a_fix() {
     let mut faults = Vec::new();
-    for (texts, compiled) in cases() {
+    let (_directory, cases) = cases();
+    for (texts, compiled) in cases {
         for finding in &compiled.findings {
             let code = finding.code.as_str();
             // What the environment gives is in no file.
@@ -256,7 +256,7 @@ fn what_a_finding_says_to_write_has_a_fix() {
                 && !is_of_environment
                 && let Some(text) = all.find(|text| output(text).is_some())
             {
-                let job = texts.job.strip_prefix(workspace()).unwrap_or(&texts.job);
+                let job = shown(&texts.job);
                 faults.push(format!("{job} ({code}): {}\n    {text}", finding.message));
             }
         }

@@ -49,6 +49,28 @@ pub(crate) fn examples() -> Vec<Utf8PathBuf> {
     found
 }
 
+/// The files of the cases below `tests/errors`, in order: `CODE/NAME/FILE`, and the text.
+///
+/// A case is a snapshot whose sections before the compiler's output are its files.
+pub(crate) fn files_of_cases() -> Vec<(Utf8PathBuf, String)> {
+    let directory = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/errors");
+    let mut found = vec![];
+    for (path, bytes) in contents(&directory) {
+        let case = path.with_extension("");
+        let text = String::from_utf8(bytes).unwrap();
+        for section in text.split("\n==== ").skip(1) {
+            let (name, text) = section.split_once('\n').unwrap_or((section, ""));
+            if ["options", "short", "text"].contains(&name) {
+                break;
+            }
+            let end = if text.is_empty() { "" } else { "\n" };
+            found.push((case.join(name), format!("{text}{end}")));
+        }
+    }
+    assert!(!found.is_empty(), "{directory} has no cases");
+    found
+}
+
 /// The path of the binary under test.
 pub(crate) fn binary() -> &'static str {
     env!("CARGO_BIN_EXE_jobc")

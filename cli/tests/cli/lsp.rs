@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
-use crate::directory::{Directory, HELLO};
+use crate::directory::{Directory, HELLO, files_of_cases};
 
 /// A server as a process.
 struct Server {
@@ -149,29 +149,30 @@ fn checked(job: &Utf8Path) -> Option<Vec<(String, Value, Value, Value)>> {
     Some(found)
 }
 
-/// Every job file of the examples and of the errors.
-fn jobs() -> Vec<Utf8PathBuf> {
+/// Every job file of the examples, and of the cases of the errors, which are written to a directory.
+fn jobs(cases: &Directory) -> Vec<Utf8PathBuf> {
+    let files = files_of_cases();
+    for (path, text) in &files {
+        cases.write(path.as_str(), text);
+    }
+    let alone = |path: &Utf8Path| files.iter().filter(|(file, _)| file.starts_with(path)).count() == 1;
     let root =
         Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize_utf8().expect("the workspace");
+    let cases = cases.path().canonicalize_utf8().expect("a directory");
     let mut found = vec![];
-    for place in ["examples", "tests/errors"] {
-        let mut directories = vec![root.join(place)];
-        while let Some(directory) = directories.pop() {
-            for entry in directory.read_dir_utf8().expect("a directory") {
-                let path = entry.expect("an entry").into_path();
-                let name = path.file_name().unwrap_or_default().to_owned();
-                let alone = path
-                    .parent()
-                    .and_then(Utf8Path::parent)
-                    .is_some_and(|above| above.ends_with("tests/errors"));
-                // An editor starts no programs, such as those of plug-ins.
-                if path.is_dir() && name != "out" && name != "plugins" {
-                    directories.push(path);
-                } else if matches!(path.extension(), Some("yaml" | "json"))
-                    && (alone || path.file_stem() == Some("job"))
-                {
-                    found.push(path);
-                }
+    let mut directories = vec![root.join("examples"), cases.clone()];
+    while let Some(directory) = directories.pop() {
+        for entry in directory.read_dir_utf8().expect("a directory") {
+            let path = entry.expect("an entry").into_path();
+            let name = path.file_name().unwrap_or_default();
+            let alone = || directory.strip_prefix(&cases).is_ok_and(alone);
+            // An editor starts no programs, such as those of plug-ins.
+            if path.is_dir() && name != "out" && name != "plugins" {
+                directories.push(path);
+            } else if matches!(path.extension(), Some("yaml" | "json"))
+                && (path.file_stem() == Some("job") || alone())
+            {
+                found.push(path);
             }
         }
     }
@@ -212,12 +213,13 @@ fn compare(server: &mut Server, job: &Utf8Path) -> Option<Result<usize, String>>
 #[test]
 fn findings_are_those_of_check() {
     let mut server = Server::start();
-    let results: Vec<_> = jobs().iter().filter_map(|job| compare(&mut server, job)).collect();
+    let cases = Directory::new();
+    let results: Vec<_> = jobs(&cases).iter().filter_map(|job| compare(&mut server, job)).collect();
     assert!(server.end().success());
     let differing: Vec<&String> = results.iter().filter_map(|result| result.as_ref().err()).collect();
     assert!(differing.is_empty(), "{} of {} differ\n{differing:#?}", differing.len(), results.len());
     let findings: usize = results.iter().flatten().sum();
-    assert!(results.len() > 250 && findings > 400, "only {} jobs with {findings} findings", results.len());
+    assert!(results.len() > 400 && findings > 600, "only {} jobs with {findings} findings", results.len());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
 
-use crate::directory::{Directory, Run, binary, contents};
+use crate::directory::{Directory, Run, binary, contents, files_of_cases};
 
 /// Files that are no case of a test below, or whose bytes no snapshot shows.
 const MORE: &[&str] = &[
@@ -105,7 +105,10 @@ fn files() -> BTreeSet<String> {
         found.into_iter().map(|(_, bytes)| String::from_utf8(bytes).unwrap()).collect()
     };
     let mut files: BTreeSet<String> = MORE.iter().map(|text| (*text).to_owned()).collect();
-    files.extend(below("tests/errors", "Dockerfile"));
+    let of_cases = files_of_cases().into_iter();
+    let of_cases =
+        of_cases.filter(|(path, _)| path.file_name().is_some_and(|name| name.contains("Dockerfile")));
+    files.extend(of_cases.map(|(_, text)| text));
     for text in below("schemas/dockerfile/src/snapshots", ".snap") {
         files.extend(of_reader(&text));
     }
