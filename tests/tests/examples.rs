@@ -11,6 +11,7 @@ use jobc_compiler::compile::Output;
 use jobc_compiler::diagnostic::Severity;
 use jobc_compiler::emit::to_yaml;
 use jobc_compiler::template::{built_in, describe};
+use jobc_dockerfile::Options;
 use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, TARGETS_SCHEMA};
 use jobc_tests::compile::{Compilation, compile_directory};
 use jobc_tests::sections::{section, sections};
@@ -245,6 +246,23 @@ fn every_file_is_read_back_as_it_was_meant() {
             assert!(!text.contains(['\r', '\0']), "{path}");
         }
     }
+}
+
+/// The reader of Dockerfiles accepts those that jobc writes, without a remark.
+#[test]
+fn every_dockerfile_is_accepted_by_its_reader() {
+    let options = Options { args: &[], target: None, platform: "linux/amd64", build_platform: "linux/amd64" };
+    let mut read = 0;
+    for example in examples() {
+        for (path, bytes) in files(&compile(&example)) {
+            if path.file_name() == Some("Dockerfile") {
+                let build = jobc_dockerfile::read(&bytes, &options);
+                assert!(build.as_ref().is_ok_and(|build| build.remarks.is_empty()), "{path}: {build:?}");
+                read += 1;
+            }
+        }
+    }
+    assert!(read >= 5, "only {read} Dockerfiles are in the examples");
 }
 
 /// A null means nothing to any of the targets, and often is an empty value that somebody forgot.

@@ -131,9 +131,9 @@ fn parse_capability(name: &str) -> Result<Option<DriverCapability>, String> {
 mod tests {
     use super::*;
 
-    fn check(text: &str, request: Value, devices: &[&str]) {
+    fn check(text: &str, request: impl Into<Value>, devices: &[&str]) {
         let option: GpuOption = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
-        assert_eq!(option.request(), request, "{text}");
+        assert_eq!(option.request(), request.into(), "{text}");
         assert_eq!(option.devices, devices, "{text}");
     }
 

@@ -67,30 +67,3 @@ fn files_that_the_other_parser_reads_differently() {
     assert_eq!(read(two.as_bytes(), &super::options(None)).unwrap_err().0.len(), 2);
     assert_eq!(parse_dockerfile::parse(two).unwrap_err().to_string().lines().count(), 1);
 }
-
-/// The output of the dockerfile backend can be built.
-#[test]
-#[allow(clippy::disallowed_methods, reason = "the examples are input of tests")]
-fn the_examples_are_accepted() {
-    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let mut seen = 0;
-    let mut directories = vec![examples];
-    while let Some(directory) = directories.pop() {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.file_name().is_some_and(|name| name == "Dockerfile") {
-                let text = std::fs::read(&path).unwrap();
-                let build = read(&text, &Options { args: &[], ..super::options(None) });
-                assert!(
-                    build.as_ref().is_ok_and(|build| build.remarks.is_empty()),
-                    "{}: {build:?}",
-                    path.display()
-                );
-                seen += 1;
-            }
-        }
-    }
-    assert!(seen >= 5, "only {seen} examples have a Dockerfile");
-}
