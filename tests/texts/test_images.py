@@ -10,6 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import needs
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "images"))
 from home import Home  # noqa: E402
 from runtime import binary  # noqa: E402
@@ -27,7 +29,7 @@ class Place(Home):
         tools.mkdir(parents=True)
         for name in ("etc", "tmp", "proc", "sys", "dev", "root"):
             (self.directory / "rootfs" / name).mkdir()
-        shutil.copy(shutil.which("busybox"), tools / "busybox")
+        shutil.copy(needs.tool("busybox"), tools / "busybox")
         for name in ("sh", "cat", "ls", "echo", "id", "pwd", "df", "sleep", "env", "tty", "nc", "true"):
             (tools / name).symlink_to("busybox")
         (tools / "bash").write_text('#!/bin/sh\nexec /bin/sh "$@"\n')
