@@ -21,6 +21,7 @@ const SERVED: &[&str] = &[
     "microsoft.github.io",     // the Language Server Protocol
     "registry-1.docker.io",    // Docker Hub
     "rustup.rs",               // the installer of Rust
+    "sh.rustup.rs",            // the same, for a shell
     "sigstore.dev",            // the name of cosign's signatures
     "slsa.dev",                // the name of provenance, which is not a signature
     "www.debian.org",          // the format of copyright files
