@@ -382,7 +382,7 @@ def unknown_names(jobs):
         expect(jobs.call(*words), code=2, error="there is no job `tested-lon`; did you mean `tested-long`?")
     expect(jobs.call("kill", "tested-long", "lou-1"), code=2, error="has no task `lou-1`; did you mean `loud-")
     for words, text in ((["--root", "nope=host"], "unknown role `nope`"), (["--root", "/absent"], "cannot use the root `/absent`"),
-                        (["--publish", "80:loud-0:http"], "has no port `http`"), (["--publish", "80"], "too few parts"),
+                        (["--publish", "80:loud-0:http"], "has no port `http`"), (["--publish", "80"], "not exactly one task has the port 80"), (["--publish", "http"], "too few parts"),
                         (["-t", "loud-7"], "unknown task `loud-7`"), (["--scale", "loud=0"], "write ROLE=N"),
                         (["--id", "x"], "`--id` does not apply to a job")):
         expect(jobs.call("run", *words, str(jobs.directory / "long.yaml")), code=125, error=re.escape(text))

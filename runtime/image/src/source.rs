@@ -20,6 +20,7 @@ mod errors;
 mod import_cache;
 mod imported;
 mod layout;
+mod open;
 mod recompress;
 mod rootfs;
 mod strip;

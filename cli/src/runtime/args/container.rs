@@ -208,6 +208,14 @@ pub(crate) fn docker_size(text: &str) -> Option<String> {
     (!number.is_empty()).then(|| format!("{number}{unit}"))
 }
 
+/// A port as `docker run` names it, `[[ADDRESS:]PORT:]INNER[/tcp]`: what is before the inner port, and that.
+pub(crate) fn docker_port(word: &str) -> Option<(&str, u16)> {
+    let word = word.strip_suffix("/tcp").unwrap_or(word);
+    // A label begins with a letter.
+    let (rest, inner) = word.rsplit_once(':').unwrap_or(("", word));
+    Some((rest, inner.parse().ok().filter(|&port| port > 0)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

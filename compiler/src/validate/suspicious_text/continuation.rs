@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::TextNode;
+use super::text_node::TextNode;
 use super::typography::report;
 use crate::blank;
 use crate::diagnostic::{Safety, Sink};

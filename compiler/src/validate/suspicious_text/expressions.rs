@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::TextNode;
+use super::text_node::TextNode;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Document, Node};
 use crate::suggest;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::report::quoted;
-use super::TextNode;
+use super::text_node::TextNode;
 use crate::blank;
 use crate::diagnostic::{Diagnostic, Fix, Place, Safety, Severity, Sink, codes};
 

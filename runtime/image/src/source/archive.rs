@@ -1,13 +1,13 @@
 //! An archive, whose format is detected by the first name in it that identifies one, and which is read in one pass.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{BufReader, Read, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::errors::{canceled, invalid_source, unreadable};
+use super::errors::{canceled, invalid_source, too_large, unreadable};
 use super::imported::ImportedImage;
+use super::open::open;
 use super::{docker, layout, recompress, rootfs};
 use crate::manifest::Descriptor;
 use crate::manifest::media;
@@ -18,7 +18,7 @@ use crate::unpack::Limits;
 use jobc_container::decompress::decompressing_reader;
 use jobc_container::tar::{BLOCK, Content, Kind as Is, Reader};
 use jobc_schema::digest::Digest;
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{Error, Kind, Result};
 
 /// Bytes of documents that an archive may have together, as they are in memory: each image has one of some kilobytes.
 const MAX_DOCUMENT_BYTES: u64 = 32 << 20;
@@ -175,12 +175,6 @@ fn check_names(source: &Path, names: usize) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn too_large(source: &Path, limits: &Limits) -> Error {
-    let message = format!("`{}` becomes larger than {} MiB", source.display(), limits.bytes >> 20);
-    Error::new(Kind::Unenforceable, message)
-        .help(format!("allow more bytes with `{}=`, if you trust the archive", Limits::VARIABLE))
-}
-
 /// Puts an entry into the store.
 fn store_entry(
     store: &Store,
@@ -247,14 +241,6 @@ fn verify_blob(
         return Ok(true);
     }
     Err(invalid_source(source, format!("the blob {digest} has the digest {}", came.digest)))
-}
-
-/// The bytes of an archive, decompressed.
-pub(super) fn open(source: &Path) -> Result<Box<dyn Read + Send>> {
-    let file = File::open(source).map_err(|error| {
-        Error::new(Kind::Config, format!("cannot open `{}`: {}", source.display(), describe_io(&error)))
-    })?;
-    decompressing_reader(BufReader::with_capacity(1 << 18, file)).map_err(|error| unreadable(source, &error))
 }
 
 /// A path of an archive without `.` and with no slash at its ends.

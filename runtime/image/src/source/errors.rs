@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::unpack::Limits;
 use jobc_sys::error::{Error, Kind, describe_io};
 
 /// The content of a source does not match its description.
@@ -25,4 +26,11 @@ pub(super) fn unreadable(source: &Path, error: &std::io::Error) -> Error {
     let why = if why.contains(char::is_control) { "invalid tar header" } else { &why };
     Error::new(Kind::Config, format!("`{shown}` is not a readable archive: {why}"))
         .help("use a tar archive, uncompressed or compressed with gzip, zstd, xz or bzip2")
+}
+
+/// The content of an archive is larger than an import may be.
+pub(super) fn too_large(source: &Path, limits: &Limits) -> Error {
+    let message = format!("`{}` becomes larger than {} MiB", source.display(), limits.bytes >> 20);
+    Error::new(Kind::Unenforceable, message)
+        .help(format!("allow more bytes with `{}=`, if you trust the archive", Limits::VARIABLE))
 }

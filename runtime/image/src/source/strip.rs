@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::write::GzEncoder;
 
-use super::archive::{open, too_large};
-use super::errors::{canceled, unreadable};
+use super::errors::{canceled, too_large, unreadable};
+use super::open::open;
 use super::recompress::GZIP_LEVEL;
 use crate::manifest::{Descriptor, media};
 use crate::store::Store;

@@ -10,11 +10,10 @@ use jobc_schema::Bytes;
 use jobc_sys::error::{Error, Kind, Result};
 use serde_json::{Map, Value, json};
 
-use super::job::docker_port;
 use crate::args::SchemaArg;
 use crate::commands::schema::modeline;
 use crate::input::reason;
-use crate::runtime::args::container::{ContainerArgs, Volume};
+use crate::runtime::args::container::{ContainerArgs, Volume, docker_port};
 use crate::runtime::args::run::RunArgs;
 use crate::runtime::args::run_command::{CommandArgs, MAX_JOB_NAME, Variable};
 

@@ -44,7 +44,6 @@ use compile::JobSource;
 pub(super) use compile::job_args;
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
 use live::LiveTable;
-pub(super) use options::docker_port;
 
 /// Warning for a detached job if lingering is not enabled.
 const LINGER_WARNING: &str = "the job ends with your last login, since your systemd enforces its limits and ends then; `loginctl enable-linger` keeps both running";

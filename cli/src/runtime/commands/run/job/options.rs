@@ -10,6 +10,7 @@ use jobc_schema::target::{DeviceName, Devices};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::{EVERY_ROLE, TaskId};
 
+use crate::runtime::args::container::docker_port;
 use crate::runtime::args::run::RunArgs;
 
 /// The roots by role, with absolute paths, since the supervisor has another working directory.
@@ -131,14 +132,6 @@ pub(super) fn publish(word: &str, plan: &JobPlan) -> Result<Publish> {
         return Err(wrong(format!("`{}` has no port `{label}`; it has {known}", role.name)));
     }
     Ok(Publish { address, port, task, label: label.to_owned() })
-}
-
-/// A port as `docker run` names it, `[[ADDRESS:]PORT:]INNER[/tcp]`: what is before the inner port, and that.
-pub(in super::super) fn docker_port(word: &str) -> Option<(&str, u16)> {
-    let word = word.strip_suffix("/tcp").unwrap_or(word);
-    // A label begins with a letter.
-    let (rest, inner) = word.rsplit_once(':').unwrap_or(("", word));
-    Some((rest, inner.parse().ok().filter(|&port| port > 0)?))
 }
 
 /// The only task that has a port with this number, and the label of it.
