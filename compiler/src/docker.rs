@@ -34,7 +34,7 @@ const DEFAULT_CAPABILITIES: [DriverCapability; 2] = [DriverCapability::Compute, 
 pub fn gpu_options(job: &JobPlan, role: &RolePlan) -> Option<String> {
     let gpu = role.resources.gpu.as_ref()?;
     job.image_of(role).filter(|image| !matches!(image.source, ImageSource::Host { .. }))?;
-    Some(options(gpu)?.join(" "))
+    Some(options(job, role, gpu)?.join(" "))
 }
 
 /// The whole command that runs the role's first instance by Docker, an option a line, and what it leaves out.
@@ -46,8 +46,11 @@ pub fn command(job: &JobPlan, role: &RolePlan) -> Option<String> {
     let mut left_out = Vec::new();
     let resources = &role.resources;
     let gpu = resources.gpu.as_ref();
-    match gpu.map(self::options) {
+    match gpu.map(|gpu| self::options(job, role, gpu)) {
         Some(Some(words)) => options.extend(words),
+        Some(None) if job.gpu_names(role, 0).is_none() => {
+            left_out.push("GPUs: `oci.devices` of the target names too few".to_owned());
+        }
         Some(None) => left_out.push("GPUs that Docker has no option for".to_owned()),
         None => {}
     }
@@ -182,13 +185,17 @@ fn first(job: &JobPlan, text: &Text) -> String {
 }
 
 /// The options that ask for an instance's GPUs.
-fn options(gpu: &GpuPlan) -> Option<Vec<String>> {
+fn options(job: &JobPlan, role: &RolePlan, gpu: &GpuPlan) -> Option<Vec<String>> {
+    let named = job.target.settings.oci.as_ref().is_some_and(|oci| oci.devices.is_some());
+    if gpu.all && gpu.vendor == Vendor::Nvidia && gpu.share.is_none() && !(named && gpu.count > 0) {
+        return Some(nvidia("all".to_owned(), gpu));
+    }
     if gpu.count == 0 {
         return Some(vec!["-e NVIDIA_VISIBLE_DEVICES=void".to_owned()]);
     }
-    let numbers: Vec<String> = (gpu.first..gpu.first + gpu.count).map(|number| number.to_string()).collect();
+    let numbers = job.gpu_names(role, 0)?;
     match (gpu.vendor, &gpu.share) {
-        (Vendor::Nvidia, None) => Some(nvidia(&numbers, gpu)),
+        (Vendor::Nvidia, None) => Some(nvidia(devices(&numbers), gpu)),
         (Vendor::Nvidia, Some(share)) => Some(slices(&numbers, share, gpu)),
         (Vendor::Amd, None) => {
             Some(vec![format!("--runtime amd -e AMD_VISIBLE_DEVICES={}", numbers.join(","))])
@@ -201,9 +208,14 @@ fn options(gpu: &GpuPlan) -> Option<Vec<String>> {
     }
 }
 
-/// `--gpus` with these devices and the role's capabilities.
-fn nvidia(devices: &[String], gpu: &GpuPlan) -> Vec<String> {
-    let mut fields = vec![format!("device={}", devices.join(","))];
+/// The field of `--gpus` that names devices.
+fn devices(names: &[String]) -> String {
+    format!("device={}", names.join(","))
+}
+
+/// `--gpus` with this field, which says which or how many, and the role's capabilities.
+fn nvidia(which: String, gpu: &GpuPlan) -> Vec<String> {
+    let mut fields = vec![which];
     let mut words = vec![];
     let names = gpu.capabilities.iter().map(|capability| capability.as_str()).collect::<Vec<_>>().join(",");
     let usual = gpu.capabilities.is_empty() || gpu.capabilities == DEFAULT_CAPABILITIES;
@@ -228,10 +240,10 @@ fn slices(devices: &[String], share: &SharePlan, gpu: &GpuPlan) -> Vec<String> {
     if share.profile.is_some() {
         // Only the host knows its instances.
         let named: Vec<String> = devices.iter().map(|_| "MIG-UUID".to_owned()).collect();
-        return nvidia(&named, gpu);
+        return nvidia(self::devices(&named), gpu);
     }
     let cards = if share.same_card { &devices[..1] } else { devices };
-    let mut words = nvidia(cards, gpu);
+    let mut words = nvidia(self::devices(cards), gpu);
     words.push(
         "--ipc host -v /tmp/nvidia-mps:/tmp/nvidia-mps -e CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps".to_owned(),
     );
@@ -313,6 +325,12 @@ mod tests {
             "--gpus device=0 -e NVIDIA_DRIVER_CAPABILITIES=compute,ngx",
         );
         check(json!({"count": 0}), "-e NVIDIA_VISIBLE_DEVICES=void");
+        check(json!({"count": 0, "all": true}), "--gpus all");
+        check(json!({"count": 4, "all": true}), "--gpus all");
+        check(
+            json!({"count": 0, "all": true, "capabilities": ["compute", "video"]}),
+            "--gpus 'all,\"capabilities=compute,video\"'",
+        );
         let slice = |share: Value| json!({"share": share});
         check(
             slice(json!({"profile": "1g.10gb", "isolation": "hard", "same_card": false})),
@@ -331,6 +349,23 @@ mod tests {
             "--device /dev/dri/renderD128 --device /dev/dri/renderD129",
         );
         check(json!({"vendor": "google"}), "");
+    }
+
+    #[test]
+    fn devices_of_the_target_are_named() {
+        let check = |devices: Value, first: u32, expected: Option<&str>| {
+            let changes = json!({
+                "target": {"settings": {"oci": {"devices": devices}}},
+                "roles": {"main": {"resources": {"gpu": {"count": 2, "first": first, "vendor": "nvidia"}}}}
+            });
+            let job = fixture::job(&changes);
+            assert_eq!(gpu_options(&job, &job.roles[0]).as_deref(), expected);
+        };
+        check(json!([1, 2]), 0, Some("--gpus '\"device=1,2\"'"));
+        check(json!([1, 2, 3, "GPU-5c7d"]), 2, Some("--gpus '\"device=3,GPU-5c7d\"'"));
+        check(json!({"main": [3, 1]}), 2, Some("--gpus '\"device=3,1\"'"));
+        check(json!({"other": [3, 1]}), 0, Some("--gpus '\"device=0,1\"'"));
+        check(json!([1]), 0, None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod mig;
 pub mod models;
 pub mod nvidia;
 pub mod providers;
+pub mod systems;
 
 use serde::de::DeserializeOwned;
 

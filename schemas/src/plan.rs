@@ -20,7 +20,7 @@ use crate::digest::Digest;
 use crate::distributed::{ElasticBackend, Framework, MemberPart};
 use crate::job::{Compat, Network};
 use crate::scalar::Scalar;
-use crate::target::{OpenpaiTarget, Target};
+use crate::target::{Devices, OpenpaiTarget, Target};
 
 pub use image::{BuildStep, ImagePlan, ImageSource};
 pub use role::{
@@ -115,6 +115,28 @@ impl JobPlan {
     /// The role that the job file declares under a name; of a role with a matrix its first combination.
     pub fn declared_role(&self, name: &str) -> Option<&RolePlan> {
         self.roles.iter().find(|role| role.declared() == name)
+    }
+
+    /// What the host calls the GPUs of an instance: `oci.devices` of the target in its order, else their logical numbers.
+    ///
+    /// Instances that do not run at once share the names of the target. `None` if it names too few.
+    pub fn gpu_names(&self, role: &RolePlan, index: u32) -> Option<Vec<String>> {
+        let Some(gpu) = &role.resources.gpu else { return Some(vec![]) };
+        let count = u64::from(gpu.count);
+        let seat = u64::from(index % role.at_once().max(1));
+        let devices = self.target.settings.oci.as_ref().and_then(|oci| oci.devices.as_ref());
+        let (names, first) = match devices {
+            Some(Devices::All(names)) => (Some(names), u64::from(gpu.first) + seat * count),
+            Some(Devices::Roles(roles)) => (role.entry_in(roles), seat * count),
+            None => (None, 0),
+        };
+        let Some(names) = names else {
+            let first = u64::from(gpu.first) + u64::from(index) * count;
+            return Some((first..first + count).map(|number| number.to_string()).collect());
+        };
+        let first = usize::try_from(first).ok()?;
+        let last = first.checked_add(usize::try_from(count).ok()?)?;
+        names.get(first..last).map(|names| names.iter().map(ToString::to_string).collect())
     }
 
     /// The image a role runs in.

@@ -1,6 +1,7 @@
-//! `jobc explain`: prints the page of a diagnostic code, or what a field means.
+//! `jobc explain`: prints the page of a diagnostic code, what a field means, or what jobc has for a system by name.
 
 use jobc_compiler::diagnostic::Code;
+use jobc_compiler::stdlib::systems::{self, System};
 use jobc_compiler::suggest;
 use serde_json::{Value, json};
 
@@ -32,7 +33,8 @@ pub(crate) fn run(topic: Option<&str>, format: FormatArg) -> Outcome {
         return Outcome::Success;
     }
     let places = fields::find(text);
-    if places.is_empty() {
+    let system = systems::find(text);
+    if places.is_empty() && system.is_none() {
         terminal::eprint(&unknown(text));
         return Outcome::UsageError;
     }
@@ -40,9 +42,12 @@ pub(crate) fn run(topic: Option<&str>, format: FormatArg) -> Outcome {
         let pages = places.iter().map(
             |field| json!({"field": field.name(), "format": field.format.name, "page": fields::page(field)}),
         );
-        print_json(&pages.collect::<Vec<_>>().into());
+        let system = system.map(|system| json!({"system": system.name, "answer": system}));
+        print_json(&pages.chain(system).collect::<Vec<_>>().into());
     } else {
-        terminal::print(&pages(&places));
+        let fields = if places.is_empty() { String::new() } else { pages(&places) };
+        let between = if places.is_empty() || system.is_none() { "" } else { "\n" };
+        terminal::print(&format!("{fields}{between}{}", system.map(system_page).unwrap_or_default()));
     }
     Outcome::Success
 }
@@ -56,6 +61,17 @@ fn pages(places: &[&Field]) -> String {
         text += &format!("\nalso: {}\n", others.join(", "));
     }
     text
+}
+
+/// The page of a system or term: what it is, and what jobc has for it.
+fn system_page(system: &System) -> String {
+    let also = if system.aliases.is_empty() {
+        String::new()
+    } else {
+        format!("\n\nAlso: {}.", system.aliases.join(", "))
+    };
+    let System { name, about, verdict, answer, .. } = system;
+    format!("# {name}\n\n{name}: {about}.\n\n{}: {answer}.{also}\n", verdict.as_str())
 }
 
 /// Everything that can be explained: the codes, and the reference of both formats.
@@ -78,7 +94,9 @@ fn unknown(text: &str) -> String {
         let near = suggest::nearest(&upper, Code::all().map(|(code, _)| code.as_str()));
         ("code", near.map(str::to_owned), "`jobc explain` lists all codes")
     } else {
-        ("code or field", fields::nearest(text), "`jobc explain` lists all codes, `jobc schema` all fields")
+        let names = systems::all().iter().flat_map(System::names);
+        let near = fields::nearest(text).or_else(|| suggest::nearest(text, names).map(str::to_owned));
+        ("code or field", near, "`jobc explain` lists all codes, `jobc schema` all fields")
     };
     let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     format!("jobc: unknown {what} `{}`{near} ({list})\n", text.escape_debug())

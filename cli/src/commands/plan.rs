@@ -77,7 +77,8 @@ fn docker(job: &JobPlan) -> String {
     let mut out = String::new();
     for role in &job.roles {
         out += &format!("# {}, instance 0 of {}\n", role.name, role.instances);
-        if role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0) {
+        let named = job.target.settings.oci.as_ref().is_some_and(|oci| oci.devices.is_some());
+        if !named && role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0 && !gpu.all) {
             out += "# `jobc run` assigns free GPUs of the host; choose the numbers yourself here\n";
         }
         match jobc_compiler::docker::command(job, role) {

@@ -82,6 +82,7 @@ fn checked<'a>(
     let before = sink.error_count();
     limits::check_settings(job, sink);
     address::check_ports(job, places, sink);
+    gpu::check_devices(job, sink);
     gpu::check_injection(job, injection(job, context), sink);
     for role in &job.roles {
         capabilities::check_names(role, sink);

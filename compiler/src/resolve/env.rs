@@ -1,6 +1,7 @@
 //! The environment the user sets.
 
 use indexmap::IndexMap;
+use jobc_schema::gpu::Gpu;
 use jobc_schema::plan::EnvPlan;
 use jobc_schema::role::Role;
 use jobc_schema::{EnvValue, Pointer};
@@ -22,7 +23,13 @@ pub(super) fn resolve_env(
     for (values, at) in both {
         for (name, value) in values {
             let at = at.key(name);
-            report_reserved(name, &at, sink);
+            let gpus = role.resources.as_ref().and_then(|resources| resources.gpu.as_ref());
+            let has_gpus = gpus.is_some_and(|gpu| !matches!(gpu, Gpu::Count(0)));
+            let text = value.0.as_ref().map(|value| value.text.as_str());
+            match text.filter(|_| name == VISIBLE_DEVICES) {
+                Some(value) => report_visible_devices(value, has_gpus, &at, sink),
+                None => report_reserved(name, &at, sink),
+            }
             if value.0.is_none() {
                 env.shift_remove(name.as_str());
             } else {
@@ -42,10 +49,28 @@ pub(super) fn resolve_env(
         .collect()
 }
 
+const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
+
+/// Reports a value of `NVIDIA_VISIBLE_DEVICES`, with the field that does what it means. `void` and `none` show no device,
+/// so a role without GPUs can have them.
+fn report_visible_devices(value: &str, has_gpus: bool, at: &Pointer, sink: &mut Sink) {
+    let note = match value {
+        "void" | "none" if !has_gpus => return,
+        "void" | "none" => "the role requests GPUs; remove the variable, or write `gpu: 0` to hide all GPUs",
+        "all" => "`resources: {gpu: all}` requests every GPU of a host",
+        "" => "write `void`, which hides all GPUs, or `gpu: 0`",
+        _ => {
+            "write their number as `resources: {gpu: N}`; `jobc run --devices` or `oci.devices` of the target selects the GPUs"
+        }
+    };
+    let message = format!("`{VISIBLE_DEVICES}` cannot be set to `{value}`");
+    sink.push(Diagnostic::error(codes::ENV_RESERVED, message).at_key(at, "").note(note));
+}
+
 /// Reports a variable that jobc or the target sets itself.
 pub(super) fn report_reserved(name: &str, at: &Pointer, sink: &mut Sink) {
     let note = match name {
-        "NVIDIA_VISIBLE_DEVICES" => {
+        VISIBLE_DEVICES => {
             "the target sets it from `resources.gpu`; `gpu: 0` hides all GPUs, and the target or `jobc run --devices` selects the GPUs"
         }
         name if name.starts_with("JOBC_") => {

@@ -4,7 +4,7 @@ use jobc_schema::gpu::{DriverCapability, Vendor};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Version, arch, cuda, images, load, mig, models, nvidia, providers};
+use super::{Version, arch, cuda, images, load, mig, models, nvidia, providers, systems};
 use crate::diagnostic::Sink;
 use crate::parse::parse;
 use crate::source::{Source, Sources};
@@ -29,6 +29,7 @@ fn every_file_is_read_whole() {
     check_whole::<nvidia::Nvidia>("nvidia.yaml", nvidia::TEXT);
     check_whole::<providers::Providers>("providers.yaml", providers::TEXT);
     check_whole::<images::Images>("images.yaml", images::TEXT);
+    check_whole::<systems::Systems>("systems.yaml", systems::TEXT);
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod activation;
 mod args;
 mod exec;
 mod exit_code;
+mod gpu;
 mod json;
 mod list;
 mod log;

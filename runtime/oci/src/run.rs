@@ -23,7 +23,7 @@ use crate::args::{CgroupManager, CreateArgs, OciArgs, OciCommand};
 use crate::exit_code::{EXEC_FAILURE_EXIT_CODE, FAILURE_EXIT_CODE};
 use crate::json::print_json;
 use crate::log::Log;
-use crate::{exec, list, message, spec, update};
+use crate::{exec, gpu, list, message, spec, update};
 
 /// Carries a command out; returns the exit code.
 pub(crate) fn run(args: &OciArgs) -> u8 {
@@ -153,6 +153,10 @@ fn create_container(
     }
     let id = Id::new(id)?;
     let mut bundle = open(create, log)?;
+    // Engines use `create`, and add the devices that they want; `run` is for people.
+    if let Some(text) = gpu::missing_devices(&bundle.config.spec).filter(|_| then != StartMode::Hold) {
+        log.warn(&text);
+    }
     let listen_fds = pass_listen_fds(&mut bundle);
     if joins_pid_namespace(&bundle) {
         ensure_read_only(Environment::Minimal)?;

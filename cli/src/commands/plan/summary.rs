@@ -124,7 +124,11 @@ pub(crate) fn cpus(millis: u64) -> String {
 
 fn gpus(role: &RolePlan) -> String {
     let Some(gpu) = &role.resources.gpu else { return "-".to_owned() };
-    let mut text = gpu.count.to_string();
+    let mut text = match (gpu.all, gpu.count) {
+        (true, 0) => "all".to_owned(),
+        (true, count) => format!("all ({count})"),
+        (false, count) => count.to_string(),
+    };
     if !gpu.models.is_empty() {
         text += &format!(" {}", gpu.models.join("/"));
     }

@@ -83,11 +83,11 @@ impl FromStr for GpuOption {
         }
         match (count, &devices[..]) {
             (Some(_), [_, ..]) => Err("write a number of GPUs or their names, not both".to_owned()),
-            // As in Docker, a record without a number requests all.
-            (None | Some(None), []) if !capabilities.is_empty() => {
+            (Some(None), []) if !capabilities.is_empty() => {
                 Err("`capabilities` needs a number or `device=`, as in `2,capabilities=utility`".to_owned())
             }
-            (None, []) => Ok(Self { count: None, devices, capabilities }),
+            // As in Docker, a record without a number requests one.
+            (None, []) => Ok(Self { count: Some(1), devices, capabilities }),
             (Some(count), []) => Ok(Self { count, devices, capabilities }),
             (None, names) => {
                 let count = u32::try_from(names.len()).map_err(|_| "too many devices".to_owned())?;
@@ -150,6 +150,7 @@ mod tests {
         check("device=GPU-3a1b2c3d", json!(1), &["GPU-3a1b2c3d"]);
         check("device=0:1,MIG-5c7d", json!(2), &["0:1", "MIG-5c7d"]);
         check("driver=nvidia,count=1", json!(1), &[]);
+        check("capabilities=utility", json!({"count": 1, "capabilities": ["utility"]}), &[]);
         check("1,capabilities=gpu", json!(1), &[]);
         let utility = json!({"count": 2, "capabilities": ["compute", "utility"]});
         check("\"device=0,1\",\"capabilities=compute,utility\"", utility.clone(), &["0", "1"]);

@@ -40,7 +40,7 @@ pub(super) fn annotations(
     if let Some(ssh) = job.distributed.as_ref().and_then(|d| d.ssh.as_ref()) {
         notes.add("ssh", format!("{}:{}", ssh.user, ssh.port));
     }
-    resources(&mut notes, task);
+    resources(&mut notes, job, task);
     volumes(&mut notes, job, role);
     secrets(&mut notes, job, role);
     for (name, value) in &role.labels {
@@ -76,17 +76,20 @@ fn network(network: Network) -> &'static str {
     }
 }
 
-fn resources(notes: &mut Notes, task: Task<'_>) {
+fn resources(notes: &mut Notes, job: &JobPlan, task: Task<'_>) {
     let resources = &task.role.resources;
     notes.add_if("disk", resources.disk_bytes);
     notes.add_if("rdma", resources.rdma.filter(|count| *count > 0));
     if let Some(gpu) = resources.gpu.as_ref().filter(|gpu| gpu.count > 0) {
-        gpus(notes, task, gpu);
+        gpus(notes, job, task, gpu);
     }
 }
 
-fn gpus(notes: &mut Notes, task: Task<'_>, gpu: &GpuPlan) {
-    notes.add("gpus", gpu::list(&gpu::numbers(gpu, task)));
+fn gpus(notes: &mut Notes, job: &JobPlan, task: Task<'_>, gpu: &GpuPlan) {
+    let numbers = gpu::list(&gpu::numbers(gpu, task));
+    let names = job.gpu_names(task.role, task.index).unwrap_or_default().join(",");
+    notes.add_if("gpu.devices", Some(&names).filter(|names| !names.is_empty() && **names != numbers));
+    notes.add("gpus", numbers);
     notes.add("gpu.vendor", gpu.vendor.as_str());
     if !gpu.models.is_empty() {
         notes.add("gpu.models", gpu.models.join(","));

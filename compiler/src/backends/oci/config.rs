@@ -24,8 +24,8 @@ pub(super) fn config(
     table: &seccomp::Table,
 ) -> File {
     let held = capabilities::task_capabilities(task.role);
-    let env = process::env(task, at);
-    let injection = gpu::injection(task, chosen);
+    let env = process::env(job, task, at);
+    let injection = gpu::injection(job, task, chosen);
     let requests = mounts::mounts(job, task, context);
     let notes = annotations::annotations(job, task, injection.as_ref());
     let mut root = Root::default();

@@ -1,10 +1,10 @@
 //! GPUs of a bundle: the vendors' environment contracts, and what a host injects by.
 //!
-//! Numbers are logical: task `i` of a role has `count` of them from `first + i * count`. Whoever runs the bundle maps
-//! them to cards. reference/gpu.md A.3 and A.4 have the sources of the names.
+//! Numbers are logical: task `i` of a role has `count` of them from `first + i * count`. `oci.devices` of the target maps
+//! them to cards, else whoever runs the bundle does. reference/gpu.md A.3 and A.4 have the sources of the names.
 
 use jobc_schema::gpu::Vendor;
-use jobc_schema::plan::{GpuPlan, JobPlan};
+use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
 use jobc_schema::target::GpuInjection;
 use oci_spec::runtime::{Hook, Hooks};
 
@@ -28,20 +28,21 @@ pub(super) fn list(numbers: &[u64]) -> String {
 
 /// The variables that ask the vendor's runtime for the task's GPUs; none if the role has no `gpu`.
 ///
-/// `void` hides all: for `gpu: 0`, and for slices, whose devices only an allocation can name, so that a program
-/// never sees whole cards in their place.
-pub(super) fn env(task: Task<'_>) -> Vec<(&'static str, String)> {
+/// `void` hides all: for `gpu: 0`, for slices, whose devices only an allocation can name, so that a program never sees
+/// whole cards in their place, and where the target names too few.
+pub(super) fn env(job: &JobPlan, task: Task<'_>) -> Vec<(&'static str, String)> {
     let Some(gpu) = &task.role.resources.gpu else { return vec![] };
     if gpu.count == 0 {
         return vec![("NVIDIA_VISIBLE_DEVICES", "void".into()), ("AMD_VISIBLE_DEVICES", "void".into())];
     }
-    let visible = if gpu.share.is_some() { "void".to_owned() } else { list(&numbers(gpu, task)) };
+    let named = job.gpu_names(task.role, task.index).filter(|_| gpu.share.is_none());
+    let visible = named.map_or("void".to_owned(), |names| names.join(","));
     match gpu.vendor {
         Vendor::Nvidia => {
             let mut env = vec![("NVIDIA_VISIBLE_DEVICES", visible)];
             if !gpu.capabilities.is_empty() {
-                let names: Vec<_> = gpu.capabilities.iter().map(|c| c.as_str()).collect();
-                env.push(("NVIDIA_DRIVER_CAPABILITIES", names.join(",")));
+                let capabilities: Vec<_> = gpu.capabilities.iter().map(|c| c.as_str()).collect();
+                env.push(("NVIDIA_DRIVER_CAPABILITIES", capabilities.join(",")));
             }
             if let Some(cuda) = &gpu.cuda {
                 env.push(("NVIDIA_REQUIRE_CUDA", format!("cuda>={}", major_minor(cuda))));
@@ -69,15 +70,34 @@ pub(super) enum Injection {
 }
 
 /// What the task's bundle injects.
-pub(super) fn injection(task: Task<'_>, chosen: GpuInjection) -> Option<Injection> {
+pub(super) fn injection(job: &JobPlan, task: Task<'_>, chosen: GpuInjection) -> Option<Injection> {
     let gpu = task.role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && serves(chosen, gpu))?;
     match chosen {
         GpuInjection::None => None,
         GpuInjection::Hook => Some(Injection::Hook(nvidia_hook())),
         GpuInjection::Cdi => {
             let kind = if gpu.vendor == Vendor::Amd { "amd.com/gpu" } else { "nvidia.com/gpu" };
-            let names: Vec<_> = numbers(gpu, task).iter().map(|number| format!("{kind}={number}")).collect();
+            let names = job.gpu_names(task.role, task.index)?;
+            let names: Vec<_> = names.iter().map(|name| format!("{kind}={name}")).collect();
             Some(Injection::Devices(names.join(",")))
+        }
+    }
+}
+
+/// Reports roles for which the target's `oci.devices` names too few GPUs.
+pub(super) fn check_devices(job: &JobPlan, sink: &mut Sink) {
+    let whole = |role: &&RolePlan| {
+        role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0 && gpu.share.is_none())
+    };
+    for role in job.roles.iter().filter(whole) {
+        let last = role.at_once().saturating_sub(1);
+        if job.gpu_names(role, last).is_none() {
+            let message = format!("`oci.devices` of the target names too few GPUs for role `{}`", role.name);
+            sink.push(
+                Diagnostic::warning(codes::TOO_FEW_DEVICES, message)
+                    .at(&role.at().keys(["resources", "gpu"]), "")
+                    .note("name a GPU for each that the job uses at once, or leave `oci.devices` out; bundles of instances without a name have no GPUs"),
+            );
         }
     }
 }

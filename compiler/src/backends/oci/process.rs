@@ -60,10 +60,10 @@ fn args(job: &JobPlan, role: &RolePlan, at: &dyn Address, entrypoint: Option<&[S
 /// The environment in the order PATH, jobc's own, the GPU vendor's, the user's; a later one replaces an earlier one.
 ///
 /// Variables with a secret are left out; annotations name them.
-pub(super) fn env(task: Task<'_>, at: &dyn Address) -> IndexMap<String, String> {
+pub(super) fn env(job: &JobPlan, task: Task<'_>, at: &dyn Address) -> IndexMap<String, String> {
     let mut env = IndexMap::from([("PATH".to_owned(), PATH.to_owned())]);
     env.extend(task.role.provided_env.iter().map(|(name, text)| (name.clone(), render(text, at))));
-    env.extend(gpu::env(task).into_iter().map(|(name, value)| (name.to_owned(), value)));
+    env.extend(gpu::env(job, task).into_iter().map(|(name, value)| (name.to_owned(), value)));
     for (name, value) in &task.role.env {
         match value {
             EnvPlan::Text(text) => {

@@ -12,11 +12,13 @@ pub fn is_host_root(root: &Root) -> bool {
 }
 
 /// The value of `NVIDIA_VISIBLE_DEVICES` that the job's author wrote in a bundle: not the one that the bundle has from
-/// its `resources.gpu`.
+/// its `resources.gpu` and the target's `oci.devices`.
 pub fn visible_by_author(bundle: &Bundle) -> Option<String> {
     let value = environment::value(&bundle.config.spec, environment::VISIBLE_DEVICES)?;
-    let numbers = bundle.annotation("dev.jobc.gpus");
-    (value != "void" && Some(value) != numbers).then(|| value.to_owned())
+    let by_request = ["dev.jobc.gpus", "dev.jobc.gpu.devices"]
+        .into_iter()
+        .any(|name| bundle.annotation(name) == Some(value));
+    (value != "void" && !by_request).then(|| value.to_owned())
 }
 
 /// Says in a container without devices that there are none.

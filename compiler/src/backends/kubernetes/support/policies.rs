@@ -66,6 +66,11 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
             if settings(job).queue.as_ref().is_some_and(|queue| queue.kueue.is_some()) || has_native_gang(job) {
                 return Full;
             }
+            if settings(job).queue.as_ref().is_some_and(|queue| queue.volcano.is_some()) {
+                return none(
+                    "a queue of Volcano starts only a Volcano Job as a whole; write `kind: volcano` for the target",
+                );
+            }
             none(
                 "Kubernetes alone starts each pod as soon as it fits; write `queue: {kueue: NAME}` for the target, because Kueue admits a job as a whole",
             )
