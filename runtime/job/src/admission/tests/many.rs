@@ -79,6 +79,9 @@ fn one_of_many() {
     let (number, dir) = which.split_once(':').unwrap();
     let (number, dir): (u32, &Path) = (number.parse().unwrap(), dir.as_ref());
     let (id, plan) = job(number, if number % 10 == 1 { 3 } else { 1 });
+    // Opened before the ledger: the kernel closes the file descriptors of a killed process in ascending order, so a card's
+    // test lock ends before its lease.
+    let cards: Vec<File> = (0..8).map(|card| open_card(dir, card)).collect();
     let mut admission = Admission::enter(Ledger::at(dir.join("ledger")), &id, &claim::of(&plan)).unwrap();
     // Some keep their place, the others try their luck.
     while ask(&mut admission, &plan, number.is_multiple_of(4)) != Some(AdmissionOutcome::Admitted) {
@@ -87,25 +90,28 @@ fn one_of_many() {
         }
         std::thread::sleep(Duration::from_millis(u64::from(10 + number % 17)));
     }
-    let cards = &admission.claim().leased.slots;
-    let held: Vec<File> = cards.iter().map(|slot| hold(dir, number, slot.device.gpu)).collect();
+    for slot in &admission.claim().leased.slots {
+        hold(dir, number, slot.device.gpu, &cards[slot.device.gpu as usize]);
+    }
     std::thread::sleep(Duration::from_millis(u64::from(number % 7)));
     if number.is_multiple_of(3) {
         die();
     }
     std::fs::write(dir.join(format!("served-{number}")), "").unwrap();
-    drop(held);
+    drop(cards);
     drop(admission);
 }
 
-/// Takes a test lock on a card; reports if another process has it.
-fn hold(dir: &Path, number: u32, card: u32) -> File {
+fn open_card(dir: &Path, card: u32) -> File {
     let path = dir.join(format!("card-{card}"));
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).unwrap();
-    if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+    OpenOptions::new().create(true).truncate(false).write(true).open(path).unwrap()
+}
+
+/// Takes a test lock on a card; reports if another process has it.
+fn hold(dir: &Path, number: u32, card: u32, file: &File) {
+    if rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_err() {
         std::fs::write(dir.join(format!("shared-{card}-by-{number}")), "").unwrap();
     }
-    file
 }
 
 fn die() -> ! {
