@@ -1,29 +1,35 @@
-"""Runs tests in a process with new namespaces, so that other jobs on the host and their claims, names and ports do not matter.
+"""Runs tests in a process with new namespaces, so that other jobs on the host and their claims, names and ports do not matter, or in a
+virtual machine (`tests/vm/uml`).
 
 The process is a pytest of its own, the first process of its namespace. It runs the tests of one module and user, and passes their
-reports on through a pipe.
+reports on through a pipe, or from a virtual machine through a file.
 """
 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
 import needs
 
-# File descriptors: of the tests to run, and for their reports.
+TESTS = Path(__file__).resolve().parent
+# The tests to run, and where their reports go: file descriptors, in a virtual machine paths.
 SELECTION, REPORTS = "JOBC_TEST_SELECTION", "JOBC_TEST_REPORTS"
 NAMESPACES = ["--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
 PROGRAMS = ("unshare", "setpriv", "mount", "ip")
-# The parameter of the fixture `account` in the id of a test.
-USER = re.compile(r"[\[-](root|range|single)(?=[\]-])")
-# How long after its timeout a test may clean up.
-GRACE = 20
+# What tests in a virtual machine need beside root; with systemd as its first process, more.
+VM_PROGRAMS, SYSTEMD_PROGRAMS = ("linux.uml", "setpriv"), ("dbus-daemon", "systemctl", "/lib/systemd/systemd")
+# The parameters of a test that decide in which process it runs: the user of the fixture `account`, and a virtual machine.
+PARAMETERS = re.compile(r"[\[-](root|range|single|vm)(?=[\]-])")
+# How long after its timeout a test may clean up, and how long a virtual machine may take to start.
+GRACE, BOOT = 20, 120
 
 
 def inside():
@@ -33,7 +39,13 @@ def inside():
 
 def is_for(item):
     """Whether the test runs in another process than this one."""
-    return not inside() and item.get_closest_marker("isolated") is not None
+    return not inside() and any(item.get_closest_marker(name) for name in ("isolated", "vm"))
+
+
+def open_in_environment(name, mode):
+    """The file whose descriptor or path a variable has."""
+    place = os.environ[name]
+    return os.fdopen(int(place), mode, closefd=False) if place.isdigit() else open(place, mode)
 
 
 def write_selection(file, nodeids):
@@ -44,26 +56,40 @@ def write_selection(file, nodeids):
 
 def chosen():
     """The tests that this process is to run; None for all."""
-    descriptor = os.environ.get(SELECTION)
-    return None if descriptor is None else set(json.loads(os.pread(int(descriptor), 1 << 24, 0)))
+    if SELECTION not in os.environ:
+        return None
+    with open_in_environment(SELECTION, "rb") as file:
+        file.seek(0)
+        return set(json.load(file))
 
 
 class Process:
     """The process of the tests of a group."""
 
     def __init__(self, config, items):
-        nodeids = [item.nodeid for item in items]
-        self.output, (read, write) = tempfile.TemporaryFile(), os.pipe()
-        self.reports, self.pending, self.received = os.fdopen(read, "rb"), b"", []
-        os.set_blocking(read, False)
-        options = config.option
+        self.output, self.pending, self.received = tempfile.TemporaryFile(), b"", []
+        self.vm = items[0].get_closest_marker("vm")
+        nodeids, options = [item.nodeid for item in items], config.option
         words = [sys.executable, "-m", "pytest", "-n", "0", *(["--runtime", options.runtime] if options.runtime else []), str(items[0].path)]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        streams = {"stdin": subprocess.DEVNULL, "stdout": self.output, "stderr": subprocess.STDOUT, "start_new_session": True, "cwd": config.rootpath}
+        if self.vm:
+            self.place = tempfile.TemporaryDirectory(prefix="jobc-vm-")
+            selection, reports = (Path(self.place.name, name) for name in ("selection", "reports"))
+            selection.write_text(json.dumps(nodeids))
+            self.reports = reports.open("w+b")
+            make_users()
+            limit = BOOT + sum(seconds_of(item) + GRACE for item in items)
+            machine = ["-c", self.vm.kwargs.get("cgroups", "v2"), "-m", self.vm.kwargs.get("memory", "1G"), "-t", str(int(limit)), "-w", self.place.name]
+            self.process = subprocess.Popen([TESTS / "vm/uml", *machine, *words], env=environment | {SELECTION: str(selection), REPORTS: str(reports)}, **streams)
+            return
+        read, write = os.pipe()
+        self.reports = os.fdopen(read, "rb")
+        os.set_blocking(read, False)
         with tempfile.TemporaryFile() as selection:
             write_selection(selection, nodeids)
-            environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
             environment |= {SELECTION: str(selection.fileno()), REPORTS: str(write)}
-            self.process = subprocess.Popen(["unshare", *NAMESPACES, *words], env=environment, pass_fds=[selection.fileno(), write], stdin=subprocess.DEVNULL,
-                                            stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True, cwd=config.rootpath)
+            self.process = subprocess.Popen(["unshare", *NAMESPACES, *words], env=environment, pass_fds=[selection.fileno(), write], **streams)
         os.close(write)
 
     def next_report(self, nodeid, deadline):
@@ -86,6 +112,9 @@ class Process:
     def end(self):
         """Kills the process and what it left, and returns its output."""
         if self.process.poll() is None:
+            # The kernel of a virtual machine and its processes are in the session too.
+            if self.vm:
+                subprocess.run(["pkill", "-KILL", "--session", str(self.process.pid)], check=False)
             self.process.kill()
             self.process.wait()
         self.output.seek(0)
@@ -93,18 +122,33 @@ class Process:
 
 
 def group_of(nodeid):
-    """The group of a test: its module, and its user if it has one."""
-    user = USER.search(nodeid.partition("::")[2])
-    return f"{nodeid.partition('::')[0]} {user[1] if user else ''}"
+    """The group of a test: its module, and its user and virtual machine if it has one."""
+    module, _, name = nodeid.partition("::")
+    return " ".join([module, *PARAMETERS.findall(name)])
 
 
-def lacking():
-    """What the namespaces need and this host lacks."""
-    import shutil
+def seconds_of(item):
+    """The timeout of a test."""
+    marker = item.get_closest_marker("timeout")
+    return marker.args[0] if marker else float(item.config.getini("timeout"))
 
+
+def make_users():
+    """Creates the users of tests, which cannot be done in a virtual machine."""
+    import user
+
+    user.with_range()
+    user.without_range()
+
+
+def lacking(item):
+    """What the namespaces or the virtual machine need and this host lacks."""
     if os.geteuid() != 0:
         return "root"
-    return next((name for name in PROGRAMS if not shutil.which(name)), None)
+    vm = item.get_closest_marker("vm")
+    systemd = SYSTEMD_PROGRAMS if vm and vm.kwargs.get("cgroups", "").startswith("systemd") else ()
+    name = next((name for name in ((*VM_PROGRAMS, *systemd) if vm else PROGRAMS) if not shutil.which(name)), None)
+    return name and name.rpartition("/")[2]
 
 
 RUNNING = {}
@@ -115,7 +159,7 @@ def pytest_runtest_protocol(item, nextitem):
     if not is_for(item):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    if what := lacking():
+    if what := lacking(item):
         skip(item, what)
     else:
         forward(item)
@@ -130,8 +174,7 @@ def forward(item):
         items = [each for each in item.session.items if group_of(each.nodeid) == group]
         RUNNING[group] = Process(item.config, items), items[-1].nodeid
     process, last = RUNNING[group]
-    marker = item.get_closest_marker("timeout")
-    seconds = (marker.args[0] if marker else float(item.config.getini("timeout"))) + GRACE
+    seconds = seconds_of(item) + GRACE + (BOOT if process.vm else 0)
     while True:
         data = process.next_report(item.nodeid, time.monotonic() + seconds)
         if data is None:
@@ -165,7 +208,8 @@ def skip(item, what):
 
 
 def pytest_sessionstart(session):
-    if inside():
+    # A virtual machine has all of this.
+    if inside() and os.environ[REPORTS].isdigit():
         for place, mode in (("/tmp", "1777"), ("/run", "755"), ("/dev/shm", "1777")):
             subprocess.run([session.config.rootpath / "tests/fresh", place, mode], check=True)
         os.mkdir("/run/lock")
@@ -177,5 +221,5 @@ def pytest_runtest_logreport(report):
     if inside():
         from _pytest.reports import pytest_report_to_serializable
 
-        with os.fdopen(int(os.environ[REPORTS]), "wb", closefd=False) as file:
+        with open_in_environment(REPORTS, "ab") as file:
             file.write(json.dumps(pytest_report_to_serializable(report), default=str).encode() + b"\n")

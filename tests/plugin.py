@@ -3,7 +3,7 @@
 * A test marked `slow` runs without `--quick` only, one marked `alone` runs while no other test does.
 * A test with the fixture `account` runs once for each user that its marker `accounts` names.
 * The tests of a module and user run one after the other, in one process. Those marked `isolated` run in a process of their own,
-  in new namespaces (`isolated.py`).
+  in new namespaces, those marked `vm` in a virtual machine (`isolated.py`).
 * A test that takes five times its `duration` fails. It prints the processes of its session, and is interrupted, so that it cleans up.
 * With JOBC_TRIES=2, which `.ci/run` sets, a failed test runs once more at the end, alone, and is named as flaky if it passes then.
 * At the end there is a line for each test that was skipped, and one with the counts, as JSON also in the file that JOBC_RESULTS names.
