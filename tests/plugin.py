@@ -2,6 +2,7 @@
 
 * A test marked `slow` runs without `--quick` only, one marked `alone` runs while no other test does.
 * A test with the fixture `account` runs once for each user that its marker `accounts` names.
+* A test is skipped without the programs that its markers `needs` name, or for other users than `root` if they name that.
 * The tests of a module and user run one after the other, in one process. Those marked `isolated` run in a process of their own,
   in new namespaces, those marked `vm` in a virtual machine (`isolated.py`).
 * A test that takes five times its `duration` fails. It prints the processes of its session, and is interrupted, so that it cleans up.
@@ -64,7 +65,13 @@ def account(request):
     """The unprivileged user that the test is for, or None for root."""
     import user
 
-    return {"root": lambda: None, "range": user.with_range, "single": user.without_range}[request.param]()
+    return user.named(request.param)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    for name in dict.fromkeys(name for marker in item.iter_markers("needs") for name in marker.args):
+        needs.root() if name == "root" else needs.tool(name)
 
 
 def pytest_xdist_make_scheduler(config, log):

@@ -29,6 +29,11 @@ class User:
         return of(self.uid, self.subuids), of(self.gid, self.subgids)
 
 
+def named(name):
+    """The user of a test: `root`, which is None, `range` or `single`."""
+    return {"root": lambda: None, "range": with_range, "single": without_range}[name]()
+
+
 def with_range():
     """A user with a range of subordinate ids; created if it is missing."""
     return find_or_create("jobc-test-a", ranged=True)
