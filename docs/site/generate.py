@@ -7,6 +7,7 @@ Copies the pages of docs/ and writes the reference pages that come from jobc its
     reference/cli.md                         every command, from its `--help`
     reference/errors.md, reference/errors/*  every diagnostic code, from `jobc explain`
     reference/backends.md                    what each backend can express, from `jobc backends`
+    reference/systems.md, systems.zh.md      systems by name, from `jobc explain`, in English and in Chinese
     templates/README.md, templates/*         the built-in templates, from `jobc std`
     llms.txt, SKILL.md                       for programs that write job files, beside the pages
 
@@ -134,6 +135,24 @@ def templates(program):
     return "\n".join([*index, ""]), pages
 
 
+def systems(program):
+    """The table of systems that people look for, in English and in Chinese."""
+    names = re.findall(r"^- name: (.+)$", (REPOSITORY / "stdlib/systems.yaml").read_text(), re.M)
+    rows = [json.loads(output(program, "explain", name, "--format", "json"))[-1]["answer"] for name in names]
+    english = ["# Systems by name", "", "What jobc has for systems and terms of other tools. `jobc explain NAME` prints a row.", "",
+               "* works: jobc writes what the system reads, or does the same.", "* nearest: something else of jobc serves the purpose.",
+               "* no: not possible, with the reason.", "", "| Name | What it is | | jobc |", "|---|---|---|---|"]
+    chinese = ["# 按名称查系统", "", "其他系统和术语在 jobc 中的对应。`jobc explain NAME` 输出其中一行（英文）。", "",
+               "* 支持：jobc 生成该系统所需的内容，或完成同样的工作。", "* 相近：jobc 有另一种做法。", "* 不支持：做不到，并说明原因。", "",
+               "| 名称 | 结论 | jobc 中的对应 |", "|---|---|---|"]
+    verdicts = {"works": "支持", "nearest": "相近", "no": "不支持"}
+    for row in rows:
+        name = ", ".join([f"**{row['name']}**", *row.get("aliases", [])])
+        english.append(f"| {name} | {cell(row['about'])} | {row['verdict']} | {cell(row['answer'])} |")
+        chinese.append(f"| {name} | {verdicts[row['verdict']]} | {cell(row['zh'])} |")
+    return "\n".join([*english, ""]), "\n".join([*chinese, ""])
+
+
 def cell(text):
     """A text in a table."""
     return text.replace("|", "\\|")
@@ -179,6 +198,7 @@ def main():
     made |= {f"errors/{name}": page for name, page in groups.items()}
     references = {each["name"]: each for each in json.loads(output(program, "explain", "--format", "json"))["formats"]}
     made |= {"job": fields.page(references["job"]), "targets-file": fields.page(references["targets"])}
+    made["systems"], made["systems.zh"] = systems(program)
     catalog, pages = templates(program)
     (source / "templates").mkdir()
     for name, text in {"README": catalog, **pages}.items():
