@@ -7,10 +7,12 @@ A test without it is skipped. It prints a line that `tests/suite` counts by name
 With JOBC_ORACLES=required, which `.ci/run` sets, the same is a failure, and the line says `missing` instead of `skipped`.
 """
 
+import importlib
 import os
 import re
 import shutil
 import sys
+from pathlib import Path
 
 SKIPPED = 77
 INSTALLER = "`./test --install`"
@@ -37,8 +39,16 @@ def exit_code():
 
 
 def tool(name, installer=None):
-    """The path of a program; a test of pytest is skipped without it."""
-    return shutil.which(name) or missing(name, installer)
+    """The path of a program, beside this Python or in PATH; a test of pytest is skipped without it."""
+    return shutil.which(name, path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}") or missing(name, installer)
+
+
+def package(name, distribution=None):
+    """A Python module; a test or module of pytest is skipped without it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return missing(distribution or name)
 
 
 def root():
@@ -54,7 +64,7 @@ def missing(what, installer=None):
     text = line("", what, installer).removeprefix(": ")
     if required():
         pytest.fail(text, pytrace=False)
-    pytest.skip(text.removeprefix("skipped: "))
+    pytest.skip(text.removeprefix("skipped: "), allow_module_level=True)
 
 
 def watch(name):

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 
 import pytest
 
@@ -151,8 +152,10 @@ def pytest_sessionfinish(session, exitstatus):
                 lines.append(f"{report.nodeid}: skipped: {text}")
             for what, times in needs.found(f"{kind}: skipped: {text}" if kind == "skipped" else text).items():
                 wants[what] = wants.get(what, 0) + times
-    notes = sorted({f"{report.nodeid}: note: {text}" for each in stats.values() for report in each
-                    for name, text in getattr(report, "user_properties", []) if name == "note"})
+    # Only the last report of a test has all its notes. The same note of several parameters is one line.
+    counted = Counter(f"{report.nodeid.partition('[')[0]}: note: {text}" for each in stats.values() for report in each
+                      if getattr(report, "when", None) == "teardown" for name, text in report.user_properties if name == "note")
+    notes = [f"{text} ({times})" if times > 1 else text for text, times in sorted(counted.items())]
     counts = {"passed": len(passed | flaky), "failed": len(failed - flaky), "skipped": len(skipped)}
     text = [*notes, *sorted(lines), *(f"{nodeid}: FLAKY: failed, then passed alone" for nodeid in sorted(flaky)),
             f"{config.option.suite}: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped"]

@@ -1,15 +1,8 @@
-#!/usr/bin/env python3
-"""Writes every task's cgroup files to a cgroup of this kernel and reads them back.
-
-The files of the version that this kernel mounts are checked: `v2` on a unified tree, otherwise `v1`. A controller, device
-or CPU that it lacks is noted and skipped. `cgroup_uml` runs this under another kernel, with cgroup v2.
-"""
+"""Writes a task's cgroup files to a cgroup of this kernel and reads them back; a controller, device or CPU that it lacks is noted and skipped."""
 
 import errno
 import os
 from pathlib import Path
-
-from common import Check
 
 TREE = Path("/sys/fs/cgroup")
 UNIFIED = (TREE / "cgroup.controllers").exists()
@@ -22,7 +15,7 @@ OPTIONAL = {"io.weight", "io.bfq.weight", "blkio.weight", "blkio.bfq.weight"}
 LACKING = {errno.ENODEV: "no such device here", errno.ENXIO: "no such device here"}
 
 
-def controllers():
+def available_controllers():
     """The controllers that a cgroup can have; enables them for child cgroups of the root in a v2 tree."""
     if not UNIFIED:
         return {entry.name for entry in TREE.iterdir() if entry.is_dir()}
@@ -31,8 +24,9 @@ def controllers():
     return set(here)
 
 
-def write_task(directory, name, available, check):
+def write_task(directory, available, note):
     """Creates a cgroup in each controller of the files, writes them in order, compares, and returns the problems."""
+    name = f"jobc-oracle-{os.getpid()}"
     problems, made = [], set()
     files = sorted((path for path in directory.rglob("*") if path.is_file()),
                    key=lambda path: (FIRST.index(path.name) if path.name in FIRST else len(FIRST), path.name))
@@ -43,35 +37,35 @@ def write_task(directory, name, available, check):
                 problems.append(f"{path.name}: unknown controller")
                 continue
             if controller not in available | {"cgroup"}:
-                check.note(f"{controller}: no such controller here")
+                note(f"{controller}: no such controller here")
                 continue
             group = TREE / name if UNIFIED else TREE / controller / name
             group.mkdir(exist_ok=True)
             made.add(group)
-            problems += write(path, group / path.name, check)
+            problems += write(path, group / path.name, note)
     finally:
         for group in made:
             group.rmdir()
     return problems
 
 
-def write(source, file, check):
+def write(source, file, note):
     lines = [line for line in source.read_text().splitlines() if line.strip()]
     if not lines:
         return [f"{source.name} is empty"]
     if not file.exists():
         if file.name not in OPTIONAL:
             return [f"{file.name}: the kernel has no such file"]
-        check.note(f"{file.name}: not in this kernel")
+        note(f"{file.name}: not in this kernel")
         return []
     for line in lines:
         try:
             file.write_text(line + "\n")
         except OSError as error:
             if file.name.startswith("cpuset") and error.errno == errno.ERANGE:
-                check.note(f"{file.name}: not so many CPUs here")
+                note(f"{file.name}: not so many CPUs here")
             elif error.errno in LACKING:
-                check.note(f"{file.name}: {LACKING[error.errno]}")
+                note(f"{file.name}: {LACKING[error.errno]}")
             else:
                 return [f"{file.name}: the kernel refuses `{line}`: {os.strerror(error.errno)}"]
             return []
@@ -91,17 +85,3 @@ def compare(file, lines):
         return [] if same else [f"{file.name}: wrote {lines[0]}, reads back {seen[0]}"]
     missing = [line for line in lines if line not in seen and f"default {line}" not in seen]
     return [f"{file.name}: wrote `{line}`, reads back {seen}" for line in missing]
-
-
-def main():
-    check = Check("cgroup_write", "tasks")
-    if os.geteuid() != 0 or not os.access(TREE, os.W_OK):
-        check.missing("root")
-    available = controllers()
-    version = "v2" if UNIFIED else "v1"
-    for directory in sorted({path for root in check.roots for path in root.rglob(f"cgroup/*/{version}")}):
-        check.record(directory, write_task(directory, f"jobc-oracle-{os.getpid()}", available, check))
-    check.end()
-
-
-main()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Runs every bundle with runc and with crun, and checks the container from outside while it waits.
 
 The bundle is copied with a busybox root, and changed as `oci_adapt` describes; `oci_inside` then compares the process
@@ -13,9 +12,16 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from common import Check, read
+import needs
+import pytest
+from documents import read
 from oci_adapt import ANSWER, adapt
 from oci_inside import differences
+from problems import reports_problems
+
+RUNTIMES = ("runc", "crun")
+pytestmark = pytest.mark.needs("root", "busybox", *RUNTIMES)
+ARTIFACTS = "oci/*/config.json"
 
 # crun 1.8.1 rejects a hybrid cgroup tree, so it gets a mount namespace in which the v2 half is not mounted.
 HYBRID = ["unshare", "--mount", "sh", "-c", 'umount /sys/fs/cgroup/unified; exec "$@"', "sh"]
@@ -23,20 +29,20 @@ SECONDS = 60
 
 
 def command(runtime):
-    hybrid = runtime.endswith("crun") and os.path.ismount("/sys/fs/cgroup/unified")
+    hybrid = runtime == "crun" and os.path.ismount("/sys/fs/cgroup/unified")
     return (HYBRID if hybrid else []) + [runtime]
 
 
-def run(runtime, bundle, check, scratch):
+def run(runtime, bundle, note, scratch):
     """The differences of one bundle with one runtime, and the runtime's errors."""
     copy = scratch / "bundle"
     shutil.copytree(bundle, copy)
     config = read(copy / "config.json")
     root = copy / config["root"]["path"]
     (root / ".oracle").mkdir(parents=True)
-    shutil.copy2(check.busybox, root / ".oracle" / "busybox")
+    shutil.copy2(needs.tool("busybox"), root / ".oracle" / "busybox")
     for change in adapt(config, scratch):
-        check.note(change)
+        note(change)
     (copy / "config.json").write_text(json.dumps(config))
 
     made = absent_groups(config.get("linux", {}).get("cgroupsPath", ""))
@@ -75,19 +81,10 @@ def absent_groups(path):
     return [group for group in every if not group.exists()]
 
 
-def main():
-    check = Check("oci_run", "starts")
-    if os.geteuid() != 0:
-        check.missing("root")
-    check.busybox = check.tool("busybox")
-    runtimes = [check.tool("runc"), check.tool("crun")]
-    for path in check.find("oci/*/config.json"):
-        for runtime in runtimes:
-            with tempfile.TemporaryDirectory(prefix="jobc-oracle-") as scratch:
-                os.chmod(scratch, 0o755)
-                problems = run(runtime, path.parent, check, Path(scratch))
-            check.record(path, [f"with {Path(runtime).name}: {problem}" for problem in problems])
-    check.end()
-
-
-main()
+@reports_problems
+def test_a_container_runs_as_configured(artifact, note):
+    for runtime in RUNTIMES:
+        with tempfile.TemporaryDirectory(prefix="jobc-oracle-") as scratch:
+            os.chmod(scratch, 0o755)
+            for problem in run(runtime, artifact.parent, note, Path(scratch)):
+                yield f"with {runtime}: {problem}"

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Checks every Dockerfile with hadolint, with style rules and without a configuration file.
 
 A rule may be ignored only by an inline `# hadolint ignore=` line, and only a rule of the list below.
@@ -7,7 +6,10 @@ A rule may be ignored only by an inline `# hadolint ignore=` line, and only a ru
 import re
 import subprocess
 
-from common import Check
+import needs
+from problems import reports_problems
+
+ARTIFACTS = "dockerfile/*/Dockerfile"
 
 # Rules that jobc may ignore, and why the rule is wrong for a Dockerfile generated from a job.
 MAY_BE_IGNORED = {
@@ -22,27 +24,20 @@ MAY_BE_IGNORED = {
 PRAGMA = re.compile(r"^\s*#\s*hadolint\s+(?:global\s+)?ignore\s*=\s*(.+)$", re.MULTILINE)
 
 
-def findings(hadolint, path):
+def findings(path):
     """The findings of hadolint for one file, without a configuration of a user or a project."""
     nowhere = {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
-    done = subprocess.run([hadolint, "--no-color", "--failure-threshold", "style", str(path)],
+    done = subprocess.run([needs.tool("hadolint"), "--no-color", "--failure-threshold", "style", str(path)],
                           capture_output=True, text=True, timeout=60, cwd="/", env=nowhere)
     output = (done.stdout + done.stderr).replace(f"{path}:", "line ").splitlines()
     return output or [f"exit code {done.returncode}"] if done.returncode else []
 
 
-def main():
-    check = Check("dockerfile", "files")
-    hadolint = check.tool("hadolint")
-    for path in check.find("dockerfile/*/Dockerfile"):
-        ignored = {rule.strip() for line in PRAGMA.findall(path.read_text()) for rule in line.split(",")}
-        problems = [f"ignores {rule}, which is not in the list of allowed rules" for rule in
-                    sorted(ignored - set(MAY_BE_IGNORED))]
-        for rule in sorted(ignored & set(MAY_BE_IGNORED)):
-            check.note(f"{rule} is ignored inline: {MAY_BE_IGNORED[rule]}")
-        problems += findings(hadolint, path.resolve())
-        check.record(path, problems)
-    check.end()
-
-
-main()
+@reports_problems
+def test_a_dockerfile_follows_the_rules_of_hadolint(artifact, note):
+    ignored = {rule.strip() for line in PRAGMA.findall(artifact.read_text()) for rule in line.split(",")}
+    for rule in sorted(ignored - set(MAY_BE_IGNORED)):
+        yield f"ignores {rule}, which is not in the list of allowed rules"
+    for rule in sorted(ignored & set(MAY_BE_IGNORED)):
+        note(f"{rule} is ignored inline: {MAY_BE_IGNORED[rule]}")
+    yield from findings(artifact)

@@ -1,11 +1,15 @@
-#!/usr/bin/env python3
 """Validates every manifest of a custom kind against its published definition, with unknown keys forbidden.
 
 JobSets are also read and written back by kubeflow-trainer-api's models, which must not lose or change a key.
 """
 
-from common import Check, built_in, documents, explained, published, strict
+import functools
 
+import needs
+from documents import built_in, documents, explained, published, strict
+from problems import reports_problems
+
+ARTIFACTS = "kubernetes/*.yaml"
 # Kinds whose specification is that of a pod, which `kubernetes` checks; no definition of theirs was ever published.
 POD_SHAPED = {("kubeshare.nthu/v1", "SharePod")}
 MODELS = {
@@ -16,11 +20,10 @@ MODELS = {
 UNPUBLISHED = {("ray.io/v1", "RayJob"), ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"), ("kubeflow.org/v2beta1", "MPIJob")}
 
 
+@functools.cache
 def definitions():
     """(apiVersion, kind) -> validator, from the published custom resource definitions."""
-    from jsonschema import Draft202012Validator
-
-    out = {}
+    out, jsonschema = {}, needs.package("jsonschema")
     directory = published("kubernetes-crds")
     for path in sorted(directory.glob("*.yaml")) if directory else []:
         for item in documents(path):
@@ -28,7 +31,7 @@ def definitions():
             for version in item["spec"]["versions"]:
                 schema = strict(version["schema"]["openAPIV3Schema"])
                 schema["required"] = sorted({"apiVersion", "kind", "metadata", *schema.get("required", [])})
-                out[f"{group}/{version['name']}", kind] = Draft202012Validator(schema)
+                out[f"{group}/{version['name']}", kind] = jsonschema.Draft202012Validator(schema)
     return out
 
 
@@ -57,37 +60,24 @@ def differences(ours, theirs, place):
         yield f"{place}: {ours!r} is written back as {theirs!r}"
 
 
-def main():
-    check = Check("custom_resources", "objects")
-    try:
-        import jsonschema  # noqa: F401
-        from kubeflow_trainer_api import models
-    except ImportError as error:
-        check.missing(error.name)
-    known = definitions()
-    if not known:
-        check.note("the published definitions are absent; only the models are used")
-    for path in check.find("kubernetes/*.yaml"):
-        for manifest in documents(path):
-            if built_in(manifest):
-                continue
-            key = manifest["apiVersion"], manifest["kind"]
-            if key in POD_SHAPED:
-                check.note(f"a {manifest['kind']} is checked as the pod it contains")
-                continue
-            problems = explained(known[key].iter_errors(manifest)) if key in known else []
-            if key in MODELS:
-                problems += round_trip(manifest, getattr(models, MODELS[key]))
-            elif not known:
-                check.note(f"{manifest['kind']} is not checked without its definition")
-                continue
-            elif key not in known and key in UNPUBLISHED:
-                check.note(f"a {manifest['kind']} is not checked without its definition")
-                continue
-            elif key not in known:
-                problems.append(f"there is no definition of {' '.join(key)}")
-            check.record(path, problems)
-    check.end()
+def applies(path):
+    return any(not built_in(manifest) for manifest in documents(path))
 
 
-main()
+@reports_problems
+def test_custom_resources_follow_their_definitions(artifact, note):
+    models = needs.package("kubeflow_trainer_api.models", "kubeflow-trainer-api")
+    for manifest in documents(artifact):
+        key = manifest["apiVersion"], manifest["kind"]
+        if built_in(manifest):
+            continue
+        if key in POD_SHAPED:
+            note(f"a {manifest['kind']} is checked as the pod it contains")
+        elif key in definitions():
+            yield from explained(definitions()[key].iter_errors(manifest))
+        elif definitions() and key not in UNPUBLISHED and key not in MODELS:
+            yield f"there is no definition of {' '.join(key)}"
+        elif key not in MODELS:
+            note(f"a {manifest['kind']} is not checked without its definition")
+        if key in MODELS:
+            yield from round_trip(manifest, getattr(models, MODELS[key]))

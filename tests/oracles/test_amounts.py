@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Compares the amounts in every artifact with the plan next to it, to the byte; coarser units must be rounded up.
 
 No third-party program knows what a job requested, so this one is ours: it reads the artifacts as their programs do and
@@ -8,7 +7,12 @@ shares no code with jobc.
 import math
 import re
 
-from common import Check, built_in, documents, read
+from documents import built_in, documents, read
+from problems import reports_problems
+
+ARTIFACTS = "plan.json"
+# Some providers and kinds put amounts elsewhere; tests/tests/{providers,kinds}.rs read them.
+ROOTS = ("examples",)
 
 SUFFIX = {"": 1, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
           "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
@@ -102,8 +106,18 @@ def up(amount, unit):
     return None if amount is None else math.ceil(amount / unit)
 
 
-def one_job(directory, job):
-    roles = job["roles"]
+def only_job(path):
+    """The job of a plan; None for a plan of several jobs, which is not beside its artifacts."""
+    jobs = read(path)["jobs"]
+    return jobs[0] if len(jobs) == 1 else None
+
+
+applies = only_job
+
+
+@reports_problems
+def test_artifacts_have_the_amounts_of_the_plan(artifact):
+    directory, roles = artifact.parent, only_job(artifact)["roles"]
     for role in roles:
         for index in range(role["instances"]):
             name = f"{role['name']}-{index}"
@@ -116,19 +130,3 @@ def one_job(directory, job):
         yield from kubernetes(directory / "kubernetes", roles)
     if (directory / "openpai" / "job.yaml").exists():
         yield from openpai(directory / "openpai" / "job.yaml", roles)
-
-
-def main():
-    check = Check("amounts", "plans")
-    # Some providers and kinds put amounts elsewhere; tests/tests/{providers,kinds}.rs read them.
-    check.roots = [root for root in check.roots if check.given or root.name == "examples"]
-    for path in check.find("plan.json"):
-        jobs = read(path)["jobs"]
-        if len(jobs) == 1:
-            check.record(path, list(one_job(path.parent, jobs[0])))
-        else:
-            check.note("a plan of several jobs is not beside its artifacts")
-    check.end()
-
-
-main()
