@@ -80,11 +80,11 @@ web:
 vsix-web: web
     cd editors/vscode && npm ci --ignore-scripts --no-audit --no-fund && npm run package:web
 
-# Run the integration tests of jobs, in a pipe and on a terminal: `just jobs -c terminal`
+# Run the integration tests of jobs, in a pipe and on a terminal: `just jobs -k test_terminal`
 jobs *arguments:
     tests/jobs/run {{ arguments }}
 
-# Run the integration tests of jobs on Slurm: `just slurm -c jobs`
+# Run the integration tests of jobs on Slurm: `just slurm -k test_jobs`
 slurm *arguments:
     tests/slurm/run {{ arguments }}
 

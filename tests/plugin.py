@@ -209,7 +209,7 @@ def pytest_runtest_makereport(item, call):
 @pytest.fixture(scope="module")
 def all_jobs(account):
     """This tree's command line as the user of the test, for the tests of a module."""
-    from faults import Jobs, copy_program
+    from command_line import Jobs, copy_program
     from harness import scratch
 
     with scratch() as directory:

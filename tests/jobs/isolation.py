@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import user
-from faults import Jobs, copy_program
+from command_line import Jobs, copy_program
 from harness import REPOSITORY, scratch
 
 NAMESPACES = ["--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]

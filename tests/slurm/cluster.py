@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "jobs"))
 
 import user  # noqa: E402
-from faults import copy_program  # noqa: E402
+from command_line import copy_program  # noqa: E402
 from harness import REPOSITORY, scratch  # noqa: E402
 
 NAMESPACES = ["--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]

@@ -1,27 +1,24 @@
-#!/usr/bin/env python3
 """Tests how launchers of training jobs are started: how often, on which instance, and what they reach from there.
 
 The launchers are stand-ins that leave a line for each start. Their ssh is a stand-in too, since no sshd is installed on the machine: a
 server that runs what it is sent, at the port of the settings that jobc wrote. The host file is read by DeepSpeed's own parser, which
 `tests/oracles/install` takes out of its package.
-
-With `--user range` or `--user single` everything is done as an unprivileged user.
 """
 
 import ast
-import contextlib
 import json
 import os
 import re
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+import needs
+import pytest
 
-from isolation import jobs_of, problems  # noqa: E402
-from harness import REPOSITORY, Harness  # noqa: E402
+from harness import REPOSITORY
 
+pytestmark = [pytest.mark.isolated, pytest.mark.duration(30), pytest.mark.accounts("root", slow=("range", "single"))]
+# Users with more than one id.
+with_ids = pytest.mark.accounts("root", slow="range")
 RUNNER = REPOSITORY / ".oracles/deepspeed/runner.py"
 PROGRAMS = "/opt/tested"
 SECONDS = 60
@@ -134,38 +131,23 @@ def _parse_hostfile(lines):
 """
 
 
-def main():
-    harness = Harness("launchers", __doc__)
-    parser, hostfile = real_parser()
-    programs = {
-        "ssh": SSH,
-        "sshd": SSHD,
-        "deepspeed": DEEPSPEED.format(parser=parser or OWN_PARSER, start=START, hostfile=hostfile),
-        "mpirun": MPIRUN.format(start=START),
-        "torchrun": TORCHRUN.format(start=START),
-    }
-    with jobs_of(harness) as jobs, closed_directory(jobs):
-        by_ssh = (deepspeed, deepspeed_from_a_role, mpi, mpi_from_a_role, absent, absent_head)
-        for case in (*(by_ssh if jobs.has_ids() else (without_ids,)), deepspeed_alone, torchrun, refused, missing):
-            if harness.wants(case.__name__):
-                harness.check(case.__name__, problems(case, jobs, programs))
-    if not parser:
-        harness.lacks("host files are read by DeepSpeed's own parser", "deepspeed")
-    harness.end()
-
-
-@contextlib.contextmanager
-def closed_directory(jobs):
-    """As an unprivileged user, root's home directory on the host has an .ssh that is closed to this user: the tasks have their own."""
+@pytest.fixture(scope="module")
+def all_jobs(all_jobs):
+    """For a user, root's home directory on the host has an .ssh that is closed to this user: the tasks have their own."""
     closed = Path("~root/.ssh").expanduser()
-    if not jobs.account or closed.exists():
-        yield
-        return
-    closed.mkdir(mode=0o700)
-    try:
-        yield
-    finally:
+    made = all_jobs.account and not closed.exists()
+    if made:
+        closed.mkdir(mode=0o700)
+    yield all_jobs
+    if made:
         closed.rmdir()
+
+
+@pytest.fixture(scope="module")
+def programs():
+    parser, hostfile = real_parser()
+    return {"ssh": SSH, "sshd": SSHD, "deepspeed": DEEPSPEED.format(parser=parser or OWN_PARSER, start=START, hostfile=hostfile),
+            "mpirun": MPIRUN.format(start=START), "torchrun": TORCHRUN.format(start=START)}
 
 
 def real_parser():
@@ -194,16 +176,13 @@ def run(jobs, programs, name, roles, members, network="job", **distributed):
     }
     path = jobs.directory / f"{name}.json"
     path.write_text(json.dumps(job))
-    words = ["--allow-unenforced"] if jobs.account else []
-    answer = jobs.call("run", *words, str(path), seconds=SECONDS)
+    answer = jobs.call("run", *jobs.unenforced, str(path), seconds=SECONDS)
     return answer, {file.name: file.read_text().splitlines() for file in sorted(counts.iterdir())}
 
 
 def expect(answer, left, expected):
-    if answer.returncode != 0:
-        yield f"exit {answer.returncode}: {answer.stdout}{answer.stderr}"
-    if left != expected:
-        yield f"it left {left}, not {expected}: {answer.stdout}{answer.stderr}"
+    assert answer.returncode == 0, f"exit {answer.returncode}: {answer.stdout}{answer.stderr}"
+    assert left == expected, f"it left {left}, not {expected}: {answer.stdout}{answer.stderr}"
 
 
 def nodes(*names):
@@ -211,118 +190,114 @@ def nodes(*names):
     return {f"node-{name}": [f"{rank} 2"] for rank, name in enumerate(names)}
 
 
-def deepspeed(jobs, programs):
-    """The form that people write: the launcher runs once, finds the host file where it looks, and reaches every host, its own too."""
+@with_ids
+def test_deepspeed_runs_once_and_reaches_every_host(jobs, programs):
+    """The form that people write: it finds the host file where it looks, and reaches its own host too."""
     roles = {"train": {"instances": 3, "run": "deepspeed train.py"}}
     done = run(jobs, programs, "tested-deepspeed", roles, ["train"], framework="deepspeed")
-    yield from expect(*done, {**nodes("train-0", "train-1", "train-2"), "train-0": ["deepspeed"]})
+    expect(*done, {**nodes("train-0", "train-1", "train-2"), "train-0": ["deepspeed"]})
+    # It was checked with another parser of host files than DeepSpeed's own.
+    if not RUNNER.is_file():
+        needs.missing("deepspeed")
 
 
-def deepspeed_alone(jobs, programs):
-    """One instance needs no ssh and no host file."""
+def test_deepspeed_alone_needs_no_ssh(jobs, programs):
+    """And no host file."""
     without = {name: text for name, text in programs.items() if not name.startswith("ssh")}
     roles = {"train": {"run": "deepspeed train.py"}}
     done = run(jobs, without, "tested-alone", roles, ["train"], framework="deepspeed")
-    yield from expect(*done, {"train-0": ["deepspeed"]})
+    expect(*done, {"train-0": ["deepspeed"]})
 
 
-def deepspeed_from_a_role(jobs, programs):
-    """A launcher of its own is not among the hosts."""
+@with_ids
+def test_a_launcher_in_a_role_of_its_own_is_not_among_the_hosts(jobs, programs):
     roles = {"start": {"run": "deepspeed train.py"}, "train": {"instances": 2}}
     done = run(jobs, programs, "tested-start", roles, {"start": "launcher", "train": "worker"}, framework="deepspeed")
-    yield from expect(*done, {**nodes("train-0", "train-1"), "start-0": ["deepspeed"]})
+    expect(*done, {**nodes("train-0", "train-1"), "start-0": ["deepspeed"]})
 
 
-def mpi(jobs, programs):
-    """mpirun runs once, when the others answer; it starts the processes of its own host itself, which the stand-in does not."""
+@with_ids
+def test_mpirun_runs_once_when_the_others_answer(jobs, programs):
+    """It starts the processes of its own host itself, which the stand-in does not."""
     roles = {"train": {"instances": 3, "run": "mpirun python3 train.py"}}
     only_others = {**programs, "mpirun": programs["mpirun"].replace("if line}", "if line and not line.startswith(os.uname().nodename)}")}
     answer, left = run(jobs, only_others, "tested-mpi", roles, ["train"], framework="mpi")
     started = {name: lines for name, lines in left.items() if not name.startswith("node-")}
-    yield from expect(answer, started, {"train-0": ["mpirun"]})
-    if not {"node-train-1", "node-train-2"} <= set(left):
-        yield f"it left {left}"
+    expect(answer, started, {"train-0": ["mpirun"]})
+    assert {"node-train-1", "node-train-2"} <= set(left), f"it left {left}"
 
 
-def mpi_from_a_role(jobs, programs):
-    """A first role of one instance waits for the workers as well, however late they begin."""
+@with_ids
+def test_a_first_role_waits_for_the_workers(jobs, programs):
+    """However late they begin; it has one instance."""
     roles = {"first": {"run": "mpirun python3 train.py"}, "more": {"instances": 2}}
     done = run(jobs, programs, "tested-mpi-role", roles, ["first", "more"], framework="mpi")
-    yield from expect(*done, {**nodes("first-0", "more-0", "more-1"), "first-0": ["mpirun"]})
+    expect(*done, {**nodes("first-0", "more-0", "more-1"), "first-0": ["mpirun"]})
 
 
-def torchrun(jobs, programs):
-    """torchrun runs on every instance, each with its own rank."""
+def test_torchrun_runs_on_every_instance(jobs, programs):
+    """Each has its own rank."""
     roles = {"train": {"instances": 3, "run": "torchrun train.py"}}
     done = run(jobs, programs, "tested-torchrun", roles, ["train"], framework="torchrun")
-    yield from expect(*done, {f"train-{rank}": [f"torchrun 3 {rank} 2"] for rank in range(3)})
+    expect(*done, {f"train-{rank}": [f"torchrun 3 {rank} 2"] for rank in range(3)})
 
 
-def without_ids(jobs, programs):
-    """A user with one id gets an error at once: sshd could not log anybody in."""
+@pytest.mark.accounts(slow="single")
+def test_a_user_with_one_id_gets_an_error_at_once(jobs, programs):
+    """sshd could not log anybody in."""
     roles = {"train": {"instances": 2, "run": "mpirun python3 train.py"}}
     answer, left = run(jobs, programs, "tested-ids", roles, ["train"], framework="mpi")
-    if answer.returncode == 0 or left or "let root grant ids in /etc/subuid" not in answer.stderr:
-        yield f"exit {answer.returncode}, left {left}: {answer.stderr}"
+    assert answer.returncode != 0 and not left and "let root grant ids in /etc/subuid" in answer.stderr, \
+        f"exit {answer.returncode}, left {left}: {answer.stderr}"
 
 
-def absent(jobs, programs):
-    """An instance that does not serve is named, first while the launcher waits, and then as the reason of its end."""
+@with_ids
+def test_an_instance_that_does_not_serve_is_named(jobs, programs):
+    """First while the launcher waits, and then as the reason of its end."""
     roles = {"train": {"instances": 2, "run": "mpirun python3 train.py"}}
     # A second takes no time, so that the five minutes are over soon.
     silent = {**programs, "sshd": "#!/bin/sh\nexec /bin/sleep 60\n", "ssh": "#!/bin/sh\nexit 255\n", "sleep": "#!/bin/sh\n"}
     answer, left = run(jobs, silent, "tested-absent", roles, ["train"], framework="mpi")
-    yield from absence(answer, left, "train-0 | jobc: waiting for train-1 to answer by ssh", "train-0 | jobc: train-1 does not answer by ssh")
+    absence(answer, left, "train-0 | jobc: waiting for train-1 to answer by ssh", "train-0 | jobc: train-1 does not answer by ssh")
 
 
-def absent_head(jobs, programs):
-    """A Ray worker names the head that does not listen."""
+@with_ids
+def test_a_ray_worker_names_the_head_that_does_not_listen(jobs, programs):
     roles = {"head": {"setup": "/bin/sleep 60", "run": "true"}, "worker": {}}
     quick = {**programs, "ray": "#!/bin/sh\n", "sleep": "#!/bin/sh\n"}
     answer, left = run(jobs, quick, "tested-head", roles, ["head", "worker"], framework="ray")
-    yield from absence(answer, left, "worker-0 | jobc: waiting for the Ray head head-0 to listen at port 6379",
+    absence(answer, left, "worker-0 | jobc: waiting for the Ray head head-0 to listen at port 6379",
                        "worker-0 | jobc: the Ray head head-0 does not listen at port 6379")
 
 
 def absence(answer, left, *lines):
-    if answer.returncode == 0 or left:
-        yield f"exit {answer.returncode}, left {left}"
-    yield from (f"`{line}` is missing: {answer.stdout[-800:]}{answer.stderr[-400:]}" for line in lines if line not in answer.stdout + answer.stderr)
+    assert answer.returncode != 0 and not left, f"exit {answer.returncode}, left {left}"
+    assert not [line for line in lines if line not in answer.stdout + answer.stderr], f"{answer.stdout[-800:]}{answer.stderr[-400:]}"
 
 
-def missing(jobs, programs):
-    """Where members of a rendezvous give up, the note says for whom they waited: PyTorch and JAX do not."""
-    one = "`train-2` had no connection to port {} of `train-0` when `train-0` failed"
-    first = "`train-0` did not listen at port {}, where the others meet, when `train-[123]` failed"
-    cases = (("job", "2", one), ("host", "2", one), ("job", "0", first))
-    with ThreadPoolExecutor() as pool:
-        for found in [pool.submit(missing_from, jobs, *case) for case in cases]:
-            yield from found.result()
+NOT_CONNECTED = "`train-2` had no connection to port {} of `train-0` when `train-0` failed"
+NOT_LISTENING = "`train-0` did not listen at port {}, where the others meet, when `train-[123]` failed"
 
 
-def missing_from(jobs, network, stuck, expected):
+@pytest.mark.parametrize("network, stuck, expected", [("job", "2", NOT_CONNECTED), ("host", "2", NOT_CONNECTED), ("job", "0", NOT_LISTENING)],
+                         ids=["member", "member on the host", "first"])
+def test_a_note_says_for_whom_members_of_a_rendezvous_waited(jobs, network, stuck, expected):
+    """PyTorch and JAX do not."""
     name = f"tested-missing-{network}-{stuck}"
     roles = {"train": {"instances": 4, "run": "python3 /opt/meet.py", "env": {"STUCK": stuck}}}
     programs = {"../meet.py": MEET.format(seconds=SECONDS)}
     answer, _ = run(jobs, programs, name, roles, ["train"], network=network, framework="ddp", processes_per_instance=1)
-    notes = jobs.record(name).get("notes", [])
-    found = [note for note in notes if re.fullmatch(expected.format(r"\d+"), note)]
-    if answer.returncode == 0 or len(found) != 1 or found[0] not in answer.stderr:
-        return [f"exit {answer.returncode}, notes {notes}, not `{expected}`: {answer.stderr[-600:]}"]
-    return []
+    found = [note for note in jobs.record(name).get("notes", []) if re.fullmatch(expected.format(r"\d+"), note)]
+    assert answer.returncode != 0 and len(found) == 1 and found[0] in answer.stderr, answer
 
 
-def refused(jobs, programs):
-    """What would train several times does not start, and the finding says what to write."""
-    for name, command, distributed, instead in (
-        ("python", "python3 train.py", {"framework": "torchrun"}, "write `torchrun train.py`"),
-        ("everywhere", "deepspeed train.py", {"framework": "deepspeed", "launch": "all"}, "remove `launch: all`"),
-    ):
-        roles = {"train": {"instances": 2, "run": command}}
-        answer, left = run(jobs, programs, f"tested-{name}", roles, ["train"], **distributed)
-        if answer.returncode == 0 or left or not re.search(r"error\[J0309\]", answer.stderr) or instead not in answer.stderr:
-            yield f"{command}: exit {answer.returncode}, left {left}: {answer.stderr}"
-
-
-if __name__ == "__main__":
-    main()
+@pytest.mark.parametrize("name, command, distributed, instead", [
+    ("python", "python3 train.py", {"framework": "torchrun"}, "write `torchrun train.py`"),
+    ("everywhere", "deepspeed train.py", {"framework": "deepspeed", "launch": "all"}, "remove `launch: all`"),
+], ids=["python", "everywhere"])
+def test_what_would_train_several_times_does_not_start(jobs, programs, name, command, distributed, instead):
+    """The finding says what to write."""
+    roles = {"train": {"instances": 2, "run": command}}
+    answer, left = run(jobs, programs, f"tested-{name}", roles, ["train"], **distributed)
+    assert answer.returncode != 0 and not left and re.search(r"error\[J0309\]", answer.stderr) and instead in answer.stderr, \
+        f"{command}: exit {answer.returncode}, left {left}: {answer.stderr}"

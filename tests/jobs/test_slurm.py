@@ -1,24 +1,16 @@
-#!/usr/bin/env python3
-"""Tests jobs in steps of Slurm: a controller and a node of Debian's packages, and an unprivileged user with `srun`.
-
-All of it runs in the test's own pid, mount and network namespaces.
-"""
+"""Tests jobs in steps of Slurm: a controller and a node of Debian's packages, and an unprivileged user with `srun`."""
 
 import contextlib
 import os
 import re
-import shutil
 import socket
 import subprocess
-import sys
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+import needs
+import pytest
 
-from isolation import jobs_of, problems  # noqa: E402
-from harness import Harness  # noqa: E402
-
+pytestmark = [pytest.mark.isolated, pytest.mark.duration(10), pytest.mark.slow, pytest.mark.accounts("range")]
 ADDRESS = "192.0.2.1"
 CONFIGURATION = """\
 ClusterName=test
@@ -52,11 +44,12 @@ roles:
 """
 
 
-@contextlib.contextmanager
-def cluster(harness, jobs):
+@pytest.fixture(scope="module")
+def srun(all_jobs):
     """A running cluster; returns a function that runs `srun` with the job's user."""
     for name in ("srun", "slurmctld", "slurmd", "munged", "scancel"):
-        harness.tool(name)
+        needs.tool(name)
+    jobs = all_jobs
     place = jobs.directory / "slurm"
     for directory in (place, place / "state", place / "spool"):
         directory.mkdir(mode=0o755)
@@ -114,20 +107,18 @@ def job(jobs, run):
     return str(path)
 
 
-def ends(jobs, srun):
+def test_a_job_in_a_step_has_output_and_exit_code(jobs, srun):
     """A job's output, its exit code, and a user's directory for state although XDG_RUNTIME_DIR names none."""
     step = srun("srun", "--nodes=1", str(jobs.program), "run", job(jobs, "'echo task $JOBC_INDEX; test -s /etc/jobc/job.json'"))
     out, error = step.communicate(timeout=40)
-    if step.returncode or sorted(re.findall(r"\| task (\d)", out)) != ["0", "1"]:
-        yield f"exit {step.returncode}\n{out}{error}"
+    assert step.returncode == 0 and sorted(re.findall(r"\| task (\d)", out)) == ["0", "1"], f"exit {step.returncode}\n{out}{error}"
     step = srun("srun", "--nodes=1", str(jobs.program), "run", job(jobs, "exit 3"))
     out, error = step.communicate(timeout=40)
-    if step.returncode != 1 or "exit 3" not in error:
-        yield f"a failing job: exit {step.returncode}\n{out}{error}"
+    assert step.returncode == 1 and "exit 3" in error, f"a failing job: exit {step.returncode}\n{out}{error}"
 
 
-def canceled(jobs, srun):
-    """scancel stops the tasks as Ctrl-C does, with their grace period, and nothing is left."""
+def test_scancel_stops_the_tasks_of_a_step(jobs, srun):
+    """As Ctrl-C does, with their grace period, and nothing is left."""
     mark = "sleep 98765"
     path = job(jobs, f"\"trap 'echo bye; exit 0' TERM; echo up; while :; do {mark} & wait; done\"")
     step = srun("srun", "--nodes=1", "--job-name=canceled", str(jobs.program), "run", path)
@@ -137,24 +128,4 @@ def canceled(jobs, srun):
     srun("scancel", "--name=canceled").communicate(timeout=20)
     out, error = step.communicate(timeout=40)
     left = subprocess.run(["pgrep", "--full", mark], capture_output=True, text=True, check=False).stdout.split()
-    if out.count("| bye") != 2 or left:
-        yield f"exit {step.returncode}, left {left}\n{out}{error}"
-
-
-def main():
-    # The namespaces are made first; this process then knows its own user.
-    harness = Harness("slurm", __doc__)
-    with jobs_of(harness) as jobs:
-        if jobs.account is None:
-            raise SystemExit("slurm: `--user range` or `--user single`: steps belong to users")
-        if not shutil.which("slurmctld"):
-            harness.missing("slurmctld")
-        with cluster(harness, jobs) as srun:
-            for case in (ends, canceled):
-                if harness.wants(case.__name__):
-                    harness.check(case.__name__, problems(case, jobs, srun))
-    harness.end()
-
-
-if __name__ == "__main__":
-    main()
+    assert out.count("| bye") == 2 and not left, f"exit {step.returncode}, left {left}\n{out}{error}"

@@ -1,39 +1,18 @@
-#!/usr/bin/env python3
-"""Tests the job commands in a pipe: output for people and programs, exit codes, and effects.
-
-`--user range` and `--user single` run as an unprivileged user.
-"""
+"""Tests the job commands in a pipe: output for people and programs, exit codes, and effects."""
 
 import json
 import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+import pytest
 
-from isolation import jobs_of, problems  # noqa: E402
-from harness import Harness  # noqa: E402
+from command_line import LONG_JOB, expect
 
-LONG_JOB = """\
-version: 1
-name: tested-long
-description: 訓練 of something
-image: host
-grace_period: 2s
-roles:
-  loud:
-    instances: 2
-    shell: sh
-    env: {INDEX: "${{ instance.index }}"}
-    run: |
-      trap 'echo bye from $INDEX; exit 0' TERM
-      echo hello from $INDEX; echo trouble from $INDEX >&2
-      while :; do sleep 0.1; done
-"""
+pytestmark = [pytest.mark.isolated, pytest.mark.duration(23), pytest.mark.accounts("root", slow="single")]
 
 SHORT_JOB = """\
 version: 1
@@ -53,35 +32,18 @@ print("shm", os.statvfs("/dev/shm").f_blocks * os.statvfs("/dev/shm").f_frsize >
 open("out.txt", "w").write("done")
 """
 
-ESCAPE = "\x1b"
 
-
-def main():
-    harness = Harness("commands", __doc__)
-    with jobs_of(harness) as jobs:
-        (jobs.directory / "long.yaml").write_text(LONG_JOB)
-        (jobs.directory / "short.yaml").write_text(SHORT_JOB)
-        for case in (foreground, failing, without_a_file, unenforced_limits, settings, dry_run, detached, executing, probed, pausing, killing, damaged, unknown_names, without_a_name, removing):
-            if harness.wants(case.__name__):
-                harness.check(case.__name__, problems(case, jobs))
-    harness.end()
-
-
-def expect(answer, code=0, out=None, error=None):
-    """Asserts the exit code and output of a command, and returns its result."""
-    shown = f"{' '.join(map(str, answer.args[-4:]))}: exit {answer.returncode}\n--- out\n{answer.stdout}\n--- err\n{answer.stderr}"
-    assert answer.returncode == code, f"not {code}: {shown}"
-    assert ESCAPE not in answer.stdout + answer.stderr, f"escapes in a pipe: {shown}"
-    for text, stream in ((out, answer.stdout), (error, answer.stderr)):
-        assert text is None or re.search(text, stream), f"not {text!r}: {shown}"
-    return answer
+@pytest.fixture
+def jobs(jobs):
+    (jobs.directory / "long.yaml").write_text(LONG_JOB)
+    (jobs.directory / "short.yaml").write_text(SHORT_JOB)
+    return jobs
 
 
 def start(jobs, *words):
     """Starts the long job, and returns its id after every task has printed a line."""
     path = jobs.directory / "long.yaml"
-    words = [*words, *(["--allow-unenforced"] if jobs.account else [])]
-    name = expect(jobs.call("run", "--detach", *words, str(path)), out=r"^tested-long\.\d+\n$").stdout.strip()
+    name = expect(jobs.call("run", "--detach", *words, *jobs.unenforced, str(path)), out=r"^tested-long\.\d+\n$").stdout.strip()
     jobs.running(name)
     deadline = time.monotonic() + 10
     while jobs.call("logs", name).stdout.count("hello") < 2:
@@ -90,31 +52,28 @@ def start(jobs, *words):
     return name
 
 
-def foreground(jobs):
-    """Shows lines as they come. Ctrl-C stops the job, a second one kills it. When the client is killed, its job is stopped."""
-    for signals, ending in (([signal.SIGINT], "bye from 1"), ([signal.SIGTERM], "bye from 0")):
-        client = jobs.run(str(jobs.directory / "long.yaml"))
-        name = "tested-long"
-        jobs.running(name)
-        time.sleep(0.3)
-        for number in signals:
-            client.send_signal(number)
-        out, _ = client.communicate(timeout=20)
-        if client.returncode != 130 or ending not in out:
-            yield f"{signals}: exit {client.returncode}: {out}"
-        if jobs.record(name)["state"] != "stopped":
-            yield f"{signals}: {jobs.record(name)['end']}"
+@pytest.mark.parametrize("number, ending", [(signal.SIGINT, "bye from 1"), (signal.SIGTERM, "bye from 0")])
+def test_a_signal_stops_a_job_in_the_foreground(jobs, number, ending):
+    client = jobs.run(str(jobs.directory / "long.yaml"))
+    jobs.running("tested-long")
+    time.sleep(0.3)
+    client.send_signal(number)
+    out, _ = client.communicate(timeout=20)
+    assert client.returncode == 130 and ending in out, f"exit {client.returncode}: {out}"
+    assert jobs.record("tested-long")["state"] == "stopped", jobs.record("tested-long")["end"]
+
+
+def test_a_job_is_stopped_when_its_client_is_killed(jobs):
     client = jobs.run(str(jobs.directory / "long.yaml"))
     jobs.running("tested-long")
     client.kill()
     client.communicate(timeout=20)
     record = jobs.until("tested-long", lambda record: record["state"] in ("stopped", "lost"))
-    if record["state"] != "stopped":
-        yield f"a killed client: {record['end']}"
+    assert record["state"] == "stopped", record["end"]
 
 
-def failing(jobs):
-    """The job ends with the program, which is reported with its reason and its last lines; it has no standard input."""
+def test_a_failure_is_reported_with_its_reason_and_last_lines(jobs):
+    """The job ends with the program; it has no standard input."""
     answer = jobs.call("run", str(jobs.directory / "short.yaml"))
     end = r"jobc: tested-short\.\d+: failed: only-0: exit 3\n"
     more = r"jobc: all of its output: `jobc logs tested-short\.\d+ only-0`\n$"
@@ -127,21 +86,17 @@ def failing(jobs):
     without = jobs.call("run", "--no-logs", str(jobs.directory / "short.yaml"))
     expect(without, code=1, out="^$", error=end + last)
     lines = expect(jobs.call("run", "--format", "json", str(jobs.directory / "short.yaml")), code=1).stdout.splitlines()
-    if [json.loads(line)["text"] for line in lines] != ["got <>"]:
-        yield f"as JSON: {lines}"
+    assert [json.loads(line)["text"] for line in lines] == ["got <>"], f"as JSON: {lines}"
     stdin = subprocess.run(jobs.words("run", "-"), input=SHORT_JOB, capture_output=True, text=True, env=jobs.environment(), timeout=20, check=False,
                            cwd=jobs.directory)
     expect(stdin, code=1, out="got <>")
-    yield from ()
 
 
-def without_a_file(jobs):
-    """A command runs in the caller's directory, with the virtual environment and the variables, whose values are in no file. It can be
-    saved as a job file, which does the same.
-    """
+def test_a_command_runs_in_the_directory_of_its_caller(jobs):
+    """With the virtual environment and the variables, whose values are in no file. It can be saved as a job file, which does the same."""
     project, key = jobs.directory / "project", "wandb-0123456789"
     venv = project / ".venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    subprocess.run(["python3", "-m", "venv", "--without-pip", venv], check=True)
     (project / "train.py").write_text(TRAINING)
     uid = jobs.account.uid if jobs.account else 0
     os.chown(project, uid, -1)
@@ -152,13 +107,11 @@ def without_a_file(jobs):
     command = ("python", "train.py", "a ${{ b }}", "1")
     expect(jobs.call("run", "--save", "job.yaml", "--", *command, **here), out=lines, error=r"^jobc: wrote `job.yaml`; .*\n(.*\n)*.*train\.\d+: succeeded")
     written = project / "out.txt"
-    if written.read_text() != "done" or written.stat().st_uid != uid:
-        yield f"{written} is not the caller's"
+    assert written.read_text() == "done" and written.stat().st_uid == uid, f"{written} is not the caller's"
     saved = (project / "job.yaml").read_text()
     expect(jobs.call("run", **here), out=lines)
     expect(jobs.call("run", "--save", "job.yaml", "--", "true", **here), code=125, out="^$", error="`job.yaml`: file exists")
-    if (project / "job.yaml").read_text() != saved:
-        yield "`--save` replaced a file"
+    assert (project / "job.yaml").read_text() == saved, "`--save` replaced a file"
     # The directory is that where the job is started, not that of the job file.
     expect(jobs.call("run", "project/job.yaml", **here | {"cwd": jobs.directory}), code=1, error=r"(?s)can.t open file.*train\.\d+: failed")
     # In the background too.
@@ -167,9 +120,8 @@ def without_a_file(jobs):
     expect(jobs.call("logs", name), out=lines.replace("blue", "red"))
     state = jobs.home / "jobc" if jobs.account else Path("/run/jobc")
     places = [path for root in (state, jobs.home, project) for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
-    yield from (f"the value of a variable is in {path}" for path in places if key.encode() in path.read_bytes())
-    if len(places) < 20:
-        yield f"only {len(places)} files were searched"
+    assert not [path for path in places if key.encode() in path.read_bytes()], "the value of a variable is there"
+    assert len(places) >= 20, f"only {len(places)} files were searched"
     expect(jobs.call("run", "--", "sh", "-c", "exit 3", **here), code=1, error=r"sh\.\d+: failed: main-0: exit 3\n")
     if not jobs.account:
         expect(jobs.call("run", "--memory", "64MiB", "--", "python", "-c", "x = bytearray(10 ** 9)", **here), code=1, error="out of memory: used 64 MiB of 64 MiB")
@@ -180,22 +132,20 @@ def without_a_file(jobs):
     expect(jobs.call("run", "--scale", "main=1", "--", "true", **here), code=125, error="^error: `--scale` does not apply to a command")
 
 
-def unenforced_limits(jobs):
-    """Limits that cannot be enforced for this user are rejected once for all tasks and jobs, before anything is created."""
-    if not jobs.account:
-        return
+@pytest.mark.accounts(slow="single")
+def test_limits_that_cannot_be_enforced_are_rejected_once(jobs):
+    """For all tasks and jobs, before anything is created."""
     text = LONG_JOB.replace("    shell: sh", "    resources: {cpu: 1, memory: 1GiB}\n    shell: sh") + "matrix: {axes: {number: [1, 2]}}\n"
     (jobs.directory / "limited.yaml").write_text(text.replace("tested-long", "tested-limited"))
     for words in ([], ["--dry-run"]):
         answer = expect(jobs.call("run", *words, str(jobs.directory / "limited.yaml")), code=125, out="^$", error=r"help: .*`--allow-unenforced`")
-        if answer.stderr.count("are not enforced:") != 1 or "`memory`, `cpu`" not in answer.stderr or "config.json" in answer.stderr:
-            yield f"{words}: {answer.stderr}"
-    if "tested-limited" in jobs.call("ps", "--all", "--quiet").stdout:
-        yield "a rejected job left a record"
+        assert answer.stderr.count("are not enforced:") == 1 and "`memory`, `cpu`" in answer.stderr and "config.json" not in answer.stderr, \
+            f"{words}: {answer.stderr}"
+    assert "tested-limited" not in jobs.call("ps", "--all", "--quiet").stdout, "a rejected job left a record"
 
 
-def settings(jobs):
-    """Settings of the user and of the project replace options; a project decides nothing about its user's host, and errors are at their lines."""
+def test_settings_of_the_user_and_the_project_replace_options(jobs):
+    """A project decides nothing about its user's host, and errors are at their lines."""
     project, own = jobs.directory / "checkout", jobs.home / ".config/jobc/config.toml"
     for directory in (project / ".git", project / "below", project / ".jobc"):
         directory.mkdir(parents=True)
@@ -226,27 +176,21 @@ def settings(jobs):
     own.write_text("allow_unenforced = true\n")
     expect(jobs.call("run", **here), code=125, error=rf"^error: {own}:1:1: unknown setting `allow_unenforced`\n = help: write `allow-unenforced`\n$")
     own.unlink()
-    yield from ()
 
 
-def dry_run(jobs):
-    """Shows what would be done, and does nothing."""
+def test_a_dry_run_shows_what_would_be_done(jobs):
+    """It does nothing."""
     before = jobs.call("ps", "--all", "--quiet").stdout
-    words = ["--allow-unenforced"] if jobs.account else []
-    answer = expect(jobs.call("run", "--dry-run", *words, str(jobs.directory / "long.yaml")), out="loud-0, and the same for loud-1")
-    if "execute /bin/sh" not in answer.stdout or "network: host" not in answer.stdout:
-        yield answer.stdout
-    if jobs.call("ps", "--all", "--quiet").stdout != before:
-        yield "a dry run left a job"
+    answer = expect(jobs.call("run", "--dry-run", *jobs.unenforced, str(jobs.directory / "long.yaml")), out="loud-0, and the same for loud-1")
+    assert "execute /bin/sh" in answer.stdout and "network: host" in answer.stdout, answer.stdout
+    assert jobs.call("ps", "--all", "--quiet").stdout == before, "a dry run left a job"
     many = LONG_JOB.replace("instances: 2", "instances: 1000").replace("tested-long", "tested-many")
     (jobs.directory / "many.yaml").write_text(many)
-    answer = expect(jobs.call("run", "--dry-run", *words, str(jobs.directory / "many.yaml")), out="loud-0, and the same for loud-1 to loud-999")
-    if answer.stdout.count("execute /bin/sh") != 1:
-        yield f"{answer.stdout.count('execute /bin/sh')} lists for a thousand equal tasks"
+    answer = expect(jobs.call("run", "--dry-run", *jobs.unenforced, str(jobs.directory / "many.yaml")), out="loud-0, and the same for loud-1 to loud-999")
+    assert answer.stdout.count("execute /bin/sh") == 1, f"{answer.stdout.count('execute /bin/sh')} lists for a thousand equal tasks"
 
 
-def detached(jobs):
-    """A job without a client, and every command that shows it."""
+def test_commands_show_a_job_without_a_client(jobs):
     name = start(jobs)
     expect(jobs.call("ps"), out=rf"(?m)^JOB +STATE +TASKS .*\n{re.escape(name)} +running +2 running")
     expect(jobs.call("ps", "--quiet"), out=rf"^{re.escape(name)}\n$")
@@ -260,31 +204,25 @@ def detached(jobs):
                          stdin=subprocess.DEVNULL)
     expect(top, code=124, out="loud-0")
     listed = json.loads(expect(jobs.call("ps", "--format", "json")).stdout)
-    if [(job["id"], job["state"], job["tasks"]) for job in listed] != [(name, "running", {"running": 2})]:
-        yield f"ps as JSON: {listed}"
+    assert [(job["id"], job["state"], job["tasks"]) for job in listed] == [(name, "running", {"running": 2})], f"ps as JSON: {listed}"
     tasks = json.loads(expect(jobs.call("ps", "--format", "json", name)).stdout)
-    if [task["task"] for task in tasks] != ["loud-0", "loud-1"]:
-        yield f"ps of one as JSON: {tasks}"
+    assert [task["task"] for task in tasks] == ["loud-0", "loud-1"], f"ps of one as JSON: {tasks}"
     whole = json.loads(expect(jobs.call("inspect", "--format", "json", name)).stdout)
-    if whole["plan"]["name"] != "tested-long" or not Path(whole["files"]["record"]).is_dir():
-        yield f"inspect as JSON: {list(whole)}"
+    assert whole["plan"]["name"] == "tested-long" and Path(whole["files"]["record"]).is_dir(), f"inspect as JSON: {list(whole)}"
     for line in expect(jobs.call("events", "--format", "json", name)).stdout.splitlines():
         json.loads(line)
     page = jobs.home / "page.html"
     expect(jobs.call("report", name, "-o", str(page)))
-    if not page.exists() or "tested-long" not in page.read_text():
-        yield "report wrote no page"
+    assert page.exists() and "tested-long" in page.read_text(), "report wrote no page"
     stopped = expect(jobs.call("stop", "--format", "json", name)).stdout
-    if json.loads(stopped)["state"] != "stopped":
-        yield stopped
+    assert json.loads(stopped)["state"] == "stopped", stopped
     expect(jobs.call("stop", name), out="stopped")
     expect(jobs.call("wait", name), code=130)
     expect(jobs.call("ps"), out="^JOB[^\n]*\n$")
     expect(jobs.call("ps", "--all"), out=re.escape(name))
 
 
-def executing(jobs):
-    """`exec`: streams, exit code, user and working directory."""
+def test_exec_has_streams_exit_code_user_and_directory(jobs):
     name = start(jobs)
     expect(jobs.call("exec", name, "loud-1", "--", "sh", "-c", "echo out; echo err >&2; exit 7"), code=7, out="^out\n$", error="^err\n$")
     expect(jobs.call("exec", "-w", "/usr", "-e", "A=b c", name, "loud-0", "sh", "-c", "pwd; echo $A"), out="^/usr\nb c\n$")
@@ -299,37 +237,31 @@ def executing(jobs):
     expect(jobs.call("exec", name, "loud-0", "cat"), out="^$")
     shown = expect(jobs.call("exec", "--format", "json", name, "loud-1", "--", "sh", "-c", "echo out; printf err >&2; sleep 60 & exit 7"), code=7).stdout
     *lines, end = map(json.loads, shown.splitlines())
-    if sorted((line["task"], line["stream"], line["text"], line["ends"]) for line in lines) != [
-            ("loud-1", "stderr", "err", True), ("loud-1", "stdout", "out", True)] or end != {"job": name, "task": "loud-1", "exit_code": 7}:
-        yield f"exec as JSON: {shown}"
+    assert sorted((line["task"], line["stream"], line["text"], line["ends"]) for line in lines) == [
+        ("loud-1", "stderr", "err", True), ("loud-1", "stdout", "out", True)] and end == {"job": name, "task": "loud-1", "exit_code": 7}, shown
     large = expect(jobs.call("exec", "--format", "json", name, "loud-0", "--", "sh", "-c", "yes | head -c 300000; head -c 100000 /dev/zero")).stdout
     texts = [json.loads(line)["text"] for line in large.splitlines()[:-1]]
-    if texts.count("y") != 150_000 or sum(map(len, texts)) != 250_000:
-        yield f"exec loses the end of the output: {len(texts)} lines, {sum(map(len, texts))} characters"
+    assert texts.count("y") == 150_000 and sum(map(len, texts)) == 250_000, \
+        f"exec loses the end of the output: {len(texts)} lines, {sum(map(len, texts))} characters"
     expect(jobs.call("exec", "-t", "--format", "json", name, "loud-0", "true"), code=2)
     terminal = subprocess.run(["script", "-qec", " ".join(jobs.words("exec", "-t", name, "loud-0", "tty")), "/dev/null"],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, env=jobs.environment(), timeout=20, check=False)
-    if "/dev/" not in terminal.stdout:
-        yield f"no terminal: {terminal}"
+    assert "/dev/" in terminal.stdout, f"no terminal: {terminal}"
 
 
-def probed(jobs):
-    """The output of a readiness command goes neither to the task's log nor to the supervisor's."""
+def test_the_output_of_a_readiness_command_goes_to_no_log(jobs):
+    """Neither to the task's log nor to the supervisor's."""
     text = LONG_JOB.replace("tested-long", "tested-probed") + "    ready: {exec: [sh, -c, 'echo probe; echo probe >&2'], every: 1s}\n"
     (jobs.directory / "probed.yaml").write_text(text)
-    words = ["--allow-unenforced"] if jobs.account else []
-    name = expect(jobs.call("run", "--detach", *words, str(jobs.directory / "probed.yaml"))).stdout.strip()
+    name = expect(jobs.call("run", "--detach", *jobs.unenforced, str(jobs.directory / "probed.yaml"))).stdout.strip()
     jobs.until(name, lambda record: all(task["state"] == "ready" for task in record["tasks"]))
     record = json.loads(expect(jobs.call("inspect", "--format", "json", name)).stdout)["files"]["record"]
     logs = [path for path in Path(record).rglob("*.log") if "probe" in path.read_text()]
-    if logs:
-        yield f"it is in {logs}"
+    assert not logs, f"it is in {logs}"
 
 
-def pausing(jobs):
-    """Paused tasks do nothing until they are resumed."""
-    if jobs.account:
-        return
+@pytest.mark.accounts("root")
+def test_paused_tasks_do_nothing_until_they_are_resumed(jobs):
     name = start(jobs)
     expect(jobs.call("pause", name), out=f"^{re.escape(name)}: paused\n$")
     expect(jobs.call("ps"), out="paused")
@@ -338,11 +270,10 @@ def pausing(jobs):
     expect(jobs.call("exec", name, "loud-0", "true"))
     expect(jobs.call("stop", "tested-long"), out="stopped")
     expect(jobs.call("pause", name), code=1, error="is stopped, not running")
-    yield from ()
 
 
-def killing(jobs):
-    """Signals to one task and to all. A supervisor that is killed leaves a lost job, which the next command reports."""
+def test_signals_reach_one_task_and_all(jobs):
+    """A supervisor that is killed leaves a lost job, which the next command reports."""
     name = start(jobs)
     expect(jobs.call("kill", "-s", "TERM", name, "loud-1"), out="sent TERM")
     jobs.until(name, lambda record: record["tasks"][1]["state"] in ("succeeded", "stopped"))
@@ -355,11 +286,10 @@ def killing(jobs):
     expect(jobs.call("wait", name), code=125, out="lost")
     name = start(jobs)
     expect(jobs.call("kill", "--force", name), out="lost")
-    yield from ()
 
 
-def damaged(jobs):
-    """A job whose record was cut off is listed, and can be stopped and killed. Its supervisor writes the record anew."""
+def test_a_job_with_a_damaged_record_can_be_stopped(jobs):
+    """It is listed, and can be killed too. Its supervisor writes the record anew."""
     for words, state in ((["stop"], "stopped"), (["kill"], "stopped"), (["kill", "--force"], "lost")):
         name = start(jobs)
         path = next(jobs.directory.rglob(f"jobs/{name}/job.json"))
@@ -368,15 +298,13 @@ def damaged(jobs):
             path.write_bytes(whole[:length])
             expect(jobs.call("ps"), out=rf"{re.escape(name)} +running", error=f"the record of job `{re.escape(name)}` is damaged")
         expect(jobs.call(*words, name), out=f"^{re.escape(name)}: ")
-        if json.loads(path.read_text())["state"] != state:
-            yield f"{words}: {path.read_text()}"
+        assert json.loads(path.read_text())["state"] == state, f"{words}: {path.read_text()}"
     # Ended, and damaged after that.
     path.write_bytes(whole[:len(whole) // 2])
     expect(jobs.call("ps", "--all"), out=rf"{re.escape(name)} +lost")
 
 
-def unknown_names(jobs):
-    """Unknown names: the message suggests a name."""
+def test_an_unknown_name_is_an_error_with_a_suggestion(jobs):
     start(jobs)
     for words in (["inspect", "tested-lon"], ["logs", "tested-lon"], ["stop", "tested-lon"], ["wait", "tested-lon"], ["ps", "tested-lon"]):
         expect(jobs.call(*words), code=2, error="there is no job `tested-lon`; did you mean `tested-long`?")
@@ -386,11 +314,10 @@ def unknown_names(jobs):
                         (["-t", "loud-7"], "unknown task `loud-7`"), (["--scale", "loud=0"], "write ROLE=N"),
                         (["--id", "x"], "`--id` does not apply to a job")):
         expect(jobs.call("run", *words, str(jobs.directory / "long.yaml")), code=125, error=re.escape(text))
-    yield from ()
 
 
-def without_a_name(jobs):
-    """Commands that name no job take the newest, or the newest that runs; `stop` never chooses among several."""
+def test_commands_without_a_name_take_the_newest_job(jobs):
+    """Or the newest that runs; `stop` never chooses among several."""
     for command in ("stop", "exec"):
         expect(jobs.call(command, *(["--", "true"] if command == "exec" else [])), code=125 if command == "exec" else 1,
                error="^error: no job is running\n")
@@ -411,21 +338,20 @@ def without_a_name(jobs):
     expect(jobs.call("stop", first), out=f"^{first}: stopped")
     waiting = subprocess.Popen(jobs.words("wait"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=jobs.environment())
     time.sleep(0.3)
-    if waiting.poll() is not None:
-        yield f"`wait` does not wait for {second}: {waiting.communicate()}"
+    assert waiting.poll() is None, f"`wait` does not wait for {second}: {waiting.communicate()}"
     expect(jobs.call("stop"), out=f"^{second}: stopped")
     out, _ = waiting.communicate(timeout=20)
-    if waiting.returncode != 130 or not out.startswith(f"{second}: stopped"):
-        yield f"`wait` exits with {waiting.returncode}: {out}"
+    assert waiting.returncode == 130 and out.startswith(f"{second}: stopped"), f"`wait` exits with {waiting.returncode}: {out}"
     # Nothing runs: the newest job has this end already.
     expect(jobs.call("wait"), code=130, out=f"^{second}: stopped")
     for word in ("kill", "pause", "resume", "rm"):
         expect(jobs.call(word), code=2, error="required arguments were not provided")
 
 
-def removing(jobs):
-    """Records are removed on request, and not before the job has ended."""
+def test_records_are_removed_on_request(jobs):
+    """Not before the job has ended."""
     name = start(jobs)
+    jobs.call("run", str(jobs.directory / "short.yaml"))
     expect(jobs.call("rm", name), code=1, error="is running")
     expect(jobs.call("rm", "--force", name), out="removed")
     expect(jobs.call("inspect", name), code=2)
@@ -433,8 +359,3 @@ def removing(jobs):
     expect(jobs.call("gc", "--dry-run", "--older-than", "0s"), out="would remove tested-")
     expect(jobs.call("gc", "--older-than", "0s"), out="removed tested-")
     expect(jobs.call("ps", "--all", "--quiet"), out="^$")
-    yield from ()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,24 +1,20 @@
-#!/usr/bin/env python3
-"""Tests completions in the shells themselves (tmux): installs the script as a user does, presses Tab and reads the screen.
-
-`--user range` runs as an unprivileged user.
-"""
+"""Tests completions in the shells themselves (tmux): installs the script as a user does, presses Tab and reads the screen."""
 
 import json
 import re
-import sys
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+import needs
+import pytest
 
-from isolation import jobs_of, problems  # noqa: E402
-import commands  # noqa: E402
-from harness import Harness  # noqa: E402
-from terminal import Screen, unenforced_option  # noqa: E402
+import command_line
+from problems import reports_problems
+from screen import Screen
+
+pytestmark = [pytest.mark.isolated, pytest.mark.duration(40), pytest.mark.slow]
 
 # Under its own name, which its cgroups have too: they are the host's, and another test may run.
-LONG_JOB = commands.LONG_JOB.replace("tested-long", "tested-tab")
+LONG_JOB = command_line.LONG_JOB.replace("tested-long", "tested-tab")
 SWEEP = "version: 1\nname: swept\nimage: host\nmatrix: {number: [1, 2]}\nroles: {only: {shell: sh, run: exit 0}}\n"
 PARAMETERS = "params: {batch_size: 32}\n"
 TARGETS = "version: 1\ntargets:\n  here: {backends: [oci]}\n  laboratory: {backends: [kubernetes]}\n"
@@ -57,37 +53,21 @@ LISTS = [
 ]
 
 
-def main():
-    harness = Harness("completion", __doc__)
-    harness.tool("tmux")
-    with jobs_of(harness) as jobs:
-        prepare(jobs)
-        for shell in (bash, zsh, fish):
-            harness.tool(shell.__name__)
-            if harness.wants(shell.__name__):
-                harness.check(shell.__name__, problems(shell, jobs))
-        for case in (nothing_readable, many_jobs):
-            if harness.wants(case.__name__):
-                harness.check(case.__name__, problems(case, jobs))
-    harness.end()
-
-
-def prepare(jobs):
-    """An image, a job file with a parameter, and a targets file."""
-    (jobs.directory / "long.yaml").write_text(LONG_JOB + PARAMETERS)
-    (jobs.directory / "job.yaml").write_text(LONG_JOB + PARAMETERS)
-    (jobs.directory / "targets.yaml").write_text(TARGETS)
-    answer = jobs.call("image", "import", "scratch", "-t", "demo:1.2")
-    assert answer.returncode == 0, answer.stderr
-    (jobs.directory / "sweep.yaml").write_text(SWEEP)
-    answer = jobs.call("run", "--target", "here", str(jobs.directory / "sweep.yaml"))
-    assert answer.returncode == 0, answer.stderr
+@pytest.fixture(scope="module")
+def all_jobs(all_jobs):
+    """With an image, a job file that has a parameter, a targets file, and a sweep that has ended."""
+    for name, text in (("long", LONG_JOB + PARAMETERS), ("job", LONG_JOB + PARAMETERS), ("targets", TARGETS), ("sweep", SWEEP)):
+        (all_jobs.directory / f"{name}.yaml").write_text(text)
+    for words in (("image", "import", "scratch", "-t", "demo:1.2"), ("run", "--target", "here", str(all_jobs.directory / "sweep.yaml"))):
+        answer = all_jobs.call(*words)
+        assert answer.returncode == 0, answer.stderr
+    return all_jobs
 
 
 def start(jobs):
     """Starts the job; a case ends the jobs that it leaves, and its number grows."""
     jobs.call("rm", "--force", "tested-tab")
-    answer = jobs.call("run", "--target", "here", "--detach", *unenforced_option(jobs).split(), str(jobs.directory / "long.yaml"))
+    answer = jobs.call("run", "--target", "here", "--detach", *jobs.unenforced, str(jobs.directory / "long.yaml"))
     assert answer.returncode == 0, answer.stderr
     jobs.running("tested-tab")
 
@@ -105,14 +85,14 @@ def bash(jobs):
     """Sourced by the profile, or by the package bash-completion at the first Tab."""
     install(jobs, "bash", ".local/share/bash-completion/completions/jobc")
     (jobs.home / "bashrc").write_text("PS1='$ '\nsource ~/.local/share/bash-completion/completions/jobc\n")
-    yield from pressed(jobs, ("bash", "--rcfile", str(jobs.home / "bashrc"), "-i"), tabs=2, keys=("C-u", "C-l"))
+    return ("bash", "--rcfile", str(jobs.home / "bashrc"), "-i")
 
 
 def zsh(jobs):
     """Loaded from a directory of functions at the first Tab, which completes already."""
     install(jobs, "zsh", "functions/_jobc")
     (jobs.home / ".zshrc").write_text("PS1='$ '\nfpath=(~/functions $fpath)\nautoload -U compinit\ncompinit -u\n")
-    yield from pressed(jobs, ("zsh", "-i"), tabs=1)
+    return ("zsh", "-i")
 
 
 def fish(jobs):
@@ -120,13 +100,19 @@ def fish(jobs):
     install(jobs, "fish", ".config/fish/completions/jobc.fish")
     (jobs.home / ".config/fish/config.fish").write_text(
         "function fish_prompt; echo -n '$ '; end\nfunction fish_greeting; end\nset -g fish_autosuggestion_enabled 0\n")
-    yield from pressed(jobs, ("fish", "-i"), tabs=1)
+    return ("fish", "-i")
 
 
-def pressed(jobs, shell, tabs, keys=("C-c", "C-u", "C-l")):
-    """Each line after Tab; `tabs` is how often it is pressed until the shell lists several candidates, `keys` empty the screen."""
+# How often Tab is pressed until the shell lists several candidates, and the keys that empty the screen.
+SHELLS = [(bash, 2, ("C-u", "C-l")), (zsh, 1, ("C-c", "C-u", "C-l")), (fish, 1, ("C-c", "C-u", "C-l"))]
+
+
+@pytest.mark.parametrize("shell, tabs, keys", SHELLS, ids=["bash", "zsh", "fish"])
+@reports_problems
+def test_a_shell_completes_each_line(jobs, shell, tabs, keys):
+    needs.tool(shell.__name__)
     start(jobs)
-    screen = Screen(jobs, shell, ZDOTDIR=str(jobs.home))
+    screen = Screen(jobs, shell(jobs), ZDOTDIR=str(jobs.home))
     try:
         for typed, expected in LINES:
             screen.tmux("send-keys", "-l", typed)
@@ -168,8 +154,8 @@ def complete(jobs, *words, **environment):
     return jobs.call("--", "jobc", *words, **environment)
 
 
-def nothing_readable(jobs):
-    """Files that cannot be read complete nothing, and print nothing."""
+def test_files_that_cannot_be_read_complete_nothing(jobs):
+    """And print nothing."""
     broken = jobs.directory / "broken"
     (broken / "jobc/jobs/tested-bad.1").mkdir(parents=True)
     (broken / "jobc/jobs/tested-bad.1/job.json").write_text("{")
@@ -181,16 +167,13 @@ def nothing_readable(jobs):
                                (("logs", ""), {"HOME": "", "XDG_STATE_HOME": ""})):
         answer = complete(jobs, *words, **environment)
         listed = [line for line in answer.stdout.split("\n") if line and not line.startswith("-") and not line.startswith("tested-bad")]
-        if answer.returncode != 0 or answer.stderr or listed:
-            yield f"{words}: exit {answer.returncode}: {listed} {answer.stderr}"
+        assert answer.returncode == 0 and not answer.stderr and not listed, f"{words}: exit {answer.returncode}: {listed} {answer.stderr}"
     # A Tab makes no image store.
     complete(jobs, "image", "rm", "", XDG_DATA_HOME=str(jobs.directory / "nowhere"))
-    if (jobs.directory / "nowhere").exists():
-        yield "a store was made"
+    assert not (jobs.directory / "nowhere").exists(), "a store was made"
 
 
-def many_jobs(jobs):
-    """Two thousand records: a Tab answers within a second."""
+def test_two_thousand_records_complete_within_a_second(jobs):
     start(jobs)
     record = jobs.record("tested-tab")
     for name in ("files", "plan"):
@@ -204,9 +187,4 @@ def many_jobs(jobs):
     answer = complete(jobs, "logs", "sweep", XDG_STATE_HOME=str(jobs.directory / "many"))
     took = time.monotonic() - began
     words = answer.stdout.split("\n")
-    if len(words) < 2001 or took > 1:
-        yield f"{len(words)} words in {took:.1f} s: {answer.stderr}"
-
-
-if __name__ == "__main__":
-    main()
+    assert len(words) >= 2001 and took <= 1, f"{len(words)} words in {took:.1f} s: {answer.stderr}"

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Tests containers of a user in cgroups that somebody else made and limited, as a batch system, systemd and Kubernetes do.
 
 The user can create no cgroup. The limits are set at an outer cgroup; the process is in an inner one without limits. With cgroup v1 the
@@ -9,17 +8,18 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parent.parent / name) for name in ("gpu", "runtime")]
+import needs
+import pytest
 
-import user  # noqa: E402
-from faults import copy_program  # noqa: E402
-from fake_gpus import fake_gpus  # noqa: E402
-from harness import Harness, scratch  # noqa: E402
+import user
+from command_line import copy_program
+from fake_gpus import fake_gpus
+from harness import scratch
 
+pytestmark = pytest.mark.duration(20)
 SECONDS = 60
 TREE = Path("/sys/fs/cgroup")
 IS_V1 = (TREE / "memory").is_dir()
@@ -109,95 +109,74 @@ class Jobs:
         return self.home / "out/tested-inherited/local/oci/main-0"
 
 
+@pytest.fixture(scope="module", params=["host", pytest.param("vm", marks=[pytest.mark.vm, pytest.mark.slow])])
+def jobs():
+    needs.root()
+    with scratch() as directory:
+        driver = directory / "driver"
+        subprocess.run([fake_gpus(needs), "h100", str(driver)], check=True)
+        group = Group()
+        try:
+            yield Jobs(directory, user.without_range(), group, driver)
+        finally:
+            group.remove()
+
+
 def result(done):
     return f"exit code {done.returncode}: {(done.stdout + done.stderr)[-1500:]}"
 
 
-def held_anyway(jobs):
-    """Limits that the cgroups above hold are enforced, so a bundle and a job start without a warning."""
+def test_limits_that_the_cgroups_above_enforce_need_no_warning(jobs):
+    """Of a bundle and of a job."""
     for words in (["--root", "host", jobs.bundle(ASKED)], ["--root", "host", "--cgroup", "inherited", jobs.bundle(ASKED)]):
         done = jobs.call("run", *words)
-        if done.returncode or "runs" not in done.stdout or done.stderr:
-            yield f"{words[2]}: {result(done)}"
+        assert done.returncode == 0 and "runs" in done.stdout and not done.stderr, f"{words[2]}: {result(done)}"
     done = jobs.call("run", jobs.job(ASKED))
     record = json.loads(jobs.call("inspect", "--format", "json", "tested-inherited").stdout or "{}")
     unenforced = record.get("tasks", [{}])[0].get("unenforced", [])
-    if done.returncode or "runs" not in done.stdout or "enforced" in done.stderr or unenforced:
-        yield f"{unenforced}: {result(done)}"
+    assert done.returncode == 0 and "runs" in done.stdout and "enforced" not in done.stderr and not unenforced, f"{unenforced}: {result(done)}"
     jobs.call("rm", "--force", "tested-inherited")
 
 
-def weaker(jobs):
-    """A limit that is stricter than those above is refused by name; `--cgroup inherited` starts with a warning about it alone.
+@pytest.mark.parametrize("field, resources", [("memory", "cpu: 1, memory: 32MiB, pids: 50"), ("cpu", "cpu: 0.5, memory: 64MiB, pids: 50"),
+                                              ("pids", "cpu: 1, memory: 64MiB, pids: 20")], ids=["memory", "cpu", "pids"])
+def test_a_stricter_limit_is_refused_by_name(jobs, field, resources):
+    """`--cgroup inherited` starts with a warning about it alone.
 
     A set of one CPU is as strict as half a CPU for batch systems, which give out whole cores.
     """
-    for field, resources in (("memory", "cpu: 1, memory: 32MiB, pids: 50"), ("cpu", "cpu: 0.5, memory: 64MiB, pids: 50"),
-                             ("pids", "cpu: 1, memory: 64MiB, pids: 20")):
-        bundle = jobs.bundle(resources)
-        done = jobs.call("run", "--root", "host", bundle)
-        if done.returncode == 0 or f"/linux/resources/{field}/" not in done.stderr:
-            yield f"{field}: {result(done)}"
-        done = jobs.call("run", "--root", "host", "--cgroup", "inherited", bundle)
-        warnings = [line for line in done.stderr.splitlines() if line]
-        expected = [] if IS_V1 and field == "cpu" else [f"limits on `{field}` are not enforced"]
-        if done.returncode or "runs" not in done.stdout or len(warnings) != len(expected) or any(text not in done.stderr for text in expected):
-            yield f"{field}: {result(done)}"
-        if jobs.call("run", jobs.job(resources)).returncode == 0:
-            yield f"{field}: a job with that limit starts"
+    bundle = jobs.bundle(resources)
+    done = jobs.call("run", "--root", "host", bundle)
+    assert done.returncode != 0 and f"/linux/resources/{field}/" in done.stderr, result(done)
+    done = jobs.call("run", "--root", "host", "--cgroup", "inherited", bundle)
+    warnings = [line for line in done.stderr.splitlines() if line]
+    expected = [] if IS_V1 and field == "cpu" else [f"limits on `{field}` are not enforced"]
+    assert done.returncode == 0 and "runs" in done.stdout and len(warnings) == len(expected) and all(text in done.stderr for text in expected), \
+        result(done)
+    assert jobs.call("run", jobs.job(resources)).returncode != 0, "a job with that limit starts"
 
 
-def gpus(jobs):
-    """Cards that the device cgroup denies are not there, and a container gets the others alone."""
+# The device cgroup of cgroup v2 is a program that this test does not write.
+@pytest.mark.parametrize("jobs", ["host"], indirect=True, scope="module")
+def test_cards_that_the_device_cgroup_denies_are_not_there(jobs):
+    """A container gets the others alone."""
+    if not IS_V1:
+        needs.missing("cgroup v1")
     listed = json.loads(jobs.call("gpu", "ls", "--format", "json").stdout)
-    left = [gpu["index"] for gpu in listed["gpus"]]
-    if left != [0, 1] or listed.get("denied") != len(DENIED):
-        yield f"left {left}, denied {listed.get('denied')}"
-    for count in (1, 2, 3):
+    assert [gpu["index"] for gpu in listed["gpus"]] == [0, 1] and listed.get("denied") == len(DENIED), listed
+    for count in (1, 2):
         done = jobs.call("run", "--root", "host", "--cgroup", "inherited", jobs.bundle(f"{ASKED}, gpu: {count}"))
-        expected = "gpus " + " ".join(f"nvidia{number}" for number in range(count))
-        if count == 3:
-            if done.returncode == 0 or "asks for 3 GPUs, and 2 are available" not in done.stderr:
-                yield result(done)
-        elif done.returncode or expected not in done.stdout.splitlines():
-            yield f"{count}: {result(done)}"
+        assert done.returncode == 0 and "gpus " + " ".join(f"nvidia{number}" for number in range(count)) in done.stdout.splitlines(), result(done)
+    done = jobs.call("run", "--root", "host", "--cgroup", "inherited", jobs.bundle(f"{ASKED}, gpu: 3"))
+    assert done.returncode != 0 and "asks for 3 GPUs, and 2 are available" in done.stderr, result(done)
 
 
-def own_cgroup(jobs):
-    """Where jobc creates a cgroup, it still does; as root nothing would keep a container without one from devices."""
+def test_jobc_creates_a_cgroup_where_it_can(jobs):
+    """As root nothing would keep a container without one from devices."""
     bundle = jobs.bundle(ASKED)
     done = jobs.call("run", "--root", "host", "--dry-run", bundle, as_root=True)
-    if done.returncode or "make the cgroup" not in done.stdout:
-        yield result(done)
+    assert done.returncode == 0 and "make the cgroup" in done.stdout, result(done)
     done = jobs.call("run", "--root", "host", "--cgroup", "inherited", "--dry-run", bundle)
-    if done.returncode or "make the cgroup" in done.stdout:
-        yield result(done)
+    assert done.returncode == 0 and "make the cgroup" not in done.stdout, result(done)
     done = jobs.call("run", "--root", "host", "--cgroup", "inherited", bundle, as_root=True)
-    if done.returncode == 0 or "device access cannot be restricted" not in done.stderr:
-        yield result(done)
-
-
-def main():
-    harness = Harness("inherited", __doc__.split("\n", maxsplit=1)[0])
-    harness.parse()
-    if os.geteuid() != 0:
-        harness.missing("root")
-    cases = [held_anyway, weaker, own_cgroup, *([gpus] if IS_V1 else [])]
-    if not IS_V1:
-        harness.note("the device cgroup of cgroup v2 is a program that this test does not write")
-    with scratch() as directory:
-        driver = directory / "driver"
-        subprocess.run([fake_gpus(harness), "h100", str(driver)], check=True)
-        group = Group()
-        try:
-            jobs = Jobs(directory, user.without_range(), group, driver)
-            for case in cases:
-                if harness.wants(case.__name__):
-                    harness.check(case.__name__, case(jobs))
-        finally:
-            group.remove()
-    harness.end()
-
-
-if __name__ == "__main__":
-    main()
+    assert done.returncode != 0 and "device access cannot be restricted" in done.stderr, result(done)
