@@ -11,19 +11,13 @@ import re
 import socket
 import stat
 import subprocess
-import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "jobs"))
+import needs
+import user
+from command_line import copy_program
+from harness import scratch
 
-import user  # noqa: E402
-from command_line import copy_program  # noqa: E402
-from harness import REPOSITORY, scratch  # noqa: E402
-
-NAMESPACES = ["--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
 ADDRESS = "192.0.2.1"
 NODES, GPUS, CPUS, MEMORY = 8, 8, 128, 2_000_000
 SECONDS = 60
@@ -87,7 +81,7 @@ class Cluster:
         (self.place / "bin").mkdir()
         (self.place / "bin/jobc").symlink_to(self.program)
         self.log_in()
-        for words in (["link", "set", "lo", "up"], ["link", "add", "slurm0", "type", "bridge"], ["address", "add", f"{ADDRESS}/24", "dev", "slurm0"],
+        for words in (["link", "add", "slurm0", "type", "bridge"], ["address", "add", f"{ADDRESS}/24", "dev", "slurm0"],
                       ["link", "set", "slurm0", "up"]):
             subprocess.run(["ip", *words], check=True)
         files = self.make_gpus()
@@ -215,21 +209,12 @@ def until(done, seconds=30):
 
 
 @contextlib.contextmanager
-def cluster(harness, kind=Cluster):
-    """A cluster with an unprivileged user, in namespaces of its own; skips the test where it cannot be."""
-    if os.geteuid() != 0:
-        harness.missing("root")
+def cluster(kind=Cluster):
+    """A cluster with an unprivileged user, in the namespaces of the test; skips the test where it cannot be."""
     for name in ("sbatch", "srun", "slurmctld", "slurmd", "munged", "scontrol"):
-        harness.tool(name)
-    for tool in ("unshare", "setpriv", "mount", "ip"):
-        harness.tool(tool)
-    if os.getpid() != 1:
-        os.execvp("unshare", ["unshare", *NAMESPACES, sys.executable, *sys.argv])
-    account = user.without_range()
-    for place, mode in (("/tmp", "1777"), ("/run", "755"), ("/dev/shm", "1777")):
-        subprocess.run([REPOSITORY / "tests/fresh", place, mode], check=True)
+        needs.tool(name)
     with scratch() as directory:
-        running = kind(directory, copy_program(directory), account)
+        running = kind(directory, copy_program(directory), user.without_range())
         try:
             running.start()
             yield running
@@ -237,19 +222,3 @@ def cluster(harness, kind=Cluster):
             raise TimeoutError(f"{error}\n{running.logs()}") from None
         finally:
             running.stop()
-
-
-def check(harness, cases, slurm, at_once=1):
-    """Runs the cases that are wanted, so many at a time: most of them wait for Slurm."""
-    wanted = [case for case in cases if harness.wants(case.__name__)]
-    with ThreadPoolExecutor(at_once) as pool:
-        for case, found in zip(wanted, pool.map(lambda case: list(problems(case, slurm)), wanted)):
-            harness.check(case.__name__, found)
-
-
-def problems(case, *arguments):
-    """The problems of a case."""
-    try:
-        yield from case(*arguments)
-    except (AssertionError, LookupError, TypeError, TimeoutError, ValueError, OSError, subprocess.SubprocessError) as error:
-        yield f"{type(error).__name__}: {error}"

@@ -3,6 +3,7 @@
 import json
 
 SETTINGS = "container: none, directory: {directory}"
+CONTAINED = "directory: {directory}"
 ONE = """\
 version: 1
 name: {name}

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Tests jobs on a Slurm cluster whose login node is reached by ssh, as another user without root: files are sent, all commands act on the jobs.
 
 The login node is an sshd on loopback with a banner and profiles that print. The client has no Slurm: nothing names a cluster to it, and the
@@ -13,20 +12,19 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import termios
 import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.append(str(Path(__file__).resolve().parent.parent / "remote"))
+import needs
+import pytest
 
-from cluster import cluster, mount, problems, until  # noqa: E402
-from harness import Harness  # noqa: E402
-from place import one  # noqa: E402
-from sshd import Sshd, missing  # noqa: E402
+from cluster import mount, until
+from place import one
+from sshd import Sshd, missing
 
+pytestmark = [pytest.mark.isolated, pytest.mark.duration(30)]
 SECONDS = 60
 TARGETS = """\
 version: 1
@@ -41,8 +39,8 @@ targets:
 class Client:
     """A user of another host, with a directory of jobs, and the login node that ssh reaches."""
 
-    def __init__(self, slurm, directory, harness):
-        self.slurm, self.directory, self.harness, self.program = slurm, directory, harness, slurm.program
+    def __init__(self, slurm, directory):
+        self.slurm, self.directory, self.program = slurm, directory, slurm.program
         self.shared = slurm.home / "shared"
         self.home, self.run_directory, self.work = directory / "home", directory / "r", directory / "work"
         for path in (directory, self.home, self.run_directory, self.work):
@@ -112,8 +110,17 @@ class Client:
         self.sshd.close(self.run_directory / "jobc-ssh")
 
 
-def lifecycle(client):
-    """A job runs there with its data and its secret, and what it writes stays there; the same job again is the same run."""
+@pytest.fixture(scope="module")
+def client(slurm):
+    if tool := missing():
+        needs.missing(tool)
+    client = Client(slurm, slurm.home.parent / "client")
+    yield client
+    client.close()
+
+
+def test_a_job_runs_there_with_its_data_and_its_secret(client):
+    """What it writes stays there; the same job again is the same run."""
     client.write("code/a.txt", "from a file\n")
     secret = "not-for-anybody's-eyes"
     run = 'cat /code/a.txt; printf %s "$TOKEN" | wc -c; echo "index $JOBC_INDEX" >&2; echo kept >/out/$JOBC_INDEX; sleep 1; exit $((JOBC_INDEX * 3))'
@@ -121,33 +128,25 @@ def lifecycle(client):
             "data: {code: {source: ./code, mount: /code}}\noutputs: {out: {source: ./result, mount: /out}}")
     client.write("life.yaml", one("life", run, 2, more))
     handle = client.submit("life.yaml", TOKEN=secret)
-    if client.submit("life.yaml", TOKEN=secret) != handle:
-        yield "a second submission is another job"
+    assert client.submit("life.yaml", TOKEN=secret) == handle, "a second submission is another job"
     followed = client.lines(handle, "-f")
     expected = {f"main-{index}": sorted(["from a file", str(len(secret)), f"index {index}"]) for index in (0, 1)}
-    if {task: sorted(lines) for task, lines in followed.items() if task in expected} != expected:
-        yield f"{followed}"
+    assert {task: sorted(lines) for task, lines in followed.items() if task in expected} == expected, f"{followed}"
     client.jobc("wait", handle, code=1)
     detail = client.json("inspect", handle)
-    if detail["state"] != "failed" or detail["message"] != "task `main-1` ended with exit code 3":
-        yield f"{detail}"
+    assert detail["state"] == "failed" and detail["message"] == "task `main-1` ended with exit code 3", f"{detail}"
     events = client.jobc("events", handle)[0]
-    if "Submitted" not in events or "Ended" not in events:
-        yield events
-    if handle not in client.jobc("ps", "--all", "--target", "cluster", "--quiet")[0].split():
-        yield "it is not listed"
-    if "main-1" not in client.jobc("report", handle, "--output", "-")[0]:
-        yield "no report"
+    assert "Submitted" in events and "Ended" in events, events
+    assert handle in client.jobc("ps", "--all", "--target", "cluster", "--quiet")[0].split(), "it is not listed"
+    assert "main-1" in client.jobc("report", handle, "--output", "-")[0], "no report"
     owners = {path.stat().st_uid for path in client.run_of(handle).rglob("*") if path.is_file()}
-    if owners != {client.slurm.account.uid}:
-        yield f"files of users {owners}"
+    assert owners == {client.slurm.account.uid}, f"files of users {owners}"
     client.jobc("rm", handle)
     kept = sorted(str(path.relative_to(client.shared)) for path in (client.shared / "outputs").rglob("*") if path.is_file())
-    if kept != ["outputs/life/result/0", "outputs/life/result/1"] or client.run_of(handle).exists():
-        yield f"after rm: {kept}"
+    assert kept == ["outputs/life/result/0", "outputs/life/result/1"] and not client.run_of(handle).exists(), f"after rm: {kept}"
 
 
-def inside(client):
+def test_commands_act_on_the_job(client):
     """Output is followed, commands run beside tasks, ports are forwarded, files are copied, a job is stopped."""
     client.write("serve.yaml", one("serve", 'mkdir -p "$HOME/served"; cd "$HOME/served"; echo page >index.html; echo ready; '
                                    'trap "echo bye; exit 0" TERM; python3 -m http.server --bind 127.0.0.1 "$JOBC_PORT_HTTP" & while :; do wait; sleep 1; done')
@@ -155,29 +154,23 @@ def inside(client):
     handle = client.submit("serve.yaml", "--target", "bare")
     follower = client.start("logs", "-f", handle)
     line = follower.stdout.readline()
-    if "ready" not in line:
-        yield f"logs -f: {line!r}"
+    assert "ready" in line, f"logs -f: {line!r}"
     out, _ = client.jobc("exec", handle, "--", "sh", "-c", 'echo "$0 $JOBC_INDEX"; echo e >&2; exit 7', "it's a word", code=7)
-    if out != "it's a word 0\n":
-        yield f"exec: {out!r}"
+    assert out == "it's a word 0\n", f"exec: {out!r}"
     out, _ = client.jobc("exec", "-i", handle, "main-0", "--", "cat", given="typed\n")
-    if out != "typed\n":
-        yield f"exec -i: {out!r}"
-    yield from terminal(client, handle)
-    yield from forwarded(client, handle)
+    assert out == "typed\n", f"exec -i: {out!r}"
+    terminal(client, handle)
+    forwarded(client, handle)
     client.write("put/x", "file\n")
     client.jobc("copy", handle, "put", "main-0:./")
     client.jobc("copy", handle, "main-0:put/x", client.work / "got")
-    if (client.work / "got").read_text() != "file\n":
-        yield "copy"
+    assert (client.work / "got").read_text() == "file\n", "copy"
     usage = client.json("top", handle, "--no-stream")
-    if [task["task"] for task in usage] != ["main-0"] or not 1 << 20 < usage[0]["memory_bytes"] < 1 << 30:
-        yield f"top: {usage}"
+    assert [task["task"] for task in usage] == ["main-0"] and 1 << 20 < usage[0]["memory_bytes"] < 1 << 30, f"top: {usage}"
     client.jobc("stop", handle)
     follower.communicate(timeout=SECONDS)
     client.jobc("wait", handle, code=130)
-    if "bye" not in client.jobc("logs", handle)[0]:
-        yield client.jobc("logs", handle)[0]
+    assert "bye" in client.jobc("logs", handle)[0], client.jobc("logs", handle)[0]
 
 
 def terminal(client, handle):
@@ -201,33 +194,29 @@ def terminal(client, handle):
     process.wait(SECONDS)
     reader.join(SECONDS)
     os.close(leader)
-    if process.returncode != 5 or b"33 77" not in output or b"got word" not in output or b"Welcome" in output:
-        yield f"exec -it ended with {process.returncode}: {bytes(output)!r}"
+    assert process.returncode == 5 and b"33 77" in output and b"got word" in output and b"Welcome" not in output, \
+        f"exec -it ended with {process.returncode}: {bytes(output)!r}"
 
 
 def forwarded(client, handle):
     """A port of a task answers here."""
     forward = client.start("port-forward", handle, "main:http")
     line = forward.stdout.readline()
-    if not line:
-        yield f"port-forward: {forward.communicate(timeout=10)}"
-        return
+    assert line, f"port-forward: {forward.communicate(timeout=10)}"
     port = int(line.split(" ")[0].rpartition(":")[2])
     for _ in range(2):
         with socket.create_connection(("127.0.0.1", port), 10) as connection:
             connection.settimeout(10)
             connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
             answer = b"".join(iter(lambda connection=connection: connection.recv(65536), b""))
-        if not answer.endswith(b"page\n"):
-            yield f"port-forward: {answer!r}"
+        assert answer.endswith(b"page\n"), f"port-forward: {answer!r}"
     forward.send_signal(signal.SIGINT)
     forward.communicate(timeout=20)
-    if forward.returncode != 0:
-        yield f"port-forward ended with {forward.returncode}"
+    assert forward.returncode == 0, f"port-forward ended with {forward.returncode}"
 
 
-def edits(client):
-    """After an edit only the files that changed are sent, and it is another job; a matrix is one array there, too."""
+def test_only_files_that_changed_are_sent(client, note):
+    """After an edit it is another job; a matrix is one array there, too."""
     for number in range(20):
         client.write(f"big/{number}", os.urandom(32 << 10).hex())
     client.write("edit.yaml", one("edit", "ls /big | wc -l; wc -c </big/3", more="data: {big: {source: ./big, mount: /big}}"))
@@ -239,60 +228,30 @@ def edits(client):
     second = client.submit("edit.yaml")
     seconds = time.monotonic() - since
     sent = sorted(path.stat().st_size for path in store.iterdir() if path.name not in before)
-    if first == second or sent != [1 << 20]:
-        yield f"{first}, {second}: sent {sent}"
-    client.harness.note(f"an edit of 1 MiB was submitted in {seconds:.2f} s")
+    assert first != second and sent == [1 << 20], f"{first}, {second}: sent {sent}"
+    note(f"an edit of 1 MiB was submitted in {seconds:.2f} s")
     # The program may be a debug build on a busy host.
-    if seconds > 5:
-        yield f"an edit of 1 MiB took {seconds:.1f} s"
+    assert seconds <= 5, f"an edit of 1 MiB took {seconds:.1f} s"
     for handle, size in ((first, 1 << 16), (second, 1 << 20)):
         client.jobc("wait", handle)
-        if client.lines(handle) != {"main-0": ["20", str(size)]}:
-            yield f"{client.lines(handle)}"
+        assert client.lines(handle) == {"main-0": ["20", str(size)]}, f"{client.lines(handle)}"
     client.write("matrix.yaml", one("matrix", 'echo "$JOBC_JOB ${{ matrix.x }}"', more="matrix: {x: [1, 2, 3]}"))
     handles = client.submit("matrix.yaml").split()
     for handle in handles:
         client.jobc("wait", handle)
     numbers = {(client.run_of(handle) / "jobs/job").read_text().split("_")[0] for handle in handles}
     found = sorted(line for handle in handles for line in client.lines(handle)["main-0"])
-    if len(set(handles)) != 3 or [line.rsplit(" ", 1)[1] for line in found] != ["1", "2", "3"] or len(numbers) != 1:
-        yield f"{handles}: {found}, arrays {numbers}"
+    assert len(set(handles)) == 3 and [line.rsplit(" ", 1)[1] for line in found] == ["1", "2", "3"] and len(numbers) == 1, \
+        f"{handles}: {found}, arrays {numbers}"
 
 
-def connections(client):
-    """One connection serves all commands, no agent is forwarded, and what keeps ssh from the login node is said in a sentence."""
-    # The first command of several may open one each.
-    if client.sshd.connections() > 1:
-        yield f"{client.sshd.connections()} connections\n{client.sshd.log()[-2000:]}"
-    calls = [call for call in client.sshd.calls() if " -- login " in call and not call.startswith("-G")]
-    if not calls or any("-a " not in call or "ForwardAgent=no" not in call for call in calls):
-        yield f"{calls[-1:]}"
-    _, errors = client.jobc("ps", "--target", "nowhere", code=None)
-    if "connection refused" not in errors or "help:" not in errors:
-        yield errors
+def test_one_connection_serves_all_commands(client):
+    """No agent is forwarded, and what keeps ssh from the login node is said in a sentence."""
     checks, _ = client.jobc("targets", "check", "cluster")
-    if "slurm-wlm 22.05" not in checks or "MISSING" in checks:
-        yield checks
-
-
-CASES = [lifecycle, inside, edits, connections]
-
-
-def main():
-    harness = Harness("slurm ssh", __doc__)
-    harness.parse()
-    if tool := missing():
-        harness.missing(tool)
-    with cluster(harness) as slurm:
-        client = Client(slurm, slurm.home.parent / "client", harness)
-        try:
-            for case in CASES:
-                if harness.wants(case.__name__):
-                    harness.check(case.__name__, problems(case, client))
-        finally:
-            client.close()
-    harness.end()
-
-
-if __name__ == "__main__":
-    main()
+    assert "slurm-wlm 22.05" in checks and "MISSING" not in checks, checks
+    # The first command of several may open one each.
+    assert client.sshd.connections() <= 1, f"{client.sshd.connections()} connections\n{client.sshd.log()[-2000:]}"
+    calls = [call for call in client.sshd.calls() if " -- login " in call and not call.startswith("-G")]
+    assert calls and all("-a " in call and "ForwardAgent=no" in call for call in calls), f"{calls[-1:]}"
+    _, errors = client.jobc("ps", "--target", "nowhere", code=None)
+    assert "connection refused" in errors and "help:" in errors, errors

@@ -1,24 +1,23 @@
-#!/usr/bin/env python3
 """Measures jobs on Slurm: `jobc submit` beside `sbatch`, and a warm start of a container in a step beside its floor (`floor.c`).
 
-`--binary PATH` names the program, which should be an optimized one on a quiet host. It prints medians, and fails only if something is beyond
-all reason: the goals are a submission within 150 ms of `sbatch`, and a start of at most 1.6 floors, whatever the size of the image.
+JOBC names the program, which should be an optimized one on a quiet host; JOBC_ROUNDS is how often each is measured. It prints medians, and
+fails only if something is beyond all reason: the goals are a submission within 150 ms of `sbatch`, and a start of at most 1.6 floors,
+whatever the size of the image.
 """
 
 import os
 import statistics
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+import needs
+import pytest
 
-from cluster import cluster, problems  # noqa: E402
-from harness import Harness  # noqa: E402
-from place import Place, one  # noqa: E402
+from place import Place, one
 
-HARNESS = Harness("slurm speed", __doc__)
+pytestmark = [pytest.mark.isolated, pytest.mark.duration(60), pytest.mark.slow]
+ROUNDS = int(os.environ.get("JOBC_ROUNDS", 20))
 # Microseconds of each command, in turn.
 LOOP = """\
 rounds=$1
@@ -45,22 +44,20 @@ roles:
 FILES, GIBIBYTES = 20_000, 10
 
 
-def submit(slurm):
-    """`jobc submit` of an example beside `sbatch`."""
+def test_submit_beside_sbatch(slurm, note):
     place = Place(slurm, "speed", one("speed", "true"))
     slurm.write("true.sh", "#!/bin/sh\ntrue\n", 0o755)
     place.submit()
     times = {"sbatch": [], "submit": []}
-    for _ in range(HARNESS.options.rounds):
+    for _ in range(ROUNDS):
         for name, action in (("sbatch", lambda: slurm.submit(slurm.home, "true.sh", "--hold")), ("submit", lambda: place.submit("--new"))):
             since = time.monotonic()
             action()
             times[name].append((time.monotonic() - since) * 1000)
     sbatch, ours = (statistics.median(times[name]) for name in ("sbatch", "submit"))
-    HARNESS.note(f"sbatch {sbatch:.0f} ms, jobc submit {ours:.0f} ms, {ours - sbatch:.0f} ms more (goal: 150)")
+    note(f"sbatch {sbatch:.0f} ms, jobc submit {ours:.0f} ms, {ours - sbatch:.0f} ms more (goal: 150)")
     slurm.user("scancel", "--user", slurm.account.name)
-    if ours - sbatch > 5000:
-        yield f"sbatch {sbatch:.0f} ms, jobc submit {ours:.0f} ms"
+    assert ours - sbatch <= 5000, f"sbatch {sbatch:.0f} ms, jobc submit {ours:.0f} ms"
 
 
 def large(root):
@@ -73,7 +70,7 @@ def large(root):
         file.truncate(GIBIBYTES << 30)
 
 
-def start(slurm):
+def test_a_warm_start_beside_its_floor(slurm, note):
     """A warm start in a step, of an image of a program and of one of 10 GiB, beside the floor."""
     roots = {}
     for name in ("small", "large"):
@@ -85,35 +82,14 @@ def start(slurm):
     large(roots["large"])
     subprocess.run(["chown", "-R", f"{slurm.account.uid}:{slurm.account.gid}", roots["large"]], check=True)
     floor = slurm.place / "floor"
-    subprocess.run(["gcc", "-O2", "-static", "-o", floor, Path(__file__).with_name("floor.c")], check=True)
+    subprocess.run([needs.tool("gcc"), "-O2", "-static", "-o", floor, Path(__file__).with_name("floor.c")], check=True)
     bundle = slurm.build("start", JOB, "container: jobc", backends="[oci, slurm]").parent / "oci/main-0"
     jobc = f"{slurm.program} run --cgroup inherited --image-root {slurm.home}/store --id start"
     commands = [f"{floor} {roots['small']} -- /bin/sh -eu -c true", *(f"{jobc} --root {root} {bundle}" for root in roots.values())]
-    done = slurm.user("srun", "--mem=64M", "bash", "-c", LOOP, "bash", HARNESS.options.rounds + 2, *commands, seconds=300)
+    done = slurm.user("srun", "--mem=64M", "bash", "-c", LOOP, "bash", ROUNDS + 2, *commands, seconds=300)
     times = [[int(word) / 1000 for word in line.split()] for line in done.stdout.splitlines()]
-    if done.returncode or len(times) != HARNESS.options.rounds + 2:
-        yield f"exit {done.returncode}: {done.stdout}{done.stderr}"
-        return
+    assert done.returncode == 0 and len(times) == ROUNDS + 2, f"exit {done.returncode}: {done.stdout}{done.stderr}"
     bare, small, of_large = (statistics.median(each) for each in zip(*times[2:]))
-    HARNESS.note(f"warm start in a step {small:.1f} ms, floor {bare:.1f} ms, {small / bare:.2f} times (goal: 1.6)")
-    HARNESS.note(f"with an image of {GIBIBYTES} GiB and {FILES} files {of_large:.1f} ms, {of_large / small:.2f} times the small one")
-    if of_large > 1000 or of_large > 3 * small + 20:
-        yield f"a warm start of a large image takes {of_large:.0f} ms, of a small one {small:.0f} ms"
-
-
-def main():
-    HARNESS.parser.add_argument("--binary", type=Path, help="program to measure [default: the `jobc` of this tree]")
-    HARNESS.parser.add_argument("--rounds", type=int, default=20)
-    options = HARNESS.parse()
-    if options.binary:
-        os.environ["JOBC"] = str(options.binary.resolve())
-    HARNESS.tool("gcc")
-    with cluster(HARNESS) as slurm:
-        for case in (submit, start):
-            if HARNESS.wants(case.__name__):
-                HARNESS.check(case.__name__, problems(case, slurm))
-    HARNESS.end()
-
-
-if __name__ == "__main__":
-    main()
+    note(f"warm start in a step {small:.1f} ms, floor {bare:.1f} ms, {small / bare:.2f} times (goal: 1.6)")
+    note(f"with an image of {GIBIBYTES} GiB and {FILES} files {of_large:.1f} ms, {of_large / small:.2f} times the small one")
+    assert of_large <= 1000 and of_large <= 3 * small + 20, f"a warm start of a large image takes {of_large:.0f} ms, of a small one {small:.0f} ms"

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Tests the examples on a Slurm cluster: the cluster takes every script, tasks get the environment that `jobc run` gives, and the
 examples run to their end.
 
@@ -12,17 +11,17 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+import needs
+import pytest
 
-from cluster import REPOSITORY, cluster, mount, problems, until  # noqa: E402
-from harness import Harness  # noqa: E402
+from cluster import mount
+from harness import REPOSITORY
 
+pytestmark = [pytest.mark.isolated, pytest.mark.duration(120)]
 EXAMPLES = REPOSITORY / "examples"
-CONTAINERS = ["none", "jobc", "apptainer", "pyxis", "oci"]
 # What shellcheck cannot know: variables of a file that is sourced (SC1090, SC2034, SC2154), that names of nodes have no spaces (SC2207), that
 # words are put together of pieces with quotes of their own (SC2140), and that lists of nodes cannot fail (SC2155).
 UNCHECKED = "SC1090,SC2034,SC2140,SC2154,SC2155,SC2207"
@@ -41,10 +40,13 @@ roles:
 distributed: {{framework: {name}, roles: [train]}}
 """
 SECRET = re.compile(r"\{env: (\w+)\}")
-# Run to their end; a quick run takes the first. Examples with `subpath` need a container.
+# Run to their end, the first also with `--quick`. Examples with `subpath` need a container.
 RUNS = ["local-dag", "torchrun-4x8", "tensorflow-ps", "local-handoff", "hello-cpu", "dag", "tune", "sweep", "torchrun-elastic", "horovod-mpi",
         "local-ps", "local-sweep", "all-gpus", "gpu-slice", "jupyter", "ray", "resnet-1gpu", *FRAMEWORKS]
-QUICK = 4
+QUICK = RUNS[:4]
+# Ways to run containers, the first also with `--quick`.
+CONTAINERS = ["none", "jobc", *(pytest.param(name, marks=pytest.mark.slow) for name in ("apptainer", "pyxis", "oci"))]
+ALL = sorted(path.name for path in EXAMPLES.iterdir() if any(path.glob("job.*")))
 SETTINGS = ("container: {container}, exclusive: true, images: /images, storage: {storage}, gpu_types: {{1g.10gb: a100}}, "
             "gpu_features: {{A100-80GB: a100_80g, H100: skylake}}, constraint: skylake")
 # Writes the environment of what a task runs, once.
@@ -64,7 +66,8 @@ def volumes(job):
     return found
 
 
-def built(slurm, example, container, words=("--allow-lossy",)):
+@cache
+def built(slurm, example, container):
     """Builds an example for the cluster; returns the directories with scripts."""
     name = f"{example}-{container}"
     home = slurm.home / name
@@ -83,30 +86,31 @@ def built(slurm, example, container, words=("--allow-lossy",)):
     slurm.write(f"{name}/targets.yaml", "version: 1\ntargets:\n"
                 f"  cluster:\n    backends: {backends}\n    {gpus}\n    slurm: {{{settings}}}\n"
                 f"  here: {{backends: [oci], {gpus}, oci: {{storage: {json.dumps(storage)}}}}}\n")
-    done = slurm.user(slurm.program, "build", job_file.name, "--target", "cluster", *words, cwd=home)
+    done = slurm.user(slurm.program, "build", job_file.name, "--target", "cluster", "--allow-lossy", cwd=home)
     if done.returncode:
         raise ValueError(f"build: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return sorted((home / "out").glob("*/cluster/slurm"))
 
 
-def accepted(slurm, example, containers, linted):
-    """The cluster takes every script of an example, whatever runs the containers, and shellcheck finds nothing in them if it is to look."""
-    for container in containers:
-        directories = built(slurm, example, container)
-        scripts = [path for directory in directories for path in sorted(directory.glob("*.sbatch"))]
-        if not scripts:
-            yield f"{container}: no scripts"
-        for script in scripts:
-            done = slurm.user("sbatch", "--test-only", script.name, cwd=script.parent)
-            if done.returncode:
-                yield f"{container}: {script.name}: {done.stderr.strip()}"
-        if not linted:
-            continue
-        # Of a matrix all are alike.
-        paths = [path for path in sorted(directories[0].rglob("*")) if path.suffix in (".sbatch", ".sh")]
-        done = slurm.user("shellcheck", "--severity=warning", "--format=gcc", f"--exclude={UNCHECKED}", *paths)
-        if done.returncode:
-            yield f"{container}: {done.stdout}{done.stderr}"
+@pytest.mark.together(3)
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("example", ALL)
+def test_the_cluster_takes_every_script(slurm, example, container):
+    scripts = [path for directory in built(slurm, example, container) for path in sorted(directory.glob("*.sbatch"))]
+    assert scripts, "no scripts"
+    for script in scripts:
+        done = slurm.user("sbatch", "--test-only", script.name, cwd=script.parent)
+        assert done.returncode == 0, f"{script.name}: {done.stderr.strip()}"
+
+
+@pytest.mark.together(3)
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("example", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in ALL if name not in QUICK)])
+def test_shellcheck_finds_nothing_in_the_scripts(slurm, example, container):
+    # Of a matrix all are alike.
+    paths = [path for path in sorted(built(slurm, example, container)[0].rglob("*")) if path.suffix in (".sbatch", ".sh")]
+    done = slurm.user(needs.tool("shellcheck"), "--severity=warning", "--format=gcc", f"--exclude={UNCHECKED}", *paths)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
 
 
 class Addresses:
@@ -196,24 +200,36 @@ def environment_of(slurm, directory, record):
                     text = role["provided_env"][name]
                     expected = there.text(text, index)
                     expected = etc + expected.removeprefix("/etc/jobc/") if expected.startswith("/etc/jobc/") else expected
-                    if found.get(name) != expected:
-                        yield f"{task}: {name} is {found.get(name)!r} in the step, not {expected!r}"
-                    if bundle.get(name) != local.text(text, index):
-                        yield f"{task}: {name} is {bundle.get(name)!r} in the bundle, not {local.text(text, index)!r}"
+                    assert found.get(name) == expected, f"{task}: {name} is {found.get(name)!r} in the step, not {expected!r}"
+                    assert bundle.get(name) == local.text(text, index), \
+                        f"{task}: {name} is {bundle.get(name)!r} in the bundle, not {local.text(text, index)!r}"
                     checked += 1
-                if extra - {"JOBC_COLOR"}:
-                    yield f"{task}: more variables in the step: {sorted(extra)}"
-    if not checked:
-        yield "nothing was recorded"
+                assert not extra - {"JOBC_COLOR"}, f"{task}: more variables in the step: {sorted(extra)}"
+    assert checked, "nothing was recorded"
 
 
-def runs(slurm, example, record):
-    """An example runs to its end, with the environment that `jobc run` gives."""
+@pytest.fixture(scope="module")
+def record(slurm):
+    """Stand-ins in PATH, and a shell that records its environment."""
+    record = slurm.home / "record"
+    record.mkdir(mode=0o755)
+    os.chown(record, slurm.account.uid, slurm.account.gid)
+    for name in STUBS:
+        stub = slurm.place / "bin" / name
+        stub.write_text("#!/bin/bash\nexit 0\n")
+        stub.chmod(0o755)
+    (slurm.place / "record.sh").write_text(RECORD.format(place=shlex.quote(str(record))))
+    slurm.log_in(f"BASH_ENV={slurm.place}/record.sh")
+    return record
+
+
+@pytest.mark.parametrize("example", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in RUNS if name not in QUICK)])
+def test_an_example_runs_to_its_end(slurm, example, record):
+    """With the environment that `jobc run` gives."""
     directories = built(slurm, example, "none")
     home = slurm.home / f"{example}-none"
     done = slurm.user(slurm.program, "build", "--target", "here", "--allow-lossy", cwd=home)
-    if done.returncode:
-        yield f"build: {done.stderr}"
+    assert done.returncode == 0, f"build: {done.stderr}"
     for name, place in volumes((home / "job.yaml").read_text()).items():
         source = home / "code" if name == "code" and (home / "code").exists() else slurm.home / f"{example}-{name}"
         source.mkdir(exist_ok=True)
@@ -228,59 +244,17 @@ def runs(slurm, example, record):
                 break
             if (directory / "submit.sh").exists():
                 done = slurm.user("./submit.sh", cwd=directory, **dict.fromkeys(SECRET.findall((home / "job.yaml").read_text()), "value"))
-                if done.returncode:
-                    yield f"submit.sh: exit {done.returncode}\n{done.stderr}"
+                assert done.returncode == 0, f"submit.sh: exit {done.returncode}\n{done.stderr}"
                 jobs += [line.split()[-1] for line in done.stdout.splitlines()]
             elif not directory.parent.parent.name.rpartition("-")[2].isdigit() or len(directories) == 1:
                 jobs.append(slurm.submit(directory))
         for job in jobs:
             state = slurm.ends(job, 120)
             # The parts of a heterogeneous job end with the first.
-            if state not in ("COMPLETED", ["CANCELLED", "COMPLETED"]):
-                yield f"job {job}: {state} {slurm.show(job).get('Reason')}\n{slurm.output(job)}"
-        if not jobs:
-            yield "nothing was submitted"
+            assert state in ("COMPLETED", ["CANCELLED", "COMPLETED"]), f"job {job}: {state} {slurm.show(job).get('Reason')}\n{slurm.output(job)}"
+        assert jobs, "nothing was submitted"
         for directory in directories:
-            yield from environment_of(slurm, directory, record)
+            environment_of(slurm, directory, record)
     finally:
         for place in volumes((home / "job.yaml").read_text()).values():
             subprocess.run(["umount", "--lazy", place], check=False)
-
-
-def prepare(slurm):
-    """Stand-ins in PATH, and a shell that records its environment."""
-    record = slurm.home / "record"
-    record.mkdir(mode=0o755)
-    os.chown(record, slurm.account.uid, slurm.account.gid)
-    for name in STUBS:
-        stub = slurm.place / "bin" / name
-        stub.write_text("#!/bin/bash\nexit 0\n")
-        stub.chmod(0o755)
-    (slurm.place / "record.sh").write_text(RECORD.format(place=shlex.quote(str(record))))
-    slurm.log_in(f"BASH_ENV={slurm.place}/record.sh")
-    return record
-
-
-def main():
-    harness = Harness("slurm examples", __doc__)
-    harness.parser.add_argument("--quick", action="store_true", help="build all of them for two ways of running containers, and run a few")
-    options = harness.parse()
-    harness.tool("shellcheck")
-    with cluster(harness) as slurm:
-        examples = sorted(path.name for path in EXAMPLES.iterdir() if any(path.glob("job.*")))
-        examples = [example for example in examples if harness.wants(f"accepted {example}")]
-        containers = CONTAINERS[:2] if options.quick else CONTAINERS
-        with ThreadPoolExecutor(3) as pool:
-            answers = pool.map(lambda example: list(problems(accepted, slurm, example, containers, not options.quick or example in RUNS[:QUICK])), examples)
-            for example, found in zip(examples, answers):
-                harness.check(f"accepted {example}", found)
-        record = prepare(slurm)
-        for example in RUNS[:QUICK] if options.quick else RUNS:
-            if harness.wants(f"runs {example}"):
-                harness.check(f"runs {example}", problems(runs, slurm, example, record))
-        until(lambda: not slurm.user("squeue", "--noheader").stdout.strip())
-    harness.end()
-
-
-if __name__ == "__main__":
-    main()

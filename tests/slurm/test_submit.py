@@ -1,0 +1,389 @@
+"""Tests `jobc submit` and the commands about jobs on a Slurm cluster: ends and output as `jobc run` has them, what the cluster refuses, stops."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+from cluster import until
+from place import CONTAINED, SETTINGS, Place, lines_of, one
+
+# Those without `together` use all nodes, or end all jobs of the user.
+pytestmark = [pytest.mark.isolated, pytest.mark.duration(60)]
+TOGETHER = pytest.mark.together(5)
+CHAIN = """\
+version: 1
+name: {name}
+image: host
+roles:
+  prepare: {{run: "{first}", resources: {{cpu: 1}}}}
+  train:
+    needs: {{prepare: succeeded}}
+    matrix: {{n: [1, 2]}}
+    run: echo train
+    resources: {{cpu: 1}}
+  report: {{needs: {{train: succeeded}}, run: "echo report", resources: {{cpu: 2}}}}
+"""
+
+
+RETRIED = one("retried", 'echo try\n[ -e again ] || { touch again; exit 9; }', role="    workdir: HOME\n    retry: {max: 2, backoff: 0s}\n")
+
+
+@TOGETHER
+@pytest.mark.parametrize("name, job, code, state", [
+    ("succeeds", one("succeeds", 'echo "index $JOBC_INDEX of $JOBC_INSTANCES"\necho error >&2', 2), 0, "succeeded"),
+    ("fails", one("fails", 'echo before\n[ "$JOBC_INDEX" = 0 ] || { sleep 1; exit 7; }\nsleep 60', 2), 1, "failed"),
+    ("limited", one("limited", "echo before\nsleep 60", role="    timeout: 1s\n"), 1, "failed"),
+    ("retried", RETRIED, 0, "succeeded")], ids=["succeeds", "fails", "limited", "retried"])
+def test_jobs_end_as_with_jobc_run(slurm, name, job, code, state):
+    """They have its exit codes and its output: success, failure, a time limit, retries."""
+    place = Place(slurm, name, job.replace("HOME", str(slurm.home)))
+    handle = place.submit()
+    waited = place.jobc("wait", handle, code=None)
+    detail = place.inspect(handle)
+    assert waited.returncode == code and detail["state"] == state, f"{waited.stdout}{waited.stderr}{detail}"
+    if name == "retried":
+        (slurm.home / "again").unlink()
+    here = place.jobc("run", "--allow-unenforced", "--queue", "job.yaml", code=None)
+    # What a local job writes to a file is gone with its container.
+    assert here.returncode == code or name == "retried", here.stderr
+    there, local = place.jobc("logs", handle), here.stdout + here.stderr
+    for task in ("main-0", "main-1") if "instances: 2" in job else ():
+        said = sorted(line for line in lines_of(there, task) if not line.startswith("slurmstepd"))
+        # A task that is stopped before it has begun says nothing.
+        assert said == sorted(lines_of(local, task)) or not said and (name, task) == ("fails", "main-0")
+    if name == "fails":
+        # The other task is stopped because of it: by a signal, or before it has begun.
+        failed = [(task["task"], task.get("exit_code")) for task in detail["task_list"] if task["state"] == "failed"]
+        assert "task `main-1` ended with exit code 7" in waited.stdout and ("main-1", 7) in failed
+    if name == "retried":
+        assert [(task["attempt"], task["state"]) for task in detail["task_list"]] == [(1, "failed"), (2, "succeeded")]
+        assert lines_of(place.jobc("logs", "--attempt", "2", handle), "main-0") == ["try"], place.jobc("logs", handle)
+
+
+@TOGETHER
+def test_the_same_job_is_one_run(slurm):
+    """Also for another process; `--new` and `--replace` make others; the cluster is the state."""
+    place = Place(slurm, "same", one("same", "sleep 300"))
+    first = place.submit()
+    again = place.jobc("submit", "--target", "cluster", code=None)
+    assert again.stdout.strip() == first and "was submitted before" in again.stderr, f"{first}: {again}"
+    other = place.submit("--new")
+    assert other != first and len(place.queued()) == 2, f"{first} {other} {place.queued()}"
+    comments = sorted(comment for _, comment in place.queued())
+    plan = json.loads((place.run_directory(first) / "job.json").read_text())["plan"]
+    expected = sorted(f"jobc:{handle.split('/')[1]}:{plan}:job" for handle in (first, other))
+    assert comments == expected, f"{comments} {expected}"
+    listed = [handle for handle in place.jobc("ps", "--target", "cluster", "--quiet").split() if "/same-" in handle]
+    assert sorted(listed) == sorted([first, other]), f"{listed}"
+    third = place.submit("--replace")
+    until(lambda: len(place.queued()) == 1)
+    assert third not in (first, other) and not place.run_directory(first).exists(), f"{third}"
+    place.jobc("rm", "--force", third)
+    until(lambda: not place.queued())
+    assert not place.run_directory(third).exists() and place.jobc("inspect", third, code=None).returncode == 2, "it is still there"
+
+
+@pytest.mark.slow
+@TOGETHER
+def test_logs_show_everything_once(slurm):
+    """Also what a job writes while it is followed; tasks, roles and the last lines can be chosen."""
+    run = 'for i in $(seq 200); do echo "$JOBC_INDEX line $i"; [ $((i % 40)) -ne 0 ] || sleep 0.2; done\nprintf unended'
+    place = Place(slurm, "output", one("output", run, 3))
+    handle = place.submit()
+    whole = [f"line {number}" for number in range(1, 201)]
+    followed = place.jobc("logs", "-f", handle)
+    for index in range(3):
+        expected = [f"{index} {line}" for line in whole] + ["unended"]
+        assert lines_of(followed, f"main-{index}") == expected, f"main-{index}: {len(lines_of(followed, f'main-{index}'))} lines"
+    chosen = place.jobc("logs", "--tail", "2", handle, "main-1")
+    assert "main-0" not in chosen and lines_of(chosen, "main-1") == ["1 line 200", "unended"], chosen
+    wrong = place.jobc("logs", handle, "other", code=None)
+    assert wrong.returncode == 2 and "has no task `other`" in wrong.stderr, wrong.stderr
+    both = place.jobc("submit", "--target", "cluster", "--new", "--follow")
+    assert len(lines_of(both, "main-2")) == 201, both[-500:]
+
+
+@TOGETHER
+def test_stop_ends_tasks_with_sigterm(slurm):
+    """The job's exit code is 130, also of one that needs longer than KillWait."""
+    trap = "trap 'sleep 7 || :; echo bye; exit 0' TERM\necho up\nwhile :; do sleep 300 & wait; done"
+    place = Place(slurm, "stop", one("stop", trap, role="    grace_period: 20s\n"))
+    handle = place.submit("--allow-lossy")
+    until(lambda: "up" in place.jobc("logs", handle))
+    place.jobc("stop", handle)
+    assert place.jobc("wait", handle, code=130).strip() == f"{handle}: stopped" and "bye" in place.jobc("logs", handle), \
+        f"{place.inspect(handle)} {place.jobc('logs', handle)}"
+
+
+@TOGETHER
+@pytest.mark.parametrize("delay", (0, 0.1, 0.2, 0.3, 0.4))
+def test_a_job_that_is_stopped_while_it_starts_does_not_run_on(slurm, delay):
+    """Also if no task had started yet that could get a signal."""
+    name = f"stop-start-{delay * 10:.0f}"
+    place = Place(slurm, name, one(name, "sleep 300"))
+    handle = place.submit()
+    time.sleep(delay)
+    place.jobc("stop", handle)
+    assert place.inspect(handle)["state"] == "stopped", place.inspect(handle)
+
+
+def test_a_job_that_waits_says_why(slurm):
+    """The reason is at the line of the job, and `stop` ends it, too."""
+    place = Place(slurm, "stop-waiting", one("stop-waiting", "exit 0", more="timeout: 5m").replace("memory: 64MiB", "memory: 64MiB, gpu: 8"))
+    slurm.write("hold.sh", "#!/bin/sh\nsleep 300\n", 0o755)
+    held = slurm.submit(slurm.home, "hold.sh", "--exclusive", "--nodes=8")
+    until(lambda: slurm.show(held)["JobState"] == "RUNNING")
+    handle = place.submit()
+    until(lambda: place.inspect(handle)["reasons"] not in ([], ["Slurm has not looked at it yet"]))
+    detail = place.inspect(handle)
+    assert detail["state"] == "pending" and detail["reasons"] == ["job.yaml:8:45: it is next, and waits for free nodes"], f"{detail}"
+    place.jobc("stop", handle)
+    assert place.inspect(handle)["state"] == "stopped", f"{place.inspect(handle)}"
+    slurm.user("scancel", held)
+
+
+@pytest.mark.slow
+@TOGETHER
+def test_a_requeued_job_has_another_attempt_of_each_task(slurm):
+    run = 'echo "start ${SLURM_RESTART_COUNT-0}"\n[ "${SLURM_RESTART_COUNT-0}" -ge 1 ] || exit 5'
+    place = Place(slurm, "requeue", one("requeue", run, 2, role="    retry: {max: 1, scope: job}\n"))
+    handle = place.submit()
+    number = (place.run_directory(handle) / "jobs/job").read_text().strip()
+    until(lambda: slurm.show(number).get("Restarts") == "1" and slurm.show(number)["JobState"] == "PENDING", 40)
+    waits = place.inspect(handle)
+    assert waits["state"] == "pending" and any("Slurm lets a requeued job wait" in reason for reason in waits["reasons"]), f"{waits}"
+    time.sleep(3)
+    slurm.user("scontrol", "update", f"jobid={number}", "starttime=now")
+    place.jobc("wait", handle)
+    tasks = [(task["task"], task["attempt"], task["state"], task.get("exit_code")) for task in place.inspect(handle)["task_list"]]
+    assert [task for task in tasks if task[0] == "main-1"] in ([("main-1", 1, "failed", 5), ("main-1", 2, "succeeded", 0)], [("main-1", 1, "failed", 143), ("main-1", 2, "succeeded", 0)]), \
+        f"{tasks}"
+    assert lines_of(place.jobc("logs", "--attempt", "2", handle), "main-0") == ["start 1"], place.jobc("logs", handle)
+    events = [line.split()[1:3] for line in place.jobc("events", handle).splitlines()]
+    wanted = [["job", "Submitted:"], ["job", "Started:"], ["job", "Requeued:"], ["job", "Restarted:"], ["job", "Ended:"]]
+    assert [event for event in events if event[0] == "job"] == wanted, f"{events}"
+
+
+@pytest.mark.parametrize("name, settings, backends", [("down", SETTINGS, "[slurm]"), ("down-contained", CONTAINED, "[oci, slurm]")])
+def test_a_job_whose_node_goes_down_has_failed(slurm, name, settings, backends):
+    """It says so, and still does when Slurm has forgotten it; nothing is left of its containers."""
+    mark = f"sleep 3{len(name)}123"
+    place = Place(slurm, name, one(name, f"{mark}; exit"), settings, backends)
+    handle = place.submit()
+    until(lambda: place.inspect(handle)["tasks"]["active"] == 1 and left(mark))
+    node = place.inspect(handle)["task_list"][0]["node"]
+    subprocess.run(["scontrol", "update", f"nodename={node}", "state=down", "reason=test"], check=True, env=slurm.environment())
+    try:
+        waited = place.jobc("wait", handle, code=1)
+        detail = place.inspect(handle)
+        assert "one of its nodes failed" in waited and detail["task_list"][0]["state"] == "failed", f"{waited}{detail}"
+        until(lambda: not left(mark))
+    finally:
+        subprocess.run(["scontrol", "update", f"nodename={node}", "state=resume"], check=False, capture_output=True, env=slurm.environment())
+    # The script may have been able to write it.
+    events = (place.run_directory(handle) / "events/job").read_text()
+    assert "verdict NODE_FAIL" in events or "ended 143 NodeDown" in events, f"Slurm's word is not kept: {events}"
+
+
+def left(mark):
+    """The processes of a command."""
+    return subprocess.run(["pgrep", "--full", f"^{mark}$"], capture_output=True, text=True, check=False).stdout.split()
+
+
+@TOGETHER
+def test_a_matrix_is_an_array_of_runs(slurm):
+    """As many jobs run at once as the job says, and each job is a run of its own."""
+    run = "echo value ${{ matrix.n }} of $JOBC_JOB in $SLURM_ARRAY_JOB_ID\n[ ${{ matrix.n }} != 3 ] || exit 4"
+    place = Place(slurm, "matrix", one("matrix", run, more="matrix: {axes: {n: [1, 2, 3, 4]}, max_parallel: 2}"))
+    handles = place.submit().split()
+    codes = [place.jobc("wait", handle, code=None).returncode for handle in handles]
+    said = ["\n".join(lines_of(place.jobc("logs", handle), "main-0")) for handle in handles]
+    arrays = {text.split()[-1] for text in said}
+    assert codes == [0, 0, 1, 0] and [text.rsplit(" ", 2)[0] for text in said] == [f"value {n} of matrix-{n - 1}" for n in (1, 2, 3, 4)] and len(arrays) == 1, \
+        f"{codes} {said}"
+    assert place.submit().split() == handles, "the same matrix is submitted twice"
+    place.jobc("rm", *handles[:2])
+    again = place.submit().split()
+    numbers = [(place.run_directory(handle) / "jobs/job").read_text().split("_")[0].strip() for handle in again]
+    assert again[2:] == handles[2:] and numbers[2:] == [arrays.copy().pop()] * 2 and len(set(numbers)) == 3, \
+        f"two jobs that were removed: {again} {numbers}"
+
+
+@pytest.mark.slow
+@TOGETHER
+@pytest.mark.parametrize("name, first, code, lines", [("chain", "echo prepare", 0, ["prepare", "train", "train", "report"]), ("broken-chain", "exit 3", 1, [])])
+def test_several_slurm_jobs_are_one_job(slurm, name, first, code, lines):
+    """None of them runs after one that failed."""
+    place = Place(slurm, name, CHAIN.format(name=name, first=first))
+    handle = place.submit()
+    place.jobc("wait", handle, code=code)
+    detail = place.inspect(handle)
+    followed = [line.split("|", 1)[1].strip() for line in place.jobc("logs", handle).splitlines() if "|" in line]
+    said = [line for line in followed if not line.startswith(("jobc:", "role"))]
+    assert sorted(said) == sorted(lines) and len(detail["task_list"]) == 4 and detail["kind"].count(",") == 3, f"{followed} {detail}"
+    states = [task["state"] for task in detail["task_list"]]
+    assert states == (["succeeded"] * 4 if code == 0 else ["failed"] + ["stopped"] * 3)
+
+
+@pytest.mark.slow
+def test_a_controller_that_hangs_is_an_error_in_bounded_time(slurm):
+    """Output can be read meanwhile, and nothing is lost."""
+    place = Place(slurm, "controller", one("controller", "echo here; sleep 300"))
+    handle = place.submit()
+    until(lambda: "here" in place.jobc("logs", handle))
+    # The cluster's configuration with a shorter timeout.
+    conf = slurm.write("slurm.conf", slurm.configuration.read_text() + "MessageTimeout=2\n")
+    controller = next(process for process in slurm.running if process.args[0] == "slurmctld")
+    controller.send_signal(signal.SIGSTOP)
+    try:
+        for words in (("ps", "--target", "cluster"), ("submit", "--target", "cluster", "--new"), ("stop", handle)):
+            since = time.monotonic()
+            done = place.jobc(*words, code=None, SLURM_CONF=str(conf))
+            assert done.returncode == 3 and "error: Slurm does not answer: " in done.stderr and time.monotonic() - since <= 30, \
+                f"{words} after {time.monotonic() - since:.1f} s: {done}"
+        since = time.monotonic()
+        assert "| here" in place.jobc("logs", handle, SLURM_CONF=str(conf)) and time.monotonic() - since <= 5, \
+            f"logs after {time.monotonic() - since:.1f} s"
+    finally:
+        controller.send_signal(signal.SIGCONT)
+    # The submission that was refused left nothing, and the job goes on until it is stopped.
+    assert [*place.directory.glob("runs/controller-*")] == [place.run_directory(handle)] and len(place.queued()) == 1, f"{place.queued()}"
+    place.jobc("stop", handle)
+    place.jobc("wait", handle, code=130)
+
+
+@pytest.mark.slow
+@TOGETHER
+@pytest.mark.parametrize("name", ("again", "forgotten"))
+def test_a_number_of_another_job_is_not_taken_for_that_of_the_run(slurm, name):
+    """Slurm gave it to another job since, or does not know it any more."""
+    slurm.write("hold.sh", "#!/bin/sh\nsleep 300\n", 0o755)
+    other = slurm.submit(slurm.home, "hold.sh")
+    until(lambda: slurm.show(other)["JobState"] == "RUNNING")
+    place = Place(slurm, f"numbers-{name}", one(f"numbers-{name}", "sleep 300"))
+    handle = place.submit()
+    until(lambda: place.inspect(handle)["tasks"]["active"] == 1)
+    run = place.run_directory(handle)
+    (own,) = [own for own, _ in place.queued()]
+    subprocess.run(["pkill", "-KILL", "--full", f"job0*{own}/slurm_script"], check=True)
+    slurm.ends(own)
+    (run / "jobs/job").write_text(f"{other if name == 'again' else 999999}\n")
+    place.jobc("stop", handle)
+    detail = place.inspect(handle)
+    assert detail["state"] == "failed" and detail.get("message") == "its script was killed, and Slurm no longer knows it", detail
+    place.jobc("rm", "--force", handle)
+    assert slurm.show(other)["JobState"] == "RUNNING", "a job of somebody else was stopped"
+    slurm.user("scancel", other)
+
+
+REFUSED = {
+    "partition": ({}, "partition: nowhere", ["invalid partition name", "the setting `slurm.partition` of the target"]),
+    "licenses": ({}, "licenses: 'nothing:1'", ["license", "the setting `slurm.licenses` of the target"]),
+    "constraint": ({}, "constraint: nothing", ["invalid feature", "the setting `slurm.constraint` of the target"]),
+    "extra": ({}, "extra: {{frobnicate: 1}}", ["this release has no option `--frobnicate`"]),
+    "comment": ({}, "extra: {{comment: mine}}", ["`comment` of `sbatch` has the name of the run", "the setting `slurm.extra.comment` of the target"]),
+    "timeout": ({"more": "timeout: 3h"}, "partition: short", ["`timeout` is 180 minutes, and the partition `short` allows 60", "job.yaml:4:10"]),
+    "release": ({}, "release: '23.11'", ["the target says Slurm 23.11", "the cluster has 22.05"]),
+    "nodes": ({"instances": 9}, "", ["needs 9 nodes, and the partition `all` has 8", "job.yaml:7:16"]),
+    "memory": ({"memory": "9TiB"}, "", ["node configuration is not available", "job.yaml:8:"]),
+}
+
+
+@TOGETHER
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_the_cluster_refuses_is_an_error_before_anything_is_created(slurm, name):
+    """It is at the line of the job, or with the setting."""
+    more, settings, words = REFUSED[name]
+    more = dict(more)
+    memory = more.pop("memory", "64MiB")
+    place = Place(slurm, f"refused-{name}", one(f"refused-{name}", "sleep 300", **more).replace("64MiB", memory), f"{SETTINGS}, {settings}" if settings else "")
+    done = place.jobc("submit", "--target", "cluster", *(["--dry-run"] if settings else []), code=None)
+    assert all(word in done.stderr for word in words) and done.returncode == (0 if name == "release" else 1), done
+    assert not place.queued() and not [*place.directory.glob(f"runs/refused-{name}*")], "something was created"
+
+
+@TOGETHER
+def test_targets_check_finds_the_cluster(slurm):
+    checks = slurm.user(slurm.program, "targets", "check", "cluster", cwd=Place(slurm, "checked", one("checked", "true")).cwd)
+    assert checks.returncode == 0 and "slurm-wlm 22.05" in checks.stdout and "MISSING" not in checks.stdout, checks
+
+
+def test_many_queued_jobs_are_listed_by_one_question(slurm, note):
+    place = Place(slurm, "queue", one("queue", "sleep 300\necho ${{ matrix.n }}", more=f"matrix: {{axes: {{n: {list(range(200))}}}}}"))
+    since = time.monotonic()
+    handles = place.submit().split()
+    submitted = time.monotonic() - since
+    since = time.monotonic()
+    listed = place.jobc("ps", "--target", "cluster", "--quiet").split()
+    seconds = time.monotonic() - since
+    note(f"200 jobs: submitted in {submitted:.2f} s, listed in {seconds:.2f} s")
+    assert set(handles) <= set(listed) and len(set(handles)) == 200 and seconds <= 5, \
+        f"{len(handles)} submitted, {len(listed)} listed in {seconds:.2f} s"
+    slurm.user("scancel", "--user", slurm.account.name)
+    until(lambda: not place.queued(), 60)
+
+
+@TOGETHER
+@pytest.mark.parametrize("kills", (12, pytest.param(int(os.environ.get("JOBC_KILLS", 300)), marks=[pytest.mark.slow, pytest.mark.duration(500)])))
+def test_a_killed_submission_neither_loses_nor_doubles_its_job(slurm, kills):
+    """JOBC_KILLS is how many are killed in the long form, JOBC_SEED repeats a run."""
+    seed = int(os.environ.get("JOBC_SEED") or random.randrange(1 << 32))
+    random_, killed, jobs = random.Random(seed), 0, 0
+    name = f"kills-{kills}"
+    place = Place(slurm, name, one(name, "sleep 600").replace("image: host", "image: host\ntimeout: 30m"))
+    since = time.monotonic()
+    place.submit()
+    duration = time.monotonic() - since
+    place.jobc("submit", "--target", "cluster", "--replace")
+    while killed < kills:
+        jobs += 1
+        place = Place(slurm, name, one(name, f"sleep 600; echo {jobs}"))
+        while True:
+            process = subprocess.Popen([*slurm.account.prefix(), slurm.program, "submit", "--target", "cluster"], cwd=place.cwd, env=slurm.environment(),
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+            whole = random_.random() < 0.5
+            since = time.monotonic()
+            try:
+                process.wait(random_.uniform(0, duration * 1.1))
+                # The host is busy now and then: kills are to be spread over all of it.
+                duration = (duration + time.monotonic() - since) / 2
+                break
+            except subprocess.TimeoutExpired:
+                # The client alone, or with the commands that it runs.
+                (os.killpg if whole else os.kill)(process.pid, signal.SIGKILL)
+                process.wait()
+                killed += 1
+                duration *= 1.05
+        handle = place.submit()
+        mine = [line for line in place.queued() if line[1].startswith(f"jobc:{handle.split('/')[1]}:")]
+        recorded = (place.run_directory(handle) / "jobs/job").read_text().strip()
+        assert [number for number, _ in mine] == [recorded] and slurm.show(recorded).get("Reason") != "JobHeldUser", \
+            f"seed {seed}: after kill {killed}: {mine}, {recorded}, {slurm.show(recorded)}"
+        slurm.user("scancel", *(number for number, _ in place.queued()))
+        until(lambda: not place.queued())
+
+
+def test_a_submission_takes_little_longer_than_sbatch(slurm, note):
+    def measure(action, times=5):
+        measured = []
+        for _ in range(times):
+            since = time.monotonic()
+            action()
+            measured.append(time.monotonic() - since)
+        return sorted(measured)[times // 2]
+
+    place = Place(slurm, "speed", one("speed", "true"))
+    slurm.write("true.sh", "#!/bin/sh\ntrue\n", 0o755)
+    place.submit()
+    alone = measure(lambda: slurm.submit(slurm.home, "true.sh", "--hold"))
+    checked = measure(lambda: place.submit("--new", "--dry-run"))
+    ours = measure(lambda: place.submit("--new"))
+    note(f"sbatch {alone * 1000:.0f} ms, jobc submit {ours * 1000:.0f} ms, of which checks {checked * 1000:.0f} ms")
+    # The program may be a debug build on a busy host.
+    assert ours - alone <= 1.5, f"sbatch {alone:.3f} s, jobc submit {ours:.3f} s"
+    slurm.user("scancel", "--user", slurm.account.name)
