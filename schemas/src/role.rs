@@ -393,8 +393,9 @@ fn threshold(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
-    /// Maximum number of retries.
-    #[schemars(schema_with = "forms::count", extend("examples" = [2]))]
+    /// Maximum number of retries, or `unlimited`.
+    #[serde(with = "retry_limit")]
+    #[schemars(schema_with = "retry_limit::schema", extend("examples" = [2, "unlimited"]))]
     pub max: u32,
     /// What is restarted on a retry. Default: `task`, or `job` for roles of `distributed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -413,6 +414,43 @@ pub struct Retry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "count", "examples" = ["ignore"]))]
     pub disruptions: Option<Disruptions>,
+}
+
+/// The number of retries that `unlimited` stands for. No number in a job file is as large.
+pub const UNLIMITED_RETRIES: u32 = u32::MAX;
+
+/// How a number of retries is written: a number, or `unlimited`.
+pub(crate) mod retry_limit {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::UNLIMITED_RETRIES;
+    use crate::resources::UlimitWord;
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Limit {
+        Count(u32),
+        Word(UlimitWord),
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+    pub(crate) fn serialize<S: Serializer>(max: &u32, serializer: S) -> Result<S::Ok, S::Error> {
+        match *max {
+            UNLIMITED_RETRIES => Limit::Word(UlimitWord::Unlimited).serialize(serializer),
+            max => Limit::Count(max).serialize(serializer),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+        Ok(match Limit::deserialize(deserializer)? {
+            Limit::Count(max) => max,
+            Limit::Word(UlimitWord::Unlimited) => UNLIMITED_RETRIES,
+        })
+    }
+
+    pub(crate) fn schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": ["integer", "string"], "minimum": 0, "maximum": 2_147_483_647, "pattern": r"^(unlimited|\$\{\{[ -~]*\}\})$"})
+    }
 }
 
 /// Whether failures that the platform causes count as retries.

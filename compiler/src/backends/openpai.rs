@@ -27,6 +27,9 @@ use crate::openpai::Names;
 
 use protocol_fields::ProtocolFields;
 
+/// The greatest number of retries that OpenPAI's controller can read; `unlimited` becomes it.
+const MAX_RETRIES: u32 = 2_147_483_647;
+
 /// Writes an OpenPAI protocol v2 job.
 #[derive(Debug)]
 pub struct OpenpaiBackend;
@@ -104,7 +107,7 @@ impl Lowering<'_> {
         }
         let retries = job.roles.iter().filter(|role| role.retry.scope == RetryScope::Job);
         if let Some(count) = retries.map(|role| role.retry.max).max().filter(|count| *count > 0) {
-            out.insert("jobRetryCount".into(), count.into());
+            out.insert("jobRetryCount".into(), count.min(MAX_RETRIES).into());
             self.origin(&root.key("jobRetryCount"), &root.key("retry"));
         }
         out.insert("taskRoles".into(), roles.into());

@@ -78,6 +78,11 @@ pub(super) static FORMS: &[PatternForm] = &[
         "a namespace",
         "use at most 63 lower-case letters, digits and `-`, with no `-` at either end",
     ),
+    text(
+        r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+        "a DNS name",
+        "use lower-case letters, digits, `-` and `.`; begin and end each part with a letter or digit",
+    ),
     text(r"^[A-Za-z_][A-Za-z0-9_]*$", "a name", "use letters, digits and `_`, and do not begin with a digit"),
     text(
         r"^[A-Za-z_][A-Za-z0-9_-]{0,62}$",

@@ -45,17 +45,18 @@ pub(super) fn translate(path: &str, spelled: &str, node: &Node, role: &Node) -> 
     Translation { path: path.to_owned(), value }
 }
 
-/// `4`, `on-failure` and `on-failure:3`, the policies of Docker and Kubernetes.
+/// `4`, `on-failure` and `on-failure:3`, the policies of Docker and Kubernetes; without a number neither has a limit.
 fn retry(node: &Node) -> Option<Json> {
     let text = match &node.value {
         Value::Number { number, .. } => return number.as_u64().map(|max| json!({ "max": max })),
         Value::String(text) => text.to_ascii_lowercase(),
         _ => return None,
     };
-    let (word, count) = text.split_once(':').unwrap_or((&text, "3"));
+    let (word, count) = text.split_once(':').map_or((&text[..], None), |(word, count)| (word, Some(count)));
     match word {
         "no" | "never" => Some(json!({ "max": 0 })),
         "on-failure" | "onfailure" | "always" | "unless-stopped" => {
+            let Some(count) = count else { return Some(json!({ "max": "unlimited" })) };
             count.parse::<u64>().ok().map(|max| json!({ "max": max }))
         }
         _ => word.parse::<u64>().ok().map(|max| json!({ "max": max })),
@@ -282,6 +283,7 @@ mod tests {
     #[test]
     fn values_of_other_tools_are_translated() {
         check("retry", "restart", "on-failure:5", ("retry", &json!({"max": 5})));
+        check("retry", "restartPolicy", "OnFailure", ("retry", &json!({"max": "unlimited"})));
         check("retry", "restart", "never", ("retry", &json!({"max": 0})));
         check("roles.*.timeout", "timeout-minutes", "90", ("roles.*.timeout", &json!("90m")));
         check("roles.*.timeout", "time", "90", ("roles.*.timeout", &Json::Null));

@@ -405,7 +405,9 @@ pub struct CompletionPlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPlan {
-    /// Maximum number of retries.
+    /// Maximum number of retries, or `unlimited`.
+    #[serde(with = "crate::role::retry_limit")]
+    #[schemars(schema_with = "crate::role::retry_limit::schema")]
     pub max: u32,
     /// What is restarted on a retry.
     pub scope: RetryScope,

@@ -134,6 +134,11 @@ pub struct PodSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["batch"]))]
     pub priority_class: Option<String>,
+    /// Scheduler of the pods, such as a profile that fills nodes one after another. Default: the scheduler of the GPU
+    /// provider or of the kind of object, otherwise the cluster's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"), extend("examples" = ["binpack-scheduler"]))]
+    pub scheduler: Option<String>,
     /// Service account of the pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["trainer"]))]

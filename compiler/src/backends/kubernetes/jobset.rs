@@ -17,6 +17,7 @@ use super::job::{self, suspended};
 use super::metadata;
 use super::naming;
 use super::origins::Origins;
+use super::policy;
 use super::shape::{self, Shape};
 
 pub(super) use types::JobSet;
@@ -177,5 +178,5 @@ fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> FailurePolicy
     if !never.is_empty() {
         matching.push(FailureRule::fail_any("noRetry", never));
     }
-    FailurePolicy { max_restarts: max, rules: matching }
+    FailurePolicy { max_restarts: policy::restarts(max), rules: matching }
 }

@@ -14,7 +14,7 @@ use super::config::Configs;
 use super::job::suspended;
 use super::origins::Origins;
 use super::settings::setting_at;
-use super::{metadata, pod};
+use super::{metadata, pod, policy};
 
 /// Where the operator mounts its keys.
 const OPERATOR_KEYS: &str = "/etc/jobc/mpi-operator-ssh";
@@ -102,7 +102,7 @@ fn run_policy(cluster: &Cluster<'_>, launcher: &RolePlan, origins: &mut Origins)
     let mut policy = Map::from_iter([
         // What still runs when the launcher has ended; its own logs and those of failed workers stay.
         ("cleanPodPolicy".to_owned(), json!("Running")),
-        ("backoffLimit".to_owned(), json!(launcher.retry.max)),
+        ("backoffLimit".to_owned(), json!(policy::restarts(launcher.retry.max))),
     ]);
     if launcher.retry.max > 0 {
         origins.spec(["spec", "runPolicy", "backoffLimit"], &launcher.at().key("retry"));

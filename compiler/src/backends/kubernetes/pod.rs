@@ -3,6 +3,7 @@
 use jobc_schema::job::Network;
 use jobc_schema::plan::{ImageSource, RolePlan};
 use jobc_schema::resources::Publish;
+use jobc_schema::role::UNLIMITED_RETRIES;
 use k8s_openapi::api::core::v1::{
     Affinity, Container, ContainerPort, LocalObjectReference, PodResourceClaim, PodSecurityContext, PodSpec,
     PodTemplateSpec, Toleration,
@@ -63,21 +64,31 @@ pub(super) fn template(
     let mut container = container(cluster, role, given, &settings, env, origins, sink);
     container.volume_mounts = (!volumes.mounts.is_empty()).then_some(volumes.mounts);
     let serves = cluster.shape == Shape::LeaderWorkerSet;
+    let restarts = cluster.shape == Shape::Pod && role.retry.max == UNLIMITED_RETRIES;
+    let restart_policy = match (serves, restarts) {
+        (true, _) => "Always",
+        (false, true) => "OnFailure",
+        (false, false) => "Never",
+    };
     let mut spec = PodSpec {
         containers: vec![container],
-        restart_policy: Some(if serves { "Always" } else { "Never" }.to_owned()),
+        restart_policy: Some(restart_policy.to_owned()),
         subdomain: (cluster.shape == Shape::IndexedJob).then(|| cluster.job.name.clone()),
         volumes: (!volumes.volumes.is_empty()).then_some(volumes.volumes),
         ..PodSpec::default()
     };
-    origins.fallback(
-        ["restartPolicy"],
-        if serves {
-            "the only value of a LeaderWorkerSet"
-        } else {
-            "the Job controller makes new pods; containers are not restarted in place"
-        },
-    );
+    if restarts {
+        origins.spec(["restartPolicy"], &role.at().key("retry"));
+    } else {
+        origins.fallback(
+            ["restartPolicy"],
+            if serves {
+                "the only value of a LeaderWorkerSet"
+            } else {
+                "the Job controller makes new pods; containers are not restarted in place"
+            },
+        );
+    }
     if role.grace_period_seconds != DEFAULT_GRACE_PERIOD {
         spec.termination_grace_period_seconds = i64::try_from(role.grace_period_seconds).ok();
         origins.spec(["terminationGracePeriodSeconds"], &role.at().key("grace_period"));
@@ -125,7 +136,8 @@ fn serve_gpus(
     origins: &mut Origins,
 ) {
     let at = role.at().keys(["resources", "gpu"]);
-    if let Some(scheduler) = given.scheduler {
+    // The target may name the same one.
+    if let Some(scheduler) = given.scheduler.filter(|_| spec.scheduler_name.is_none()) {
         spec.scheduler_name = Some(scheduler.to_owned());
         origins.spec(["schedulerName"], &at);
     }
@@ -247,11 +259,13 @@ fn place_pod(
     from_target(!pod.node_selector.is_empty(), "nodeSelector", "node_selector");
     from_target(!pod.tolerations.is_empty(), "tolerations", "tolerations");
     from_target(pod.priority_class.is_some(), "priorityClassName", "priority_class");
+    from_target(pod.scheduler.is_some(), "schedulerName", "scheduler");
     from_target(pod.service_account.is_some(), "serviceAccountName", "service_account");
     from_target(pod.runtime_class.is_some(), "runtimeClassName", "runtime_class");
     spec.node_selector =
         (!pod.node_selector.is_empty()).then(|| pod.node_selector.clone().into_iter().collect());
     spec.priority_class_name.clone_from(&pod.priority_class);
+    spec.scheduler_name.clone_from(&pod.scheduler);
     spec.service_account_name.clone_from(&pod.service_account);
     spec.runtime_class_name.clone_from(&pod.runtime_class);
     let tolerations = tolerations(cluster, settings, sink);

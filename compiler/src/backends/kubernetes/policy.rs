@@ -24,6 +24,11 @@ pub(super) fn apply(cluster: &Cluster<'_>, role: &RolePlan, spec: &mut JobSpec, 
     }
 }
 
+/// A number of retries as Kubernetes counts them: `unlimited` is its greatest number, as its own defaults write it.
+pub(super) fn restarts(max: u32) -> i32 {
+    i32::try_from(max).unwrap_or(i32::MAX)
+}
+
 /// How many times the Job itself may try an instance again.
 fn task_retries(job: &JobPlan, role: &RolePlan) -> u32 {
     if restarts_by_jobset(job, role) { 0 } else { role.retry.max }
@@ -33,7 +38,7 @@ fn task_retries(job: &JobPlan, role: &RolePlan) -> u32 {
 fn retries(cluster: &Cluster<'_>, role: &RolePlan, spec: &mut JobSpec, origins: &mut Origins) {
     let retry = role.at().key("retry");
     let max = task_retries(cluster.job, role);
-    let limit = Some(i32::try_from(max).unwrap_or(i32::MAX));
+    let limit = Some(restarts(max));
     let per_index = uses_per_index(cluster.job, role) && cluster.shape != Shape::Job;
     let field = if per_index { "backoffLimitPerIndex" } else { "backoffLimit" };
     if max > 0 {

@@ -20,6 +20,7 @@ use super::metadata::{self, ROLE};
 use super::naming::RAY_JOB;
 use super::origins::Origins;
 use super::pod;
+use super::policy;
 use super::settings::setting_at;
 
 /// The longest name of a RayJob that KubeRay takes.
@@ -173,7 +174,7 @@ pub(super) fn job(
     }
     spec.insert("rayClusterSpec".to_owned(), ray);
     let retries = cluster.job.roles.iter().max_by_key(|role| role.retry.max);
-    spec.insert("backoffLimit".to_owned(), json!(retries.map_or(0, |role| role.retry.max)));
+    spec.insert("backoffLimit".to_owned(), json!(policy::restarts(retries.map_or(0, |role| role.retry.max))));
     match retries.filter(|role| role.retry.max > 0) {
         Some(role) => origins.spec(["spec", "backoffLimit"], &role.at().key("retry")),
         None => origins.fallback(["spec", "backoffLimit"], "the default of jobc: nothing is tried again"),
@@ -243,7 +244,7 @@ fn submitter(cluster: &Cluster<'_>, head: &Value) -> Value {
         ("restartPolicy".to_owned(), json!("Never")),
         ("containers".to_owned(), json!([own])),
     ]);
-    for key in ["imagePullSecrets", "serviceAccountName", "nodeSelector", "tolerations"] {
+    for key in ["imagePullSecrets", "serviceAccountName", "schedulerName", "nodeSelector", "tolerations"] {
         if !head["spec"][key].is_null() {
             spec.insert(key.to_owned(), head["spec"][key].clone());
         }

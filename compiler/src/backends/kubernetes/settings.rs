@@ -53,6 +53,7 @@ impl RoleSettings {
             }
         };
         replace("priority_class", &own.priority_class, &mut pod.priority_class);
+        replace("scheduler", &own.scheduler, &mut pod.scheduler);
         replace("service_account", &own.service_account, &mut pod.service_account);
         replace("runtime_class", &own.runtime_class, &mut pod.runtime_class);
         replace("rdma", &own.rdma, &mut pod.rdma);

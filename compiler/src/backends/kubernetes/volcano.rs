@@ -16,7 +16,7 @@ use super::config::Configs;
 use super::jobset::in_order;
 use super::origins::Origins;
 use super::settings::setting_at;
-use super::{metadata, pod};
+use super::{metadata, pod, policy};
 
 /// The Volcano Job of a job.
 pub(super) fn job(cluster: &Cluster<'_>, configs: &Configs, origins: &mut Origins, sink: &mut Sink) -> Value {
@@ -29,7 +29,7 @@ pub(super) fn job(cluster: &Cluster<'_>, configs: &Configs, origins: &mut Origin
         ("schedulerName".to_owned(), json!("volcano")),
         ("minAvailable".to_owned(), json!(min_available(cluster, origins))),
         // One more than the restarts: the controller counts a failure before it compares.
-        ("maxRetry".to_owned(), json!(max_retry(cluster, origins).saturating_add(1))),
+        ("maxRetry".to_owned(), json!(policy::restarts(max_retry(cluster, origins)).saturating_add(1))),
         ("plugins".to_owned(), plugins(cluster, origins)),
         ("tasks".to_owned(), Value::Array(tasks)),
     ]);

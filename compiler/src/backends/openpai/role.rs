@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::diagnostic::{Diagnostic, codes};
 
-use super::Lowering;
+use super::{Lowering, MAX_RETRIES};
 
 impl Lowering<'_> {
     pub(super) fn role(&mut self, role: &RolePlan) -> Value {
@@ -20,7 +20,7 @@ impl Lowering<'_> {
         out.insert("completion".into(), self.completion(role));
         self.origin(&part.key("completion"), &at.key("completion"));
         let retries = if role.retry.scope == RetryScope::Task { role.retry.max } else { 0 };
-        out.insert("taskRetryCount".into(), retries.into());
+        out.insert("taskRetryCount".into(), retries.min(MAX_RETRIES).into());
         self.origin(&part.key("taskRetryCount"), &at.key("retry"));
         out.insert("dockerImage".into(), self.image_name(&role.image).into());
         self.origin(&part.key("dockerImage"), &at.key("image"));

@@ -76,7 +76,7 @@ pub(crate) struct SuccessPolicy {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FailurePolicy {
     /// How many restarts there may be.
-    pub max_restarts: u32,
+    pub max_restarts: i32,
     /// The first rule that matches decides; none: everything is restarted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<FailureRule>,

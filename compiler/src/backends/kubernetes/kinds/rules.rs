@@ -1,9 +1,35 @@
 //! Answers of the table that depend on the job.
 
 use jobc_schema::plan::{GangPlan, JobPlan, Launch, NeedPlan, RolePlan};
-use jobc_schema::role::RetryScope;
+use jobc_schema::role::{RetryScope, UNLIMITED_RETRIES};
 
 use crate::backend::Support::{self, Full, Lossy};
+
+/// `restartPolicy: OnFailure`, which counts nothing.
+pub(super) fn pod_retry(_: &JobPlan, role: Option<&RolePlan>) -> Support {
+    match role.map(|role| role.retry.max) {
+        Some(UNLIMITED_RETRIES) | None => Full,
+        // One that retries disruptions alone.
+        Some(0) => Support::None(
+            "a Pod that is evicted does not come back; write `kind: job` for the target".to_owned(),
+        ),
+        Some(_) => Support::None(
+            "the kubelet restarts the container of a Pod without counting; write `max: unlimited`, or `kind: job` for the target"
+                .to_owned(),
+        ),
+    }
+}
+
+/// `activeDeadlineSeconds` of a Pod, which counts from its start.
+pub(super) fn pod_timeout(_: &JobPlan, role: Option<&RolePlan>) -> Support {
+    if role.is_none_or(|role| role.retry.max == 0) {
+        return Full;
+    }
+    Lossy(
+        "a Pod has one time limit for all restarts of its container; use `timeout` of the job, or `kind: job` of the target"
+            .to_owned(),
+    )
+}
 
 /// Volcano's group of a TrainJob has all of its pods.
 pub(super) fn gang_of_trainjob(job: &JobPlan, _: Option<&RolePlan>) -> Support {

@@ -56,7 +56,6 @@ pub(in super::super) const KINDS: [&Kind; 10] = [
 ];
 
 const ONE_ROLE: Answer = Answer::None("a Pod is one task; write `kind: jobset` for the target");
-const ONE_TRY: Answer = Answer::None("a Pod is never tried again; write `kind: job` for the target");
 
 /// A Pod.
 pub(super) static POD: Kind = Kind {
@@ -71,14 +70,27 @@ pub(super) static POD: Kind = Kind {
         (C::NeedsMin, ONE_ROLE),
         (C::MinSucceeded, Answer::Full),
         (C::MinFailed, AsJob),
-        (C::Retry(RetryScope::Task), ONE_TRY),
-        (C::Retry(RetryScope::Role), ONE_TRY),
-        (C::Retry(RetryScope::Job), ONE_TRY),
-        (C::RetryExitCodes, ONE_TRY),
-        (C::RetryBackoff, ONE_TRY),
-        (C::RetryDisruptions, ONE_TRY),
+        (C::Retry(RetryScope::Task), Of(rules::pod_retry)),
+        (C::Retry(RetryScope::Role), Of(rules::pod_retry)),
+        (C::Retry(RetryScope::Job), Of(rules::pod_retry)),
+        (
+            C::RetryExitCodes,
+            Answer::None(
+                "the kubelet restarts the container of a Pod after every exit code but 0; write `kind: job` for the target",
+            ),
+        ),
+        (
+            C::RetryBackoff,
+            Answer::Lossy(
+                "the kubelet waits 10s, 20s, 40s and so on up to 5m before it restarts a container; the time cannot be set",
+            ),
+        ),
+        (
+            C::RetryDisruptions,
+            Answer::None("a Pod that is evicted does not come back; write `kind: job` for the target"),
+        ),
         (C::JobTimeout, Answer::Full),
-        (C::RoleTimeout, Answer::Full),
+        (C::RoleTimeout, Of(rules::pod_timeout)),
         (C::GangRequired, Answer::Full),
         (C::GangMin, Answer::Full),
         (C::Parallel, Answer::Full),

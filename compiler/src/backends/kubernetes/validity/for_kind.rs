@@ -1,11 +1,13 @@
 //! Settings of the target that the kind of object has no field for.
 
+use std::collections::BTreeSet;
+
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 
 use super::super::cluster::Cluster;
 use super::super::gpu;
 use super::super::kinds::Setting;
-use super::super::settings::setting_at;
+use super::super::settings::{RoleSettings, setting_at};
 use super::super::shape::Shape;
 
 /// Refuses settings that would be lost.
@@ -98,5 +100,45 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
                 "write for example `{required: cloud.provider.com/topology-rack}`",
             );
         }
+    }
+    schedulers(cluster, sink);
+}
+
+/// Refuses a scheduler other than the one that must place the pods: that of the kind, the queue or the GPU provider.
+fn schedulers(cluster: &Cluster<'_>, sink: &mut Sink) {
+    let queue = cluster.settings.queue.as_ref();
+    let mut reported = BTreeSet::new();
+    for role in &cluster.job.roles {
+        let settings = RoleSettings::of(cluster.settings, role);
+        let Some(name) = &settings.pod.scheduler else { continue };
+        let at = setting_at(cluster.job, settings.place("scheduler"));
+        let given = gpu::pod_request(cluster.job, role).and_then(|given| given.scheduler);
+        let (what, scheduler) = if cluster.shape == Shape::TrainJob && cluster.settings.runtime.is_some() {
+            ("pods of a runtime of the platform".to_owned(), None)
+        } else if cluster.shape == Shape::Volcano {
+            ("pods of a Volcano Job".to_owned(), Some("volcano"))
+        } else if let Some(queue) = queue.and_then(|queue| queue.volcano.as_ref()) {
+            (format!("pods of the Volcano queue `{queue}`"), Some("volcano"))
+        } else if let Some(scheduler) = given {
+            let provider = cluster.settings.gpu.as_ref().and_then(|gpu| gpu.provider.as_ref());
+            (format!("pods with GPUs of `{}`", provider.map_or("the provider", |name| name)), Some(scheduler))
+        } else {
+            continue;
+        };
+        if scheduler == Some(name) || !reported.insert(at.to_string()) {
+            continue;
+        }
+        let by = scheduler.map_or_else(
+            || "the scheduler that the runtime names".to_owned(),
+            |scheduler| format!("`{scheduler}`"),
+        );
+        sink.push(
+            Diagnostic::error(
+                codes::KUBERNETES_SETTING,
+                format!("{what} are scheduled by {by}, not by `{name}`"),
+            )
+            .at_place(Place::target(&at), "")
+            .note("leave `scheduler` out"),
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! The kind that the target names, and the roles that it can hold.
 
 use jobc_schema::Pointer;
+use jobc_schema::role::UNLIMITED_RETRIES;
 use jobc_schema::target::KubernetesKind;
 
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
@@ -56,6 +57,17 @@ fn pod(cluster: &Cluster<'_>, sink: &mut Sink) {
             .at_key(&role.at().key("instances"), "")
             .at_place(Place::target(&setting_at(cluster.job, ["kind"])), "asks for a Pod")
             .note("write `kind: job` or `kind: auto` for the target"),
+        );
+    }
+    if role.retry.max == UNLIMITED_RETRIES {
+        sink.push(
+            Diagnostic::info(
+                codes::KUBERNETES_KIND,
+                "a Pod restarts its container on its node; one that is evicted or loses its node does not come back"
+                    .to_owned(),
+            )
+            .at_key(&role.at().key("retry"), "becomes `restartPolicy: OnFailure`")
+            .note("`kind: job` makes a new pod"),
         );
     }
 }

@@ -25,7 +25,7 @@ use jobc_job::secrets::Secrets;
 use jobc_schema::Bytes;
 use jobc_schema::job::Network;
 use jobc_schema::plan::{GangPlan, JobPlan, RolePlan};
-use jobc_schema::role::NeedState;
+use jobc_schema::role::{NeedState, UNLIMITED_RETRIES};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::{JobId, TaskId};
 
@@ -137,8 +137,10 @@ fn describe_role(role: &RolePlan) -> String {
         };
         out += &format!(", after {} of {} have {state}", need.min, need.role);
     }
-    if role.retry.max > 0 {
-        out += &format!(", retried at most {} times", role.retry.max);
+    match role.retry.max {
+        0 => {}
+        UNLIMITED_RETRIES => out += ", retried without a limit",
+        max => out += &format!(", retried at most {max} times"),
     }
     out
 }
