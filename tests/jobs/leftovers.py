@@ -16,6 +16,9 @@ def snapshot(jobs, prefix):
     namespaces, processes = set(), []
     for pid in pids:
         with contextlib.suppress(OSError):
+            # Threads of the kernel have no arguments, and other names now and then.
+            if not zombie(pid) and not Path(f"/proc/{pid}/cmdline").read_bytes():
+                continue
             processes.append(Path(f"/proc/{pid}/comm").read_text().strip() + (" (zombie)" if zombie(pid) else ""))
             namespaces |= {os.readlink(f"/proc/{pid}/ns/{name}") for name in os.listdir(f"/proc/{pid}/ns")}
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=False).stdout

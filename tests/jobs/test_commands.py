@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -96,7 +97,9 @@ def test_a_command_runs_in_the_directory_of_its_caller(jobs):
     """With the virtual environment and the variables, whose values are in no file. It can be saved as a job file, which does the same."""
     project, key = jobs.directory / "project", "wandb-0123456789"
     venv = project / ".venv"
-    subprocess.run(["python3", "-m", "venv", "--without-pip", venv], check=True)
+    # One that every user may run, unlike one in the home directory of root.
+    python = shutil.which("python3", path=os.defpath) or "python3"
+    subprocess.run([python, "-m", "venv", "--without-pip", venv], check=True)
     (project / "train.py").write_text(TRAINING)
     uid = jobs.account.uid if jobs.account else 0
     os.chown(project, uid, -1)

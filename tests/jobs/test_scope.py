@@ -296,7 +296,7 @@ def test_doctor_reports_how_limits_are_enforced(session):
     """`jobc doctor` reports how limits are enforced."""
     report = json.loads(session.call("doctor", "--format", "json").stdout)
     found = next(check for check in report["checks"] if check["name"] == "cgroup.delegated")
-    assert (found["status"], found["found"]) == ("ok", "this user's systemd creates a scope for each job, with memory, pids, cpu"), f"{found}"
+    assert (found["status"], found["found"]) == ("ok", "this user's systemd creates a scope for each job, with memory, pids, cpu"), found
     assert report["containers"]["user"]["status"] == "ok", f"{report['containers']}"
 
 

@@ -56,14 +56,14 @@ def test_commands_run_beside_tasks_and_ports_are_forwarded(slurm):
     until(lambda: place.inspect(handle)["tasks"]["active"] == 2)
     done = place.jobc("exec", handle, "server-1", "--", "sh", "-c", 'echo "$MARK $JOBC_INDEX $SLURMD_NODENAME"; exit 3', code=3)
     node = [task["node"] for task in place.inspect(handle)["task_list"]][1]
-    assert done.strip() == f"here 1 {node}", f"{done}"
+    assert done.strip() == f"here 1 {node}", done
     typed = subprocess.run([*slurm.account.prefix(), slurm.program, "exec", "-i", handle, "server-0", "--", "cat"], input="typed\n", text=True,
                            capture_output=True, cwd=place.cwd, env=slurm.environment(), timeout=60, check=False)
-    assert typed.stdout == "typed\n", f"{typed}"
+    assert typed.stdout == "typed\n", typed
     command = f"{slurm.program} exec -it {handle} server-0 -- sh -c 'tty; stty size'"
     terminal = subprocess.run([*slurm.account.prefix(), "script", "-qec", f"stty rows 33 cols 77; {command}", "/dev/null"], stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, cwd=place.cwd, env=slurm.environment(), timeout=60, check=False)
-    assert "/dev/pts/" in terminal.stdout and "33 77" in terminal.stdout, f"{terminal}"
+    assert "/dev/pts/" in terminal.stdout and "33 77" in terminal.stdout, terminal
     wrong = place.jobc("exec", handle, "--", "true", code=None)
     assert "name one: `server-0`, `server-1`" in wrong.stderr, wrong.stderr
     forward = subprocess.Popen([*slurm.account.prefix(), slurm.program, "port-forward", handle, "18080:server-1:http"], stdout=subprocess.PIPE, text=True,
@@ -77,7 +77,7 @@ def test_commands_run_beside_tasks_and_ports_are_forwarded(slurm):
                 break
             except OSError:
                 time.sleep(0.1)
-        assert page is not None and b"Directory listing" in page, f"{page}"
+        assert page is not None and b"Directory listing" in page, page
     finally:
         forward.send_signal(signal.SIGINT)
         forward.wait(20)
@@ -136,7 +136,7 @@ def test_commands_reach_into_containers_of_apptainer(slurm):
     targets = place.cwd / "targets.yaml"
     targets.write_text(targets.read_text().replace("container: apptainer", "container: oci").replace("[slurm]", "[oci, slurm]"))
     refused = place.jobc("exec", handle, "--", "true", code=None)
-    assert refused.returncode != 0 and "Slurm has no way into the containers that it runs itself" in refused.stderr, f"{refused}"
+    assert refused.returncode != 0 and "Slurm has no way into the containers that it runs itself" in refused.stderr, refused
     targets.write_text(targets.read_text().replace("container: oci", "container: apptainer").replace("[oci, slurm]", "[slurm]"))
     place.jobc("rm", "--force", handle)
 
@@ -146,8 +146,8 @@ def test_top_shows_what_each_task_uses(slurm):
     found = json.loads(place.jobc("top", handle, "--no-stream", "--format", "json"))
     tasks = [task["task"] for task in found]
     # One turns in a loop, and the host may be busy with others.
-    assert tasks == ["main-0", "main-1"] and found[0]["cpu_millis"] > found[1]["cpu_millis"], f"{found}"
-    assert all(1 << 20 < task["memory_bytes"] < 1 << 28 for task in found), f"{found}"
+    assert tasks == ["main-0", "main-1"] and found[0]["cpu_millis"] > found[1]["cpu_millis"], found
+    assert all(1 << 20 < task["memory_bytes"] < 1 << 28 for task in found), found
     place.jobc("rm", "--force", handle)
     assert place.jobc("top", handle, "--no-stream", code=None).returncode != 0, "a job that was removed is measured"
 

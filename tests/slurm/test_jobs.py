@@ -275,7 +275,7 @@ def test_a_task_that_cannot_start_is_a_failure(slurm):
     assert state == "FAILED" and shown["ExitCode"] == "125:0" and "no value of the secret token" in slurm.output(job), \
         f"{state}, exit code {shown['ExitCode']}\n{slurm.output(job)}"
     tasks = [path.read_text().split() for path in (directory.parent.with_name("cluster.slurm") / f"jobc-{job}/tasks").iterdir()]
-    assert any(words[1:3] == ["started", "1"] and words[-3:] == ["ended", "1", "125"] for words in tasks), f"{tasks}"
+    assert any(words[1:3] == ["started", "1"] and words[-3:] == ["ended", "1", "125"] for words in tasks), tasks
 
 
 def test_jobc_runs_containers_in_steps(slurm):

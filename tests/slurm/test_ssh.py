@@ -131,10 +131,10 @@ def test_a_job_runs_there_with_its_data_and_its_secret(client):
     assert client.submit("life.yaml", TOKEN=secret) == handle, "a second submission is another job"
     followed = client.lines(handle, "-f")
     expected = {f"main-{index}": sorted(["from a file", str(len(secret)), f"index {index}"]) for index in (0, 1)}
-    assert {task: sorted(lines) for task, lines in followed.items() if task in expected} == expected, f"{followed}"
+    assert {task: sorted(lines) for task, lines in followed.items() if task in expected} == expected, followed
     client.jobc("wait", handle, code=1)
     detail = client.json("inspect", handle)
-    assert detail["state"] == "failed" and detail["message"] == "task `main-1` ended with exit code 3", f"{detail}"
+    assert detail["state"] == "failed" and detail["message"] == "task `main-1` ended with exit code 3", detail
     events = client.jobc("events", handle)[0]
     assert "Submitted" in events and "Ended" in events, events
     assert handle in client.jobc("ps", "--all", "--target", "cluster", "--quiet")[0].split(), "it is not listed"

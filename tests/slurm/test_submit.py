@@ -79,10 +79,10 @@ def test_the_same_job_is_one_run(slurm):
     expected = sorted(f"jobc:{handle.split('/')[1]}:{plan}:job" for handle in (first, other))
     assert comments == expected, f"{comments} {expected}"
     listed = [handle for handle in place.jobc("ps", "--target", "cluster", "--quiet").split() if "/same-" in handle]
-    assert sorted(listed) == sorted([first, other]), f"{listed}"
+    assert sorted(listed) == sorted([first, other]), listed
     third = place.submit("--replace")
     until(lambda: len(place.queued()) == 1)
-    assert third not in (first, other) and not place.run_directory(first).exists(), f"{third}"
+    assert third not in (first, other) and not place.run_directory(first).exists(), third
     place.jobc("rm", "--force", third)
     until(lambda: not place.queued())
     assert not place.run_directory(third).exists() and place.jobc("inspect", third, code=None).returncode == 2, "it is still there"
@@ -141,7 +141,7 @@ def test_a_job_that_waits_says_why(slurm):
     handle = place.submit()
     until(lambda: place.inspect(handle)["reasons"] not in ([], ["Slurm has not looked at it yet"]))
     detail = place.inspect(handle)
-    assert detail["state"] == "pending" and detail["reasons"] == ["job.yaml:8:45: it is next, and waits for free nodes"], f"{detail}"
+    assert detail["state"] == "pending" and detail["reasons"] == ["job.yaml:8:45: it is next, and waits for free nodes"], detail
     place.jobc("stop", handle)
     assert place.inspect(handle)["state"] == "stopped", f"{place.inspect(handle)}"
     slurm.user("scancel", held)
@@ -156,7 +156,7 @@ def test_a_requeued_job_has_another_attempt_of_each_task(slurm):
     number = (place.run_directory(handle) / "jobs/job").read_text().strip()
     until(lambda: slurm.show(number).get("Restarts") == "1" and slurm.show(number)["JobState"] == "PENDING", 40)
     waits = place.inspect(handle)
-    assert waits["state"] == "pending" and any("Slurm lets a requeued job wait" in reason for reason in waits["reasons"]), f"{waits}"
+    assert waits["state"] == "pending" and any("Slurm lets a requeued job wait" in reason for reason in waits["reasons"]), waits
     time.sleep(3)
     slurm.user("scontrol", "update", f"jobid={number}", "starttime=now")
     place.jobc("wait", handle)
@@ -166,7 +166,7 @@ def test_a_requeued_job_has_another_attempt_of_each_task(slurm):
     assert lines_of(place.jobc("logs", "--attempt", "2", handle), "main-0") == ["start 1"], place.jobc("logs", handle)
     events = [line.split()[1:3] for line in place.jobc("events", handle).splitlines()]
     wanted = [["job", "Submitted:"], ["job", "Started:"], ["job", "Requeued:"], ["job", "Restarted:"], ["job", "Ended:"]]
-    assert [event for event in events if event[0] == "job"] == wanted, f"{events}"
+    assert [event for event in events if event[0] == "job"] == wanted, events
 
 
 @pytest.mark.parametrize("name, settings, backends", [("down", SETTINGS, "[slurm]"), ("down-contained", CONTAINED, "[oci, slurm]")])
