@@ -12,11 +12,8 @@ import needs
 from harness import REPOSITORY
 from runtime import binary
 
-pytestmark = [pytest.mark.isolated, pytest.mark.duration(20)]
-
 GUIDES = REPOSITORY / "docs/guides"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-TOOLS = ("bash", "busybox", "nsenter", "pgrep", "strace", "tar", "unshare")
 MARK = "\x1fend\x1f"
 
 
@@ -66,10 +63,10 @@ class Shell:
         self.process.wait(5)
 
 
+@pytest.mark.isolated
+@pytest.mark.duration(20)
+@pytest.mark.needs("root", "bash", "busybox", "nsenter", "pgrep", "strace", "tar", "unshare")
 def test_the_page():
-    needs.root()
-    for name in TOOLS:
-        needs.tool(name)
     if not any(os.access(f"/sys/fs/cgroup/{name}", os.W_OK) for name in ("memory", "cgroup.subtree_control")):
         needs.missing("writable cgroups")
     with tempfile.TemporaryDirectory(prefix="jobc-scratch-") as directory:
