@@ -1,4 +1,8 @@
-"""Tests parts of the language with real tasks: another role's port, a directory of the job, elastic torchrun, a Ray cluster."""
+"""Tests parts of the language with real tasks: another role's port, a directory of the job, elastic torchrun, a Ray cluster.
+
+torchrun and Ray are stand-ins, which show what they were given and meet in a second: test_frameworks.py and test_templates.py run the real
+ones, which take gigabytes and minutes.
+"""
 
 import json
 import os

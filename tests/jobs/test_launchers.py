@@ -1,8 +1,8 @@
 """Tests how launchers of training jobs are started: how often, on which instance, and what they reach from there.
 
-The launchers are stand-ins that leave a line for each start. Their ssh is a stand-in too, since no sshd is installed on the machine: a
-server that runs what it is sent, at the port of the settings that jobc wrote. The host file is read by DeepSpeed's own parser, which
-`tests/oracles/install` takes out of its package.
+The launchers are stand-ins that leave a line for each start, which real ones do not; test_frameworks.py runs those. Their ssh is a stand-in
+too, since not every host has an sshd: a server that runs what it is sent, at the port of the settings that jobc wrote. The host file is read
+by DeepSpeed's own parser, which `tests/prepare` takes out of its package.
 """
 
 import ast

@@ -1,7 +1,7 @@
 """Tests the networks of jobs: who reaches whom, by which names, what the host sees of it, and what is left.
 
-"The host" is one that it has set up in its own namespaces: with a neighbor's address (203.0.113.1) with a web server, another server on
-the loopback address, and a name server.
+"The host" is one that it has set up in its own namespaces, since a test must not need the network of the real one: with a neighbor's
+address (203.0.113.1) with a web server, another server on the loopback address, and a name server.
 """
 
 import contextlib

@@ -1,4 +1,8 @@
-"""Tests what users do with jobs that run on a Slurm cluster: commands beside tasks, ports, files, measurements, output by its age, cancelling."""
+"""Tests what users do with jobs that run on a Slurm cluster: commands beside tasks, ports, files, measurements, output by its age, cancelling.
+
+torchrun and Apptainer are stand-ins: the first takes gigabytes, and Debian 12 does not have the second. GPUs are those of a simulated driver,
+since hosts of tests have none.
+"""
 
 import json
 import os

@@ -1,7 +1,8 @@
 """Tests containers of jobc inside steps that Slurm confines: they see the GPUs, CPUs and memory of their step and no others.
 
-The kernel keeps the limits: cgroup v1 with `task/cgroup` and `proctrack/cgroup`. GPUs are those of a simulated driver with nodes that only
-the device cgroup can deny. The cgroups are named after the node, and removed at the end.
+The kernel keeps the limits: cgroup v1 with `task/cgroup` and `proctrack/cgroup`. GPUs are those of a simulated driver, since
+hosts of tests have none, with nodes that only the device cgroup can deny. The registry is a stand-in that counts requests and changes bytes,
+which a real one does not. The cgroups are named after the node, and removed at the end.
 """
 
 import contextlib
