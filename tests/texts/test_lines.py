@@ -64,7 +64,7 @@ def provider(name, more=""):
 LAB = "jobc build --stdout --target lab"
 KUBE = f"{LAB} -b kubernetes"
 RUN = "jobc run --allow-unenforced --image ../rootfs.tar.gz"
-STARTED = RUN + " -d --name {0} -- sleep 60; until jobc ps {0} | grep -q running; do sleep 0.1; done"
+STARTED = RUN + " -d --name {0} -- sleep 60 && while ! jobc ps {0} | grep -q running; do sleep 0.1; done"
 # A simulated host with four A100, two of them cut by MIG.
 FAKE = "fake-gpus a100 tree && export JOBC_DRIVER_ROOT=$PWD/tree"
 CGROUPS = "jobc build -b cgroup --output out >/dev/null && cd out/*/cgroup/main-0 && grep -r . v1 v2 | sort"
@@ -215,10 +215,9 @@ ELSEWHERE = {
 def place():
     place = Place()
     (place.directory / "bin").mkdir()
-    program = Path(binary()).resolve()
-    for path in (program, program.parent / "fake-gpus", REPOSITORY / "target/debug/fake-gpus"):
-        if path.exists() and not (place.directory / "bin" / path.name).exists():
-            (place.directory / "bin" / path.name).symlink_to(path)
+    (place.directory / "bin/jobc").symlink_to(Path(binary()).resolve())
+    if (fake := REPOSITORY / "target/debug/fake-gpus").exists():
+        (place.directory / "bin/fake-gpus").symlink_to(fake)
     place.environment["PATH"] = f"{place.directory}/bin:{place.environment['PATH']}"
     place.ran("image", "import", "rootfs.tar.gz", "--tag", "base:1")
     return place
