@@ -4,18 +4,28 @@ Where a framework can be had (`tests/jobs/install`), the template starts the fra
 that print how they were started and answer the readiness check, so that ports, checks and command lines are those of the template.
 """
 
+import contextlib
+import http.client
+import http.cookiejar
 import json
 import shutil
 import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
 
 import pytest
 
+import needs
 from frameworks import DEBIAN, JAX, MPI_PROGRAM, ORACLES, PATH, TENSORFLOW, TENSORFLOW_PROGRAM, TORCH_PROGRAM, check_lines, need
 from harness import REPOSITORY
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(80)]
 SERVERS = ORACLES / "servers"
 RAY = ORACLES / "ray"
+# Of `tests/editor/install`.
+CODE_SERVER = REPOSITORY / "target/editor/code-server"
 SMALL = {"cpu": 0.5, "memory": "1GiB", "shm": "64MiB", "gpu": 0}
 
 # Prints its command line and the variables of its template, and answers every request until the job ends.
@@ -98,6 +108,72 @@ def test_jupyter_opens_with_the_token_alone(jobs):
     role = {"uses": "std/jupyter", "with": {"token": "${{ secrets.token }}", "directory": "/tmp"}, "image": "host", "env": env, "files": files,
             "resources": SMALL}
     asks(jobs, "jupyter", role, ["/api/status", "/api/status?token=abcde"], ["403", "200"], secrets={"token": {"env": "TOKEN"}})
+
+
+# Starts a kernel, runs a cell in it, and prints what the cell prints.
+CELL = """\
+import json, sys, urllib.request, uuid, websocket
+place, token, code = sys.argv[1:]
+start = urllib.request.Request(f"http://{place}/api/kernels?token={token}", method="POST", data=b"{}")
+kernel = json.load(urllib.request.urlopen(start, timeout=60))["id"]
+channel = websocket.create_connection(f"ws://{place}/api/kernels/{kernel}/channels?token={token}", timeout=60)
+header = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "username": "", "session": uuid.uuid4().hex, "version": "5.3"}
+content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False, "stop_on_error": True}
+channel.send(json.dumps({"header": header, "parent_header": {}, "metadata": {}, "channel": "shell", "content": content}))
+for _ in range(100):
+    message = json.loads(channel.recv())
+    if message["msg_type"] == "stream":
+        sys.exit(print(message["content"]["text"].strip()))
+"""
+
+
+@pytest.mark.slow
+def test_a_kernel_of_jupyter_runs_a_cell_by_the_published_port(jobs):
+    need(SERVERS)
+    env = {"PATH": f"{SERVERS}/bin:{PATH}", "JUPYTER_CONFIG_PATH": "/opt/jupyter", "HOME": "/tmp"}
+    files = {"/opt/jupyter/jupyter_server_config.json": {"content": '{"ServerApp": {"allow_root": true}}'}}
+    role = {"uses": "std/jupyter", "with": {"token": "${{ secrets.key }}", "directory": "/tmp"}, "image": "host", "env": env, "files": files,
+            "resources": {**SMALL, "cpu": 2}}
+    with served(jobs, "notebook", role, "http://127.0.0.1:8888/api"):
+        cell = [f"{SERVERS}/bin/python", "-c", CELL, "127.0.0.1:8888", "abcde", "import socket; print(6 * 7, socket.gethostname())"]
+        ran = subprocess.run(cell, capture_output=True, text=True, timeout=120, check=False)
+        assert ran.stdout == "42 server-0\n", ran
+
+
+@pytest.mark.slow
+def test_code_server_opens_with_its_password_by_the_published_port(jobs):
+    if not (CODE_SERVER / "installed").exists():
+        needs.missing("code-server", "`tests/editor/install`")
+    for name in ("node", "ssh-keygen"):
+        needs.tool(name)
+    env = {"PATH": f"{CODE_SERVER}/node_modules/.bin:{PATH}", "HOME": "/tmp"}
+    role = {"uses": "std/code-server", "with": {"password": "${{ secrets.key }}", "directory": "/tmp"}, "image": "host", "user": "0:0", "env": env,
+            "resources": {**SMALL, "cpu": 2}}
+    with served(jobs, "editor", role, "http://127.0.0.1:8080/healthz"):
+        for password, opens in (("other", False), ("abcde", True)):
+            client = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+            form = urllib.parse.urlencode({"password": password, "base": ".", "href": "http://127.0.0.1:8080/login"}).encode()
+            page = client.open("http://127.0.0.1:8080/login", form, timeout=60).read().decode()
+            assert ("vscode-workbench-web-configuration" in page) is opens, f"{password}: {page[:2000]}"
+
+
+@contextlib.contextmanager
+def served(jobs, name, role, address):
+    """Runs the server of a template until the block ends, which begins when the server answers at this address of the host."""
+    path = jobs.directory / f"{name}.json"
+    path.write_text(json.dumps({"version": 1, "name": name, "network": "job", "secrets": {"key": {"env": "KEY"}}, "roles": {"server": role}}))
+    client, deadline = jobs.run(str(path), KEY="abcde"), time.monotonic() + 120
+    try:
+        while True:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                urllib.request.urlopen(address, timeout=10).close()
+                break
+            assert client.poll() is None and time.monotonic() < deadline, f"{address} does not answer: {jobs.call('logs', name).stdout[-3000:]}"
+            time.sleep(0.2)
+        yield
+    finally:
+        jobs.call("stop", name)
+        client.communicate(timeout=60)
 
 
 @pytest.mark.slow
