@@ -7,7 +7,6 @@ import platform
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 import threading
 from contextlib import contextmanager
@@ -15,10 +14,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
-
-from harness import REPOSITORY, Harness, scratch  # noqa: E402,F401
-
+REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGING = REPOSITORY / "packaging"
 PLATFORM = f"{platform.machine()}-linux"
 # The tests of files other than root's run as this user, which owns nothing.
@@ -94,9 +90,13 @@ def ran(command, user=None, **settings):
 
 
 def expect(process, code=0, text=""):
-    """Problems with the exit code of a process, or with its output, which must contain `text`."""
+    """The process, after a look at its exit code and at its output, which must contain `text`."""
     output = process.stdout + process.stderr
-    if process.returncode != code:
-        yield f"exit code {process.returncode}, expected {code}: {output.strip()[-1500:]}"
-    elif text not in output:
-        yield f"no `{text}` in the output: {output.strip()[-1500:]}"
+    assert process.returncode == code, f"{process.args}: exit code {process.returncode}: {output.strip()[-1500:]}"
+    assert text in output, f"{process.args}: {output.strip()[-1500:]}"
+    return process
+
+
+def succeeds(*command, **settings):
+    """Runs a command that must succeed."""
+    return expect(ran(command, **settings))

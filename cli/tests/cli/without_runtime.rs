@@ -1,4 +1,4 @@
-//! The program for macOS and Windows, which Linux has without the feature `runtime`: `tests/install/platforms.py` runs these.
+//! The program for macOS and Windows, which Linux has without the feature `runtime`: `tests/platforms` runs these.
 #![cfg(not(all(target_os = "linux", feature = "runtime")))]
 
 use crate::directory::{Directory, HELLO, Run};
