@@ -49,3 +49,6 @@ pub mod suggest;
 pub mod template;
 pub mod validate;
 pub mod why;
+
+#[cfg(test)]
+mod snapshot;

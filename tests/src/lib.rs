@@ -7,7 +7,9 @@
 #![forbid(unsafe_code)]
 
 pub mod cases;
+pub mod clusters;
 pub mod compile;
+pub mod difference;
 pub mod disk;
 pub mod page;
 pub mod sections;

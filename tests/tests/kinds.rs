@@ -1,70 +1,38 @@
-//! The kinds of objects on Kubernetes: each has a case under `tests/kinds/`, with what it becomes, held against the
-//! published definitions of custom resources with unknown fields forbidden.
+//! The kinds of objects on Kubernetes: each has a case under `tests/kinds/`, with what it becomes. The objects are also
+//! validated by the published definitions of custom resources, with unknown fields forbidden.
 //!
-//! A case is a directory with a job, its targets, the manifests in `kubernetes/`, and in `says` the findings, a line each.
+//! A pod is shown as its difference from the pod of the same role in a Job or JobSet.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use jobc_compiler::compile::Output;
 use jobc_compiler::diagnostic::Severity;
-use jobc_tests::compile::{Compilation, compile_directory};
+use jobc_tests::clusters::{ClusterCase, manifests, pods};
+use jobc_tests::difference::shorten_pods;
 use jobc_tests::{entries, workspace};
 use serde_json::{Value, json};
 
-fn cases() -> Vec<Utf8PathBuf> {
-    entries(&workspace().join("tests/kinds"))
-}
-
-/// The manifests, by their names in the directory of the backend.
-fn manifests(compiled: &Compilation) -> BTreeMap<String, String> {
-    let all = compiled.outputs.iter().flat_map(|output: &Output| &output.artifacts);
-    let yaml = all.filter(|artifact| artifact.path.extension() == Some("yaml"));
-    yaml.map(|artifact| {
-        let name = artifact.path.file_name().expect("a file has a name").to_owned();
-        (name, String::from_utf8(artifact.bytes.clone()).expect("a manifest is text"))
-    })
-    .collect()
-}
-
-fn committed(directory: &Utf8Path) -> BTreeMap<String, String> {
-    let files = if directory.is_dir() { entries(directory) } else { vec![] };
-    let text = |path: &Utf8PathBuf| fs::read_to_string(path).expect("a committed manifest is text");
-    files.iter().map(|path| (path.file_name().expect("a file has a name").to_owned(), text(path))).collect()
+fn cases() -> Vec<ClusterCase> {
+    ClusterCase::all("kinds")
 }
 
 #[test]
-fn what_each_becomes_is_committed() {
-    let update = std::env::var_os("JOBC_UPDATE").is_some_and(|value| value == "1");
-    let mut differ = Vec::new();
+fn a_kind_is_written_as_its_snapshot_shows() {
     for case in cases() {
-        let compiled = compile_directory(&case.join("job.yaml"));
-        assert_eq!(compiled.count(Severity::Error), 0, "{case}\n{}", compiled.text());
-        let (made, output) = (manifests(&compiled), compiled.short());
-        let (out, says) = (case.join("kubernetes"), case.join("says"));
-        if made == committed(&out) && output == fs::read_to_string(&says).unwrap_or_default() {
-            continue;
+        let compiled = case.compile();
+        assert_eq!(compiled.count(Severity::Error), 0, "{}\n{}", case.name, compiled.text());
+        let as_job = case.compile_plain(true);
+        let plain = pods(&manifests(&as_job));
+        assert!(!plain.is_empty(), "{} as a Job or JobSet\n{}", case.name, as_job.text());
+        let mut made = manifests(&compiled);
+        // The examples show the files of a job, and the oracles read them.
+        made.retain(|(_, value)| value["kind"] != "ConfigMap");
+        for (_, value) in &mut made {
+            shorten_pods(value, &|role| plain.get(role).cloned());
         }
-        differ.push(case.to_string());
-        if update {
-            let _ = fs::remove_dir_all(&out);
-            let _ = fs::remove_file(&says);
-            fs::create_dir_all(&out).expect("the directory can be made");
-            for (name, text) in &made {
-                fs::write(out.join(name), text).expect("the manifest can be written");
-            }
-            if !output.is_empty() {
-                fs::write(&says, &output).expect("the findings can be written");
-            }
-        }
+        case.check(&compiled, &made);
     }
-    assert!(
-        update || differ.is_empty(),
-        "JOBC_UPDATE=1 writes them again, then read the change:\n{}",
-        differ.join("\n")
-    );
 }
 
 /// The same schema with unknown fields forbidden in every object whose fields are listed.
@@ -135,8 +103,7 @@ fn every_object_is_what_its_definition_says() {
     }
     let mut checked = BTreeMap::new();
     for case in cases() {
-        for (name, text) in committed(&case.join("kubernetes")) {
-            let object: Value = serde_yaml::from_str(&text).expect("a manifest is YAML");
+        for (name, object) in manifests(&case.compile()) {
             let word = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
             let key = (word("apiVersion"), word("kind"));
             let group = key.0.split('/').next().unwrap_or_default();
@@ -150,14 +117,14 @@ fn every_object_is_what_its_definition_says() {
                 eprintln!("{} of {}: no definition is here, so only its pods are checked", key.1, key.0);
             }
             let held = whole.unwrap_or_else(|| parts(&object, &definitions));
-            assert!(!held.is_empty(), "{case}/{name}: nothing to check");
+            assert!(!held.is_empty(), "{}/{name}: nothing to check", case.name);
             for (value, schema) in held {
                 let validator = jsonschema::validator_for(&schema).expect("a definition is a schema");
                 let problems: Vec<String> = validator
                     .iter_errors(&value)
                     .map(|error| format!("{}: {error}", error.instance_path()))
                     .collect();
-                assert!(problems.is_empty(), "{case}/{name}\n{}", problems.join("\n"));
+                assert!(problems.is_empty(), "{}/{name}\n{}", case.name, problems.join("\n"));
             }
             *checked.entry(key).or_insert(0) += 1;
         }

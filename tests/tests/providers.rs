@@ -1,55 +1,24 @@
-//! The providers of GPUs: each row of the table has a case under `tests/providers/`, with what it becomes and what is
-//! said.
+//! The providers of GPUs: each row of the table has a case under `tests/providers/`, with what a job of it becomes that
+//! the same job without GPUs does not, and what the compiler says.
 //!
-//! A case is a directory named after the provider, with `@` and a word behind it for another case of the same; it holds
-//! a job, its targets, the manifests in `out/`, and in `says` the findings, a line each.
+//! A case is named after its provider; `@` and a word tell further cases of the same provider apart.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
 use std::fs;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use jobc_compiler::compile::Output;
 use jobc_compiler::diagnostic::Severity;
+use jobc_compiler::emit::to_yaml;
 use jobc_compiler::stdlib::providers::{self, PodField, PodRequirements, RequestForm, ResourceRequest, Unit};
-use jobc_tests::compile::{Compilation, compile_directory};
-use jobc_tests::{entries, workspace};
+use jobc_tests::clusters::{ClusterCase, Manifest, manifests, pods};
+use jobc_tests::difference::{difference, shorten_pods};
+use jobc_tests::workspace;
 
-fn cases() -> Vec<Utf8PathBuf> {
-    entries(&workspace().join("tests/providers"))
+fn cases() -> Vec<ClusterCase> {
+    ClusterCase::all("providers")
 }
 
-fn provider(case: &Utf8Path) -> &str {
-    let name = case.file_name().expect("a directory has a name");
-    name.split_once('@').map_or(name, |(provider, _)| provider)
-}
-
-/// The manifests, as they lie below `out/`.
-fn manifests(compiled: &Compilation) -> BTreeMap<Utf8PathBuf, String> {
-    let place = |output: &Output| Utf8Path::new(&output.job.name).join(&output.job.target.name);
-    let all =
-        compiled.outputs.iter().flat_map(|o| o.artifacts.iter().map(move |a| (place(o).join(&a.path), a)));
-    all.filter(|(path, _)| path.extension() == Some("yaml"))
-        .map(|(path, artifact)| {
-            (path, String::from_utf8(artifact.bytes.clone()).expect("a manifest is text"))
-        })
-        .collect()
-}
-
-fn committed(directory: &Utf8Path) -> BTreeMap<Utf8PathBuf, String> {
-    let mut found = BTreeMap::new();
-    let mut todo = vec![directory.to_owned()];
-    while let Some(next) = todo.pop() {
-        for path in if next.is_dir() { entries(&next) } else { vec![] } {
-            if path.is_dir() {
-                todo.push(path);
-            } else {
-                let text = fs::read_to_string(&path).expect("a committed manifest is text");
-                found.insert(path.strip_prefix(directory).expect("it lies below").to_owned(), text);
-            }
-        }
-    }
-    found
+fn provider(case: &ClusterCase) -> &str {
+    case.name.split_once('@').map_or(&case.name, |(provider, _)| provider)
 }
 
 #[test]
@@ -59,53 +28,49 @@ fn every_provider_of_the_table_has_a_case() {
     bare.retain(|name| !cases.iter().any(|case| provider(case) == *name));
     assert!(bare.is_empty(), "without a case under tests/providers/: {}", bare.join(", "));
     for case in &cases {
-        assert!(providers::find(provider(case)).is_some(), "{case}: no row of the table has that name");
+        assert!(
+            providers::find(provider(case)).is_some(),
+            "{}: no row of the table has that name",
+            case.name
+        );
     }
 }
 
-/// A row that nothing is written for is refused with its reason; every other becomes manifests, without an error.
+/// A row without support is refused with its reason; every other becomes manifests, without an error.
 #[test]
-fn what_each_becomes_is_committed() {
-    let update = std::env::var_os("JOBC_UPDATE").is_some_and(|value| value == "1");
-    let mut differ = Vec::new();
+fn a_provider_adds_what_its_snapshot_shows() {
     for case in cases() {
-        let compiled = compile_directory(&case.join("job.yaml"));
+        let compiled = case.compile();
         let row = providers::find(provider(&case)).expect("a case has its row");
         let errors = compiled.count(Severity::Error);
         match &row.unserved {
-            Some(why) => assert!(compiled.text().contains(why.as_str()), "{case}\n{}", compiled.text()),
-            None => assert_eq!(errors, 0, "{case}\n{}", compiled.text()),
-        }
-        let (made, output) = (manifests(&compiled), compiled.short());
-        assert_eq!(made.is_empty(), row.unserved.is_some(), "{case} makes {} manifests", made.len());
-        let (out, says) = (case.join("out"), case.join("says"));
-        let before = fs::read_to_string(&says).unwrap_or_default();
-        if made == committed(&out) && output == before {
-            continue;
-        }
-        differ.push(case.clone());
-        if update {
-            if out.exists() {
-                fs::remove_dir_all(&out).expect("what was made can be removed");
+            Some(why) => {
+                assert!(compiled.text().contains(why.as_str()), "{}\n{}", case.name, compiled.text())
             }
-            for (path, text) in &made {
-                let path = out.join(path);
-                fs::create_dir_all(path.parent().expect("a directory")).expect("the directory can be made");
-                fs::write(&path, text).expect("the manifest can be written");
-            }
-            if output.is_empty() {
-                fs::remove_file(&says).ok()
-            } else {
-                fs::write(&says, &output).ok()
-            };
+            None => assert_eq!(errors, 0, "{}\n{}", case.name, compiled.text()),
         }
+        let made = if errors == 0 { manifests(&compiled) } else { vec![] };
+        assert_eq!(made.is_empty(), row.unserved.is_some(), "{} makes {} manifests", case.name, made.len());
+        let plain = manifests(&case.compile_plain(false));
+        assert!(!plain.is_empty(), "{} without GPUs is refused", case.name);
+        let added = made.iter().filter_map(|manifest| added(manifest, &plain));
+        case.check(&compiled, &added.collect::<Vec<_>>());
     }
-    let list: Vec<&str> = differ.iter().map(|case| case.as_str()).collect();
-    assert!(
-        update || list.is_empty(),
-        "JOBC_UPDATE=1 writes them again, then read the change:\n{}",
-        list.join("\n")
-    );
+}
+
+/// What of a manifest is not in that of the same name among others; of a pod in one of another name what is not in that of
+/// the same role. The numbers before the names are the order.
+fn added((path, value): &Manifest, plain: &[Manifest]) -> Option<Manifest> {
+    let name = |path: &str| path.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned();
+    let value = match plain.iter().find(|(other, _)| name(other) == name(path)) {
+        Some((_, base)) => difference(value, base)?,
+        None => {
+            let (pods, mut value) = (pods(plain), value.clone());
+            shorten_pods(&mut value, &|role| pods.get(role).cloned());
+            value
+        }
+    };
+    Some((path.clone(), value))
 }
 
 /// What the row says is in the manifests: each key of it that has no hole, in each way that the case asks for.
@@ -113,7 +78,8 @@ fn what_each_becomes_is_committed() {
 fn the_keys_of_a_row_are_in_its_manifests() {
     for row in providers::all().iter().filter(|row| row.unserved.is_none()) {
         let of_row = cases().into_iter().filter(|case| provider(case) == row.name);
-        let all: String = of_row.flat_map(|case| committed(&case.join("out")).into_values()).collect();
+        let all: String =
+            of_row.flat_map(|case| manifests(&case.compile())).map(|(_, value)| to_yaml(&value)).collect();
         let ways = [&row.whole, &row.share, &row.profile].into_iter().flatten();
         let keys = ways.flat_map(|way| &way.asks).map(|ask| ask.key.as_str());
         let pod = row.pod.iter();

@@ -90,7 +90,7 @@ pub(crate) fn lower(backend: &dyn Backend, job: &JobPlan) -> (Vec<File>, String)
 pub(crate) fn text(file: &File) -> String {
     match &file.content {
         Content::Text(text) => text.clone(),
-        Content::Json(value) => serde_json::to_string_pretty(value).expect("JSON has string keys"),
+        Content::Json(value) => crate::snapshot::json(value),
         Content::Yaml(value) => crate::emit::to_yaml(value),
         other @ Content::Dockerfile(_) => panic!("{}: {other:?}", file.path),
     }

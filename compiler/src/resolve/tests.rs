@@ -7,6 +7,7 @@ mod plans;
 mod size;
 
 use jobc_schema::plan::{JobPlan, TargetPlan};
+use serde_json::Value;
 
 use super::resolve;
 use crate::diagnostic::render::{Format, TextStyle, render};
@@ -15,6 +16,7 @@ use crate::expand::{Overrides, expand};
 use crate::files::MemoryFiles;
 use crate::lock::Lock;
 use crate::parse::parse;
+use crate::snapshot;
 use crate::source::{Source, Sources};
 use crate::validate;
 
@@ -57,8 +59,15 @@ fn plans(text: &str) -> (Sources, Vec<JobPlan>, Vec<Diagnostic>) {
     (sources, plans, sink.finish())
 }
 
-/// The file and its plans as JSON, with the target left out; or the file and what is wrong with it.
+/// The file and its plans as JSON, without the target and without what the plan of the smallest job has too; or the file
+/// and what is wrong with it.
 fn check(text: &str) -> String {
+    let smallest = plan("version: 1\nname: hello\nimage: a:1\nroles: {main: {run: x}}\n");
+    check_against(text, Some(&serde_json::to_value(smallest).unwrap()))
+}
+
+/// As [`check`], without what is in the plan `base`. Its only role is compared with each role of the job.
+fn check_against(text: &str, base: Option<&Value>) -> String {
     let (sources, plans, found) = plans(text);
     let mut out = format!("{}\n=>\n", text.trim_start());
     if !found.is_empty() {
@@ -67,7 +76,18 @@ fn check(text: &str) -> String {
     for plan in plans {
         let mut json = serde_json::to_value(&plan).unwrap();
         json.as_object_mut().unwrap().shift_remove("target");
-        out.push_str(&serde_json::to_string_pretty(&json).unwrap());
+        if let Some(mut base) = base.cloned() {
+            let mut role = base["roles"][0].clone();
+            role["provided_env"].as_object_mut().unwrap().shift_remove("JOBC_HOSTS_MAIN");
+            let named = |other: &Value| {
+                role["name"] = other["name"].clone();
+                role.clone()
+            };
+            base["roles"] = json["roles"].as_array().unwrap().iter().map(named).collect();
+            base.as_object_mut().unwrap().shift_remove("target");
+            json = snapshot::difference(&json, &base).unwrap_or_default();
+        }
+        out.push_str(&snapshot::json(&json));
         out.push('\n');
     }
     out

@@ -197,7 +197,7 @@ body: {run: \"x # no note\"}
 
     #[test]
     fn its_schema_is_that_of_with() {
-        insta::assert_snapshot!(serde_json::to_string_pretty(&describe(TEXT).unwrap().schema()).unwrap());
+        insta::assert_snapshot!(crate::snapshot::json(&describe(TEXT).unwrap().schema()));
     }
 
     #[test]

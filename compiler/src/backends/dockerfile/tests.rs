@@ -62,7 +62,7 @@ fn check(source: Value) -> String {
 }
 
 fn check_with(source: Value, files: &MemoryFiles) -> String {
-    let written = serde_json::to_string_pretty(&source).unwrap();
+    let written = crate::snapshot::json(&source);
     let job = build(source);
     let (made, sink) = lower(&job, files);
     let dockerfile = text(&made, "main/Dockerfile");

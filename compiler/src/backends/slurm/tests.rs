@@ -1,5 +1,6 @@
 //! Plans and the scripts they become.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -11,15 +12,23 @@ use crate::backends::fixture;
 /// The parts of scripts that are the same in every job.
 const COMMON: [&str; 3] = [include_str!("batch.sh"), include_str!("task.sh"), include_str!("list.sh")];
 
-/// A plan with the settings of its target, what is refused and found, and the scripts without their common parts.
+/// A plan with the settings of its target, what is refused and found, and the lines of the scripts that those of the
+/// smallest job do not have.
 fn check(changes: Value, settings: &Value) -> String {
-    let mut changes = changes;
+    let smallest = check_against(json!({}), &json!({"container": "none"}), "");
+    check_against(changes, settings, &smallest)
+}
+
+/// As [`check`], without the lines of `base`.
+fn check_against(mut changes: Value, settings: &Value, base: &str) -> String {
+    let scripts = base.find("---- ").map_or("", |at| &base[at..]);
+    let known: BTreeSet<&str> = scripts.lines().collect();
     let backends = if settings.get("container").is_some_and(|c| c == "jobc" || c == "oci") {
         json!(["oci", "slurm"])
     } else {
         json!(["slurm"])
     };
-    let mut shown = serde_json::to_string_pretty(&changes).expect("JSON") + "\n";
+    let mut shown = crate::snapshot::json(&changes) + "\n";
     let _ = writeln!(shown, "slurm: {settings}");
     changes["target"] = json!({"name": "cluster", "settings": {"backends": backends, "slurm": settings}});
     let job = fixture::job(&changes);
@@ -32,9 +41,16 @@ fn check(changes: Value, settings: &Value) -> String {
     shown.push_str(&report);
     for file in files {
         let text = COMMON.iter().fold(fixture::text(&file), |text, common| text.replace(common, ""));
-        let _ = writeln!(shown, "---- {} {:o}\n{text}", file.path, file.mode);
+        let _ = writeln!(shown, "---- {} {:o}", file.path, file.mode);
+        let lines = text.split_inclusive('\n').filter(|line| !known.contains(line.trim_end_matches('\n')));
+        shown.extend(lines);
     }
     shown
+}
+
+#[test]
+fn the_smallest_job() {
+    insta::assert_snapshot!(check_against(json!({}), &json!({"container": "none"}), ""));
 }
 
 fn training() -> Value {
@@ -117,26 +133,27 @@ fn a_grace_period_fits_into_the_signal() {
 
 #[test]
 fn each_way_of_running_containers() {
-    let mut shown = String::new();
+    let mut plan = training();
+    plan["volumes"] = json!({
+        "data": {"kind": "data", "source": {"kind": "path", "path": "/datasets"}},
+        "runs": {"kind": "output", "source": {"kind": "path", "path": "./runs"}}
+    });
+    let train = &mut plan["roles"]["train"];
+    train["mounts"] = json!([
+        {"volume": "data", "path": "/data", "writable": false},
+        {"volume": "runs", "path": "/runs", "writable": true, "subpath": "a"}
+    ]);
+    train["workdir"] = json!("/work");
+    let none = check_against(training(), &json!({"container": "none"}), "");
+    let mut shown = crate::snapshot::json(&plan) + "\n";
     for settings in [
         json!({"container": "jobc", "images": "/images", "gpu": "gres", "gpu_types": {"A100-80GB": "a100"}}),
         json!({"container": "apptainer", "gpu_types": {"A100-80GB": "a100"}}),
         json!({"container": "pyxis", "gpu_types": {"A100-80GB": "a100"}}),
         json!({"container": "oci", "release": "23.11", "gpu_types": {"A100-80GB": "a100"}}),
     ] {
-        let mut plan = training();
-        plan["volumes"] = json!({
-            "data": {"kind": "data", "source": {"kind": "path", "path": "/datasets"}},
-            "runs": {"kind": "output", "source": {"kind": "path", "path": "./runs"}}
-        });
-        let train = &mut plan["roles"]["train"];
-        train["mounts"] = json!([
-            {"volume": "data", "path": "/data", "writable": false},
-            {"volume": "runs", "path": "/runs", "writable": true, "subpath": "a"}
-        ]);
-        train["workdir"] = json!("/work");
-        let full = check(plan, &settings);
-        // The plan is the same each time.
+        // The lines that a job without containers does not have.
+        let full = check_against(plan.clone(), &settings, &none);
         let begin = full.find("slurm: ").expect("the settings are shown");
         shown.push_str(&full[begin..]);
     }

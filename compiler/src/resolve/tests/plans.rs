@@ -1,10 +1,10 @@
 //! Whole jobs and their plans.
 
-use super::check;
+use super::{check, check_against};
 
 #[test]
 fn a_job_on_one_host() {
-    insta::assert_snapshot!(check(
+    insta::assert_snapshot!(check_against(
         "
 version: 1
 name: hello
@@ -13,7 +13,8 @@ roles:
   main:
     run: python -c 'print(1)'
     resources: {cpu: 500m, memory: 1.5GiB, gpu: 0}
-"
+",
+        None
     ));
 }
 

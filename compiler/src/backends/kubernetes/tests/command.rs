@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{at, shown};
+use super::{at, shown, shown_against};
 
 const COMMAND: &str = "/spec/template/spec/containers/0/command";
 const ENV: &str = "/spec/template/spec/containers/0/env";
@@ -15,7 +15,7 @@ fn one_role(role: Value) -> Value {
 
 #[test]
 fn one_pod() {
-    insta::assert_snapshot!(shown(
+    insta::assert_snapshot!(shown_against(
         json!({"namespace": "ml"}),
         &json!({
             "description": "says hello, 你好",
@@ -37,7 +37,8 @@ fn one_pod() {
                 "grace_period_seconds": 120,
                 "timeout_seconds": 7200
             }}
-        })
+        }),
+        &|_| None
     ));
 }
 
@@ -142,7 +143,7 @@ fn the_kubelet_reads_ranks_from_a_file() {
     let found = |part: &str| at(target.clone(), &changes, &format!("{pod}/{part}"));
     let parts = ["initContainers", "containers/0/env", "containers/0/command"].map(found);
     // A value with a quote needs the shell.
-    insta::assert_snapshot!(serde_json::to_string_pretty(&parts).unwrap());
+    insta::assert_snapshot!(crate::snapshot::json(&parts.into_iter().collect()));
     assert_eq!(found("volumes"), json!([{"name": "jobc-env", "emptyDir": {}}]));
     // JobSet 0.11 drops what it does not know.
     let old =
