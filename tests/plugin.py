@@ -1,7 +1,7 @@
 """What every suite has beside pytest: tiers, users, namespaces, timeouts, and the counts at the end.
 
 * A test marked `slow` runs without `--quick` only, one marked `alone` runs while no other test does.
-* A test with the fixture `account` runs once for each user that its marker `accounts` names.
+* A test with the fixture `account` runs once for each user that its marker `accounts` names; with `vm-` before it, in a virtual machine.
 * A test is skipped without the programs that its markers `needs` name, or for other users than `root` if they name that.
 * The tests of a module and user run one after the other, in one process. Those marked `isolated` run in a process of their own,
   in new namespaces, those marked `vm` in a virtual machine (`isolated.py`).
@@ -25,7 +25,7 @@ import pytest
 import isolated
 import needs
 
-ACCOUNTS = ("root", "range", "single")
+ACCOUNTS = ("root", "range", "single", "vm-root", "vm-range", "vm-single")
 # Until five times its duration, and not before a minute, a test on a busy host is not stopped.
 TIMEOUT_FACTOR, MIN_SECONDS = 5, 60
 
@@ -43,8 +43,8 @@ def pytest_configure(config):
         config.stash[LOCK] = tempfile.TemporaryDirectory(prefix="jobc-tests-")
         os.environ["JOBC_TEST_LOCK"] = config.stash[LOCK].name
     # A background process may have inherited these as ignored; so would everything it starts.
-    for number in (signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_DFL)
+    for number, handler in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGQUIT, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
+        signal.signal(number, handler)
 
 
 LOCK = pytest.StashKey()
@@ -57,7 +57,8 @@ def pytest_generate_tests(metafunc):
     slow = marker.kwargs.get("slow", ())
     names = [*marker.args, *([slow] if isinstance(slow, str) else slow)]
     wanted = metafunc.config.option.account
-    params = [pytest.param(name, marks=() if name in marker.args else pytest.mark.slow) for name in names if wanted in (None, name)]
+    marks = {name: [pytest.mark.slow] * (name not in marker.args) + [pytest.mark.vm] * name.startswith("vm-") for name in names}
+    params = [pytest.param(name, marks=marks[name]) for name in names if wanted in (None, name)]
     metafunc.parametrize("account", params, indirect=True, scope="module")
 
 
@@ -66,7 +67,7 @@ def account(request):
     """The unprivileged user that the test is for, or None for root."""
     import user
 
-    return user.named(request.param)
+    return user.named(request.param.removeprefix("vm-"))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -76,7 +77,9 @@ def pytest_runtest_setup(item):
 
 
 def pytest_xdist_make_scheduler(config, log):
-    """Tests of one group run one after the other: those of a module and user."""
+    """Tests of one group run one after the other: those of a module and user. With `--dist worksteal` each is on its own."""
+    if config.option.dist == "worksteal":
+        return None
     from xdist.scheduler import LoadScopeScheduling
 
     scheduler = LoadScopeScheduling(config, log)

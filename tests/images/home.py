@@ -11,11 +11,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 from runtime import binary  # noqa: E402
 
 
+def assert_result(result, code=0, *words):
+    """A command has ended with this exit code and messages."""
+    assert result.returncode == code, f"exit code {result.returncode}, not {code}: {result.stdout}{result.stderr}"
+    missing = [word for word in words if word not in result.stderr]
+    assert not missing, f"{missing} is not in the output: {result.stderr}"
+
+
 class Home:
     """A home directory with settings, credentials and an image store."""
 
     def __init__(self, directory):
         self.directory = Path(directory)
+        self.directory.mkdir(exist_ok=True)
         self.store = self.directory / "images"
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(self.directory), "JOBC_COLOR": "never",
                             "JOBC_IMAGE_ROOT": str(self.store)}

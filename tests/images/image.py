@@ -1,11 +1,13 @@
 """The image that the tests of this directory share: Debian by debootstrap with three layers of changes, made once by umoci."""
 
 import fcntl
+import json
 import subprocess
 
 from harness import REPOSITORY
 
 CACHE = REPOSITORY / "target/images-cache"
+PROGRAMS = ("debootstrap", "umoci", "setcap", "setfattr")
 
 # The changes of each layer: files replaced, removed and added, directories removed and created again, links, mode bits, owners,
 # times, capabilities and attributes, a device, a FIFO, sparse files, long names.
@@ -44,11 +46,9 @@ fi
 """
 
 
-def ensure_image(harness):
-    """The layout with the image `debian`, which is created if it is missing."""
+def ensure_image():
+    """The layout with the image `debian`, which is created if it is missing, by the programs of `PROGRAMS`."""
     layout = CACHE / "layout"
-    for tool in ["debootstrap", "umoci", "setcap", "setfattr"]:
-        harness.tool(tool)
     CACHE.mkdir(parents=True, exist_ok=True)
     # One test makes it, and others wait for it.
     with (CACHE / "lock").open("w") as lock:
@@ -74,3 +74,40 @@ def create(layout):
 
 def run(script):
     subprocess.run(["sh", "-ec", script], check=True, stdout=subprocess.DEVNULL)
+
+
+# Runs in its own mount namespace, where the layers are an overlay.
+LIST = """
+import hashlib, json, os, stat, sys
+top, found, inodes = sys.argv[1].encode(), {}, {}
+for directory, names, files in os.walk(top):
+    for name in [b"."] * (directory == top) + names + files:
+        path = os.path.join(directory, name)
+        data = os.lstat(path)
+        shown = os.path.relpath(path, top).decode(errors="surrogateescape")
+        kind = stat.S_IFMT(data.st_mode)
+        one = {"mode": oct(data.st_mode), "uid": data.st_uid, "gid": data.st_gid, "mtime": data.st_mtime_ns}
+        one["xattr"] = {n: os.getxattr(path, n, follow_symlinks=False).hex()
+                        for n in sorted(os.listxattr(path, follow_symlinks=False))}
+        if kind == stat.S_IFREG:
+            one["size"], one["content"] = data.st_size, hashlib.sha256(open(path, "rb").read()).hexdigest()
+        if kind == stat.S_IFLNK:
+            one["target"] = os.readlink(path).decode(errors="surrogateescape")
+        if kind in (stat.S_IFCHR, stat.S_IFBLK):
+            one["device"] = data.st_rdev
+        if kind != stat.S_IFDIR and data.st_nlink > 1:
+            inodes.setdefault((data.st_dev, data.st_ino), []).append(shown)
+        found[shown] = one
+for names in inodes.values():
+    for name in names:
+        found[name]["linked"] = sorted(names)
+json.dump(found, sys.stdout)
+"""
+
+
+def listed(root, prefix=()):
+    # A python3 that users may run too.
+    result = subprocess.run([*prefix, "/usr/bin/python3", "-c", LIST, root], capture_output=True, check=False)
+    if result.returncode:
+        raise RuntimeError(result.stderr.decode())
+    return json.loads(result.stdout)

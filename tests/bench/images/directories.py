@@ -3,8 +3,8 @@
 
     tests/bench/images/directories.py [--binary PATH] [--shape flat|nested|implied] [--counts N,N,...]
 
-Needs `cargo build --release --example unpack -p jobc-image`, and /dev/shm for some gigabytes. `tests/images/linear.py` has the
-shapes, and tests that the number of syscalls is linear.
+Needs `cargo build --release --example unpack -p jobc-image`, and /dev/shm for some gigabytes. `tests/images/layers.py` has the
+shapes, and `test_linear.py` tests that the number of syscalls is linear.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "tests/images"), str(ROOT / "tests/runtime"), str(ROOT / "tests/bench")]
-import linear  # noqa: E402
+import layers  # noqa: E402
 from report import machine  # noqa: E402
 
 
@@ -31,7 +31,7 @@ def main():
     for count in map(int, options.counts.split(",")):
         with tempfile.TemporaryDirectory(prefix="jobc-bench-", dir="/dev/shm") as name:
             path = Path(name) / "layer.tar"
-            linear.write(path, getattr(linear, options.shape), count)
+            layers.write(path, getattr(layers, options.shape), count)
             begun = os.times()
             result = subprocess.run([options.binary, "import", f"{name}/store", path], capture_output=True, text=True, check=False)
             if result.returncode != 0:

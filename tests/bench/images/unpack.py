@@ -23,7 +23,7 @@ for directory in ["runtime", "images"]:
     sys.path.insert(0, str(TESTS / directory))
 
 import image
-from harness import REPOSITORY, Harness
+from harness import REPOSITORY
 
 
 def programs(binary, layout, directory):
@@ -59,7 +59,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cold", action="store_true", help="drop the page cache of the host before each run")
     options = parser.parse_args()
-    layout = image.ensure_image(Harness("bench", __doc__))
+    layout = image.ensure_image()
     size = sum(path.stat().st_size for path in (layout / "blobs/sha256").iterdir())
     print(f"{size / 2**20:.0f} MiB compressed, load {os.getloadavg()[0]:.1f}, {'cold' if options.cold else 'warm'}")
     with tempfile.TemporaryDirectory(prefix="jobc-bench-", dir=image.CACHE) as name:

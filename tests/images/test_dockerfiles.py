@@ -1,22 +1,17 @@
-#!/usr/bin/env python3
 """Parses Dockerfiles with jobc and with buildah: both accept them, with the same configuration, or both reject them.
 
 They are based on `scratch` and run nothing, so that only the parsers differ. For known differences the case says who is right
-and why. `--only TEXT` runs the cases whose name contains TEXT.
+and why.
 """
 
-import argparse
 import json
-import os
-import shutil
 import subprocess
-import sys
-import tempfile
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from home import Home  # noqa: E402
-from harness import needs  # noqa: E402
+import pytest
+
+from home import Home
+
+pytestmark = [pytest.mark.duration(5), pytest.mark.needs("buildah")]
 
 ACCEPTED, REJECTED, OURS, THEIRS = "both", "neither", "only jobc", "only buildah"
 
@@ -98,43 +93,27 @@ COMPARED_FIELDS = ("Env", "Cmd", "Entrypoint", "Labels", "ExposedPorts", "Volume
         "Healthcheck")
 
 
-def main():
-    words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("--only", default="")
-    only = words.parse_args().only
-    if not shutil.which("buildah"):
-        print(needs.line("dockerfiles", "buildah"))
-        sys.exit(needs.exit_code())
-    cases = [case for case in CASES if only in case[0]]
-    with tempfile.TemporaryDirectory() as directory:
-        wrong = [line for case in cases for line in check(Path(directory), *case)]
-    for line in wrong:
-        print(f"dockerfiles: {line}")
-    print(f"dockerfiles: {len(cases)} checked, {len(wrong)} failed")
-    sys.exit(1 if wrong or not cases else 0)
+@pytest.fixture(scope="module")
+def context(shared):
+    context = shared / "context"
+    (context / "d").mkdir(parents=True)
+    for file in ("f", "a b", "d/x", "d/y.o"):
+        (context / file).write_text(f"{file}\n")
+    subprocess.run(["tar", "-C", context / "d", "-cf", context / "t.tar", "x"], check=True)
+    return context
 
 
-def check(directory, name, expected, text, *more):
-    context = directory / "context"
-    if not context.exists():
-        (context / "d").mkdir(parents=True)
-        for file in ("f", "a b", "d/x", "d/y.o"):
-            (context / file).write_text(f"{file}\n")
-        subprocess.run(["tar", "-C", context / "d", "-cf", context / "t.tar", "x"], check=True)
+@pytest.mark.parametrize("expected, text, more", [pytest.param(expected, text, more, id=name.replace(" ", "_")) for name, expected, text, *more in CASES])
+def test_jobc_and_buildah_agree_on_a_dockerfile(shared, context, expected, text, more):
     text = text[1:] if text.startswith("!") else f"FROM scratch\n{text}"
     (context / "Dockerfile").write_bytes(text.encode())
-    ours, our_error = build_with_jobc(directory, context, more)
-    theirs, their_error = build_with_buildah(directory, context, more)
+    ours, our_error = build_with_jobc(shared, context, more)
+    theirs, their_error = build_with_buildah(shared, context, more)
     outcomes = {(True, True): ACCEPTED, (False, False): REJECTED, (True, False): OURS, (False, True): THEIRS}
     outcome = outcomes[ours is not None, theirs is not None]
-    if os.environ.get("JOBC_VERBOSE"):
-        print(f"dockerfiles: {name}: {outcome}")
-    if outcome != expected:
-        yield f"{name}: {outcome} accept it, expected: {expected}\n{text}\n{our_error}\n{their_error}"
-    elif outcome == ACCEPTED:
-        for field in COMPARED_FIELDS:
-            if normal(ours, field) != normal(theirs, field):
-                yield f"{name}: {field} is {normal(ours, field)}, and buildah's {normal(theirs, field)}"
+    assert outcome == expected, f"{text}\n{our_error}\n{their_error}"
+    if outcome == ACCEPTED:
+        assert {field: normal(ours, field) for field in COMPARED_FIELDS} == {field: normal(theirs, field) for field in COMPARED_FIELDS}
 
 
 def normal(config, field):
@@ -149,7 +128,6 @@ def normal(config, field):
 
 def build_with_jobc(directory, context, more):
     home = Home(directory / "home")
-    home.directory.mkdir(exist_ok=True)
     result = home.run("image", "build", "--builder", "embedded", "-t", "tested:1", *more, context)
     if result.returncode not in (0, 1):
         return None, f"jobc exited with {result.returncode}: {result.stderr}"
@@ -168,7 +146,3 @@ def build_with_buildah(directory, context, more):
     shown = subprocess.run(["buildah", *where, "inspect", "--type", "image", "tested"],
                            capture_output=True, text=True, check=True)
     return json.loads(shown.stdout)["Docker"]["config"], ""
-
-
-if __name__ == "__main__":
-    main()

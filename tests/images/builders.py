@@ -1,36 +1,24 @@
-#!/usr/bin/env python3
-"""Builds Dockerfiles with `jobc image build` and with buildah, and compares the trees and the configurations.
-
-As root, and as a user with and without a range of ids. Also tests what a killed build leaves.
-"""
+"""Builders of Dockerfiles: `jobc image build` as root and as users, and buildah; the trees and configurations that they make."""
 
 import gzip
 import hashlib
 import io
 import json
 import os
-import random
 import shutil
-import signal
 import subprocess
-import sys
 import tarfile
-import tempfile
-import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
-import user  # noqa: E402
-from harness import Harness  # noqa: E402
-from runtime import binary  # noqa: E402
-
-import build_cases  # noqa: E402
+import build_cases
+import needs
+from home import assert_result
+from runtime import binary
 
 # Mount points of engines: an empty file or directory may be left there.
 MOUNT_POINTS = {"dev", "proc", "sys", "run", "etc/hosts", "etc/resolv.conf", "etc/hostname"}
 COMPARED_FIELDS = ("User", "Env", "Cmd", "Entrypoint", "WorkingDir", "ExposedPorts", "Volumes", "Labels", "StopSignal", "OnBuild",
         "Shell", "Healthcheck")
-OWNERS_NOTE = "with one id, files of other owners become root's, so owners are not compared"
 
 
 def tree(layout, manifest):
@@ -106,11 +94,11 @@ def settings(theirs, ours, whose="buildah"):
 class Fixture:
     """The base image, a context for each case, and what buildah builds from them."""
 
-    def __init__(self, harness, directory):
-        self.harness, self.directory = harness, directory
+    def __init__(self, directory):
+        self.directory = directory
         busybox = Path("/bin/busybox")
         if not busybox.exists():
-            harness.missing("busybox-static")
+            needs.missing("busybox-static")
         self.program = directory / "jobc"
         shutil.copy2(binary(), self.program)
         self.program.chmod(0o755)
@@ -132,7 +120,7 @@ class Fixture:
 
     def prepare_builder(self):
         """Imports the base image into the other builder."""
-        self.buildah_tool = self.harness.tool("buildah")
+        self.buildah_tool = needs.tool("buildah")
         self.buildah("from", "--name", "base", "scratch")
         self.buildah("add", "-q", "base", self.base, "/")
         # As `jobc image import` does it: without PATH in the configuration.
@@ -141,8 +129,7 @@ class Fixture:
     def buildah(self, *words):
         options = ["--root", self.directory / "buildah", "--runroot", self.directory / "buildah-run", "--storage-driver", "vfs"]
         result = subprocess.run([self.buildah_tool, *map(str, options), *map(str, words)], capture_output=True, text=True)
-        if result.returncode != 0:
-            raise RuntimeError(f"buildah {words[0]}: {result.stderr}")
+        assert result.returncode == 0, f"buildah {words[0]}: {result.stderr}"
         return result.stdout
 
     def context(self, name, text):
@@ -203,9 +190,7 @@ class Builder:
         self.store = self.home / "images"
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.home),
                             "JOBC_IMAGE_ROOT": str(self.store), "JOBC_COLOR": "never"}
-        result = self.run("image", "import", fixture.base, "--tag", "base", "--quiet")
-        if result.returncode != 0:
-            raise RuntimeError(result.stderr)
+        assert_result(self.run("image", "import", fixture.base, "--tag", "base", "--quiet"))
 
     def argv(self, *words):
         return [*(self.account.prefix() if self.account else []), str(self.fixture.program), *map(str, words)]
@@ -224,109 +209,3 @@ class Builder:
             yield f"{path} is left"
         if str(self.store) in Path("/proc/mounts").read_text():
             yield "a mount is left"
-
-
-def compare(harness, fixture, builders):
-    for name, text in build_cases.CASES.items():
-        if not harness.wants(name):
-            continue
-        context = fixture.context(name, text)
-        try:
-            theirs, their_settings = fixture.build_with_buildah(f"case-{name}", context)
-        except RuntimeError as error:
-            harness.check(f"{name} with buildah", [str(error)[-400:]])
-            continue
-        for account, builder in builders.items():
-            result = builder.build(f"case-{name}", context)
-            problems = []
-            one_id = account == "one id"
-            if one_id and name in build_cases.NEEDS_IDS:
-                if result.returncode == 0 or "/etc/subuid" not in result.stderr:
-                    problems = [f"exit {result.returncode}, without a message about the missing ids: {result.stderr[-600:]}"]
-            elif result.returncode != 0:
-                problems = [f"exit {result.returncode}: {result.stderr[-600:]}"]
-            else:
-                manifest, config = image(builder.store, f"docker.io/library/case-{name}:latest")
-                problems += differences(theirs, tree(builder.store, manifest), owners=not one_id)
-                problems += settings(their_settings, config)
-                problems += builder.leftovers()
-                if one_id:
-                    harness.note(OWNERS_NOTE)
-            harness.check(f"{name} as {account}", problems)
-
-
-def killed_builds(harness, fixture, builder, times=8):
-    """A killed build resumes, and leaves nothing incomplete."""
-    text = "FROM base\n" + "".join(f"RUN echo {number} > /f{number} && sleep 0.05\n" for number in range(6))
-    context = fixture.context("killed", text)
-    rng, pids = random.Random(7), set()
-    for _ in range(times):
-        process = subprocess.Popen(builder.argv("image", "build", "--builder", "embedded", "-t", "killed", context),
-                                   env=builder.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        pids.add(str(process.pid))
-        time.sleep(rng.uniform(0.02, 0.6))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        time.sleep(0.1)
-    result = builder.build("killed", context)
-    problems = [] if result.returncode == 0 else [result.stderr[-600:]]
-    if not problems:
-        manifest, _ = image(builder.store, "docker.io/library/killed:latest")
-        files = tree(builder.store, manifest)
-        problems += [f"/f{number} is missing" for number in range(6) if f"f{number}" not in files]
-    verified = builder.run("image", "verify")
-    if verified.returncode != 0:
-        problems.append(verified.stdout + verified.stderr)
-    problems += builder.leftovers()
-    # Named after the process: another test may build at the same time.
-    cgroups = [str(path) for path in Path("/sys/fs/cgroup").glob("**/jobc/build/build-*") if path.name.split("-")[1] in pids]
-    problems += [f"the cgroup {path} is left" for path in cgroups]
-    harness.check("killed at any moment", problems)
-
-
-def killed_before_record(harness, fixture, builder):
-    """A build killed between creating a container's cgroup and recording it: the next build removes the cgroup."""
-    work = builder.store / "cache/work/4194304-0"
-    container = "build-4194304-0"
-    (work / "containers" / container).mkdir(parents=True)
-    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
-    cgroups = [Path(mount[1]) / "jobc/build" / container for mount in mounts if mount[2] in ("cgroup", "cgroup2")]
-    for cgroup in cgroups:
-        try:
-            cgroup.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            harness.note(f"{cgroup} cannot be created: {error}")
-    there = [cgroup for cgroup in cgroups if cgroup.is_dir()]
-    if not there:
-        harness.note("no cgroup can be created, so none is left")
-    result = builder.build("killed", fixture.context("killed-before-record", "FROM base\n"))
-    problems = [] if result.returncode == 0 else [result.stderr[-600:]]
-    problems += [f"the cgroup {cgroup} is left" for cgroup in there if cgroup.is_dir()]
-    problems += [f"{work} is left"] if work.exists() else []
-    harness.check("killed before its cgroup was recorded", problems)
-
-
-def main():
-    harness = Harness("build", __doc__)
-    harness.parser.add_argument("--as", dest="account", metavar="TEXT", default="", help="run only as the accounts whose name contains TEXT: root, a range, one id")
-    harness.parse()
-    if os.geteuid() != 0:
-        harness.missing("root")
-    with tempfile.TemporaryDirectory(prefix="jobc-build-") as directory:
-        directory = Path(directory)
-        directory.chmod(0o755)
-        fixture = Fixture(harness, directory)
-        accounts = {"root": lambda: None, "a range": user.with_range, "one id": user.without_range}
-        if not shutil.which("newuidmap"):
-            accounts.pop("a range")
-            harness.lacks("a range", "newuidmap")
-        builders = {name: Builder(fixture, account()) for name, account in accounts.items() if harness.options.account in name}
-        compare(harness, fixture, builders)
-        if harness.wants("killed") and "root" in builders:
-            killed_builds(harness, fixture, builders["root"])
-            killed_before_record(harness, fixture, builders["root"])
-    harness.end()
-
-
-if __name__ == "__main__":
-    main()
