@@ -1,15 +1,15 @@
-//! Starts containers from inside a process that is already running, as a supervisor does,and measures how long that
+//! Starts containers from inside a process that is already running, as a supervisor does, and measures how long that
 //! takes.
 //!
 //! ```text
 //! in_process BUNDLE STATES ROUNDS [--gang N] [--threads N] [--heap MIB]
 //! ```
 //!
-//! A round starts a gang of containers of the bundle (default 1), waits for all and deletes them. Threads share
-//! the work (default 1; a supervisor has one a core, and at most four), and the heap is memory that this process
-//! holds and has written to meanwhile. Prints a line of JSON: the milliseconds of each round up to the last container's
-//! start, and up to its end. `tests/bench/start` calls this; the bundle must name no `cgroupsPath`, so that each
-//! container has a group of its own.
+//! A round starts a gang of containers of the bundle (default 1), waits for all and deletes them. Threads share the
+//! work (default 1; a supervisor has one per core, at most four), and the heap is memory that this process holds and
+//! has written to meanwhile. Prints a line of JSON: the milliseconds of each round up to the last container's start,
+//! and up to its end. `tests/bench/start` calls this; the bundle must not set `cgroupsPath`, so that each container has
+//! its own cgroup.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -57,7 +57,7 @@ fn main() {
         eprintln!("usage: in_process BUNDLE STATES ROUNDS [--gang N] [--threads N] [--heap MIB]");
         std::process::exit(2);
     };
-    // Every page is written to, so that it is memory and not a promise.
+    // Writes to every page, so that the memory is really allocated.
     let mut heap = vec![0u8; arguments.heap];
     for page in heap.chunks_mut(4096) {
         page[0] = 1;

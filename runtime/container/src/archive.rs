@@ -1,8 +1,8 @@
 //! A root file system from an archive: rootfs.tar, .tar.gz or .tgz. It is untrusted input.
 //!
 //! Every entry is placed below a file descriptor of the new root by openat2(2) `RESOLVE_IN_ROOT`, so that no name and
-//! no link of the archive leads out of it; see [`tree`]. What is unpacked gets its name at the very end: a root that is
-//! there is whole.
+//! no link in the archive can escape it; see [`tree`]. The new root is renamed to its final path last: a root that
+//! exists is complete.
 
 mod attributes;
 mod directories;
@@ -27,20 +27,21 @@ const MAX_FILE_SIZE: u64 = 2 << 40;
 
 /// Unpacks an archive to a directory that does not exist yet.
 ///
-/// Started by root, everything gets the owner, group, device number, permission bits and file capabilities of the
-/// archive; by any other user, it all belongs to that user, and set-user-id bits and devices below /dev, which every
-/// container gets anew, are left out. On an error nothing is left. What a killed run left behind is removed.
+/// If root starts it, everything gets the owner, group, device number, permission bits and file capabilities of the
+/// archive. If another user starts it, everything belongs to that user, and set-user-id bits and devices below /dev,
+/// which every container gets anew, are left out. On an error nothing is left behind. Leftovers of a killed run are
+/// removed.
 pub fn unpack(archive: &Path, root: &Path) -> Result<()> {
     unpack_cancelable(&AtomicBool::new(false), archive, root)
 }
 
-/// The same, which ends with an error soon after `stopped` has become true.
+/// As [`unpack`], but fails soon after `stopped` becomes true.
 pub fn unpack_cancelable(stopped: &AtomicBool, archive: &Path, root: &Path) -> Result<()> {
     let owners = if rustix::process::geteuid().is_root() { Owners::FromArchive } else { Owners::CurrentUser };
     unpack_as(archive, root, owners, stopped)
 }
 
-/// The same for an archive that is data: as if an unprivileged user had started it, so all files belong to the user.
+/// As [`unpack`] for an archive that is data: all files belong to this user, as if an unprivileged user had started it.
 pub fn unpack_data_cancelable(stopped: &AtomicBool, archive: &Path, directory: &Path) -> Result<()> {
     unpack_as(archive, directory, Owners::CurrentUser, stopped)
 }
@@ -87,13 +88,11 @@ fn make(archive: &Path, root: &Path, owners: Owners, stopped: &AtomicBool) -> Re
     .map_err(failed)
 }
 
-/// Puts the entries of an archive into a tree, `most` of them at most, reads the archive to its last byte, and returns
-/// how it ended.
+/// Puts the entries of an archive into a tree, at most `most` of them, and reads the archive to its last byte.
 ///
 /// # Errors
 ///
-/// `InvalidData` and `UnexpectedEof` for what is wrong with the archive, with the entry's name; those of the file
-/// system.
+/// `InvalidData` and `UnexpectedEof` for an invalid archive, with the entry's name; errors of the file system.
 pub fn extract(
     tree: &mut Tree,
     archive: impl BufRead,
@@ -152,7 +151,7 @@ fn extract_entry<R: BufRead>(entry: &Entry, reader: &mut Reader<R>, tree: &mut T
     }
 }
 
-/// What is wrong with an archive itself, rather than with one of its entries.
+/// An error of the archive itself, rather than of one of its entries.
 fn damaged(error: io::Error) -> io::Error {
     let message = error.to_string();
     // The reader names the entry where it knows it.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::config::Config;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
-/// The most of a config.json that is read: far above a profile of every syscall, far below what a host has.
+/// Maximum size of config.json: far more than a profile of every syscall, far less than a host's memory.
 const MAX_CONFIG_SIZE: u64 = 16 << 20;
 
 /// A directory with a config.json that was read.
@@ -30,7 +30,7 @@ impl Bundle {
         Self::open_with(dir, Path::new("config.json"))
     }
 
-    /// The same with another configuration than config.json: a path from the directory, or an absolute one.
+    /// As [`Self::open`], with another configuration file: a path relative to the directory, or an absolute one.
     pub fn open_with(dir: &Path, config: &Path) -> Result<Self> {
         let shown = dir.display();
         let dir = std::fs::canonicalize(dir).map_err(|error| {
@@ -50,7 +50,7 @@ impl Bundle {
         let unreadable = |error: std::io::Error| {
             Error::new(Kind::Config, format!("cannot read config.json: {}", describe_io(&error)))
         };
-        // As much as it is now, so that it takes one call; it may grow meanwhile.
+        // Its current size, so that one call reads it; it may grow meanwhile.
         let status = file.metadata().map_err(unreadable)?;
         let size = usize::try_from(status.len().min(MAX_CONFIG_SIZE)).unwrap_or_default();
         let mut text = vec![0; size + 64];
@@ -70,7 +70,7 @@ impl Bundle {
         Ok(Self { config: Config::read(&text)?, dir, text, linkless: BTreeSet::new() })
     }
 
-    /// A bundle whose config.json is not written yet: [`text`](Self::text) is to be written to `dir`.
+    /// A bundle whose config.json is not written yet: the caller writes [`text`](Self::text) to `dir`.
     pub fn of(dir: impl AsRef<Path>, config: Config) -> Result<Self> {
         let dir = std::path::absolute(dir.as_ref()).map_err(|error| {
             let shown = dir.as_ref().display();

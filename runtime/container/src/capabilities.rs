@@ -1,9 +1,9 @@
 //! Capabilities of the container's process: what config.json names, as the kernel's bit sets.
 //!
-//! A capability that this host's kernel does not know cannot be given and is left out, as the OCI runtime
-//! specification asks; so is, by [`CapabilitySets::limit_to`], one that this process does not have itself. Sets that contradict
-//! each other under the rules of capabilities(7) are refused here, where the field can still be named, and not by an
-//! `EPERM` inside the container.
+//! A capability that this host's kernel does not know is left out, as the OCI runtime specification requires;
+//! [`CapabilitySets::limit_to`] also leaves out those that this process does not have itself. Sets that contradict each
+//! other under the rules of capabilities(7) are refused here, where the field can still be named, and not by an `EPERM`
+//! inside the container.
 
 use std::sync::OnceLock;
 
@@ -23,25 +23,25 @@ const CAPABILITIES_POINTER: &str = "/process/capabilities";
 /// The five sets of a process: bit n of each is the capability with number n (capabilities(7)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CapabilitySets {
-    /// What can ever be had, by this process and its children.
+    /// The limit for this process and its children.
     pub bounding: u64,
     /// What permission checks look at.
     pub effective: u64,
-    /// What can be made effective.
+    /// The capabilities that can become effective.
     pub permitted: u64,
     /// What lives through `execve` of a file that has it as inheritable.
     pub inheritable: u64,
-    /// What lives through `execve` of any file without capabilities of its own.
+    /// The capabilities that survive `execve` of a file without file capabilities.
     pub ambient: u64,
 }
 
 impl CapabilitySets {
-    /// The sets of config.json, of what this host's kernel knows. A missing set is empty.
+    /// The sets of config.json, limited to capabilities that this host's kernel knows. A missing set is empty.
     ///
     /// # Errors
-    /// [`Kind::Config`] where a set names what another one must have too: the permitted one for the effective one, the
-    /// bounding one for the inheritable one. What is ambient without being permitted and inheritable stays in the set
-    /// here: `runc spec` writes that, so it is not worth a warning, and it never had an effect; see [`Self::ineffective_ambient`].
+    /// [`Kind::Config`] if effective is not a subset of permitted, or inheritable not a subset of bounding. Ambient
+    /// capabilities that are not permitted and inheritable stay in the set: `runc spec` writes them, so they are not
+    /// worth a warning, and they never had an effect; see [`Self::ineffective_ambient`].
     pub fn of(capabilities: &LinuxCapabilities) -> Result<Self> {
         let bits = |set: &Option<Capabilities>| {
             set.iter().flatten().fold(0, |bits, capability| bits | 1_u64 << number(*capability))
@@ -79,7 +79,7 @@ impl CapabilitySets {
         bounding | effective | permitted | inheritable | ambient
     }
 
-    /// The sets as far as a process that holds `held` can give them. What is lost is in [`Self::missing_from`].
+    /// The sets limited to what a process that holds `held` can pass on. [`Self::missing_from`] has the rest.
     ///
     /// In a new user namespace a process holds all of them, there.
     #[must_use]
@@ -104,7 +104,7 @@ impl CapabilitySets {
     }
 }
 
-/// The capabilities that this host's kernel knows, a bit for each; looked up once.
+/// The capabilities that this host's kernel knows, one bit each; looked up once.
 ///
 /// # Errors
 /// [`Kind::Machine`] where /proc has no value: guessing too few would leave some in the bounding set.

@@ -1,13 +1,13 @@
 //! The container's cgroup: version 1, version 2, or both side by side.
 //!
-//! [`Layout::detect`] looks where they are, [`Plan::of`] decides which groups a container gets and what is written to
-//! them, with nothing changed, and [`Cgroup::create`] carries that out. On cgroup v2 the container's first process is
-//! created in its group ([`Cgroup::into_fd`]); cgroup v1 groups it joins in one burst ([`Cgroup::join_fds`]). Beside
-//! cgroup v1 hierarchies a leaf of the cgroup v2 hierarchy serves to kill and to freeze.
+//! [`Layout::detect`] finds the hierarchies, [`Plan::of`] decides which groups a container gets and what is written to
+//! them, without changing anything, and [`Cgroup::create`] carries that out. On cgroup v2 the container's first process
+//! is created in its group ([`Cgroup::into_fd`]); it joins cgroup v1 groups together ([`Cgroup::join_fds`]). On hybrid
+//! hosts a leaf of the cgroup v2 hierarchy is used to kill and to freeze.
 //!
 //! A limit that nothing enforces here is an error of [`Kind::Unenforceable`](jobc_sys::error::Kind), or, where that is
-//! allowed, an [`UnenforcedLimit`] for the record. A limit that holds for this process anyway, by a group that somebody
-//! else made, is enforced too ([`InheritedLimits`]).
+//! allowed, an [`UnenforcedLimit`] for the record. A limit that already holds for this process, through a group that it
+//! did not create, is enforced too ([`InheritedLimits`]).
 
 mod bpf;
 mod controller;

@@ -41,15 +41,15 @@ pub struct Child<'a, K> {
     pub at_root: bool,
     /// Whether the program's working directory could not be entered before the change of the user.
     pub directory_denied: bool,
-    /// Whether open_tree_attr(2) is not to be had here, as was seen once.
+    /// Whether open_tree_attr(2) turned out to be unavailable.
     pub lacks_open_tree_attr: bool,
-    /// Whether the process is in a user namespace of its own, where it cannot make device nodes.
+    /// Whether the process is in its own user namespace, where it cannot create device nodes.
     pub in_user_namespace: bool,
     /// Opens gates and holds: what the parent and this process share.
     pub report: &'a Report,
 }
 
-/// What is known of the container's /dev/null.
+/// The container's /dev/null, if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NullDevice {
     /// Nothing yet.
@@ -95,10 +95,10 @@ impl<'a, K: Kernel> Child<'a, K> {
         Ok(proc)
     }
 
-    /// What a path below the root is resolved from: the innermost file system that this process has mounted on its way,
-    /// by the mount's own file descriptor, or the root; and the rest of the path.
+    /// The start for resolving a path below the root: the innermost file system that this process has mounted along it,
+    /// by the mount's file descriptor, or the root; and the rest of the path.
     ///
-    /// So a process that renames directories of the image meanwhile cannot redirect a step away from the mount.
+    /// A process that renames directories of the image meanwhile then cannot redirect a step away from the mount.
     pub fn base<'p>(&self, path: &'p CStr) -> (Fd, &'p CStr) {
         for (at, fd) in REMEMBERED_MOUNTS.iter().zip(self.remembered_mounts) {
             if let Some(fd) = fd
@@ -176,13 +176,12 @@ impl<'a, K: Kernel> Child<'a, K> {
         Ok(null)
     }
 
-    /// Writes a file of this process's own below /proc, before
+    /// Writes one of this process's own files below /proc, before
     /// [`Operation::NotDumpable`](crate::operation::Operation::NotDumpable).
     ///
-    /// A process of the same maker that shares its memory at this moment, and has come further, has made the memory not
-    /// dumpable for both (prctl(2)), and with it these files root's. It is dumpable again for as long as this takes;
-    /// what has come further is alone in its pid namespace until it has a memory of its own, so no other process can
-    /// look into it.
+    /// A sibling process that shares the memory at this moment, and is further ahead, has made it not dumpable for both
+    /// (prctl(2)), so that these files belong to root. It is made dumpable again while this takes; the sibling is alone
+    /// in its pid namespace until it has its own memory, so no other process can inspect it.
     pub fn write_own(&mut self, path: &CStr, bytes: &[u8]) -> Result<(), Errno> {
         const MAX_TRIES: usize = 1000;
         for _ in 0..MAX_TRIES {

@@ -1,8 +1,7 @@
 //! A container's life: created, running, stopped, deleted.
 //!
-//! [`create`] creates one from a bundle; [`wait`] stays with it until its end; the functions here work on one that is
-//! there. A container's directory outlives everything else of it, so that whatever a killed command leaves can be
-//! found.
+//! [`create`] creates one from a bundle; [`wait`] waits for its end; the functions here work on an existing one. A
+//! container's directory is removed last, so that everything that a killed command leaves behind can be found.
 
 pub mod create;
 pub mod groups;
@@ -32,9 +31,9 @@ const KILL_TIMEOUT_MS: u32 = 10_000;
 #[derive(Debug)]
 pub struct Container {
     entry: Entry,
-    /// What is kept of it.
+    /// Its record.
     pub record: Record,
-    /// What a person should know of its making, a line each.
+    /// Warnings from its creation, one per line.
     pub warnings: Vec<String>,
     /// The limits that nothing enforces, where this made it.
     pub unenforced: Vec<UnenforcedLimit>,
@@ -65,9 +64,10 @@ pub fn config(directory: &Path) -> Result<Spec> {
     Ok(Config::read(&text)?.spec)
 }
 
-/// What is kept of a container, with its first process where it has one.
+/// The record of a container, with its first process if there is one.
 ///
-/// Its program may run before its maker has written down which process that is: until then the maker holds the lock.
+/// Its program may run before the command that creates it has recorded the process; until then that command holds the
+/// lock.
 pub(crate) fn read_record(store: &Store, id: &Id) -> Result<Record> {
     let record = store.read(id)?;
     if record.process.is_some() {
@@ -79,7 +79,7 @@ pub(crate) fn read_record(store: &Store, id: &Id) -> Result<Record> {
 /// Sends a signal to a container's first process, or to all of its processes.
 pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
     let record = read_record(store, id)?;
-    // Without a pid namespace of its own the others would outlive the first process's kill.
+    // Without its own pid namespace, the other processes would outlive the first.
     if all || signal == Signal::KILL && !record.pid_namespace {
         let cgroup = cgroup(&record);
         if signal == Signal::KILL {
@@ -103,7 +103,7 @@ pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
     Err(Error::new(Kind::State, format!("container not running: `{id}`")))
 }
 
-/// The processes of a container, by their numbers here: its cgroup's, or its first where it has no group.
+/// The processes of a container, by their PIDs here: those of its cgroup, or only the first if it has no cgroup.
 pub fn processes(store: &Store, id: &Id) -> Result<Vec<u32>> {
     let record = read_record(store, id)?;
     let cgroup = cgroup(&record);
@@ -132,7 +132,7 @@ pub fn delete(store: &Store, id: &Id, force: bool) -> Result<Vec<Error>> {
     };
     match entry.read() {
         Ok(Some(record)) => Container::from_record(entry, record).delete(force),
-        // The command that made the directory was killed before it had a process. What it has made of groups is empty.
+        // The command that created the directory was killed before it had a process. Its cgroups are empty.
         Ok(None) => {
             if let Ok(spec) = config(entry.path()) {
                 let _ = groups::remove_unrecorded(id.as_ref(), &spec);
@@ -152,7 +152,7 @@ impl Container {
         Ok(Self::from_record(entry, record))
     }
 
-    /// A container of which nothing is known but what is kept.
+    /// A container of which only the record is known.
     fn from_record(entry: Entry, record: Record) -> Self {
         Self { entry, record, warnings: Vec::new(), unenforced: Vec::new(), scope: None, reaped: false }
     }
@@ -213,7 +213,7 @@ impl Container {
         self.entry.unlock();
     }
 
-    /// Kills what is left of it, and removes what it has left; returns what went wrong with its last hooks.
+    /// Kills its remaining processes, and removes everything that it left behind; returns the errors of its last hooks.
     pub fn delete(self, force: bool) -> Result<Vec<Error>> {
         let status = self.status();
         if matches!(status, Status::Running | Status::Paused) && !force {
@@ -240,7 +240,7 @@ impl Container {
             && let Some(pidfd) = process.open()?
         {
             Signal::KILL.send(&pidfd)?;
-            // Under cgroup v1 what is frozen does not even die.
+            // With cgroup v1, frozen processes cannot even be killed.
             if cgroup.is_frozen()? {
                 cgroup.thaw()?;
             }

@@ -25,7 +25,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format of bytes of which at least the first six are here; nothing for what is not compressed.
+    /// The format of data by its first six bytes; `None` if it is not compressed.
     pub fn of(beginning: &[u8]) -> Option<Self> {
         match beginning {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
@@ -38,12 +38,11 @@ impl Format {
     }
 }
 
-/// The bytes of a file, decompressed where they are compressed; all members, frames or streams of it, one behind the
-/// other.
+/// The bytes of a file, decompressed if they are compressed: all its members, frames or streams, one after the other.
 ///
 /// # Errors
 ///
-/// They cannot be read, or are a zip archive. What is damaged is an error where it is read.
+/// The file cannot be read, or is a zip archive. Damaged data is an error when it is read.
 pub fn decompressing_reader<'a>(mut file: impl BufRead + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
     let beginning = file.fill_buf()?;
     match Format::of(beginning) {
@@ -59,7 +58,7 @@ pub fn decompressing_reader<'a>(mut file: impl BufRead + Send + 'a) -> io::Resul
     }
 }
 
-/// A content of at most so many bytes, which ends with an error soon after it is canceled.
+/// Content of at most this many bytes; fails soon after it is canceled.
 #[derive(Debug)]
 pub struct LimitedReader<'a, R> {
     inner: R,

@@ -1,7 +1,7 @@
 //! Device nodes under /dev.
 //!
-//! /dev is always a fresh tmpfs, so nodes stand nowhere in the image. As root they are made; in a user namespace, where
-//! the kernel makes none, the host's own nodes are bound, each checked to be the requested device.
+//! /dev is always a fresh tmpfs, so the image contains no nodes. Root creates them; in a user namespace, where the
+//! kernel does not allow that, the host's nodes are bind-mounted, each checked to be the requested device.
 
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -17,9 +17,9 @@ use jobc_sys::syscall::{CWD, Kernel, MountAttributes};
 /// A device node of the container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceNode {
-    /// Where it stands.
+    /// Its path.
     pub path: ContainerPath,
-    /// The path of the same device on the host, for where it must be bound.
+    /// The path of the same device on the host, if it must be bind-mounted.
     pub source: CString,
     /// The file type's bits and the permission bits.
     pub mode: u32,
@@ -59,7 +59,7 @@ impl DeviceNode {
         let (directory, name) = child.parent(&self.path)?;
         let made = kernel.mknod(directory, name, self.mode, self.device);
         if made == Err(Errno::EXIST) {
-            // A mount of config.json brought the same device along.
+            // A mount of config.json provides the same device.
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
             let there =
                 kernel.open(directory, name, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty(), resolve)?;

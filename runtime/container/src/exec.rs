@@ -1,7 +1,7 @@
 //! An additional process in a running container.
 //!
-//! It enters the container's namespaces and cgroup and gets the settings of its own `process`; for what that omits,
-//! it does not get from the caller (CVE-2022-27650: capabilities are the process's own, inheritable ones included).
+//! It enters the container's namespaces and cgroup and gets the settings of its own `process`; it inherits nothing else
+//! from the caller (CVE-2022-27650: capabilities are the process's own, inheritable ones included).
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub struct ExecRequest {
     pub sub_groups: SubGroups,
 }
 
-/// What a command line changes of the container's own `process`.
+/// The changes of a command line to the container's `process`.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessOverrides {
     /// The program and its arguments.
@@ -73,7 +73,7 @@ pub struct ProcessOverrides {
 }
 
 impl ProcessOverrides {
-    /// The container's `process` with the changes made, and what a person should know of them.
+    /// The container's `process` with the changes, and warnings about them.
     pub fn apply(&self, spec: &Spec) -> Result<(Written, Option<String>)> {
         let mut process = json!(spec.process());
         if !process.is_object() {
@@ -122,7 +122,7 @@ impl ProcessOverrides {
     }
 }
 
-/// Reads a `process` from a file of its own, as podman and containerd give it; with what a person should know of it.
+/// Reads a `process` from a separate file, as podman and containerd pass it; also returns warnings about it.
 pub fn read_process(text: &[u8]) -> Result<(Written, Option<String>)> {
     let process = serde_json::from_slice(text)
         .map_err(|error| Error::new(Kind::Config, format!("the process file is not JSON: {error}")))?;
@@ -148,8 +148,7 @@ fn refuse(spec: &Spec, process: &Written) -> Result<()> {
         .map_err(without_config_pointer)
 }
 
-/// An error about a process that came from a file of its own, or from the command line: config.json has nothing to do
-/// with it.
+/// An error about a process from a separate file or the command line: it is unrelated to config.json.
 fn without_config_pointer(error: Error) -> Error {
     let Some(place) = error.pointer.as_deref().filter(|place| place.starts_with("/process")) else {
         return error;

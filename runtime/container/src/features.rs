@@ -1,7 +1,7 @@
 //! What this runtime supports, as the OCI runtime specification's features structure.
 //!
-//! There is one source for each list: what config.json may ask for comes from the table in [`crate::config::support`],
-//! the mount options from their own. It lists what the runtime supports; `jobc doctor` shows what this host supports.
+//! Each list has one source: the properties of config.json come from the table in [`crate::config::support`], the mount
+//! options from their table. It lists what the runtime supports; `jobc doctor` shows what this host supports.
 
 use serde_json::{Value, json};
 

@@ -1,10 +1,9 @@
-//! Copies of the host's trees that the parent makes for bind mounts: mounts that show other owners than their file
-//! system has (mount_setattr(2), `MOUNT_ATTR_IDMAP`), and those that the container's root has no way to.
+//! Copies of the host's mount trees that the parent creates for bind mounts: ID-mapped mounts (mount_setattr(2),
+//! `MOUNT_ATTR_IDMAP`), and those that the container's root cannot reach.
 //!
-//! The kernel takes the map from a user namespace, and asks for CAP_SYS_ADMIN in the one that the file system was
-//! mounted in: a container with a user namespace of its own has not got it. So the parent makes the copy of the tree
-//! and maps it, and the container's first process only puts it in its place. Source:
-//! Documentation/filesystems/idmappings.rst.
+//! The kernel takes the map from a user namespace, and requires CAP_SYS_ADMIN in the one that the file system was
+//! mounted in: a container with its own user namespace lacks it. So the parent creates and maps the copy, and the
+//! container's first process only attaches it. Source: Documentation/filesystems/idmappings.rst.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -43,7 +42,7 @@ fn copy_mapped(mapped: &IdMappedMount, path: HostPath<'_>, recursive: bool, user
     Ok(tree)
 }
 
-/// Copies the tree at a path of the host, with the propagation of its mounts there or another; returns what is at the
+/// Copies the mount tree at a path of the host, with its own or another propagation; returns the kind of file at the
 /// path, and the copy.
 fn copy(from: HostPath<'_>, recursive: bool, propagation: Option<u64>) -> Result<(OwnedFd, OwnedFd)> {
     let HostPath { path, linkless } = from;
@@ -62,7 +61,7 @@ fn copy(from: HostPath<'_>, recursive: bool, propagation: Option<u64>) -> Result
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
     flags.set(OpenTreeFlags::AT_RECURSIVE, recursive);
     let tree = open_tree(&source, c"", flags).map_err(machine)?;
-    // What the container mounts below it must not propagate to the host: the copies of its own tree are cut off too.
+    // Mounts of the container below it must not propagate to the host: the copies of its own tree are made private too.
     if let Some(propagation) = propagation {
         let attributes = MountAttributes { propagation, ..MountAttributes::default() };
         Linux.mount_setattr(tree.as_raw_fd(), true, attributes).map_err(machine)?;
@@ -98,7 +97,7 @@ fn create_mounts_with(
         let mapped = match wanted {
             TreeCopy::IdMapped(mapped) => mapped,
             TreeCopy::Spare { propagation, tree } => {
-                // What is wrong with the path, the process itself finds out.
+                // The process itself reports errors of the path.
                 if let Ok((_, copy)) = copy(path, *recursive, Some(*propagation)) {
                     *tree = copy.as_raw_fd();
                     trees.push(copy);
@@ -176,7 +175,7 @@ fn host_error(error: &std::io::Error) -> Error {
     Error::system("make a user namespace for an id-mapped mount", errno)
 }
 
-/// What it means that the kernel refused the map; each of its rules has an error number that others have too.
+/// Explains why the kernel refused the map; its rules share error numbers.
 fn refused(path: &CStr, source: &OwnedFd, recursive: bool, errno: Errno) -> Error {
     let shown = path.to_string_lossy();
     let error = Error::system(format!("id-map `{shown}`"), errno);

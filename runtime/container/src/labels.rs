@@ -1,12 +1,11 @@
-//! Profiles of AppArmor and labels of SELinux: what the kernel's security module makes of the program and of its
-//! mounts.
+//! Profiles of AppArmor and labels of SELinux, for the program and its mounts.
 //!
-//! Both are set for the next program that a process executes, by a text for one of its own attributes
-//! (proc_pid_attr(5); LSM/apparmor.rst, LSM/SELinux.rst). A start executes two, and the text must be there for the
-//! second alone: a profile need not allow the trampoline, and no policy knows it. So [`crate::trampoline`] writes it.
-//! The kernel refuses a file that was opened before an `execve`, and the container's /proc may be anything, so the
-//! trampoline opens the file itself, in the directory of its own attributes: a mount of that directory alone, from
-//! which nothing leads to the host's /proc ([`Attributes`]).
+//! Both are set for the next program that a process executes, by writing to one of its attributes (proc_pid_attr(5);
+//! LSM/apparmor.rst, LSM/SELinux.rst). A start executes two programs, and the label must apply to the second only:
+//! profiles and policies do not know the trampoline. So [`crate::trampoline`] writes it. The kernel refuses a file that
+//! was opened before an `execve`, and the container's /proc may be anything, so the trampoline opens the file itself,
+//! in the directory of its own attributes: a mount of that directory alone, from which nothing leads to the host's
+//! /proc ([`Attributes`]).
 //!
 //! config-linux.md has the field for mounts, config.md those of the process.
 
@@ -22,7 +21,7 @@ use crate::child::Child;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::syscall::{Fd, Kernel};
 
-/// The most bytes of an attribute: what is longer the kernel takes a part of (fs/proc/base.c, the smallest page).
+/// The maximum length of an attribute: the kernel truncates longer ones (fs/proc/base.c, the smallest page).
 const MAX_ATTRIBUTE_LEN: usize = 4096;
 
 /// A field of config.json that asks for a profile or a label.
@@ -67,12 +66,12 @@ impl Field {
     }
 }
 
-/// What the program is to be, with the file descriptor's number that the trampoline finds the attributes at.
+/// The label of the program, and the number of the file descriptor for the attributes in the trampoline.
 #[derive(Debug)]
 pub struct Label {
     /// The attribute's file.
     pub file: &'static CStr,
-    /// What is written to it.
+    /// The text to write.
     pub text: CString,
     /// Kept open in this process, so that the number is free in the new one.
     pub attributes: OwnedFd,
@@ -117,7 +116,7 @@ impl Label {
     }
 }
 
-/// What a session keyring of a process with that label is labelled; nothing where it has none.
+/// The label of a session keyring of a process with that label, if any.
 pub fn keyring_label(process: Option<&Process>) -> Result<Option<CString>> {
     let label =
         process.and_then(|process| process.selinux_label().as_deref()).filter(|text| !text.is_empty());
@@ -132,7 +131,7 @@ pub fn mount_label(linux: Option<&Linux>) -> Result<Option<CString>> {
     label.map(|label| c_text(label, Field::MountLabel)).transpose()
 }
 
-/// Adds the label to the parameters of a new file system, where it takes one and has none of its own.
+/// Adds the label to the parameters of a new file system that accepts one and has none yet.
 ///
 /// Those of the kernel's own objects are labelled by its policy; of mqueue only the root is new.
 pub fn add(label: Option<&CString>, kind: &CStr, parameters: &mut Vec<(CString, Option<CString>)>) {
@@ -172,7 +171,7 @@ fn c_text(text: &str, field: Field) -> Result<CString> {
     })
 }
 
-/// What it means that the kernel did not take the text.
+/// Explains why the kernel rejected the text.
 pub(crate) fn refused(errno: Errno) -> Error {
     let field = if Field::Profile.is_module_enabled() { Field::Profile } else { Field::Label };
     let error = Error::system(format!("set the {} label of the program", field.module()), errno);
@@ -205,7 +204,7 @@ impl Attributes {
         Self { is_own_mount: false, ..self }
     }
 
-    /// Opens it in the /proc that is there, and makes it a mount of its own.
+    /// Opens it in the existing /proc, and turns it into a separate mount.
     pub fn carry_out<K: Kernel>(self, child: &mut Child<'_, K>) -> std::result::Result<(), Errno> {
         let kernel = child.kernel;
         let proc = child.proc()?;

@@ -1,11 +1,11 @@
 //! A container from an OCI bundle.
 //!
-//! [`config`] reads `config.json` and refuses what it cannot keep, [`prepare`] turns it into a flat list of
-//! [`operation`]s with every string and file descriptor ready, and [`process`] makes the container's first process,
-//! which carries the list out and becomes the user's program. After the process is made nothing allocates and nothing
-//! takes a lock: it shares the memory of the one that made it until its `execve`.
+//! [`config`] reads `config.json` and refuses what is not supported, [`prepare`] turns it into a flat list of
+//! [`operation`]s with every string and file descriptor ready, and [`process`] creates the container's first process,
+//! which executes the list and becomes the user's program. The new process neither allocates nor takes a lock: it
+//! shares its parent's memory until its `execve`.
 //!
-//! The files bear the kernel's words. What an operation does is in the file of its subject: [`mounts`],
+//! Files are named after the kernel's terms. Each operation is implemented in the file of its subject: [`mounts`],
 //! [`namespaces`], [`devices`], [`capabilities`], [`seccomp`], [`cgroup`].
 #![cfg(target_os = "linux")]
 #![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]

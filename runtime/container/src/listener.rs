@@ -26,7 +26,7 @@ use jobc_sys::error::{Error, Kind, Result};
 #[derive(Debug)]
 pub struct Agent {
     socket: OwnedFd,
-    /// The container process state, but for the process's own number.
+    /// The container process state, without the PID of the process.
     message: Value,
 }
 
@@ -65,7 +65,7 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// Nobody listens there.
+    /// No process listens there.
     pub fn connect(path: &Path, spec: &Spec, state: &State<'_>) -> Result<Self> {
         let connect = || {
             let flags = SocketFlags::CLOEXEC;
@@ -83,12 +83,12 @@ impl Agent {
         Ok(Self { socket, message })
     }
 
-    /// Takes a listener from a process and sends it on. Where the state has no process yet, this is the container's
-    /// first.
+    /// Takes a listener from a process and sends it to the agent. If the state has no process yet, it is the
+    /// container's first.
     ///
     /// # Errors
     ///
-    /// The kernel does not give it, or the agent has gone.
+    /// The kernel refuses it, or the agent has ended.
     pub fn hand_over(&self, pid: u32, pidfd: BorrowedFd<'_>, listener: RawFd) -> Result<()> {
         let listener = pidfd_getfd(pidfd, listener, PidfdGetfdFlags::empty()).map_err(|errno| {
             let error = Error::system("get the seccomp listener", errno).at("/linux/seccomp");

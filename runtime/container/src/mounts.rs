@@ -71,7 +71,7 @@ pub enum Source {
 pub enum TreeCopy {
     /// The mount shows other owners than its file system has.
     IdMapped(IdMappedMount),
-    /// The container's root may have no way to the path: it is used where the kernel says so.
+    /// The container's root may be unable to reach the path: used if the kernel reports that.
     Spare {
         /// `MS_*`, what every mount of the host is made in the container.
         propagation: u64,
@@ -218,7 +218,7 @@ pub fn propagation_name(propagation: u64) -> &'static str {
     }
 }
 
-/// Makes one mount read-only; what is mounted below it keeps its own attributes.
+/// Makes one mount read-only; mounts below it keep their attributes.
 pub(crate) fn make_mount_read_only<K: Kernel>(
     child: &mut Child<'_, K>,
     place: &ContainerPath,

@@ -96,7 +96,7 @@ pub fn flag_names(flags: u32) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// A namespace that is there and is entered.
+/// An existing namespace to enter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinNamespace {
     /// Which kind.
@@ -113,14 +113,14 @@ impl fmt::Display for JoinNamespace {
     }
 }
 
-/// What a process that maps itself writes: one user and one group (user_namespaces(7)).
+/// The map that a process writes for itself: one user and one group (user_namespaces(7)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdMapFiles {
     /// The line of /proc/self/uid_map.
     pub uid: CString,
     /// The line of /proc/self/gid_map.
     pub gid: CString,
-    /// Whether setgroups(2) must be denied first, as the kernel asks of who has no rights over groups.
+    /// Whether setgroups(2) must be denied first, as the kernel requires of unprivileged processes.
     pub deny_setgroups: bool,
 }
 

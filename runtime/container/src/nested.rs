@@ -1,9 +1,9 @@
-//! Containers inside a container: what the one around this process withholds from those that it starts.
+//! Containers inside a container: the restrictions of the outer container on the containers that this process starts.
 //!
 //! Container engines take capabilities from root, filter syscalls, mask parts of /proc and /sys, and mount /etc/hosts
-//! and others as files. A user namespace gives most of it back. What it does not is tried once, by a [`probe`]; then
-//! [`rootless::adapt`](crate::rootless::adapt) does without it, or nothing is started and the error says how the
-//! container around would have to be started.
+//! and others as files. A user namespace lifts most of these restrictions. A [`probe`] tests the others once; then
+//! [`rootless::adapt`](crate::rootless::adapt) works around them, or nothing is started and the error says which
+//! options the outer container needs.
 
 mod engine;
 
@@ -25,7 +25,7 @@ pub struct Restrictions {
     pub no_proc: bool,
     /// No new sysfs, for the same reason.
     pub no_sysfs: bool,
-    /// No host name of their own: a seccomp filter forbids sethostname(2).
+    /// No separate host name: a seccomp filter forbids sethostname(2).
     pub no_host_name: bool,
 }
 
@@ -74,7 +74,7 @@ impl Restrictions {
     }
 }
 
-/// Whether something withholds anything from this process: a seccomp filter, an AppArmor profile, or masks over /proc.
+/// Whether this process is restricted by a seccomp filter, an AppArmor profile, or masks over /proc.
 fn is_confined() -> bool {
     let read = |path: &str| kernel_file::text(path).unwrap_or_default();
     needs_user_namespace()
@@ -83,7 +83,7 @@ fn is_confined() -> bool {
             || has_masks(&read("/proc/self/mountinfo")))
 }
 
-/// Directories of /proc that are there only to be mounted upon: the kernel does not count them as hidden.
+/// Directories of /proc that exist only as mount points: the kernel does not count mounts on them as hiding anything.
 const EMPTY_MOUNT_POINTS: [&str; 3] = ["/proc/sys/fs/binfmt_misc", "/proc/fs/nfsd", "/proc/openprom"];
 
 /// Whether anything is mounted below /proc (proc_pid_mountinfo(5)).

@@ -1,8 +1,8 @@
 //! The flat list of steps between the new process and the user's program.
 //!
-//! A step holds all it needs: paths are C strings, option lists are made, file descriptors of the parent are open. So
-//! the new process carries the list out without allocating, which it must not do while it shares its parent's memory.
-//! `jobc run --dry-run` prints the same list, within what is done around it ([`listing`]).
+//! A step holds all it needs: paths as C strings, complete option lists, open file descriptors of the parent. The new
+//! process executes the list without allocating, which it must not do while it shares its parent's memory. `jobc run
+//! --dry-run` prints the same list with the steps around it ([`listing`]).
 
 mod display;
 
@@ -30,7 +30,7 @@ use jobc_sys::syscall::{CWD, Fd, Kernel, MountAttributes, Prctl};
 pub struct Step {
     /// What to do.
     pub operation: Operation,
-    /// A JSON Pointer into config.json; nothing for what is always done.
+    /// A JSON Pointer into config.json; `None` for steps of every container.
     pub pointer: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub struct Step {
 pub enum Operation {
     /// Ask to be killed when the thread that made this process ends, or no longer.
     SetParentDeathSignal(bool),
-    /// Let no other process look into this one's memory.
+    /// Prevent other processes from reading this one's memory.
     NotDumpable,
     /// Wait until the parent has done its part, and opens the gate.
     Wait(Gate),
@@ -54,7 +54,7 @@ pub enum Operation {
     },
     /// Join the cgroup v1 groups, all in one go.
     JoinCgroups(Vec<Fd>),
-    /// Enter a namespace that is there.
+    /// Enter an existing namespace.
     JoinNamespace(JoinNamespace),
     /// Make these the file descriptors 0, 1 and 2.
     SetStreams {
@@ -67,9 +67,9 @@ pub enum Operation {
     Unshare(u32),
     /// Set the clocks of the new time namespace.
     SetClocks(CString),
-    /// Begin a session of one's own.
+    /// Start a new session.
     NewSession,
-    /// Begin a session keyring of one's own, with a label of SELinux where there is one.
+    /// Start a new session keyring, with an SELinux label if there is one.
     NewKeyring(Option<CString>),
     /// Set the host name.
     SetHostName(CString),
@@ -102,7 +102,7 @@ pub enum Operation {
     MakeDirectory(ContainerPath),
     /// Make one mount read-only, once everything in it is made.
     ReadOnlyMount(ContainerPath),
-    /// Make the root read-only, and those of its directories that are writable mounts of their own.
+    /// Make the root read-only, and those of its directories that are separate writable mounts.
     ReadOnlyRoot(Vec<ContainerPath>),
     /// Hide a path.
     Mask(ContainerPath),
@@ -110,7 +110,7 @@ pub enum Operation {
     MakeReadOnly(ContainerPath),
     /// Write a kernel setting that a namespace keeps apart: its path below /proc/sys, and its value.
     SetKernelParameter(CString, CString),
-    /// Keep the directory of this process's attributes for what is set as the program begins.
+    /// Keep the directory of this process's attributes open, for the label that is set when the program starts.
     OpenAttributes(Attributes),
     /// Make the new root `/`.
     PivotRoot,
@@ -156,7 +156,7 @@ pub enum Operation {
     ChangeDirectory {
         /// Its path.
         path: CString,
-        /// Whether [`RetryDirectory`](Self::RetryDirectory) follows, so that it may be denied here.
+        /// Whether [`RetryDirectory`](Self::RetryDirectory) follows, so that failure is allowed here.
         is_retried: bool,
     },
     /// Go to the working directory as the program's user, where that was denied before.
@@ -190,8 +190,8 @@ impl Operation {
             Self::JoinNamespace(namespace) => kernel.setns(namespace.fd, namespace.kind.flag()),
             Self::SetStreams { streams, owner } => streams.iter().zip(0..).try_for_each(|(&fd, standard)| {
                 let file = kernel.stat(fd)?;
-                // It writes to what is open in any case; only opening it by name needs this. Anything that is not a
-                // pipe, /dev/null before all, is the host's own file.
+                // The program can write to open files in any case; only opening them by name needs this. Anything but a
+                // pipe, /dev/null above all, is the host's own file.
                 if *owner != 0 && file.is_pipe() {
                     let _ = kernel.fchown(fd, *owner, file.gid);
                 }

@@ -21,10 +21,10 @@ pub struct Options {
     pub inherit_cgroup: bool,
     /// Have systemd make the cgroup, as a unit; config.json's path then names that ([`crate::systemd`]).
     pub systemd_cgroup: bool,
-    /// For whom a scope of this user's systemd is wanted, where limits have no other place ([`crate::scope`]).
+    /// The reason for a scope of this user's systemd, if limits have no other place ([`crate::scope`]).
     pub scope: Option<ScopeOwner>,
-    /// Make a group in every cgroup v1 hierarchy, as runc does: callers such as podman look for them there. A container
-    /// without a cgroup namespace of its own always gets them.
+    /// Create a group in every cgroup v1 hierarchy, as runc does: callers such as podman expect them. A container
+    /// without its own cgroup namespace always gets them.
     pub every_hierarchy: bool,
     /// Make no cgroup v1 group only to count disk I/O: the count is not needed.
     pub skip_io_accounting: bool,
@@ -33,7 +33,7 @@ pub struct Options {
     /// `spawn` does not wait for it.
     pub hold: Option<OwnedFd>,
     /// Where the first process writes why the program could not be executed: the writing end, closed by a successful
-    /// exec. Without it `spawn` makes a pipe of its own and waits for the outcome.
+    /// exec. Without it, `spawn` creates a pipe and waits for the outcome.
     pub report: Option<OwnedFd>,
     /// A connected Unix socket that gets the master of the container's pseudo-terminal (`SCM_RIGHTS`).
     ///
@@ -49,7 +49,7 @@ pub struct Options {
     pub preserve_fds: u32,
     /// Kill the container when the thread that started it ends (`PR_SET_PDEATHSIG`).
     pub end_with_parent: bool,
-    /// Give hooks on the host that have no `env` the environment of this process.
+    /// Pass the environment of this process to hooks on the host that have no `env`.
     pub hooks_inherit_environment: bool,
     /// Stay in the caller's session keyring (keyrings(7)).
     pub keep_keyring: bool,

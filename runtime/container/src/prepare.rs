@@ -1,8 +1,7 @@
 //! Turns a bundle into a list of operations, with every string and file descriptor ready.
 //!
-//! The order is the kernel's: who one is (user namespace, ids), where one is counted (cgroups), what one sees
-//! (namespaces, mounts, devices), then what one may do (limits, capabilities, filter), and last the program. Nothing is
-//! decided here that config.json decides.
+//! The kernel dictates the order: identity (user namespace, ids), accounting (cgroups), view (namespaces, mounts,
+//! devices), rights (limits, capabilities, filter), and last the program. Everything else follows from config.json.
 
 mod cgroups;
 mod files;
@@ -77,7 +76,7 @@ pub fn prepare(
         // A change of the user forgets it (prctl(2), PR_SET_PDEATHSIG).
         steps.push(Operation::SetParentDeathSignal(options.end_with_parent));
     }
-    // Before a hold: pipes whose end-of-file signals other processes of a gang must not stay open in this one.
+    // Before a hold: this process must close pipes whose end of file other processes of a gang wait for.
     let first = 3 + i32::try_from(options.preserve_fds).unwrap_or(i32::MAX - 3);
     steps.push(Operation::CloseFrom { first, except: Vec::new() });
     if let Some(hold) = &options.hold {
@@ -93,8 +92,8 @@ pub fn prepare(
     Ok(PreparedProcess {
         steps: steps.list,
         namespaces: identity.new_namespaces,
-        // Whose pid namespace is joined sees the new process from its first moment on, when no step is made yet. Only
-        // root's files below /proc can still be written then.
+        // Processes of a joined pid namespace see the new process before its first step. Only root's files below /proc
+        // can still be written then.
         set_not_dumpable: identity.joined_before.iter().any(|join| join.kind == Namespace::Pid)
             && rustix::process::geteuid().is_root(),
         join_before_clone: identity.joined_before,

@@ -22,7 +22,7 @@ impl SetCapabilities {
     /// Sets them.
     pub fn carry_out<K: Kernel>(&self, kernel: &K) -> Result<(), Errno> {
         kernel.capset(self.bits)?;
-        // The ambient set never exceeds those two, so it is empty where their meet is.
+        // The ambient set never exceeds those two, so it is empty if their intersection is.
         if self.bits.inheritable & self.bits.permitted != 0 {
             kernel.prctl(Prctl::ClearAmbient)?;
         }

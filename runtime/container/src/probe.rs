@@ -34,7 +34,7 @@ pub fn command() -> Command {
     command
 }
 
-/// The whole life of the process whose first word is [`COMMAND`]: prints the output of the steps, or the error.
+/// The main function of the process whose first argument is [`COMMAND`]: prints the output of the steps, or the error.
 pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let (Some(steps), None) = (words.next(), words.next()) else {
         eprintln!("jobc: this command is internal: only `jobc` starts it");
@@ -346,8 +346,8 @@ fn limits(controllers: &str) -> Result<String, String> {
     Ok(plan.groups.iter().map(line).collect())
 }
 
-/// What a directory that may not be there yet would offer: the nearest one above it, whether it may be written, its
-/// free bytes and its file system's magic number, as a line each.
+/// What a directory that may not exist yet would offer: its nearest existing parent, whether that is writable, its free
+/// bytes and its file system's magic number, one per line.
 fn nearest_directory(path: &Path) -> Result<String, String> {
     let near = path.ancestors().find(|near| near.exists()).ok_or("no parent directory exists")?;
     let writable = rustix::fs::accessat(CWD, near, Access::WRITE_OK, rustix::fs::AtFlags::EACCESS).is_ok();

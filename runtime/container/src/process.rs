@@ -1,12 +1,13 @@
-//! Makes the container's first process and carries the operations out in it.
+//! Creates the container's first process and executes the operations in it.
 //!
-//! The new process shares its maker's memory until its `execve` (`CLONE_VM`), so that its making costs the same however
-//! large the maker is, and so that everything prepared is simply there. Three rules follow: it allocates nothing, it
-//! takes no lock, and what it reads stays valid until the kernel reports that the process has left the memory. The
-//! kernel reports it by `CLONE_CHILD_CLEARTID`: it writes 0 to [`Report::state`] and wakes the waiter (clone(2)).
+//! The new process shares its parent's memory until its `execve` (`CLONE_VM`), so that its creation costs the same
+//! regardless of the parent's size, and so that it can read everything that was prepared. Three rules follow: it
+//! allocates nothing, it takes no lock, and what it reads stays valid until the kernel reports that the process has
+//! left the memory. The kernel reports it by `CLONE_CHILD_CLEARTID`: it writes 0 to [`Report::state`] and wakes the
+//! waiter (clone(2)).
 //!
-//! Where the parent has nothing to do in between, it sleeps until then (`CLONE_VFORK`). Where it has (id maps by
-//! newuidmap, hooks in its own namespaces, a start that comes later), the child waits at [`Gate`]s.
+//! If the parent has nothing to do in between, it sleeps until then (`CLONE_VFORK`). If it has (id maps by newuidmap,
+//! hooks in its own namespaces, a later start), the child waits at [`Gate`]s.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -48,7 +49,7 @@ pub struct Program {
     pub reply_writer: Option<OwnedFd>,
     /// Whether the trampoline makes another process, which becomes the program.
     pub makes_last: bool,
-    /// Where the new process keeps the directory of its own attributes, for the trampoline ([`crate::labels`]).
+    /// The file descriptor of the directory with the new process's attributes, for the trampoline ([`crate::labels`]).
     pub attributes: Option<OwnedFd>,
     /// The arguments, with the program's name first.
     pub arguments: CList,
@@ -56,14 +57,14 @@ pub struct Program {
     pub environment: CList,
 }
 
-/// All that a process is made from.
+/// Everything needed to create a process.
 #[derive(Debug)]
 pub struct Launch {
     /// The steps, in order.
     pub steps: Vec<Step>,
     /// The new namespaces that clone3(2) makes, as `CLONE_NEW*` bits.
     pub namespaces: u32,
-    /// Namespaces that must be joined before the process is made: a user or pid namespace that is there.
+    /// Existing user or pid namespaces, which must be joined before the process is created.
     pub join_before_clone: Vec<JoinNamespace>,
     /// Whether this process becomes not dumpable before it makes the new one.
     pub set_not_dumpable: bool,
@@ -75,7 +76,7 @@ pub struct Launch {
     pub in_user_namespace: bool,
     /// Who gets the listener of the filter, where it has one and this process takes it.
     pub agent: Option<Agent>,
-    /// What it becomes.
+    /// The program that it becomes.
     pub program: Program,
     /// File descriptors that steps name, kept open until the process has its own.
     pub descriptors: Vec<OwnedFd>,
@@ -91,7 +92,7 @@ pub struct Process {
     shared: Option<Box<SharedState>>,
 }
 
-/// What it comes to if the process that joins namespaces first ends without a word.
+/// The error if the process that joins namespaces first ends without a report.
 const KILLED_BEFORE_CLONE: Errno = Errno::CANCELED;
 
 /// What the child reads while it shares the parent's memory. It stays in place until the child has left.
@@ -184,9 +185,9 @@ impl Process {
         Ok(())
     }
 
-    /// Goes on with the process that the trampoline has made, and takes the end of the one that made it.
+    /// Continues with the process that the trampoline has created, and reaps the one that created it.
     ///
-    /// The number comes from a pipe that the new process has too, so it is believed only of a child of this process.
+    /// The PID comes from a pipe that the new process has too, so it is only accepted if it is a child of this process.
     fn replace_by(&mut self, pid: u32) -> Result<()> {
         let machine = |errno| Error::system("open the process in the container", errno);
         let number = rustix::process::Pid::from_raw(pid.cast_signed()).ok_or_else(|| machine(Errno::SRCH))?;
@@ -331,8 +332,8 @@ impl SharedState {
                 cgroup: 0,
                 ..self.clone
             };
-            // The kernel writes the number before the new process runs: the one in between may be killed at any moment,
-            // and what it has made is found all the same.
+            // The kernel writes the PID before the new process runs: the intermediate process may be killed at any
+            // moment, and its child is still found.
             self.clone.flags |= u64::from(general::CLONE_PARENT | general::CLONE_PARENT_SETTID);
             self.clone.parent_tid = std::ptr::from_ref(&self.report.pid) as u64;
             self.clone.exit_signal = 0;
@@ -343,7 +344,7 @@ impl SharedState {
                 rustix::process::WaitOptions::empty(),
             );
             debug_assert!(status.is_ok());
-            // Where there is a process an error is of its own steps, which it may have begun already.
+            // If there is a process, an error is from its own steps, which it may have started already.
             match (self.report.pid.load(Ordering::Acquire), self.report.errno.load(Ordering::Acquire)) {
                 (0, 0) => return Err(KILLED_BEFORE_CLONE),
                 (0, errno) => return Err(Errno::from_raw_os_error(errno)),
@@ -405,7 +406,7 @@ impl SharedState {
                     return Err(failure.error(&name.unwrap_or_default()));
                 }
                 TrampolineReport::Listener(listener) => {
-                    // Without a word the trampoline ends: the writer goes with this.
+                    // The trampoline ends without a report: this drops the writer.
                     let writer = program.reply_writer.take();
                     let (Some(agent), Some(writer)) = (&self.launch.agent, writer) else {
                         return Err(listener::unexpected_listener());
@@ -485,7 +486,7 @@ extern "C" fn child_main(data: *mut c_void) -> ! {
     exit(125)
 }
 
-/// What it means that the trampoline ended without a word and without the process that it was to make.
+/// Explains that the trampoline ended without a report and without creating the process.
 fn killed_before_birth() -> Error {
     Error::new(Kind::System, "the process was killed before it entered the container's pid namespace")
         .help("a memory limit below what a process needs does this")

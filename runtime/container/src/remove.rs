@@ -1,7 +1,7 @@
-//! Removes a directory that a container had for its root.
+//! Removes the directory of a container's root.
 //!
-//! Two things can stand in the way of a user without rights: directories that an archive wants to be closed, and files
-//! that belong to other ids of the container, which are other ids of the host.
+//! An unprivileged user can meet two obstacles: directories without permissions, as in the archive, and files of other
+//! ids of the container, which are other ids on the host.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -45,16 +45,15 @@ pub fn remove(directory: &Path) -> Result<()> {
     }
 }
 
-/// Removes a directory and all that is in it, or what else stands there.
+/// Removes a directory with its contents, or a file.
 ///
-/// The standard library's takes a file descriptor and a piece of the stack for each directory on the way down, and an
-/// archive may have made as many as it likes: by way of links even deeper than a path can say. Here those very deep
-/// down are moved to the top.
+/// The standard library's function needs a file descriptor and stack for each level, and an archive may contain any
+/// number of levels, through links even more than a path can express. Here very deep directories are moved to the top.
 fn remove_tree(path: &Path) -> io::Result<()> {
     remove_tree_at(CWD, path)
 }
 
-/// The same for a path below an open directory.
+/// As [`remove`], for a path below an open directory.
 pub(crate) fn remove_tree_at(parent: impl AsFd, path: impl rustix::path::Arg + Copy) -> io::Result<()> {
     let mut moved = 0;
     loop {
@@ -72,7 +71,7 @@ pub(crate) fn remove_tree_at(parent: impl AsFd, path: impl rustix::path::Arg + C
     }
 }
 
-/// Removes what is in a directory, but for what it moves to the top.
+/// Removes the contents of a directory, except what it moves to the top.
 fn remove_entries(directory: &OwnedFd, depth: usize, top: &OwnedFd, moved: &mut usize) -> io::Result<()> {
     const MAX_DEPTH: usize = 128;
     for entry in Dir::read_from(directory)? {

@@ -22,7 +22,7 @@ pub struct Limit {
 
 /// The limits of config.json's `process.rlimits`, in its order.
 ///
-/// A type that is there twice is an error, as config.md, "POSIX process", asks.
+/// A duplicate type is an error, as config.md, "POSIX process", requires.
 pub fn from_config(limits: &[PosixRlimit]) -> Result<Vec<Limit>> {
     let mut seen = HashSet::new();
     let wrong = |index: usize, message: String| {

@@ -1,7 +1,7 @@
 //! The container's root: a directory, an archive, or the host's own files.
 //!
-//! `root.path` names a directory, as the OCI runtime specification wants. Where that directory is absent, as in what
-//! `jobc build` makes, an archive beside config.json is unpacked, or the annotation `dev.jobc.image` names its
+//! `root.path` names a directory, as the OCI runtime specification requires. If that directory is absent, as in the
+//! output of `jobc build`, an archive next to config.json is unpacked, or the annotation `dev.jobc.image` names its
 //! image.
 
 mod host;
@@ -16,7 +16,7 @@ use crate::bundle::Bundle;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 use top_directory::TopDirectory;
 
-/// What a container has for its root file system.
+/// The root file system of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Root {
     /// A directory, which the container may write.
@@ -29,9 +29,10 @@ pub enum Root {
         upper: UpperLayer,
         /// An empty directory to mount upon, which no other process uses.
         on: PathBuf,
-        /// What of the host is shown read-only, outer ones first: mounts below its root, and what is in no part.
+        /// The host's files that are shown read-only, outer ones first: mounts below its root, and everything outside
+        /// the parts.
         binds: Vec<PathBuf>,
-        /// What the root is put together from, where an overlay over all of it is not to be had.
+        /// The parts of the root, if an overlay over all of it is not possible.
         parts: Option<RootParts>,
     },
 }
@@ -47,12 +48,11 @@ pub enum UpperLayer {
         /// How many bytes it may take; nothing for the kernel's own bound of a tmpfs.
         size: Option<u64>,
     },
-    /// The directory `upper` in a directory of the host, which stays when the container goes; beside it the kernel
-    /// has its `work`. [`Root::with_state_dir`] makes both where they are missing.
+    /// The directory `upper` in a directory of the host, which outlives the container; the kernel uses `work` next to
+    /// it. [`Root::with_state_dir`] creates both if they are missing.
     ///
-    /// What was changed there is on the disk only after a syncfs(2) on the host: the container's own syncs are left
-    /// out (mount option `volatile`). An `upper` that was used so is not mounted as one again, but may become a lower
-    /// layer.
+    /// Changes are only on the disk after a syncfs(2) on the host: the container's own syncs are ignored (mount option
+    /// `volatile`). Such an `upper` cannot be mounted as one again, but may become a lower layer.
     Directory(PathBuf),
 }
 
@@ -70,7 +70,7 @@ pub struct RootParts {
     pub links: Vec<(PathBuf, PathBuf)>,
 }
 
-/// The archives that are looked for beside config.json, in this order.
+/// The names of archives next to config.json, in search order.
 const ARCHIVE_NAMES: [&str; 3] = ["rootfs.tar", "rootfs.tar.gz", "rootfs.tgz"];
 
 impl Root {
@@ -95,7 +95,7 @@ impl Root {
         if let Some(path) = written.map(|path| path.components().collect::<PathBuf>())
             && let Ok(status) = fs::symlink_metadata(&path)
         {
-            // A directory that is no link, in a directory whose path has none: there is nothing to resolve.
+            // A directory that is not a link, in a directory whose path has none: nothing to resolve.
             if status.is_dir() && path.file_name().is_some() && path.parent() == Some(&bundle.dir) {
                 return Ok(Self::Directory(path));
             }
@@ -118,8 +118,8 @@ impl Root {
         host::overlay(bundle)
     }
 
-    /// Directories, lowest first, that several containers begin with, each with a writable layer of its own in memory,
-    /// as large as the bundle says; see [`with_state_dir`](Self::with_state_dir).
+    /// Directories, lowest first, that several containers share, each with its own writable layer in memory, of the
+    /// bundle's size; see [`with_state_dir`](Self::with_state_dir).
     pub fn layered(lowers: Vec<PathBuf>, bundle: &Bundle) -> Result<Self> {
         Ok(Self::over(lowers, UpperLayer::Memory { size: host::upper_size(bundle)? }))
     }
@@ -129,7 +129,7 @@ impl Root {
         Self::Overlay { lowers, upper, on: PathBuf::new(), binds: Vec::new(), parts: None }
     }
 
-    /// The same root for the container in a directory: a writable layer is put together in there.
+    /// The same root for one container: its writable layer is created in this directory.
     pub fn with_state_dir(mut self, state_dir: &Path) -> Result<Self> {
         if let Self::Overlay { on, upper, .. } = &mut self {
             *on = state_dir.join("root");
@@ -212,7 +212,7 @@ pub fn without_top(directory: PathBuf) -> PathBuf {
 /// How a container gets an image's files.
 const IMAGE_HELP: &str = "run a job file with `image:`, which uses the image store or pulls it, or pass the output of `podman export`";
 
-/// Makes a directory, unless it is there.
+/// Creates a directory unless it exists.
 fn make_directory(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {

@@ -13,7 +13,7 @@ use jobc_sys::syscall::{CWD, Fd, Kernel, MountAttributes, NewMount};
 /// The container's root, put in place in the new mount namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnterRoot {
-    /// A directory, bound onto itself so that it is a mount.
+    /// A directory, bind-mounted onto itself.
     Directory {
         /// An absolute path of the host.
         path: CString,
@@ -42,16 +42,15 @@ pub enum EnterRoot {
         /// The overlay's options, with commas.
         options: CString,
     },
-    /// A private tmpfs, with directories and links; later mounts put overlays upon them, whose layers are
-    /// here.
+    /// A private tmpfs with directories and links, on which later steps mount overlays whose layers are here.
     ///
-    /// The tmpfs is the working directory then, so that those mounts can name the layers by short paths.
+    /// The tmpfs is the working directory meanwhile, so that those mounts can name the layers by short paths.
     Parts {
         /// An empty directory of the host to mount upon, in the new mount namespace only.
         on: CString,
         /// The tmpfs's `size` in bytes.
         size: Option<CString>,
-        /// Directories of the tmpfs with their bits, outer ones first: `root` and what is below it, and the layers.
+        /// Directories of the tmpfs with their modes, outer ones first: `root` and everything below it, and the layers.
         directories: Vec<(CString, Mode)>,
         /// Links of the tmpfs: their targets and their paths.
         links: Vec<(CString, CString)>,
@@ -198,7 +197,7 @@ pub fn mask<K: Kernel>(place: &ContainerPath, child: &mut Child<'_, K>) -> Resul
     Ok(())
 }
 
-/// Makes a path read-only with all that is mounted below it. A path that does not exist is skipped.
+/// Makes a path read-only with everything mounted below it. A path that does not exist is skipped.
 pub fn make_read_only<K: Kernel>(place: &ContainerPath, child: &mut Child<'_, K>) -> Result<(), Errno> {
     let kernel = child.kernel;
     let Some(target) = none_if_missing(place.open(child))? else { return Ok(()) };

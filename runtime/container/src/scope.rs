@@ -1,9 +1,9 @@
-//! A scope around a process that supervises, for an unprivileged user who was given no cgroup.
+//! A scope around a supervisor, for an unprivileged user without a delegated cgroup.
 //!
-//! In a login under systemd a user cannot create groups, but the user's systemd can: it is asked for one
-//! transient scope, whose group is the user's to divide (systemd's "Control Group Interfaces";
-//! systemd.resource-control(5), `Delegate=`). The process that supervises is in it, so the scope ends when that and all
-//! that it has started have. systemd is not called where limits have a place already, or where there are no limits.
+//! In a login under systemd a user cannot create groups, but the user's systemd can: it is asked for one transient
+//! scope, whose group is delegated to the user (systemd's "Control Group Interfaces"; systemd.resource-control(5),
+//! `Delegate=`). The supervisor is in it, so the scope ends when the supervisor and everything it has started have
+//! ended. systemd is not called if limits have a place already, or if there are no limits.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use jobc_sys::accounts;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::JobId;
 
-/// Whose containers are to be in the scope.
+/// Which containers the scope is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScopeOwner {
     /// A job's.
@@ -66,16 +66,16 @@ pub fn is_linger_enabled() -> bool {
 }
 
 impl Scope {
-    /// Finds this user's systemd, and where it would make the scope.
+    /// Finds this user's systemd, and where it would create the scope.
     ///
     /// # Errors
     ///
-    /// Why it is not to be had, with words on how it is, if any, that another way can follow (`…; or `).
+    /// Why it is not available, with advice, if any, that another way can follow (`…; or `).
     pub fn find(holder: &ScopeOwner) -> Result<Self> {
         Self::find_with_timeout(holder, REPLY_TIMEOUT)
     }
 
-    /// The same for one who waits no longer than that for any answer.
+    /// As [`Self::find`], with a timeout for each answer.
     pub fn find_with_timeout(holder: &ScopeOwner, timeout: Duration) -> Result<Self> {
         let systemd = Systemd::connect_with_timeout(true, timeout).map_err(|error| {
             // What callers of an OCI runtime can do instead is not for who runs jobs.
@@ -96,9 +96,9 @@ impl Scope {
         &self.unit.name
     }
 
-    /// Has the scope made around this process, which moves to a group below it; returns the unit's name.
+    /// Creates the scope around this process, which moves to a group below it; returns the unit's name.
     ///
-    /// What this process has started before stays where it is; what it starts from now on is in the scope.
+    /// Existing children of this process stay where they are; new ones are in the scope.
     ///
     /// # Errors
     ///
@@ -106,7 +106,8 @@ impl Scope {
     pub fn enter(mut self) -> Result<String> {
         let pid = std::process::id();
         let started = match self.systemd.start_scope(&self.unit, &self.description, pid) {
-            // A job of the same user with other places may have the name, or a container that is called like the job.
+            // Another job of the same user with different directories may have the name, or a container with the job's
+            // name.
             Err(error) if error.kind == Kind::State => {
                 let stem = self.unit.name.trim_end_matches(".scope").to_owned();
                 self.unit.name = format!("{stem}-{pid}.scope");
@@ -114,7 +115,7 @@ impl Scope {
             }
             other => other,
         };
-        // What it advises is for who chose the unit's name, or whom to ask.
+        // Its advice is for users who chose the unit's name, or says whom to ask.
         started
             .and_then(|()| ScopeGroup::enter_supervisor_group(&self.unit))
             .map_err(|error| Error { help: None, ..error })?;

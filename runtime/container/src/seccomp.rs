@@ -1,22 +1,22 @@
 //! The seccomp filter: config.json's profile as a BPF program.
 //!
-//! The kernel runs the program at every syscall, over `struct seccomp_data` (seccomp(2)). It first looks at the
-//! architecture, then finds the call's number among sorted ranges by halving, so that a profile of 400 calls takes nine
-//! comparisons; calls that are decided by their number alone the kernel decides once, when it loads the program.
-//! `seccompiler` has one action for all rules of a filter, which such profiles do not fit; hence a compiler of our own.
+//! The kernel runs the program at every syscall, over `struct seccomp_data` (seccomp(2)). It first checks the
+//! architecture, then finds the call's number among sorted ranges by binary search, so that a profile of 400 calls
+//! takes nine comparisons; the kernel caches the decision of calls that depend on their number alone when it loads the
+//! program. `seccompiler` has one action for all rules of a filter, which does not fit such profiles, so this is a
+//! separate compiler.
 //!
-//! What profiles mean beyond the OCI runtime specification ("Seccomp" in its Linux part) is what runc and libseccomp
-//! take them for:
+//! Beyond the OCI runtime specification ("Seccomp" in its Linux part), profiles mean the same as for runc and
+//! libseccomp:
 //!
-//! * Calls of other architectures, 32-bit ones too, end the process, whether the profile lists them or not: its names
-//!   are not theirs. The host's own architecture is always meant.
+//! * Calls of other architectures, 32-bit ones too, end the process, even if the profile lists them: its names are not
+//!   theirs. The host's own architecture is always included.
 //! * A rule whose action is the default one has no effect.
-//! * A rule without conditions decides its call; the first such one, where there are several. Else the first rule whose
-//!   conditions hold.
-//! * All conditions of a rule must hold, except where two of them look at the same argument: then one is enough.
-//! * Names this architecture lacks are passed over ([`Program::unknown`]).
-//! * Where the default is an error number, calls newer than any the profile names return `ENOSYS`: its author could not
-//!   refuse what was not there, and C libraries fall back on `ENOSYS` alone.
+//! * The first rule without conditions decides its call; otherwise the first rule whose conditions hold.
+//! * All conditions of a rule must hold, unless two of them test the same argument: then one is enough.
+//! * Names that this architecture lacks are skipped ([`Program::unknown`]).
+//! * If the default is an error number, calls newer than any in the profile return `ENOSYS`: its author did not know
+//!   them, and C libraries only fall back on `ENOSYS`.
 
 mod condition;
 pub(crate) mod decide;
@@ -65,15 +65,15 @@ pub struct Program {
     pub unknown: Vec<String>,
     /// The capabilities to go on with where the right to load it was kept for that alone: without no-new-privileges.
     pub rights_after: Option<CapabilityBits>,
-    /// The same without that right: what the program itself will have.
+    /// The rights without it: those of the program itself.
     pub rights_without: Option<CapabilityBits>,
 }
 
 /// Makes the filter of a profile.
 ///
 /// # Errors
-/// [`Kind::Config`] for what has no meaning, such as a seventh argument, an error number with an action that returns
-/// none, or `SCMP_ACT_NOTIFY` without a listener. Each names its place in config.json.
+/// [`Kind::Config`] for invalid values, such as a seventh argument, an error number for an action that returns none, or
+/// `SCMP_ACT_NOTIFY` without a listener. Each names its place in config.json.
 pub fn compile(profile: &LinuxSeccomp) -> Result<Program> {
     if profile.listener_metadata().is_some() && profile.listener_path().is_none() {
         let error = Error::new(Kind::Config, "`listenerMetadata` needs `listenerPath`");
@@ -111,7 +111,8 @@ pub fn compile(profile: &LinuxSeccomp) -> Result<Program> {
 }
 
 impl Program {
-    /// The same without an agent: what it would decide fails with `ENOSYS` (seccomp(2), `SECCOMP_RET_USER_NOTIF`).
+    /// The filter without an agent: calls that it would decide fail with `ENOSYS` (seccomp(2),
+    /// `SECCOMP_RET_USER_NOTIF`).
     #[must_use]
     pub fn without_listener(&self) -> Self {
         let listening = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;

@@ -1,8 +1,8 @@
-//! Values of secrets: kept in this process's memory, and nowhere else but where a task is given them.
+//! Values of secrets: only in this process's memory, and where a task gets them.
 //!
-//! A value has no `Display`, its `Debug` prints `***`, and its bytes are overwritten on drop. In the
-//! environment it goes from here straight to the process that gets it ([`SecretEnvironment`]); as a file it lies in memory, in
-//! a directory that no other user can enter ([`place`]).
+//! A value has no `Display`, its `Debug` prints `***`, and its bytes are overwritten on drop. As a variable it goes
+//! directly to the process that gets it ([`SecretEnvironment`]); as a file it is in memory, in a directory that no
+//! other user can enter ([`place`]).
 
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -10,7 +10,7 @@ use std::io::Read;
 
 use jobc_sys::error::{Error, Kind, Result};
 
-/// The most that a secret may be: that of an object in Kubernetes, which the same job may be for as well.
+/// Maximum size of a secret: that of a Secret in Kubernetes, because the same job may run there.
 pub const MAX_SECRET_SIZE: u64 = 1 << 20;
 
 /// The value of a secret.
@@ -40,7 +40,7 @@ impl Secret {
         &self.0
     }
 
-    /// The value as one line: without the end of line that editors put behind what is kept in a file.
+    /// The value as one line: without the newline that editors add at the end of a file.
     pub fn line(&self) -> &[u8] {
         let line = self.0.strip_suffix(b"\n").unwrap_or(&self.0);
         line.strip_suffix(b"\r").unwrap_or(line)

@@ -1,6 +1,6 @@
-//! The directory where a job's secrets lie as files: in memory, for its user alone, and gone with the job.
+//! The directory of a job's secret files: in memory, only for its user, and removed with the job.
 //!
-//! It is a directory of the job's state where that is in memory, as `/run` and `$XDG_RUNTIME_DIR` mostly are; else one
+//! It is in the job's state directory if that is in memory, as `/run` and `$XDG_RUNTIME_DIR` usually are; otherwise
 //! below `/dev/shm/jobc-<uid>`. Its name follows from the job's state directory, so that the process that cleans up
 //! after a job finds it.
 
@@ -19,7 +19,7 @@ use jobc_sys::write_atomic::{AtomicFile, Durability};
 /// File systems whose files are memory: tmpfs and ramfs (statfs(2)).
 const MEMORY_FILE_SYSTEMS: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// Where memory is to be had as files everywhere: POSIX shared memory, shm_overview(7).
+/// A file system in memory that every host has: POSIX shared memory, shm_overview(7).
 const SHARED_MEMORY: &str = "/dev/shm";
 
 /// A job's directory for secrets.
@@ -33,7 +33,7 @@ impl SecretDirectory {
             return Ok(Self(state.join("secrets")));
         }
         let status = std::fs::metadata(state).map_err(|error| file_error("look at", state, &error))?;
-        // Two state directories may hold jobs of one name; as long as this one is there, nothing else has its number.
+        // Two state directories may hold jobs of the same name; while this one exists, its inode number is unique.
         let name = format!("{name}-{:x}-{:x}", status.dev(), status.ino());
         let uid = rustix::process::geteuid().as_raw();
         Ok(Self(Path::new(SHARED_MEMORY).join(format!("jobc-{uid}")).join(name)))
@@ -44,9 +44,10 @@ impl SecretDirectory {
         &self.0
     }
 
-    /// Makes a file with a secret, and returns its path; an existing one stays as it is.
+    /// Creates a file with a secret, and returns its path; keeps an existing one.
     ///
-    /// `name` is a path within the directory. `owner` is who may read it beside root; only root can give files away.
+    /// `name` is a path within the directory. `owner` may read it besides root; only root can change the owner of
+    /// files.
     pub fn create_file(
         &self,
         name: &Path,
@@ -76,7 +77,7 @@ impl SecretDirectory {
         Ok(path)
     }
 
-    /// Removes it with all that is in it; that there is none is fine.
+    /// Removes it with its contents; no error if it does not exist.
     pub fn remove(&self) -> Result<()> {
         remove(&self.0)?;
         if let Some(parent) = self.0.parent().filter(|parent| parent.starts_with(SHARED_MEMORY)) {
@@ -106,8 +107,8 @@ impl SecretDirectory {
         } else {
             create_private_directory(&self.0)?;
         }
-        // What is below a directory that only this user enters need not be hidden separately: a container is shown
-        // parts of it.
+        // Files below a directory that only this user can enter need no further protection: containers are shown parts
+        // of it.
         DirBuilder::new()
             .recursive(true)
             .mode(0o755)
@@ -125,7 +126,7 @@ impl SecretDirectory {
     }
 }
 
-/// Whether what lies at a path lies in memory alone.
+/// Whether the file at a path is only in memory.
 pub fn is_in_memory(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|status| {
         u64::try_from(status.f_type).is_ok_and(|magic| MEMORY_FILE_SYSTEMS.contains(&magic))

@@ -1,4 +1,4 @@
-//! From what was prepared to a running process: the last file descriptors are opened, and the process is made.
+//! Starts a prepared process: opens the last file descriptors, and creates the process.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -44,17 +44,17 @@ pub struct PreparedProcess {
     pub hooks: bool,
     /// Whether this process forbids others to look into it before the new one is made, rather than as a step.
     pub set_not_dumpable: bool,
-    /// Whether the container is in a user namespace of its own.
+    /// Whether the container is in its own user namespace.
     pub in_user_namespace: bool,
     /// Who gets the listener of its filter, where it has one ([`PreparedProcess::notifies`]); set by who asks for the process.
     pub agent: Option<Agent>,
-    /// What is executed.
+    /// The program to execute.
     pub program: Program,
     /// File descriptors that steps name.
     pub descriptors: Vec<OwnedFd>,
     /// Where the program's failure goes; by default to the maker of the process.
     pub report: Option<OwnedFd>,
-    /// What a person should know of it, a line each: nothing is refused, and something is not as it was written.
+    /// Warnings, one per line: nothing is refused, but something differs from config.json.
     pub warnings: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ pub struct Program {
     pub secret_environment: SecretEnvironment,
     /// The filter that the trampoline loads.
     pub filter: Option<Filter>,
-    /// What a security module is to make of it; set by the trampoline.
+    /// The label of a security module; the trampoline sets it.
     pub label: Option<Label>,
     /// How the trampoline makes the process that becomes the program; `None` where it does itself.
     pub birth: Option<Birth>,

@@ -19,7 +19,7 @@ use process::Process;
 
 /// A container's name: letters, digits and `_ + . -`, at most 255 bytes, neither `.` nor `..`.
 ///
-/// It becomes the name of a directory and, where config.json names none, of a cgroup.
+/// It becomes the name of a directory and, if config.json names none, of a cgroup.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id(String);
 
@@ -52,10 +52,10 @@ impl fmt::Display for Id {
     }
 }
 
-/// What is kept of a container: the content of `state.json`.
+/// The record of a container: the content of `state.json`.
 ///
-/// It is written before the container's process is made, without `process`, and again as soon as there is one, so that
-/// what a killed command leaves behind can be found and cleaned.
+/// It is written without `process` before the container's process is created, and again as soon as there is one, so
+/// that leftovers of a killed command can be found and removed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
@@ -81,7 +81,7 @@ pub struct Record {
     /// Limits that config.json asks for and nothing enforces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unenforced: Vec<String>,
-    /// Whether it has a pid namespace of its own, so that nothing of it outlives its first process.
+    /// Whether it has its own pid namespace, so that none of its processes outlives the first.
     #[serde(default)]
     pub pid_namespace: bool,
     /// Whether hooks are to run when it is deleted.

@@ -55,7 +55,7 @@ impl Systemd {
         Self::connect_with_timeout(user, REPLY_TIMEOUT)
     }
 
-    /// The same for one who waits no longer than that for any answer.
+    /// As [`Self::connect`], with a timeout for each answer.
     pub fn connect_with_timeout(user: bool, timeout: Duration) -> Result<Self> {
         let (addresses, named) = if user { user_addresses() } else { host_addresses() };
         // sd_booted(3); with an explicit bus address systemd is assumed to be on it.
@@ -66,7 +66,7 @@ impl Systemd {
         Self::connect_first(&addresses, user, timeout)
     }
 
-    /// Connects to the first of those that is there.
+    /// Connects to the first of those that exists.
     fn connect_first(addresses: &[Address], user: bool, timeout: Duration) -> Result<Self> {
         let mut failed = None;
         for address in addresses {
@@ -108,14 +108,14 @@ impl Systemd {
         self.version
     }
 
-    /// Makes a unit around a process, and waits until it is there.
+    /// Creates a unit around a process, and waits until it exists.
     ///
-    /// A slice is made without: who is to be in it is put there by its files.
+    /// A slice is created without a process: its cgroup files assign processes.
     ///
     /// # Errors
     ///
-    /// systemd refuses, fails, or takes too long. What may come of the unit then ends with its process; it is not ended
-    /// by its name, which may be another's.
+    /// systemd refuses, fails, or takes too long. A unit that is created later ends with its process; it is not stopped
+    /// by name, which may belong to another.
     pub fn start_unit_body(
         &mut self,
         unit: &Unit,
@@ -128,11 +128,11 @@ impl Systemd {
             .map_err(|error| if error.kind == Kind::State { error.at("/linux/cgroupsPath") } else { error })
     }
 
-    /// Makes a scope around a process, in which that can make groups of its own, and waits until it is there.
+    /// Creates a scope around a process, in which the process can create groups, and waits until it exists.
     ///
     /// # Errors
     ///
-    /// As [`Self::start_unit`]; [`Kind::State`] where a unit of that name is there.
+    /// As [`Self::start_unit`]; [`Kind::State`] if a unit of that name exists.
     pub fn start_scope(&mut self, unit: &Unit, description: &str, pid: u32) -> Result<()> {
         let mut properties = vec![
             ("Description", text(description)),
@@ -149,7 +149,7 @@ impl Systemd {
         self.create_unit(unit, &properties)
     }
 
-    /// Makes a unit and waits until it is there.
+    /// Creates a unit and waits until it exists.
     fn create_unit(&mut self, unit: &Unit, properties: &[Property]) -> Result<()> {
         let started = match self.run_job("StartTransientUnit", unit, &start(unit, properties)) {
             // A failed unit stays loaded until it is reset.
@@ -173,7 +173,7 @@ impl Systemd {
         })
     }
 
-    /// Changes properties of a unit that is there, until it ends.
+    /// Changes properties of an existing unit, until it ends.
     pub fn set_properties(&mut self, unit: &Unit, properties: &[Property]) -> Result<()> {
         if properties.is_empty() {
             return Ok(());
@@ -226,9 +226,9 @@ impl Systemd {
         let yes = Value::Bool(true);
         let mut list = vec![
             ("Description", text(&format!("jobc container {id}"))),
-            // Whoever ends the host's units in an order of its own ends these too.
+            // At shutdown these units are stopped in the same order as others.
             ("DefaultDependencies", Value::Bool(false)),
-            // So the controllers are there, whatever is limited later.
+            // So the controllers are enabled for later limits.
             ("MemoryAccounting", yes.clone()),
             ("CPUAccounting", yes.clone()),
             ("IOAccounting", yes.clone()),
@@ -245,7 +245,7 @@ impl Systemd {
         list.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// What lets a unit go that failed, where this version has a word for it.
+    /// The property that unloads failed units, if this version has it.
     fn collect_mode(&self) -> Option<(&'static str, Value)> {
         (self.version >= 236).then(|| ("CollectMode", text("inactive-or-failed")))
     }

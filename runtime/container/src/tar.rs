@@ -1,9 +1,8 @@
-//! The tar format, as the layers of images have it: read with nothing trusted, and written the same way each time.
+//! The tar format of image layers: untrusted input is read, and output is reproducible.
 //!
-//! What is read: the format of 1979, ustar (POSIX 1988), pax (POSIX 2001) and GNU tar's, with its long names and all
-//! four kinds of sparse files. Where a header has a value twice, the precedence is that of the tools images are made
-//! with (Go's archive/tar): GNU's long names before pax, pax before the header. So a layer is read here as those tools
-//! read it.
+//! It reads the format of 1979, ustar (POSIX 1988), pax (POSIX 2001) and GNU tar's, with its long names and all four
+//! kinds of sparse files. If a value occurs twice, the precedence is that of Go's archive/tar, which tools for images
+//! use: GNU's long names before pax, pax before the header.
 
 mod block;
 mod content;

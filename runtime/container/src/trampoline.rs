@@ -1,17 +1,17 @@
-//! The last step before the user's program: a sealed executable that holds nothing of this one.
+//! The last step before the user's program: a sealed executable that contains nothing of this one.
 //!
 //! A container's first process that executed the user's program directly would have this runtime's own file as
 //! `/proc/self/exe` until then, and an image whose program is `/proc/self/exe`, or a script with `#!/proc/self/exe`,
 //! would run that file inside the container and could hold it open to overwrite it later (CVE-2019-5736). So the
 //! process executes a trampoline first: a static program of a few hundred bytes made for this container in memory,
-//! sealed against writing, which loads the seccomp filter and executes the user's program. At no time
-//! a process that obeys the container's files has a file of the host as its executable.
+//! sealed against writing, which loads the seccomp filter and executes the user's program. A process that executes the
+//! container's files never has a file of the host as its executable.
 //!
 //! A security module's label for the next program is set here too: it holds for one `execve`, which must be the
 //! program's, and the kernel refuses writes by a process that has executed another program since opening the file.
 //!
-//! It also loads the filter at the last possible point, so that a profile need allow nothing but `execve` for it, and
-//! tries the places of `PATH` with the container's own rights.
+//! It also loads the filter at the last possible point, so that a profile only has to allow `execve` for it, and
+//! searches `PATH` with the container's own rights.
 //!
 //! The image is one read-only segment at a fixed address:
 //!
@@ -19,9 +19,9 @@
 //! ELF header, program headers | code | Header | candidates | filter | strings
 //! ```
 //!
-//! Its arguments and environment are the user's own: they stand on its stack, and it passes them on.
-//! The second `execve` makes a start longer by some 40 microseconds (`time_to_pass` in the tests), the making of the
-//! image by 10 to 25.
+//! Its arguments and environment are those of the user's program: they are on its stack, and it passes them on. The
+//! second `execve` adds about 40 microseconds to a start (`time_to_pass` in the tests), and building the image 10 to
+//! 25.
 
 pub mod birth;
 mod code;
@@ -46,7 +46,7 @@ pub use failure::{Failure, LISTENER_TAKEN};
 /// The name of the file in memory; `/proc/self/exe` shows `/memfd:jobc-exec` for the moment it runs.
 const MEMFD_NAME: &CStr = c"jobc-exec";
 
-/// What a security module is to make of the program: a text for one of the process's attributes (proc_pid_attr(5)).
+/// The label of a security module for the program: a string for one of the process's attributes (proc_pid_attr(5)).
 #[derive(Clone, Copy, Debug)]
 pub struct Label<'a> {
     /// The directory of the process's own attributes, by its file descriptor's number in the process that executes the
@@ -54,33 +54,33 @@ pub struct Label<'a> {
     pub attributes: RawFd,
     /// The attribute's file in it.
     pub file: &'a CStr,
-    /// What is written.
+    /// The string to write.
     pub text: &'a [u8],
 }
 
-/// Makes a trampoline: a sealed executable in memory, to be run by `execveat(fd, "", argv, envp, AT_EMPTY_PATH)` with
+/// Creates a trampoline: a sealed executable in memory, to be run by `execveat(fd, "", argv, envp, AT_EMPTY_PATH)` with
 /// the arguments and the environment of the user's program.
 ///
 /// It writes the label, loads the filter, which needs no-new-privileges or CAP_SYS_ADMIN, and executes the first
 /// candidate that can be executed, going on after "not found" and "permission denied" as execvp(3) does. On success
-/// `report` closes. On failure the trampoline writes a [`Failure`] to it and exits: 127 where no candidate was found,
-/// 126 where one was, 125 where the label or the filter was refused.
+/// `report` closes. On failure the trampoline writes a [`Failure`] to it and exits: 127 if no candidate was found, 126
+/// if one was, 125 if the label or the filter was refused.
 ///
 /// `report` is a file descriptor's number in the process that executes the trampoline. There it must not be
-/// close-on-exec, as it must live through one `execve`; the trampoline makes it so for the second.
+/// close-on-exec, because it must survive one `execve`; the trampoline sets the flag for the second.
 ///
 /// A filter with a listener ([`Program::notifies`]) needs `reply`, another such file descriptor: the trampoline writes
 /// [`Failure::LISTENER`] with the listener's number to `report`, and continues when it reads [`LISTENER_TAKEN`] from `reply`. At
 /// its end, at another byte and after 30 seconds it exits with 125.
 ///
-/// With `birth`, the trampoline makes a second process that becomes the program, and ends ([`birth`]).
+/// With `birth`, the trampoline creates a second process that becomes the program, and ends ([`birth`]).
 ///
-/// The trampoline must not execute itself without end where a candidate is `/proc/self/exe`, or a script whose
-/// interpreter is. The second time `report` is closed, and that is how it knows: it prints a message on standard error
-/// and exits with 126.
+/// The trampoline must not execute itself forever if a candidate is `/proc/self/exe`, or a script whose interpreter is.
+/// The second time `report` is closed, and that is how it knows: it prints a message on standard error and exits with
+/// 126.
 ///
 /// # Errors
-/// [`Kind::Machine`] where the kernel gives no executable memory file, as with the sysctl `vm.memfd_noexec` at 2.
+/// [`Kind::Machine`] if the kernel allows no executable memory file, as with the sysctl `vm.memfd_noexec` at 2.
 pub fn build(
     candidates: &[CString],
     filter: Option<&Program>,

@@ -26,10 +26,10 @@ pub struct Account {
     pub additional: Vec<u32>,
 }
 
-/// The home directory of a user from /etc/passwd in the layers of `root`, lowest first: the value of `HOME` where
+/// The home directory of a user from /etc/passwd in the layers of `root`, lowest first: the value of `HOME` if
 /// config.json's environment has none.
 ///
-/// `/` where there is no such file that can be read, no such user in it, or no absolute path.
+/// `/` if the file cannot be read, or has no such user or no absolute path.
 pub fn home(root: &[PathBuf], uid: u32) -> CString {
     let passwd = Layers::open(root).ok().and_then(|root| read(&root, PASSWD).ok());
     let home = passwd.as_ref().and_then(|passwd| users(passwd).find(|entry| entry.uid == uid));

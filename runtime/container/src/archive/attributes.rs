@@ -1,4 +1,4 @@
-//! What an entry of an archive has besides its content, as far as it is applied.
+//! The attributes of an archive entry that are applied.
 
 use std::ffi::CString;
 use std::io;
@@ -17,7 +17,7 @@ pub(crate) struct FileAttributes {
 }
 
 impl FileAttributes {
-    /// What an entry of an archive has, as far as it is applied.
+    /// The attributes of an archive entry that are applied.
     pub(super) fn of(entry: &Entry) -> io::Result<Self> {
         let mut extended = Vec::new();
         for (name, value) in &entry.attributes {

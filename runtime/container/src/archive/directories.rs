@@ -26,7 +26,7 @@ impl DirectoryRecords {
     ///
     /// # Errors
     ///
-    /// There are too many.
+    /// Too many directories.
     pub(super) fn push(&mut self, path: &[u8], attributes: Option<&FileAttributes>) -> io::Result<()> {
         self.places.push(u32::try_from(self.bytes.len()).unwrap_or(u32::MAX));
         self.put(path);

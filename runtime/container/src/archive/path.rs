@@ -1,7 +1,7 @@
 //! The place of an archive entry: the directory it is created in, as a file descriptor, and its last name.
 //!
-//! The directory is resolved below the root as a process with that root would see it: a link inside leads inside, `..`
-//! and absolute targets end at the root. Nobody else sees the tree before it is whole, so nothing changes in between.
+//! The directory is resolved as a process with that root would see it: links stay inside the root, and `..` and
+//! absolute targets stop at it. No other process sees the tree before it is complete, so it does not change in between.
 
 use std::ffi::CString;
 use std::io;
@@ -32,7 +32,7 @@ impl PathResolver {
         &self.root
     }
 
-    /// What was remembered may be another directory by now.
+    /// The remembered directory may have been replaced.
     pub(super) fn clear_cache(&mut self) {
         self.last = None;
     }
@@ -62,7 +62,7 @@ impl PathResolver {
         Ok((directory, name))
     }
 
-    /// Makes what is missing of a path, one directory after the other.
+    /// Creates the missing directories of a path, one after the other.
     fn create_directories(
         &self,
         directories: &[&[u8]],
@@ -100,7 +100,7 @@ impl PathResolver {
     }
 }
 
-/// What stands under a name, links not followed.
+/// The entry of a name, without following links.
 pub(super) fn stat_entry(parent: &OwnedFd, name: &CString) -> io::Result<Option<Stat>> {
     match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => Ok(None),

@@ -40,7 +40,7 @@ const HOLE_SIZE: usize = 1 << 16;
 /// Whose the files of a tree are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owners {
-    /// As the archive says, with all that root may give.
+    /// As in the archive, with all attributes that only root can set.
     FromArchive,
     /// As the archive says, by the ids of a user namespace: without devices.
     Mapped,
@@ -48,12 +48,12 @@ pub enum Owners {
     CurrentUser,
 }
 
-/// What is made of a layer besides its files.
+/// What unpacking a layer yields besides its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayerSummary {
-    /// Directories that the layer has no entry for: in an image they are as the layers below say.
+    /// Directories without an entry in the layer: their attributes come from the layers below.
     pub implied_directories: Vec<Vec<u8>>,
-    /// Hard links to what is not in the layer: new names, and what they are for.
+    /// Hard links to files that are not in the layer: new names and targets.
     pub external_links: Vec<(Vec<u8>, Vec<u8>)>,
     /// Devices that could not be made.
     pub skipped_devices: Vec<Vec<u8>>,
@@ -63,7 +63,7 @@ pub struct LayerSummary {
 pub struct Tree {
     resolver: PathResolver,
     owners: Owners,
-    /// Who owns what this process makes, and which permission bits it makes nothing with.
+    /// The owner of files that this process creates, and its umask.
     default_owner: (u32, u32),
     umask: u32,
     /// What directories get at the end: until then they must be writable, and their times change.
@@ -120,7 +120,7 @@ impl Tree {
         self.apply_attributes(&file, attributes, finished)
     }
 
-    /// A directory; one that is there stays, with new attributes.
+    /// Creates a directory; an existing one is kept, with new attributes.
     pub(super) fn directory(&mut self, path: &[u8], attributes: &FileAttributes) -> io::Result<()> {
         let names = components(path)?;
         if !names.is_empty() {
@@ -133,7 +133,7 @@ impl Tree {
         self.directories.push(&names.join(&b'/'), Some(attributes))
     }
 
-    /// A directory where something stands.
+    /// A directory in place of an existing entry.
     fn replace_with_directory(&mut self, parent: &OwnedFd, name: &CString) -> io::Result<()> {
         let Some(there) = stat_entry(parent, name)? else { return Ok(()) };
         if FileType::from_raw_mode(there.st_mode) == FileType::Directory {
@@ -160,7 +160,7 @@ impl Tree {
         Ok(rustix::fs::utimensat(&parent, &name, &times(attributes.mtime), AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// One more name for what an earlier entry made, or for what a lower layer has.
+    /// A hard link to a file of an earlier entry or of a lower layer.
     pub(super) fn hard_link(&mut self, path: &[u8], target: &[u8]) -> io::Result<()> {
         if components(path)? == components(target)? {
             return Ok(());
@@ -173,7 +173,7 @@ impl Tree {
         self.replace(&parent, &name, || rustix::fs::linkat(&from, &old, &parent, &name, AtFlags::empty()))
     }
 
-    /// The directory and the name of what a hard link is for; nothing where it is not in the tree.
+    /// The directory and the name of a hard link's target; `None` if it is not in the tree.
     fn resolve_target(&mut self, target: &[u8]) -> io::Result<Option<(OwnedFd, CString)>> {
         let names = components(target)?;
         let Some((name, directories)) = names.split_last() else {
@@ -183,7 +183,7 @@ impl Tree {
         let directories = c_string(if directories.is_empty() { b"." } else { &directories })?;
         match open_inside(self.resolver.root(), &directories, OFlags::PATH | OFlags::DIRECTORY) {
             Ok(directory) => match stat_entry(&directory, &name)? {
-                // What a layer takes away is not there to be linked to.
+                // A file that the layer removes cannot be the target of a link.
                 Some(there) if self.layer_summary.is_some() && is_whiteout(&there) => Ok(None),
                 there => Ok(there.map(|_| (directory, name))),
             },
@@ -192,7 +192,7 @@ impl Tree {
         }
     }
 
-    /// A hard link to what is not in the tree: that of a layer may be for a lower one's file.
+    /// A hard link to a file that is not in the tree: in a layer, its target may be in a lower layer.
     fn record_external_link(&mut self, path: &[u8], target: &[u8]) -> io::Result<()> {
         let Some(left) = &mut self.layer_summary else {
             return Err(invalid("a hard link to a file that is not earlier in the archive"));
@@ -200,7 +200,7 @@ impl Tree {
         let joined = |path| Ok::<_, io::Error>(components(path)?.join(&b'/'));
         left.external_links.push((joined(path)?, joined(target)?));
         self.directories.count(128 + path.len() + target.len())?;
-        // Its directory is there, whatever becomes of it.
+        // Its directory exists in any case.
         self.parent_of(path).map(drop)
     }
 
@@ -283,12 +283,12 @@ impl Tree {
         Ok(true)
     }
 
-    /// Gives the directories what they are to have, inner ones first.
+    /// Sets the attributes of the directories, inner ones first.
     pub fn finish(self) -> io::Result<()> {
         self.finish_layer().map(drop)
     }
 
-    /// The same, with what a layer leaves to those below it.
+    /// As [`Self::finish`], with what a layer leaves to those below it.
     pub fn finish_layer(mut self) -> io::Result<LayerSummary> {
         let mut left = self.layer_summary.take().unwrap_or_default();
         for (path, attributes) in std::mem::take(&mut self.directories).inner_first() {
@@ -368,7 +368,7 @@ impl Tree {
         Ok(rustix::fs::futimens(file, &times(attributes.mtime))?)
     }
 
-    /// Gives what is not opened its owner.
+    /// Sets the owner of an entry that is not opened.
     fn set_owner(&self, parent: &OwnedFd, name: &CStr, attributes: &FileAttributes) -> io::Result<()> {
         if let Some((uid, gid)) = self.owner(attributes) {
             rustix::fs::chownat(parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)

@@ -1,4 +1,4 @@
-//! bpf(2), as far as a device program needs it: load, and attach to a group.
+//! The parts of bpf(2) that a device program needs: load, and attach to a group.
 //!
 //! The system-call crate has no bpf(2). The structures are the first fields of `union bpf_attr` (linux/bpf.h) for each
 //! command; the kernel takes a shorter one and reads the rest as zero.
@@ -23,7 +23,7 @@ const BPF_CGROUP_DEVICE: u32 = 6;
 /// `BPF_F_ALLOW_MULTI`: programs of the groups above stay in force, and groups below may add their own.
 const BPF_F_ALLOW_MULTI: u32 = 2;
 
-/// How often a program is loaded that the kernel has not come to the end of.
+/// How often to retry loading a program that the kernel did not finish verifying.
 const MAX_TRIES: usize = 16;
 
 /// The fields of `union bpf_attr` for `BPF_PROG_LOAD`.
@@ -121,7 +121,7 @@ pub(super) fn attach(group: BorrowedFd<'_>, program: &OwnedFd) -> Result<(), Err
 mod tests {
     use super::*;
 
-    /// Loads where the kernel fails with EAGAIN so many times, and returns `then` after that; returns the number of
+    /// Loads while a simulated kernel fails with EAGAIN this many times and then returns `then`; returns the number of
     /// attempts.
     fn check(given_up: usize, then: Result<(), Errno>) -> (Result<(), Errno>, usize) {
         let mut attempts = 0;

@@ -123,7 +123,7 @@ pub(super) fn create_group(
     accept_unenforced(impossible, request)
 }
 
-/// Opens what a process enters a group by: its `tasks`, or the directory itself.
+/// Opens the file by which a process enters a group: its `tasks`, or the directory itself.
 pub(super) fn open_entry_fd(directory: &Path, file: &str, flags: OFlags) -> Result<OwnedFd> {
     let path = directory.join(file);
     let open = rustix::fs::open(&path, flags | OFlags::CLOEXEC, Mode::empty());
@@ -193,11 +193,10 @@ impl Interface {
 }
 
 impl Group {
-    /// The directories above the group that go with it when they are empty, the deepest first.
+    /// The directories above the group that are removed with it when they are empty, the deepest first.
     ///
-    /// Below `jobc` that is the directory of a job, which whichever of its tasks ends last takes away; `jobc` itself
-    /// stays, so that the next start finds it with its controllers enabled. Elsewhere it is what was made for this
-    /// group.
+    /// Below `jobc` that is the directory of a job, which the last task removes; `jobc` itself stays, so that the next
+    /// start finds it with its controllers enabled. Elsewhere they are the directories created for this group.
     fn removable(&self, made: &[PathBuf]) -> Vec<PathBuf> {
         let of_jobc = self.names.first().is_some_and(|name| name == "jobc");
         let above = self.ancestor_names().into_iter().enumerate();
@@ -210,10 +209,10 @@ impl Group {
     }
 }
 
-/// Gives new cgroup v1 groups the CPUs and memory nodes of the group above: without any they take no process. A group
-/// above that has none itself, such as one that somebody has just made for a pod, gets them too.
+/// Copies the CPUs and memory nodes of the parent to new cgroup v1 groups: without any, no process can enter them. A
+/// parent that has none itself, such as one just created for a pod, gets them too.
 ///
-/// `cgroup.clone_children` would do that, but it is a setting of another owner's group.
+/// `cgroup.clone_children` would do that, but the parent belongs to another owner.
 fn inherit_cpus(group: &Group, made: &[PathBuf], directory: &Path) -> Result<()> {
     for one in made.iter().map(PathBuf::as_path).chain([directory]) {
         for file in ["cpuset.cpus", "cpuset.mems"] {
@@ -227,7 +226,7 @@ fn inherit_cpus(group: &Group, made: &[PathBuf], directory: &Path) -> Result<()>
     Ok(())
 }
 
-/// What a group at or below the mount has in a file, which is filled from above where it is empty.
+/// The value of a file of a group at or below the mount; an empty one is filled from the parent.
 fn inherited_list(mount: &Path, directory: &Path, file: &str) -> Result<String> {
     let path = directory.join(file);
     let list = std::fs::read_to_string(&path).map_err(|error| file_error("read", &path, &error))?;
@@ -276,7 +275,7 @@ fn write_unified(group: &Group, directory: &Path, mut switches: Vec<(Controller,
     impossible
 }
 
-/// Writes a limit to all of its files that are there.
+/// Writes a limit to those of its files that exist.
 pub(super) fn write_limit(directory: &Path, limit: &Limit) -> Result<()> {
     let mut there = false;
     for (file, text) in &limit.files {
@@ -305,8 +304,7 @@ pub(super) fn write_limit(directory: &Path, limit: &Limit) -> Result<()> {
     Err(Error::new(Kind::Unenforceable, message).at(&limit.pointer).help(ALLOW_UNENFORCED_HELP))
 }
 
-/// Whether a file has a number of bytes at most as large as the one that was written to it; the kernel rounds down to
-/// pages.
+/// Whether a file has at most the number of bytes that was written to it; the kernel rounds down to pages.
 fn is_applied(path: &Path, written: &str) -> bool {
     let number = |text: &str| text.trim().parse::<u64>().ok();
     let read = std::fs::read_to_string(path).ok().and_then(|text| number(&text));
@@ -337,7 +335,7 @@ fn attach_device_program(leaf: &OwnedFd, rules: &[devices::Rule]) -> std::result
 
 /// Gives a group to the container's root: the files that the kernel says may be given (cgroup-v2.rst, "Delegation").
 ///
-/// The limits stay ours, so what is below the group can never have more than it.
+/// The limit files stay ours, so nothing below the group can exceed them.
 fn delegate_to(directory: &Path, (uid, gid): (u32, u32)) -> Result<()> {
     for file in ["", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"] {
         let path = directory.join(file);
@@ -374,7 +372,7 @@ mod tests {
             std::fs::write(&path, content).expect("a file");
             write_limit(directory.path(), &limit).map_err(|error| error.to_string())
         };
-        // A file of no kernel keeps what is behind the five digits that are written.
+        // A regular file keeps what follows the five digits that are written.
         assert_eq!(with(""), Ok(()));
         let refused = "config.json: /linux/resources/memory/kernel: this kernel accepts `memory.kmem.limit_in_bytes` but does not enforce the limit";
         assert_eq!(with("9223372036854771712"), Err(refused.to_owned()));

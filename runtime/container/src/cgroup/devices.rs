@@ -1,6 +1,6 @@
-//! Which devices a container may open and make: the list of config.json, and those that every container has.
+//! Which devices a container may open and create: the list of config.json, and those that every container has.
 //!
-//! The last rule that speaks of a device and an access decides; what no rule speaks of is denied (OCI runtime
+//! The last rule that matches a device and an access decides; without a match access is denied (OCI runtime
 //! specification, config-linux.md "Allowed Device list"). Version 1 keeps rules in a file, version 2 runs a program.
 
 pub(super) mod program;
@@ -13,7 +13,7 @@ use oci_spec::runtime::{LinuxDeviceCgroup, LinuxDeviceType};
 use jobc_sys::error::{Error, Kind, Result};
 pub(super) use v1::writes;
 
-/// Where in config.json the list stands.
+/// The place of the list in config.json.
 pub(super) const DEVICES_POINTER: &str = "/linux/resources/devices";
 
 /// A rule about devices.
@@ -160,7 +160,7 @@ impl Rule {
         self.kind.is_none() && self.major.is_none() && self.minor.is_none() && self.access == ALL
     }
 
-    /// Whether every device of `other` is one of its own.
+    /// Whether it covers every device of `other`.
     fn covers(&self, other: &Self) -> bool {
         covers(self.kind, other.kind) && covers(self.major, other.major) && covers(self.minor, other.minor)
     }
@@ -172,7 +172,7 @@ impl Rule {
             && overlaps(self.minor, other.minor)
     }
 
-    /// Whether they speak of the same devices.
+    /// Whether both match the same devices.
     fn same_devices(&self, other: &Self) -> bool {
         (self.kind, self.major, self.minor) == (other.kind, other.major, other.minor)
     }

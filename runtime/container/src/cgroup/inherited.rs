@@ -27,8 +27,7 @@ pub struct InheritedLimits {
     cpu_time: Option<u64>,
     /// The CPUs that may be used.
     cpus: Option<BTreeSet<u32>>,
-    /// Those with a core of their own among [`Self::cpus`]: hardware threads of one core count once. Counted when it
-    /// matters.
+    /// The number of cores among [`Self::cpus`]: hardware threads of one core count once. Computed on demand.
     cores: OnceCell<usize>,
     /// The NUMA nodes that memory may come from.
     memory_nodes: Option<BTreeSet<u32>>,
@@ -54,7 +53,7 @@ impl InheritedLimits {
     }
 }
 
-/// Where limits stand in config.json.
+/// The places of limits in config.json.
 const RESOURCES_POINTER: &str = "/linux/resources/";
 
 #[cfg(test)]

@@ -14,15 +14,15 @@ use super::{create, lifecycle};
 use jobc_sys::error::Result;
 
 impl Cgroup {
-    /// Makes the groups of a container and writes its limits; returns those that nothing enforces.
+    /// Creates the groups of a container and writes its limits; returns the unenforced ones.
     ///
-    /// Where nothing is limited and no group can be made, there is none, and that is not an error. The group `jobc`
-    /// that holds all others stays when they are removed; it has no limits.
+    /// A container without limits gets no group if none can be created; that is not an error. The group `jobc`, which
+    /// holds all others, stays when they are removed; it has no limits.
     ///
     /// # Errors
     ///
-    /// A path or a limit that makes no sense, a limit that cannot be enforced (unless that is allowed), a group that is
-    /// in use. Whatever was made is removed again.
+    /// An invalid path or limit, a limit that cannot be enforced (unless that is allowed), a group that is in use.
+    /// Everything created is removed again.
     pub fn create(layout: &Layout, request: &CgroupRequest<'_>) -> Result<(Self, Vec<UnenforcedLimit>)> {
         Plan::of(layout, request)?.carry_out(request)
     }
@@ -55,8 +55,8 @@ impl Cgroup {
         Ok(())
     }
 
-    /// The cgroup v2 group that an additional process belongs in beside the container's `first`, relative to the root
-    /// of the tree; `None` if there is none, or none that can be seen from here.
+    /// The cgroup v2 group for an additional process next to the container's `first`, relative to the root of the
+    /// hierarchy; `None` if there is none, or none is visible from here.
     pub(crate) fn entry_group(&self, first: u32) -> Result<Option<PathBuf>> {
         let Some(unified) = Layout::detect()?.unified else { return Ok(None) };
         let mut there = self.record.groups.iter().filter(|group| group.exists());

@@ -55,7 +55,7 @@ pub struct UnifiedHierarchy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Version {
-    /// A hierarchy of its own, or shared with few others.
+    /// A separate hierarchy, or one shared with few other controllers.
     V1,
     /// The cgroup v2 hierarchy.
     V2,
@@ -163,7 +163,7 @@ struct Mount {
     /// Which group of the hierarchy is shown at `point`, as this process's control-group namespace names it.
     root: PathBuf,
     point: PathBuf,
-    /// Whether neither the mount nor the file system is read-only.
+    /// Whether both the mount and the file system are writable.
     writable: bool,
     /// The options of the file system, which for cgroup v1 hold its controllers; nothing for cgroup v2.
     options: Option<Vec<String>>,
@@ -218,13 +218,13 @@ pub(super) fn is_file_system_read_only(point: &Path) -> bool {
     last.is_some_and(|options| options.split(',').next() == Some("ro"))
 }
 
-/// The mount of a hierarchy that shows most of it: with several, one whose root is the hierarchy's own.
+/// The mount that shows most of a hierarchy: of several, one of the hierarchy's root.
 fn best_mount<'a>(mounts: &'a [Mount], name: &str) -> Option<&'a Mount> {
     mounts.iter().filter(|mount| mount.is_hierarchy(name)).min_by_key(|mount| mount.root.components().count())
 }
 
-/// Reads a file that the kernel shows as a whole, or as far as the text has room (seq_file.rst): with room left it is
-/// all.
+/// Reads a file that the kernel returns in one piece if the buffer has room (seq_file.rst): if room is left, the file
+/// is complete.
 fn read_whole(path: &Path) -> Result<String> {
     match kernel_file::read(path, &mut [0; 4096]) {
         Ok(text) => Ok(String::from_utf8_lossy(text).into_owned()),

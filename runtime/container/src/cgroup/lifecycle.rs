@@ -23,7 +23,7 @@ impl Cgroup {
         let mut list: Vec<u32> = vec![];
         for directory in descendants(&group.directory).into_iter().chain([group.directory.clone()]) {
             match fs::read_to_string(directory.join("cgroup.procs")) {
-                // Whoever is in none of our pid namespaces is shown as 0.
+                // A process outside our pid namespaces is shown as 0.
                 Ok(text) => list
                     .extend(text.lines().filter_map(|line| line.parse::<u32>().ok()).filter(|pid| *pid != 0)),
                 Err(error) if is_gone(&error) => {}
@@ -71,7 +71,7 @@ impl Cgroup {
 
     /// Kills the remaining processes in the groups and removes the groups.
     pub fn kill_and_remove(&self) -> Result<()> {
-        // A group that can be removed has no processes and no children, so nothing needs to be killed.
+        // A removable group has no processes and no children, so nothing needs to be killed.
         let is_empty = self.listing_group().is_some_and(|group| rustix::fs::rmdir(&group.directory).is_ok());
         if !is_empty {
             self.kill()?;
@@ -131,7 +131,7 @@ impl Cgroup {
 
     /// Removes the groups, those made below them, and the directories above that were made for them and are empty now.
     ///
-    /// Waits a while for processes that are about to be gone. What is removed already is not an error.
+    /// Waits a while for processes that are exiting. A group that is already removed is not an error.
     pub fn remove(&self) -> Result<()> {
         let mut result = Ok(());
         for group in self.existing_groups() {
@@ -184,10 +184,10 @@ pub(super) fn group_of_process(directory: &Path, first: u32) -> Result<PathBuf> 
     })
 }
 
-/// Removes the group `jobc/<name>` in every hierarchy where this process could have made one, with those below it, as
-/// far as they have no processes.
+/// Removes the group `jobc/<name>` in every hierarchy where this process could have created one, with the groups below
+/// it that have no processes.
 ///
-/// For what a killed process made and had not written down yet.
+/// For groups that a killed process created and had not recorded yet.
 pub fn remove_empty(layout: &Layout, name: &str) {
     let hierarchies = layout.hierarchies.iter().map(|hierarchy| (&hierarchy.mount, &hierarchy.own_group));
     let trees = layout.unified.iter().map(|unified| (&unified.mount, &unified.own_group));
@@ -240,7 +240,7 @@ fn descendants(directory: &Path) -> Vec<PathBuf> {
     list
 }
 
-/// Pauses that grow from a fifth of a millisecond to 50, until the time is up; the first is at once.
+/// Pauses that grow from 0.2 to 50 milliseconds until the time is up; the first starts immediately.
 fn backoff_delays(until: Instant) -> impl Iterator<Item = Duration> {
     let first = Duration::from_micros(200);
     std::iter::successors(Some(first), |pause| Some((*pause * 2).min(Duration::from_millis(50))))

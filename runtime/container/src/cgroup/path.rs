@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jobc_sys::error::{Error, Kind, Result};
 
-/// Where in config.json the path stands.
+/// The place of the path in config.json.
 pub(super) const CGROUPS_PATH_POINTER: &str = "/linux/cgroupsPath";
 
 /// A group's path: its directories' names, from the tree's root or from the group of this process.
@@ -63,7 +63,7 @@ impl GroupPath {
     }
 }
 
-/// A directory below another, without a slash at its end where they are the same.
+/// A directory below another, without a trailing slash if they are the same.
 pub(super) fn join_below(directory: &Path, path: &Path) -> PathBuf {
     if path.as_os_str().is_empty() { directory.to_owned() } else { directory.join(path) }
 }

@@ -1,4 +1,4 @@
-//! Which groups a container gets, where they are made, and what is written to them; nothing is changed here.
+//! Which groups a container gets, where they are created, and what is written to them. Nothing is changed here.
 
 mod inherited;
 mod location;
@@ -29,14 +29,14 @@ pub struct Plan {
     pub lacks_group: bool,
 }
 
-/// A group that is to be made.
+/// A group to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// The hierarchy it is in.
     pub interface: Interface,
     /// Where the hierarchy is mounted.
     pub mount: PathBuf,
-    /// The group it is made in, relative to the mount; it is there.
+    /// Its existing parent, relative to the mount.
     pub base: PathBuf,
     /// The directories' names from there, the last of them the container's own group.
     pub names: Vec<String>,
@@ -44,11 +44,11 @@ pub struct Group {
     pub limits: Vec<Limit>,
     /// The rules about devices, where this group keeps them.
     pub devices: Option<Vec<Rule>>,
-    /// Whether systemd makes it: then it is no other container's that is there already.
+    /// Whether systemd creates it: then an existing group is not another container's.
     pub made_by_systemd: bool,
 }
 
-/// A hierarchy, as far as the container sees it.
+/// A hierarchy as the container sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interface {
     /// A cgroup v1 hierarchy.
@@ -91,7 +91,7 @@ impl Plan {
                 // A unit's processes are together wherever systemd looks for them.
                 || request.unit.is_some()
                 || devices.is_some()
-                // What a container uses is counted even where nothing is limited.
+                // Usage is counted even without limits.
                 || hierarchy.controllers.contains(&Controller::Memory)
                 || request.counts_io && hierarchy.controllers.contains(&Controller::Io)
                 // Every group of the cgroup v2 hierarchy counts time (cgroup-v2.rst, `cpu.stat`).
@@ -133,7 +133,7 @@ impl Plan {
                 }
             };
             let mut found = find(&limits.writable);
-            // Where some controllers are lacking, the others' limits are kept all the same.
+            // If some controllers are missing, the limits of the others are still enforced.
             if let Err(refusal) = &found
                 && !refusal.missing_controllers().is_empty()
             {
@@ -181,14 +181,14 @@ impl Plan {
         Self::of(layout, &allowed).is_ok_and(|plan| plan.lacks_group)
     }
 
-    /// Removes those of the groups that are there and have no process; the groups above them stay.
+    /// Removes those of the groups that exist and have no process; the groups above them stay.
     pub(crate) fn remove_empty(&self) {
         for group in &self.groups {
             let _ = rustix::fs::rmdir(group.directory());
         }
     }
 
-    /// What is done, one line a step, for users.
+    /// The steps, one per line, for users.
     pub fn describe(&self) -> Vec<String> {
         let mut lines = vec![];
         for group in &self.groups {
@@ -254,23 +254,24 @@ pub(super) fn accept_unenforced(
     impossible.into_iter().map(|error| if allowed { Ok(error.into()) } else { Err(error) }).collect()
 }
 
-/// What it means that no group keeps the rules about devices.
+/// What follows if no group enforces the rules about devices.
 ///
-/// In a user namespace no process can make a device node, so the container has those that it was given, which is what a
-/// list that only allows comes to. A rule that takes something away is then lost, and so is every rule elsewhere.
+/// In a user namespace no process can create a device node, so the container has only the nodes that it was given, as
+/// with a list that only allows. A rule that denies a device is then not enforced, and outside user namespaces no rule
+/// is.
 pub(super) fn device_rules_error(request: &CgroupRequest<'_>, why: &dyn fmt::Display) -> Option<Error> {
     let written = request.resources.and_then(|resources| resources.devices().as_deref()).unwrap_or_default();
     if request.user_namespace && !devices::has_effective_deny(written) {
         return None;
     }
     let message = format!("device access cannot be restricted: {why}");
-    // Every container is kept from the host's devices, also one whose config.json has no list.
+    // Every container is denied the host's devices, even if config.json has no list.
     let help =
         if written.is_empty() { "run without it with `--allow-unenforced`" } else { ALLOW_UNENFORCED_HELP };
     Some(Error::new(Kind::Unenforceable, message).at(devices::DEVICES_POINTER).help(help))
 }
 
-/// The same where no group can be made that would keep them, with what to do about that.
+/// As above if no group can be created to enforce them, with advice.
 fn refused_devices(request: &CgroupRequest<'_>, refusal: &Refusal) -> Option<Error> {
     let error = device_rules_error(request, refusal)?;
     let help = refusal.help_or(error.help.as_deref().unwrap_or_default());

@@ -1,9 +1,9 @@
 //! A container's limits as properties of its unit.
 //!
-//! They are read from what is written to the kernel's files, so that both say the same, and systemd, which writes the
-//! files anew when it reads its units again (`systemctl daemon-reload`), writes what is there already. What has no
-//! property here (huge pages, limits of single disks) systemd leaves alone. Names and units:
-//! org.freedesktop.systemd1(5) and systemd.resource-control(5); what a version has first, systemd's NEWS.
+//! They are derived from what is written to the kernel's files, so that systemd, which rewrites the files on `systemctl
+//! daemon-reload`, does not change them. systemd leaves limits without a property (huge pages, limits of single disks)
+//! alone. Names and units: org.freedesktop.systemd1(5) and systemd.resource-control(5); the version that introduced
+//! each, systemd's NEWS.
 
 use super::layout::Version;
 use super::limit::Limit;
@@ -62,7 +62,7 @@ pub(crate) fn from_limits(limits: &[Limit], version: Version, systemd: u32) -> V
     list
 }
 
-/// The property whose value is the number in a file.
+/// The property with the value of a file.
 fn name(version: Version, file: &str) -> Option<&'static str> {
     Some(match (version, file) {
         (_, "pids.max") => "TasksMax",

@@ -1,4 +1,4 @@
-//! The groups of a container, and what is kept of them.
+//! The groups of a container, and their record.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub struct Cgroup {
     pub(super) join_fds: Vec<OwnedFd>,
 }
 
-/// What is kept of a container's groups: enough to find, to kill and to remove them.
+/// The record of a container's groups: enough to find, kill and remove them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupRecord {
     pub(super) groups: Vec<GroupRecord>,
@@ -64,7 +64,7 @@ impl Cgroup {
         &self.join_fds
     }
 
-    /// Gives away what a process enters its groups by: [`Self::into_fd`] and [`Self::join_fds`].
+    /// Takes the file descriptors by which a process enters the groups: [`Self::into_fd`] and [`Self::join_fds`].
     pub fn take_entry_fds(&mut self) -> (Option<OwnedFd>, Vec<OwnedFd>) {
         (self.into_fd.take(), std::mem::take(&mut self.join_fds))
     }
@@ -74,7 +74,7 @@ impl Cgroup {
         self.record.groups.is_empty()
     }
 
-    /// Whether a group of it is there still.
+    /// Whether one of its groups still exists.
     pub fn exists(&self) -> bool {
         self.record.groups.iter().any(GroupRecord::exists)
     }
@@ -86,7 +86,7 @@ impl Cgroup {
 }
 
 impl GroupRecord {
-    /// Whether the group is still the one that was made: not removed, and no other container's in its place.
+    /// Whether the group is still the one that was created, neither removed nor replaced by another container's.
     pub(super) fn exists(&self) -> bool {
         inode_of(&self.directory) == Some(self.id)
     }

@@ -1,11 +1,11 @@
-//! What a container asks for.
+//! What a container requests.
 
 use oci_spec::runtime::LinuxResources;
 
 use super::scope::ScopeGroup;
 use super::unit_group::UnitGroup;
 
-/// What a container wants of its cgroup.
+/// A container's request for its cgroup.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub struct CgroupRequest<'a> {
@@ -30,6 +30,6 @@ pub struct CgroupRequest<'a> {
     pub every_hierarchy: bool,
     /// Whether its disk usage will be reported.
     pub counts_io: bool,
-    /// Whether the container has a user namespace of its own, in which no process can make a device node (mknod(2)).
+    /// Whether the container has its own user namespace, in which no process can create a device node (mknod(2)).
     pub user_namespace: bool,
 }

@@ -1,8 +1,8 @@
-//! The group of a scope that a user's systemd makes around a process that supervises.
+//! The group of a scope that a user's systemd creates around a supervisor.
 //!
-//! It is the user's to divide (`Delegate=`), and a group that passes controllers on holds no processes itself
-//! (cgroup-v2.rst, "No Internal Process Constraint"). So the process goes one down, to [`SUPERVISOR_GROUP`], and groups of
-//! containers are made beside that.
+//! It is delegated to the user (`Delegate=`), and a group that passes controllers on cannot hold processes itself
+//! (cgroup-v2.rst, "No Internal Process Constraint"). So the process moves one level down, to [`SUPERVISOR_GROUP`], and
+//! groups of containers are its siblings.
 
 use std::path::{Path, PathBuf};
 
@@ -14,21 +14,21 @@ use super::layout::{Layout, UnifiedHierarchy};
 use crate::systemd::Unit;
 use jobc_sys::error::{Error, Kind, Result};
 
-/// The group of the process that supervises, and of what it starts beside containers, below the scope's.
+/// The group of the supervisor and of the programs it starts besides containers, below the scope's.
 pub const SUPERVISOR_GROUP: &str = "supervisor";
 
 /// Where the group of a scope would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopeGroup {
-    /// The group of systemd itself, relative to the root of the tree: it is there, and has what every scope of it can
-    /// have.
+    /// The group of systemd itself, relative to the root of the tree: it exists, and has the controllers that its
+    /// scopes can have.
     pub(super) systemd: PathBuf,
     /// The scope's group, below that.
     pub(super) below: PathBuf,
 }
 
 impl ScopeGroup {
-    /// Of a unit of a systemd whose own group is `systemd`, relative to the root of the tree.
+    /// The group of a unit of a systemd whose own group is `systemd`, relative to the root of the tree.
     pub fn of(unit: &Unit, systemd: &Path) -> Self {
         Self { systemd: systemd.to_owned(), below: unit.groups().iter().collect() }
     }

@@ -1,7 +1,7 @@
 //! What a container uses, in the format of an OCI runtime's `events --stats`.
 //!
-//! The names are those of runc's command line, which callers read; times are nanoseconds, sizes bytes, and a limit that
-//! is none is the largest number. What the kernel does not count here is left out.
+//! The names are those of runc's command line, which callers read; times are in nanoseconds, sizes in bytes, and no
+//! limit is the largest number. Values that the kernel does not count here are left out.
 
 use serde_json::{Map, Value, json};
 
@@ -118,7 +118,7 @@ impl Files<'_> {
 
     fn pids(&self) -> Value {
         let mut pids = Map::new();
-        // runc has 0 for no limit here.
+        // runc writes 0 for no limit here.
         let limit =
             self.number("pids.max", "pids.max").map(|limit| if limit == u64::MAX { 0 } else { limit });
         insert_numbers(

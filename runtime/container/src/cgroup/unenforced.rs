@@ -22,9 +22,9 @@ impl fmt::Display for UnenforcedLimit {
 }
 
 impl UnenforcedLimit {
-    /// Limits that nothing enforces, for users: a line a reason, with what is limited in the job file's words.
+    /// Unenforced limits, for users: one line per reason, with the limits in the terms of the job file.
     ///
-    /// Reasons that differ only in the group they name are one: with cgroup v1 every controller has a tree of its own.
+    /// Reasons that differ only in the group are merged: with cgroup v1 every controller has its own tree.
     pub fn in_words(all: &[Self]) -> Vec<String> {
         let kind = |reason: &str| reason.split('`').next().map(str::to_owned);
         let mut lines: Vec<(&str, Vec<&str>)> = Vec::new();

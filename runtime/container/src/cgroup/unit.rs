@@ -1,4 +1,4 @@
-//! Groups that systemd makes: the limits it gets as properties, and what is written to them directly.
+//! Groups that systemd creates: the limits it gets as properties, and those written to them directly.
 
 use std::path::PathBuf;
 
@@ -33,14 +33,14 @@ impl Plan {
         list
     }
 
-    /// Writes the limits to the groups that systemd has made around process `pid`, and makes those that it has no use
-    /// for.
+    /// Writes the limits to the groups that systemd has created around process `pid`, and creates those that systemd
+    /// does not use.
     ///
-    /// `cgroup` then has the groups that exist, also after an error.
+    /// `cgroup` then has the existing groups, also after an error.
     ///
     /// # Errors
     ///
-    /// As [`Cgroup::create`], and a process that is not where it should be.
+    /// As [`Cgroup::create`], and if the process is in another group.
     pub(crate) fn carry_out_around(
         &self,
         request: &CgroupRequest<'_>,
@@ -118,10 +118,10 @@ pub(crate) fn changed_properties(limits: &[Limit], layout: &Layout, systemd: u32
     [of(Version::V1), of(Version::V2)].concat()
 }
 
-/// Rules about devices as systemd writes them to version 1, where it writes its own over others. What takes a device
-/// away again cannot be expressed there, and then nothing is returned.
+/// Rules about devices as systemd writes them to version 1, where it overwrites other rules. `None` if they deny a
+/// device that another rule allows, which cannot be expressed there.
 ///
-/// On cgroup v2 each has a program of its own, and both must allow.
+/// On cgroup v2 each has its own program, and both must allow.
 fn device_allow_properties(rules: &[Rule]) -> Vec<Property> {
     let majors = std::fs::read_to_string("/proc/devices").unwrap_or_default();
     let (all, rest) = rules.split_first().map_or((None, rules), |(first, rest)| {

@@ -15,7 +15,7 @@ pub struct UnitGroup {
 }
 
 impl UnitGroup {
-    /// Of a unit of a systemd whose own group is `base`, relative to the root of the tree.
+    /// The group of a unit of a systemd whose own group is `base`, relative to the root of the tree.
     pub fn of(unit: &Unit, base: PathBuf) -> Self {
         Self { base, names: unit.groups(), is_slice: unit.is_slice() }
     }

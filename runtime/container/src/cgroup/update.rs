@@ -30,13 +30,13 @@ struct PreviousContent(PathBuf, String);
 impl Cgroup {
     /// Writes those limits of `resources` that are in `sections` (`memory`, `cpu`, …).
     ///
-    /// A cgroup v1 hierarchy that the container has no group in yet, as nothing was limited there, gets one, and the
-    /// container's processes are moved into it.
+    /// If a cgroup v1 hierarchy has no group of the container yet, because nothing was limited there, one is created
+    /// and the container's processes are moved into it.
     ///
     /// # Errors
     ///
-    /// What makes no sense, and what nothing here enforces; all limits are then as they were. So they are where `then`
-    /// fails, which is given the limits when they are written.
+    /// Invalid limits, and limits that nothing here enforces. All limits are then as before, also if `then` fails,
+    /// which gets the limits after they are written.
     pub fn update(
         &mut self,
         layout: &Layout,
@@ -134,10 +134,10 @@ impl Cgroup {
         Ok(directory)
     }
 
-    /// Writes limits; those that the kernel rejects are tried again after the others.
+    /// Writes limits; retries those that the kernel rejects after the others.
     ///
-    /// Memory, and memory and swap together, must never cross, so that which of the two comes first depends on whether
-    /// they grow; the same holds for the quota and the period of CPU time.
+    /// The memory limit must never exceed that of memory and swap together, so their order depends on whether they
+    /// grow; the same holds for the quota and the period of CPU time.
     fn write_all(
         &self,
         layout: &Layout,
@@ -218,7 +218,7 @@ impl Cgroup {
 }
 
 impl PreviousContent {
-    /// Of a file with one line: what has a line a device is not put back.
+    /// Only for a file with one line: a file with one line per device is not restored.
     fn of(path: PathBuf) -> Option<Self> {
         let text = std::fs::read_to_string(&path).ok()?;
         let text = text.trim();

@@ -9,7 +9,7 @@ use super::controller::Controller;
 use super::layout::Version;
 use super::record::{Cgroup, GroupRecord};
 
-/// What a container has used so far; what the kernel does not count here is absent.
+/// What a container has used so far; `None` for what the kernel does not count here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// CPU time in microseconds.
@@ -38,7 +38,7 @@ pub struct Usage {
     pub pids: Option<u64>,
 }
 
-/// What is taken from the text of a file.
+/// The value read from the text of a file.
 type ParseFn = fn(&str, &mut Usage);
 
 /// The files that contain it, in cgroup-v2.rst and cgroup-v1/{memory,cpuacct,blkio-controller,pids}.rst, with the

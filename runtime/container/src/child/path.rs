@@ -1,8 +1,8 @@
-//! A path below the container's root, resolved and made without leaving the root.
+//! A path below the container's root, resolved and created without leaving the root.
 //!
 //! Everything below the root is found with openat2(2) `RESOLVE_IN_ROOT` and `RESOLVE_NO_MAGICLINKS`, to a file
 //! descriptor that is then used: a link in the image, or one swapped in meanwhile, leads somewhere inside the image or
-//! to an error, never to the host. What is missing is made below the file descriptor of its parent.
+//! to an error, never to the host. Missing parts are created below the file descriptor of their parent.
 
 use std::ffi::{CStr, CString};
 use std::path::{Component, Path};
@@ -28,12 +28,12 @@ pub struct ContainerPath {
 }
 
 impl ContainerPath {
-    /// The place that a path in config.json names; `..` above the root stays at the root, as the kernel has it.
+    /// The place of a path in config.json; `..` above the root stays at the root, as in the kernel.
     ///
-    /// Links are refused on the way to /proc, /sys and /dev: what is mounted there is what later steps rely on
-    /// (CVE-2019-19921, CVE-2026-41579).
+    /// Links on the way to /proc, /sys and /dev are refused: later steps rely on what is mounted there (CVE-2019-19921,
+    /// CVE-2026-41579).
     ///
-    /// Returns nothing for a path with a NUL byte.
+    /// Returns `None` for a path with a NUL byte.
     pub fn new(path: &Path) -> Option<Self> {
         let mut names: Vec<&[u8]> = Vec::new();
         for component in path.components() {
@@ -70,8 +70,8 @@ impl ContainerPath {
 
     /// As [`create`](Self::create), for a mount: where links of the image lead to /proc, /sys or /dev, `EXDEV`.
     ///
-    /// A mount there would stand before what the kernel, later steps and the program read and write there. A place that
-    /// is in the root's own mount needs no look at its file system.
+    /// A mount there would hide what the kernel, later steps and the program read and write there. A place in the
+    /// root's own mount needs no check of its file system.
     pub fn create_target<K: Kernel>(&self, child: &Child<'_, K>, last: TargetKind) -> Result<Fd, Errno> {
         if self.no_links {
             return self.create(child, last);
@@ -91,7 +91,7 @@ impl ContainerPath {
         Ok(target)
     }
 
-    /// Looks at the file system of what is there already of the way to a place.
+    /// Checks the file system of the existing part of a path.
     fn check_way<K: Kernel>(&self, child: &Child<'_, K>) -> Result<(), Errno> {
         for (path, _) in self.steps.iter().rev() {
             match child.kernel.open(child.root, path, OFlags::PATH, Mode::empty(), RESOLVE_IN_ROOT) {
@@ -125,7 +125,7 @@ impl ContainerPath {
         directories.last().is_some_and(|(path, _)| path.as_c_str() == directory).then_some(name)
     }
 
-    /// Makes what is missing on the way to a place that was looked for and does not exist.
+    /// Creates the missing part of a path that was not found.
     fn walk<K: Kernel>(
         &self,
         child: &Child<'_, K>,
@@ -174,7 +174,7 @@ pub enum TargetKind {
 
 fn make_directory<K: Kernel>(kernel: &K, parent: Fd, name: &CStr) -> Result<Fd, Errno> {
     match kernel.mkdir(parent, name, Mode::from_raw_mode(0o755)) {
-        // Somebody else made it, or a link without a target stands there, which the next open refuses.
+        // Another process created it, or it is a dangling link, which the next open refuses.
         Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(errno),
     }

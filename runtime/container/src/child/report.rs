@@ -63,7 +63,7 @@ const LAST_CALLS_TIMEOUT: Duration = Duration::from_secs(2);
 const CHECK_INTERVAL: futex::Timespec = futex::Timespec { tv_sec: 1, tv_nsec: 0 };
 
 impl Report {
-    /// A report of a process that has not begun.
+    /// The report of a process that has not started.
     pub fn new() -> Self {
         Self {
             state: AtomicU32::new(RUNNING),

@@ -1,7 +1,7 @@
-//! Compares the values of config.json with what the specification and the kernel allow, each at its place.
+//! Compares the values of config.json with what the specification and the kernel allow.
 //!
-//! Limits and the seccomp filter are checked where they are turned into the kernel's terms, and so is
-//! everything for which a function that does so is called here.
+//! Limits, the seccomp filter and some others are checked by the functions that convert them for the kernel, which are
+//! called here.
 
 mod findings;
 mod linux;
@@ -15,8 +15,8 @@ use findings::Findings;
 use jobc_sys::error::{Error, Kind};
 
 impl Config {
-    /// All that is wrong with a configuration that could be read: what is known and not supported, and every value out
-    /// of its range. An empty list means that nothing is wrong. Unknown properties are in [`Config::unknown`].
+    /// All errors of a configuration that could be read: known but unsupported properties, and values out of range. An
+    /// empty list means that there are none. Unknown properties are in [`Config::unknown`].
     pub fn check(&self) -> Vec<Error> {
         let mut findings = Findings::default();
         let spec = &self.spec;

@@ -1,8 +1,8 @@
-//! Mount options: the words of `mounts[].options`, as what the kernel's mount calls take.
+//! Mount options: `mounts[].options`, converted to the arguments of the kernel's mount calls.
 //!
-//! Words fall into four sorts: attributes of the mount (mount_setattr(2)), its propagation, how it is made (`bind`,
-//! `tmpcopyup`), and flags and parameters of the file system (fsconfig(2)). A word of none of these is refused, for the
-//! meaning of a misspelt `nosuid` must not be lost in a driver that happens to take any text.
+//! There are four kinds of options: attributes of the mount (mount_setattr(2)), its propagation, how it is made
+//! (`bind`, `tmpcopyup`), and flags and parameters of the file system (fsconfig(2)). Any other option is refused: a
+//! misspelled `nosuid` must not be passed to a driver that ignores unknown options.
 
 use std::ffi::CString;
 
@@ -37,7 +37,7 @@ pub struct MountOptions {
     pub recursive_set: u64,
     /// `MOUNT_ATTR_*` to clear on the mount and on all below it.
     pub recursive_clear: u64,
-    /// Changes of propagation, in the order written; each is a mount_setattr(2) of its own.
+    /// Changes of propagation, in the order written; each needs its own mount_setattr(2).
     pub propagation: Vec<Propagation>,
     /// Whether the mount shows a part of another tree instead of a new file system.
     pub bind: Option<Recursive>,
@@ -71,7 +71,7 @@ pub struct Propagation {
 }
 
 impl Propagation {
-    /// The propagation a word means, such as `rslave`.
+    /// The propagation of an option such as `rslave`.
     pub fn of(word: &str) -> Option<Self> {
         WORDS.iter().find(|(known, _)| *known == word).and_then(|(_, meaning)| match meaning {
             Word::Propagation(flag, recursive) => Some(Self { flag: *flag, recursive: *recursive }),
@@ -80,7 +80,7 @@ impl Propagation {
     }
 }
 
-/// What a word means, where it does not depend on the file system.
+/// The meaning of an option that does not depend on the file system.
 #[derive(Clone, Copy, Debug)]
 enum Word {
     /// The default of every mount made here.
@@ -184,8 +184,8 @@ const WORDS: &[(&str, Word)] = &[
     ("unbindable", Word::Propagation(kernel::MS_UNBINDABLE, No)),
 ];
 
-/// The parameters of the file systems that containers are made of. Those of any other are left to its driver, which
-/// refuses what it does not know.
+/// The parameters of the usual file systems of containers. Those of others are left to their drivers, which refuse
+/// unknown ones.
 const PARAMETERS: &[(&str, &[&str])] = &[
     ("cgroup", &[]),
     ("cgroup2", &[]),
@@ -247,9 +247,9 @@ pub fn supported() -> impl Iterator<Item = &'static str> {
 }
 
 impl MountOptions {
-    /// Reads the options of a mount whose JSON Pointer is `place`, such as `/mounts/3`; each wrong one is an error.
+    /// Reads the options of a mount whose JSON Pointer is `place`, such as `/mounts/3`; each invalid one is an error.
     ///
-    /// A mount of type `bind` is a bind even without the word.
+    /// A mount of type `bind` is a bind mount even without the option.
     pub fn of(mount: &Mount, place: &str) -> Result<Self, Vec<Error>> {
         let words = mount.options().as_deref().unwrap_or_default();
         let file_system = mount.typ().as_deref().unwrap_or_default();
@@ -333,7 +333,7 @@ impl OptionsParser {
         }
     }
 
-    /// A word that is none of the common ones: a parameter of the file system.
+    /// Any other option is a parameter of the file system.
     fn parameter(&mut self, word: &str, file_system: &str) -> Result<(), Error> {
         let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
         if self.options.bind.is_some() {

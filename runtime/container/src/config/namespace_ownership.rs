@@ -1,4 +1,4 @@
-//! Whether a namespace is the container's own: what is set in another one is set for the host.
+//! Whether a namespace belongs to the container alone: settings in another one would apply to the host.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;

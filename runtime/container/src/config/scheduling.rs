@@ -129,7 +129,7 @@ mod tests {
     use jobc_sys::syscall::Kernel as _;
     use jobc_sys::syscall::linux::Linux;
 
-    /// A scheduler of config.json, and the kernel's bytes as numbers or what is wrong.
+    /// A scheduler of config.json, and the kernel's bytes as numbers or the error.
     fn check(written: &Value) -> String {
         let message = match scheduler(&serde_json::from_value(written.clone()).expect("a scheduler")) {
             Ok(bytes) => {

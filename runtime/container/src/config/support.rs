@@ -1,8 +1,7 @@
-//! Every property of config.json, and what this runtime does about it.
+//! Every property of config.json, and how this runtime supports it.
 //!
-//! The list follows the OCI runtime specification 1.3. A row covers everything below its property, except what
-//! has a row of its own. A test compares it with the specification's JSON Schema: a property without a decision
-//! fails it.
+//! The list follows the OCI runtime specification 1.3. A row covers everything below its property, except properties
+//! with their own row. A test compares it with the specification's JSON Schema: a property without a decision fails it.
 
 #![allow(clippy::ref_option)] // the getters of the types return references to options
 
@@ -12,12 +11,12 @@ use serde::Serialize;
 use super::Config;
 use jobc_sys::error::{Error, Kind};
 
-/// What is done about a property.
+/// How a property is supported.
 #[derive(Clone, Copy)]
 pub enum Support {
     /// It is carried out, by the module of that name.
     Supported(&'static str),
-    /// It is refused where it asks for something: whether it does, what is not supported, and what to do instead.
+    /// Refused if it requests something: whether it does, what is not supported, and what to do instead.
     Refused(PropertyUse, &'static str, &'static str),
 }
 
@@ -30,7 +29,7 @@ pub enum PropertyUse {
     Process(fn(&Process) -> bool),
     /// By the Linux section.
     Linux(fn(&Linux) -> bool),
-    /// By being there at all: the types do not have it, so it is among the unknown.
+    /// If it is present at all: the types do not have it, so it is among the unknown properties.
     Present,
 }
 

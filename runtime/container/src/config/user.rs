@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// A `process.user`, and who it is or what is wrong.
+    /// A `process.user`, and the resulting user or the error.
     fn read(user: &Value) -> String {
         let typed: Written = serde_json::from_value(user.clone()).expect("a user");
         match User::of(&typed) {

@@ -42,9 +42,9 @@ pub struct CreateRequest {
 /// Who stays with the container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartMode {
-    /// Nobody; it waits to be started by another command.
+    /// No one: another command starts it.
     Hold,
-    /// Nobody; it runs.
+    /// No one: it runs.
     Detach,
     /// We do, until its end, which is also the container's where we are killed.
     Attach,
@@ -203,7 +203,7 @@ impl Container {
         let hooks = spec.hooks().as_ref();
         self.record.hooks_inherit_environment = options.hooks_inherit_environment;
         self.record.poststop = hooks.is_some_and(|hooks| !Stage::Poststop.hooks_of(hooks).is_empty());
-        // Written before there is a process: what a killed command leaves in a cgroup must be found.
+        // Written before there is a process, so that leftovers of a killed command in a cgroup can be found.
         self.entry.write(&self.record)?;
         let process = prepared.spawn(groups::take_entry_fds(&mut cgroup), &mut |gate, pid| {
             if gate == Gate::Cgroup {
@@ -228,7 +228,7 @@ impl Container {
         Ok((process, terminal))
     }
 
-    /// Keeps the configuration: that of a bundle in the container's own directory is there already.
+    /// Stores the configuration; that of a bundle in the container's own directory is already there.
     fn write_config(&self, bundle: &Bundle) -> Result<()> {
         let written = bundle.dir.strip_prefix(self.entry.path()).map(|below| below.join("config.json"));
         // Some file systems have no links.
@@ -259,7 +259,7 @@ fn open_terminal(
     socket::connect_terminal(wanted, console_socket, then.is_attached(), options)
 }
 
-/// Writes a process's number to a file, which appears with its content: who waits for it reads no empty one.
+/// Writes a PID to a file, which appears with its content: a process that waits for it never reads an empty file.
 pub(crate) fn write_pid(path: &Path, pid: u32) -> Result<()> {
     write_atomic(path, pid.to_string().as_bytes(), 0o666, Durability::Rename).map_err(|error| {
         let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);

@@ -1,4 +1,4 @@
-//! A container's cgroups, from what is decided about them to their removal.
+//! A container's cgroups, from the plan to their removal.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::host::Host;
 use jobc_sys::id_map::IdMaps;
 
-/// Which groups a container gets; nothing of them is there yet.
+/// Which groups a container gets; none exists yet.
 #[derive(Debug)]
 pub(super) struct CgroupSetup {
     layout: Layout,
@@ -31,7 +31,7 @@ pub(super) struct CgroupSetup {
     scope: Option<String>,
 }
 
-/// Whether something that is decided is done at once.
+/// Whether the plan is carried out immediately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// A scope that is wanted is made, and this process goes into it.
@@ -66,7 +66,7 @@ struct CgroupConfig<'a> {
     resources: Option<&'a LinuxResources>,
     user_namespace: bool,
     owner: Option<(u32, u32)>,
-    /// Whether the container sees its groups as the root of what it is in.
+    /// Whether the container sees its groups as the root of their hierarchies.
     own_namespace: bool,
 }
 
@@ -197,7 +197,7 @@ impl CgroupSetup {
         CgroupView { layout: &self.layout, plan: &self.plan }
     }
 
-    /// What is done, a line a step.
+    /// The steps, one per line.
     pub(super) fn describe(&self) -> Vec<String> {
         let scope = self.scope.iter().map(|name| {
             format!("have the user's systemd make the scope `{name}` around this process, and move to the cgroup `{SUPERVISOR_GROUP}` in it")
@@ -220,7 +220,7 @@ impl CgroupSetup {
 
     /// Has systemd make the unit around a container's first process, and writes the limits to its groups.
     ///
-    /// The record names what there is of them, with an error too, so that it can be removed.
+    /// The record names the existing groups, even after an error, so that they can be removed.
     pub(super) fn create_around_process(
         &mut self,
         pid: u32,
@@ -281,7 +281,7 @@ fn or_inherited(plan: Result<Plan>, layout: &Layout, request: &CgroupRequest<'_>
     }
 }
 
-/// Why limits are not kept, with the reason why this user's systemd does not help; what it advises comes first.
+/// Why limits are not enforced, and why this user's systemd does not help; its advice comes first.
 fn with_reason(error: Error, why: Error) -> Error {
     if why.kind == Kind::Unenforceable {
         return why;
@@ -300,11 +300,11 @@ pub struct LimitEnforcement {
     pub unenforced: Vec<UnenforcedLimit>,
     /// How to change that, where there is anything.
     pub help: Option<String>,
-    /// Whether a scope of this user's systemd is wanted for what is kept.
+    /// Whether limits need a scope of this user's systemd.
     pub needs_scope: bool,
     /// Whether no group is available for it.
     pub lacks_group: bool,
-    /// What of [`Self::unenforced`] holds for no group of this process either.
+    /// The part of [`Self::unenforced`] that no group of this process enforces either.
     not_inherited: Vec<UnenforcedLimit>,
 }
 
@@ -363,14 +363,14 @@ pub fn check_enforcement(specs: &[Spec]) -> Result<LimitEnforcement> {
     }
 }
 
-/// What a process enters groups by.
+/// The file descriptors by which a process enters groups.
 pub(super) fn take_entry_fds(cgroup: &mut Cgroup) -> CgroupFds {
     let (born_in, joined) = cgroup.take_entry_fds();
     CgroupFds { clone_into: born_in, tasks_files: joined }
 }
 
-/// Whether an additional process can enter a container's groups only by systemd: they are in a unit, and this user may
-/// not move a process out of the group that this one is in.
+/// Whether an additional process can enter a container's groups only through systemd: they are in a unit, and this user
+/// may not move a process out of this process's group.
 pub(crate) fn needs_systemd(record: &Record) -> bool {
     let cgroup = cgroup(record);
     // By its name only; if it matches, systemd decides whether it is a unit.
@@ -412,10 +412,10 @@ pub(crate) fn attach_by_systemd(record: &Record, first: u32, pid: u32) -> Result
     systemd.attach(&unit, &below, pid)
 }
 
-/// Removes the empty cgroups of a container whose creation was killed before it was recorded which they are.
+/// Removes the empty cgroups of a container whose creation was killed before they were recorded.
 ///
-/// Only the container's own groups: those above them may be somebody else's. A start removes an empty group at its path
-/// just so.
+/// Only the container's own groups: their parents may belong to others. A start removes an empty group at its path as
+/// well.
 pub(super) fn remove_unrecorded(id: &str, spec: &Spec) -> Result<()> {
     let options =
         Options { id: id.to_owned(), allow_unenforced: true, every_hierarchy: true, ..Options::default() };
@@ -424,7 +424,7 @@ pub(super) fn remove_unrecorded(id: &str, spec: &Spec) -> Result<()> {
     Ok(())
 }
 
-/// Ends the unit of a container whose processes have ended, as far as it is there still.
+/// Stops the unit of a container whose processes have ended, if it still exists.
 pub(super) fn stop_unit(record: &Record) -> Result<()> {
     let Some(unit) = &record.unit else { return Ok(()) };
     let mut systemd = Systemd::connect(unit.user)?;
@@ -434,7 +434,7 @@ pub(super) fn stop_unit(record: &Record) -> Result<()> {
     stopped
 }
 
-/// The groups that a record names, or those `below` them, with the ways in open for a process beside the container's
+/// The groups that a record names, or those `below` them, opened for an additional process next to the container's
 /// `first`.
 pub(crate) fn reopen(saved: &CgroupRecord, first: u32, below: &SubGroups) -> Result<CgroupFds> {
     let mut cgroup = Cgroup::open(saved.clone());

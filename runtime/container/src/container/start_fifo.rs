@@ -54,7 +54,7 @@ pub fn release(directory: &Path, program: &str, pid: u32, agent: Option<&Agent>)
     let report = open(OUTCOME_FIFO, OFlags::RDONLY).map_err(machine("open the outcome fifo next to"))?;
     let start = match open(START_FIFO, OFlags::WRONLY) {
         Ok(start) => start,
-        // Nobody has the other side open: an earlier command was killed after it had let the container go.
+        // No process has the other side open: an earlier command was killed after it had released the container.
         Err(Errno::NXIO) => {
             let _ = rustix::fs::unlink(directory.join(START_FIFO));
             return Err(Error::new(Kind::State, "the container was already started"));

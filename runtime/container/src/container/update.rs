@@ -1,4 +1,4 @@
-//! Other limits for a container that is there, and what it uses.
+//! New limits for an existing container, and its usage.
 
 use serde_json::{Map, Value, json};
 
@@ -16,14 +16,14 @@ const RESOURCE_SECTIONS: [&str; 8] =
     ["memory", "cpu", "pids", "blockIO", "hugepageLimits", "network", "rdma", "unified"];
 
 impl Container {
-    /// Lays `change` over the container's `linux.resources`, and gives its groups the limits that come of it.
+    /// Merges `change` into the container's `linux.resources`, and applies the resulting limits to its groups.
     ///
-    /// What is missing in `change`, empty or 0 stays as it is; -1 takes a limit away. The container's own copy of
-    /// config.json has the new limits afterwards. Nothing is changed for nothing.
+    /// Values that are missing in `change`, empty or 0 stay as they are; -1 removes a limit. The container's copy of
+    /// config.json has the new limits afterwards. An empty change does nothing.
     ///
     /// # Errors
     ///
-    /// A container that has ended; what cannot be enforced, as when a container is made. The limits are then as before.
+    /// A container that has ended; limits that cannot be enforced, as at creation. The limits are then unchanged.
     pub fn update(&mut self, change: &Value) -> Result<()> {
         self.change_limits(change).map_err(|error| {
             let message = match &error.pointer {
@@ -92,7 +92,7 @@ impl Container {
     }
 }
 
-/// What a container has used so far, as JSON in the words of runc's `events`.
+/// What a container has used so far, as JSON in the format of runc's `events`.
 pub fn stats(store: &Store, id: &Id) -> Result<Value> {
     Ok(cgroup(&read_record(store, id)?).stats())
 }
@@ -102,7 +102,7 @@ pub fn oom_kills(store: &Store, id: &Id) -> Result<u64> {
     Ok(cgroup(&read_record(store, id)?).usage().oom_kills.unwrap_or_default())
 }
 
-/// A change without the empty values: callers write 0 and empty texts for what they do not set.
+/// A change without the empty values: callers write 0 and empty strings for values that they do not set.
 fn without_empty_values(change: &Value) -> Value {
     let nothing = |value: &Value| match value {
         Value::Null | Value::Bool(false) => true,

@@ -11,11 +11,11 @@ use crate::terminal::Relay;
 use jobc_sys::error::{Error, Result};
 use jobc_sys::signals::{Disposition, Signal, Signals};
 
-/// What is done about a signal beyond passing it on.
+/// What happens on a signal besides forwarding it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalPolicy {
-    /// Nothing, as runc and crun do. The kernel then spares the first process of a pid namespace every signal that it
-    /// has no handler for.
+    /// Nothing, as in runc and crun. The kernel ignores every signal to the first process of a pid namespace for which
+    /// it has no handler.
     Forward,
     /// What people expect of a command in the foreground: a program that does nothing about a signal ends by it, as
     /// it would outside of a container, and [`TERMINATION_SIGNAL_LIMIT`] signals that ask for the end within [`TERMINATION_SIGNAL_WINDOW`] kill it.
@@ -28,7 +28,8 @@ pub const TERMINATION_SIGNAL_LIMIT: usize = 3;
 /// How long a termination signal counts as the cause of the end.
 pub const TERMINATION_SIGNAL_WINDOW: Duration = Duration::from_secs(5);
 
-/// Waits for the end of a process. Signals that come meanwhile go to it; its terminal, where we have it, is relayed.
+/// Waits for the end of a process. Signals that arrive meanwhile are forwarded to it; its terminal, if we have it, is
+/// relayed.
 pub fn wait(
     process: &Process,
     signals: &Signals,
@@ -66,8 +67,7 @@ pub fn wait(
     })
 }
 
-/// Passes on what the container wrote before its end. Whoever reads may take their time; a signal that asks for the end
-/// cuts it short.
+/// Forwards the output that the container wrote before its end. The reader may be slow; a terminating signal stops it.
 fn drain(relay: &mut Relay, process: &Process, signals: &Signals) -> Result<()> {
     relay.finish();
     while !relay.is_done() {
@@ -86,7 +86,7 @@ struct PollResult {
     gone: bool,
 }
 
-/// Sleeps until something happens, and lets the relay move what it can.
+/// Sleeps until something happens, and lets the relay move data.
 fn poll_events(process: &Process, signals: &Signals, relay: Option<&mut Relay>) -> Result<PollResult> {
     let mut polled = Vec::with_capacity(5);
     polled.push(PollFd::new(signals, PollFlags::IN));
@@ -120,7 +120,7 @@ fn poll_events(process: &Process, signals: &Signals, relay: Option<&mut Relay>) 
     Ok(look)
 }
 
-/// Waits, for at most so many milliseconds; true when the time is over.
+/// Waits at most this many milliseconds; true if it timed out.
 fn sleep(polled: &mut [PollFd<'_>], milliseconds: Option<u32>) -> Result<bool> {
     let time = milliseconds.map(|milliseconds| Timespec {
         tv_sec: i64::from(milliseconds / 1000),

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// zstd's level 22 and `--long` have 128 MiB, `xz -9` has 64 MiB.
 pub(super) static WINDOWS: MemoryBudget = MemoryBudget::new(64 << 20);
 
-/// So many bytes for all at a time.
+/// A number of bytes shared by all readers.
 #[derive(Debug)]
 pub(super) struct MemoryBudget {
     total: u64,
@@ -19,14 +19,14 @@ impl MemoryBudget {
         Self { total: whole, available: Mutex::new(whole), released: Condvar::new() }
     }
 
-    /// All that there is.
+    /// The total.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 
-    /// Takes a part, at most all of it; waits until others have given back what is missing.
+    /// Takes a part, at most the total; waits until others have returned enough.
     ///
-    /// Whoever has a part already is to give that back before, or two could wait for each other.
+    /// A caller that already has a part must return it first, or two could wait for each other.
     pub(super) fn take(&self, bytes: u64) -> Share<'_> {
         let bytes = bytes.min(self.total);
         let left = self.available.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Reading ahead: what is decompressed by one thread while another writes it to files.
+//! Read-ahead: one thread decompresses while another writes to files.
 
 use std::io::{self, BufRead, Read};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
@@ -10,11 +10,11 @@ const CHUNK_SIZE: usize = 1 << 18;
 /// How many pieces there are at most; with their two ends and the decompressor's own, about 3 MiB a reader.
 const MAX_CHUNKS: usize = 10;
 
-/// Has `work` read what `source` gives, while a thread of its own reads on; `seen` is shown every piece on that thread.
+/// Calls `work` with a reader of `source`, while another thread reads ahead and calls `seen` with every piece.
 ///
 /// # Errors
 ///
-/// Those of `work`; an error of the source is one of the reader that `work` is given.
+/// Those of `work`; the reader passes an error of the source to `work`.
 pub fn with_read_ahead<T>(
     mut source: impl Read + Send,
     mut seen: impl FnMut(&[u8]) + Send,

@@ -6,13 +6,13 @@ use lzma_rust2::XzReader;
 
 use super::budget::{MemoryBudget, Share};
 
-/// What a stream begins with (2.1.1.1).
+/// The magic bytes of a stream (2.1.1.1).
 const MAGIC: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
 
 /// Bytes of a stream's header (2.1.1), behind which its first block's header begins with its size (3.1.1).
 const STREAM_HEADER_SIZE: usize = 12;
 
-/// The id of the filter LZMA2, whose one property is the size of its dictionary (5.3.1).
+/// The id of the filter LZMA2. Its only property is the dictionary size (5.3.1).
 const LZMA2: u8 = 0x21;
 
 /// Memory of a decoder besides its dictionary, in KiB: the reader counts it too.
@@ -98,8 +98,8 @@ impl<R: BufRead> Read for Streams<'_, R> {
     }
 }
 
-/// The header of a stream and of its first block, and the size of that block's dictionary in bytes; 0 where the stream
-/// has no block, or one that its reader refuses.
+/// The header of a stream and of its first block, and the size of that block's dictionary in bytes; 0 if the stream has
+/// no block, or one that its reader refuses.
 fn header(input: &mut impl Read) -> io::Result<(Vec<u8>, u64)> {
     let mut header = vec![0; STREAM_HEADER_SIZE + 1];
     let truncated = |error: io::Error| match error.kind() {

@@ -6,7 +6,7 @@ use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, get_error_name};
 
 use super::budget::{MemoryBudget, Share};
 
-/// What a frame that has content begins with (RFC 8878, 3.1.1).
+/// The magic number of a frame with content (RFC 8878, 3.1.1).
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// The largest window that the library is to take, as a power of two. Of a larger one than the budget only so much is
@@ -25,7 +25,7 @@ pub(super) struct Frames<'a, R> {
 
 /// A frame that is being read.
 struct Frame {
-    /// Its header, as far as it had to be read before, and how much of that the library has had.
+    /// The part of its header that had to be read before, and how much of that the library has consumed.
     header: Vec<u8>,
     consumed: usize,
     window: u64,
@@ -109,7 +109,7 @@ fn header(input: &mut impl Read) -> io::Result<(Vec<u8>, u64)> {
     let window = if in_one_piece {
         let dictionary = [0, 1, 2, 4][usize::from(described & 3)];
         more(dictionary)?;
-        // The window is the content, whose size is written in so many bytes.
+        // The window is the content; its size is a field of this many bytes.
         let written = more(1 << (described >> 6))?;
         let size = written.iter().rev().fold(0, |size, byte| size << 8 | u64::from(*byte));
         if written.len() == 2 { size + 256 } else { size }

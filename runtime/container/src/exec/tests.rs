@@ -17,7 +17,7 @@ fn check(container: &str, changes: &ProcessOverrides) -> String {
     match changes.apply(&spec) {
         Ok((process, warning)) => {
             let mut process = json!(process);
-            // Sets have no order of their own.
+            // Sets are unordered.
             for set in process["capabilities"].as_object_mut().into_iter().flat_map(|sets| sets.values_mut())
             {
                 let list = list(set);

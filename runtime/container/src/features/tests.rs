@@ -21,7 +21,7 @@ fn it_is_what_the_specification_s_schema_and_types_say() {
     assert_eq!(schema.validate(&wrong, "").len(), 4, "the schema is looked at");
 }
 
-/// What is listed is taken by the filter's compiler, and what is not listed is refused by it.
+/// The filter's compiler accepts exactly what is listed.
 #[test]
 fn the_actions_and_operators_are_those_of_the_filter() {
     let takes = |action: &str, operator: &str| {

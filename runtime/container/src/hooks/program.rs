@@ -1,8 +1,8 @@
 //! A hook's file: opened once, checked that no other user can change it, and executed through that file descriptor.
 //!
-//! A program is executed through its file descriptor, so that what is executed is what was checked, whatever happens to
-//! its name meanwhile. A script cannot be: its interpreter opens it by name, and scripts look for what lies beside
-//! them. So a script must be in a directory where no other user can replace it.
+//! A program is executed through its file descriptor, so that the checked file runs even if its path changes meanwhile.
+//! A script cannot be: its interpreter opens it by name, and scripts use files next to them. So a script must be in a
+//! directory where no other user can replace it.
 
 use std::ffi::OsString;
 use std::io::Read as _;
@@ -23,9 +23,9 @@ pub struct Program {
 }
 
 impl Program {
-    /// Finds the file at an absolute path and checks whether it may run: a file that can be executed, of root's or of
-    /// the user's who runs jobc, and that only its owner can change, or the very program that runs this; a script
-    /// moreover in directories for which the same holds.
+    /// Finds the file at an absolute path and checks whether it may run: an executable file that belongs to root or to
+    /// the user who runs jobc and that only its owner can change, or this program itself; a script must also be in
+    /// directories for which the same holds.
     ///
     /// # Errors
     /// [`Kind::Hook`], or [`Kind::Config`] for a relative path, with the place `/path`.

@@ -10,7 +10,7 @@ fn process(fields: &Value) -> Process {
     serde_json::from_value(process).expect("a process")
 }
 
-/// The fields of a process, and what is written for them where every module runs and where none does.
+/// The fields of a process, and what is written for them with every module and with none.
 fn check(fields: &Value) -> String {
     let process = process(fields);
     let output = |kept: bool| match Label::of(&process, |_| kept) {

@@ -1,4 +1,4 @@
-//! Copies what the image has at a place into the new tmpfs that is about to cover it (`tmpcopyup`).
+//! Copies the image's files at a path into the new tmpfs that is about to cover it (`tmpcopyup`).
 //!
 //! The copying runs in the new process, so it allocates nothing: a directory's names are read into a buffer on the
 //! stack, and directories within directories by recursion to a fixed depth. Links are copied, never followed.
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use jobc_sys::syscall::{Fd, FileStatus, Kernel};
 
-/// How deep directories may lie in each other.
+/// Maximum depth of nested directories.
 const MAX_DEPTH: u32 = 64;
 
 /// How many bytes of names are read at a time.
@@ -107,7 +107,7 @@ fn copy_entry<K: Kernel>(kernel: &K, from: Fd, to: Fd, name: &CStr, depth: u32) 
     copy_owner(kernel, to, name, status)
 }
 
-/// Gives a copy the owner and then the mode of what it was made from; a change of the owner clears mode bits.
+/// Sets the owner and then the mode of a copy to those of the original; a change of the owner clears mode bits.
 fn copy_owner<K: Kernel>(kernel: &K, directory: Fd, name: &CStr, status: FileStatus) -> Result<(), Errno> {
     if (status.uid, status.gid) != (0, 0) {
         kernel.chown(directory, name, status.uid, status.gid)?;

@@ -1,4 +1,4 @@
-//! What a step has to know of a mount that shows other owners than its file system has; [`crate::id_mapped`] makes it.
+//! The parts of an ID-mapped mount that a step needs; [`crate::id_mapped`] creates it.
 
 use jobc_sys::id_map::IdMaps;
 use jobc_sys::syscall::Fd;
@@ -21,12 +21,12 @@ pub struct IdMappedMount {
 pub enum IdMapSource {
     /// From config.json: `inside` in the file system is seen as `outside` on the host.
     Maps(IdMaps),
-    /// From a user namespace that is there.
+    /// From an existing user namespace.
     Namespace(Fd),
 }
 
 impl IdMappedMount {
-    /// One whose copy is still to be made.
+    /// One whose copy is not created yet.
     pub fn new(ids: IdMapSource, recursive: bool, propagation: u64) -> Self {
         Self { ids, recursive, propagation, tree: -1 }
     }

@@ -16,7 +16,7 @@ use super::{Mount, Source};
 use crate::child::Child;
 use jobc_sys::syscall::{Fd, Kernel, MountAttributes, NewMount};
 
-/// The file systems whose parameters mean the same in one text as one by one, and those that are used of them.
+/// The file systems whose parameters mean the same in one string as one by one, and their usual parameters.
 const SINGLE_CALL_FILE_SYSTEMS: [(&CStr, &[&CStr]); 3] = [
     (c"tmpfs", &[c"mode", c"size"]),
     (c"devpts", &[c"newinstance", c"ptmxmode", c"mode", c"gid"]),
@@ -26,7 +26,7 @@ const SINGLE_CALL_FILE_SYSTEMS: [(&CStr, &[&CStr]); 3] = [
 /// A parameter of a file system, with its value where it has one.
 type Parameter = (CString, Option<CString>);
 
-/// Room for parameters; what is longer goes the other way.
+/// Room for parameters; longer ones are set one by one.
 const MAX_DATA_LEN: usize = 128;
 
 /// Mounts a file system upon a new directory of the container's own /dev, and returns whether that could be done.
@@ -77,7 +77,7 @@ pub(super) fn mount_hierarchy<K: Kernel>(
     Ok(true)
 }
 
-/// The `MS_*` bits for attributes that mean the same as bits; nothing where there are others.
+/// The `MS_*` flags for the attributes; `None` if an attribute has no such flag.
 fn mount_flags(attributes: u64) -> Option<u32> {
     let bits = [(MOUNT_ATTR_NOSUID, MS_NOSUID), (MOUNT_ATTR_NODEV, MS_NODEV), (MOUNT_ATTR_NOEXEC, MS_NOEXEC)];
     let known = bits.iter().fold(0, |known, (attribute, _)| known | u64::from(*attribute));

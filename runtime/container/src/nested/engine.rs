@@ -1,4 +1,4 @@
-//! Whose container this process is in, and with which options that one would allow containers inside it.
+//! The engine of the container that this process is in, and the options with which it allows containers inside.
 
 use std::path::Path;
 
@@ -55,7 +55,7 @@ impl Engine {
         }
     }
 
-    /// How it has to be started so that it allows containers inside it.
+    /// The options for containers inside it.
     pub fn allow(self) -> &'static str {
         match self {
             Self::DevContainer => {
@@ -88,7 +88,7 @@ impl Engine {
         }
     }
 
-    /// What gives containers inside it a /proc of their own, and where the filter is at fault a host name too.
+    /// The options for a separate /proc in containers inside it and, if the filter forbids it, a separate host name.
     pub fn unmask(self, filter: bool) -> &'static str {
         match (self, filter) {
             (Self::DevContainer, false) => "`\"runArgs\": [\"--security-opt=systempaths=unconfined\"]`",

@@ -1,4 +1,4 @@
-//! A step in words: what it does, and what it means that the kernel refused it.
+//! Describes a step: what it does, and why the kernel may refuse it.
 
 use std::ffi::CString;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::trampoline::Failure;
 use jobc_sys::error::{Error, Kind};
 
 impl Operation {
-    /// What it means that the kernel refused this step: in words, with what to do where there is something to do.
+    /// Explains why the kernel refused this step, with advice if there is any.
     ///
     /// `detail` is what the step added to the error number: a hook's exit code.
     pub fn explain(&self, errno: Errno, detail: u32) -> Error {
@@ -67,7 +67,7 @@ impl Operation {
             }
             (Self::FindProgram(candidates), errno) => {
                 let name = candidates.first().map(|path| path.to_string_lossy()).unwrap_or_default();
-                // Where it is looked for along `PATH`, all candidates end in the same name.
+                // With a search along `PATH`, all candidates end in the same name.
                 let name =
                     if candidates.len() > 1 { name.rsplit('/').next().unwrap_or_default() } else { &name };
                 Failure::Exec(errno).error(name)

@@ -259,7 +259,7 @@ fn only_a_missing_path_needs_no_hiding() {
     }
 }
 
-/// A name that this architecture lacks is worth a word only where its call would be let through by the default.
+/// A name that this architecture lacks is only worth a warning if the default would allow its call.
 #[test]
 fn unknown_calls_are_reported_where_the_default_allows_them() {
     let output = |default: &str, rule: &str| {

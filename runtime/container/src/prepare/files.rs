@@ -106,7 +106,7 @@ pub(super) fn list(
         steps.push_at("/root/readonly", Operation::ReadOnlyRoot(root::writable_parts(root, spec)?));
     }
     if let Some(label) = label {
-        // By the host's /proc, as long as it is there.
+        // Through the host's /proc, while it is still mounted.
         let (place, attributes) = label.attributes();
         steps.push_at(place, Operation::OpenAttributes(attributes));
     }
@@ -209,7 +209,7 @@ fn mounts(
                 source,
                 attributes: changes(words.set, words.clear),
                 recursive_attributes: (below != MountAttributes::default()).then_some(below),
-                // What is new, or copied from a private mount, is private already.
+                // New mounts, and copies of private ones, are already private.
                 propagation: if words.propagation.is_empty() && words.bind.is_some() && followed {
                     vec![Propagation { flag: MS_PRIVATE, recursive: Recursive::Yes }]
                 } else {
@@ -221,9 +221,9 @@ fn mounts(
     Ok(list)
 }
 
-/// Whose map a bind mount shows its owners by, where it does, and whether those below it do too.
+/// The ID map of a bind mount, if it has one, and whether it applies to mounts below it too.
 ///
-/// `word` is its option: without it the mount's own maps are taken as `idmap`, as runc has it.
+/// `word` is its option: without one, the mount's own maps count as `idmap`, as in runc.
 fn id_mapped(
     bundle: &Bundle,
     mount: &oci_spec::runtime::Mount,

@@ -94,7 +94,7 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
         }
     }
     if joined_user {
-        // The maps of an existing one are not written again, but they show what is possible in it.
+        // The maps of an existing one are not written again, but they show which ids exist in it.
         let maps = linux.map(IdMaps::read).transpose()?.flatten();
         groups_denied = maps.is_some_and(|maps| maps.groups_denied());
     }
@@ -124,7 +124,7 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
             Operation::SetOomScore(c_string(score.to_string(), "/process/oomScoreAdj")?),
         );
     }
-    // Only now: who is not dumpable has no files of its own below /proc, which the steps before write.
+    // Only now: a process that is not dumpable does not own its files below /proc, which earlier steps write.
     steps.push(Operation::NotDumpable);
     let (joined_before, joined_inside): (Vec<JoinNamespace>, Vec<JoinNamespace>) = joins
         .into_iter()

@@ -1,7 +1,7 @@
 //! The steps of an additional process in a running container.
 //!
-//! It enters every namespace of the container's first process that is not this one's already, and gets the rights that
-//! its own `process` names: ids, capabilities, limits, and the container's filter.
+//! It enters every namespace of the container's first process that differs from this process's, and gets the rights of
+//! its own `process`: ids, capabilities, limits, and the container's filter.
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
@@ -26,13 +26,13 @@ use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::host::Host;
 use jobc_sys::id_map::IdMaps;
 
-/// Lists the steps from this process to a further one in the container whose first process is `pid`.
+/// Lists the steps to an additional process in the container whose first process is `pid`.
 ///
-/// `spec` is the container's; `process` what is to run.
+/// `spec` is the container's; `process` is the new process.
 ///
 /// # Errors
 ///
-/// [`Kind::State`] where the container's first process has gone.
+/// [`Kind::State`] if the container's first process has ended.
 pub fn prepare_exec(
     spec: &Spec,
     process: &Process,
@@ -69,7 +69,8 @@ pub fn prepare_exec(
     let (place, attributes) = label.as_ref().map(Label::attributes).unzip();
     let attributes = place.zip(attributes);
     if is_late {
-        // Nobody in the container sees this process, and the trampoline closes the directory before it makes another.
+        // No process in the container sees this process, and the trampoline closes the directory before it creates
+        // another.
         if let Some((place, attributes)) = attributes {
             steps.push_at(place, Operation::OpenAttributes(attributes.in_place()));
         }
@@ -144,7 +145,7 @@ pub fn prepare_exec(
         join_before_clone: before,
         id_maps: None,
         hooks: false,
-        // Before it is among them: no process of the container may look into this one (CVE-2016-9962).
+        // Before it is visible to them: no process of the container may inspect this one (CVE-2016-9962).
         set_not_dumpable: true,
         in_user_namespace: maps.is_some(),
         agent: None,
@@ -172,7 +173,7 @@ fn other_namespace(kind: Namespace, pid: u32) -> Result<Option<OwnedFd>> {
     };
     let ours = match open("self") {
         Ok(ours) => ours,
-        // A kernel that has no namespaces of this kind.
+        // A kernel without namespaces of this kind.
         Err(rustix::io::Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(Error::system(format!("open this {kind} namespace"), errno)),
     };

@@ -58,8 +58,8 @@ pub(super) fn list(
     }
     let profile = linux.and_then(|linux| linux.seccomp().as_ref());
     let mut filter = profile.map(seccomp::compile).transpose()?;
-    // Usual profiles list the calls of all architectures. What is not known gets the default action, so only a default
-    // that allows would let through what a rule was to refuse.
+    // Usual profiles list the calls of all architectures. Unknown calls get the default action, so only a default that
+    // allows would permit a call that a rule was to refuse.
     let lets_through = profile.is_some_and(|profile| {
         matches!(profile.default_action(), LinuxSeccompAction::ScmpActAllow | LinuxSeccompAction::ScmpActLog)
     });
@@ -77,7 +77,7 @@ pub(super) fn list(
         );
     }
     let requested = process.capabilities().as_ref().map(CapabilitySets::of).transpose()?.unwrap_or_default();
-    // In a user namespace of its own a process holds every capability; elsewhere it passes on what it has.
+    // In its own user namespace a process holds every capability; elsewhere it passes on what it has.
     let held = if identity.own_user_namespace { u64::MAX } else { machine.permitted };
     let sets = requested.limit_to(held);
     if sets != requested {
@@ -87,7 +87,7 @@ pub(super) fn list(
             format_args!("`{names}` cannot be granted: this process does not have them"),
         );
     }
-    // Whoever is the first in a user namespace begins with all of them; elsewhere a process has no more than its maker.
+    // The first process in a user namespace starts with all of them; elsewhere a process has no more than its parent.
     let bounding = if identity.own_user_namespace {
         crate::capabilities::kernel_capabilities()?
     } else {
@@ -108,7 +108,7 @@ pub(super) fn list(
         program.rights_without =
             Some(CapabilityBits { effective: own, permitted: own, inheritable: sets.inheritable });
         if sets.bounding & SYS_ADMIN == 0 {
-            // What is not in the bounding set cannot be made inheritable any more (capset of security/commoncap.c).
+            // A capability outside the bounding set can no longer be made inheritable (capset of security/commoncap.c).
             let all = if identity.own_user_namespace {
                 crate::capabilities::kernel_capabilities()?
             } else {

@@ -9,7 +9,7 @@ use jobc_sys::error::{Error, Kind, Result};
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     pub(super) list: Vec<Step>,
-    /// What a person should know of them.
+    /// Warnings about them.
     pub(super) warnings: Vec<String>,
 }
 
@@ -19,7 +19,7 @@ impl Steps {
         self.list.push(Step { operation, pointer: None });
     }
 
-    /// What a person should know of a field of config.json, though nothing is refused.
+    /// A warning about a field of config.json that is not refused.
     pub(super) fn warn(&mut self, place: &str, text: impl std::fmt::Display) {
         self.warnings.push(format!("config.json: {place}: {text}"));
     }

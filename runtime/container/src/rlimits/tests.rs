@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A list of config.json, and what it becomes or what is wrong.
+/// A list of config.json, and the resulting limits or the error.
 fn check(limits: &Value) -> String {
     let typed: Vec<PosixRlimit> = serde_json::from_value(limits.clone()).expect("a list of limits");
     let output = match from_config(&typed) {

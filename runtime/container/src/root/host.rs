@@ -13,7 +13,7 @@ use crate::bundle::Bundle;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 use jobc_sys::kernel_file::unescape;
 
-/// An overlay over `/` that has no place yet. Its writable layer is as large as the annotation `dev.jobc.disk` says.
+/// An overlay over `/` without a mount point yet. The annotation `dev.jobc.disk` is the size of its writable layer.
 pub(super) fn overlay(bundle: &Bundle) -> Result<Root> {
     let upper = UpperLayer::Memory { size: upper_size(bundle)? };
     let on = PathBuf::new();
@@ -92,11 +92,11 @@ const HIDDEN_DIRECTORIES: [&str; 8] = [
     "/var/lib/kubelet",
 ];
 
-/// The directory where every container gets files of its own, such as /etc/jobc/job.json: whatever is mounted there or
-/// below it, the container can write it.
+/// The directory where every container gets its own files, such as /etc/jobc/job.json: it is writable in the container
+/// regardless of mounts at or below it.
 const WRITABLE_DIRECTORY: &str = "/etc";
 
-/// What is done about a mount of the host.
+/// How a mount of the host is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MountVisibility {
     /// It holds files of the host.

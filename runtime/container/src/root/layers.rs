@@ -1,8 +1,8 @@
 //! Directories that an overlay lays over each other, read without mounting them.
 //!
-//! What an overlay shows follows from the layers alone (the kernel's Documentation/filesystems/overlayfs.rst): the
-//! highest layer that has a name wins, directories merge, a character device 0:0 hides a name below, and an opaque
-//! directory all that is below it.
+//! The layers alone determine what an overlay shows (the kernel's Documentation/filesystems/overlayfs.rst): the highest
+//! layer with a name wins, directories merge, a character device 0:0 hides the name in lower layers, and an opaque
+//! directory hides the lower layers' directory.
 
 pub mod copy;
 
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::archive::tree::OPAQUE_ATTRIBUTES;
 
-/// As many links are followed on the way to a file as the kernel follows (path_resolution(7)).
+/// Maximum number of links to follow, as in the kernel (path_resolution(7)).
 const MAX_SYMLINKS: usize = 40;
 
 /// Directories laid over each other, open.
@@ -47,7 +47,7 @@ pub enum StackEnd {
 pub struct LayerEntry {
     /// The layer, 0 for the lowest.
     pub layer: usize,
-    /// What stands there.
+    /// The entry.
     pub stat: Stat,
 }
 
@@ -106,8 +106,7 @@ impl Layers {
         }
     }
 
-    /// All that some of the layers have at a path, the highest first: several directories that merge, or one thing
-    /// else.
+    /// The entries of the layers at a path, the highest first: several directories that merge, or one other file.
     pub fn stack(&self, names: &[Vec<u8>], among: Range<usize>) -> rustix::io::Result<LayerStack> {
         let mut stack = LayerStack { entries: Vec::new(), end: None };
         'layers: for layer in among.rev() {
@@ -151,7 +150,7 @@ impl Layers {
         directory.is_ok_and(|directory| is_opaque(&directory))
     }
 
-    /// Opens a path of one layer, whose directories are no links.
+    /// Opens a path of one layer whose directories are not links.
     pub fn open_in(&self, layer: usize, names: &[Vec<u8>], flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;

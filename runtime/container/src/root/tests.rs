@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A bundle with files beside its config.json, and what its root is, by a choice; `DIR` is the bundle's directory.
+/// A bundle with files next to its config.json, and its root for a choice; `DIR` is the bundle's directory.
 fn check(image: Option<&str>, path: &str, files: &[&str], choice: Option<&str>) -> String {
     let directory = tempfile::tempdir().expect("a directory");
     let dir = fs::canonicalize(directory.path()).expect("a path");

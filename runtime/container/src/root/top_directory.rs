@@ -15,7 +15,8 @@ const ROOT_NAMES: [&str; 19] = [
     "sbin", "srv", "sys", "tmp", "usr", "var",
 ];
 
-/// Names beside `bin` that tell a root file system from the directory of an application or a Python environment.
+/// Names next to `bin` that distinguish a root file system from the directory of an application or a Python
+/// environment.
 const SYSTEM_NAMES: [&str; 9] = ["dev", "etc", "proc", "root", "sbin", "sys", "tmp", "usr", "var"];
 
 /// Shells, of which a root file system for people has one.
@@ -89,7 +90,7 @@ impl TopDirectory {
         Self::of_archive(path, &AtomicBool::new(false)).ok().flatten()
     }
 
-    /// What a user should know about it; `source` is the path as the user wrote it.
+    /// A note for the user; `source` is the path as the user wrote it.
     pub fn note(&self, source: &str) -> String {
         let name = &self.name;
         if self.is_root {
@@ -103,7 +104,7 @@ impl TopDirectory {
     }
 }
 
-/// The names in a top directory, as far as they matter.
+/// The relevant names in a top directory.
 #[derive(Default)]
 struct Inside {
     names: BTreeSet<&'static str>,

@@ -1,7 +1,7 @@
-//! What a filter returns for a call: the kernel's classic BPF, as far as [`super::compile`] uses it.
+//! What a filter returns for a call: the part of the kernel's classic BPF that [`super::compile`] uses.
 //!
-//! Some calls of the runtime itself can follow the filter or precede it. Which of the two is chosen depends on whether
-//! the filter allows them.
+//! Some syscalls of the runtime itself can be made after or before loading the filter, depending on whether it allows
+//! them.
 
 use linux_raw_sys::ptrace::{
     SECCOMP_RET_ACTION_FULL, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_LOG, sock_filter,
@@ -35,7 +35,7 @@ impl Call {
 
     /// What the filter returns (`SECCOMP_RET_*`), and how many instructions that takes.
     ///
-    /// What is no program of ours ends the process, as in the kernel a broken one would.
+    /// Anything else than our programs ends the process, as an invalid program would in the kernel.
     pub(super) fn decide(&self, program: &Program) -> (u32, usize) {
         let (mut accumulator, mut at, mut count) = (0, 0, 0);
         while let Some(&sock_filter { code, jt, jf, k }) = program.instructions.get(at) {

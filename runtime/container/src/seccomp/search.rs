@@ -7,7 +7,7 @@ use linux_raw_sys::ptrace::{
 
 use super::condition::{Condition, JumpTarget, Step};
 
-/// Numbers with the same decision, up to the next range's start.
+/// Numbers with the same decision, up to the start of the next range.
 pub(super) struct Range {
     pub(super) start: u32,
     pub(super) decision: Decision,

@@ -32,7 +32,7 @@ impl Process {
         stat(pid).filter(|stat| !stat.zombie).map(|stat| Self { pid, start_time: stat.start_time })
     }
 
-    /// A child of ours that we have not reaped, whether it still runs or not.
+    /// A child that we have not reaped, whether or not it still runs.
     pub fn of_child(pid: u32) -> Option<Self> {
         stat(pid).map(|stat| Self { pid, start_time: stat.start_time })
     }
@@ -55,7 +55,7 @@ impl Process {
         }
     }
 
-    /// Waits until it is gone, for at most so many milliseconds; false when the time is over.
+    /// Waits at most this many milliseconds until it has ended; false if it timed out.
     pub fn wait(self, milliseconds: u32) -> Result<bool> {
         let Some(pidfd) = self.open()? else { return Ok(true) };
         let mut waited = [PollFd::new(&pidfd, PollFlags::IN)];

@@ -1,8 +1,8 @@
 //! The directory of all containers' directories.
 //!
-//! A directory is made before anything else of a container and removed after everything else. Whoever changes a
-//! container holds a lock on its directory (flock(2)), which the kernel drops when its holder dies, so a lock is never
-//! stale; readers without the lock read `state.json`, which is replaced by one rename.
+//! A container's directory is created first and removed last. A command that changes a container holds a lock on its
+//! directory (flock(2)), which the kernel releases when the holder dies, so a lock is never stale; readers without the
+//! lock read `state.json`, which is replaced atomically by rename.
 
 use std::io::{ErrorKind, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -90,7 +90,7 @@ impl Store {
         lock(&self.directory(id))?.ok_or_else(|| not_found(id))
     }
 
-    /// What is kept of a container, without its lock.
+    /// The record of a container, read without its lock.
     pub fn read(&self, id: &Id) -> Result<Record> {
         let path = self.directory(id);
         match read(&path)? {
@@ -108,7 +108,7 @@ impl Store {
         self.root.join(id.as_ref())
     }
 
-    /// What is kept of every container, by name. What cannot be read is left out: it may just be made or removed.
+    /// The records of all containers, by name. Unreadable ones are left out: they may be in creation or removal.
     pub fn list(&self) -> Result<Vec<Record>> {
         let directories = match std::fs::read_dir(&self.root) {
             Ok(directories) => directories,
@@ -132,12 +132,12 @@ impl Entry {
         &self.path
     }
 
-    /// What is kept of the container; nothing where the command that made the directory was killed before it wrote any.
+    /// The record of the container; `None` if the command that created the directory was killed before it wrote one.
     pub fn read(&self) -> Result<Option<Record>> {
         read(&self.path)
     }
 
-    /// Replaces what is kept of the container, in one step.
+    /// Replaces the record of the container atomically.
     pub fn write(&self, record: &Record) -> Result<()> {
         let text = serde_json::to_vec(record).map_err(|error| Error::new(Kind::State, error.to_string()))?;
         self.replace_file("state.json", &text)
@@ -194,7 +194,7 @@ impl Entry {
         wait_for_lock(&self.directory, &self.path)
     }
 
-    /// Removes the directory with all that is in it; that there is none any more is fine.
+    /// Removes the directory with its contents; no error if it no longer exists.
     pub fn remove(mut self) -> Result<()> {
         // As a rule these are all, and to name them is a third of the calls of looking.
         let (file, directory) = (AtFlags::empty(), AtFlags::REMOVEDIR);

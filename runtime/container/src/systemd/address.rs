@@ -1,4 +1,4 @@
-//! Where systemd is to be reached: its own sockets, buses, and the variables that name them.
+//! The addresses of systemd: its own sockets, buses, and the variables that name them.
 
 use std::path::{Path, PathBuf};
 
@@ -88,10 +88,10 @@ fn non_empty_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
-/// Whose systemd a container of this process belongs to: as root the host's, else the user's own.
+/// Which systemd manages a container of this process: for root the host's, otherwise the user's own.
 ///
-/// Engines of unprivileged users start their runtimes as the root of a user namespace; a root whose whole host lies
-/// in one has none of their marks.
+/// Rootless engines start their runtimes as root of a user namespace; if the whole host is in one, their marks are
+/// absent.
 pub fn uses_user_manager() -> bool {
     let by_engine = || {
         non_empty_variable("_CONTAINERS_ROOTLESS_UID").is_some()

@@ -1,7 +1,7 @@
-//! A connection to systemd or to a bus on which it is: calls, their answers, and signals.
+//! A connection to systemd, directly or over a bus: calls, replies, and signals.
 //!
-//! systemd listens at a socket of its own, at which no other program stands between, and is on the bus of the system or
-//! of a user, with the same messages. Every wait has a timeout.
+//! systemd listens at its own socket, without a program in between, and on the bus of the system or of a user, with the
+//! same messages. Every wait has a timeout.
 
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
@@ -19,9 +19,9 @@ use super::message::{self, Body, FIXED_HEADER_SIZE, Message, Value};
 /// Why there is no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// Nobody can be reached there.
+    /// The connection failed.
     Unreachable(Errno),
-    /// Whoever listens does not take this user.
+    /// The server rejects this user.
     AccessDenied,
     /// The reply is an error: its name and its message.
     ErrorReply(String, String),
@@ -194,7 +194,7 @@ fn connect(socket: &Socket, timeout: Duration) -> Result<UnixStream, Errno> {
     Ok(socket.into())
 }
 
-/// The time that is left; none is an error, which `SO_RCVTIMEO` would take for no limit.
+/// The remaining time; zero is an error, because `SO_RCVTIMEO` takes it for no limit.
 fn remaining_time(until: Instant) -> BusResult<Duration> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(Failure::TimedOut) } else { Ok(left) }

@@ -37,7 +37,7 @@ impl Reader<'_> {
         self.nul_terminated(count)
     }
 
-    /// So many bytes with a NUL behind them.
+    /// Bytes followed by a NUL.
     fn nul_terminated(&mut self, count: usize) -> Option<String> {
         let text = String::from_utf8(self.take(count)?.to_vec()).ok()?;
         (self.byte()? == 0).then_some(text)
@@ -48,7 +48,7 @@ impl Reader<'_> {
     }
 }
 
-/// Fills up to a multiple of so many bytes.
+/// Pads to a multiple of this many bytes.
 pub(super) fn align(to: &mut Vec<u8>, to_multiple_of: usize) {
     to.resize(to.len().next_multiple_of(to_multiple_of), 0);
 }
@@ -66,14 +66,14 @@ pub(super) fn text(to: &mut Vec<u8>, text: &str) {
     to.push(0);
 }
 
-/// The types of what follows, in a text whose length is a byte.
+/// The types of the following values, as a string with a length of one byte.
 pub(super) fn signature(to: &mut Vec<u8>, text: &str) {
     to.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
     to.extend(text.as_bytes());
     to.push(0);
 }
 
-/// A list: its length in bytes, without what lies before its first element, which is at a multiple of `element`.
+/// A list: its length in bytes, without the padding before its first element, which is at a multiple of `element`.
 pub(super) fn array(to: &mut Vec<u8>, element: usize, write: impl FnOnce(&mut Vec<u8>)) {
     align(to, 4);
     let place = to.len();

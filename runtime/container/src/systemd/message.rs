@@ -30,10 +30,10 @@ pub enum Value {
     Pairs(Vec<(String, String)>),
 }
 
-/// A property of a unit and what it is to be.
+/// A property of a unit and its new value.
 pub type Property = (String, Value);
 
-/// What is in a message behind its header, and of which types it is.
+/// The body of a message, and its types.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Body {
     pub(super) bytes: Vec<u8>,
@@ -62,7 +62,7 @@ pub(super) const SIGNAL: u8 = 4;
 
 /// The maximum size of a message that is read: far above what systemd sends here.
 const MAX_MESSAGE_SIZE: usize = 1024 * 1024;
-/// The part of a header whose length is fixed, with the length of the rest.
+/// The fixed-length part of a header, with the length of the rest.
 pub(super) const FIXED_HEADER_SIZE: usize = 16;
 const BYTE_ORDER: u8 = if cfg!(target_endian = "little") { b'l' } else { b'B' };
 
@@ -135,7 +135,7 @@ impl Body {
         self
     }
 
-    /// The texts in it, in order, as far as it begins with texts and numbers of 32 bits.
+    /// The strings at its start, in order, among 32-bit numbers.
     pub(super) fn texts(&self) -> Vec<String> {
         let mut reader = Reader { bytes: &self.bytes, at: 0 };
         let mut list = vec![];

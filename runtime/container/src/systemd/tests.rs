@@ -132,7 +132,7 @@ fn serve(mut stream: UnixStream, does: Behavior, tell: &Sender<String>) -> std::
     }
 }
 
-/// What can be read of bytes: three letters or more.
+/// The readable parts of bytes: three letters or more.
 fn words(bytes: &[u8]) -> String {
     let plain = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
     let words = bytes.split(|byte| !plain(byte)).filter(|word| word.len() > 2);
@@ -204,7 +204,7 @@ fn a_scope_is_made_with_a_group_to_divide() {
     insta::assert_snapshot!(requests, @"
     StartTransientUnit(ssa(sv)a(sa(sv))) jobc-train.1.scope replace Description jobc job train.1 Slice app.slice Delegate TasksMax PIDs CollectMode inactive-or-failed
     ");
-    // Whoever has the name by then: another is tried.
+    // The name is taken: another is tried.
     let (came, _) =
         made(Behavior::Refuses("StartTransientUnit", "org.freedesktop.systemd1.UnitExists", true));
     let why = "systemd does not make the unit `jobc-train.1.scope`: It says why";

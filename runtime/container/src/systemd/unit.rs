@@ -1,6 +1,6 @@
 //! The unit that holds a container, from `linux.cgroupsPath`.
 //!
-//! `slice:prefix:name` is the form that runc, crun and their callers agree on; where a unit's group lies follows from
+//! `slice:prefix:name` is the form that runc, crun and their callers agree on; the path of a unit's group follows from
 //! the names of its slices (systemd.slice(5)).
 
 use std::path::Path;
@@ -98,8 +98,8 @@ impl Unit {
         Self { name: stem + ".scope", slice: "app.slice".to_owned(), user: true }
     }
 
-    /// The unit of a systemd, a user's or the host's, that a group lies in, and the group's path in it: empty, or
-    /// with a slash at its start.
+    /// The unit of a user's or the host's systemd that contains a group, and the group's path in it: empty, or with a
+    /// leading slash.
     ///
     /// `group` is relative to the group of that systemd. Units that are not slices have no units below them.
     pub fn containing(group: &Path, user: bool) -> Option<(Self, String)> {
@@ -138,7 +138,7 @@ fn is_slice(name: &str) -> bool {
     name.strip_suffix(".slice").is_some()
 }
 
-/// What no unit may be called (systemd.unit(5)).
+/// Invalid unit names (systemd.unit(5)).
 fn check(name: &str) -> std::result::Result<(), String> {
     let wrong = name.chars().find(|letter| !(letter.is_ascii_alphanumeric() || ":-_.\\".contains(*letter)));
     match wrong {
@@ -152,7 +152,7 @@ fn check(name: &str) -> std::result::Result<(), String> {
     }
 }
 
-/// The groups of a slice: that of `a-b.slice` lies in that of `a.slice`; `-.slice` is the root of all.
+/// The groups of a slice: that of `a-b.slice` is in that of `a.slice`; `-.slice` is the root.
 fn directories(slice: &str) -> Option<Vec<String>> {
     let stem = slice.strip_suffix(".slice")?;
     if stem == "-" {

@@ -33,7 +33,7 @@ pub struct Time {
 pub struct Entry {
     /// Its path as written, whatever that is.
     pub path: Vec<u8>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Permission bits with set-user-id, set-group-id and sticky.
     pub mode: u32,
@@ -51,7 +51,7 @@ pub struct Entry {
     pub attributes: Vec<(Vec<u8>, Vec<u8>)>,
     /// Bytes of a file; its data is shorter where it is sparse.
     pub size: u64,
-    /// Where the data of a sparse file stands: offsets and lengths, ascending, apart from each other, none past `size`.
+    /// The data of a sparse file: offsets and lengths, ascending, disjoint, within `size`.
     pub sparse: Option<Vec<(u64, u64)>>,
 }
 

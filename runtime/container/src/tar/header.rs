@@ -1,4 +1,4 @@
-//! A header's block: where its fields stand, and how numbers are written in them (tar(5), pax(1) of POSIX).
+//! A header block: the positions of its fields, and the encoding of numbers (tar(5), pax(1) of POSIX).
 
 use std::io;
 
@@ -41,7 +41,7 @@ impl Header {
         until_nul(self.field(field))
     }
 
-    /// Whether only zeros stand here, as at an archive's end.
+    /// Whether the block is all zeros, as at the end of an archive.
     pub(super) fn is_empty(&self) -> bool {
         self.0 == [0; BLOCK]
     }

@@ -32,7 +32,7 @@ pub(super) struct Sparse {
 }
 
 impl Records {
-    /// Takes the records of one extended header; a later one of the same key counts.
+    /// Adds the records of one extended header; of several with the same key, the last one counts.
     pub(super) fn read(&mut self, mut text: &[u8]) -> io::Result<()> {
         while !text.is_empty() {
             let (key, value, rest) = record(text).ok_or_else(|| invalid("a damaged extended header"))?;

@@ -38,16 +38,16 @@ impl<R: BufRead> Reader<R> {
         self.end
     }
 
-    /// The input, behind what was read.
+    /// The input, after the part that was read.
     pub fn into_inner(self) -> R {
         self.input
     }
 
-    /// The next entry; what was not read of the data of the one before is passed over.
+    /// The next entry; unread data of the previous one is skipped.
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` where the input ends within an entry, `InvalidData` where something stands there that is none.
+    /// `UnexpectedEof` if the input ends within an entry, `InvalidData` if it is not an entry.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> io::Result<Option<Entry>> {
         if self.end.is_some() {

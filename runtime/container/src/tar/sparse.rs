@@ -1,4 +1,4 @@
-//! Sparse files: where their data stands.
+//! Sparse files: the map of their data.
 
 use std::io::{self, BufRead};
 
@@ -95,7 +95,7 @@ fn read_map_before_data<R: BufRead>(reader: &mut Reader<R>) -> io::Result<Vec<u6
     Ok(numbers)
 }
 
-/// Checks that a map is one: pieces ascend, stand apart, lie in the file, and are as long together as the data.
+/// Checks a map: pieces are ascending, disjoint and within the file, and their total length is that of the data.
 pub(super) fn check(map: &[(u64, u64)], size: u64, data: u64) -> io::Result<()> {
     let (mut end, mut sum) = (0u64, 0u64);
     for (offset, length) in map {

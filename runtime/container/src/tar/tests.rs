@@ -73,7 +73,7 @@ proptest! {
     }
 }
 
-/// GNU tar itself on each kind of entry; what it makes is read, and what is written it reads.
+/// GNU tar itself for each kind of entry: we read its archives, and it reads ours.
 #[test]
 fn gnu_tar_agrees() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -15,7 +15,7 @@ use rustix::termios::{SpecialCodeIndex, Winsize, isatty, tcgetattr, tcgetwinsize
 use super::RawMode;
 use jobc_sys::error::{Error, Result};
 
-/// Passes bytes between our standard input and output and a container's terminal, both ways at once.
+/// Relays bytes between our standard input and output and a container's terminal, in both directions.
 #[derive(Debug)]
 pub struct Relay {
     /// Closed when our output has no reader any more, which hangs up the container's terminal.
@@ -45,7 +45,7 @@ struct Endpoint {
     is_blocking: bool,
 }
 
-/// What a pipe takes without waiting when `poll` reports it as writable (`PIPE_BUF`, pipe(7)).
+/// The number of bytes that a pipe accepts without blocking when `poll` reports it as writable (`PIPE_BUF`, pipe(7)).
 const CHUNK_SIZE: usize = 4096;
 
 impl Relay {
@@ -109,8 +109,7 @@ impl Relay {
         interests
     }
 
-    /// Moves what can be moved without waiting; `ready` has the events of the file descriptors of
-    /// [`poll_fds`](Self::poll_fds) are.
+    /// Moves data without blocking; `ready` has the events for [`poll_fds`](Self::poll_fds).
     pub fn step(&mut self, ready: Ready) {
         if ready.input {
             self.read_input();
@@ -122,7 +121,7 @@ impl Relay {
         }
     }
 
-    /// After the container's end: takes what is left of its output. Bytes that the user's side does not take at once
+    /// After the container's end: reads the rest of its output. Bytes that the user's side does not accept immediately
     /// stay; see [`is_done`](Self::is_done).
     pub fn finish(&mut self) {
         self.ending = true;
@@ -272,9 +271,8 @@ impl Endpoint {
     }
 }
 
-/// Opens a terminal or a pipe a second time: whether reading and writing wait belongs to the open file, which other
-/// programs share with us, so it must not be changed there. A plain file would begin at its start again, and a socket
-/// cannot be opened by name.
+/// Opens a terminal or a pipe again: non-blocking mode belongs to the open file, which other programs share with us, so
+/// it must not be changed there. A regular file would start from its beginning, and a socket cannot be opened by name.
 fn reopen(fd: &OwnedFd, access: OFlags) -> Option<OwnedFd> {
     let kind = FileType::from_raw_mode(rustix::fs::fstat(fd).ok()?.st_mode);
     if !isatty(fd) && kind != FileType::Fifo {

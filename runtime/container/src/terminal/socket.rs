@@ -31,7 +31,7 @@ pub fn connect(path: &Path) -> Result<OwnedFd> {
     })
 }
 
-/// Sees who gets the other side of a terminal that is wanted: the caller's socket, or, where `ours`, a socket whose
+/// Chooses who gets the other side of a requested terminal: the caller's socket, or, if `ours`, a socket whose
 /// receiving end is returned. The sending end goes to the options.
 pub(crate) fn connect_terminal(
     wanted: bool,
@@ -52,7 +52,7 @@ pub(crate) fn connect_terminal(
         None if wanted && ours => {
             let (receiving, sending) = pair()?;
             options.console = Some(sending);
-            // Before the program begins, which may look at once.
+            // Before the program starts, which may check it immediately.
             options.window_size = super::relay::window_size().map(|size| (size.ws_row, size.ws_col));
             Ok(Some(receiving))
         }

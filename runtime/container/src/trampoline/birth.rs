@@ -1,10 +1,10 @@
-//! How the trampoline makes the last process, in the pid namespace of a container that runs.
+//! How the trampoline creates the last process, in the pid namespace of a running container.
 //!
 //! A process of the container sees another from its first moment on, and with CAP_SYS_PTRACE it may read and change it.
-//! So an additional process is made in two: the first one enters the container's namespaces but for the pid namespace,
-//! which only its children are in (pid_namespaces(7)), gives up all rights that the program must not have, and executes
-//! the trampoline. The trampoline makes the second one. What a process of the container finds in that one is the
-//! program's own arguments, environment and rights, in the memory of a few hundred bytes that hold nothing else.
+//! So an additional process is created in two steps: the first one enters the container's namespaces except the pid
+//! namespace, which only its children are in (pid_namespaces(7)), drops all rights that the program must not have, and
+//! executes the trampoline. The trampoline creates the second one. There, a process of the container finds only the
+//! program's own arguments, environment and rights, and a few hundred bytes of memory.
 //!
 //! The second process becomes a child of the runtime (`CLONE_PARENT`), which learns its number by a [`BORN`] report.
 

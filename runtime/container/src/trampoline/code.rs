@@ -1,7 +1,7 @@
 //! The trampoline's instructions, one text for each architecture.
 //!
 //! They touch no memory but their own image and the stack they are given, and find the [`Header`](super::image::Header)
-//! right behind themselves, so they run wherever they are put. Both texts do the same:
+//! right behind themselves, so they are position-independent. Both texts do the same:
 //!
 //! 1. Make `report` close-on-exec, and check it. If it is not, it was closed by an earlier round: print a message and
 //!    exit with 126. A filter loaded in that round cannot fake the result, which is not an error number.
@@ -39,7 +39,7 @@ use super::image::Header;
 /// was taken.
 const SHARED_STATE_SIZE: u32 = 64;
 
-/// How far the second thread's stack lies below the first one's, which grows by no more than a word.
+/// The distance of the second thread's stack below the first one's, which grows by at most one word.
 const SECOND_STACK_OFFSET: u32 = 256;
 
 const THREAD_CLONE_FLAGS: u32 =
@@ -715,7 +715,7 @@ unsafe extern "C" {
 pub(super) fn bytes() -> &'static [u8] {
     let start = &raw const jobc_trampoline_start;
     let end = &raw const jobc_trampoline_end;
-    // SAFETY: the assembly above puts both symbols into one section, the second behind the first, and what is between
-    // them is constant.
+    // SAFETY: the assembly above puts both symbols into one section, the second after the first, and the bytes between
+    // them are constant.
     unsafe { std::slice::from_raw_parts(start, end.addr() - start.addr()) }
 }

@@ -1,4 +1,4 @@
-//! What a trampoline reports to the process that waits for the program, and what it means for a user.
+//! What a trampoline reports to the process that waits for the program, and its meaning for a user.
 
 use std::os::fd::RawFd;
 

@@ -48,13 +48,13 @@ pub(super) struct Header {
     pub(super) candidates: u64,
     /// The address of the name of the attribute's file, or 0 without a label.
     pub(super) attribute: u64,
-    /// The address of what is written to it.
+    /// The address of the string to write.
     pub(super) label: u64,
     /// How many bytes that has.
     pub(super) length: u64,
     /// The header and the data of capset(2), or 0.
     pub(super) capabilities: u64,
-    /// The same for a process that is made after the filter was loaded, or 0.
+    /// As above, for a process that is created after the filter was loaded, or 0.
     pub(super) last_capabilities: u64,
     /// Flags of seccomp(2).
     pub(super) flags: u32,

@@ -23,7 +23,7 @@ pub enum TrampolineReport {
     Failed(Failure),
     /// It has made the process that becomes the program, with this number.
     Born(u32),
-    /// It has loaded a filter, whose listener has this number there; it waits until that is taken.
+    /// It has loaded a filter with this listener file descriptor, and waits until that is taken.
     Listener(RawFd),
 }
 
@@ -53,7 +53,7 @@ pub fn wait(report: impl AsFd, pid: u32) -> Result<TrampolineReport, Errno> {
         if is_over {
             return Ok(TrampolineReport::Started);
         }
-        // What it has reported before it was seen to be over is there then.
+        // Everything it reported before its end was seen is available then.
         is_over = !is_before_exec(pid);
     }
 }
@@ -74,7 +74,7 @@ fn is_before_exec(pid: u32) -> bool {
             path.to_bytes() == [b"/memfd:", MEMFD_NAME.to_bytes(), b" (deleted)"].concat()
                 || executable("self") == Ok(path)
         }
-        // Nobody may look into a process that is still being set up (PR_SET_DUMPABLE).
+        // No other process may inspect a process that is still being set up (PR_SET_DUMPABLE).
         Err(Errno::ACCESS | Errno::PERM) => true,
         Err(_) => false,
     }

@@ -33,7 +33,7 @@ pub(super) fn read(root: &Layers, path: &CStr) -> Result<String> {
     if !kind.is_file() {
         return Err(wrong("it is not a regular file".to_owned()));
     }
-    // The same file that was checked, even if its path now names another.
+    // The file that was checked, even if its path now names another.
     let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
         .map_err(|error| wrong(describe_io(&error)))?;
     accounts::read(file).map_err(|error| wrong(describe_io(&error)))

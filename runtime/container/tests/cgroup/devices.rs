@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::make;
 
-/// Opens each device in a group with those rules; the letters of what was refused, in the order of the list.
+/// Opens each device in a group with those rules; returns the letters of refused accesses, in the order of the list.
 fn check(name: &str, rules: &Value, opened: &[(&str, &str)]) -> Option<Vec<String>> {
     let trial = make(name, &json!({"devices": rules}))?;
     let mut refused = vec![];

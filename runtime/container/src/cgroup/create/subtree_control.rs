@@ -47,8 +47,8 @@ pub(in super::super) fn enable_controllers(group: &Group) -> Vec<(Controller, Er
     failed
 }
 
-/// Whether a group holds processes that its controllers would be in conflict with: any but the root of the whole tree,
-/// which alone has no `cgroup.type`.
+/// Whether a group holds processes that conflict with its controllers: any group but the root of the hierarchy, which
+/// alone has no `cgroup.type`.
 fn holds_processes(group: &Path) -> bool {
     group.join("cgroup.type").exists()
         && std::fs::read(group.join("cgroup.procs")).is_ok_and(|list| !list.is_empty())

@@ -1,7 +1,7 @@
 //! The rules as version 1 keeps them: all devices denied but some, or all allowed but some.
 //!
-//! The kernel keeps one list of exceptions (security/device_cgroup.c): taking a device out of a rule about many has no
-//! form there. A type of `a` is understood for everything only, so a rule about both types is written twice.
+//! The kernel keeps one list of exceptions (security/device_cgroup.c): it cannot express a rule about many devices with
+//! one taken out. Type `a` always means every device, so a rule about both types is written twice.
 
 use super::{ALL, DEVICES_POINTER, DeviceKind, Rule};
 use jobc_sys::error::{Error, Kind, Result};
@@ -10,7 +10,7 @@ use jobc_sys::error::{Error, Kind, Result};
 ///
 /// # Errors
 ///
-/// A list that takes some devices out of a rule about more of them.
+/// A list that takes some devices out of a rule about more devices.
 pub(crate) fn writes(rules: &[Rule]) -> Result<Vec<(&'static str, String)>> {
     let mut all_allowed = false;
     let mut exceptions: Vec<Rule> = vec![];

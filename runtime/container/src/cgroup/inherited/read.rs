@@ -76,7 +76,7 @@ impl Groups {
         self.directories.iter().filter_map(|group| read(group)).min()
     }
 
-    /// A list of numbers of this process's own group, which is a part of those above; the first file that is there.
+    /// A list of numbers of this process's group, which is a subset of its parents'; the first file that exists.
     fn own(&self, files: &[&str]) -> Option<BTreeSet<u32>> {
         // A group of cgroup v2 without the controller has no file, and the CPUs of the nearest above that has one.
         self.directories.iter().find_map(|group| {

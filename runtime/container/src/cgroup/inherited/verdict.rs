@@ -43,7 +43,7 @@ impl InheritedLimits {
             }
             // A period means something together with a quota only.
             "cpu/quota" | "cpu/period" => self.cpu_weakness(cpu?, rounding),
-            // A share of what containers beside it have; a cgroup that is not divided has none beside it.
+            // A weight relative to sibling containers; a cgroup that is not divided has no siblings.
             "cpu/shares" => None,
             "cpu/cpus" => within(self.cpus.as_ref(), cpu?.cpus().as_deref()?, "CPUs"),
             "cpu/mems" => within(self.memory_nodes.as_ref(), cpu?.mems().as_deref()?, "memory nodes"),
@@ -94,7 +94,7 @@ fn round(bytes: u64, rounding: Rounding) -> u64 {
     }
 }
 
-/// What is wrong with a limit that is larger than the most that is allowed, or with none.
+/// The problem of a limit that exceeds the allowed maximum, or of a missing limit.
 fn at_most(there: Option<u64>, max: u64, what: &str, show: impl Fn(u64) -> String) -> Option<String> {
     match there {
         Some(there) if there <= max => None,
@@ -107,7 +107,7 @@ fn at_most(there: Option<u64>, max: u64, what: &str, show: impl Fn(u64) -> Strin
     }
 }
 
-/// What is wrong with a set that has more than the wanted ones.
+/// The problem of a set that has more than the requested items.
 fn within(there: Option<&std::collections::BTreeSet<u32>>, wanted: &str, what: &str) -> Option<String> {
     let Some(there) = there else { return Some(format!("the cgroup of this process does not limit {what}")) };
     let wanted_set = parse_list(wanted)?;

@@ -16,7 +16,7 @@ fn io_weight(weight: u16) -> u64 {
     1 + (u64::from(weight).clamp(10, 1_000) - 10) * 9_999 / 990
 }
 
-/// Lists what a controller's files take.
+/// Lists the values that a controller's files accept.
 pub(super) fn list(controller: Controller, request: &LimitRequest<'_>, limits: &mut Limits) -> Result<()> {
     match controller {
         Controller::Cpuset => super::v1::cpuset(request, limits),

@@ -9,15 +9,14 @@ use super::{Plan, accept_unenforced, device_rules_error};
 use jobc_sys::error::{Error, Kind, Result};
 
 impl Plan {
-    /// Plans a container without a group of its own: its limits are those of the group that this process is in.
+    /// Plans a container without its own group: its limits are those of this process's group.
     ///
-    /// Limits that are weaker than asked are in [`Self::unenforced`]. Batch systems count memory in MiB and CPUs in cores,
-    /// so a limit is as strict as asked if it is the next of these.
+    /// Limits that are weaker than requested are in [`Self::unenforced`]. Batch systems count memory in MiB and CPUs in
+    /// cores, so a limit that is rounded up to the next unit counts as enforced.
     ///
     /// # Errors
     ///
-    /// A limit that makes no sense; unless that is allowed, device rules that a container without its own group could
-    /// evade.
+    /// An invalid limit; unless that is allowed, device rules that a container without its own group could evade.
     pub(crate) fn inherited(layout: &Layout, request: &CgroupRequest<'_>) -> Result<Self> {
         let mut plan = Self { groups: vec![], unenforced: vec![], lacks_group: false };
         let Some(resources) = request.resources else { return Ok(plan) };

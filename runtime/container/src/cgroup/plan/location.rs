@@ -1,8 +1,7 @@
-//! Where in a hierarchy a group can be made.
+//! Where in a hierarchy a group can be created.
 //!
-//! Whoever may write to the place that config.json names gets it there. Who may not (an unprivileged user) gets it
-//! under the nearest group of their own that was given to them (systemd calls it delegation), with the same names below
-//! it.
+//! A user who may write to the path of config.json gets the group there. Others (unprivileged users) get it under the
+//! nearest group that is delegated to them, with the same names below it.
 
 use std::fmt;
 use std::fs;
@@ -61,7 +60,7 @@ impl Refusal {
         self.advice().map_or_else(|| otherwise.to_owned(), |advice| format!("{advice}; or {otherwise}"))
     }
 
-    /// The controllers that are lacking where others can be had.
+    /// The controllers that are missing where others are available.
     pub(super) fn missing_controllers(&self) -> &[Controller] {
         match self {
             Self::MissingControllers { controllers, .. }
@@ -195,7 +194,7 @@ pub(super) fn locate_in_unified(
 fn no_group(mount: &Path, own: &Path) -> Refusal {
     let own = join_below(mount, own);
     if is_root_of_host() && accessat(CWD, &own, Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ROFS) {
-        // Whose file system is read-only, and not just its mount, is changed for all of its mounts.
+        // If the file system is read-only, and not just its mount, a remount changes all of its mounts.
         let remount = if is_file_system_read_only(mount) { "remount,rw" } else { "remount,bind,rw" };
         return Refusal::ReadOnly { mount: mount.to_owned(), remount };
     }
@@ -270,7 +269,7 @@ fn bypasses_permissions() -> bool {
     ProcessStatus::of_this_process().is_ok_and(overrides) && !in_user_namespace()
 }
 
-/// Whether this process may make a group of those names: whether it may write to the deepest directory that is there.
+/// Whether this process may create a group of those names: whether it may write to the deepest existing directory.
 fn can_create_group(base: &Path, names: &[String]) -> bool {
     for depth in (0..names.len()).rev() {
         let directory = base.join(names[..depth].iter().collect::<PathBuf>());

@@ -85,7 +85,7 @@ fn devices_by_number_and_by_driver() {
     assert_eq!(of(None, None, None), "char-* block-*");
     assert_eq!(of(block, None, Some(3)), "");
     assert_eq!(access(&rule(None, None, None)), "rw");
-    // What takes away, and what allows all, has no form.
+    // Rules that deny devices, and a rule that allows all, cannot be expressed.
     let taken = Rule { allow: false, ..rule(character, Some(1), Some(3)) };
     assert!(device_allow_properties(&[devices::ALLOW_ALL]).is_empty());
     assert!(device_allow_properties(&[rule(character, Some(1), None), taken]).is_empty());

@@ -1,4 +1,4 @@
-//! What is found wrong with a configuration, and the checks that many fields share.
+//! The findings about a configuration, and the checks that many fields share.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use rustix::param::page_size;
 
 use jobc_sys::error::{Error, Kind};
 
-/// What was found wrong.
+/// The findings.
 #[derive(Default)]
 pub(super) struct Findings(pub(super) Vec<Error>);
 

@@ -48,7 +48,7 @@ fn check_mount(spec: &Spec, mount: &Mount, place: &str, findings: &mut Findings)
     }
 }
 
-/// Which owners a mount shows. Maps without a word are meant as `idmap`, as runc takes them.
+/// The id mapping of a mount. Maps without an option count as `idmap`, as in runc.
 fn check_id_mapping(
     spec: &Spec,
     mount: &Mount,

@@ -40,7 +40,7 @@ pub(super) fn check(spec: &Spec, findings: &mut Findings) {
     }
 }
 
-/// Whether the container has a namespace of its own, new or joined.
+/// Whether the container has its own namespace of a kind, new or joined.
 pub(super) fn has_own_namespace(spec: &Spec, kind: LinuxNamespaceType) -> bool {
     let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
     namespaces.is_some_and(|list| list.iter().any(|namespace| namespace.typ() == kind))

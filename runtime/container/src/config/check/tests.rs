@@ -31,7 +31,7 @@ fn merge(document: &mut Value, patch: &Value) {
     }
 }
 
-/// What is changed in a sound configuration, and what is found.
+/// The change to a valid configuration, and the findings.
 fn check(patch: &Value) -> String {
     let mut document = sound();
     merge(&mut document, patch);

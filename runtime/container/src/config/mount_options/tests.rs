@@ -1,6 +1,6 @@
 use super::*;
 
-/// The options in a line, and below what was understood or what is wrong.
+/// The options on one line, and below the result or the error.
 fn check(kind: &str, options: &str) -> String {
     let options: Vec<&str> = options.split_whitespace().collect();
     let mount = serde_json::json!({"destination": "/x", "type": kind, "options": options});
@@ -18,7 +18,7 @@ fn check(kind: &str, options: &str) -> String {
     text
 }
 
-/// What is not the default, in few words.
+/// The values that are not the default.
 fn output(options: &MountOptions) -> String {
     let mut parts = Vec::new();
     for (name, bits) in [

@@ -2,7 +2,7 @@ use zstd_safe::{CCtx, CParameter};
 
 use super::*;
 
-/// A frame of a content whose size is not written, with a window of so many bytes as a power of two.
+/// A frame without a content size, with a window of this power of two bytes.
 fn packed(content: &[u8], window: u32) -> Vec<u8> {
     let mut context = CCtx::create();
     context.set_parameter(CParameter::WindowLog(window)).expect("a window");
@@ -40,7 +40,7 @@ fn how_far_a_frame_looks_back() {
     check(&[0x00, 0x68], 8 << 20);
     check(&[0x04, 0x6f], 15 << 20);
     check(&[0x00, 0xff], (1 << 41) + 7 * (1 << 38));
-    // In one piece: as far as the content is long, in one, two, four and eight bytes, behind the name of a dictionary.
+    // In one piece: content sizes of one, two, four and eight bytes, after the id of a dictionary.
     check(&[0x20, 7], 7);
     check(&[0x60, 1, 1], 513);
     check(&[0xa0, 0, 0, 1, 0], 1 << 16);

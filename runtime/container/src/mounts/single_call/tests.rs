@@ -7,7 +7,7 @@ fn parameter(key: &CStr, value: &CStr) -> Parameter {
     (key.to_owned(), (!value.is_empty()).then(|| value.to_owned()))
 }
 
-/// A mount at `place` of the container, and whether it is made by one call in a /dev of its own.
+/// A mount at `place` of the container, and whether one call creates it in a separate /dev.
 fn check(place: &str, kind: &CStr, parameters: &[Parameter], attributes: u32) -> Option<String> {
     let mount = Mount {
         target: ContainerPath::new(place.as_ref()).unwrap(),

@@ -1,5 +1,5 @@
-//! The cgroups as the container sees them: with a control-group namespace its own group is the root of each
-//! hierarchy; without one the same is shown by bind mounts.
+//! The cgroups as the container sees them: with a cgroup namespace, its own group is the root of each hierarchy;
+//! without one, bind mounts show the same.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;

@@ -34,7 +34,7 @@ pub(super) fn list(steps: &mut Steps, root: &Root, in_user_namespace: bool) -> R
     Ok(())
 }
 
-/// The directories of a root in parts that are written to, but for those that a mount of config.json covers.
+/// The writable directories of a root in parts, without those that a mount of config.json covers.
 pub(super) fn writable_parts(root: &Root, spec: &Spec) -> Result<Vec<ContainerPath>> {
     let Root::Overlay { parts: Some(parts), .. } = root else { return Ok(vec![]) };
     let covers = spec.mounts().iter().flatten().map(|mount| container_path(mount.destination(), "/mounts"));
@@ -89,7 +89,8 @@ fn enter_layers(
         for name in ["upper", "work"] {
             links.push((c_path(&directory.join(name), "/root/path")?, c_string(name, "/root/path")?));
         }
-        // What is kept is read without this overlay: renamed directories are copied, and changed files whole.
+        // The upper directory is later read without this overlay: renamed directories are copied, and changed files are
+        // complete.
         options.push_str(",redirect_dir=nofollow,metacopy=off,index=off,volatile");
     }
     if in_user_namespace {
@@ -98,7 +99,7 @@ fn enter_layers(
     Ok(EnterRoot::Layers { on, size, links, options: c_string(options, "/root/path")? })
 }
 
-/// The names of a root in parts: below `root` what is seen, beside it two layers for each overlay.
+/// The paths of a root in parts: `root` is what the container sees; next to it are two layers for each overlay.
 fn enter_parts(parts: &RootParts, on: CString, size: Option<CString>) -> Result<EnterRoot> {
     let below =
         |path: &Path| c_path(&Path::new("root").join(path.strip_prefix("/").unwrap_or(path)), "/root/path");

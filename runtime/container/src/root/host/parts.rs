@@ -21,9 +21,9 @@ const HOME_DIRECTORY: &str = "/root";
 /// The longest path of a layer: fsconfig(2) takes 255 bytes.
 const MAX_LAYER_PATH_LEN: usize = 255;
 
-/// The parts of a root, and what is shown of it read-only.
+/// The parts of a root, and its read-only files.
 ///
-/// What this user cannot read is an empty directory, and so is /tmp: what other users have there is theirs.
+/// A directory that this user cannot read is shown empty, and so is /tmp, which holds other users' files.
 pub(super) fn split_root(
     root: &Path,
     mounts: &BTreeMap<PathBuf, MountVisibility>,
@@ -64,7 +64,7 @@ fn split_directory(
 
 /// How a directory becomes part of the root.
 enum PartKind {
-    /// Empty, for what is in it cannot be read.
+    /// Empty: its contents cannot be read.
     Closed,
     Empty,
     /// Under a writable layer.
@@ -109,7 +109,7 @@ fn is_closed(directory: &Path) -> bool {
     directory.is_dir() && access(directory, Access::READ_OK | Access::EXEC_OK).is_err()
 }
 
-/// What is in a directory, sorted; nothing where it cannot be read.
+/// The entries of a directory, sorted; empty if it cannot be read.
 fn entries(directory: &Path) -> Vec<PathBuf> {
     let mut entries: Vec<PathBuf> =
         fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();

@@ -1,4 +1,4 @@
-//! Files of layers copied with all that belongs to them: single ones, and whole trees where no overlay is to be had.
+//! Copies files of layers with their attributes: single files, and whole trees if no overlay is possible.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{CStr, CString, OsStr};

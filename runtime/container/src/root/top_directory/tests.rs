@@ -1,7 +1,7 @@
 use super::*;
 use crate::tar::{Entry, Writer};
 
-/// What an archive and a directory with these files are; both must say the same. `/` at the end: a directory.
+/// The results for an archive and a directory with these files, which must agree. A trailing `/` marks a directory.
 fn check(files: &[&str]) -> Option<(String, bool)> {
     let directory = tempfile::tempdir().expect("a directory");
     let (tree, packed) = (directory.path().join("tree"), directory.path().join("r.tar"));

@@ -31,7 +31,7 @@ fn child(program: &Program, body: fn() -> c_long) -> End {
     let mut instructions = program.instructions.clone();
     let length = u16::try_from(instructions.len()).expect("short");
     let filter = sock_fprog { len: length, filter: instructions.as_mut_ptr() };
-    // SAFETY: the child makes syscalls only, on memory that is there.
+    // SAFETY: the child only makes syscalls, on valid memory.
     unsafe {
         let pid = fork();
         if pid == 0 {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The unit of a path and the groups that lead to it, or why there is none.
+/// The unit of a path and its parent groups, or why there is none.
 fn check(path: Option<&str>, user: bool) -> String {
     match Unit::of(path, "demo", user) {
         Ok(unit) => format!("{} in {}: {}", unit.name, unit.slice, unit.groups().join(" > ")),

@@ -7,7 +7,7 @@ use rustix::pty::{grantpt, openpt, unlockpt};
 
 use super::*;
 
-/// A shell command on a terminal of its own, with a relay to two pipes of ours.
+/// A shell command on its own terminal, with a relay to two pipes.
 struct Session {
     relay: Relay,
     child: std::process::Child,
@@ -144,7 +144,7 @@ fn a_reader_that_left_hangs_the_terminal_up() {
 #[test]
 fn a_reader_that_waits_holds_nothing_else_up() {
     let mut session = Session::of("head -c 500000 /dev/zero");
-    // Nobody reads: the pipe and the buffer fill, and no step waits.
+    // Without a reader, the pipe and the buffer fill, and no step blocks.
     assert!(!session.relay(Duration::from_millis(300)));
     assert!(!session.relay.to_user.has_room());
     let mut output = session.output.try_clone().expect("a copy");
