@@ -1,7 +1,7 @@
 //! Cgroups: which versions there are, which controllers, and what this user may do there.
 //!
-//! Whether limits can be had is not guessed: a container's groups are planned, as for a start, and the plan is thrown
-//! away ([`jobc_container::cgroup::Plan`]).
+//! The available limits are not guessed: a container's groups are planned, as for a start, and the plan is discarded
+//! ([`jobc_container::cgroup::Plan`]).
 
 use std::path::Path;
 
@@ -120,7 +120,7 @@ fn controllers(machine: &dyn Host) -> CheckResult {
     if off.is_empty() { found } else { found.fix(Distribution::of(machine).kernel_parameter(&off.join(" "))) }
 }
 
-/// What a container must at least be held to.
+/// The minimum limits of a container.
 const MIN_LIMITS: &str = "limits=memory+pids";
 const REQUIRED_CONTROLLERS: [Controller; 2] = [Controller::Memory, Controller::Pids];
 
@@ -138,7 +138,7 @@ pub(super) fn delegate_command() -> Option<&'static str> {
 
 fn delegation(machine: &dyn Host) -> CheckResult {
     let layout = layout(machine);
-    // Besides, of what is there: systemd hands on some controllers and keeps others.
+    // Also: systemd delegates only some of the existing controllers.
     let mut all = MIN_LIMITS.to_owned();
     for controller in [Controller::Cpu, Controller::Cpuset] {
         if layout.version(controller).is_some() {
@@ -178,7 +178,7 @@ fn delegation(machine: &dyn Host) -> CheckResult {
     }
 }
 
-/// What is to be had in a scope that this user's systemd makes for a job, as `jobc run` asks it.
+/// The limits in a scope that this user's systemd creates for a job, as `jobc run` requests it.
 fn delegated_in_scope(layout: &Layout, there: &[Controller]) -> CheckResult {
     let wanted = [Controller::Memory, Controller::Pids, Controller::Cpu, Controller::Cpuset];
     let names = |list: Vec<Controller>| list.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
@@ -206,7 +206,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// Why a limit cannot be had: the words of the plan, without the step's name.
+/// Why a limit is not available: the message of the plan, without the step's name.
 fn reason(why: &str) -> &str {
     let line = first_line(why);
     line.split_once(": ").map_or(line, |(_, reason)| reason)
@@ -291,7 +291,7 @@ fn swap(machine: &dyn Host) -> CheckResult {
     let counted = if let Some(tree) = layout.hierarchy(Controller::Memory) {
         Some(is_there(&tree.mount.join("memory.memsw.limit_in_bytes")))
     } else if let Some(tree) = &layout.unified {
-        // The root group has no such file, so another group answers, of those that limit memory at all.
+        // The root group has no such file, so another group with the memory controller is read.
         let below = machine.names(&text(&tree.mount)).into_iter().map(|name| tree.mount.join(name));
         let own = tree.own_group.iter().map(|own| tree.mount.join(own));
         let limiting = own.chain(below).find(|group| is_there(&group.join("memory.max")));

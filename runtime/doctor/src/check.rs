@@ -1,4 +1,4 @@
-//! A row of the table, and what it saw.
+//! A row of the table, and its result.
 
 use serde::Serialize;
 
@@ -19,9 +19,9 @@ pub(super) struct Check {
 /// Who cannot run containers if it is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// Nobody can, for the kernel lacks it.
+    /// The kernel lacks it, for all users.
     Everyone,
-    /// Whoever asks cannot; others may.
+    /// Not for this user; other users may have it.
     CurrentUser,
     /// Root cannot who sets containers up without a user namespace.
     Root,
@@ -31,7 +31,7 @@ pub(super) enum Need {
     Optional(&'static str),
 }
 
-/// How far something is there.
+/// How far something is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -43,7 +43,7 @@ pub enum Status {
     Missing,
 }
 
-/// What a check saw.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CheckResult {
     pub(super) status: Status,
@@ -51,7 +51,7 @@ pub(super) struct CheckResult {
     pub(super) fix: Vec<String>,
     /// Those of the fixes that root can run as they are, for `sh`.
     pub(super) commands: Vec<String>,
-    /// The check that explains the reason, where this one only follows from it.
+    /// The check that explains the reason, if this one only follows from it.
     pub(super) caused_by: Option<&'static str>,
 }
 

@@ -41,7 +41,7 @@ pub(super) struct Package {
 }
 
 impl Package {
-    /// A package that all call the same.
+    /// A package with the same name in all distributions.
     pub(super) const fn same(name: &'static str) -> Self {
         Self { debian: name, fedora: name, suse: name, arch: name, alpine: name }
     }

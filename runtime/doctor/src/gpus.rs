@@ -1,4 +1,4 @@
-//! GPUs: what the kernel shows of them, and what is installed to bring them into containers.
+//! GPUs: what the kernel shows of them, and what is installed to use them in containers.
 
 use jobc_schema::gpu::Vendor;
 

@@ -135,7 +135,7 @@ pub(super) fn commands(machine: &dyn Host, name: &str) -> Vec<String> {
     programs.into_iter().chain([add_range(machine, name)]).chain(install).collect()
 }
 
-/// The first id from 100,000 on that lies behind all ranges of a file.
+/// The first id from 100,000 on after all ranges of a file.
 fn end(text: &str) -> u64 {
     let ends = accounts::grants(text).map(|grant| u64::from(grant.first) + u64::from(grant.count));
     ends.max().unwrap_or(0).max(100_000)

@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Runs a job that ends at once: it looks for the file that every task gets. `more` is added at its end, to its role
+/// Runs a job that ends immediately: it checks the file that every task gets. `more` is added at its end, to its role
 /// if it is indented.
 fn run(machine: &dyn Host, name: &str, more: &str, ran: &str) -> CheckResult {
     let job = format!(

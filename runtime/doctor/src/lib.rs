@@ -1,11 +1,11 @@
 //! What this host can do, and how to get what is missing.
 //!
-//! A [`Check`] is a row of a table: its name, its purpose, who needs it, and a small function that looks. The function
-//! looks at the host through the trait [`Host`], so that tests can describe hosts. Where possible the kernel is
-//! tested instead of read: a namespace counts as available if a process of this user got one, not if a setting allows
-//! it. A [`probe`](jobc_container::probe) makes such tests in a separate process, which removes everything it created when it exits, so
-//! nothing on the host changes. A program or a test that takes longer than [`host::PROBE_TIMEOUT`] is killed. A check
-//! that does not return, as from a file system whose server is down, is left behind.
+//! A [`Check`] is a row of a table: its name, its purpose, who needs it, and a small function. The function examines
+//! the host through the trait [`Host`], so that tests can describe hosts. Where possible the kernel is tested instead
+//! of read: a namespace counts as available if a process of this user got one, not if a setting allows it. A
+//! [`probe`](jobc_container::probe) makes such tests in a separate process, which removes everything it created when it
+//! exits, so nothing on the host changes. A program or a test that takes longer than [`host::PROBE_TIMEOUT`] is killed.
+//! A check that does not return, as from a file system whose server is down, is left behind.
 #![cfg(target_os = "linux")]
 #![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]
 
@@ -82,20 +82,20 @@ pub struct Containers {
 pub struct ContainerSupport {
     /// `ok`: yes; `limited`: yes, without some things; `missing`: no.
     pub status: Status,
-    /// What they go without, or what keeps them from it: words, or names of checks.
+    /// What they lack, or what prevents them: text, or names of checks.
     pub without: Vec<String>,
 }
 
-/// One check with what it saw.
+/// One check with its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The subject's heading.
     pub subject: &'static str,
     /// The check's stable name.
     pub name: &'static str,
-    /// How far it is there.
+    /// How far it is available.
     pub status: Status,
-    /// What was found, as text.
+    /// The finding, as text.
     pub found: String,
     /// What it is for, as words that follow "for".
     pub purpose: &'static str,
@@ -138,7 +138,7 @@ fn examine_within(machine: &Arc<dyn Host>, longest: Duration) -> Report {
         let Check { name, purpose, .. } = *check;
         checks.push(Finding { subject, name, status, found, purpose, needed, fix, commands });
     }
-    // A job fails for the same reason as what it consists of, if that is known.
+    // A job fails for the same reason as its parts, if that is known.
     if answer.status == Status::Missing && answer.without.len() > 1 {
         answer.without.retain(|name| name != jobs::RUN);
     }

@@ -165,7 +165,7 @@ pub(super) fn engine(machine: &dyn Host) -> Engine {
     Engine::of(&is_set, &|path| machine.entry(path).is_some()).unwrap_or(Engine::Other)
 }
 
-/// What becomes of /proc in containers inside one that masks parts of its own.
+/// /proc in containers inside a container that masks parts of its own.
 pub(super) const SHARED_PROC: &str =
     "parts of /proc are masked, so tasks have the /proc of the container around them";
 

@@ -10,10 +10,10 @@ use super::{cgroups, ids, namespaces, network};
 pub const SETUP_APPLY: &str = "jobc doctor --fix --apply";
 
 impl Report {
-    /// The set-up as a script for `sh`: a command a line, each after a comment that names its check.
+    /// The set-up as a script for `sh`: one command per line, each after a comment that names its check.
     ///
-    /// What no command can do, such as a setting of the boot loader, is a comment. The script has no command if nothing
-    /// is missing that one can make.
+    /// Steps without a command, such as a setting of the boot loader, are comments. The script has no command if none
+    /// would help.
     pub fn setup(&self) -> String {
         let who = self.user.name.clone().unwrap_or_else(|| format!("user {}", self.user.uid));
         let mut done = BTreeSet::new();
@@ -44,7 +44,7 @@ impl Report {
 
 /// Whether a command is one that the checks print for the user of that name.
 ///
-/// Root asks this before it runs what a process of the user has printed: the user can trace that process and have it print
+/// Root checks this before it runs the output of a user's process: the user can trace that process and make it print
 /// anything.
 pub fn is_setup_command(machine: &dyn Host, command: &str, name: &str) -> bool {
     let known = ids::commands(machine, name).into_iter().chain(network::commands(machine));

@@ -1,5 +1,5 @@
-//! What a service manager passes to a container: sockets (sd_listen_fds(3)) and the way for its readiness
-//! (sd_notify(3)), both as runc does.
+//! What a service manager passes to a container: sockets (sd_listen_fds(3)) and a socket for readiness (sd_notify(3)),
+//! as in runc.
 
 use std::fs::{self, Permissions};
 use std::io::IoSlice;
@@ -41,7 +41,7 @@ fn add_environment(spec: &mut Spec, variables: impl IntoIterator<Item = String>)
     }
 }
 
-/// A socket at which a container says that it is ready, and the service manager that is told so.
+/// A socket on which a container reports readiness, and the service manager to notify.
 #[derive(Debug)]
 pub(crate) struct Readiness {
     socket: UnixDatagram,

@@ -1,10 +1,10 @@
-//! What a bundle asks for by `NVIDIA_VISIBLE_DEVICES`, which only NVIDIA's runtime and hook read.
+//! The request of a bundle in `NVIDIA_VISIBLE_DEVICES`, which only NVIDIA's runtime and hook read.
 
 use oci_spec::runtime::Spec;
 
 const VARIABLE: &str = "NVIDIA_VISIBLE_DEVICES";
 
-/// The warning for a bundle that asks for GPUs and has neither device nodes nor hooks that could bring them.
+/// The warning for a bundle that requests GPUs but has neither device nodes nor hooks to provide them.
 pub(crate) fn missing_devices(spec: &Spec) -> Option<String> {
     let env = spec.process().as_ref()?.env().as_ref()?;
     let value = env.iter().rev().find_map(|item| item.strip_prefix(VARIABLE)?.strip_prefix('='))?;

@@ -1,10 +1,9 @@
 //! The command line of an OCI runtime over jobc's containers.
 //!
-//! Its source is what runc and crun take and podman, conmon and containerd give; the OCI runtime specification names
-//! the operations and leaves the command line open.
+//! It follows what runc and crun accept, and what podman, conmon and containerd use; the OCI runtime specification
+//! names the operations but does not define a command line.
 //!
-//! It is a crate of its own so that a file can be made which holds nothing else: `jobc-oci`, for those who start
-//! containers and compile nothing. `jobc oci` is the same code.
+//! It is a separate crate for the small program `jobc-oci`, which only runs containers. `jobc oci` is the same code.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
@@ -42,7 +41,7 @@ pub fn command() -> clap::Command {
     OciArgs::command()
 }
 
-/// Reads a command line, whose first word is the program's name, and carries it out; returns the exit code.
+/// Parses a command line, starting with the program's name, and executes it; returns the exit code.
 pub fn main(words: impl Iterator<Item = OsString>) -> u8 {
     std::panic::set_hook(Box::new(|panic| {
         jobc_container::terminal::raw_mode::restore();
@@ -58,15 +57,15 @@ pub fn main(words: impl Iterator<Item = OsString>) -> u8 {
     }
 }
 
-/// What [`clap::Parser::try_parse_from`] does, but that the tree of commands is not taken apart again: that was a
-/// twentieth of all that a start does of its own.
+/// As [`clap::Parser::try_parse_from`], but does not drop the tree of commands: that was a twentieth of a start's own
+/// work.
 fn read(words: impl Iterator<Item = OsString>) -> clap::error::Result<OciArgs> {
     let mut command = ManuallyDrop::new(command());
     let matches = command.try_get_matches_from_mut(words)?;
     OciArgs::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// Says what is wrong with a command line, or prints the help that it asks for; returns the exit code.
+/// Prints the error of a command line, or the requested help; returns the exit code.
 pub fn report_usage_error(error: &clap::Error) -> u8 {
     let _ = error.print();
     if error.use_stderr() { RUNTIME_FAILURE_EXIT_CODE } else { 0 }

@@ -27,7 +27,7 @@ pub(crate) fn containers(store: &Store, format: ListFormat, quiet: bool) -> Resu
     if format == ListFormat::Json {
         let mut states = Vec::new();
         for (record, status, directory) in found {
-            // A container that is just being removed has no config.json any more.
+            // A container in removal no longer has a config.json.
             if let Ok(config) = container::config(&directory) {
                 states.push(serde_json::json!(record.state(&config, status)));
             }

@@ -5,7 +5,7 @@ pub fn error(error: &jobc_sys::Error) -> String {
     jobc_terminal::error(&error.to_string(), error.help.as_slice())
 }
 
-/// What is worth knowing.
+/// Information.
 pub fn warning(text: &str) -> String {
     format!("\x1b[1m\x1b[33mwarning\x1b[0m: {text}\n")
 }

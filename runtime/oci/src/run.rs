@@ -206,7 +206,7 @@ fn create_container(
     Ok(made)
 }
 
-/// Whether a container's first process is born where others run: in a pid namespace that is there already.
+/// Whether a container's first process starts in an existing pid namespace, where others run.
 pub(crate) fn joins_pid_namespace(bundle: &Bundle) -> bool {
     let linux = bundle.config.spec.linux().as_ref();
     let namespaces = linux.and_then(|linux| linux.namespaces().as_ref());

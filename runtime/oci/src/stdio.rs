@@ -1,4 +1,4 @@
-//! What a process needs before its first step, and what the standard library's own beginning would have done.
+//! What a process needs first, and what the standard library's startup would have done.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -8,7 +8,7 @@ use jobc_sys::signals;
 /// Checks that the first three file descriptors are open, and that writing to a reader that went away is an error.
 ///
 /// A file descriptor that is closed is opened to /dev/null: the next file that is opened would have its number, and
-/// what is printed would go into that file. Where not even this can be had, the process ends.
+/// what is printed would go into that file. If even this fails, the process ends.
 pub fn open_standard_streams() {
     let opened = count_closed().and_then(|closed| {
         (0..closed).try_for_each(|_| {

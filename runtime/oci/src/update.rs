@@ -1,4 +1,4 @@
-//! `jobc oci update` and `jobc oci events`: a running container's limits changed, and what it uses.
+//! `jobc oci update` and `jobc oci events`: changes a running container's limits, and reports its usage.
 
 use std::io::Read as _;
 use std::time::{Duration, Instant};
@@ -73,7 +73,7 @@ fn change(args: &UpdateArgs) -> Result<Value> {
     Ok(change)
 }
 
-/// Tells once what a container uses.
+/// Reports the usage of a container once.
 pub(super) fn print_stats(store: &Store, id: &Id) -> Result<()> {
     line("stats", id, Some(stats(store, id)?));
     Ok(())
@@ -91,7 +91,7 @@ pub(super) fn follow(store: &Store, id: &Id, interval: Duration) -> Result<()> {
         if came.is_ok_and(|came| came > 0) && signals.next().is_some() {
             return Ok(());
         }
-        // Whoever deletes it meanwhile ends this too.
+        // Deleting the container meanwhile ends this too.
         let Ok(record) = store.read(id) else { return Ok(()) };
         let now = oom_kills(store, id)?;
         if now > killed {

@@ -16,11 +16,11 @@ use ureq::{Agent, Proxy};
 use crate::settings::RegistrySettings;
 use crate::tls::{TlsConnector, TlsSettings};
 
-/// To find a host and connect to it.
+/// The timeout for looking up a host and connecting to it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// The timeout for the start of a response: a registry reads the whole request before it responds.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(5);
-/// Between two pieces of what is sent or received.
+/// The timeout between two pieces of data.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Creates the client for an address, `http://HOST[:PORT]` or `https://…`.
@@ -103,7 +103,7 @@ pub fn environment_proxy(address: &str) -> Option<Proxy> {
 }
 
 /// The proxy that the environment names for an address, in the order of curl and Go: by the scheme, then for all; none
-/// for this host itself, nor for hosts in `NO_PROXY`.
+/// for this host and for hosts in `NO_PROXY`.
 fn proxy(address: &str, variable: impl Fn(&str) -> Option<String>) -> Option<Proxy> {
     let value = |names: [&str; 2]| {
         names.into_iter().find_map(|name| variable(name).filter(|value| !value.is_empty()))

@@ -15,7 +15,7 @@ use crate::session::{
     Call, RequestError, Session, no_response, registry_message, unexpected_response, wait_for_retry,
 };
 
-/// Bytes that are read at once.
+/// Bytes read at a time.
 const CHUNK_SIZE: usize = 128 << 10;
 
 /// A blob that is fetched from one place.
@@ -24,12 +24,12 @@ pub(crate) struct BlobFetch<'a> {
     pub(crate) store: &'a Store,
     pub(crate) repository: &'a str,
     pub(crate) progress: ProgressFn<'a>,
-    /// Set where another blob failed, so that this one need not go on.
+    /// Set if another blob failed, so that this one stops.
     pub(crate) stopped: &'a AtomicBool,
 }
 
 impl BlobFetch<'_> {
-    /// Fetches a blob, or what is missing of it. Another process that fetches the same one is waited for.
+    /// Fetches a blob, or its missing part. Waits for another process that fetches the same one.
     pub(crate) fn fetch(&self, descriptor: &Descriptor) -> Result<()> {
         let Some(mut writer) = self.store.resume(descriptor)? else {
             self.report_progress(descriptor, descriptor.size, true);
@@ -73,7 +73,7 @@ impl BlobFetch<'_> {
         Ok(())
     }
 
-    /// Asks for what is missing and takes what comes.
+    /// Requests the missing part and stores the response.
     fn receive(
         &self,
         descriptor: &Descriptor,

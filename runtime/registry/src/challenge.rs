@@ -1,4 +1,4 @@
-//! What a registry asks for before it serves: the header `WWW-Authenticate` (RFC 9110, section 11.6.1).
+//! What a registry requires before it serves: the header `WWW-Authenticate` (RFC 9110, section 11.6.1).
 
 /// One way to be let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) fn parse(header: &str) -> Vec<Challenge> {
             return found;
         }
         let word = word.to_ascii_lowercase();
-        // A name with a value belongs to the scheme before it; a word alone is the next scheme.
+        // A name with a value belongs to the preceding scheme; a token alone is the next scheme.
         match (after.trim_start().strip_prefix('='), found.last_mut()) {
             (Some(after), Some(challenge)) => {
                 let Some((value, after)) = value(after.trim_start()) else { return found };

@@ -1,4 +1,4 @@
-//! What a command uses to talk with registries.
+//! The registry client of a command.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;

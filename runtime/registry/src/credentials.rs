@@ -18,7 +18,7 @@ use serde::Deserialize;
 /// What Docker Hub is called in these files, as docker's first registry was.
 const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
 
-/// What a registry, or the service that gives its tokens, is shown.
+/// Credentials for a registry, or for its token service.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credential {
     /// A user's name and password.
@@ -75,11 +75,11 @@ impl Credentials {
         Self { files }
     }
 
-    /// The credentials for a repository of a registry; nothing without a login.
+    /// The credentials for a repository of a registry; `None` without a login.
     ///
     /// # Errors
     ///
-    /// A file that is there and cannot be read, and a program that fails otherwise than by not knowing the registry.
+    /// An existing file that cannot be read, and a helper that fails for another reason than an unknown registry.
     pub fn find(&self, registry: &str, repository: &str) -> Result<Option<Credential>> {
         for path in &self.files {
             if let Some(file) = read(path)?

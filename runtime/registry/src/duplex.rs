@@ -1,7 +1,7 @@
-//! A connection in which both sides send when they like, for protocols that begin as HTTP: WebSocket.
+//! A bidirectional connection, for protocols that start as HTTP: WebSocket.
 //!
 //! An HTTP client cannot lend its connection, so this one is made here: through the proxy, with the same TLS. After the
-//! handshakes it never waits; its caller polls.
+//! handshakes it never blocks; its caller polls.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -15,16 +15,16 @@ use ureq::{Proxy, ProxyProtocol};
 
 use crate::tls::TlsConnector;
 
-/// A proxy's answer to `CONNECT` may have no more than this.
+/// The maximum size of a proxy's response to `CONNECT`.
 const MAX_PROXY_ANSWER: usize = 16 << 10;
-/// What is read from the socket at once.
+/// Bytes read from the socket at a time.
 const READ_SIZE: usize = 16 << 10;
 
 /// A TCP connection, with TLS or without.
 pub struct Duplex {
     socket: TcpStream,
     tls: Option<ClientConnection>,
-    /// Bytes that the socket has not taken yet; without TLS only.
+    /// Bytes that the socket has not accepted yet; only without TLS.
     plain: Vec<u8>,
     has_ended: bool,
 }
@@ -110,7 +110,7 @@ impl Duplex {
         Ok(())
     }
 
-    /// Appends what has arrived.
+    /// Appends received bytes.
     ///
     /// # Errors
     ///

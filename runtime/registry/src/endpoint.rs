@@ -9,7 +9,7 @@ use crate::settings::Settings;
 pub(crate) struct Endpoint {
     /// `http://HOST[:PORT]` or `https://…`.
     pub(crate) address: String,
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(crate) name: String,
     /// The name used for the login.
     pub(crate) registry: String,

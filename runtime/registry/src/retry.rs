@@ -17,7 +17,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Counts a failure; returns how long to wait before the next try, nothing if there is to be none.
+    /// Counts a failure; returns how long to wait before the next attempt, or `None` for no further attempt.
     ///
     /// `retry_after` is the wait that the server requests (`Retry-After`); it is observed in full, or there is no retry.
     pub fn failed(&mut self, retry_after: Option<Duration>) -> Option<Duration> {

@@ -30,7 +30,7 @@ pub struct RegistrySettings {
     /// Speak plain HTTP.
     #[serde(default)]
     pub plain_http: bool,
-    /// Accept any certificate, so that neither the registry nor what it sends is authenticated.
+    /// Accept any certificate: neither the registry nor its data is authenticated.
     #[serde(default)]
     pub insecure: bool,
     /// Files with certificates (PEM) that are trusted besides the host's: CAs, or the registry's own.
@@ -50,12 +50,12 @@ pub struct ClientFiles {
     pub key: PathBuf,
 }
 
-/// What is wrong with settings, and where.
+/// An error in the settings, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsError {
     /// The keys, and numbers of lists, that lead to the place.
     pub path: Vec<String>,
-    /// What is wrong with it.
+    /// The message.
     pub message: String,
 }
 
@@ -140,7 +140,7 @@ impl RegistrySettings {
     }
 }
 
-/// Where certificates of registries lie for other programs.
+/// Directories where other programs keep certificates of registries.
 fn certificate_directories() -> Vec<PathBuf> {
     let own = std::env::var_os("HOME").map(|home| Path::new(&home).join(".config/containers/certs.d"));
     own.into_iter().chain(["/etc/containers/certs.d", "/etc/docker/certs.d"].map(PathBuf::from)).collect()

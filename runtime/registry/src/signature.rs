@@ -1,9 +1,8 @@
 //! Signatures of images in cosign's formats, made with a key.
 //!
-//! Two formats are understood: a payload with its signature at the tag `sha256-….sig`
-//! (sigstore/cosign, specs/SIGNATURE_SPEC.md), and a Sigstore bundle that refers to the image
-//! (specs/BUNDLE_SPEC.md). A registry can only withhold signatures: all that they state is in what is signed. Transparency
-//! logs are not asked.
+//! Two formats are understood: a payload with its signature at the tag `sha256-….sig` (sigstore/cosign,
+//! specs/SIGNATURE_SPEC.md), and a Sigstore bundle that refers to the image (specs/BUNDLE_SPEC.md). A registry can hide
+//! signatures but not change them: everything that they state is signed. Transparency logs are not used.
 
 mod bundle;
 mod candidate;
@@ -28,12 +27,12 @@ pub struct Requirement<'a> {
     pub any_name: bool,
 }
 
-/// What was found out about an image.
+/// The result of the verification of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verification {
     /// It has a signature that fits.
     Verified(Signature),
-    /// It has no signature, or none that fits: why.
+    /// It has no valid signature: the reason.
     Refused(String),
 }
 
@@ -48,7 +47,7 @@ pub struct Signature {
     pub repository: Option<String>,
 }
 
-/// What a signature states about an image, once it is known who made it.
+/// The claims of a verified signature about an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Claim {
     /// The key's number.
@@ -111,7 +110,7 @@ fn refusal(reference: &Reference, digest: &Digest, reasons: &BTreeSet<String>) -
     format!("the image `{name}` has no valid signature: {}", reasons.join("; "))
 }
 
-/// Whether a claim is about the image; the number of the key and the repository of the claim, or what is wrong.
+/// Whether a claim is about the image; the number of the key and the repository of the claim, or the error.
 fn check(
     claim: &std::result::Result<Claim, String>,
     reference: &Reference,

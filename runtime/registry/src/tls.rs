@@ -1,8 +1,8 @@
 //! TLS: which certificates of a server are accepted.
 //!
 //! ureq's own connector takes CAs only, and webpki refuses a server that presents one of them itself
-//! (`CaUsedAsEndEntity`). That is what `openssl req -x509` makes: a self-signed certificate with `CA:TRUE`. Go and curl
-//! accept it where the user names it, so it is accepted here too.
+//! (`CaUsedAsEndEntity`). `openssl req -x509` creates such a self-signed certificate with `CA:TRUE`. Go and curl accept
+//! it if the user names it, so it is accepted here too.
 
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use ureq::unversioned::transport::{
 /// A certificate with its chain, and its key.
 pub type ClientIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-/// What a user trusts, and what the user shows.
+/// The trusted certificates, and the user's own.
 #[derive(Default)]
 pub struct TlsSettings<'a> {
     /// Certificates that are trusted besides the host's; a server may present one of them itself.

@@ -22,7 +22,7 @@ use crate::retry::{Backoff, parse_retry_after};
 use crate::session::{RequestError, wait_for_retry};
 use crate::settings::RegistrySettings;
 
-/// As many as Go's client follows, and so BuildKit.
+/// The limit of Go's client, and so of BuildKit.
 const MAX_REDIRECTS: usize = 10;
 /// The timeout for the start of a response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);

@@ -1,9 +1,8 @@
 //! The files that name users, groups and the ids granted to users: passwd(5), group(5), subuid(5).
 //!
-//! Lines are taken and passed over as by glibc (`nss/nss_files/files-parse.c`): blanks before a line do not count;
-//! empty lines, comments and what NIS left there (`+`, `-`) are not entries; fields at the end may be missing; a line
-//! whose ids are not numbers is skipped. An id is digits and nothing else, and never 4294967295, which
-//! syscalls take as "leave it".
+//! Lines are read or skipped as by glibc (`nss/nss_files/files-parse.c`): leading blanks are ignored; empty lines,
+//! comments and what NIS left there (`+`, `-`) are not entries; fields at the end may be missing; a line whose ids are
+//! not numbers is skipped. An id is digits and nothing else, and never 4294967295, which syscalls take as "leave it".
 
 use std::io::{self, Read};
 use std::path::Path;

@@ -22,8 +22,8 @@ pub struct Limits {
     pub file_bytes: u64,
 }
 
-/// Confines this process, which must have one thread, and all that it starts: no network but an idle one of its own, no file
-/// system that can be written but an empty /dev/shm in memory, no new privileges; it ends with its parent.
+/// Confines this process, which must have one thread, and everything it starts: only an unconnected network, no
+/// writable file system but an empty /dev/shm in memory, no new privileges; it ends with its parent.
 ///
 /// # Errors
 ///

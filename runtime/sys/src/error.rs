@@ -1,4 +1,4 @@
-//! What can go wrong between a bundle and a running container, in words for the person who started it.
+//! Errors between a bundle and a running container, in words for the user who started it.
 
 mod errno;
 
@@ -30,13 +30,13 @@ pub struct Error {
 pub enum Kind {
     /// config.json is not what the OCI runtime specification allows.
     Config,
-    /// A field is known and this runtime cannot keep what it asks for.
+    /// A known field requests something that this runtime does not support.
     Unsupported,
-    /// A limit or isolation cannot be had on this host, or by this user.
+    /// A limit or isolation is not possible on this host, or for this user.
     Unenforceable,
     /// The kernel, or something on the host, refused a step.
     System,
-    /// A container of that name is there, is not, or is in another state.
+    /// A container of that name exists, does not exist, or is in another state.
     State,
     /// A hook failed, or took too long.
     Hook,

@@ -15,14 +15,14 @@ pub struct Host {
     pub permitted: u64,
     /// The capabilities that a process made by this one could ever have, while it is in the same user namespace.
     pub bounding: u64,
-    /// The signals that this process ignores, bit n-1 for signal n: what a program inherits unless it is undone.
+    /// The signals that this process ignores, bit n-1 for signal n. Programs inherit them unless they are reset.
     pub ignored_signals: u64,
     /// Whether this process is in a user namespace that is not the host's.
     ///
     /// Container engines of unprivileged users start their runtimes in one, as its root; the kernel makes no device
     /// nodes there.
     pub in_user_namespace: bool,
-    /// The user and the group of this process where it has no others: then to become them again changes nothing.
+    /// The user and the group of this process if it has no others: then changing to them has no effect.
     pub only_ids: Option<(u32, u32)>,
 }
 
@@ -56,11 +56,10 @@ pub fn in_user_namespace() -> bool {
     })
 }
 
-/// Whether this process can start containers only in user namespaces of their own; read once.
+/// Whether this process can only start containers in their own user namespaces; read once.
 ///
-/// It can where it lacks CAP_SYS_ADMIN: as every user but root does, and as root does in most containers. And where it
-/// has it in a container that shows the cgroups read-only: there nothing but a user namespace keeps other containers
-/// from the host's devices.
+/// So if it lacks CAP_SYS_ADMIN, as every user but root does, and root in most containers. Also if it has it in a
+/// container with read-only cgroups: there only a user namespace protects the host's devices from inner containers.
 pub fn needs_user_namespace() -> bool {
     static NEEDS: OnceLock<bool> = OnceLock::new();
     *NEEDS.get_or_init(|| match ProcessStatus::of_this_process() {
@@ -88,7 +87,7 @@ pub struct ProcessStatus {
     pub only_ids: Option<(u32, u32)>,
     /// The capabilities that it may use: `CapPrm`.
     pub permitted: u64,
-    /// Those that it is using, as a rule the same: `CapEff`.
+    /// The effective ones, usually the same: `CapEff`.
     pub effective: u64,
     /// Those that it could ever have: `CapBnd`.
     pub bounding: u64,
@@ -158,7 +157,7 @@ mod tests {
         let groups = rustix::process::getgroups().expect("getgroups");
         assert_eq!(status.only_ids.is_some(), groups.is_empty() && status.uid == ids.0);
         assert!(status.only_ids.is_none_or(|alone| alone == ids));
-        // The standard library has SIGPIPE ignored, and a test program has handlers of its own for SIGSEGV.
+        // The standard library ignores SIGPIPE, and a test program has its own handler for SIGSEGV.
         assert_eq!(status.ignored_signals & (1 << 12 | 1 << 10), 1 << 12);
     }
 

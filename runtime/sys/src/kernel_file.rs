@@ -1,7 +1,7 @@
-//! Small files that the kernel makes up when they are read: below /proc and /sys.
+//! Small files that the kernel generates on reading: below /proc and /sys.
 //!
-//! They have no size to go by, so the standard library feels its way with five or six calls. One `read` is enough where
-//! the whole of it fits: the kernel then gives all there is (seq_file.rst, "The iterator interface").
+//! They report no size, so the standard library needs five or six calls. One `read` is enough if the whole file fits:
+//! the kernel then returns all of it (seq_file.rst, "The iterator interface").
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -37,8 +37,7 @@ pub fn text(path: impl AsRef<Path>) -> Result<String, Errno> {
     String::from_utf8(bytes).map_err(|_| Errno::ILSEQ)
 }
 
-/// A path of a line of the kernel's, in which a space, a tab, a line's end and a backslash stand as octal numbers:
-/// `\040`.
+/// A path in a line of the kernel, with spaces, tabs, newlines and backslashes as octal numbers: `\040`.
 pub fn unescape(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -1,4 +1,4 @@
-//! Paths below a root whose content is not trusted.
+//! Paths below an untrusted root.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};

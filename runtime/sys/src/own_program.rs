@@ -1,10 +1,10 @@
 //! This program's own file, and its environment, kept from the containers that it enters.
 //!
-//! A process that enters a pid namespace in which others run is seen by them before it has become the container's
-//! program. No process may inspect it, but CAP_SYS_PTRACE, which some containers get to debug programs, overrides
-//! that, and /proc/PID/exe is then a way to this program's file (CVE-2019-5736). So this program first executes itself
-//! again from a detached read-only mount: through it no process can write the file. The environment of the caller is
-//! dropped at the same time, because /proc/PID/environ exposes it in the same way.
+//! When a process enters a pid namespace, other processes there see it before it has become the container's program.
+//! They may not inspect it, but CAP_SYS_PTRACE, which some containers get to debug programs, overrides that, and
+//! /proc/PID/exe then leads to this program's file (CVE-2019-5736). So this program first executes itself again from a
+//! detached read-only mount, through which no process can write the file. The environment of the caller is dropped at
+//! the same time, because /proc/PID/environ exposes it in the same way.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, OsStr};
@@ -18,16 +18,16 @@ use crate::error::{Error, Result};
 use crate::syscall::linux::Linux;
 use crate::syscall::{Kernel as _, MountAttributes, of_fd, raw};
 
-/// What a program takes along as it executes itself again.
+/// The environment with which the program executes itself again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Environment {
-    /// All variables, since what it does next may ask for any.
+    /// All variables, since later code may read any of them.
     Whole,
     /// Variables that this program reads to find its directories, systemd and programs, and to write messages.
     Minimal,
 }
 
-/// The variables of [`Environment::Minimal`]; with a `_` at the end all that begin so.
+/// The variables of [`Environment::Minimal`]; a trailing `_` marks a prefix.
 const MINIMAL_VARIABLES: [&str; 16] = [
     "COLORTERM",
     "COLUMNS",
@@ -57,12 +57,12 @@ impl Environment {
     }
 }
 
-/// Checks that this process executes from a file system that is mounted read-only, with no more environment than it is
-/// to have, and executes itself again where it does not; returns in the first case only.
+/// Checks that this process executes from a read-only mount with no more than the given environment, and otherwise
+/// executes itself again; returns only in the first case.
 ///
-/// Only root of the host needs it: to the root of a user namespace that is not the host's, and to its processes, this
-/// program's file belongs to another user, or this user can change it. Root that lacks CAP_SYS_ADMIN can mount nothing,
-/// and its containers are in user namespaces below its own, where they have no power over this process.
+/// Only root of the host needs it: for root of another user namespace and its processes, this program's file belongs to
+/// another user, or this user can change it anyway. Root without CAP_SYS_ADMIN cannot mount, and its containers are in
+/// user namespaces below its own, without rights over this process.
 pub fn ensure_read_only(environment: Environment) -> Result<()> {
     if crate::host::needs_user_namespace() || crate::host::in_user_namespace() {
         return Ok(());

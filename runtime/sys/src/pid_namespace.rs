@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::{fs, io};
 
-/// A process of a pid namespace, by the numbers of this one.
+/// A process of a pid namespace, with its PID in this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Its number.
@@ -34,8 +34,9 @@ pub fn others(first: u32) -> io::Result<Vec<Member>> {
     Ok(select(first, namespace, &list()?))
 }
 
-/// For each of several processes: itself, if it is there, with the processes in the pid namespace that it is the first
-/// of and in namespaces below it, in ascending order. A process without a pid namespace of its own has its descendants.
+/// For each of several processes: itself, if it exists, with the processes in the pid namespace of which it is the
+/// first process and in namespaces below, in ascending order. For a process without its own pid namespace, its
+/// descendants.
 ///
 /// # Errors
 ///
@@ -146,7 +147,7 @@ mod tests {
             (31, member(30, 8)),
             (32, member(31, 9)),
             (33, member(31, 0)),
-            // Entered by setns(2), with a child of its own; and a process whose parent is gone.
+            // Entered by setns(2), with its own child; and a process whose parent has ended.
             (40, member(20, 8)),
             (41, member(40, 0)),
             (50, member(49, 0)),

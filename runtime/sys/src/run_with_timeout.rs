@@ -21,7 +21,7 @@ pub struct ProgramOutput {
     pub status: ExitStatus,
 }
 
-/// Starts a program with nothing to read, in a process group of its own, and waits until it ends.
+/// Starts a program with empty standard input, in its own process group, and waits until it ends.
 ///
 /// After `timeout` the whole group is killed and the error is `TimedOut`. A process that does not exit even then, for
 /// example because it is blocked in a broken driver, is left behind.
@@ -74,7 +74,7 @@ fn read_output(child: &Child, pipe: &OwnedFd, end: Instant) -> io::Result<Vec<u8
                 text.extend_from_slice(&buffer[..length.min(room)]);
                 continue;
             }
-            // Closed: what is left is the program's end.
+            // Closed: only the program's end remains.
             let mut ended = [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)];
             let left = Timespec::try_from(end.saturating_duration_since(Instant::now()));
             if poll(&mut ended, Some(&left.map_err(io::Error::other)?))? == 0 {

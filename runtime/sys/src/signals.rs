@@ -1,7 +1,7 @@
-//! Signals: passed on to the container, and waited for.
+//! Signals: forwarded to the container, and waited for.
 //!
 //! They are blocked and read from a file descriptor (signalfd(2)), so that one `poll` waits for signals, for the
-//! container's end and for its terminal, and no handler runs in between anything.
+//! container's end and for its terminal, and no handler interrupts other code.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -48,7 +48,7 @@ impl Signal {
         })
     }
 
-    /// The same, and 0, with which kill(2) only checks whether the process exists.
+    /// As above, and 0, with which kill(2) only checks whether the process exists.
     pub fn parse_or_probe(text: &str) -> Result<Self> {
         if text == "0" { Ok(Self(0)) } else { Self::parse(text) }
     }
@@ -63,7 +63,7 @@ impl Signal {
         if self.0 == 0 { 0 } else { 1 << (self.0 - 1) }
     }
 
-    /// What the kernel does to a process that neither catches nor ignores it: whether it ends the process.
+    /// Whether its default action ends the process.
     pub fn ends_by_default(self) -> bool {
         // CHLD, CONT, STOP, TSTP, TTIN, TTOU, URG and WINCH do not.
         !matches!(self.0, 17..=23 | 28)
@@ -111,7 +111,7 @@ pub fn ignore_broken_pipes() -> rustix::io::Result<()> {
     kernel::ignore_broken_pipes()
 }
 
-/// Calls a function that starts a program, with no signal blocked in this thread: a program inherits what is blocked.
+/// Calls a function that starts a program, with no signal blocked in this thread: a program inherits blocked signals.
 ///
 /// # Errors
 ///
@@ -125,7 +125,7 @@ pub fn with_none_blocked<T>(start: impl FnOnce() -> T) -> Result<T> {
     Ok(started)
 }
 
-/// What a process does about a signal when it comes.
+/// How a process handles a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// Nothing: the kernel's default applies.
@@ -140,10 +140,10 @@ pub enum Disposition {
 }
 
 impl Disposition {
-    /// What a process does about a signal; nothing where it is gone (proc_pid_status(5)).
+    /// How a process handles a signal; `None` if it has ended (proc_pid_status(5)).
     ///
-    /// Waits while the process makes another one, at most 50 ms: meanwhile it blocks every signal, and the first process
-    /// of a pid namespace would lose the signal afterwards.
+    /// Waits at most 50 ms while the process creates another one: meanwhile it blocks every signal, and the first
+    /// process of a pid namespace would then lose the signal.
     pub fn of(pid: u32, signal: Signal) -> Option<Self> {
         let path = format!("/proc/{pid}/status");
         let mut status = std::fs::read_to_string(&path).ok()?;
@@ -195,13 +195,13 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes what is passed on: every signal but those that stop or continue this process, those that tell of its own
-    /// mistakes, `CHLD`, `PIPE` and `URG`, and those that it was started to ignore, as nohup(1) has it.
+    /// Blocks the forwarded signals: all but those that stop or continue this process, those for its own faults,
+    /// `CHLD`, `PIPE` and `URG`, and those that were ignored at its start, as by nohup(1).
     pub fn block_forwarded() -> Result<Self> {
         Self::block(0)
     }
 
-    /// The same with `CONT`, by which batch systems announce an end, and which continues this process all the same.
+    /// As above with `CONT`, by which batch systems announce the end, and which still continues this process.
     pub fn block_forwarded_and_continue() -> Result<Self> {
         Self::block(Signal::CONT.bit())
     }
@@ -240,7 +240,7 @@ impl Signals {
 pub enum Sender {
     /// The terminal, to its foreground process group: a key, or a hangup.
     Terminal,
-    /// A process, to this one.
+    /// A process, from this one.
     Process,
 }
 

@@ -29,7 +29,7 @@ const INODE_FIELDS: [(&str, usize); 9] = [
     ("packet", 8),
 ];
 
-/// The sockets of a network namespace by their inodes: those of TCP, and nothing for others.
+/// The sockets of a network namespace by their inodes: TCP sockets only.
 ///
 /// A socket that was never connected, or whose connection was reset, is in no table.
 pub type Sockets = BTreeMap<u64, Option<TcpSocket>>;

@@ -159,7 +159,7 @@ pub trait Kernel {
     fn symlink(&self, target: &CStr, directory: Fd, name: &CStr) -> Result<(), Errno>;
     /// fchownat(2) of a name, links not followed.
     fn chown(&self, directory: Fd, name: &CStr, uid: u32, gid: u32) -> Result<(), Errno>;
-    /// fchmodat(2) of a name that is no link.
+    /// fchmodat(2) of a name that is not a link.
     fn chmod(&self, directory: Fd, name: &CStr, mode: Mode) -> Result<(), Errno>;
     /// getdents64(2): names of a directory, as the kernel packs them; 0 bytes is the end.
     fn read_names(&self, directory: Fd, buffer: &mut [u8]) -> Result<usize, Errno>;
@@ -180,7 +180,7 @@ pub trait Kernel {
     fn clone_tree_changed(&self, directory: Fd, attributes: MountAttributes) -> Result<Fd, Errno>;
     /// mount(2) of a new file system upon a name in the working directory, which must be no link.
     fn mount_here(&self, new: &NewMount<'_>) -> Result<(), Errno>;
-    /// move_mount(2) of a detached mount onto what a file descriptor refers to.
+    /// move_mount(2) of a detached mount onto the file of a file descriptor.
     fn attach(&self, mount: Fd, target: Fd) -> Result<(), Errno>;
     /// move_mount(2) of a detached mount onto a name in a directory; a link there is not followed.
     fn attach_in(&self, mount: Fd, directory: Fd, name: &CStr) -> Result<(), Errno>;
@@ -259,6 +259,6 @@ pub trait Kernel {
     /// Makes a process that executes a hook with its state on file descriptor 0, and waits for its end: its exit code,
     /// or 128 and the signal's number. `ETIMEDOUT` where it was killed for taking too long.
     fn run_hook(&self, hook: &HookProgram) -> Result<u32, Errno>;
-    /// rt_sigaction(2) to the default for what is ignored, and rt_sigprocmask(2) with the empty set.
+    /// rt_sigaction(2) to the default for ignored signals, and rt_sigprocmask(2) with the empty set.
     fn default_signals(&self, ignored: u64) -> Result<(), Errno>;
 }

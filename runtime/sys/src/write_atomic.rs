@@ -1,5 +1,4 @@
-//! Files that are replaced as a whole: a reader of the path sees the old content or the new one, whatever fails or
-//! dies.
+//! Atomic replacement of files: a reader sees the old or the new content, whatever fails or dies.
 //!
 //! The new content is written to a temporary file in the same directory, `.NAME.jobc-0`, and takes the target's place
 //! by rename(2). Until then the target is untouched, so a full disk, a quota or an I/O error leaves it as it was; the
@@ -7,8 +6,8 @@
 //!
 //! A writer creates its temporary file exclusively and holds a lock on it (flock(2)) for as long as it works. So two
 //! writers of one target never share a temporary file, and the next writer can tell a file that a killed process left
-//! behind, which it removes, from one that is in use, beside which it takes the next number. Process ids would not do:
-//! two PID namespaces share directories. Where the file system has no locks, leftovers stay.
+//! behind, which it removes, from one in use, in which case it takes the next number. PIDs would not work: two PID
+//! namespaces share directories. On file systems without locks, leftovers stay.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -26,7 +25,7 @@ use tests::{Step, reach};
 /// The most bytes of the target's name that its temporary file's name has: names end at 255 bytes (`NAME_MAX`).
 const MAX_NAME: usize = 230;
 
-/// So many temporary files of one target are looked for after a write to the disk.
+/// The number of temporary files of a target to look for after a write to the disk.
 const MAX_SWEPT: u32 = 16;
 
 /// How often a number is tried that is found in use and free by turns.
@@ -36,11 +35,10 @@ const MAX_TRIES: u32 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// The death of this process at any moment, but not a power failure, after which the file may be the old one, the
-    /// new one or empty. For what lies in memory (`/run`), can be made again, or is written where nothing may wait for
-    /// a disk.
+    /// new one or empty. For files that are in memory (`/run`), can be created again, or are written where nothing may
+    /// wait for a disk.
     Rename,
-    /// A power failure too: the content is on the disk before it gets its name, and the name is there before this
-    /// returns.
+    /// A power failure too: the content is on the disk before the rename, and the rename before this returns.
     Disk,
 }
 
@@ -84,7 +82,7 @@ struct Temporary<'d> {
     renamed: bool,
 }
 
-/// Who else may write the same target.
+/// Other possible writers of the target.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writers {
     Many,
@@ -103,7 +101,7 @@ impl AtomicFile<'static> {
 }
 
 impl<'d> AtomicFile<'d> {
-    /// The same for a path below an open directory.
+    /// As above, for a path below an open directory.
     ///
     /// # Errors
     ///
@@ -112,7 +110,7 @@ impl<'d> AtomicFile<'d> {
         create_temporary(directory, path.as_ref(), mode, Writers::Many)
     }
 
-    /// The same for a caller whose own lock keeps other writers of the target away: two syscalls fewer.
+    /// As above, for a caller whose own lock excludes other writers of the target: saves two syscalls.
     ///
     /// # Errors
     ///
@@ -242,8 +240,7 @@ fn remove_abandoned(directory: BorrowedFd<'_>, path: &Path) -> bool {
     }
 }
 
-/// Brings a file's content to the disk, where it is to be durable; returns the directory, whose turn is after the
-/// rename.
+/// Syncs a file's content to the disk if it must be durable; returns the directory, to be synced after the rename.
 fn sync_content(
     directory: BorrowedFd<'_>,
     file: &File,

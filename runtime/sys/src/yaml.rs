@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 32;
 ///
 /// # Errors
 ///
-/// What is wrong with it, with line and column.
+/// A syntax error, with line and column.
 pub fn read(text: &str) -> Result<Value, String> {
     let mut open: Vec<OpenCollection> = Vec::new();
     let mut done = None;
@@ -70,7 +70,7 @@ enum OpenCollection {
     Map(Map<String, Value>, Option<String>),
 }
 
-/// What a word without quotes means.
+/// The value of a plain scalar.
 fn plain_scalar(text: &str) -> Value {
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     let number = |digits: &str, radix| {

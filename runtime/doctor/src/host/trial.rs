@@ -12,10 +12,10 @@ use jobc_sys::run_with_timeout;
 
 use super::Refusal;
 
-/// How long a job may take that ends at once. A check gives up later.
+/// How long a trivial job may take. A check times out later.
 const JOB_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs a job file with records in a directory of its own, which is removed.
+/// Runs a job file with records in a temporary directory.
 pub(super) fn run(job: &str) -> Result<(), Refusal> {
     let cannot = |path: &Path, error: &io::Error| Refusal {
         why: format!("cannot write to `{}`: {}", path.display(), describe_io(error)),

@@ -60,7 +60,7 @@ fn what_is_wrong_is_reported_without_what_is_secret() {
     assert_eq!(debug, "Password");
 }
 
-/// What a program with this script for its body makes of the question.
+/// The result of a helper with this script.
 fn ask(script: &str, time: Duration) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("docker-credential-test");

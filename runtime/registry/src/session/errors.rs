@@ -152,7 +152,7 @@ pub(crate) fn no_response(session: &Session, error: &ureq::Error) -> RequestErro
     }
 }
 
-/// An error with what is below it, each once.
+/// An error with its sources, each once.
 fn error_chain(error: &ureq::Error) -> String {
     let mut text = error.to_string();
     let mut below = error.source();

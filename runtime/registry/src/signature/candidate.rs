@@ -1,4 +1,4 @@
-//! What a registry has at the places where signatures of an image are.
+//! What a registry has at the locations of an image's signatures.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
 const ARTIFACT: &str = "application/vnd.dev.cosign.artifact.sig.v1+json";
 /// The annotation of a payload with its signature.
 const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
-/// The annotation of a payload that was signed without a key of one's own.
+/// The annotation of a payload that was signed keyless.
 const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
 
 /// Of an image no more are looked at.

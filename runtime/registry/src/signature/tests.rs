@@ -69,7 +69,7 @@ fn keys_that_cannot_be_used_are_named() {
     assert!(refused(&broken).contains("`x.pub`"));
 }
 
-/// A bundle with one change; what is signed stays.
+/// A bundle with one change; the signed part is unchanged.
 fn changed(change: impl Fn(&mut Value)) -> Vec<u8> {
     let mut bundle: Value = serde_json::from_str(BUNDLE).unwrap();
     change(&mut bundle);

@@ -14,7 +14,8 @@ pub struct Range {
     pub length: u32,
 }
 
-/// What a file grants a user, whom its lines call by number or by name. A file that does not exist grants nothing.
+/// The ranges that a file grants a user, whose lines have a number or a name. A file that does not exist grants
+/// nothing.
 pub(super) fn granted(path: &Path, uid: u32, name: Option<&str>) -> Result<Vec<Range>> {
     Ok(ranges(&text(path)?, uid, name))
 }

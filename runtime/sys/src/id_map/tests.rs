@@ -6,7 +6,7 @@ fn linux(users: &Value, groups: &Value) -> Linux {
     serde_json::from_value(json!({"uidMappings": users, "gidMappings": groups})).expect("two maps")
 }
 
-/// Maps of config.json as triples of inside, outside, length, and below what they become or what is wrong.
+/// Maps of config.json as triples of inside, outside, length, and below the result or the error.
 fn check(users: &[[u32; 3]], groups: &[[u32; 3]]) -> String {
     let list = |triples: &[[u32; 3]]| -> Value {
         triples

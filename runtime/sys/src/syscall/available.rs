@@ -66,7 +66,7 @@ impl Syscall {
     }
 }
 
-/// Whether the kernel has a syscall, and no filter hides it.
+/// Whether the kernel has a syscall that no filter hides.
 ///
 /// The call is made with arguments that no call accepts, so it fails; only `ENOSYS` means that it does not exist.
 pub fn available(call: Syscall) -> bool {

@@ -1,4 +1,4 @@
-//! What a child that has ended used, by waitid(2), whose `rusage` the system-call crate lacks.
+//! The resource usage of an ended child, by waitid(2), whose `rusage` the syscall crate lacks.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -8,12 +8,12 @@ use rustix::io::Errno;
 
 use super::raw::syscall;
 
-/// What a process used, with all of its children whose ends were taken in (getrusage(2)).
+/// The usage of a process and of its reaped children (getrusage(2)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndedUsage {
     /// CPU time in microseconds.
     pub cpu_usec: u64,
-    /// The most memory that one of the processes had at any time, in bytes.
+    /// The peak memory of one of the processes, in bytes.
     pub largest_resident_bytes: u64,
     /// Bytes read from disks.
     pub read_bytes: u64,
@@ -21,10 +21,10 @@ pub struct EndedUsage {
     pub written_bytes: u64,
 }
 
-/// What a child used that has ended and whose end was not taken in yet; nothing while it runs.
+/// The usage of a child that has ended but is not reaped yet; `None` while it runs.
 ///
-/// With the first process of a pid namespace it is the use of the whole namespace, but for children whose parents
-/// ignore `SIGCHLD`: the kernel takes in the ends of all others for it (zap_pid_ns_processes in kernel/pid_namespace.c).
+/// For the first process of a pid namespace it is the usage of the whole namespace, except for children whose parents
+/// ignore `SIGCHLD`: the kernel reaps all others for it (zap_pid_ns_processes in kernel/pid_namespace.c).
 ///
 /// # Errors
 ///

@@ -28,18 +28,18 @@ pub struct HookProgram {
     pub environment: CList,
     /// What becomes its standard input: the container's state, in a file in memory.
     pub state: OwnedFd,
-    /// What is executed instead of `path`, where that is a file of the image's.
+    /// The file to execute instead of `path`, if that is a file of the image.
     pub image: Option<OwnedFd>,
     /// When it is killed, in milliseconds.
     pub timeout_ms: i32,
     /// The stack that it begins on.
     pub stack: Stack,
-    /// Whether a process is in this memory that has not executed the hook yet.
+    /// Whether a process that has not executed the hook yet shares this memory.
     pub occupied: Occupied,
 }
 
 impl HookProgram {
-    /// What a signal's number is added to in the place of an exit code, none of which is as large.
+    /// The base to which a signal number is added; no exit code is as large.
     pub const SIGNAL_BASE: u32 = 256;
 
     /// Waits until no process is in this memory to execute the hook. Who makes one may be killed before that.
@@ -69,7 +69,7 @@ impl Occupied {
     }
 }
 
-/// Executes a hook in a process of its own and waits for its end; called in the container's first process.
+/// Executes a hook in a separate process and waits for its end; called in the container's first process.
 pub fn run_hook(hook: &HookProgram) -> std::result::Result<u32, Errno> {
     let mut pidfd: i32 = -1;
     let flags = general::CLONE_VM
@@ -140,7 +140,7 @@ extern "C" fn become_hook(data: *mut c_void) -> ! {
     exit(127)
 }
 
-/// Closes every file descriptor from 3 on, but for the two that an image needs; it closes them by its own `execve`.
+/// Closes every file descriptor from 3 on, except the two that an image needs; its `execve` closes those.
 fn close_other_fds(hook: &HookProgram) -> std::result::Result<(), Errno> {
     let Some(image) = hook.image.as_ref().map(AsRawFd::as_raw_fd) else {
         return Linux.close_range(3, Fd::MAX);

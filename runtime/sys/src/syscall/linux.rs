@@ -18,8 +18,8 @@ use super::{CWD, CapabilityBits, Fd, FileStatus, Kernel, MountAttributes, NewMou
 pub struct Linux;
 
 /// File descriptors below this number stay open until [`jobc_container::operation::Operation::CloseFrom`] closes all of
-/// them in one call, and the program's start what that one leaves: 60 calls fewer a start. Above it each is closed when
-/// it is done with, so that a bundle of a thousand mounts stays far below the usual limit of open files.
+/// them in one call, and the program's start closes the rest, which saves 60 calls per start. Above it each is closed
+/// after use, so that a bundle of a thousand mounts stays far below the usual limit of open files.
 const FIRST_CLOSED_FD: Fd = 256;
 
 /// A file descriptor of the new process, borrowed for a call.
@@ -102,7 +102,7 @@ impl Kernel for Linux {
         if fd < FIRST_CLOSED_FD {
             return;
         }
-        // A close that fails has closed all the same (close(2)).
+        // A close that fails still closes (close(2)).
         let _ = call(general::__NR_close, [of_fd(fd), 0, 0, 0, 0, 0]);
     }
 
@@ -444,7 +444,7 @@ impl Kernel for Linux {
     }
 
     fn default_signals(&self, ignored: u64) -> Result<(), Errno> {
-        // CLONE_CLEAR_SIGHAND has reset what was handled, and left what is ignored (clone(2)).
+        // CLONE_CLEAR_SIGHAND has reset handlers, and kept ignored signals (clone(2)).
         const SET_SIZE: usize = 8;
         let default = [0_u64; 4];
         for signal in (1..=64).filter(|signal| ignored & 1 << (signal - 1) != 0) {

@@ -1,7 +1,7 @@
 //! Syscalls that the system-call crate lacks, by the kernel's own convention.
 //!
-//! They touch neither `errno` nor any other thread-local, so the new process may make them while it shares the memory
-//! of the one that made it. Sources: syscall(2), clone(2), linux/sched.h.
+//! They touch neither `errno` nor any other thread-local, so the new process may make them while it shares its parent's
+//! memory. Sources: syscall(2), clone(2), linux/sched.h.
 #![allow(unsafe_code)]
 #![allow(clippy::many_single_char_names)] // the argument registers have no better names
 
@@ -46,7 +46,7 @@ pub unsafe fn syscall(number: u32, arguments: [usize; 6]) -> Result<usize, Errno
 /// What the new process runs on its own stack; never returns.
 pub type EntryPoint = extern "C" fn(*mut std::ffi::c_void) -> !;
 
-/// Makes a process by clone3(2); the new one calls `entry(data)` on the stack named in `arguments`.
+/// Creates a process by clone3(2); the new one calls `entry(data)` on the stack named in `arguments`.
 ///
 /// Returns the new process's id in the calling process only.
 ///
@@ -129,8 +129,8 @@ fn check(result: isize) -> Result<usize, Errno> {
 
 /// Ends this process with an exit code: all of its threads, and no destructor runs (exit_group(2)).
 ///
-/// A seccomp filter may refuse that. Then its only thread ends, or an illegal instruction ends it: that is no call, and
-/// the kernel heeds neither a mask of signals nor that this is the first process of a pid namespace.
+/// A seccomp filter may refuse that. Then its only thread ends, or an illegal instruction ends it: that is not a
+/// syscall, and works despite a signal mask and in the first process of a pid namespace.
 pub fn exit(code: usize) -> ! {
     // SAFETY: both calls take a number, and do not return where they succeed.
     unsafe {

@@ -12,7 +12,8 @@ use super::{CapabilityBits, Fd, FileStatus, Kernel, MountAttributes, NewMount, P
 
 /// A kernel for tests: calls are lines of text, file descriptors are numbers from 100 on.
 ///
-/// Every path is there and is a directory, but for those that [`RecordingKernel::missing`] and [`RecordingKernel::file`] name.
+/// Every path exists and is a directory, except those that [`RecordingKernel::missing`] and [`RecordingKernel::file`]
+/// name.
 #[derive(Debug, Default)]
 pub struct RecordingKernel {
     lines: RefCell<Vec<String>>,

@@ -1,6 +1,6 @@
 //! Syscalls about signals that the system-call crate lacks: signalfd(2), sigprocmask(2), pidfd_send_signal(2).
 //!
-//! A set of signals is a word with bit `n - 1` for signal `n`, as the kernel has it.
+//! A set of signals is a word with bit `n - 1` for signal `n`, as in the kernel.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
@@ -16,7 +16,7 @@ const SIGSET_SIZE: usize = size_of::<u64>();
 /// The handler for `SIG_IGN`.
 const SIG_IGN: usize = 1;
 
-/// Blocks these signals besides those that are blocked, in this thread; returns what was blocked before.
+/// Also blocks these signals in this thread; returns the previous mask.
 pub fn block(set: u64) -> Result<u64, Errno> {
     change_mask(general::SIG_BLOCK, set)
 }
@@ -42,7 +42,7 @@ pub fn signalfd(set: u64) -> Result<OwnedFd, Errno> {
     // SAFETY: -1 asks for a new file descriptor; the set lives until the call is over.
     let fd = unsafe { syscall(general::__NR_signalfd4, arguments) }?;
     let fd = i32::try_from(fd).map_err(|_| Errno::BADF)?;
-    // SAFETY: the kernel has just made it, and it has no other owner.
+    // SAFETY: the kernel has just created it, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

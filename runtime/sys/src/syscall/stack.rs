@@ -1,4 +1,4 @@
-//! What a process needs that begins in the middle of another: a stack, and quiet.
+//! What a process needs that starts in the middle of another: a stack, and no signals.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
