@@ -117,7 +117,7 @@ fn scale(root: &mut Node, role: &str, word: &str, instances: u32, sink: &mut Sin
     Some(written)
 }
 
-/// A gang that was no larger than the job is no larger than what is left of it.
+/// A gang that fitted into the job also fits into the smaller one.
 fn shrink_gang(root: &mut Node, before: u64) {
     let after = total(root);
     if let Some(gang) = child(root, "gang")
@@ -157,7 +157,7 @@ fn number(node: &Node) -> Option<u64> {
     }
 }
 
-/// Makes a number that is larger than another that one.
+/// Lowers a number to a maximum.
 fn cap(parent: &mut Node, key: &str, max: u32) {
     if let Some(node) = child(parent, key).filter(|node| number(node).is_some_and(|n| n > u64::from(max))) {
         put(node, max);

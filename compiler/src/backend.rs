@@ -31,13 +31,13 @@ pub trait Backend: Sync {
     /// reports what it cannot at the line that requests it.
     fn support(&self, capability: Capability, job: &JobPlan) -> Support;
 
-    /// Whether it can express something where one place of the job asks for it; a backend whose answer depends on
-    /// the role or the volume that asks says so here, and the lower pass asks this one.
+    /// Whether it can express something at one place of the job. A backend whose answer depends on the role or the
+    /// volume implements this; the lower pass calls it.
     fn support_at(&self, capability: Capability, _place: &Pointer, job: &JobPlan) -> Support {
         self.support(capability, job)
     }
 
-    /// Whether the job gives it anything to write; a job without built images has no Dockerfiles.
+    /// Whether it has anything to write for the job; a job without built images has no Dockerfiles.
     fn applies(&self, _job: &JobPlan) -> bool {
         true
     }
@@ -63,7 +63,7 @@ pub trait Plugins: Sync {
     fn find(&self, name: PluginName) -> Result<Option<&dyn Backend>, String>;
 }
 
-/// What a backend may know besides the plan.
+/// Inputs of a backend besides the plan.
 #[derive(Clone)]
 pub struct Context<'a> {
     /// Files next to the job file.
@@ -88,13 +88,13 @@ pub struct File {
     pub path: Utf8PathBuf,
     /// Permission bits.
     pub mode: u32,
-    /// What it holds.
+    /// Its content.
     pub content: Content,
     /// Where its parts come from, for the source map.
     pub origins: Vec<Origin>,
 }
 
-/// What a file holds: structure, which `emit` alone turns into bytes.
+/// The content of a file: structure, which only `emit` turns into bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// A YAML document.

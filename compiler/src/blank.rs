@@ -1,6 +1,6 @@
 //! Characters that look like a space, or like nothing, and are letters to YAML and to a shell.
 
-/// What a character that looks like a space, or like nothing, is called.
+/// The name of a character that looks like a space, or is invisible.
 pub(crate) fn name(c: char) -> Option<&'static str> {
     match c {
         '\u{a0}' => Some("no-break space"),
@@ -15,7 +15,7 @@ pub(crate) fn name(c: char) -> Option<&'static str> {
     }
 }
 
-/// What stands for such a character: a space, or nothing where it has no width.
+/// The replacement for such a character: a space, or nothing if it has no width.
 pub(crate) fn instead(c: char) -> &'static str {
     if matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}') { "" } else { " " }
 }

@@ -1,8 +1,8 @@
 //! Pass 4: lints, which need the whole picture. One file each; each has a code, a page and a case.
 //!
-//! A finding is an error only where the job cannot work; what is probably a mistake warns, what is worth knowing is a
-//! note. A good job is built without a word, and `x-jobc-allow: [J0311]` at the top of the job file silences what a
-//! user has reviewed and wants to keep.
+//! A finding is an error only if the job cannot work; a probable mistake is a warning, useful information is a note. A
+//! good job has no findings, and `x-jobc-allow: [J0311]` at the top of the job file silences what a user has reviewed
+//! and wants to keep.
 
 mod allow;
 mod command;
@@ -32,7 +32,7 @@ pub fn check(job: &Job, plan: &JobPlan, sink: &mut Sink) {
 }
 
 /// Looks at the job file as it was written, templates put in and expressions not yet: what is declared and never used,
-/// what looks like a secret, and unknown codes in `x-jobc-allow`. Once for a job file, whatever the targets.
+/// what looks like a secret, and unknown codes in `x-jobc-allow`. Once per job file, regardless of targets.
 pub fn check_document(document: &Document, sink: &mut Sink) {
     allow::check(document, sink);
     document::unused::check(document, sink);

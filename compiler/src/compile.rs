@@ -39,7 +39,7 @@ pub struct Request<'a> {
     /// Whether the job will run on this host: for one target that has the oci backend, which is the one asked for, else
     /// the only such one of the file's defaults, else the built-in `local`.
     pub run_here: bool,
-    /// Looks at the GPUs of this host, where the job is to be run on it; called only if the job requests GPUs.
+    /// Reads the GPUs of this host, if the job runs on it; called only if the job requests GPUs.
     pub gpus_here: Option<&'a dyn Fn() -> TargetGpus>,
     /// The requested backends; empty: all of each target.
     pub only_backends: Vec<BackendName>,
@@ -50,7 +50,7 @@ pub struct Request<'a> {
     /// Looks up an environment variable of the user, for the defaults of parameters; absent where it is not known who
     /// will build or start the job.
     pub environment: Option<Environment<'a>>,
-    /// What is made of `jobc.lock`.
+    /// How `jobc.lock` is used.
     pub locking: Locking,
     /// What runs of the job, where that is less than all.
     pub adjustments: Adjustments,
@@ -82,7 +82,7 @@ pub struct Planning {
     pub on_refusal: OnRefusal,
     /// Roles with fewer instances than in the file, with the number in the file.
     pub scaled: IndexMap<String, u32>,
-    /// The images that the jobs name, as they name them, but for those with a digest.
+    /// The images that the jobs name, as written, except those with a digest.
     pub images: BTreeSet<String>,
     document: Document,
     /// The combinations of roles with a matrix; the document has their places.
@@ -177,7 +177,7 @@ pub fn plan_document(
     })
 }
 
-/// The templates from Git that a job uses, as far as the files that are known lead, with the place of each.
+/// The templates from Git that a job uses, if they are reachable through known files, with the place of each.
 pub fn template_references(
     sources: &mut Sources,
     job: SourceId,
@@ -424,7 +424,7 @@ fn unknown_target(name: &str, known: &[(&str, &Target, bool)], from_file: bool) 
     diagnostic.note(format!("known: {}", suggest::list(names())))
 }
 
-/// The targets used where there is no `targets.yaml`: one a kind of place.
+/// The targets without a `targets.yaml`: one for each kind of place.
 pub fn built_in_targets() -> [(&'static str, Target); 3] {
     use BackendName::{Cgroup, Dockerfile, Kubernetes, Oci, Openpai};
     let target = |backends: &[BackendName]| Target { backends: backends.to_vec(), ..Target::default() };
@@ -492,7 +492,7 @@ fn context<'a>(job: &JobPlan, all_jobs: &'a [JobPlan], request: &Request<'a>) ->
     }
 }
 
-/// Takes out what the job allows, and finds the places of what is left.
+/// Removes the findings that the job allows, and locates the others.
 fn finish_lowering(sources: &Sources, planned: &Planning, sink: &mut Sink) {
     silence(&planned.document, sink);
     if let Some(format) = planned.format {
@@ -510,7 +510,7 @@ pub fn build(sources: &Sources, planned: Planning, request: &Request<'_>, sink: 
     build_with(None, sources, planned, request, sink)
 }
 
-/// The same, with files that say what they were made of, if that is given.
+/// As above, with files that record their provenance, if that is given.
 pub fn build_with(
     provenance: Option<&Provenance>,
     sources: &Sources,

@@ -1,4 +1,4 @@
-//! What is wrong, where, and what to write instead: a diagnostic is data, and rendering it is another matter.
+//! What is wrong, where, and what to write instead: a diagnostic is data, and rendered elsewhere.
 
 pub mod apply;
 pub mod codes;
@@ -121,7 +121,7 @@ pub enum Place {
         /// What becomes of it.
         shape: Shape,
     },
-    /// Words of the value at a path of the job file, for an edit: they are there once.
+    /// Words of the value at a path of the job file, for an edit; they occur once.
     Words {
         /// Where in the job file.
         pointer: Pointer,
@@ -264,7 +264,7 @@ impl Diagnostic {
         self.set_in(DocumentId::Job, pointer, value)
     }
 
-    /// The same for a path of either document.
+    /// As above, for a path of either document.
     #[must_use]
     pub fn set_in(self, document: DocumentId, pointer: &Pointer, value: impl Into<Json>) -> Self {
         let value = value.into();
@@ -338,7 +338,7 @@ impl Diagnostic {
     }
 }
 
-/// What a misspelling is said with.
+/// The message for a misspelling.
 fn did_you_mean(near: &str) -> String {
     format!("did you mean `{near}`?")
 }
@@ -422,8 +422,7 @@ impl Sink {
         self.errors > 0
     }
 
-    /// Whether any error so far leaves nothing to plan; that a file is absent hides neither the plan nor what the
-    /// backends find.
+    /// Whether an error so far prevents planning; a missing file prevents neither the plan nor findings of backends.
     pub fn stops_the_plan(&self) -> bool {
         let stops = |d: &Diagnostic| d.severity == Severity::Error && d.code != codes::MISSING_FILE;
         self.has_errors() && self.diagnostics.iter().any(stops)
@@ -469,7 +468,7 @@ impl Sink {
         for diagnostic in &mut self.diagnostics {
             diagnostic.labels.iter_mut().for_each(|label| settle(&mut label.place, id, document));
             diagnostic.fixes.retain_mut(|fix| {
-                // What else a fix writes is part of a map that is there.
+                // The rest of a fix is written into an existing map.
                 let more = fix.edits.iter().skip(1).filter(|edit| !edit.text.is_empty());
                 let in_maps = more.into_iter().all(|edit| match &edit.place {
                     Place::Entry { document: of, pointer } if *of == id => {

@@ -1,7 +1,6 @@
 //! A user's own Dockerfile: read for facts about the image, its mistakes shown at their lines.
 //!
-//! Nothing is rewritten and nothing is run. What cannot be known without a build, such as what a base image sets,
-//! stays absent.
+//! Nothing is rewritten or run. Facts that need a build, such as settings of a base image, stay absent.
 
 mod context;
 mod facts;
@@ -23,7 +22,7 @@ pub use finding::{diagnostic, severity_of_remark};
 pub use images::inspect_images;
 pub use request::Request;
 
-/// Reads a Dockerfile and reports what is wrong with it; nothing where it cannot be built.
+/// Reads a Dockerfile and reports its mistakes; `None` if it cannot be built.
 pub fn inspect(request: &Request<'_>, sink: &mut Sink) -> Option<Facts> {
     let args: Vec<(String, String)> =
         request.args.iter().map(|(name, value)| (name.clone(), value.clone())).collect();

@@ -96,7 +96,7 @@ impl Document {
             } else if let Some(item) = node.get(&segment) {
                 (node, key) = (item, item.span);
             } else {
-                // What is absent is shown at the thing it is absent from: its key, where it has one.
+                // A missing value is shown at its parent: at its key, if it has one.
                 return key;
             }
         }

@@ -1,4 +1,4 @@
-//! The files next to a job file, as the compiler sees them: through one small trait, so that it does no I/O itself.
+//! The files next to a job file, which the compiler reads through a small trait, so that it does no I/O itself.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,7 @@ pub trait Files {
     /// The error of the file system, or of the caller that provides the files.
     fn read(&self, path: &Utf8Path) -> io::Result<Vec<u8>>;
 
-    /// Whether a file or directory is there.
+    /// Whether a file or directory exists.
     fn exists(&self, path: &Utf8Path) -> bool;
 
     /// The plug-in backends that a targets file in a directory may name, for completion: name and description. Nothing is

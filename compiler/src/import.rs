@@ -1,4 +1,4 @@
-//! Pass 1b: other people's specs become documents of ours, with the spans of what their authors wrote.
+//! Pass 1b: converts other formats to documents of ours, with the spans of the original.
 //!
 //! A file is recognised by its keys. What a later pass says about an imported job points at the lines of the original;
 //! errors in the original itself are reported here, in its own terms.
@@ -73,7 +73,7 @@ fn second_document(sink: &mut Sink) -> bool {
     true
 }
 
-/// Whose spec a file is.
+/// The format of a file.
 enum Form {
     /// Ours, or something that validation will speak about.
     Own,
@@ -97,7 +97,7 @@ fn recognise(document: &Document) -> Form {
     if entry("jobName").is_some() || entry("taskRoles").is_some_and(|roles| !roles.value.items().is_empty()) {
         return Form::OpenpaiV1;
     }
-    // Who writes `version: 1` and keys that only ours have means ours, with a word of OpenPAI's.
+    // A file with `version: 1` and keys that only ours has is ours, with a keyword of OpenPAI.
     let is_first = entry("version").is_some_and(|version| version.value.to_json() == 1);
     let own = is_first && ["image", "data", "outputs"].iter().any(|key| entry(key).is_some());
     if is_map("taskRoles") && !own {

@@ -19,7 +19,7 @@ use crate::source::{Source, SourceId, Sources, Span};
 /// The file's name; it is next to the job file.
 pub const FILE_NAME: &str = "jobc.lock";
 
-/// What is made of `jobc.lock`.
+/// How `jobc.lock` is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Locking {
     /// Images are taken by their names alone.
@@ -40,7 +40,7 @@ pub struct Locked {
     pub templates: BTreeMap<String, LockedTemplate>,
 }
 
-/// What a template from Git stood for.
+/// What a template from Git resolved to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockedTemplate {
     /// The commit, in hexadecimal digits.
@@ -62,7 +62,7 @@ pub struct Lock {
 impl Lock {
     /// Reads the file next to a job file. Where it is absent no name has a digest. Templates are followed in any case.
     ///
-    /// What is wrong with the file is reported in it; nothing is returned then.
+    /// Errors of the file are reported in it, and `None` is returned.
     pub fn read(
         locking: Locking,
         job: SourceId,

@@ -1,6 +1,6 @@
 //! Pass 5: a plan to files, through the chosen backends.
 //!
-//! What a job asks for is compared with what a backend can express before the backend runs, so that a refusal is at the
+//! The job's requests are compared with what a backend can express before the backend runs, so that a refusal is at the
 //! line of the request, in the same words for every backend.
 
 pub mod skipped;
@@ -17,7 +17,7 @@ use crate::plugin;
 use crate::suggest;
 use skipped::SkippedBackend;
 
-/// What one backend made of a job.
+/// The output of one backend for a job.
 #[derive(Clone, Debug)]
 pub struct BackendOutput {
     /// The backend.
@@ -120,7 +120,7 @@ fn find<'a>(
         }
         return backend.map(|backend| backend as &dyn Backend);
     };
-    // Who only looks at the job, as an editor does, knows no plug-ins.
+    // An editor, which only checks the job, has no plug-ins.
     match context.plugins?.find(plugin) {
         Ok(Some(backend)) => return Some(backend),
         Ok(None) => sink.push(no_plugin(job, plugin)),
@@ -148,7 +148,7 @@ fn no_plugin(job: &JobPlan, name: PluginName) -> Diagnostic {
     }
 }
 
-/// What a backend finds that is wrong wherever the job goes: no reason to skip the target.
+/// Findings of a backend that are errors on every target: no reason to skip the target.
 const MISTAKES: &[Code] = &[
     codes::UNKNOWN_LINUX_CAPABILITY,
     codes::BUILD_NO_APT,

@@ -1,8 +1,8 @@
 //! Pass 1: text to [`Document`], with a span for every key and every value.
 //!
-//! YAML is read as 1.2 with the core schema: one document, string keys, no merge keys, no tags of one's own, anchors
-//! and aliases within a budget. JSON may carry `//` and `/* */` comments. What is wrong is reported and, if the rest of
-//! the text can still be read, the pass continues, so that one run shows every mistake.
+//! YAML is read as 1.2 with the core schema: one document, string keys, no merge keys, no custom tags, anchors and
+//! aliases within a budget. JSON may carry `//` and `/* */` comments. Mistakes are reported and, if the rest of the
+//! text can still be read, the pass continues, so that one run shows every mistake.
 
 mod json;
 mod keys;

@@ -60,11 +60,11 @@ impl PluginBackend {
         Ok(Self { name, manifest, source })
     }
 
-    /// Asks a program what it is.
+    /// Asks a program for its manifest.
     ///
     /// # Errors
     ///
-    /// It does not answer as the contract says.
+    /// Its response violates the contract.
     pub fn of_program(name: PluginName, ask: Ask) -> Result<Self, String> {
         let request = PluginRequest { contract: CONTRACT, operation: PluginOperation::Describe };
         let answer = ask(&request)?;
@@ -73,7 +73,7 @@ impl PluginBackend {
         Self::new(name, manifest, Source::Program(ask))
     }
 
-    /// What it says about itself.
+    /// Its manifest.
     pub fn manifest(&self) -> &PluginManifest {
         &self.manifest
     }
@@ -165,7 +165,7 @@ impl Backend for PluginBackend {
     }
 }
 
-/// The error of a plug-in that does not do what it should.
+/// The error of a plug-in that violates the contract.
 pub(crate) fn failed(job: &JobPlan, name: PluginName, why: &str) -> Diagnostic {
     let wanted = &job.target.settings.backends;
     let index = wanted.iter().position(|wanted| wanted.as_str() == name.as_str()).unwrap_or_default();

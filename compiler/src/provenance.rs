@@ -1,8 +1,8 @@
-//! What files were made of: the digest of the plan, the version of jobc, the state of the sources in Git.
+//! The provenance of files: the digest of the plan, the version of jobc, the state of the sources in Git.
 //!
-//! It is added to what the backends have made, after the plan was decided, so it changes neither the plan nor its
-//! digest. `jobc build` leaves it out unless it is requested: golden files would change with every commit and with
-//! every version of jobc. [`without`] takes it out again, for those who compare files.
+//! It is added to the output of the backends, so it changes neither the plan nor its digest. `jobc build` leaves it out
+//! unless it is requested: golden files would change with every commit and with every version of jobc. [`without`]
+//! removes it again, for comparisons of files.
 
 mod place;
 

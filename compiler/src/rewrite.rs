@@ -1,7 +1,7 @@
-//! `jobc import`: a job of another tool, rewritten as a job file for people to go on with.
+//! `jobc import`: a job of another tool, rewritten as a job file to edit.
 //!
 //! Comments above a key and after a value go with it. Commands are only in `run`: what the backend `openpai` would
-//! write in their place is left out, because a user who edits the file means the visible commands.
+//! write instead is left out, because a user who edits the file means the visible commands.
 
 use std::collections::BTreeSet;
 

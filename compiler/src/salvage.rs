@@ -1,8 +1,8 @@
 //! What can still be checked in a document that the schema rejects.
 //!
 //! Names that are not there (a parameter, a needed role, an image) can be reported although a quantity elsewhere is
-//! malformed, so that one run shows all mistakes. The refused values are taken out; what is left goes through the next
-//! passes, and of their findings only those about names are kept: any other might come from what was taken out.
+//! malformed, so that one run shows all mistakes. The refused values are removed; the rest goes through the next
+//! passes, and only their findings about names are kept: others might be caused by the removal.
 
 use jobc_schema::Pointer;
 
@@ -46,14 +46,14 @@ pub fn salvage(document: &Document, errors: &[Diagnostic]) -> Option<Document> {
         };
         let parent = pointer.parent()?.last().unwrap_or_default();
         let own = pointer.last()?;
-        // A port or role whose name cannot be one is declared all the same.
+        // A port or role with an invalid name still counts as declared.
         if error.code == codes::BAD_NAME
             && *part == Part::Key
             && ["ports", "roles"].contains(&parent.as_str())
         {
             continue;
         }
-        // So is a port whose number is wrong.
+        // So does a port with an invalid number.
         if parent == "ports" && *part == Part::Value {
             put(&mut left, pointer, Value::String("auto".to_owned()));
             continue;

@@ -69,11 +69,11 @@ impl SpanIndex {
     }
 }
 
-/// The map of one target's artifacts: path -> parts, each with the place of the job file, the target's setting or
-/// the default that it comes from. Lines and columns count from 1. Every file is named, also one of which nothing is
-/// known: so the next build knows what this one wrote.
+/// The map of one target's artifacts: path -> parts, each with the place of the job file, the target's setting or the
+/// default that it comes from. Lines and columns count from 1. Every file is listed, even without known parts: so the
+/// next build knows what this one wrote.
 ///
-/// The map is serialised part by part and never held as a tree, since it has a part for every field of every role.
+/// The map is serialised part by part and never held as a tree, because it has a part for every field of every role.
 #[derive(Serialize)]
 pub struct SourceMap<'a> {
     version: u32,

@@ -1,9 +1,9 @@
 //! Between pass 1 and pass 2: `uses` and `with` put templates in, document over document.
 //!
 //! A template is a YAML file `{template: 1, kind: job | role, description, params, body}`;
-//! `docs/guides/sweeps-and-templates.md` describes its content. Its body is laid under the user's own keys, so that
-//! what the user writes wins. Every use is a [`Source`] of its own that knows the `uses` line which brought it, so that
-//! a finding inside a template can show both places ([`show_uses`]).
+//! `docs/guides/sweeps-and-templates.md` describes its content. Its body is merged below the user's own keys, so that
+//! the user's values win. Every use is a [`Source`] of its own that knows the `uses` line which brought it, so that a
+//! finding inside a template can show both places ([`show_uses`]).
 
 mod built_in;
 mod describe;
@@ -41,7 +41,7 @@ pub const MAX_DEPTH: usize = 16;
 
 /// Puts the templates of a job and of its roles in; a document without `uses` comes back as it is.
 ///
-/// Nothing comes back where a template cannot be put in: what is missing then would only be reported again.
+/// Returns `None` if a template cannot be inserted: missing parts would only be reported again.
 pub fn expand_templates(
     document: Document,
     sources: &mut Sources,
@@ -65,7 +65,7 @@ pub fn expand_templates(
     (pass.sink.error_count() == errors).then_some(Document { root })
 }
 
-/// The text of the template that a job file's `uses` names, if it can be had; for editors.
+/// The text of the template that a job file's `uses` names, if available; for editors.
 pub fn text_of(uses: &str, files: &dyn Files) -> Option<String> {
     let mut sources = Sources::new();
     let job = sources.add(Source::new("job.yaml", ""));
@@ -83,7 +83,7 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Lays the template that a job or role uses under its own keys, and that one's template under it.
+    /// Merges the template that a job or role uses below its own keys, and that template's template below it.
     fn apply(&mut self, mut node: Node, kind: Kind, chain: &mut Vec<Place>) -> Node {
         let Value::Mapping(entries) = &mut node.value else { return node };
         let place = entries.iter().position(|entry| entry.key == "uses");

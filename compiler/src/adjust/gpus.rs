@@ -32,7 +32,7 @@ pub fn count_all(
     }
     let host = look()?;
     let cards = host.cards.as_ref()?;
-    // A card that is cut up serves slices only; an empty map says for certain that one is not.
+    // A partitioned card serves only slices; an empty map means that the card is not partitioned.
     let whole = |vendor: Vendor| -> u32 {
         let cards = cards
             .iter()
@@ -69,7 +69,7 @@ pub fn count_all(
     Some(variant)
 }
 
-/// So many GPUs as a job file requests them; NVIDIA's need no block.
+/// This many GPUs, as a job file requests them; NVIDIA's need no block.
 fn request(gpu: &Node, vendor: Vendor, count: u32) -> Value {
     let count = Value::Number { number: count.into(), text: count.to_string() };
     if vendor == Vendor::Nvidia {

@@ -10,7 +10,7 @@ use crate::files::MemoryFiles;
 use crate::lock::Locking;
 use crate::source::{Source, Sources};
 
-/// Plans a job and shows what became of it: its roles, and what was found.
+/// Plans a job and shows its roles and the findings.
 fn check(text: &str, scale: &[(&str, u32)], no_gpu: bool) -> String {
     let mut sources = Sources::new();
     let job = sources.add(Source::new("job.yaml", text));

@@ -2,9 +2,9 @@
 
 use jobc_schema::plan::{Reference, Text};
 
-/// What a place answers for the placeholders of a text.
+/// The values of a text's placeholders at a place.
 pub trait Address {
-    /// The number of the instance that reads the text, or what expands to it there.
+    /// The number of the instance that reads the text, or an expression that expands to it there.
     fn index(&self) -> String;
 
     /// The rank: [`Address::index`] plus an offset.

@@ -1,4 +1,4 @@
-//! What a job may ask of a backend, and how far a backend can go.
+//! What a job may request of a backend, and how far a backend supports it.
 
 use std::collections::BTreeMap;
 
@@ -40,15 +40,15 @@ pub enum Capability {
     RoleTimeout,
     /// All or nothing, demanded.
     GangRequired,
-    /// So many or nothing.
+    /// This many or none.
     GangMin,
-    /// A cap on how many instances run at once.
+    /// A limit on the instances that run at the same time.
     Parallel,
-    /// A cap on how many jobs of a matrix run at once.
+    /// A limit on the jobs of a matrix that run at the same time.
     MaxParallel,
     /// A role with a matrix.
     RoleMatrix,
-    /// A cap on how many combinations of a role run at once.
+    /// A limit on the combinations of a role that run at the same time.
     RoleMaxParallel,
     /// Numbers read of logs and files.
     Metrics,
@@ -258,7 +258,7 @@ pub enum Support {
     None(String),
 }
 
-/// What a job asks for, each with the place that asks; in the order of the file.
+/// The requests of a job, each with its place, in the order of the file.
 pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
     let mut found = Vec::new();
     let root = Pointer::ROOT;

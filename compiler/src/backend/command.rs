@@ -5,8 +5,8 @@ use jobc_schema::plan::{CommandPlan, JobPlan, Launch, Reference, RolePlan, SshPl
 
 use crate::openpai::has_ssh;
 
-/// Sets up what sshd needs. The host keys are made on the spot, because they are not checked inside a job; the user's
-/// keys come from `/etc/jobc/ssh`, which the executor of the plan mounts there.
+/// Sets up what sshd needs. The host keys are generated at the start, because they are not checked inside a job; the
+/// user's keys come from `/etc/jobc/ssh`, which the executor of the plan mounts there.
 ///
 /// sshd starts commands with an almost empty environment. Each login gets the variables of the instance instead
 /// (sshd(8), `~/.ssh/environment`), so that all ranks have the same ones. They may be secrets: the file is in memory.
@@ -123,7 +123,7 @@ fn bash(script: Text) -> Vec<Text> {
     ["bash", "-euo", "pipefail", "-c"].into_iter().map(Text::literal).chain([script]).collect()
 }
 
-/// Runs a prelude, then the arguments in its place.
+/// Runs a prelude, then replaces it by the arguments.
 fn behind(mut prelude: Text, own: Vec<Text>) -> Vec<Text> {
     prelude.push_str("exec \"$@\"\n");
     bash(prelude).into_iter().chain([Text::literal("bash")]).chain(own).collect()

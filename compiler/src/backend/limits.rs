@@ -11,7 +11,7 @@ const PERIOD: u64 = 100_000;
 /// The longest CPU period the kernel takes, in microseconds; it also wants a quota of at least 1,000.
 const MAX_PERIOD: u64 = 1_000_000;
 
-/// What the kernel holds a task to; what is absent is not limited.
+/// The limits of a task; `None` means unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// CPU time.
@@ -111,10 +111,10 @@ const fn device(
 }
 
 impl CpuLimit {
-    /// The limit of so many thousandths of a CPU, exact to the microsecond.
+    /// The limit for this many thousandths of a CPU, exact to the microsecond.
     ///
-    /// Below a hundredth of a CPU the usual period would make the quota smaller than the kernel takes, so the period is
-    /// longer.
+    /// Below a hundredth of a CPU the usual period would make the quota smaller than the kernel accepts, so the period
+    /// is longer.
     pub fn of(millis: u64) -> Self {
         let period = if millis < 10 { MAX_PERIOD } else { PERIOD };
         let quota = millis.saturating_mul(period / 1000);
@@ -163,7 +163,7 @@ impl Limits {
     }
 }
 
-/// Reports what is wrong with the target's `cgroup` settings.
+/// Reports errors in the target's `cgroup` settings.
 pub fn check_settings(job: &JobPlan, sink: &mut Sink) {
     let Some(settings) = &job.target.settings.cgroup else { return };
     let at = Pointer::ROOT.keys(["targets", &job.target.name, "cgroup"]);

@@ -2,7 +2,7 @@
 //!
 //! `job.sbatch`, or one such script for each group of roles that Slurm schedules on its own; `roles/<role>.sh`, which
 //! each task of a role runs; `submit.sh` where one `sbatch` is not enough; `array.sbatch` for a matrix. Every instance
-//! gets a node's share of its own, so its address is that of its node. docs/reference/slurm.md has the table of fields.
+//! gets its own share of a node, so its address is that of its node. docs/reference/slurm.md has the table of fields.
 
 mod array;
 mod batch;

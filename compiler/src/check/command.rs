@@ -1,7 +1,7 @@
-//! What a role's command starts, as far as it can be read without running a shell.
+//! The programs that a role's command starts, if they can be read without running a shell.
 //!
 //! Words are split as a shell does, quotes and continued lines included; nothing is expanded but a variable that the
-//! script itself sets to a command. It serves lints, so what it cannot read it leaves out.
+//! script itself sets to a command. It serves lints, so it skips what it cannot read.
 
 mod launcher;
 mod program;
@@ -66,7 +66,7 @@ pub(crate) fn hides_pipes(role: &RolePlan) -> bool {
     words.first().is_some_and(|first| is_shell(first)) && !mentions
 }
 
-/// A text as it is read here: what only a target knows is `$`, the instance's number the variable that holds it.
+/// A text as it is read here: values that only a target knows are `$`, the instance's number is its variable.
 pub(crate) fn plain(text: &Text) -> String {
     text.render(|reference| match reference {
         Reference::Index {} | Reference::Rank { .. } => "$JOBC_INDEX".to_owned(),

@@ -32,7 +32,7 @@ pub(crate) struct RoleView<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Puts together what is known of each role.
+    /// Collects the facts about each role.
     pub(crate) fn new(job: &'a Job, plan: &'a JobPlan) -> Self {
         let members: std::collections::BTreeMap<&str, &MemberPlan> =
             plan.distributed.iter().flat_map(|d| &d.members).map(|m| (m.role.as_str(), m)).collect();
@@ -150,7 +150,7 @@ impl RoleView<'_> {
         text.as_literal()
     }
 
-    /// A word of the command, or the value of the variable that it names; nothing where that is not known.
+    /// A word of the command, or the value of the variable that it names; `None` if that is unknown.
     pub(crate) fn value<'w>(&'w self, word: &'w str) -> Option<&'w str> {
         let Some(name) = word.strip_prefix('$') else { return (!word.contains('$')).then_some(word) };
         self.constant(name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name))

@@ -25,7 +25,7 @@ struct Candidate<'a> {
 
 /// Applies at most one fix of each finding, and none that touches another, to the sources that may be edited.
 ///
-/// A fix can bring to light what the mistake has hidden, so there may be more after the next check.
+/// A fix can reveal further mistakes, so there may be more after the next check.
 pub fn apply<'a>(
     sources: &Sources,
     findings: &'a [Diagnostic],

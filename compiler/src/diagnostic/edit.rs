@@ -1,5 +1,4 @@
-//! Edits that are known by what they write, and get their bytes from the file: new entries of maps, and words of
-//! commands.
+//! Edits that are described by their content and located in the file: new entries of maps, and words of commands.
 
 mod shape;
 
@@ -12,8 +11,8 @@ use crate::source::{Sources, Span};
 pub use shape::Shape;
 pub(super) use shape::{moved, reshaped};
 
-/// The bytes and the text of an edit that gives a path a value: the value there is replaced, else the entry is added
-/// to the nearest map above. Nothing where the file has no map to add it to, or has it in a template.
+/// The bytes and the text of an edit that gives a path a value: the value there is replaced, else the entry is added to
+/// the nearest map above. `None` if the file has no map to add it to, or has it in a template.
 pub(super) fn entry(
     document: &Document,
     sources: &Sources,
@@ -46,7 +45,7 @@ fn insert(node: &Node, sources: &Sources, entry: &str, preferred: &str) -> Optio
     let text = sources.get(node.span.source).text();
     let at = |start: usize| Span::new(node.span.source, start, start);
     let in_braces = text.as_bytes().get(node.span.start as usize) == Some(&b'{');
-    // What a merge key brings is elsewhere in the file.
+    // The content of a merge key is elsewhere in the file.
     let mut own = entries.iter().filter(|entry| node.span.range().contains(&(entry.key_span.start as usize)));
     let first = own.clone().next();
     let Some(before) = own.find(|entry| entry.key == preferred).or(first) else {
@@ -143,8 +142,8 @@ fn in_quotes(text: &str, quote: char) -> String {
     }
 }
 
-/// An edit of a whole value: a list or map on lines of its own is replaced from its key's colon on, because what is
-/// written instead is on one line.
+/// An edit of a whole value: a list or map on its own lines is replaced from its key's colon on, because the new text
+/// is on one line.
 pub(super) fn whole(
     document: &Document,
     sources: &Sources,

@@ -35,7 +35,7 @@ pub(super) struct Stages<'f> {
 }
 
 impl<'f> Stages<'f> {
-    /// Walks the file once, in order, as a builder would. What a base image sets stays as it is written.
+    /// Walks the file once, in order, as a builder would. Variables of the base image stay as written.
     pub(super) fn read(file: &'f Inspection) -> Self {
         let mut stages = Self { file, facts: Vec::with_capacity(file.stages.len()), copied: Vec::new() };
         for stage in &file.stages {

@@ -42,13 +42,12 @@ fn code_of_lint(lint: Lint) -> Code {
     }
 }
 
-/// How severe a finding is that keeps nothing from being built: what is only about how a file is written is a note.
+/// The severity of a finding that does not prevent the build: findings about style are notes.
 pub fn severity_of_remark(remark: &Refusal) -> Severity {
     if remark.is_style() { Severity::Note } else { Severity::Warning }
 }
 
-/// A refusal or a remark of a Dockerfile, which is `bytes`. What is wrong with the command line, or the job, has no
-/// place in it.
+/// A refusal or a remark of a Dockerfile, which is `bytes`. Errors of the command line or the job have no place in it.
 pub fn diagnostic(refusal: &Refusal, severity: Severity, source: SourceId, bytes: &[u8]) -> Diagnostic {
     let mut found = Diagnostic::new(code(&refusal.rule), severity, refusal.message.as_str());
     // An empty line is a place of no bytes.

@@ -1,7 +1,7 @@
 //! Dockerfiles as data, and their text.
 //!
 //! The text needs nothing but the builder itself: there is no `# syntax=` line, which would fetch a frontend from a
-//! registry. `RUN <<EOF` is written only where one line cannot carry the command.
+//! registry. `RUN <<EOF` is written only if the command does not fit on one line.
 
 mod quote;
 #[cfg(test)]
@@ -59,7 +59,7 @@ pub enum Kind {
     Shell(Vec<String>),
     /// `RUN …`.
     Run {
-        /// What is there only while the command runs.
+        /// What exists only while the command runs.
         mounts: Vec<Mount>,
         /// The command.
         command: Command,
@@ -89,7 +89,7 @@ pub enum Kind {
     Cmd(Vec<String>),
 }
 
-/// Something that is there only while a command of a build runs.
+/// A mount that exists only while a command of a build runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mount {
     /// A directory kept from build to build.

@@ -15,8 +15,8 @@ pub fn to_json(value: &impl Serialize) -> String {
     text
 }
 
-/// Writes a value as JSON whose outer levels are indented, and in which everything deeper takes one line: long tables
-/// are a third of the size, and a difference shows whole rows.
+/// Writes a value as JSON whose outer levels are indented, and deeper levels are on one line: long tables are a third
+/// of the size, and a diff shows whole rows.
 ///
 /// # Panics
 /// If the value is not plain JSON: a map with keys that are not strings.

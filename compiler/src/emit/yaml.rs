@@ -1,7 +1,7 @@
-//! YAML that every reader reads alike, and nothing of the writer's names beyond this file.
+//! YAML that every reader reads alike; only this file uses the writer's names.
 //!
-//! The writer quotes what YAML 1.1 would misread (`on`, `1_000`, `12:30`). What is left to decide here is when a text
-//! of several lines becomes a `|` block: if the block has exactly the same value.
+//! The writer quotes what YAML 1.1 would misread (`on`, `1_000`, `12:30`). This file decides when a text of several
+//! lines becomes a `|` block: if the block has exactly the same value.
 
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::Value;
@@ -39,7 +39,7 @@ impl Serialize for Tree<'_> {
     }
 }
 
-/// Whether a character looks like a space and is a letter to YAML: outside of quotes nobody sees it.
+/// Whether a character looks like a space but is a letter to YAML: outside of quotes it is invisible.
 fn is_odd_blank(c: char) -> bool {
     blank::name(c).is_some()
 }
@@ -107,7 +107,7 @@ mod tests {
         /// An independent reader and our own read back what was written.
         #[test]
         fn strings_come_back(text in nasty(), key in nasty()) {
-            // The parser refuses a key that begins with a blank nobody sees, and the writer does not quote it.
+            // The parser refuses a key that starts with an invisible blank, and the writer does not quote it.
             let key = key.replace('\u{a0}', "");
             let value = json!({"a": text, "list": [text, [text]], "map": {key.clone(): {key: text}}});
             let yaml = to_yaml(&value);

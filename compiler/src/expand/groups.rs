@@ -1,4 +1,4 @@
-//! The matrix of a role: each combination becomes a role of its own, a *group* of tasks.
+//! The matrix of a role: each combination becomes a separate role, a *group* of tasks.
 //!
 //! It is done in the document, so that every later pass finds roles and nothing else. `train` with three combinations
 //! is `train-m0`, `train-m1` and `train-m2`; `needs` of other roles still names `train`, which `resolve` takes as all of
@@ -45,7 +45,7 @@ impl Groups {
         self.groups.get(role)
     }
 
-    /// The names of the groups of a role of the job file; nothing where it has no matrix.
+    /// The names of the groups of a role of the job file; `None` if it has no matrix.
     pub fn of_role(&self, role: &str) -> Option<&[String]> {
         self.by_role.get(role).map(Vec::as_slice)
     }

@@ -1,4 +1,4 @@
-//! The matrix: its axes, what is added and left out, and the combinations that come of it.
+//! The matrix: its axes, added and excluded combinations, and the resulting combinations.
 
 use indexmap::IndexMap;
 use jobc_schema::Scalar;

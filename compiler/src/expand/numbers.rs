@@ -7,7 +7,7 @@ use jobc_schema::matrix::combination_key;
 use super::matrix::Combination;
 
 /// The number of each combination: that of the combination with the same values where one is known, else the next after
-/// the largest. So a job keeps its name, and what it writes its place, when the matrix has changed.
+/// the largest. So a job keeps its name, and its outputs their place, when the matrix changes.
 pub(super) fn of(combinations: &[Combination], known: &[(Combination, u32)]) -> Vec<u32> {
     let numbers: BTreeMap<String, u32> =
         known.iter().map(|(values, number)| (combination_key(values), *number)).collect();

@@ -54,7 +54,7 @@ struct Declaration<'a> {
 
 /// Reads the parameters and gives each its value.
 ///
-/// A parameter whose value is wrong gets one of its type all the same, so that one mistake is reported once.
+/// A parameter with an invalid value still gets one of its type, so that one mistake is reported once.
 pub(super) fn read(document: &Document, overrides: &Overrides<'_>, sink: &mut Sink) -> ParamValues {
     let entries = document.root.get("params").map_or(&[][..], Node::entries);
     let declared: IndexMap<&str, Declaration<'_>> =

@@ -27,11 +27,11 @@ pub struct Variant {
     pub from_environment: IndexMap<String, String>,
     /// The roles that get all GPUs of the host, where the host is known.
     pub all_gpus: BTreeSet<String>,
-    /// How many jobs of the matrix may run at once.
+    /// How many jobs of the matrix may run at the same time.
     pub max_parallel: Option<u32>,
-    /// Where strings stand whose expressions have been reported: findings of later passes there are redundant.
+    /// The places of strings whose expressions have been reported: findings of later passes there are redundant.
     pub broken: BTreeSet<Pointer>,
-    /// Where the expressions that were left stand, by the pointer of their string, in order.
+    /// The places of the remaining expressions, by the pointer of their string, in order.
     pub late: BTreeMap<Pointer, Vec<CodeSpan>>,
 }
 

@@ -67,15 +67,15 @@ impl Names {
         self.written.insert(scope, scalars.clone());
     }
 
-    /// Whether a scope is there.
+    /// Whether a scope exists.
     pub fn has(&self, scope: Scope) -> bool {
         self.scopes.contains_key(&scope)
     }
 
-    /// The value of a path, where each step is there.
+    /// The value of a path, if each step exists.
     ///
     /// # Errors
-    /// The first step that is not, with the names that are.
+    /// The first missing step, with the existing names.
     pub fn check(&self, path: &Path) -> Result<Value, Failure> {
         let first = &path.steps[0];
         let known = || self.scopes.keys().map(|scope| scope.as_str());

@@ -12,7 +12,7 @@ use super::scopes::Scope;
 pub struct Path {
     /// Its byte range in the code.
     pub range: Range<usize>,
-    /// The name and the steps after it, as far as they are written out.
+    /// The name and the literal steps after it.
     pub steps: Vec<Step>,
 }
 

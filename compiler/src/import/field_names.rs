@@ -1,7 +1,7 @@
-//! Advice about an imported job, in the words of the file that its author has.
+//! Advice about an imported job, in the terms of the original file.
 //!
-//! Later passes speak of jobc's fields. Where OpenPAI has a field for the same, that is named; where it has none, the
-//! finding says that the field takes a job file. An edit of jobc's fields is left out.
+//! Later passes speak of jobc's fields. Where OpenPAI has a field for the same, that is named; otherwise the finding
+//! says that the field needs a job file. An edit of jobc's fields is left out.
 
 use super::Format;
 use crate::diagnostic::{Code, Diagnostic, Place, Sink, codes};

@@ -10,7 +10,7 @@ use crate::suggest;
 /// The greatest number of anything.
 const MAX_INTEGER: i64 = 2_147_483_647;
 
-/// A map of another tool's and what it is called in messages.
+/// A map of another tool, and its name in messages.
 pub(super) struct Fields<'a> {
     /// What is read.
     pub(super) node: &'a Node,
@@ -117,7 +117,7 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// A map of fields of its own.
+    /// A map of its own fields.
     pub(super) fn map(&self, name: &str, what: &str, sink: &mut Sink) -> Option<(&'a Entry, Self)> {
         let entry = self.entry(name)?;
         if !matches!(entry.value.value, Value::Mapping(_)) {
@@ -159,7 +159,7 @@ impl<'a> Fields<'a> {
         texts
     }
 
-    /// A map that is an item of a list; reports what is none.
+    /// A map that is an item of a list; reports other items.
     pub(super) fn of_item(node: &'a Node, list: &str, sink: &mut Sink) -> Option<Self> {
         let Some(first) = node.entries().first() else {
             let message = format!("an item of `{list}` must be a map of fields, not {}", describe(node));
@@ -182,7 +182,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The whole number of a field, `4.0` among them; reports what is none, or below `least`.
+/// The whole number of a field, also `4.0`; reports other values, and numbers below `least`.
 fn whole(entry: &Entry, least: i64, sink: &mut Sink) -> Option<i64> {
     let what = match least {
         i64::MIN..=-2 => "a whole number".to_owned(),

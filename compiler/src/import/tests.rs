@@ -259,7 +259,7 @@ fn ten_thousand_task_roles_are_read() {
     assert!(sink.diagnostics().iter().all(|d| d.severity != Severity::Error));
 }
 
-/// What is empty sets nothing, so nothing is said of it, and nothing is there; what is not empty is kept as `env`.
+/// An empty value sets nothing, so it is neither reported nor kept; other values are kept as `env`.
 #[test]
 fn empty_fields_that_protocol_v2_lacks_are_ignored() {
     let (_, _, sink) = run(EXAMPLE);

@@ -1,7 +1,7 @@
 //! JSON text, with comments, to a tree.
 //!
-//! Most mistakes in hand-written JSON leave no doubt about what was meant: a trailing comma, single quotes, a key
-//! without quotes. They are reported with the edit that mends them, and parsing continues.
+//! Most mistakes in hand-written JSON are unambiguous: a trailing comma, single quotes, a key without quotes. They are
+//! reported with a fix, and parsing continues.
 
 mod blank;
 mod number;

@@ -16,7 +16,7 @@ pub const MAX_ALIAS_NODES: usize = 250_000;
 /// How many bytes of text anchors and aliases of one file may copy: 16 MiB.
 pub const MAX_ALIAS_TEXT: usize = 16 * 1024 * 1024;
 
-/// What a value costs to copy.
+/// The cost of copying a value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Weight {
     /// Values in it, itself included.

@@ -1,8 +1,8 @@
 //! The tree of a YAML text after an edit, without reading the whole text again.
 //!
 //! An entry of a block map is text of its own: its first line begins with its key, and the next line as little indented
-//! begins the next entry. So an edit below a key is read alone, with the lines of its entry, and put into the tree; what
-//! follows moves. Wherever that might not be what the whole text means, nothing is done and the caller reads it all.
+//! begins the next entry. So an edit below a key is parsed alone, with the lines of its entry, and put into the tree;
+//! later spans move. If the whole text might mean something else, nothing is done and the caller parses all of it.
 
 use std::ops::Range;
 

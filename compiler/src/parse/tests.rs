@@ -1,4 +1,4 @@
-//! What is read, what is reported, and where: each snapshot shows the text and what became of it.
+//! What is read, what is reported, and where: each snapshot shows the text and the result.
 
 use std::fmt::Write as _;
 

@@ -15,7 +15,7 @@ const PREFIX: &str = "jobc.dev/";
 const OCI_PREFIX: &str = "dev.jobc.";
 /// The label of an object with the beginning of the plan's digest: for selectors. `jobc submit` writes the same one.
 const PLAN_LABEL: &str = "jobc.dev/plan";
-/// The key in `extras` of an OpenPAI job: servers keep what is in there as it is.
+/// The key in `extras` of an OpenPAI job: servers do not change its content.
 const EXTRAS: &str = "jobc.dev/provenance";
 
 /// A place for facts.

@@ -1,4 +1,4 @@
-//! When a role ends the job, and what is tried again.
+//! When a role ends the job, and what is retried.
 
 use jobc_schema::Pointer;
 use jobc_schema::distributed::MemberPart;
@@ -10,7 +10,7 @@ use super::distributed::Rendezvous;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 
 /// The thresholds of a role: by default never by success, and at the first failure. In an elastic rendezvous the job
-/// succeeds when as many instances have succeeded as must be there, and fails when fewer are left. With Ray it succeeds
+/// succeeds when the minimum number of instances has succeeded, and fails when fewer are left. With Ray it succeeds
 /// with the head.
 pub(super) fn resolve_completion(
     context: &Context<'_>,
@@ -61,7 +61,7 @@ pub(super) fn resolve_completion(
     }
 }
 
-/// What is tried again: the role's own rule, else the job's, else nothing.
+/// What is retried: the role's own rule, otherwise the job's, otherwise nothing.
 ///
 /// For a member of a rendezvous that is not elastic one attempt covers the whole job, because restarting one rank is of
 /// no use.

@@ -33,7 +33,7 @@ impl Context<'_> {
         names.collect::<IndexSet<_>>().into_iter()
     }
 
-    /// The combinations that a name of the job file stands for: those of a role with a matrix, or the role alone.
+    /// The combinations of a name in the job file: those of a role with a matrix, or only the role.
     pub(super) fn roles_called<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
         match self.variant.groups.of_role(name) {
             Some(groups) => groups.iter().map(String::as_str).collect(),
@@ -47,7 +47,7 @@ impl Context<'_> {
     }
 }
 
-/// What other roles may know of a role.
+/// The facts about a role that other roles may use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoleFacts {
     pub(super) instances: u32,

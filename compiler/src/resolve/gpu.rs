@@ -12,7 +12,7 @@ use super::graph::Graph;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::stdlib::providers;
 
-/// Above so many roles with GPUs they are simply numbered one after the other.
+/// Above this number of roles with GPUs, they are numbered one after the other.
 const COMPARED_ROLES: usize = 64;
 
 /// The default driver capabilities, which are also the default of NVIDIA's runtime.
@@ -20,7 +20,7 @@ const DEFAULT_CAPABILITIES: [DriverCapability; 2] = [DriverCapability::Compute, 
 
 /// The GPUs of an instance whose role's first is `first`.
 ///
-/// What keeps a slice is decided here where the target is a cluster, by the provider it names.
+/// If the target is a cluster, this decides how a slice is enforced, by its provider.
 pub(super) fn resolve_gpu(gpu: &Gpu, first: u32, target: &Target, at: &Pointer, sink: &mut Sink) -> GpuPlan {
     let mut plan = amounts(gpu, first, at, sink);
     if target.backends.contains(&BackendName::Kubernetes)
@@ -147,7 +147,7 @@ struct Placement {
 /// The logical number of the first GPU of every role, by its number.
 ///
 /// Tasks that may run at the same time have different GPUs. A role may have those of roles that have ended before it
-/// starts: it needs them, straight or by way of others, all to have succeeded.
+/// starts: it needs all of them to have succeeded, directly or through others.
 pub(super) fn number_gpus(context: &Context<'_>, graph: &Graph) -> Vec<u32> {
     let job = context.job;
     let mut first = vec![0_u32; job.roles.len()];
@@ -181,7 +181,7 @@ pub(super) fn number_gpus(context: &Context<'_>, graph: &Graph) -> Vec<u32> {
     first
 }
 
-/// The lowest start of `size` numbers that no role uses that has not ended.
+/// The lowest start of `size` numbers that no running role uses.
 fn lowest_free(placed: &[Placement], size: u64, has_ended: impl Fn(usize) -> bool) -> u64 {
     let mut taken: Vec<(u64, u64)> =
         placed.iter().filter(|other| !has_ended(other.role)).map(|other| (other.first, other.end)).collect();

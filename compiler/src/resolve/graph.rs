@@ -136,7 +136,7 @@ fn unknown_role(context: &Context<'_>, name: &str, at: &Pointer) -> Diagnostic {
     }
 }
 
-/// Kahn's way: a role is placed when all it needs are; what is left over holds cycles.
+/// Kahn's algorithm: a role is placed when all its needs are; the rest contains cycles.
 fn put_in_order(context: &Context<'_>, graph: &mut Graph, sink: &mut Sink) {
     let count = graph.edges.len();
     let mut waiting: Vec<usize> = graph.edges.iter().map(Vec::len).collect();
@@ -209,8 +209,8 @@ fn report_cycles(context: &Context<'_>, graph: &Graph, waiting: &[usize], sink: 
 
 /// Reports needs that keep the members of a rendezvous from meeting.
 ///
-/// All members must run at once. One that needs another to have *succeeded*, straight or by way of other roles, waits
-/// for something that cannot happen; a gang that starts all at once cannot wait for anything between its members.
+/// All members must run at once. One that needs another to have *succeeded*, directly or through other roles, waits
+/// forever; a gang that starts together cannot wait between its members.
 pub(super) fn report_deadlocks(
     context: &Context<'_>,
     graph: &Graph,

@@ -297,7 +297,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// A file whose text decides what is installed.
+    /// A file that determines what is installed.
     fn made_from(&self, file: &str, at: &Pointer, texts: &mut Vec<String>, sink: &mut Sink) -> String {
         let file = self.fill(file, at, sink);
         if is_inside(&file, at, sink) {

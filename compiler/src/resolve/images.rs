@@ -236,12 +236,12 @@ pub(super) fn locked(context: &Context<'_>, name: String, at: &Pointer, sink: &m
     }
 }
 
-/// Twelve digits that change when what is built does: of the source, and of the files it is made from.
+/// Twelve digits that change with the build: a digest of the source and its files.
 fn digest(source: &ImageSource, texts: &[String]) -> String {
     let mut hash = Sha256::new();
     hash.update(serde_json::to_string(source).unwrap_or_default());
     for text in texts {
-        // As many bytes on every platform.
+        // The same number of bytes on every platform.
         hash.update((text.len() as u64).to_le_bytes());
         hash.update(text);
     }
@@ -256,7 +256,7 @@ fn is_only_from(block: &ImageBlock) -> bool {
     *block == only
 }
 
-/// Reports a `context` that nothing would look at: only a Dockerfile's build has one of its own.
+/// Reports an unused `context`: only a Dockerfile's build has one.
 fn check_context(block: &ImageBlock, at: &Pointer, sink: &mut Sink) {
     if block.dockerfile.is_none() && block.context.is_some() {
         sink.push(

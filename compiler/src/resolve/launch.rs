@@ -40,9 +40,10 @@ impl Launchers {
     }
 }
 
-/// Decides who launches: the launcher role where there is one; with MPI and DeepSpeed the first instance; else all.
+/// Decides which instance launches: the launcher role if there is one; with MPI and DeepSpeed the first instance;
+/// otherwise all.
 ///
-/// One instance alone has nobody to start by ssh. MPI's launcher has the same set-up then; DeepSpeed's needs none.
+/// A single instance starts none over ssh. MPI's launcher has the same set-up then; DeepSpeed's needs none.
 pub(super) fn resolve_launch(
     context: &Context<'_>,
     spec: &Distributed,

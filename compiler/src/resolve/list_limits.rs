@@ -4,5 +4,5 @@
 pub const MAX_LISTED_ROLES: usize = 16;
 /// Up to this many members, each sees all the others; their host file names every one.
 pub(super) const MAX_LISTED_MEMBERS: usize = 256;
-/// Up to so many instances a role's addresses are listed.
+/// The maximum number of instances for which a role's addresses are listed.
 pub const MAX_LISTED_INSTANCES: u32 = 5_000;

@@ -1,4 +1,4 @@
-//! Ports: their numbers where every instance has an address of its own, and where all share one.
+//! Ports: their numbers if every instance has its own address, and if all share one.
 
 use std::collections::BTreeMap;
 
@@ -188,7 +188,7 @@ fn check(ports: &[PortPlan], written: &IndexMap<String, Port>, at: &Pointer, sin
         });
         if let Some(other) = clash {
             let shared = start.max(u32::from(other.number));
-            // What the user did not write has no place of its own.
+            // A port that the user did not write has no place.
             let place = |port: &PortPlan| {
                 let own = port.label != RENDEZVOUS || !port.auto;
                 if own { at.key(&port.label) } else { Pointer::ROOT.key("distributed") }

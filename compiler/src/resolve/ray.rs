@@ -104,7 +104,7 @@ pub(super) fn check_commands(context: &Context<'_>, members: &[MemberPlan], sink
 
 fn head(plan: &DistributedPlan, amounts: &str, own: CommandPlan) -> CommandPlan {
     let port = Reference::Port { role: head_role(plan), label: RENDEZVOUS.to_owned(), index: Some(0) };
-    // `ray start --head` begins a cluster, and must not take the address of this one for another to join.
+    // `ray start --head` starts a cluster, and must not take its own address for another cluster to join.
     let mut start = Text::literal("env -u RAY_ADDRESS ray start --head --port=");
     start.push_reference(port);
     start.push_str(amounts);
@@ -117,7 +117,7 @@ fn head(plan: &DistributedPlan, amounts: &str, own: CommandPlan) -> CommandPlan 
         None => start.clone(),
     };
     match own {
-        // The user's set-up may install Ray, so it comes first; another shell than a POSIX one runs it itself.
+        // The user's set-up may install Ray, so it comes first; a shell that is not POSIX runs it itself.
         CommandPlan::Script { shell, setup, script } if is_posix(&shell) => {
             let argv = shell.into_iter().map(Text::literal).chain([script]).collect();
             CommandPlan::Argv { argv, setup: Some(before(setup)) }

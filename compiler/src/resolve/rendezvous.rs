@@ -1,6 +1,6 @@
 //! The variables and files by which a framework's processes find each other.
 //!
-//! One function a framework; the names are the frameworks' own. Each has a comment on what is set and what is
+//! One function per framework; the names are the frameworks' own. Each has a comment on what is set and what is
 //! intentionally not set.
 
 use indexmap::IndexMap;
@@ -67,8 +67,8 @@ fn torchrun(plan: &DistributedPlan, first: &MemberPlan, member: &MemberPlan, env
 
 /// Elastic torchrun gives out the ranks itself, and each time the instances meet, so neither a rank nor a master is set.
 ///
-/// Of the c10d store torchrun finds by the address whether it is on this instance. The variable is not set with
-/// `is_host`: instances that share one address each take themselves for the host, and all but the first then connect.
+/// torchrun finds by the address whether the c10d store is on this instance. The variable is not set with `is_host`:
+/// instances that share one address each take themselves for the host, and all but the first then connect.
 fn elastic_torchrun(elastic: &ElasticPlan, first: &MemberPlan, member: &MemberPlan, env: &mut Env) {
     let mut text = |name: &str, value: String| env.insert(name.to_owned(), Text::literal(value));
     text("PET_NNODES", format!("{}:{}", elastic.min, elastic.max));
@@ -103,7 +103,7 @@ fn master(first: &MemberPlan, env: &mut Env) {
 
 /// Open MPI's MCA parameters, and the host files of MPICH and Intel MPI, which look for their own names only.
 ///
-/// Open MPI 5 starts processes by PRRTE, which has parameters of its own and ignores those of `orte`.
+/// Open MPI 5 starts processes by PRRTE, which has its own parameters and ignores those of `orte`.
 fn mpi(plan: &DistributedPlan, first: &MemberPlan, has_port: bool, env: &mut Env) {
     let mut put = |name: &str, value: &str| env.insert(name.to_owned(), Text::literal(value));
     put("OMPI_MCA_orte_default_hostfile", HOST_FILE);
@@ -188,8 +188,8 @@ fn before(plan: &DistributedPlan, member: &MemberPlan, instances: &dyn Fn(&str) 
         .sum()
 }
 
-/// The host files a member gets. DeepSpeed's own place is filled where one instance starts the others: with
-/// `launch: all` the same command on every instance must not start peers.
+/// The host files a member gets. DeepSpeed's own path is filled if one instance starts the others: with `launch: all`
+/// the same command on every instance must not start peers.
 pub(super) fn host_files(plan: &DistributedPlan, one_launches: bool) -> Vec<FilePlan> {
     let lines = |after: &str| {
         let mut text = Text::default();

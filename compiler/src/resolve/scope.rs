@@ -40,7 +40,7 @@ pub(super) fn early_names_of_role(context: &Context<'_>, role: &str) -> Names {
     names
 }
 
-/// What one role's texts may name; made only when one of them asks.
+/// The names in the scope of one role's texts; created on demand.
 pub(super) struct RoleScope<'a> {
     context: &'a Context<'a>,
     base: &'a Names,
@@ -175,7 +175,7 @@ impl Object for Hosts {
 
 /// `ports`: `ports.<label>` of the role itself, `ports.<role>.<label>` of any role.
 ///
-/// A label of the role itself wins over the name of a role; what is below the name stays in reach.
+/// A label of the role itself wins over the name of a role; the keys below the name remain accessible.
 #[derive(Debug)]
 struct PortNames {
     /// The number of the role that reads the text.

@@ -26,7 +26,7 @@ impl<'a> Texts<'a> {
             return Text::literal(source);
         }
         let mut text = Text::default();
-        // What is not closed, `expand` has reported.
+        // `expand` has reported unclosed ones.
         for part in split(source).unwrap_or_default() {
             match part {
                 Part::Text(literal) => text.push_str(literal),

@@ -2,7 +2,7 @@
 
 use jobc_schema::plan::{RolePlan, Totals};
 
-/// Adds up the roles; what a role leaves to the target is not counted.
+/// Adds up the roles; resources that a role leaves to the target are not counted.
 pub(super) fn add_up(roles: &[RolePlan]) -> Totals {
     let mut totals = Totals::default();
     for role in roles {

@@ -6,7 +6,7 @@ use jobc_schema::plan::VolumeSource;
 pub(super) struct SourceError {
     pub(super) message: String,
     pub(super) note: String,
-    /// The source to write in its place, where that is certain.
+    /// The replacement, if that is certain.
     pub(super) instead: Option<String>,
 }
 

@@ -273,7 +273,7 @@ fn check_subpath(job: &Job, mount: &MountPlan, place: &Pointer, sink: &mut Sink)
     });
 }
 
-/// A path in a volume without doubled or trailing slashes and without `.`; what is wrong with it stays.
+/// A path in a volume without doubled or trailing slashes and without `.`; invalid parts are kept.
 fn tidy_subpath(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     let root = if path.starts_with('/') { "/" } else { "" };

@@ -53,7 +53,7 @@ fn yes() -> bool {
 pub struct Variant {
     /// The memory class its maker prints, in GB.
     pub memory_gb: u64,
-    /// The card's MIG table; absent where it has no MIG, or none that is known.
+    /// The card's MIG table; `None` if it has no MIG, or none that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mig: Option<String>,
 }
@@ -128,7 +128,7 @@ fn fold(name: &str) -> String {
 
 /// Whether a folded name is that of a model, whose `x` is a placeholder for one digit after the first letters.
 fn fits(model: &str, name: &str) -> bool {
-    // Only the `xx` at the end is a pattern: RTX has an x of its own.
+    // Only the `xx` at the end is a pattern: RTX contains an x itself.
     let Some(stem) = model.strip_suffix("xx") else { return model == name };
     let Some(rest) = name.strip_prefix(stem) else { return false };
     let digits = rest.trim_end_matches("super").trim_end_matches("ti");

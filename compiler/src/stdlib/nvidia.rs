@@ -43,7 +43,7 @@ pub struct DeviceNode {
     /// The major number, where it is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub major: Option<u32>,
-    /// The name in /proc/devices whose major number it has, where that is not fixed.
+    /// The name in /proc/devices with its major number, if that is not fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub major_name: Option<String>,
     /// The minor number, or a word for its source.

@@ -244,7 +244,7 @@ pub enum Unit {
     /// The target's `memory_unit`; GiB by default.
     #[serde(rename = "GiB unless set")]
     GiBUnlessSet,
-    /// As many MiB as the target's `memory_factor`; one by default.
+    /// The number of MiB of the target's `memory_factor`; one by default.
     #[serde(rename = "MiB by factor")]
     Factor,
     /// The target's `memory_unit`: it is not documented.
@@ -252,7 +252,7 @@ pub enum Unit {
     Setting,
 }
 
-/// What a pod needs besides what it asks for.
+/// What a pod needs besides its requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PodRequirements {
@@ -262,7 +262,7 @@ pub struct PodRequirements {
     /// Whether it shares the node's IPC namespace.
     #[serde(default, skip_serializing_if = "is_false")]
     pub host_ipc: bool,
-    /// Whether its /dev/shm is that of the server it shares the GPU through, so that it has no size of its own.
+    /// Whether its /dev/shm is that of the server through which it shares the GPU, so that it has no size itself.
     #[serde(default, skip_serializing_if = "is_false")]
     pub shared_shm: bool,
     /// The user it runs as.
@@ -319,7 +319,7 @@ pub struct ClaimForm {
     pub mps: Option<MpsForm>,
 }
 
-/// What a claim may ask of a device.
+/// The attributes of a device that a claim may request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceProperty {
     /// The product's name.
@@ -389,7 +389,7 @@ pub fn chosen(named: Option<&str>, vendor: Vendor) -> Option<&'static Provider> 
 }
 
 impl Provider {
-    /// Whether it serves as many whole GPUs of any kind as a role wants, whatever the role is.
+    /// Whether it serves any number of whole GPUs of any kind for every role.
     pub fn is_plain(&self) -> bool {
         self.whole.as_ref().is_some_and(|way| way.most.is_none() && way.asks.iter().all(|ask| !ask.each))
             && self.unserved.is_none()

@@ -1,6 +1,6 @@
 //! `${{ with.NAME }}` and `${{ template.directory }}` in a template's body.
 //!
-//! Only the plain name is there: a whole string takes the value with its type, a longer one its text. All other
+//! Only plain names are supported: a whole string takes the value with its type, a longer one its text. All other
 //! expressions stay for later passes.
 
 use super::values::Values;

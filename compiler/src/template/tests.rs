@@ -173,7 +173,7 @@ fn every_built_in_template_is_sound() {
     for (name, _) in super::built_in() {
         let out = check(&format!("roles: {{a: {{uses: std/{name}}}}}\nuses: std/{name}\n"), &[]);
         let findings: Vec<&str> = out.lines().filter(|line| line.starts_with("J0")).collect();
-        // On one of the two places its kind is wrong; what it needs is not given on the other.
+        // At one of the two places its kind is wrong; at the other a needed parameter is missing.
         assert!(
             findings.iter().all(|f| f.starts_with("J0287") || f.starts_with("J0284")),
             "{name}: {findings:#?}"

@@ -71,7 +71,7 @@ pub(super) fn keeps_text(path: &[&str]) -> NumberForm {
     if kept { NumberForm::WithText } else { NumberForm::Plain }
 }
 
-/// Where the numbers of `targets.yaml` stay as they are: in what is handed to Kubernetes or OpenPAI unread.
+/// Where the numbers of `targets.yaml` stay as they are: in values passed unread to Kubernetes or OpenPAI.
 pub(super) fn keeps_all(path: &[&str]) -> NumberForm {
     let handed_on = ["patches", "plugins", "protocol", "tolerations", "affinity"];
     if path.iter().any(|key| handed_on.contains(key)) { NumberForm::AsIs } else { NumberForm::Plain }

@@ -13,7 +13,7 @@ pub(super) struct Advice {
     spellings: &'static [&'static str],
     /// The path of our key, or nothing where there is none.
     pub(super) write: Option<&'static str>,
-    /// What has to change besides the name; empty where nothing has.
+    /// What must change besides the name; empty if nothing.
     pub(super) note: &'static str,
 }
 

@@ -47,7 +47,7 @@ pub(super) fn unknown(refused: &RefusedValue<'_>, key: &str, report: &mut Report
     } else if let Some(near) = near {
         let near = near.to_owned();
         let diagnostic = error(&format!("; did you mean `{near}`?"));
-        // Not over a key that is there already.
+        // Not over an existing key.
         match refused.node.get(&near) {
             None => report.rename(diagnostic, &at, &near, Safety::Safe),
             Some(other) => {
@@ -85,8 +85,7 @@ fn move_key(
     }
 }
 
-/// A key that means nothing here: what it holds moves up where it is a map of keys that are known, else it becomes a
-/// comment.
+/// A key without meaning here: its content moves up if it is a map of known keys, otherwise it becomes a comment.
 fn without_counterpart(
     diagnostic: Diagnostic,
     refused: &RefusedValue<'_>,
@@ -138,7 +137,7 @@ fn suggest_key(
     diagnostic
 }
 
-/// Offers to write a key and its value as they are here, in their place; not over a key that is there already.
+/// Offers to replace them by our key and value; not over an existing key.
 fn write_key(
     diagnostic: Diagnostic,
     refused: &RefusedValue<'_>,
@@ -196,7 +195,7 @@ fn ways(schema: &Schema, place: &[String], key: &str) -> Vec<RelativePath> {
         .filter(|way| way.up + way.down > 0 && (way.up == 0 || way.down <= 1))
         .collect();
     ways.sort_by_key(RelativePath::length);
-    // What is twice as far as the nearest is not meant.
+    // A name twice as far as the nearest is not intended.
     let nearest = ways.first().map_or(0, RelativePath::length);
     ways.retain(|way| way.length() <= nearest);
     ways.truncate(PLACES);

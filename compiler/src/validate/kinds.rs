@@ -72,7 +72,7 @@ pub(super) fn percent(refused: &RefusedValue<'_>, text: &str) -> Option<u32> {
     is_part.then_some(percent as u32)
 }
 
-/// What else helps where people write what other tools take.
+/// Further help for values of other tools.
 pub(super) fn advice(refused: &RefusedValue<'_>) -> Vec<&'static str> {
     match &refused.node.value {
         Value::Number { number, .. } if is_gpu(refused) && refused.last() == "count" && number.is_f64() => {

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Safety;
 
-/// The mode that is meant; `None` where it cannot be told.
+/// The intended mode; `None` if it is ambiguous.
 ///
 /// A number can be octal as written (`644`, `0o644`) or a decimal value (420), which is how Kubernetes shows `0644`: it
 /// is read as the one of the two that gives no class a right to write without one to read.

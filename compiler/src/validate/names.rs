@@ -51,7 +51,7 @@ pub(super) fn refused(refused: &RefusedValue<'_>, name: &Json, kind: &Kind, repo
     }
 }
 
-/// What a key of a map is.
+/// The kind of a map's keys.
 fn what(map: &str, form: &PatternForm) -> String {
     let what = match map {
         "roles" => "a role's name",

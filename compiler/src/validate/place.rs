@@ -11,7 +11,7 @@ pub(super) fn segments(at: &Pointer) -> Vec<String> {
     at.segments().collect()
 }
 
-/// What a value is called in a sentence: its key, or its number in a list.
+/// The name of a value in a sentence: its key, or its number in a list.
 pub(super) fn subject(segments: &[String]) -> String {
     match segments {
         [] => "the file".to_owned(),

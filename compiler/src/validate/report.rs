@@ -60,7 +60,7 @@ impl<'a> Report<'a> {
     pub(super) fn count(&mut self, code: Code, at: &Pointer) {
         let place = self.value(at);
         let (count, last) = self.found.entry(code).or_insert((MAX_REPORTED, place.clone()));
-        // What was found under other codes leaves this one short of its limit.
+        // Findings of other codes do not count for this limit.
         *count = MAX_REPORTED.max(*count) + 1;
         *last = place;
     }

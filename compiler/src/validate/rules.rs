@@ -1,4 +1,4 @@
-//! What a schema cannot express, one idea per file; each rule looks at the document, so that it points at the very key.
+//! What a schema cannot express, one idea per file; each rule reads the document, so that it points at the exact key.
 
 mod amounts;
 mod blank;

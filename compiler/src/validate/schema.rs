@@ -1,4 +1,4 @@
-//! The published schemas as the explanations read them: what a place allows, and where a key is at home.
+//! The published schemas as the explanations read them: what a place allows, and where a key belongs.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! Texts that mean something else than they look like: a word processor's quotes, and expressions of other tools.
+//! Texts that do not mean what they look like: a word processor's quotes, and expressions of other tools.
 
 mod continuation;
 mod expressions;

@@ -1,4 +1,4 @@
-//! What is refused, where and in which words: each snapshot shows the text and its findings.
+//! What is refused, where, and with which message: each snapshot shows the text and its findings.
 
 mod job;
 mod limits;

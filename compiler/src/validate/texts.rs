@@ -16,7 +16,7 @@ pub(super) fn malformed(refused: &RefusedValue<'_>, pattern: &str, report: &mut 
     let Value::String(text) = &refused.node.value else { return };
     let Some(form) = forms::find(pattern) else { return };
     let numeric = pattern == WHOLE_EXPRESSION || !form.words.is_empty();
-    // What is filled in later is judged then; a number can only be filled in whole.
+    // Values that are filled in later are checked then; a number can only be filled in as a whole.
     if expression::is_whole(text) || (expression::has(text) && !numeric) {
         return;
     }

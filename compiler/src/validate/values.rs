@@ -14,7 +14,8 @@ pub(super) struct Translation {
     pub(super) value: Option<Json>,
 }
 
-/// An entry of another tool, `spelled` as it does, as the one here that its key means. `role` is the map it stands in.
+/// An entry of another tool, as spelled there, converted to the one here that its key means. `role` is the map it
+/// stands in.
 pub(super) fn translate(path: &str, spelled: &str, node: &Node, role: &Node) -> Translation {
     let spelled = spelled.to_ascii_lowercase();
     let last = path.rsplit('.').next().unwrap_or_default();
@@ -63,7 +64,7 @@ fn retry(node: &Node) -> Option<Json> {
     }
 }
 
-/// A number whose unit is in the name of its key, else seconds.
+/// A number whose unit is in the name of its key, otherwise seconds.
 fn duration(spelled: &str, node: &Node) -> Option<Json> {
     let Value::Number { number, .. } = &node.value else { return None };
     let unit = if spelled.contains("minute") {

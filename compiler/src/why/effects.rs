@@ -34,7 +34,7 @@ pub struct EffectLine {
     pub path: Utf8PathBuf,
     /// The line, from 1.
     pub line: u32,
-    /// The last line of what is caused: of a script, its end.
+    /// The last line of an effect: for a script, its end.
     pub last: u32,
     /// The value, as a JSON Pointer; nothing in a text.
     pub pointer: Option<String>,

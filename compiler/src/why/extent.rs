@@ -1,4 +1,4 @@
-//! How far the value of a part reaches: the last line of what a source map names by where it begins.
+//! The extent of a part's value: the last line of what a source map names by where it begins.
 
 use super::lines::Lines;
 use super::source_map::Part;

@@ -23,7 +23,7 @@ struct Span {
     pointer: Pointer,
     first: u32,
     last: u32,
-    /// Where all that is in it ends.
+    /// The end of its content.
     end: u32,
 }
 
@@ -40,7 +40,7 @@ impl Lines {
             lines.walk(&tree.root, &Pointer::ROOT, None, &mut spans);
         }
         let extent = |span: &Span| (span.pointer.as_str().to_owned(), (span.first, span.end));
-        // Of keys that are there twice, the first one.
+        // Of duplicate keys, the first one.
         lines.extents = spans.iter().rev().map(extent).collect();
         lines.spans = spans;
         lines
@@ -80,7 +80,7 @@ impl Lines {
         on_line.map(|span| span.pointer.clone()).filter(|pointer| !innermost.contains(pointer)).collect()
     }
 
-    /// The line where a value is introduced, or its nearest ancestor that is there.
+    /// The line where a value is introduced, or its nearest existing ancestor.
     pub fn line_of(&self, pointer: &str) -> Option<u32> {
         let mut at = pointer;
         loop {
@@ -91,7 +91,7 @@ impl Lines {
         }
     }
 
-    /// The last line of a value with all that is in it; nothing for a value that is not there.
+    /// The last line of a value with its content; `None` for a missing value.
     pub fn last_line_of(&self, pointer: &str) -> Option<u32> {
         self.extents.get(pointer).map(|(_, last)| *last)
     }

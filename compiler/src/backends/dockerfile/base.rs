@@ -34,7 +34,7 @@ impl Version {
             && (requested.patch.is_none() || self.patch == requested.patch)
     }
 
-    /// Whether this version, as far as it is known, may match the request.
+    /// Whether this version may match the request; unknown parts match.
     pub(super) fn may_serve(self, requested: Self) -> bool {
         self.serves(Self { patch: self.patch.and(requested.patch), ..requested })
     }
@@ -106,7 +106,7 @@ impl Base {
         Self { system, python, conda: None, user: None }
     }
 
-    /// What is known of an image by its reference.
+    /// The facts about an image that its reference tells.
     pub(super) fn of(reference: &str) -> Self {
         let parts = Parts::of(reference);
         let tag = parts.tag.unwrap_or_default();

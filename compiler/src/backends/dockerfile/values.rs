@@ -26,7 +26,7 @@ impl Build<'_> {
         fine
     }
 
-    /// `ENV`, in as many instructions as it takes for a value to see the ones before it.
+    /// `ENV`, split into several instructions if a value uses an earlier one.
     pub(super) fn env(&mut self, env: &IndexMap<String, String>, at: &Pointer) {
         let mut batch: Vec<(String, String)> = Vec::new();
         for (name, value) in env {

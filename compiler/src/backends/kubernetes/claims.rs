@@ -134,7 +134,7 @@ fn sharing(gpu: &GpuPlan, form: &ClaimForm, way: &RequestForm) -> Option<Value> 
     }))
 }
 
-/// What a device must be, as expressions of CEL.
+/// The requirements of a device, as CEL expressions.
 fn selectors(gpu: &GpuPlan, form: &ClaimForm) -> Vec<String> {
     let mut found = vec![];
     let attribute = |name: &str| format!("device.attributes['{}'].{name}", form.driver);

@@ -1,4 +1,4 @@
-//! What a job meets on its cluster: the target's settings, the releases, and the kind of object it becomes.
+//! The cluster of a job: the target's settings, the releases, and the kind of object it becomes.
 
 use indexmap::IndexMap;
 use jobc_schema::plan::{JobPlan, RolePlan};
@@ -10,7 +10,7 @@ use super::release::Releases;
 use super::settings::settings;
 use super::shape::{Shape, shape};
 
-/// A job together with what is known of the cluster it goes to.
+/// A job with the known facts about its cluster.
 pub(super) struct Cluster<'a> {
     /// The job.
     pub job: &'a JobPlan,

@@ -1,4 +1,4 @@
-//! What a container runs: `command` and `args`, with a shell before them where a rank must be added up.
+//! The command of a container: `command` and `args`, with a shell if a rank must be computed.
 
 use std::fmt::Write as _;
 

@@ -32,8 +32,8 @@ pub(super) struct Configs {
     roles: IndexMap<String, (String, Vec<(String, String)>)>,
 }
 
-/// Gathers the text files of all roles: into one ConfigMap that shares what is the same, or where that would be too
-/// large into one a role.
+/// Collects the text files of all roles: in one ConfigMap that shares equal texts, or, if that would be too large, in
+/// one per role.
 pub(super) fn configs(cluster: &Cluster<'_>, sink: &mut Sink) -> Configs {
     let job = cluster.job;
     let mut texts: Vec<(&RolePlan, Vec<(&FilePlan, String)>)> = vec![];
@@ -187,7 +187,7 @@ pub(super) fn add_files(cluster: &Cluster<'_>, configs: &Configs, role: &RolePla
         let name = if number == 0 { "jobc-secrets".to_owned() } else { format!("jobc-secrets-{number}") };
         let mut items: Vec<KeyToPath> = vec![];
         for (key, file) in files {
-            // The same key may be at two places with different modes, so each file has an item of its own.
+            // The same key may be at two places with different modes, so each file has its own item.
             let path = items.len().to_string();
             volumes.mounts.push(mount(&name, &file.path, &path));
             items.push(KeyToPath { key, path, mode: i32::try_from(file.mode).ok() });

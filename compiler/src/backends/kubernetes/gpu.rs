@@ -1,8 +1,8 @@
-//! GPUs of a pod: what its provider needs, the environment, and the labels that a node must have.
+//! GPUs of a pod: the requirements of its provider, the environment, and the labels that a node must have.
 //!
 //! A provider is a row of `stdlib/gpu/providers.yaml`; `given` fills the row in, `refusal` says what it cannot serve.
-//! The objects that some providers want, claims and a pod that no Job makes, are in `claims` and `sharepod` next to
-//! this directory.
+//! The objects that some providers need, claims and a pod without a Job, are in `claims` and `sharepod` next to this
+//! directory.
 
 mod fill;
 mod gpu_plan;
@@ -32,7 +32,7 @@ const DEFAULT_CAPABILITIES: [DriverCapability; 2] = [DriverCapability::Compute, 
 /// Variables that the NVIDIA runtime reads.
 ///
 /// `void` keeps an image that sets `NVIDIA_VISIBLE_DEVICES=all` from seeing every GPU of a node whose default runtime
-/// is NVIDIA's; so too where the GPUs are on other hosts. Another pod with GPUs never sets it: its provider does.
+/// is NVIDIA's; also if the GPUs are on other hosts. Another pod with GPUs never sets it: its provider does.
 pub(super) fn environment(job: &JobPlan, role: &RolePlan) -> Vec<(&'static str, String)> {
     match &role.resources.gpu {
         Some(gpu) if gpu.count > 0 && is_elsewhere(job, gpu) => {

@@ -135,8 +135,8 @@ fn success_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<Succes
 
 /// What a failure of a role's Job restarts.
 ///
-/// JobSet restarts everything unless a rule says otherwise, up to `maxRestarts`, so the rules name what must not be
-/// restarted, and what restarts only itself.
+/// JobSet restarts everything unless a rule says otherwise, up to `maxRestarts`, so the rules name the roles that must
+/// not be restarted, and those that restart alone.
 fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> FailurePolicy {
     let roles = &cluster.job.roles;
     let restarts_by_jobset = |role: &RolePlan| shape::restarts_by_jobset(cluster.job, role);

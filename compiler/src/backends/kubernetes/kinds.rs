@@ -1,4 +1,4 @@
-//! The kinds of objects: what each of them can express, and from which release on. The only place that knows.
+//! The kinds of objects: what each of them can express, and since which release. No other module knows.
 //!
 //! Sources: batch/v1 of Kubernetes 1.37, JobSet 0.12, Kubeflow Trainer 2.3, Volcano 1.15, MPI Operator 0.8, KubeRay 1.7,
 //! LeaderWorkerSet 0.10: their definitions, and their controllers where a definition does not say what a field does.
@@ -83,7 +83,7 @@ pub(super) enum PodGang {
 pub(super) enum Answer {
     /// Exactly.
     Full,
-    /// As far as the Jobs of the same roles can: `policies` works it out.
+    /// As the Jobs of the same roles: `policies` computes it.
     AsJob,
     /// Not exactly: what happens instead.
     Lossy(&'static str),
@@ -91,7 +91,7 @@ pub(super) enum Answer {
     None(&'static str),
     /// It depends on the job.
     Of(fn(&JobPlan, Option<&RolePlan>) -> Support),
-    /// It depends on the job where it is in a queue of Volcano; else as far as the Jobs of the same roles can.
+    /// It depends on the job if that is in a queue of Volcano; otherwise as the Jobs of the same roles.
     InVolcano(fn(&JobPlan, Option<&RolePlan>) -> Support),
 }
 

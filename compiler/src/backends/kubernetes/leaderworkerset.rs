@@ -1,7 +1,7 @@
 //! The LeaderWorkerSet of a job that serves: one group of a leader and its workers.
 //!
-//! A group has one leader, `<job>-0`, and workers `<job>-0-<i>` from 1. A job of one role is a group of like pods, whose
-//! first is the leader; in a job of two roles the first role is the leader, and the second one the worker.
+//! A group has one leader, `<job>-0`, and workers `<job>-0-<i>` from 1. A job of one role is a group of equal pods, of
+//! which the first is the leader; in a job of two roles the first role is the leader, and the second one the worker.
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::RolePlan;

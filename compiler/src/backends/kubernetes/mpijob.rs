@@ -73,7 +73,7 @@ pub(super) fn job(
         origins.append(own);
         origins.append(in_pod);
         let mut template = serde_json::to_value(template).ok()?;
-        // The operator warns of it where it sets the one next to it.
+        // The operator warns about it if it also sets the other one.
         template["spec"].as_object_mut()?.remove("restartPolicy");
         let spec = json!({"replicas": role.instances, "restartPolicy": "Never", "template": template});
         replicas.insert(part.to_owned(), spec);

@@ -15,10 +15,12 @@ use super::shape::Shape;
 /// The longest host name, DNS label and label value.
 const MAX_NAME_LENGTH: usize = 63;
 
-/// The most pods of an Indexed Job at once: `maxParallelismForIndexedJob` of pkg/apis/batch/validation.
+/// The maximum number of simultaneous pods of an Indexed Job: `maxParallelismForIndexedJob` of
+/// pkg/apis/batch/validation.
 const MAX_PARALLELISM: u32 = 100_000;
 
-/// The most pods at once where an Indexed Job of more than 100,000 has `backoffLimitPerIndex`: same file.
+/// The maximum number of simultaneous pods if an Indexed Job of more than 100,000 has `backoffLimitPerIndex`: same
+/// file.
 const MAX_PARALLELISM_PER_INDEX: u32 = 10_000;
 
 /// Checks every derived name, label and count of a job.

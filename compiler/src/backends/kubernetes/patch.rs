@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use super::object::Object;
 use super::settings::{setting_at, settings};
 
-/// Applies the target's patches; one that matches no object is an error, for it was meant to change something.
+/// Applies the target's patches; one that matches no object is an error, because it was meant to change something.
 pub(super) fn apply(job: &JobPlan, objects: &mut [Object], sink: &mut Sink) {
     for (number, patch) in settings(job).patches.iter().enumerate() {
         let mut matched = false;

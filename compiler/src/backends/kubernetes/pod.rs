@@ -120,7 +120,7 @@ pub(super) fn template(
 /// Finds what [`template`] finds, and makes no pod.
 pub(super) fn check(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
     let settings = RoleSettings::of(cluster.settings, role);
-    // What a provider adds to the environment is never too long.
+    // The variables of a provider are never too long.
     let env = environment(cluster, role, None, &mut Origins::default(), sink);
     command(cluster, role, &env.sums, sink);
     tolerations(cluster, &settings, sink);
@@ -241,7 +241,7 @@ fn ports(role: &RolePlan) -> Vec<ContainerPort> {
     found
 }
 
-/// Where the pod may land, what it runs as on the cluster, and what pulls its image.
+/// The scheduling of the pod, its service account, and its image pull secrets.
 fn place_pod(
     cluster: &Cluster<'_>,
     role: &RolePlan,

@@ -17,7 +17,7 @@ use super::shape::{Shape, restarts_by_jobset};
 pub(super) fn apply(cluster: &Cluster<'_>, role: &RolePlan, spec: &mut JobSpec, origins: &mut Origins) {
     retries(cluster, role, spec, origins);
     success(role, spec, origins);
-    // A TrainJob has a time limit of its own.
+    // A TrainJob has its own time limit.
     if let Some(seconds) = cluster.job.timeout_seconds.filter(|_| cluster.shape != Shape::TrainJob) {
         spec.active_deadline_seconds = i64::try_from(seconds).ok();
         origins.spec(["activeDeadlineSeconds"], &Pointer::ROOT.key("timeout"));

@@ -1,7 +1,7 @@
 //! `ready` as probes.
 //!
 //! "Has once been ready" is what a startup probe means: it is tried until it succeeds, and a pod that takes too long
-//! has failed. Only `keep: true` needs a readiness probe besides.
+//! has failed. Only `keep: true` also needs a readiness probe.
 
 use jobc_schema::plan::{ProbePlan, ReadyPlan, RolePlan};
 use k8s_openapi::api::core::v1::{Container, ExecAction, HTTPGetAction, Probe, TCPSocketAction};

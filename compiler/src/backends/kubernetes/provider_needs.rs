@@ -1,5 +1,5 @@
-//! What a provider needs of its target: settings, a release, no other provider in its way; and what its units made
-//! more.
+//! The requirements of a provider for its target: settings, a release, no conflicting provider; and amounts that its
+//! units rounded up.
 
 use jobc_schema::plan::{GpuPlan, RolePlan};
 

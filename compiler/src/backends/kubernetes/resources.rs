@@ -1,4 +1,4 @@
-//! A container's resources: limits, and for what can be overcommitted equal requests.
+//! A container's resources: limits, and equal requests for resources that can be overcommitted.
 
 use std::collections::BTreeMap;
 

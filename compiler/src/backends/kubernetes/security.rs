@@ -15,11 +15,11 @@ const MAX_ID: i64 = 2_147_483_647;
 
 /// The security context of a role's container.
 ///
-/// Unless the role asks for all privileges it gets no new ones, the engine's usual capabilities and its usual seccomp
+/// Unless the role requests all privileges, it gets no new ones, the engine's usual capabilities and its usual seccomp
 /// profile (spec, "Role level", `security`); Kubernetes alone would leave seccomp off. A user above 0 could use none of
 /// those capabilities, so they are dropped, as the level `restricted` of the Pod Security Standards demands.
 ///
-/// A GPU's provider or an RDMA device may need a user and capabilities of their own.
+/// A GPU provider or an RDMA device may need its own user and capabilities.
 pub(super) fn security_context(
     role: &RolePlan,
     given: Option<&PodRequest>,
@@ -111,8 +111,8 @@ fn of_devices<'a>(
     rdma.iter().map(|name| (name, "rdma")).chain(gpu.iter().map(|name| (name, "gpu")))
 }
 
-/// The group by which a role's user can read files that belong to root and are not for all; `None` where none is
-/// needed, and the reason where a group does not help.
+/// The group by which a role's user can read files that belong to root and are not for all; `None` if none is needed,
+/// and the reason if a group does not help.
 ///
 /// The kubelet gives files of ConfigMaps and Secrets the group `fsGroup` and lets it read them (`SetVolumeOwnership` of
 /// k8s.io/kubernetes, pkg/volume), but does the same to all files of a claim.

@@ -67,9 +67,9 @@ pub(super) fn shape(job: &JobPlan) -> Shape {
     }
 }
 
-/// Whether the only instance of a job must be found under a name: the user wrote its address somewhere.
+/// Whether the only instance of a job needs a name: the user wrote its address somewhere.
 ///
-/// The variables that jobc provides are no reason; `localhost` serves them in a job of one process.
+/// The variables that jobc provides do not need one: they are `localhost` in a job of one process.
 fn needs_addresses(job: &JobPlan, role: &RolePlan) -> bool {
     let command: Vec<&Text> = match &role.command {
         CommandPlan::Image {} => vec![],

@@ -1,4 +1,4 @@
-//! A pod that no Job makes: a Pod, or what KubeShare 1 takes, a `SharePod`, whose `spec` is that of a pod.
+//! A pod without a Job: a Pod, or for KubeShare 1 a `SharePod`, whose `spec` is that of a pod.
 
 use jobc_schema::plan::RolePlan;
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};

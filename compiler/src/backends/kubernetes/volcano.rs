@@ -130,7 +130,7 @@ fn policies(cluster: &Cluster<'_>, role: &RolePlan) -> Vec<Value> {
     found
 }
 
-/// The roles whose success is that of the job: the others only serve.
+/// The roles that decide the job's success: the others only serve.
 fn deciding<'a>(cluster: &Cluster<'a>) -> Vec<&'a RolePlan> {
     cluster.job.roles.iter().filter(|role| role.launch != Launch::None).collect()
 }

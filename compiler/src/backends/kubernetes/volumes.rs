@@ -21,7 +21,7 @@ pub(super) struct Volumes {
 }
 
 impl Volumes {
-    /// Adds the data and outputs a role sees, and a /dev/shm of its own unless it shares that of a GPU's server.
+    /// Adds the data and outputs of a role, and its own /dev/shm unless it shares that of a GPU server.
     pub(super) fn add_storage(
         &mut self,
         cluster: &Cluster<'_>,
@@ -74,7 +74,7 @@ impl Volumes {
     }
 }
 
-/// The directory in a volume: the target's, for a directory of the job one of its own below it, and the role's below
+/// The directory in a volume: the target's, below it a separate one for a directory of the job, and the role's below
 /// that.
 fn sub_path(
     cluster: &Cluster<'_>,

@@ -12,7 +12,7 @@ use super::origins::Origins;
 use super::shape::Shape;
 use super::{gpu, job, jobset, leaderworkerset, mpijob, pod, rayjob, sharepod, trainjob, volcano};
 
-/// The object that runs the job, after what it refers to.
+/// The object that runs the job, after the objects it refers to.
 pub(super) fn workload(cluster: &Cluster<'_>, configs: &Configs, sink: &mut Sink) -> Vec<Object> {
     let mut origins = Origins::default();
     from_settings(cluster, &mut origins);

@@ -39,7 +39,7 @@ impl<'a> AddressBook<'a> {
         TaskAddresses { places: self, task }
     }
 
-    /// The number of an instance's port: its own where instances have addresses of their own.
+    /// The number of an instance's port: its own if instances have their own addresses.
     pub(super) fn number(&self, port: &PortPlan, index: u32) -> u64 {
         match self.network {
             Network::Job | Network::None => u64::from(port.number),

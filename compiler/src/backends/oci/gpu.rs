@@ -1,7 +1,8 @@
 //! GPUs of a bundle: the vendors' environment contracts, and what a host injects by.
 //!
-//! Numbers are logical: task `i` of a role has `count` of them from `first + i * count`. `oci.devices` of the target maps
-//! them to cards, else whoever runs the bundle does. reference/gpu.md A.3 and A.4 have the sources of the names.
+//! Numbers are logical: task `i` of a role has `count` of them from `first + i * count`. `oci.devices` of the target
+//! maps them to cards, otherwise the program that runs the bundle does. reference/gpu.md A.3 and A.4 have the sources
+//! of the names.
 
 use jobc_schema::gpu::Vendor;
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
@@ -29,7 +30,7 @@ pub(super) fn list(numbers: &[u64]) -> String {
 /// The variables that ask the vendor's runtime for the task's GPUs; none if the role has no `gpu`.
 ///
 /// `void` hides all: for `gpu: 0`, for slices, whose devices only an allocation can name, so that a program never sees
-/// whole cards in their place, and where the target names too few.
+/// whole cards instead, and if the target names too few.
 pub(super) fn env(job: &JobPlan, task: Task<'_>) -> Vec<(&'static str, String)> {
     let Some(gpu) = &task.role.resources.gpu else { return vec![] };
     if gpu.count == 0 {
@@ -61,7 +62,7 @@ pub(super) fn env(job: &JobPlan, task: Task<'_>) -> Vec<(&'static str, String)> 
     }
 }
 
-/// What a bundle injects, where the chosen way serves the task's GPUs.
+/// What a bundle injects, if the chosen method supports the task's GPUs.
 pub(super) enum Injection {
     /// NVIDIA's prestart hook.
     Hook(Hooks),

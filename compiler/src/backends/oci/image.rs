@@ -1,4 +1,4 @@
-//! What a bundle knows of its image before the image is there, and what it leaves to the image.
+//! What a bundle knows of its image before the image exists, and what it leaves to the image.
 
 use jobc_schema::plan::{BuildStep, CommandPlan, ImagePlan, ImageSource, JobPlan, RolePlan};
 

@@ -46,7 +46,7 @@ pub(super) fn linux(job: &JobPlan, task: Task<'_>, held: &[Capability], table: &
     linux
 }
 
-/// New namespaces; the host's network is shared unless the job asks for one of its own or none.
+/// New namespaces; the host's network is shared unless the job requests its own or none.
 fn namespaces(network: Network) -> Vec<LinuxNamespace> {
     let mut kinds = vec![
         LinuxNamespaceType::Pid,

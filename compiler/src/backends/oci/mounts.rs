@@ -40,7 +40,7 @@ pub(super) fn mounts(job: &JobPlan, task: Task<'_>, context: &Context<'_>) -> Ve
         if let Some(source) =
             job.volumes.get(&mount.volume).and_then(|v| source(job, &mount.volume, v, context))
         {
-            // With all that is mounted below it: a disk below a read-only directory is not to be written either.
+            // With everything mounted below it: a disk below a read-only directory must be read-only too.
             let access = if mount.writable { "rw" } else { "rro" };
             let from = job.volumes.get(&mount.volume).map(|volume| place(&mount.volume, volume));
             let source = mount.subpath.as_ref().map_or_else(|| source.clone(), |path| source.join(path));
@@ -88,8 +88,8 @@ fn bundle_path(path: &str) -> Utf8PathBuf {
     kept
 }
 
-/// What a volume is bound from: a directory of the host, or for what `jobc run` fetches or makes one next to the
-/// bundles.
+/// The source of a volume's bind mount: a directory of the host, or next to the bundles for what `jobc run` fetches or
+/// creates.
 ///
 /// A relative path is relative to the bundle, which lies two directories below the target's.
 fn source(job: &JobPlan, name: &str, volume: &VolumePlan, context: &Context<'_>) -> Option<Utf8PathBuf> {
@@ -128,9 +128,9 @@ fn place(name: &str, volume: &VolumePlan) -> Pointer {
     Pointer::ROOT.keys([under, name])
 }
 
-/// Warns of what is mounted inside a read-only volume: the place for it must be there already.
+/// Warns about mounts inside a read-only volume: the mount point must already exist.
 ///
-/// A runtime makes the file or directory that a mount covers, and cannot in what it has mounted read-only before.
+/// A runtime creates the mount point, but cannot do so in a volume that is already mounted read-only.
 pub(super) fn check_nesting(role: &RolePlan, sink: &mut Sink) {
     let read_only: Vec<_> = role.mounts.iter().filter(|mount| !mount.writable).collect();
     let volumes = role.mounts.iter().map(|mount| (&mount.path, role.at()));
@@ -157,7 +157,7 @@ pub(super) fn check_nesting(role: &RolePlan, sink: &mut Sink) {
     }
 }
 
-/// What a container has of the kernel.
+/// The kernel's file systems in a container.
 fn kernel_mounts(role: &RolePlan) -> Vec<MountRequest> {
     let access = if role.security.privileged { "rw" } else { "ro" };
     let shm = role.resources.shm_bytes.map_or_else(|| SHM.to_owned(), |bytes| bytes.to_string());

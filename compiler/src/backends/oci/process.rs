@@ -43,7 +43,7 @@ pub(super) fn process(
     process
 }
 
-/// The whole argument list; for an image whose ENTRYPOINT is not known, what is known of it.
+/// The whole argument list; the known part if the image's ENTRYPOINT is unknown.
 fn args(job: &JobPlan, role: &RolePlan, at: &dyn Address, entrypoint: Option<&[String]>) -> Vec<String> {
     let own =
         command::argv(job, role).map(|texts| texts.iter().map(|text| render(text, at)).collect::<Vec<_>>());

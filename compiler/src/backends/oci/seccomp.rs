@@ -1,9 +1,9 @@
 //! The syscalls that a task may make: the set that the usual container engines allow by default.
 //!
-//! The names are data in `seccomp/default.json`; the few calls whose arguments matter are here. io_uring is left
-//! out, as in Docker since 25 and containerd since 2.0, for its record of kernel holes. No architecture is named, so
-//! the filter is made for the host's own and the bundle fits any; calls of 32-bit programs are refused. With the
-//! five of x86 and Arm, runc and crun took 45 ms longer to start a task, with the host's own 5 ms.
+//! The names are data in `seccomp/default.json`; the few calls whose arguments matter are here. io_uring is left out,
+//! as in Docker since 25 and containerd since 2.0, for its record of kernel vulnerabilities. No architecture is named,
+//! so the filter is built for the host's own and the bundle fits any; calls of 32-bit programs are refused. With the
+//! five of x86 and Arm, runc and crun took 45 ms longer to start a task; with only the host's, 5 ms.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ const PERSONALITIES: [u64; 5] = [0, 0x0002_0000, 0x0000_0008, 0x0002_0008, 0xfff
 /// The address family of virtual machine sockets, which reach past the network namespace.
 const AF_VSOCK: u64 = 40;
 
-/// What a refused call returns.
+/// The error number of a refused call.
 const EPERM: u32 = 1;
 
 /// What clone3 returns, whose flags a filter cannot see, so that the C library falls back to clone.

@@ -143,7 +143,7 @@ fn counted(job: &JobPlan) -> bool {
     job.roles.iter().filter_map(|role| role.resources.gpu.as_ref()).all(|gpu| !gpu.all || gpu.count > 0)
 }
 
-/// Whether every task has an address of its own, or there is one task only.
+/// Whether every task has its own address, or there is only one task.
 fn has_own_addresses(job: &JobPlan) -> bool {
     job.network == Network::Job || job.totals.instances <= 1
 }

@@ -23,7 +23,7 @@ fn combinations<'a>(job: &JobPlan, context: &'a Context<'_>) -> Option<(&'a str,
     (!job.matrix.is_empty() && jobs.iter().enumerate().all(is_numbered)).then_some((base, jobs))
 }
 
-/// What a job asks of Slurm, without its name; nothing where it is not one allocation of nodes that are alike.
+/// A job's request to Slurm, without its name; `None` if it is not one allocation of equal nodes.
 fn request(job: &JobPlan, context: &Context<'_>) -> Option<Vec<String>> {
     let settings = settings(job);
     let all = groups(job, &settings);
@@ -57,7 +57,7 @@ pub(super) fn check(job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
     ));
 }
 
-/// The script, beside the first job of a matrix: each task of the array runs the script of its own job.
+/// The script, next to the first job of a matrix: each task of the array runs the script of its own job.
 pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<File> {
     let (base, jobs) = combinations(parts.job, parts.context)?;
     let first = request(parts.job, parts.context)?;

@@ -50,7 +50,7 @@ fn is_particular(gpu: &GpuPlan) -> bool {
     !gpu.models.is_empty() || gpu.memory_bytes.is_some() || gpu.compute_capability.is_some()
 }
 
-/// What a map of the target has for the models that fit, each once.
+/// The values of a map of the target for the matching models, each once.
 fn words(map: &IndexMap<String, String>, gpu: &GpuPlan) -> Vec<String> {
     let mut found: Vec<String> = vec![];
     for (model, word) in map {
@@ -61,7 +61,7 @@ fn words(map: &IndexMap<String, String>, gpu: &GpuPlan) -> Vec<String> {
     found
 }
 
-/// Whether every card of a name meets what is asked.
+/// Whether every card of a name meets the request.
 fn fits(name: &str, gpu: &GpuPlan) -> bool {
     let known = models::find(name);
     let is_wanted = |wanted: &String| {

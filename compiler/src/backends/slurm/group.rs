@@ -1,8 +1,8 @@
 //! Groups: the roles that one Slurm job runs together, and the parts of its allocation.
 //!
-//! Roles are in one group if they run at the same time, or know each other's addresses, for a job's nodes are unknown
-//! when another one is submitted. An edge `needs: {other: succeeded}` between two groups becomes a dependency of jobs
-//! where that means the same; elsewhere both groups are one, whose steps wait for each other.
+//! Roles are in one group if they run at the same time, or know each other's addresses, because a job's nodes are
+//! unknown when another one is submitted. An edge `needs: {other: succeeded}` between two groups becomes a dependency
+//! of jobs if that means the same; otherwise both groups are merged, and their steps wait for each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ pub(super) struct Group<'a> {
 
 /// A part of an allocation: nodes that are all alike.
 pub(super) struct Component<'a> {
-    /// Its roles, each on nodes of its own.
+    /// Its roles, each on its own nodes.
     pub(super) roles: Vec<&'a RolePlan>,
 }
 
@@ -151,8 +151,8 @@ impl<'a> Sets<'a> {
         }
     }
 
-    /// Joins groups whose edge waits for more than the job says: of the first of them a role that the other does not
-    /// need is the last to end.
+    /// Joins groups whose edge waits for more than the job says: the first group has a role that the other does not
+    /// need and that ends later.
     fn join_inexact(&mut self) -> bool {
         let needed: BTreeSet<(usize, usize)> =
             self.edges.iter().map(|(own, other)| (self.set_of[*own], *other)).collect();

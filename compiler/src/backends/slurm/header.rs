@@ -237,8 +237,8 @@ impl Lines {
     }
 }
 
-/// An option as `sbatch` reads it from a script: like a shell it splits words, takes `#` for a comment, and knows quotes
-/// and backslashes; `$` means nothing to it.
+/// An option as `sbatch` reads it from a script: like a shell it splits words, takes `#` for a comment, and knows
+/// quotes and backslashes; `$` has no meaning.
 fn directive(option: &str) -> String {
     let escaped: String = option
         .chars()
@@ -272,7 +272,7 @@ fn target(key: &str) -> PartSource {
 mod tests {
     use super::directive;
 
-    /// What a real `sbatch` makes of these lines is in tests/slurm.
+    /// tests/slurm checks these lines with a real `sbatch`.
     #[test]
     fn options_are_quoted_for_sbatch() {
         for (option, line) in [

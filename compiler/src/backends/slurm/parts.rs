@@ -7,7 +7,7 @@ use crate::backend::Context;
 
 use super::ports::Ports;
 
-/// A job, and what is known of its target.
+/// A job, and the known facts about its target.
 pub(super) struct Parts<'a> {
     pub(super) job: &'a JobPlan,
     pub(super) settings: &'a SlurmTarget,

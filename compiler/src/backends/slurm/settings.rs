@@ -1,4 +1,4 @@
-//! What is wrong with the target's settings.
+//! Errors in the target's settings.
 
 use jobc_schema::plan::JobPlan;
 use jobc_schema::target::{SlurmContainer, SlurmTarget};

@@ -252,7 +252,7 @@ fn rest(
     }
 }
 
-/// With `container: oci` Slurm replaces the command of a bundle and nothing of ours runs beside it.
+/// With `container: oci` Slurm replaces the command of a bundle, and no script of ours runs next to it.
 fn of_oci(
     capability: Capability,
     settings: &SlurmTarget,

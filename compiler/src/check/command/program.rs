@@ -5,7 +5,7 @@
 pub(crate) struct Command {
     /// The program and its arguments.
     pub(crate) words: Vec<String>,
-    /// The variables that are set for it alone: `A=1 program`.
+    /// The variables that are set only for it: `A=1 program`.
     pub(crate) env: Vec<(String, String)>,
     /// Whether it ends in `&`.
     pub(crate) background: bool,

@@ -150,7 +150,7 @@ mod tests {
             assert_eq!(is_secret_name(name), is, "{name}");
         }
         let shape = |text: &str| token(text).is_some();
-        // Put together here so that no scanner of this repository takes them for real ones.
+        // Assembled here so that no secret scanner takes them for real ones.
         assert!(shape(&format!("echo {}{}", "ghp_", "a1".repeat(18))));
         assert!(shape(&format!("K={}{}", "AKIA", "ABCDEFGH12345678")));
         assert!(!shape("sk-learn-model-for-everything-else"));

@@ -8,7 +8,7 @@ use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Place};
 use crate::stdlib::{Version, cuda, mig, models};
 
-/// What is known of the GPUs of a target's hosts; what is absent is not known.
+/// The known facts about the GPUs of a target's hosts; `None` means unknown.
 pub(crate) struct HostGpuFacts<'a> {
     /// Who has them, in words: ``target `lab` ``, `this machine`.
     pub(crate) who: String,
@@ -129,8 +129,8 @@ impl<'a> Card<'a> {
         model.variants().map(|size| size.memory_gb).filter(|gb| is_at_least(memory, gb << 30)).max()
     }
 
-    /// Whether it has less memory than that, by its nominal class, and whether that is certain; nothing where its
-    /// memory is not known.
+    /// Whether it has less memory than that, by its nominal class, and whether that is certain; `None` if its memory is
+    /// unknown.
     pub(crate) fn is_smaller(&self, bytes: u64) -> Option<(bool, bool)> {
         if let Some(memory) = self.memory {
             return Some((!is_at_least(memory, bytes), true));
@@ -169,7 +169,7 @@ fn fold(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Whether a card has less memory than that, by its nominal class; nothing where its memory is not known.
+/// Whether a card has less memory than that, by its nominal class; `None` if its memory is unknown.
 pub(crate) fn is_smaller(card: &models::ModelMatch, bytes: u64) -> Option<bool> {
     card.max_memory_gb().map(|gb| gb << 30 < bytes)
 }

@@ -9,9 +9,9 @@ use crate::stdlib::{arch, models};
 
 /// Compares a toolkit with the cards that the role, or else the target, names, and with `compute_capability`.
 ///
-/// A card that the toolkit has dropped is an error where the user wrote both `cuda` and `model`: nothing built
-/// with it runs there. An image may still hold programs with a CUDA of their own, and a card newer than the toolkit
-/// may run what carries PTX: both warn.
+/// A card that the toolkit has dropped is an error where the user wrote both `cuda` and `model`: nothing built with it
+/// runs there. An image may still contain programs with their own CUDA, and a card newer than the toolkit may run
+/// programs with PTX: both are warnings.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
         let Some(requested) = gpu::nvidia(role) else { continue };

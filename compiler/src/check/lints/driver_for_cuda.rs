@@ -9,11 +9,11 @@ use crate::diagnostic::{Diagnostic, Place, Severity, Sink, codes};
 use crate::stdlib::{Version, cuda, models};
 use crate::suggest;
 
-/// Compares the driver that the role or the target states with what CUDA needs.
+/// Compares the driver of the role or the target with the one that CUDA needs.
 ///
-/// Below the floor of the major version only the `cuda-compat` package helps, and on data centre cards alone: a
-/// warning, and an error where no such card is there, or no image that could hold it. Between the floor and the
-/// toolkit's own driver nearly everything works: a note.
+/// Below the floor of the major version only the `cuda-compat` package helps, and only on data center cards: a warning,
+/// or an error without such a card or without an image that could contain it. Between the floor and the toolkit's own
+/// driver nearly everything works: a note.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let declared = HostGpuFacts::of(view);
     for role in &view.roles {

@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 /// Reads the requirements of a role's own Dockerfile and of its variables, and compares them with the target's cards.
 ///
 /// NVIDIA's container toolkit and `jobc run` refuse to start a container whose requirements a GPU does not meet, so an
-/// unmet one is an error; what cannot be read stops them too.
+/// unmet one is an error; they also refuse requirements that they cannot read.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let declared = HostGpuFacts::of(view);
     let facts = facts(&declared);
@@ -74,7 +74,7 @@ fn variables(view: &View<'_>, role: &RoleView<'_>) -> Vec<(String, String, Point
     found
 }
 
-/// What is known of each kind of card; one entry of what holds for all where no card is declared.
+/// The known facts about each kind of card; if none is declared, one entry for all.
 fn facts(declared: &HostGpuFacts<'_>) -> Vec<Facts> {
     let of = |card: Option<&Card<'_>>| Facts {
         cuda: declared.cuda.clone(),

@@ -17,7 +17,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     if ends {
         return;
     }
-    // A server whose end is waited for is J0342's matter.
+    // J0342 covers a server whose end other roles wait for.
     let awaited: BTreeSet<&str> = view
         .roles
         .iter()

@@ -77,7 +77,7 @@ fn refused(key: &'static str, message: String, notes: &[&str]) -> Misfit {
 
 /// Plain `python` where the framework only prepares what a launcher reads.
 ///
-/// A module may be a launcher of its own, and `python` beside MPI may start `mpirun` itself: a warning there.
+/// A module may be a launcher itself, and `python` next to MPI may start `mpirun`: a warning in these cases.
 fn unlaunched(role: &RoleView<'_>, framework: Framework) -> Option<Misfit> {
     let command = role.commands.iter().rfind(|command| !AFTER.contains(&command.program()))?;
     if role.commands.iter().any(|c| c.launcher().is_some())

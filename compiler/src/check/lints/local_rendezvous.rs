@@ -80,7 +80,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     }
 }
 
-/// The flag or variable of a command that holds an address of its own, and the address.
+/// The flag or variable of a command that holds its own address, and the address.
 fn in_command(role: &RoleView<'_>, command: &Command) -> Option<(String, String)> {
     let launcher = command.launcher();
     let own = |word: &str| {

@@ -23,7 +23,7 @@ const PROGRAMS: [&str; 12] = [
     "fusermount",
 ];
 
-/// OpenPAI adds `SYS_ADMIN` to every task and confines none by AppArmor (rest-server, `k8s.js`); nobody else does.
+/// OpenPAI adds `SYS_ADMIN` to every task and confines none by AppArmor (rest-server, `k8s.js`); no other target does.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let elsewhere = [BackendName::Oci, BackendName::Kubernetes].into_iter().any(|b| view.has_backend(b));
     if !elsewhere || !view.plan.compat.contains(&Compat::Openpai) {

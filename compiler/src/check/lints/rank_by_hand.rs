@@ -41,7 +41,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     }
 }
 
-/// What is wrong with a rank that the command passes to torchrun: nothing where it differs between the instances.
+/// The problem of a rank that the command passes to torchrun; `None` if it differs between instances.
 fn constant_rank(role: &RoleView<'_>, name: &str) -> Option<(String, String)> {
     let value = role.constant(name)?;
     if role.plan.instances < 2 || !name.ends_with("RANK") || value.contains('$') {

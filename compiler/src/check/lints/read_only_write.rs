@@ -71,7 +71,7 @@ fn volume<'v>(view: &View<'v>, role: &RoleView<'v>, path: &str) -> Option<&'v st
     (!mount.writable && kind == VolumeKind::Data).then_some(&mount.volume)
 }
 
-/// The paths that a command writes to, as far as its words tell.
+/// The paths that a command writes to, if its words tell.
 fn targets(command: &Command) -> Vec<&str> {
     let words = command.arguments();
     let mut found: Vec<&str> =

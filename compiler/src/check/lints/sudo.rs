@@ -1,4 +1,4 @@
-//! J0345: sudo where no new privileges can be had.
+//! J0345: sudo in a task that cannot gain privileges.
 
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};

@@ -1,4 +1,4 @@
-//! J0322: a target whose driver is older than the role asks for.
+//! J0322: a target whose driver is older than the role requests.
 
 use crate::check::gpu::{self, HostGpuFacts};
 use crate::check::view::View;

@@ -67,7 +67,7 @@ fn missing(requested: &GpuPlan, declared: &HostGpuFacts<'_>, cards: &[&Card<'_>]
     }
 }
 
-/// MIG instances: those that are there, where that is known, else those the card can be cut into.
+/// MIG instances: the existing ones if they are known, otherwise those that the card supports.
 fn slices(profile: &str, count: u32, left: &mut Vec<&Card<'_>>) -> Option<UnmetNeed> {
     let what = format!("MIG instances `{profile}`");
     let certain = left.iter().all(|card| card.mig.is_some());

@@ -22,8 +22,8 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     time(view, policy, sink);
 }
 
-/// The images that an image is, or is made of, and their places in the job file. What the job builds has no digest before it
-/// is built.
+/// The images that an image is or is built from, and their places in the job file. A built image has no digest before
+/// the build.
 fn references(view: &View<'_>, image: &ImagePlan) -> Vec<(String, Pointer)> {
     let base = view.base(image).map(|(reference, at)| (reference.to_owned(), at));
     let copied = match &image.source {

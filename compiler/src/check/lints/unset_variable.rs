@@ -58,7 +58,7 @@ fn is_nounset(word: &str) -> bool {
     word == "nounset" || (word.starts_with('-') && !word.starts_with("--") && word.contains('u'))
 }
 
-/// The variables that are set before the script begins, as far as it is known.
+/// The variables known to be set before the script starts.
 fn known<'v>(view: &View<'v>, role: &'v RoleView<'v>) -> BTreeSet<&'v str> {
     let mut set = BTreeSet::from(ALWAYS);
     set.extend(role.plan.env.keys().map(String::as_str));

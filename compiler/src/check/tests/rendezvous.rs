@@ -241,7 +241,7 @@ fn forty_five_of_forty_seven_mistakes_are_caught() {
         let expected = code.and_then(Code::parse);
         let has = expected.is_some_and(|code| found.iter().any(|d| d.code == code));
         caught += usize::from(has);
-        // A mistake is said once: what else is found beside it has to be a mistake too.
+        // A mistake is reported once: other findings must be mistakes too.
         if has != code.is_some() || (code.is_none() && !found.is_empty()) {
             wrong += &format!("{what}: expected {code:?}\n{job}{}", list(&found));
         }

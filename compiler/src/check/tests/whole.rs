@@ -104,7 +104,7 @@ fn the_examples_of_the_pages_hold() {
         let example = blocks(code.page(), "Example");
         let targets = example.get(1).map_or(TARGETS, |targets| targets);
         let (_, found, _) = run(&whole(example[0]), targets);
-        // Beside the finding it shows, an example is a good job.
+        // Apart from the finding it shows, an example is a good job.
         if found.is_empty() || found.iter().any(|d| d.code != code) {
             let _ = write!(wrong, "{code}: the example gets\n{}", list(&found));
         }

@@ -72,7 +72,7 @@ pub(in super::super) fn moved(
         None => moving.text(key, depth)?,
     };
     lines.push_str(&format!("{}{entry}{line_break}", " ".repeat(depth)));
-    // Where the entry itself is the last of the map, what is written comes after its lines.
+    // If the entry is the last of the map, the new text comes after its lines.
     let last = entries.last()?;
     let end = end_of_lines(text, last.value.span.end.max(last.key_span.end) as usize);
     if !text[..end].ends_with('\n') {
@@ -266,7 +266,7 @@ fn end_of_lines(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |end| at + end + 1)
 }
 
-/// A line without up to so many blanks at its beginning.
+/// A line without up to this many leading blanks.
 fn cut(line: &str, blanks: usize) -> &str {
     let there = line.len() - line.trim_start_matches(' ').len();
     &line[there.min(blanks)..]

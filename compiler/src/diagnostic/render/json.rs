@@ -1,4 +1,4 @@
-//! Our own JSON: what a diagnostic holds, with lines and columns worked out.
+//! Our own JSON format: the diagnostics, with lines and columns.
 
 use serde::Serialize;
 

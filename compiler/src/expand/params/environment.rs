@@ -1,6 +1,6 @@
 //! Parameters whose default is an environment variable: `default: {env: NAME}`.
 //!
-//! The plan records the variable's name, so no finding here shows what is in it.
+//! The plan records the variable's name, so no finding shows its value.
 
 use jobc_schema::Scalar;
 use jobc_schema::scalar::ScalarKind;
@@ -59,7 +59,7 @@ fn read(text: &str, param: &Declaration<'_>, variable: &str, at: Span, sink: &mu
             "the value of the environment variable `{variable}` is not allowed for the parameter `{}`",
             param.name
         );
-        // The value is in no file: what stands at the place is the variable's name.
+        // The value is in no file: the place has the variable's name.
         diagnostic.fixes.clear();
         sink.push(diagnostic);
     }

@@ -12,7 +12,7 @@ fn role(job: &str, role: &str) -> Json {
     document.to_json()["roles"]["a"].clone()
 }
 
-/// The findings that are no notes: `error J0522 …`.
+/// The findings that are not notes: `error J0522 …`.
 fn found(job: &str) -> Vec<String> {
     let (_, _, sink) = run(&protocol_2(job, "    commands: [c]\n"));
     let line = |d: &Diagnostic| format!("{} {} {}", d.severity.as_str(), d.code, d.message);

@@ -109,8 +109,8 @@ fn elision(rest: &str) -> Option<usize> {
     Some(mark.len() + dots)
 }
 
-/// Whether a text holds what only this reader knows, outside of double quotes: comments, backslashes that end a line,
-/// dots that mark omitted text. YAML takes all three for text.
+/// Whether a text contains syntax that only this reader accepts, outside of double quotes: comments, backslashes that
+/// end a line, dots that mark omitted text. To YAML all three are text.
 pub(in super::super) fn is_not_yaml(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut at = 0;

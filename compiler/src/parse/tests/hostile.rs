@@ -21,7 +21,7 @@ fn nesting_stops_early() {
             let output = check(path, &text);
             assert!(output.starts_with('J'), "{path} {unit:?}: {output:?}");
         }
-        // Legal here, broken there: all that counts is that they come to an end.
+        // Partly valid, partly broken: it only matters that parsing ends.
         for unit in ["\"", "'", "...", "#", "|", "\\\n"] {
             check(path, &unit.repeat(200_000 / unit.len()));
         }
@@ -50,7 +50,7 @@ fn aliases_have_a_budget() {
     let text = format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(500_000), vec!["*a"; 100_000].join(", "));
     assert!(check("job.yaml", &text).starts_with("J0010"));
 
-    // Every alias stands a hundred levels below the one before.
+    // Every alias is a hundred levels below the previous one.
     let mut deep = "a0: &a0 []\n".to_owned();
     for n in 1..2000 {
         let _ = writeln!(deep, "a{n}: &a{n} {}*a{}{}", "[".repeat(100), n - 1, "]".repeat(100));

@@ -39,7 +39,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// No text makes the parser panic, and every place it speaks of lies in the text.
+    /// No text makes the parser panic, and every reported place is in the text.
     #[test]
     fn nothing_panics(text in mutation(), path in prop::sample::select(&["a.yaml", "a.json", "-"][..])) {
         let (sources, document, diagnostics) = run(path, &text);

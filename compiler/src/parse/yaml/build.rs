@@ -46,7 +46,7 @@ struct Tag {
 enum PendingKey {
     /// A key.
     Key(String, Span),
-    /// `<<`, which is reported and then read as what was meant, so that nothing seems to be missing.
+    /// `<<`, which is reported and then read as intended, so that nothing seems to be missing.
     Merge,
     /// A key that is reported already; its value is read and dropped.
     Dropped,

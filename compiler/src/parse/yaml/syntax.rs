@@ -59,7 +59,7 @@ fn floor(text: &str, at: usize) -> usize {
 struct StopContext<'t> {
     text: &'t str,
     at: usize,
-    /// End of what was understood.
+    /// End of the valid part.
     last: usize,
     lines: Lines<'t>,
     /// Outermost and innermost open bracket.
@@ -168,7 +168,7 @@ impl StopContext<'_> {
         if self.at >= self.text.trim_end().len() {
             return diagnostic.note("the text runs on to the end of the file");
         }
-        // A text of one line is what is meant nearly always.
+        // A text of one line is nearly always intended.
         let line = self.text[start..].find('\n').map_or(self.text.len(), |end| start + end);
         let end = start + self.text[start..line].trim_end().len();
         let place = Place::Span(self.span(end, end));

@@ -7,8 +7,8 @@ use super::is_yaml;
 /// The indentation to write instead of one with tabs.
 pub(super) type Replacement = (Range<usize>, String);
 
-/// Replaces the tabs in the indentation of all lines; `None` where the lines around leave open what was meant, or where
-/// the text would still not be YAML.
+/// Replaces the tabs in the indentation of all lines; `None` if the lines around are ambiguous, or if the text would
+/// still not be YAML.
 pub(super) fn replaced(text: &str) -> Option<Vec<Replacement>> {
     let mut levels = Levels { step: step(text), ..Levels::default() };
     let mut replacements = Vec::new();

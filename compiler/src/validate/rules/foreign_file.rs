@@ -10,7 +10,7 @@ use super::super::report::Report;
 /// Reports a template, a Kubernetes manifest or a Compose file; whether it is one.
 pub(in super::super) fn report_foreign(report: &mut Report<'_>) -> bool {
     let root = &report.document.root;
-    // Who wrote `version: 1` with `roles` means a job, whatever else is there.
+    // A file with `version: 1` and `roles` is meant as a job, whatever else it contains.
     if root.get("roles").is_some() {
         return false;
     }

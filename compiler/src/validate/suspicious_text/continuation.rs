@@ -43,7 +43,7 @@ fn broken_continuations(script: &str) -> Vec<Range<usize>> {
                 if length > 0 && rest[length..].trim_start_matches('\r').starts_with('\n') {
                     found.push(at..at + 1 + length);
                 } else {
-                    // What is escaped has no meaning of its own.
+                    // An escaped character has no special meaning.
                     chars.next();
                 }
             }

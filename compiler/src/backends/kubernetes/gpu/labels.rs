@@ -1,4 +1,4 @@
-//! The labels a node must have so that its GPUs are what a role asks for: those of GPU feature discovery.
+//! The labels that a node must have so that its GPUs match a role's request: those of GPU feature discovery.
 
 use jobc_schema::gpu::min_mib;
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
@@ -13,7 +13,7 @@ const PRODUCT: &str = "nvidia.com/gpu.product";
 /// MiB of memory of one GPU.
 const MEMORY: &str = "nvidia.com/gpu.memory";
 
-/// What one label of a node must be.
+/// The requirement for one label of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Requirement {
     /// The label.
@@ -31,7 +31,8 @@ pub(crate) fn has_labels(by: &str) -> bool {
     by.starts_with("labels") || by.contains('/')
 }
 
-/// What a node must be for a role: any of the alternatives, each a list that must all hold. Empty: any node will do.
+/// The requirements of a role for a node: one of the alternatives, each a list of labels that must all match. Empty
+/// means any node.
 ///
 /// What the target's `node_selector` already fixes is left to it.
 pub(crate) fn requirements(job: &JobPlan, role: &RolePlan, selected: &[&str]) -> Vec<Vec<Requirement>> {

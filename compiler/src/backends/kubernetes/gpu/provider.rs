@@ -10,7 +10,7 @@ use crate::suggest;
 use super::super::settings::{RoleSettings, settings};
 use super::gpu_plan::gpu_plan;
 
-/// The provider of the target, or the vendor's own plugin; the reason where there is none that serves the vendor.
+/// The provider of the target, or the vendor's own plugin; otherwise the reason why none serves the vendor.
 pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<&'static Provider, String> {
     let named = settings(job).gpu.as_ref().and_then(|gpu| gpu.provider.as_deref());
     match (providers::chosen(named, vendor), named) {

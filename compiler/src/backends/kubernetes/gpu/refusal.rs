@@ -19,7 +19,7 @@ pub(crate) struct Refusal {
     pub(crate) of_share: bool,
     /// Why, and the nearest thing that works.
     pub(crate) why: String,
-    /// Whether something near to it is served all the same.
+    /// Whether something similar is still supported.
     pub(crate) lossy: bool,
 }
 

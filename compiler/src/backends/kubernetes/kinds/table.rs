@@ -141,7 +141,7 @@ const AS_JOB: &[(C, Answer)] = &[
     (C::RoleMatrix, Answer::Full),
 ];
 
-/// A TrainJob whose runtime is the job's own: a JobSet that Trainer makes.
+/// A TrainJob with its own runtime: a JobSet that Trainer creates.
 ///
 /// Trainer sets `parallelism` and `completions` of every role to the number of its instances.
 pub(super) static TRAINJOB: Kind = Kind {

@@ -132,7 +132,7 @@ fn min_failed(job: &JobPlan, role: &RolePlan) -> Support {
     ))
 }
 
-/// Whether what is tried again after a failure can be expressed.
+/// Whether the retry scope can be expressed.
 fn retry(job: &JobPlan, role: &RolePlan, scope: RetryScope) -> Support {
     let releases = Releases::of(settings(job));
     if !restarts_by_jobset(job, role) {
@@ -175,7 +175,7 @@ fn retry(job: &JobPlan, role: &RolePlan, scope: RetryScope) -> Support {
     Full
 }
 
-/// Whether disruptions can be told from other failures.
+/// Whether disruptions can be distinguished from other failures.
 ///
 /// A JobSet sees the reason for which a Job failed, `PodFailurePolicy`, which is the same for every rule of that policy.
 fn disruptions(job: &JobPlan, role: &RolePlan) -> Support {

@@ -1,4 +1,4 @@
-//! Anchors and aliases: what was named is copied, as long as the budget lasts.
+//! Anchors and aliases: the anchor's value is copied, within a budget.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ impl Builder<'_, '_, '_> {
         true
     }
 
-    /// Puts a copy of what the anchor names where the alias stands.
+    /// Puts a copy of the anchor's value at the alias.
     pub(in super::super) fn alias(&mut self, id: usize, range: Range<usize>) -> bool {
         let span = self.report.span(range.start, range.end);
         let Some(weight) = self.anchors.get(&id).map(|(_, weight)| *weight) else {

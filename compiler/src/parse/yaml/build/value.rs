@@ -74,7 +74,7 @@ impl Builder<'_, '_, '_> {
             PlainScalar::Null => Value::Null,
             PlainScalar::Bool(b) => Value::Bool(b),
             PlainScalar::Number(number) => Value::Number { number, text },
-            // A string is what a fix would make of it most often (`mode: 0644`), so later passes see one.
+            // A fix would usually make it a string (`mode: 0644`), so later passes see one.
             PlainScalar::LeadingZero => {
                 self.leading_zero(&text, span);
                 Value::String(text)
