@@ -13,7 +13,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Whether a word is meant as a handle: ids and names of local jobs have no `/`.
+    /// Whether an argument is a handle: ids and names of local jobs have no `/`.
     pub fn is_meant(word: &str) -> bool {
         word.contains('/')
     }

@@ -1,4 +1,4 @@
-//! What makes two submissions the same job: its name and the digest of its plan.
+//! The identity of a job, by its name and the digest of its plan.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -15,7 +15,7 @@ const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 pub struct Identity {
     /// The name in the job file.
     pub job: String,
-    /// The digest of the plan, in hexadecimal digits: what was decided, with the target's settings.
+    /// The digest of the plan with the target's settings, in hexadecimal digits.
     pub digest: String,
 }
 
@@ -25,7 +25,7 @@ impl Identity {
         Self { job: plan.name.clone(), digest: plan.digest().hex().to_owned() }
     }
 
-    /// The same with files that go with the job: other content is another job.
+    /// As above, with the job's files: other content is another job.
     #[must_use]
     pub fn with_content(self, content: &Digest) -> Self {
         let digest = Digest::of(format!("{} {}", self.digest, content.hex()).as_bytes()).hex().to_owned();

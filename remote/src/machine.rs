@@ -1,9 +1,8 @@
 //! Jobs on another machine: `jobc run` there, over the system's ssh.
 //!
-//! The records of `jobc` on the machine are the state of a job. A run has a directory there with what was built, the
-//! job's files, and `run.json`, which says which job it is ([`runs`]). It is there as a whole or not at all, and the
-//! start of the job is taken care of under a lock ([`submit`]), so a submission can be broken off anywhere and be
-//! repeated.
+//! The records of `jobc` on the machine are the state of a job. A run has a directory there with the built files, the
+//! job's files, and `run.json`, which identifies the job ([`runs`]). The directory is created atomically, and a lock
+//! protects the start of the job ([`submit`]), so a submission can be interrupted at any point and repeated.
 
 mod answers;
 mod checks;

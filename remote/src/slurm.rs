@@ -1,12 +1,12 @@
-//! Slurm as a place that runs jobs, through its own commands on a host that has them: this one, or a login node.
+//! Jobs on Slurm, through its commands on a host that has them: this one, or a login node.
 //!
 //! Each run has a directory on the shared file system, made by [`submit`]: the files that `jobc build` wrote, the
-//! numbers of its Slurm jobs, and what its scripts write about themselves ([`snapshot`]). Slurm forgets jobs that have
-//! ended; the directory does not. So what it says is asked first, then `squeue` for all jobs at once ([`queue`]), and
-//! `scontrol` and `sacct` for what is still unknown. [`group`], [`state`], [`tasks`] and [`why`] are pure functions over
-//! these answers. [`cluster`] puts them together.
+//! numbers of its Slurm jobs, and the state that its scripts write ([`snapshot`]). Slurm forgets jobs that have ended;
+//! the directory does not. So the directory is read first, then `squeue` for all jobs together ([`queue`]), and
+//! `scontrol` and `sacct` for what is still unknown. [`group`], [`state`], [`tasks`] and [`why`] are pure functions
+//! over these answers. [`cluster`] puts them together.
 //!
-//! What runs on the host is bash, in the files next to this one: one call for each question.
+//! The code on the host is bash, in the files next to this one: one call for each request.
 
 mod access;
 mod array;

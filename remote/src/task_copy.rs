@@ -38,7 +38,7 @@ fn copy_in(task: &CopyTask<'_>, request: &CopyRequest) -> Result<Copied> {
     let source = request.local.as_path();
     let name = source.canonicalize().map_err(|error| jobc_sys::error::file_error("read", source, &error))?;
     let name = name.file_name().and_then(|name| name.to_str()).unwrap_or("root").to_owned();
-    // As cp: into a directory that is there, or under the new name.
+    // As cp: into an existing directory, or under the new name.
     let is_directory =
         request.remote.ends_with('/') || run(task, &["test", "-d", &request.remote])?.code == 0;
     let (parent, name) = if is_directory { (request.remote.clone(), name) } else { split(&request.remote)? };
@@ -48,7 +48,7 @@ fn copy_in(task: &CopyTask<'_>, request: &CopyRequest) -> Result<Copied> {
     let command = ["tar", "-xof", "-", "-C", &parent];
     let done = run_with(task, &command, Some(ours), None)?;
     let copied = packing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    // A task whose disk is full ends the archive early: its own words say more.
+    // A task whose disk is full ends the archive early: its own message says more.
     done.check(task)?;
     copied
 }
@@ -64,7 +64,7 @@ fn copy_out(task: &CopyTask<'_>, request: &CopyRequest) -> Result<Copied> {
     let copied = unpacking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let done = done?;
     match copied {
-        // A command that failed has no whole archive.
+        // A command that failed has no complete archive.
         Ok(copied) if copied.entries > 0 => done.check(task).map(|()| copied),
         Ok(_) => {
             done.check(task)?;

@@ -22,7 +22,7 @@ pub(crate) struct Input<'a> {
     /// The targets file's path and text.
     pub(crate) targets: Option<(Utf8PathBuf, String)>,
     pub(crate) files: &'a dyn Files,
-    /// Whether whoever starts the job is known to have no environment variables.
+    /// Whether the job is known to be started without environment variables.
     pub(crate) empty_environment: bool,
 }
 

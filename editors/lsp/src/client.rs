@@ -47,7 +47,7 @@ pub(crate) struct Settings {
     pub(crate) why_lens: bool,
     /// The target that jobs are shown for: a name, or `*` for all; empty: those that the command line uses.
     pub(crate) target: String,
-    /// Whether whoever starts the job has no environment variables, as in a page; otherwise they are not known.
+    /// Whether the job is started without environment variables, as in a web page; otherwise they are unknown.
     pub(crate) empty_environment: bool,
 }
 

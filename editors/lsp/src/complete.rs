@@ -50,7 +50,7 @@ pub(crate) fn complete(session: &Session<'_>, uri: &Uri, position: Position) -> 
         if session.client.settings.schema_features {
             found.extend(keys::items(&context, &open.text));
         }
-        // On a line of its own a field is more likely than the value that stands for the whole block.
+        // On its own line, a field is more likely than a value for the whole block.
         let same = |other: &cursor::Cursor| other.is_key && other.path == cursor.path;
         let later = u8::from(!cursor.is_key && cursor.on_own_line && cursors.iter().any(same)) * 5;
         for item in found {

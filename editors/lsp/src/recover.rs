@@ -17,7 +17,7 @@ const LARGE: usize = 100;
 /// How deep blocks are divided.
 const MAX_DEPTH: usize = 32;
 
-/// What can be read of a text; nothing if no line of it has a key.
+/// The readable part of a text; `None` if no line of it has a key.
 pub(crate) fn recover(text: &str) -> Option<Document> {
     let entries = entries(text, 0..text.len(), 0, 0);
     let (first, last) = (entries.first()?, entries.last()?);

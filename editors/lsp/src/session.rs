@@ -87,7 +87,7 @@ impl<'a> Session<'a> {
         let Some(open) = self.documents.close(uri) else { return };
         self.jobs.remove(&uri.0);
         self.caused.remove(&uri.0);
-        // What it has caused is taken back by the next refresh.
+        // The next refresh reverts its effects.
         self.stale.insert(uri.0.clone());
         if open.kind != Kind::Job {
             self.affects(uri);
@@ -130,7 +130,7 @@ impl<'a> Session<'a> {
             matches!(path.as_deref().and_then(Utf8Path::file_name), Some("targets.yaml" | "targets.yml"));
         let reads = |job: &Job| {
             let Some(path) = path.as_deref() else { return false };
-            // A directory on the way may be what is new.
+            // The new file may be a directory on the path.
             job.reads.iter().any(|read| read == path || read.starts_with(path) || path.starts_with(read))
         };
         let jobs = self.jobs.iter().filter(|(_, job)| by_name || reads(job));
@@ -233,7 +233,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Parses the texts that have changed since, as far as they have changed.
+    /// Parses the changed parts of texts that have changed since.
     pub(crate) fn parse(&mut self) {
         for (uri, job) in &mut self.jobs {
             if !job.unread {

@@ -77,7 +77,7 @@ impl TargetList {
         Choice { targets: self.chosen(choice, backend), backend }
     }
 
-    /// The names that a choice stands for; none if the job has no such target.
+    /// The names that a choice means; none if the job has no such target.
     fn chosen(&self, choice: &str, backend: Option<BackendName>) -> Vec<String> {
         if choice == ALL && self.file.is_some() {
             return self.names();

@@ -67,9 +67,9 @@ pub(crate) fn connect(
     (server, Threads { reader, writer })
 }
 
-/// What was read up to the end of one message.
+/// The bytes up to the end of one message.
 struct Frame {
-    /// Why some bytes before the message are no message.
+    /// Why some bytes before the message are not a message.
     broken: Option<String>,
     body: Option<Vec<u8>>,
 }
@@ -142,7 +142,7 @@ fn message(body: &[u8]) -> Result<Message, (ErrorCode, Value, String)> {
     })
 }
 
-/// Answers what is no message; the protocol wants the id `null` where none is known.
+/// Answers an invalid message; the protocol requires the id `null` if none is known.
 fn refuse(output: &Mutex<impl Write>, code: ErrorCode, id: &Value, why: &str) -> io::Result<()> {
     eprintln!("jobc lsp: {why}");
     let body =

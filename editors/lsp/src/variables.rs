@@ -39,7 +39,7 @@ pub(crate) fn renamed(
             let port = |label: &str| format!("JOBC_PORT_{}", upper(label));
             let roles = document.root.get("roles").map(Node::entries).unwrap_or_default();
             let role = roles.iter().find(|role| role.key == name.owner);
-            // Each role has ports of its own.
+            // Each role has its own ports.
             let own = role.map_or(0..0, |role| role.key_span.range().start..role.value.span.range().end);
             found.push((port(&name.text), port(new), own));
             found.push((endpoints(&name.owner, &name.text), endpoints(&name.owner, new), whole));

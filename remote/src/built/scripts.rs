@@ -86,7 +86,7 @@ fn option_of(line: &str) -> Option<String> {
     text.strip_prefix("--").map(str::to_owned)
 }
 
-/// Orders scripts so that each stands after those it waits for.
+/// Orders scripts so that each comes after those it waits for.
 pub(super) fn ordered(mut scripts: Vec<BatchScript>) -> Result<Vec<BatchScript>> {
     let mut found: Vec<BatchScript> = Vec::with_capacity(scripts.len());
     while !scripts.is_empty() {

@@ -1,4 +1,4 @@
-//! Where the control socket of ssh lies: one connection to a machine serves all commands of a user for a while.
+//! The path of ssh's control socket: one connection to a machine serves all commands of a user for a while.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -17,7 +17,7 @@ const DIGITS: usize = 16;
 pub(super) fn path(host: &str, jump: Option<&str>) -> Option<PathBuf> {
     let user = rustix::process::getuid().as_raw();
     let set = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-    // A home directory can be the same on several hosts, and a socket is not.
+    // Several hosts can share a home directory, but not a socket.
     let own_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let name = Digest::of(format!("{own_name}\n{host}\n{}", jump.unwrap_or_default()).as_bytes());
     let directories = [
@@ -41,7 +41,7 @@ fn fits(directory: &Path) -> bool {
     !has_pattern && directory.as_os_str().len() + 1 + DIGITS + TEMPORARY_SUFFIX <= MAX_SOCKET_PATH
 }
 
-/// Makes a directory that only the user can enter; false if it is somebody else's.
+/// Creates a directory that only the user can enter; false if it belongs to another user.
 fn make_private(directory: &Path, user: u32) -> bool {
     let is_private = || {
         fs::symlink_metadata(directory)

@@ -45,7 +45,7 @@ impl Host {
 
     /// Runs a command to its end, with bytes to read or nothing. Its output is bounded (64 MiB).
     ///
-    /// A command that fails is no error: see [`Output::status`].
+    /// A command that fails is not an error: see [`Output::status`].
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl Host {
         self.run_with(command, bytes.as_ref().map(|write| write as Input<'_>), timeout)
     }
 
-    /// The same with a function that writes what the command reads. The timeout starts anew whenever bytes move.
+    /// As above, with a function that writes the command's input. The timeout starts anew whenever bytes move.
     pub(crate) fn run_with(
         &self,
         command: &[&str],

@@ -6,7 +6,7 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
-/// What is kept of the text before the first mark, in bytes.
+/// How much of the text before the first mark is kept, in bytes.
 const MAX_NOISE: usize = 16 << 10;
 /// The character before every mark: text has none.
 const FIRST: u8 = 0x1e;
@@ -22,8 +22,8 @@ impl Mark {
         Self(format!("{:016x}{:016x}", state.hash_one(1), state.hash_one(2)))
     }
 
-    /// The shell command that prints the mark with a text after it. A shell that prints what it executes does not print
-    /// the mark with that.
+    /// The shell command that prints the mark with a text after it. A shell that prints its commands does not print the
+    /// mark with them.
     pub(super) fn command(&self, after: &str) -> String {
         format!(r#"printf '\036jobc-%s{after}\n' {}"#, self.0)
     }
@@ -155,7 +155,7 @@ mod tests {
     fn check(stream: &str, output: &str, status: Option<i32>, noise: &str) {
         let mark = Mark("0123".to_owned());
         let stream = stream.replace('@', "\u{1e}jobc-0123");
-        // However the stream is cut into pieces, the result is the same.
+        // The result does not depend on how the stream is split.
         for size in [1, 2, 3, 7, 1000] {
             let mut filter = Filter::new(&mark);
             let mut found = Vec::new();

@@ -42,11 +42,11 @@ impl Output {
 
 /// What the C library says of a disk or a quota that is full.
 const FULL: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
-/// What it says of other causes that `tar` and `sh` print before their last line.
+/// Other causes that `tar` and `sh` print before their last line.
 const CAUSES: [&str; 4] =
     ["No space left on device", "Disk quota exceeded", "Read-only file system", "Permission denied"];
 
-/// Writes what a command reads.
+/// Writes the input of a command.
 pub(crate) type Input<'a> = &'a (dyn Fn(&mut dyn io::Write) -> io::Result<()> + Sync);
 
 #[cfg(test)]

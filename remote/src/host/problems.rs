@@ -2,7 +2,7 @@
 
 use jobc_sys::error::{Error, Kind};
 
-/// Texts of ssh, what they mean, and what to do; `{}` is the machine.
+/// Messages of ssh, their meaning, and advice; `{}` is the machine.
 const PROBLEMS: &[(&str, &str, &str)] = &[
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",

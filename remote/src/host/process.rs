@@ -101,7 +101,8 @@ pub(super) fn collect(
                     result.and_then(|()| pipe.flush())
                 }));
             }
-            // A command that reads nothing keeps its input open: its end is how the other side learns that nobody waits.
+            // A command without input keeps its standard input open: its end tells the other side that the client has
+            // gone.
             (_, pipe) => kept = pipe,
         }
         let ended = watch(&mut child, &chunks, &progress, filters, timeout);

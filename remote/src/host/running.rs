@@ -81,7 +81,7 @@ impl Running {
         command.stdin(if reads_nothing { Stdio::piped() } else { stdio(streams.stdin) });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = spawn(&mut command)?;
-        // The command holds duplicates of what it passed on.
+        // The command holds duplicates of the file descriptors that it passed on.
         drop(command);
         let stdin = child.stdin.take();
         let (stdout, out) = destination(streams.stdout)?;

@@ -1,4 +1,4 @@
-//! Files by their digest: the machine says what it lacks, and gets that in one archive.
+//! Files by their digest: the machine reports which it lacks, and gets those in one archive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -19,7 +19,7 @@ use super::store;
 const ASK_TIMEOUT: Duration = Duration::from_mins(2);
 /// How long nothing may move while files are sent and checked.
 const SEND_TIMEOUT: Duration = Duration::from_mins(10);
-/// What is handed to ssh at once.
+/// Bytes passed to ssh at a time.
 const BUFFER: usize = 64 << 10;
 
 /// A file to send.
@@ -99,10 +99,10 @@ impl SendFile {
 
 impl Host {
     /// Sends files that a directory on the machine does not have yet. Each is kept under its digest, as
-    /// `STORE/sha256/HEX`; one that is there is whole.
+    /// `STORE/sha256/HEX`; an existing one is complete.
     ///
-    /// One question finds out what is missing; one tar archive brings it. `store` is a path on the machine; a relative
-    /// one begins in the home directory there.
+    /// One request finds out which are missing; one tar archive contains them. `store` is a path on the machine,
+    /// relative to the home directory there.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl Host {
     }
 }
 
-/// Sends what is missing.
+/// Sends the missing files.
 fn send(host: &Host, store: &str, files: &[SendFile]) -> Result<Sent> {
     let files: BTreeMap<String, &SendFile> = files.iter().map(|file| (file.name(), file)).collect();
     if files.is_empty() {

@@ -17,7 +17,7 @@ use super::{control, problems, process, quote};
 
 /// The maximum length of one word of a command line in Linux.
 const MAX_COMMAND: usize = 120 << 10;
-/// How long a connection that nobody uses stays open: a site with a second factor asks once.
+/// How long an unused connection stays open, so that a site with a second factor asks once.
 const PERSIST: &str = "ControlPersist=15m";
 
 /// How to reach a machine.

@@ -19,14 +19,14 @@ const MAKE_TIMEOUT: Duration = Duration::from_mins(10);
 /// A directory to make on a machine.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
-    /// What it has, by path.
+    /// Its entries, by path.
     pub entries: BTreeMap<String, TreeEntry>,
 }
 
 /// A file, directory or link of a tree.
 #[derive(Clone, Debug)]
 pub struct TreeEntry {
-    /// What it is.
+    /// Its kind.
     pub kind: TreeKind,
     /// Its mode. A file that its owner can write is a copy; any other one is a hard link to the store's file, and its mode
     /// is 0444 or 0555.
@@ -66,7 +66,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// Something in it cannot be read, is neither file, directory nor link, or has a name that is not UTF-8.
+    /// A file in it cannot be read, is neither a regular file, a directory nor a link, or has a name that is not UTF-8.
     pub fn directory(&mut self, path: &str, source: &Path) -> Result<()> {
         let failed = |error: std::io::Error| file_error("read", source, &error);
         if !path.is_empty() {
@@ -134,7 +134,7 @@ impl Tree {
         let directories: Vec<&str> = directories.into_iter().collect();
         let mut script = store::directories(&directories) + &lines;
         for (mode, mut paths) in modes {
-            // What is in a directory comes before it: its mode may take away the right to enter it.
+            // A directory comes after its contents: its mode may not allow entering it.
             paths.reverse();
             script.push_str(&store::modes(mode, &paths));
         }
@@ -144,7 +144,7 @@ impl Tree {
 
 impl Host {
     /// Sends a directory: missing files as by [`Self::send`], then the directory itself, made of hard links to the
-    /// store's files, or copies where there cannot be links. It gets its name when it is complete; if that is there
+    /// store's files, or copies where there cannot be links. It gets its name when it is complete; if that exists
     /// already, nothing happens.
     ///
     /// # Errors
@@ -156,12 +156,12 @@ impl Host {
         Ok(sent)
     }
 
-    /// The same, and then runs a script by the same connection, whether the directory was there or not. A script has no
-    /// standard input; it can have secrets, for it is on no command line. Exit code 98 is taken.
+    /// As above, then runs a script over the same connection, whether or not the directory existed. The script has no
+    /// standard input; it may contain secrets, because it is not on a command line. Exit code 98 is reserved.
     ///
     /// # Errors
     ///
-    /// As for [`Self::send`]; a directory that cannot be made is a script that fails.
+    /// As for [`Self::send`]; a directory that cannot be created makes the script fail.
     pub fn send_tree_and_run(
         &self,
         store: &str,

@@ -1,6 +1,6 @@
 //! The head of an HTTP answer, for connections that are polled (RFC 9112, sections 4 and 5).
 
-/// The head of an answer may have no more than this.
+/// The maximum size of the head of a response.
 const MAX_HEAD: usize = 64 << 10;
 
 /// The head of an answer.
@@ -17,11 +17,11 @@ impl Answer {
     }
 }
 
-/// Takes the head of the answer from what was received; none if it is not complete.
+/// Takes the head of the response from the received bytes; `None` if it is not complete.
 ///
 /// # Errors
 ///
-/// It is not HTTP.
+/// The response is not HTTP.
 pub(crate) fn take_answer(received: &mut Vec<u8>) -> Result<Option<Answer>, String> {
     let Some(end) = received.windows(4).position(|part| part == b"\r\n\r\n") else {
         return if received.len() > MAX_HEAD { Err("the answer is too long".to_owned()) } else { Ok(None) };

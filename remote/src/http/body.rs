@@ -2,10 +2,10 @@
 
 use super::Answer;
 
-/// The size line of a chunk, or a line after the last chunk, has no more than this.
+/// The maximum size of a chunk's size line, or of a line after the last chunk.
 const MAX_LINE: usize = 8 << 10;
 
-/// Takes a body out of what a connection receives.
+/// Extracts a body from the received bytes of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BodyDecoder {
     /// This many bytes are still to come.
@@ -111,7 +111,7 @@ fn take(rest: &[u8], left: &mut u64, body: &mut Vec<u8>) -> usize {
     count
 }
 
-/// The length of the first line with its end; none if the end has not come.
+/// The length of the first line with its end; `None` if the end has not arrived.
 fn line_end(bytes: &[u8]) -> Result<Option<usize>, String> {
     let end = bytes.iter().take(MAX_LINE).position(|byte| *byte == b'\n');
     if end.is_none() && bytes.len() >= MAX_LINE {
@@ -142,7 +142,7 @@ mod tests {
         decoder(&[("transfer-encoding", "Chunked")])
     }
 
-    /// The body in pieces of every length: what is taken, and whether it is complete without the connection's end.
+    /// The body in pieces of every length: the result, and whether it is complete before the connection ends.
     fn check(new: impl Fn() -> BodyDecoder, bytes: &[u8], expected: (&str, bool)) {
         for length in 1..=bytes.len() {
             let (mut decoder, mut received, mut body) = (new(), Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! What a cluster answered, kept for one command: the jobs of a matrix need the same objects.
+//! Responses of a cluster, cached for one command: the jobs of a matrix need the same objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use super::client::Client;
 use super::status::ApiError;
 use super::watch::list;
 
-/// What is known of an object or a list.
+/// The cached response for an object or a list.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     /// The object, or the items of the list as an array.

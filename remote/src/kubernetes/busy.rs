@@ -9,7 +9,7 @@ const MAX_PAUSE: Duration = Duration::from_mins(2);
 const MAX_BUSY: Duration = Duration::from_mins(10);
 /// Interval between two remarks about it, and the wait from which on there is one.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
-/// A pause from which on a user is told why nothing happens.
+/// The pause after which a message tells the user why nothing happens.
 const NOTABLE_PAUSE: Duration = Duration::from_secs(2);
 
 /// Until when the server wants no requests.

@@ -88,9 +88,9 @@ pub(crate) fn by_state(wanted: u64, state: JobState) -> TaskCounts {
     }
 }
 
-/// How many pods are ready, as far as the object says.
+/// How many pods are ready, if the object says so.
 ///
-/// A JobSet's `ready` counts child Jobs of which every pod is ready or has succeeded: it says nothing about one.
+/// A JobSet's `ready` counts child Jobs of which every pod is ready or has succeeded: it does not count single pods.
 pub(crate) fn ready(workload: &Workload, object: &Value) -> Option<u64> {
     match workload.counts {
         Counts::Job => number(object, "/status/ready"),

@@ -72,7 +72,7 @@ impl Credential {
 }
 
 impl ExecPlugin {
-    /// The same with a command that is a relative path made absolute; a bare name is looked for in `PATH`.
+    /// As above, with a relative path of the command made absolute; a bare name is searched in `PATH`.
     pub(crate) fn in_directory(&self, directory: &Path) -> Self {
         let is_path = self.command.contains('/') && !self.command.starts_with('/');
         let command = if is_path {

@@ -1,6 +1,6 @@
-//! Kubeconfig files: which cluster, as whom, and in which namespace.
+//! Kubeconfig files: the cluster, the user, and the namespace.
 //!
-//! As kubectl reads them: `KUBECONFIG` is a list of files of which the first that has a name or a value wins, paths in a
+//! As kubectl reads them: `KUBECONFIG` is a list of files, and the first file with a name or value wins; paths in a
 //! file are relative to it, and in a pod without a kubeconfig the pod's service account is used.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use super::uses::Uses;
 /// The directory with a pod's account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// What a target says about its cluster.
+/// The cluster settings of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// A kubeconfig file instead of those of `KUBECONFIG`.
@@ -30,7 +30,7 @@ pub struct Access {
     pub namespace: Option<String>,
 }
 
-/// A cluster, and how to talk to it.
+/// A cluster, and how to connect to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterConfig {
     /// The URL of the API server, without a slash at its end.

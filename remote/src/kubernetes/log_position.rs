@@ -1,7 +1,7 @@
-//! Where the output of a pod goes on after a cut connection, without loss or doubles.
+//! Where the output of a pod resumes after a lost connection, without loss or duplicates.
 //!
-//! The server cuts `sinceTime` to whole seconds. So a stream goes on at the second of the last line, and as many lines
-//! of that second are left out as were passed on before.
+//! The server truncates `sinceTime` to whole seconds. So a stream resumes at the second of the last line, and skips the
+//! lines of that second that were already forwarded.
 
 /// Where a stream goes on.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) struct Resumption {
 }
 
 impl Position {
-    /// What a new connection asks for.
+    /// The request of a new connection.
     pub(crate) fn since(&self) -> Option<String> {
         self.second.as_ref().map(|(second, zone)| format!("{second}{zone}"))
     }
@@ -84,7 +84,7 @@ fn split(time: &str) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    /// Runs lines of connections through one position; a line is a time. Returns what is shown, `!` after a gap.
+    /// Runs lines of connections through one position; a line is a time. Returns the output, `!` after a gap.
     fn shown(connections: &[&[&str]]) -> Vec<String> {
         let mut position = Position::default();
         let mut out = Vec::new();

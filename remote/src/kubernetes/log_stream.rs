@@ -1,4 +1,4 @@
-//! One connection that brings the output of a pod. It never waits: [`super::log_streams`] polls many of them.
+//! One connection for the output of a pod. It never blocks: [`super::log_streams`] polls many of them.
 
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,7 +28,7 @@ pub(crate) struct LogStream {
     connection: Duplex,
     received: Vec<u8>,
     answer: Option<(Answer, BodyDecoder)>,
-    /// What was decoded and not passed on: the beginning of a line.
+    /// Decoded but not yet forwarded: the start of a line.
     body: Vec<u8>,
     /// The beginning of this line was passed on.
     is_within_line: bool,
@@ -38,11 +38,11 @@ pub(crate) struct LogStream {
 /// A line, or a piece of a very long one.
 pub(crate) struct Piece<'a> {
     pub(crate) text: &'a [u8],
-    /// What comes before it in the same line was passed on.
+    /// The earlier part of the same line was already forwarded.
     pub(crate) is_continuation: bool,
 }
 
-/// How a stream stands.
+/// The state of a stream.
 pub(crate) enum Progress {
     Open,
     /// It has ended; unless cleanly, more may have followed.
@@ -93,7 +93,7 @@ impl LogStream {
         self.last_received + IDLE
     }
 
-    /// Takes what has arrived, and passes whole lines on. Breaks off as soon as `line` does.
+    /// Reads the received bytes, and forwards complete lines. Stops as soon as `line` does.
     pub(crate) fn step(
         &mut self,
         line: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,

@@ -1,4 +1,4 @@
-//! Threads for what a followed pod must wait for: a connection, or a question about it.
+//! Threads for blocking work of a followed pod: a connection, or a request about it.
 
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _, pipe};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,7 +12,7 @@ use super::log_stream::LogStream;
 use super::pods::Pod;
 use super::status::ApiError;
 
-/// As many connections are opened at the same time.
+/// The number of connections that are opened at the same time.
 const MAX_WORKERS: usize = 4;
 /// They only send requests.
 const STACK_SIZE: usize = 512 << 10;
@@ -30,7 +30,7 @@ pub(super) struct Workers {
     outstanding: usize,
 }
 
-/// What is to be done for a pod.
+/// Work for a pod.
 pub(super) enum Work {
     /// Opens the stream of this path.
     Open(String),
@@ -44,7 +44,7 @@ pub(super) enum Outcome {
     Asked(std::result::Result<Option<FoundPod>, ApiError>),
 }
 
-/// What is asked about a pod.
+/// The request about a pod.
 pub(super) struct FoundPod {
     pub(super) uid: String,
     pub(super) has_ended: bool,
@@ -66,7 +66,7 @@ impl Workers {
         Ok(Self { client, jobs, queue, done, results, woken, wake, count: 0, outstanding: 0 })
     }
 
-    /// Gives work to a thread; its outcome bears the same number.
+    /// Passes work to a thread; its result has the same number.
     pub(super) fn begin(&mut self, number: u64, work: Work) -> Result<()> {
         self.outstanding += 1;
         if self.count < MAX_WORKERS.min(self.outstanding) {
@@ -107,7 +107,7 @@ impl Workers {
 
     /// The outcomes since the last call, after [`Self::as_fd`] was readable.
     pub(super) fn outcomes(&mut self) -> Vec<(u64, Outcome)> {
-        // Not more than what is there: each outcome has written one byte.
+        // No more than available: each result has written one byte.
         let _ = self.woken.read(&mut [0; 256]);
         let outcomes: Vec<_> = self.done.try_iter().collect();
         self.outstanding -= outcomes.len();

@@ -17,7 +17,7 @@ pub(crate) fn is_own(container: &str) -> bool {
     matches!(container, MAIN | TRAINER)
 }
 
-/// A pod, as far as it is read.
+/// The parts of a pod that are read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Pod {

@@ -35,7 +35,7 @@ struct Forwarded {
     listener: TcpListener,
 }
 
-/// What is read of a pod to find a port by its label.
+/// The parts of a pod needed to find a port by its label.
 #[derive(Deserialize)]
 struct PodPorts {
     spec: Spec,

@@ -83,12 +83,12 @@ const CHECK_RULES: [Rule; 2] = [
     },
 ];
 
-/// The rules of a target: those of every target, and those of what it uses besides.
+/// The rules of a target: those of every target, and those for its settings.
 fn rules(uses: &Uses) -> Vec<Rule> {
     RULES.into_iter().chain(uses.rules()).chain(CHECK_RULES).collect()
 }
 
-/// The Role with all of it, and what it is for, as a manifest.
+/// The Role with all rules and their purposes, as a manifest.
 pub fn role(namespace: &str, uses: &Uses) -> String {
     let mut text = format!(
         "# What `jobc submit` and the commands about its jobs need in the namespace; bind it to your users.\n\

@@ -1,7 +1,7 @@
 //! The part of SPDY/3.1 that `portforward` needs: streams with headers, data with half-close, resets and pings.
 //!
-//! The blocks of headers are one zlib stream with a dictionary. What is sent is stored in it without compression, and
-//! what is received is not read: the server's replies have no headers.
+//! The header blocks are one zlib stream with a dictionary. Ours are stored without compression, and received ones are
+//! not read: the server's replies have no headers.
 
 /// A zlib header that announces the dictionary of SPDY/3 by its Adler-32 (section 2.6.10.1).
 const ZLIB_HEAD: [u8; 6] = [0x78, 0xbb, 0xe3, 0xc6, 0xa7, 0xc2];
@@ -106,11 +106,11 @@ fn length(bytes: &[u8]) -> [u8; 3] {
     [high, middle, low]
 }
 
-/// Takes the first frame of what was received; none if it is not complete.
+/// Takes the first frame of the received bytes; `None` if it is not complete.
 ///
 /// # Errors
 ///
-/// What is not SPDY/3.
+/// The bytes are not SPDY/3.
 pub(crate) fn decode(received: &mut Vec<u8>) -> Result<Option<Frame>, String> {
     let Some(head) = received.first_chunk::<8>().copied() else { return Ok(None) };
     let end = 8 + usize::from(head[5]) * 0x1_0000 + usize::from(head[6]) * 0x100 + usize::from(head[7]);

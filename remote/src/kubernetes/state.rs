@@ -12,7 +12,7 @@ pub(crate) const JOB: &str = "jobc.dev/job";
 pub(crate) const PLAN: &str = "jobc.dev/plan";
 /// The label with the user who submitted.
 pub(crate) const USER: &str = "jobc.dev/user";
-/// The annotation that says that all objects of a submission are there.
+/// The annotation of a job whose objects have all been created.
 pub(crate) const SUBMITTED: &str = "jobc.dev/submitted";
 /// The annotation with the roles and their instances: `ps=2,worker=8`.
 pub(crate) const ROLES: &str = "jobc.dev/roles";

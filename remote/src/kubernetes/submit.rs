@@ -1,8 +1,8 @@
-//! Creates a job: the job itself suspended, then what belongs to it, then the start.
+//! Creates a job: the job itself suspended, then the objects it owns, then starts it.
 //!
-//! Every step can be repeated. A submission that was killed leaves a suspended job, and the same submission goes on
-//! with it. What belongs to the job has it as owner, so that the cluster removes all of it together. Where a kind cannot
-//! be suspended, or its object is refused before what it refers to exists, that comes first, and gets its owner later.
+//! Every step can be repeated. A killed submission leaves a suspended job, and submitting again continues with it. The
+//! job owns its other objects, so that the cluster removes them together. If a kind cannot be suspended, or its object
+//! is refused before the objects it refers to exist, those come first, and get their owner later.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -109,7 +109,8 @@ pub(crate) fn submit(
     start(client, submission, workload, &owner, &namespace)
 }
 
-/// Whether what the job refers to must exist before it: it starts at once, or Kubeflow Trainer looks for its runtime.
+/// Whether the objects that the job refers to must exist before it: it starts immediately, or Kubeflow Trainer looks
+/// for its runtime.
 fn needs_dependents(manifest: &Manifest, workload: &Workload) -> bool {
     workload.suspend.is_none() || manifest.text("/spec/runtimeRef/kind") == "TrainingRuntime"
 }

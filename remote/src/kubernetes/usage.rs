@@ -40,7 +40,7 @@ struct Amounts {
     memory: Option<String>,
 }
 
-/// What is read of a pod to find its limits.
+/// The parts of a pod needed to find its limits.
 #[derive(Deserialize)]
 struct PodLimits {
     metadata: Name,

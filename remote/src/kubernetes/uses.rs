@@ -15,7 +15,7 @@ pub struct Uses {
 
 /// The verbs for the object of a job.
 const OBJECT: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
-/// The verbs for what belongs to it.
+/// The verbs for the objects it owns.
 const DEPENDENT: &[&str] = &["create", "patch"];
 
 impl Uses {

@@ -1,7 +1,7 @@
 //! Why a job does not run, in sentences: what Kueue, admission, the scheduler, autoscalers and nodes report.
 //!
-//! All functions are pure: they read recorded answers. Each answer has a file of its own. A [`Reason`] names the field
-//! of the job that it is about, so that it can be shown at the job's line.
+//! All functions are pure: they read recorded responses. Each kind of response has its own file. A [`Reason`] names the
+//! field of the job that it is about, so that it can be shown at the job's line.
 
 mod admission;
 mod autoscaler;

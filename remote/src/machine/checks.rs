@@ -1,4 +1,4 @@
-//! What a machine and a job must have, asked before anything is created.
+//! Requirements of a machine and a job, checked before anything is created.
 
 use jobc_schema::plan::{ImageSource, JobPlan, SecretPlan};
 use jobc_sys::error::Result;
@@ -19,7 +19,7 @@ pub(super) fn job(name: &str, listing: &Listing, submission: &Submission<'_>) ->
     problems
 }
 
-/// What a plan needs that is not on another machine.
+/// What a plan needs that another machine does not have.
 fn of_plan(plan: &JobPlan) -> Vec<Problem> {
     let mut problems = Vec::new();
     for image in plan.images.values() {
@@ -51,7 +51,7 @@ fn problem(message: String, help: &str) -> Problem {
     Problem { is_warning: false, message, place: None, help: Some(help.to_owned()) }
 }
 
-/// What this user has on the machine.
+/// The properties of this user on the machine.
 pub(super) fn access(connection: &Connection) -> Result<Vec<AccessCheck>> {
     let check = |what: String, is_allowed, needed_for| AccessCheck {
         what,

@@ -13,7 +13,7 @@ use super::runs;
 use crate::host::{Output, Stream, Streams};
 use crate::place::JobSummary;
 
-/// After this time without a line, the caller is told that nothing happened.
+/// After this time without a line, the caller learns that nothing happened.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often a lost connection is made anew while a job is waited for, and how long before it.
 const MAX_RECONNECTIONS: u32 = 30;

@@ -1,4 +1,4 @@
-//! `jobc` on the machine: this program, copied there once a version, or one that is there.
+//! `jobc` on the machine: this program, copied there once per version, or an installed one.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -13,7 +13,7 @@ use crate::host::{Host, Output, Running, SendFile, SshSettings, Streams};
 
 /// How long a short command may take.
 pub(super) const TIMEOUT: Duration = Duration::from_mins(2);
-/// How long the start of a job may take without a word: it pulls images.
+/// How long the start of a job may take without output: it pulls images.
 pub(super) const START_TIMEOUT: Duration = Duration::from_hours(6);
 /// Digits of the digest in the program's name.
 const DIGITS: usize = 16;
@@ -56,7 +56,7 @@ impl Connection {
         Ok(Self { host: Host::ssh(settings)?, directory, access, path, installing })
     }
 
-    /// The same for this host, for tests.
+    /// As above for this host, for tests.
     #[cfg(test)]
     pub(super) fn local(directory: &str, program: &str) -> Self {
         let ssh = SshTarget { jobc: program.to_owned(), ..SshTarget::default() };
@@ -107,7 +107,7 @@ impl Connection {
         self.script(&command, None, TIMEOUT)
     }
 
-    /// Runs a script, with its name and arguments; a script that misses `jobc` runs again when that is there.
+    /// Runs a script, with its name and arguments; a script that lacks `jobc` runs again after that is installed.
     pub(super) fn script(&self, words: &[&str], stdin: Option<&[u8]>, timeout: Duration) -> Result<Output> {
         let command: Vec<&str> = ["sh", "-c"].into_iter().chain(words.iter().copied()).collect();
         let output = self.host.run(&command, stdin, timeout)?;

@@ -122,7 +122,7 @@ fn read(host: &str, text: &[u8]) -> Result<Listing> {
         let prefix = format!("{}.", run.name);
         let is_of_run = |job: &ListedJob| if id == "-" { job.id.starts_with(&prefix) } else { job.id == id };
         let job = jobs.iter().position(is_of_run).map(|at| jobs.remove(at));
-        // A job whose record was removed there is over; its name stays taken.
+        // A job whose record was removed there has ended; its name stays taken.
         if job.is_some() || id == "-" {
             entries.push(Entry { run: Some(run), job });
         }
@@ -137,7 +137,7 @@ fn read(host: &str, text: &[u8]) -> Result<Listing> {
     Ok(Listing { entries, names, missing })
 }
 
-/// The job that a name stands for: a run, an id of the machine, or the newest run of a job.
+/// The job of a name: a run, an id of the machine, or the newest run of a job.
 pub(super) fn find(connection: &Connection, name: &str) -> Result<Entry> {
     let entries = list(connection)?.entries;
     let is_named =

@@ -25,7 +25,7 @@ pub(super) fn pass_on(plan: &mut JobPlan, secrets: &JobSecrets) -> Result<Secret
         let mut bytes = value.bytes().to_vec();
         bytes.push(b'x');
         let encoded = STANDARD.encode(bytes);
-        // A shell takes newlines away at the end of what a command prints.
+        // A shell removes trailing newlines from a command's output.
         let line =
             format!("value=$(printf %s '{encoded}' | base64 -d)\nexport {variable}=\"${{value%x}}\"\n");
         lines.extend_from_slice(line.as_bytes());

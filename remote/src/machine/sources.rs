@@ -9,7 +9,7 @@ use jobc_sys::error::{Error, Kind, Result, file_error};
 
 use crate::host::{SendFile, Tree, TreeEntry, TreeKind};
 
-/// What a job reads and writes below the directory of the job file.
+/// The files that a job reads and writes below the directory of the job file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sources {
     /// Its data, by path.
@@ -85,7 +85,7 @@ impl Sources {
     }
 }
 
-/// What nobody writes is a link to the store's file, which must not change; what somebody writes is a copy.
+/// A file that the job only reads is a link to the store's file, which must not change; others are copies.
 fn set_mode(entry: &mut TreeEntry, is_written: bool) {
     match &entry.kind {
         TreeKind::File(_) if is_written => entry.mode |= 0o200,

@@ -1,4 +1,4 @@
-//! What is asked of the cluster before a job is submitted.
+//! Checks of the cluster before a job is submitted.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +18,7 @@ const MAX_SCRIPT: usize = 4 << 20;
 /// The release from which containers of Slurm get the environment of their task.
 const OCI_RELEASE: (u32, u32) = (23, 2);
 
-/// What a cluster says about itself.
+/// The configuration of a cluster.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterFacts {
     /// The release, such as `22.05.8`.
@@ -36,7 +36,7 @@ impl ClusterFacts {
             let (name, value) = line.split_once('=')?;
             Some((name.trim().to_owned(), value.trim().to_owned()))
         };
-        // The prompt may stand before it.
+        // The prompt may precede it.
         let lines = || text.lines().map(|line| line.trim_start_matches("scontrol: "));
         let partitions = lines().filter(|line| line.starts_with("PartitionName="));
         let fields = |line: &str| line.split_whitespace().filter_map(pair).collect();
@@ -67,7 +67,7 @@ impl ClusterFacts {
     }
 }
 
-/// What was found out about requests: the jobs of a matrix mostly have the same.
+/// Results for requests, cached: the jobs of a matrix mostly have the same.
 pub(crate) type Checked = Mutex<BTreeMap<Vec<String>, Vec<Problem>>>;
 
 /// Checks a job without creating anything.
@@ -116,7 +116,7 @@ fn ask(access: &Access, scripts: &[BatchScript]) -> Result<Vec<Problem>> {
             });
         }
         let own = limits(&facts, script);
-        // Slurm says less about the same.
+        // Slurm's own message says less.
         if own.iter().all(|problem| problem.is_warning) && !answer.trim_end().ends_with("exit 0") {
             found.push(problems::of_sbatch(answer, script));
         }
@@ -228,7 +228,7 @@ fn minutes(text: &str) -> Option<u64> {
     Some(days * 24 * 60 + hours * 60 + minutes + seconds.div_ceil(60))
 }
 
-/// What the user needs on the cluster, and whether it is there.
+/// What the user needs on the cluster, and whether it exists.
 pub(crate) fn access(access: &Access) -> Result<Vec<AccessCheck>> {
     let container = access.settings.container.as_str();
     let images = access.settings.images.as_deref().unwrap_or_default();

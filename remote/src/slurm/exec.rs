@@ -1,4 +1,4 @@
-//! Runs a command beside a task, as one more step of its job on the same node.
+//! Runs a command next to a task, as another step of its job on the same node.
 
 use jobc_schema::target::SlurmContainer;
 use jobc_sys::error::{Error, Kind, Result};
@@ -55,7 +55,7 @@ pub(crate) fn all_running(run: &Run) -> Vec<RunningTask> {
     tasks.filter_map(running).collect()
 }
 
-/// The running task that a word names, or the first one of the role; the only one if none is named.
+/// The running task of a name, or the first one of the role; without a name the only one.
 pub(crate) fn running(run: &Run, word: Option<&str>) -> Result<RunningTask> {
     let is_named = |task: &RunningTask| word.is_none_or(|word| word == task.task || word == task.role);
     let mut found: Vec<RunningTask> = all_running(run).into_iter().filter(is_named).collect();

@@ -26,7 +26,7 @@ pub(crate) struct Contents {
     parts: BTreeMap<String, Content>,
 }
 
-/// What is at a path.
+/// The file at a path.
 #[derive(Clone, Debug)]
 enum Content {
     /// A directory that the job writes.
@@ -63,7 +63,7 @@ impl Contents {
         Ok(Self { parts })
     }
 
-    /// The digest of what is sent: another content is another job.
+    /// The digest of the files that are sent: other content is another job.
     pub(crate) fn digest(&self) -> Option<Digest> {
         let mut text = String::new();
         for (path, content) in &self.parts {
@@ -77,7 +77,7 @@ impl Contents {
         (!text.is_empty()).then(|| Digest::of(text.as_bytes()))
     }
 
-    /// Sends what the host lacks, and adds links to it. `directory` is that of all runs there.
+    /// Sends the files that the host lacks, and adds links to them. `directory` is that of all runs there.
     pub(crate) fn add(
         &self,
         archive: &mut Archive,

@@ -29,7 +29,7 @@ pub(crate) enum GroupEnd {
     },
     TimedOut,
     Stopped,
-    /// It never started: what it needs failed, or it was cancelled.
+    /// It never started: a dependency failed, or it was canceled.
     NeverStarted,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn is_final(state: &str) -> bool {
     verdict(state, "", true, false).is_some()
 }
 
-/// How a script ended by its own word: 143 is a signal that told it to.
+/// How a script ended by its own report: 143 means that a signal ended it.
 fn end_of_script(code: i32, reason: Option<&str>, is_stopped: bool) -> GroupEnd {
     match (code, reason) {
         (0, _) => GroupEnd::Succeeded,
@@ -96,7 +96,7 @@ fn of_row(row: &QueueRow, has_started: bool, is_stopped: bool) -> GroupState {
     }
 }
 
-/// How a group ended by Slurm's word; none if it has not.
+/// How a group ended according to Slurm; `None` if it has not.
 pub(crate) fn verdict(state: &str, code: &str, has_started: bool, is_stopped: bool) -> Option<GroupEnd> {
     // `CANCELLED by 1000`, `COMPLETED+`.
     let word = state.split([' ', '+']).next().unwrap_or_default();
@@ -136,7 +136,7 @@ mod tests {
         GroupState::Ended(GroupEnd::Failed { code, word: word.map(str::to_owned) })
     }
 
-    /// The states of the reference, as the queue says them without a word of the script.
+    /// The states of the reference, from the queue without a report of the script.
     #[test]
     fn each_state_of_slurm_has_its_own() {
         for (word, reason, is_stopped, expected) in [

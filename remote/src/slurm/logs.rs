@@ -39,7 +39,7 @@ pub(crate) fn logs(
     let mut run = run.clone();
     let mut asked = Instant::now();
     loop {
-        // What was written before the end of the job is there when the end is.
+        // All output before the end of the job is available when the end is recorded.
         let has_ended = run.state().is_final();
         let mut broke = ControlFlow::Continue(());
         let (files, has_new) =
@@ -67,7 +67,7 @@ pub(crate) fn logs(
     }
 }
 
-/// Shows a line; an empty file stands for a while in which nothing happened.
+/// Shows a line; an empty file name means that nothing happened for a while.
 fn show_line(
     request: &LogRequest,
     file: &str,
@@ -90,7 +90,7 @@ fn show_line(
     ControlFlow::Continue(())
 }
 
-/// What a batch script, or Slurm in its output, says about the job; `srun` repeats what tasks say.
+/// Messages of a batch script, or of Slurm in its output, about the job; `srun` repeats those of tasks.
 fn remark(line: &[u8]) -> Option<String> {
     let line = String::from_utf8_lossy(line);
     let own = line.strip_prefix("jobc: ");
@@ -98,7 +98,7 @@ fn remark(line: &[u8]) -> Option<String> {
     own.or(of_slurm).map(str::to_owned)
 }
 
-/// Whether a word is the task, or its role.
+/// Whether a name is that of the task or of its role.
 fn is_named(task: &str, word: &str) -> bool {
     task == word || task.rsplit_once('-').is_some_and(|(role, _)| role == word)
 }

@@ -8,7 +8,7 @@ use super::access::Access;
 use super::shell;
 
 const LOGS: &str = include_str!("logs.sh");
-/// How much of a file is read at once, in bytes.
+/// Bytes read of a file at a time.
 const MAX_PIECE: u64 = 4 << 20;
 
 /// New output of a file.
@@ -20,16 +20,16 @@ pub(crate) struct Piece<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// What is shown of output that was there before.
+/// Which existing output is shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct First {
-    /// So many lines from the end of each file.
+    /// This many lines from the end of each file.
     pub(crate) tail: Option<u64>,
-    /// What was written after this time, in seconds since 1970.
+    /// Output written after this time, in seconds since 1970.
     pub(crate) since: Option<u64>,
 }
 
-/// What was read of the files of a run.
+/// The read positions in the files of a run.
 #[derive(Default)]
 pub(crate) struct Output {
     /// How much of each file was read.
@@ -40,8 +40,8 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Reads what is new. `line` gets the file and each line without its end. Returns what the run says about itself, and
-    /// whether there was something new.
+    /// Reads new output. `line` gets the file and each line without its end. Returns the state of the run, and whether
+    /// there was new output.
     pub(crate) fn poll(
         &mut self,
         access: &Access,
@@ -67,7 +67,7 @@ impl Output {
         Ok((String::from_utf8_lossy(files).into_owned(), has_new))
     }
 
-    /// Shows lines that have no end, when nothing more will be written.
+    /// Shows incomplete lines when no more output will come.
     pub(crate) fn finish(&mut self, line: &mut dyn FnMut(&str, &[u8])) {
         for (file, partial) in std::mem::take(&mut self.partial) {
             if !partial.is_empty() {

@@ -78,7 +78,7 @@ pub(crate) fn forward(
     }
 }
 
-/// Starts a relay whose input and output is the connection.
+/// Starts a relay with the connection as input and output.
 fn relay(access: &Access, task: &RunningTask, port: u16, local: TcpStream) -> Result<Running> {
     let failed = |error: std::io::Error| Error::new(Kind::System, describe_io(&error));
     local.set_nonblocking(false).map_err(failed)?;

@@ -6,7 +6,7 @@ use super::time::seconds;
 
 /// Between the fields: a character that no field has.
 const SEPARATOR: char = '\x1f';
-/// What is asked: id, state, reason, start, end, nodes, dependency, comment, name.
+/// The requested fields: id, state, reason, start, end, nodes, dependency, comment, name.
 pub(crate) const FORMAT: &str = "%i\x1f%T\x1f%r\x1f%S\x1f%e\x1f%N\x1f%E\x1f%k\x1f%j";
 
 /// A Slurm job in the queue.
@@ -14,7 +14,7 @@ pub(crate) const FORMAT: &str = "%i\x1f%T\x1f%r\x1f%S\x1f%e\x1f%N\x1f%E\x1f%k\x1
 pub(crate) struct QueueRow {
     /// `PENDING`, `RUNNING`, ...
     pub(crate) state: String,
-    /// Why it waits, or ended: a word or a sentence.
+    /// Why it waits or ended: a keyword or a sentence.
     pub(crate) reason: String,
     /// When it started, or is expected to.
     pub(crate) started: Option<u64>,
@@ -31,8 +31,8 @@ pub(crate) struct QueueRow {
 }
 
 impl QueueRow {
-    /// Whether it is a Slurm job of a run, by its name or its comment. Numbers are given again when a cluster is set up
-    /// anew. The task of an array has those of the array. `is_of` of the scripts says the same.
+    /// Whether it is a Slurm job of a run, by its name or its comment. Ids repeat after a cluster is set up again. The
+    /// task of an array has the name and comment of the array. `is_of` of the scripts says the same.
     pub(crate) fn is_of(&self, run: &str) -> bool {
         let follows = |text: &str, between: char| {
             text.strip_prefix(run).is_some_and(|rest| rest.is_empty() || rest.starts_with(between))

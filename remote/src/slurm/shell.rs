@@ -71,8 +71,8 @@ pub(crate) fn start(
     access.host.start(&command(access, &script, words), streams, terminal)
 }
 
-/// The command that runs a script. bash reads profiles, which may print, where `BASH_ENV` says so, and where it believes to
-/// be started by sshd; so do those that the script starts.
+/// The command that runs a script. bash reads profiles, which may print, if `BASH_ENV` names them or if it seems to be
+/// started by sshd; so do shells that the script starts.
 fn command<'a>(access: &'a Access, script: &'a str, words: &[&'a str]) -> Vec<&'a str> {
     let directory = access.directory.as_deref().unwrap_or_default();
     let mut command = vec![

@@ -1,7 +1,7 @@
-//! What the directories of runs say: each file is small, and all of them are read at once.
+//! The contents of the directories of runs: each file is small, and all are read in one call.
 //!
 //! `submitted` and `stopped` say that a submission is complete, and that the user stopped the run. `jobs/GROUP` has the
-//! id of a group's Slurm job, `events/GROUP` what became of it, and `tasks/TASK` what became of a task.
+//! id of a group's Slurm job, `events/GROUP` its events, and `tasks/TASK` the events of a task.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(crate) struct RunFiles {
     pub(crate) is_submitted: bool,
     /// When its user stopped it.
     pub(crate) stopped: Option<u64>,
-    /// Whether values of secrets are there.
+    /// Whether values of secrets exist.
     pub(crate) has_secrets: bool,
     /// The id of the Slurm job of each group.
     pub(crate) jobs: BTreeMap<String, String>,
@@ -34,7 +34,7 @@ pub(crate) struct GroupEvent {
     pub(crate) what: GroupChange,
 }
 
-/// What can happen to a group.
+/// Events of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum GroupChange {
     /// Its script started.
@@ -53,7 +53,7 @@ pub(crate) enum GroupChange {
     Ended {
         /// The exit code.
         code: i32,
-        /// Slurm's reason, if it was told to end.
+        /// Slurm's reason, if a signal ended it.
         reason: Option<String>,
     },
     /// Slurm says that it has ended, and its script did not.
@@ -75,7 +75,7 @@ pub(crate) struct TaskEvent {
     pub(crate) what: TaskChange,
 }
 
-/// What can happen to a task.
+/// Events of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TaskChange {
     /// It started.
@@ -126,7 +126,7 @@ fn group_event(line: &str) -> Option<GroupEvent> {
     let what = match words.next()? {
         "started" => GroupChange::Started {
             restarts: words.next()?.parse().ok()?,
-            // The id stands between.
+            // The id is between them.
             nodes: words.nth(1).unwrap_or_default().to_owned(),
         },
         "requeued" => GroupChange::Requeued { code: words.next()?.parse().ok()? },

@@ -9,7 +9,7 @@ use super::snapshot::{GroupChange, RunFiles};
 use super::{group, tasks, time, why};
 use crate::place::{JobState, JobSummary, TaskCounts, TaskStatus};
 
-/// A run with what is known of it.
+/// A run with its known state.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) name: String,
@@ -41,7 +41,7 @@ impl Run {
         Self::with_rows(name, files, rows, with_tasks)
     }
 
-    /// Takes files that were read later without asking Slurm again. What they say is newer than what it said.
+    /// Takes files that were read later, without asking Slurm again. They are newer than Slurm's state.
     pub(crate) fn update(&mut self, files: RunFiles) {
         let mut rows = self.rows.clone();
         for (group, events) in &files.events {
@@ -94,7 +94,7 @@ impl Run {
         self.record.groups.iter().zip(&self.states)
     }
 
-    /// The groups of which neither the scripts nor the queue say how they are, with their ids.
+    /// The groups whose state is in neither the scripts' files nor the queue, with their ids.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = (&str, &str)> {
         self.groups().filter_map(|(group, state)| {
             let id = self.files.jobs.get(&group.name)?;
@@ -111,8 +111,8 @@ impl Run {
         })
     }
 
-    /// Whether all of its Slurm jobs are there and may start. A single one may as soon as it is there, but for the task of
-    /// an array, `12_3`.
+    /// Whether all of its Slurm jobs exist and may start. A single one may start as soon as it exists, except the task
+    /// of an array, `12_3`.
     fn is_complete(&self) -> bool {
         let is_single = || self.record.groups.len() == 1 && !self.files.jobs.is_empty();
         self.files.is_submitted || is_single() && self.files.jobs.values().all(|id| !id.contains('_'))

@@ -11,7 +11,7 @@ use jobc_sys::error::{Result, file_error};
 
 use crate::place::Copied;
 
-/// What is handed to the pipe at once.
+/// Bytes written to the pipe at a time.
 const BUFFER: usize = 64 << 10;
 
 /// Writes a file or a directory under a name. Owners are left out; sockets, pipes and devices are skipped.

@@ -1,7 +1,7 @@
 //! Writes a tar archive of a task to this host, and nothing outside of its destination.
 //!
-//! Whoever controls the task controls the archive. So names with `..` are refused, no file is written through a link,
-//! links that lead out of the destination are left out, and modes have no special bits.
+//! The archive is as untrusted as the task. So names with `..` are refused, no file is written through a link, links
+//! that leave the destination are skipped, and special mode bits are dropped.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -15,7 +15,7 @@ use jobc_sys::error::{Error, Kind, Result, describe_io, file_error};
 
 use crate::place::Copied;
 
-/// What is taken from the pipe at once.
+/// Bytes read from the pipe at a time.
 const BUFFER: usize = 64 << 10;
 
 /// Writes the entries below `name` to `destination`.
@@ -155,7 +155,7 @@ fn check_parents(destination: &Path, below: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A directory that is there may be written into; a link to one only if it is the destination.
+/// Files may be written into an existing directory; through a link to one only if it is the destination.
 fn is_own_directory(below: &Path, target: &Path) -> bool {
     if below.as_os_str().is_empty() {
         target.is_dir()

@@ -11,7 +11,7 @@ use crate::place::Problem;
 /// How a job uses a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimUse {
-    /// Pods at the same time.
+    /// The number of simultaneous pods.
     pub(crate) pods: i128,
     /// Whether a container mounts it for writing.
     pub(crate) writes: bool,
@@ -46,7 +46,7 @@ fn list<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> + us
     value.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// What is wrong with a claim that exists.
+/// The problem with an existing claim.
 pub(crate) fn check(name: &str, claim: &Value, used: &ClaimUse, waits_for_pod: bool) -> Vec<Problem> {
     let problem = |is_warning, message: String, help: &str| Problem {
         is_warning,

@@ -28,7 +28,7 @@ pub(crate) fn selector(spec: &Value) -> String {
                 "NotIn" => parts.push(format!("{key} notin ({values})")),
                 "Exists" => parts.push(key.to_owned()),
                 "DoesNotExist" => parts.push(format!("!{key}")),
-                // `Gt` and `Lt` have no form in a selector: more nodes are looked at than needed.
+                // A selector cannot express `Gt` and `Lt`: more nodes than needed are read.
                 _ => {}
             }
         }

@@ -112,7 +112,7 @@ fn admits(cluster: &Value, namespace: &Value) -> bool {
     chosen
 }
 
-/// A resource of a flavor: what the queue may use of it, at most; none if that has no bound.
+/// A resource of a flavor: the maximum that the queue may use; `None` if it is unlimited.
 struct FlavorQuota<'a> {
     flavor: &'a str,
     capacity: Option<i128>,
@@ -139,7 +139,7 @@ fn flavors<'a>(cluster: &'a Value, resource: &str) -> Vec<FlavorQuota<'a>> {
     found
 }
 
-/// What of a job can never be admitted: Kueue reserves the quota of all pods of a job at once.
+/// The part of a job that can never be admitted: Kueue reserves the quota of all pods of a job together.
 fn check_amounts(queue: &str, sets: &[&PodSet<'_>], defaults: &Defaults, cluster: &Value) -> Vec<Problem> {
     let mut totals = Amounts::new();
     let mut parts: Vec<(&PodSet<'_>, Amounts)> = Vec::new();

@@ -1,4 +1,4 @@
-//! ResourceQuotas: whether what a job asks for fits, and fits now.
+//! ResourceQuotas: whether a job's request fits at all, and now.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::quantity::show;
 use crate::kubernetes::state::{name, text};
 use crate::place::Problem;
 
-/// What a job asks for.
+/// A job's request.
 pub(crate) struct Demand<'a> {
     pub(crate) sets: &'a [PodSet<'a>],
     pub(crate) defaults: &'a Defaults,
@@ -19,7 +19,7 @@ pub(crate) struct Demand<'a> {
     pub(crate) objects: &'a Amounts,
 }
 
-/// Compares what a job asks for with the quotas of its namespace.
+/// Compares a job's request with the quotas of its namespace.
 pub(crate) fn check(demand: &Demand<'_>, quotas: &[Value]) -> Vec<Problem> {
     quotas.iter().flat_map(|quota| check_quota(demand, quota)).collect()
 }
@@ -75,7 +75,7 @@ fn check_objects(
     })
 }
 
-/// What one pod takes of a key of a quota; none if the key is not about pods.
+/// How much of a key of a quota one pod takes; `None` if the key is not about pods.
 fn per_pod(key: &str, set: &PodSet<'_>, defaults: &Defaults) -> Option<i128> {
     let (requests, limits) = set.of_pod(defaults);
     if matches!(key, "pods" | "count/pods") {
@@ -135,7 +135,7 @@ fn check_pods(
     })
 }
 
-/// What a quota wants every container to name, and one does not.
+/// A resource that a quota requires every container to specify, but one does not.
 fn lacks(quota: &Value, key: &str, set: &PodSet<'_>, defaults: &Defaults) -> Option<Problem> {
     let (part, resource) = match key {
         "cpu" | "memory" => ("requests", key),

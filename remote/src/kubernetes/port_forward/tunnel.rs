@@ -11,7 +11,7 @@ use rustix::event::PollFlags;
 use super::super::spdy::{self, Encoder, Frame};
 use crate::websocket::{Message, WebSocket};
 
-/// What is read from a local connection at once.
+/// Bytes read from a local connection at a time.
 const READ_SIZE: usize = 32 << 10;
 /// A local connection that does not take more than this holds back the others.
 const MAX_WAITING: usize = 1 << 20;
@@ -36,7 +36,7 @@ struct Connection {
     local: TcpStream,
     /// Streams that the server has accepted. It drops data that comes earlier.
     replies: u8,
-    /// Bytes that the local side has not taken yet.
+    /// Bytes that the local side has not accepted yet.
     waiting: Vec<u8>,
     local_ended: bool,
     remote_ended: bool,
@@ -109,7 +109,7 @@ impl Tunnel {
         Ok(())
     }
 
-    /// Moves what can be moved; `ready` belongs to [`Self::interests`]. Returns why single connections failed.
+    /// Moves data without blocking; `ready` belongs to [`Self::interests`]. Returns why single connections failed.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl Tunnel {
         Some((errors, self.connections.get_mut(&errors)?))
     }
 
-    /// Passes on what a local connection sends.
+    /// Forwards the data of a local connection.
     fn read_local(&mut self, number: u32) -> Result<(), String> {
         let Some(connection) = self.connections.get_mut(&number) else { return Ok(()) };
         if connection.local_ended || connection.replies < 2 {

@@ -20,7 +20,7 @@ pub(super) fn of_event(reason: &str, source: &str, message: &str) -> Option<Reas
     Some(Reason::of_job(text, Field::Placement))
 }
 
-/// `pod didn't trigger scale-up: 2 max node group size reached` without what is always there.
+/// `pod didn't trigger scale-up: 2 max node group size reached` without the constant part.
 fn after_up(message: &str) -> &str {
     message.strip_prefix("pod didn't trigger scale-up").map_or(message, |rest| {
         // `… (it wouldn't fit if a new node is added): …` of older releases.

@@ -16,13 +16,13 @@ pub(crate) struct Report<'a> {
     pub(crate) message: &'a str,
 }
 
-/// What reports say, the oldest first; of several with the same word, the newest counts.
+/// The messages of reports, the oldest first; of several with the same reason, the newest counts.
 pub(crate) fn of_events<'a>(reports: impl Iterator<Item = Report<'a>>) -> Vec<Reason> {
     let mut found: BTreeMap<&str, Reason> = BTreeMap::new();
     for report in reports {
         let message = sentence(report.message);
         if let Some(reason) = autoscaler::of_event(report.reason, report.source, report.message) {
-            // The newest word of an autoscaler replaces what it said before.
+            // The newest message of an autoscaler replaces its earlier ones.
             found.insert("autoscaler", reason);
             continue;
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::state::text;
 use super::reason::{Field, Reason, from, ordinal, sentence};
 
-/// What a Workload says; none if it is admitted.
+/// The reason in a Workload; `None` if it is admitted.
 pub(crate) fn of_workload(workload: &Value) -> Option<Reason> {
     if let Some(evicted) = condition(workload, "Evicted", "True") {
         return Some(Reason::of_job(of_eviction(workload, evicted), Field::Queue));
@@ -76,7 +76,7 @@ fn after_colon(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }
 
-/// It has its quota, and checks hold it back: of an autoscaler's provisioning, or of another cluster.
+/// It has its quota but waits for admission checks: an autoscaler's provisioning, or another cluster.
 fn of_admission_checks(workload: &Value) -> String {
     let checks = workload.pointer("/status/admissionChecks").and_then(Value::as_array);
     let open = checks.into_iter().flatten().filter(|check| text(check, "/state") != "Ready");

@@ -2,7 +2,7 @@
 
 use super::reason::{Field, from, sentence};
 
-/// What a pod that has no node says, and what it is about.
+/// The reason in a pod without a node, and its subject.
 pub(super) fn of_unscheduled(reason: &str, message: &str) -> (String, Field) {
     match reason {
         "SchedulingGated" => {
@@ -28,7 +28,7 @@ fn counts(message: &str) -> String {
 /// What of the job most nodes lack.
 fn field(counts: &str) -> Field {
     let list = counts.split_once(": ").map_or(counts, |(_, list)| list);
-    // `6 Insufficient nvidia.com/gpu`; a taint of older releases has commas and braces of its own.
+    // `6 Insufficient nvidia.com/gpu`; taints of older releases contain commas and braces.
     let of_part = |part: &str| -> Option<(u64, Field)> {
         let (number, what) = part.trim().split_once(' ')?;
         let number = number.parse().ok()?;

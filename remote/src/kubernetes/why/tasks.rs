@@ -34,7 +34,7 @@ fn names(pods: &[&Pod]) -> String {
     }
 }
 
-/// What a pod says, and what it is about; none if nothing is wrong with it.
+/// The reason in a pod, and its subject; `None` if the pod has no problem.
 fn of_pod(pod: &Pod) -> Option<(String, Field)> {
     if let Some(found) = disruption::of_pod(pod) {
         return Some(found);

@@ -9,7 +9,7 @@ use crate::analysis::parse_alone;
 pub(super) fn find(path: Option<&Utf8Path>, whole: &str, offset: usize) -> Vec<Cursor> {
     let (before, rest) = whole.split_at(offset);
     let (in_string, closing) = state(before);
-    // A word that is not quoted yet is read as if it were.
+    // An unquoted word is read as if it were quoted.
     let word = before
         .rfind(|c: char| !is_word(c))
         .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
@@ -59,7 +59,7 @@ fn state(text: &str) -> (bool, String) {
             _ if escaped => escaped = false,
             '\\' if in_string => escaped = true,
             '"' => in_string = !in_string,
-            // A string does not go beyond its line, so this one was never closed.
+            // A string cannot span lines, so this one was never closed.
             '\n' => in_string = false,
             _ if in_string => {}
             '{' => open.push('}'),
