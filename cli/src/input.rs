@@ -47,7 +47,7 @@ impl Input {
         Self::with_files(directory, Source::new(path, text), args)
     }
 
-    /// A job whose text is not in a file, in the current directory, with the files of the arguments.
+    /// A job without a file, in the current directory, with the files of the arguments.
     pub(crate) fn with_text(job: Source, args: &JobArgs) -> Result<Self, InputError> {
         Self::with_files(absolute(Utf8Path::new("."))?, job, args)
     }

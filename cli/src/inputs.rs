@@ -1,7 +1,7 @@
 //! What a job was compiled from: the files that were read or looked for, and the variables of the environment.
 //!
-//! A job is compiled on one thread, so each thread has its own record. Whoever reads a file for the compiler notes it here
-//! with what it has seen, and not later: the file may change while the job is compiled.
+//! A job is compiled on one thread, so each thread has its own record. Code that reads a file for the compiler records
+//! it here immediately with its content: the file may change while the job is compiled.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(crate) struct Inputs {
     is_incomplete: bool,
 }
 
-/// What was seen of a file; nothing of what was not looked at.
+/// The recorded facts of a file; `None` for those not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct FileInput {
     /// The digest of its content; empty if it could not be read.
@@ -78,7 +78,7 @@ fn with(change: impl FnOnce(&mut Inputs)) {
     });
 }
 
-/// Notes something about a file; `change` says whether it fits what is known.
+/// Records a fact about a file; `change` says whether it matches the earlier ones.
 fn note(path: &Utf8Path, change: impl FnOnce(&mut FileInput) -> bool) {
     with(|inputs| match absolute(path) {
         Some(path) => {

@@ -1,7 +1,7 @@
 //! `jobc mcp`: a server of the Model Context Protocol, on stdin and stdout, for programs that write job files for people.
 //!
-//! Each tool runs the command of the same name in a process of its own. So a call can be cancelled, its output is
-//! bounded, and an internal error fails one call. What compiles a job reads files below the root directory only.
+//! Each tool runs the command of the same name in its own process. So a call can be canceled, its output is bounded,
+//! and an internal error fails one call. Compilation only reads files below the root directory.
 
 mod command;
 mod parameter;

@@ -16,7 +16,7 @@ use crate::platform::files;
 /// The suffix of the old directory while it is replaced in two steps.
 const OLD_SUFFIX: &str = ".old";
 
-/// What was done with a target's directory.
+/// What happened to a target's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteResult {
     /// Every file existed already, with these bytes.

@@ -18,7 +18,7 @@ use crate::{confine, inputs, watch};
 
 /// The manifest of templates.
 const MANIFEST: &str = "backend.yaml";
-/// A template may have so many bytes.
+/// The maximum size of a template in bytes.
 const MAX_TEMPLATE_BYTES: u64 = 1 << 20;
 
 /// What became of a name.
@@ -68,7 +68,7 @@ impl InstalledPlugins {
                 return templates(name, &directory).map(Some);
             }
         }
-        // What it answers may depend on anything.
+        // Its response may depend on anything.
         inputs::note_unknown();
         let Some(program) = program::find(name) else { return Ok(None) };
         PluginBackend::of_program(name, program::ask(program)).map(Some)

@@ -65,8 +65,8 @@ pub(crate) fn current() -> &'static Settings {
     CURRENT.get_or_init(Settings::default)
 }
 
-/// The target to use if none is requested. That of the user's file is for all projects, so it counts only where it is
-/// known and `targets.yaml` has no default.
+/// The target to use if none is requested. That of the user's file is for all projects, so it only applies if it exists
+/// and `targets.yaml` has no default.
 pub(crate) fn default_target() -> Option<DefaultTarget> {
     let SetValue { text, origin } = current().value(&TARGET).ok()??;
     let overrides_file = !matches!(origin, Origin::User(..));

@@ -14,7 +14,7 @@ use jobc_compiler::provenance::{Provenance, SourceState};
 
 /// All questions together may take so long.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Of an answer so many bytes are read.
+/// The maximum number of bytes read of a response.
 const MAX_ANSWER_BYTES: u64 = 1 << 20;
 /// A longer URL is left out.
 const MAX_URL_LENGTH: usize = 1000;
@@ -101,7 +101,7 @@ pub(crate) fn public_url(url: &str) -> Option<String> {
         let rest = rest.split(['?', '#']).next().unwrap_or_default();
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-        // The account of a service, which has no secret.
+        // The account of a service without a secret.
         let user = if scheme == "ssh" && user == "git" { "git@" } else { "" };
         return (!host.is_empty()).then(|| format!("{scheme}://{user}{host}/{path}"));
     }
@@ -155,7 +155,7 @@ impl Git<'_> {
             return None;
         };
         if answer.len() as u64 == MAX_ANSWER_BYTES {
-            // It may wait for a reader of the rest. What it has printed is an answer.
+            // It may wait for a reader of the rest. Its output so far is a response.
             let _ = child.kill();
             let _ = child.wait();
         } else if !child.wait().ok()?.success() {

@@ -119,15 +119,15 @@ pub struct Case<'a> {
     pub params: Vec<Source>,
     /// The rest of the command line.
     pub arguments: Arguments,
-    /// What lies beside the job file.
+    /// The files next to the job file.
     pub files: &'a dyn Files,
 }
 
-/// What a compilation said and made.
+/// The findings and files of a compilation.
 pub struct Compilation {
     /// The texts that the findings point into.
     pub sources: Sources,
-    /// What was found, in order.
+    /// The findings, in order.
     pub findings: Vec<Diagnostic>,
     /// The files; none where there were errors.
     pub outputs: Vec<Output>,
@@ -143,7 +143,7 @@ impl Case<'_> {
         let job = sources.add(self.job);
         let targets = self.targets.map(|source| sources.add(source));
         let params = self.params.into_iter().map(|source| sources.add(source)).collect();
-        // `out/<job>/<target>/` lies beside the job file.
+        // `out/<job>/<target>/` is next to the job file.
         let to_job = |_: &str| Utf8PathBuf::from("../../..");
         let request = Request {
             job,
@@ -206,7 +206,7 @@ impl Compilation {
 
 /// Compiles a job file with the `targets.yaml` beside it and the options in the file `args` there.
 ///
-/// Findings name files by their last part alone, so that they read alike wherever the directory lies.
+/// Findings name files by their last part alone, so that they do not depend on the directory.
 ///
 /// # Panics
 /// If a file of the case cannot be read.
@@ -217,7 +217,7 @@ pub fn compile_directory(job: &Utf8Path) -> Compilation {
     compile_with(job, arguments)
 }
 
-/// The same with other options.
+/// As above, with other options.
 ///
 /// # Panics
 /// If a file of the case cannot be read.

@@ -49,7 +49,7 @@ fn blocks(section: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// What is missing of the fixed form of a page; empty where nothing is.
+/// What a page lacks of the fixed form; empty if nothing.
 pub fn faults(code: Code) -> Vec<String> {
     let page = code.page();
     let mut faults = Vec::new();
@@ -88,7 +88,7 @@ impl PageJob {
     /// Reads a section.
     ///
     /// A block whose first line is a comment that names a file, such as `# targets.yaml`, is that file beside the job.
-    /// Nothing where the section shows no whole job: a part of one may stand for a rule that is plain from it.
+    /// `None` if the section does not show a whole job: a part of one may be enough for a simple rule.
     pub fn read(code: Code, section: Section) -> Option<Self> {
         let mut files = MemoryFiles::default();
         let mut targets = None;
@@ -129,7 +129,7 @@ fn named_file(text: &str) -> Option<&str> {
     (name == "Dockerfile" || (name.contains('.') && !name.contains(' '))).then_some(name)
 }
 
-/// A block as a whole job; nothing where it is no job file at all.
+/// A block as a whole job; `None` if it is not a job file.
 ///
 /// A page may leave out what has nothing to do with its rule: version, name and image. For the parser any text will do.
 fn whole(code: Code, text: &str) -> Option<String> {
@@ -143,7 +143,7 @@ fn whole(code: Code, text: &str) -> Option<String> {
     }
     let parts =
         [("version:", "version: 1\n"), ("name:", "name: example\n"), ("image", "image: python:3.12-slim\n")];
-    // A job that says its version is shown as it is: what it leaves out may be the mistake.
+    // A job with a version is used as it is: what it omits may be the mistake.
     let missing = parts.iter().filter(|(key, _)| !begins("version:") && !begins(key)).map(|(_, line)| *line);
     Some(missing.chain([text]).collect())
 }

@@ -1,4 +1,4 @@
-//! Files of several named texts, which keep what a test reads and what it gives in one place.
+//! Files of several named texts, which keep the input and output of a test in one place.
 //!
 //! A line `==== NAME` begins a section. A section's text goes to the next such line.
 
@@ -7,7 +7,7 @@ const MARK: &str = "==== ";
 /// Names and texts, in order.
 pub type Sections = Vec<(String, String)>;
 
-/// The sections of a file. What stands before the first one is left out.
+/// The sections of a file. Text before the first one is ignored.
 pub fn sections(text: &str) -> Sections {
     let mut found = Sections::new();
     for line in text.split_inclusive('\n') {

@@ -6,8 +6,8 @@ use std::process::Command;
 use camino::Utf8Path;
 use jobc_tests::workspace;
 
-/// The hosts that files of the repository link to, each with what it serves. A new one must be looked at by a person:
-/// it is served, and by those who are named.
+/// The hosts that files of the repository link to, each with what it serves. A person must review a new one: whether it
+/// is served, and by whom.
 const SERVED: &[&str] = &[
     "cyclonedx.org",           // the name of the SBOM's schema
     "deb.debian.org",          // packages, in a Dockerfile of the tests
@@ -102,7 +102,7 @@ const LABELS: [&str; 12] = [
     "/\"",
 ];
 
-/// The domain is used as the prefix of labels, which are names and no addresses; nobody owns it yet.
+/// The domain is the prefix of labels, which are names, not addresses; it is not registered yet.
 #[test]
 fn the_domain_of_labels_is_no_link() {
     for name in files().iter().filter(|name| *name != "tests/tests/addresses.rs") {

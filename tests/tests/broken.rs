@@ -1,6 +1,6 @@
-//! Jobs that are wrong as people write them who know other tools: what `jobc check --fix --unsafe-fixes` makes of them.
+//! Jobs with the mistakes of people who know other tools, and the result of `jobc check --fix --unsafe-fixes`.
 //!
-//! The files were written from the documentation alone, by somebody who did not see what jobc reports.
+//! The files were written from the documentation alone, without seeing what jobc reports.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use jobc_tests::compile::{Arguments, Case, Compilation};
 use jobc_tests::disk::DiskFiles;
 use jobc_tests::{entries, workspace};
 
-/// As many as `jobc check --fix` tries.
+/// The number of rounds of `jobc check --fix`.
 const MAX_ROUNDS: usize = 20;
 
-/// How many of the files have to be valid in the end.
+/// How many of the files must be valid at the end.
 const VALID: usize = 45;
 
 fn compile(path: &Utf8Path, text: &str) -> Compilation {
@@ -32,7 +32,7 @@ fn compile(path: &Utf8Path, text: &str) -> Compilation {
     .compile()
 }
 
-/// What was fixed, round by round, and the errors that are left.
+/// The fixes of each round, and the remaining errors.
 fn mend(path: &Utf8Path) -> (Vec<String>, Vec<String>) {
     let mut text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let mut done = Vec::new();

@@ -53,7 +53,7 @@ fn filled(body: &Value) -> Vec<Value> {
     (0..most).map(|nth| fill(body, nth)).collect()
 }
 
-/// The most choices that one place of a body has; 1 where it has none.
+/// The maximum number of choices at one place of a body; 1 if it has none.
 fn choices(body: &Value) -> usize {
     let own = |text: &str| text.split('|').nth(1).map_or(1, |list| list.split(',').count());
     match body {
@@ -101,7 +101,7 @@ fn placeholders(text: &str, nth: usize) -> String {
     format!("{before}{default}{}", placeholders(after, nth))
 }
 
-/// Puts a body in its place; a map is laid over the map that is there.
+/// Inserts a body; a map is merged into the existing map.
 fn place(document: &mut Value, at: &[String], body: Value) {
     match (at, document) {
         ([], Value::Object(map)) if body.is_object() => {
@@ -223,8 +223,8 @@ fn the_catalogue_names_the_published_addresses() {
         assert!(texts.iter().all(|length| *length > 0), "{entry}");
         assert!(entry["fileMatch"].as_array().is_none_or(|patterns| patterns.iter().all(known)), "{entry}");
     }
-    // A catalogue is asked about every file of everybody: names that others use as well are left to a modeline,
-    // which is why targets files have no match at all.
+    // A catalog applies to every file of every user: names that other tools also use need a modeline, so targets files
+    // have no match.
     let all = || entries.iter().filter_map(|entry| entry["fileMatch"].as_array()).flatten();
     assert!(all().any(|pattern| pattern == "*.job.yaml"));
     for common in ["job.yaml", "job.yml", "job.json", "targets.yaml", "targets.yml"] {

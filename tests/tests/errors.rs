@@ -11,7 +11,7 @@ use jobc_tests::page::{self, PageJob, Section};
 use jobc_tests::sections::section;
 use jobc_tests::workspace;
 
-/// What no job file alone can cause: it takes a `jobc` that was built without a backend, or a plug-in.
+/// Codes that a job file alone cannot cause: they need a `jobc` built without a backend, or a plug-in.
 const OF_OTHER_BUILDS: [&str; 3] = ["J0405", "J0481", "J0482"];
 
 fn check(case: &Case, directory: &Utf8Path) {

@@ -22,7 +22,7 @@ fn compile(example: &Utf8Path) -> Compilation {
     compile_directory(&job_file(example).expect("an example has a job file"))
 }
 
-/// The files of which somebody runs one as a program.
+/// The files that are executed as programs.
 fn programs(compiled: &Compilation) -> BTreeSet<Utf8PathBuf> {
     let place = |output: &Output| Utf8Path::new(&output.job.name).join(&output.job.target.name);
     let all = compiled
@@ -298,7 +298,7 @@ fn inputs_and_plans_fit_their_schemas() {
     for example in examples() {
         let path = job_file(&example).expect("an example has a job file");
         let value = parse(&path);
-        // The other formats have schemas of their own.
+        // The other formats have their own schemas.
         if value.get("version").is_some() {
             assert_valid(&job, &value, &path);
         }
@@ -340,7 +340,7 @@ fn the_source_map_holds() {
     }
 }
 
-/// What a YAML or JSON file holds; null for other files.
+/// The value of a YAML or JSON file; null for other files.
 fn structure(file: &Utf8Path, text: &str) -> Value {
     match file.extension() {
         Some("json") => serde_json::from_str(text).unwrap_or_else(|error| panic!("{file}: {error}")),

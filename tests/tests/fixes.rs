@@ -135,7 +135,7 @@ fn was_renamed(error: &Diagnostic, fix: &Fix, before: &Compilation) -> bool {
     })
 }
 
-/// Applies each fix of a case: how many there are, and what is wrong with them.
+/// Applies each fix of a case; returns their number and the problems.
 fn try_all(texts: &Texts, before: &Compilation) -> (usize, Vec<String>) {
     let (mut tried, mut faults) = (0, Vec::new());
     for finding in &before.findings {
@@ -206,7 +206,7 @@ fn a_fix_is_right_in_json_and_in_every_style_of_yaml() {
     assert!(faults.is_empty(), "{} of {tried}:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// Codes whose advice is no edit of what is written there, with the reason.
+/// Codes whose advice is not an edit at that place, with the reason.
 const ADVICE_ALONE: [(&str, &str); 12] = [
     ("J0289", "an option of the command line"),
     ("J0281", "a key of a template in braces"),
@@ -222,7 +222,7 @@ const ADVICE_ALONE: [(&str, &str); 12] = [
     ("J0613", "a variable that is defined, or a default where it is used"),
 ];
 
-/// What a text tells to write, letter by letter: nothing where it holds a placeholder, or is an example.
+/// The literal text that a message says to write; nothing if it has a placeholder or is an example.
 fn output(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("did you mean `").or_else(|| {
         let (before, rest) = text.split_once("write `")?;

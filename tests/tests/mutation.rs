@@ -1,4 +1,4 @@
-//! A key that nobody knows is refused, wherever it is put.
+//! An unknown key is refused at every place.
 #![forbid(unsafe_code)]
 
 use camino::Utf8Path;
@@ -16,7 +16,7 @@ const KEY: &str = "no such key";
 /// Maps whose keys belong to another system, which takes any.
 const FREE: [&str; 5] = ["annotations", "labels", "node_selector", "options", "with"];
 
-/// Where objects stand.
+/// The places of objects.
 fn objects(value: &Value, at: &Pointer, found: &mut Vec<Pointer>) {
     match value {
         Value::Object(entries) => {

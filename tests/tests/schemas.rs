@@ -120,7 +120,7 @@ fn null_is_refused_but_where_it_has_a_meaning() {
     for (name, schema) in generated_schemas() {
         let mut accepted = vec![];
         walk(&schema, "", &mut |at, object| {
-            // Parts without a type of their own: the free values of a patch, and what stands at an `x-` key.
+            // Parts without their own type: the free values of a patch, and the values of `x-` keys.
             let says_something = ["type", "$ref", "anyOf", "oneOf", "enum", "const"].iter();
             let is_part = says_something.filter(|keyword| object.contains_key(**keyword)).count() > 0;
             if is_part && !at.contains("/propertyNames") && part(&schema, object).is_valid(&json!(null)) {

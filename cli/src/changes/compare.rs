@@ -179,7 +179,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Items are paired by their names, if all have one of their own; else by their numbers.
+    /// Items are paired by their names if all have distinct ones, otherwise by their numbers.
     fn items(&mut self, old: &[Value], new: &[Value], at: &At) {
         let (Some(before), Some(after)) = (names(old), names(new)) else {
             for (index, pair) in
@@ -238,7 +238,7 @@ fn nearest<'a>(parts: &'a [Part], pointer: &str) -> Option<&'a Part> {
 /// The keys that name an item of a list in our files.
 const NAMING_KEYS: [&str; 6] = ["name", "destination", "mountPath", "path", "key", "type"];
 
-/// The name of each item; nothing if one has none, or two have the same.
+/// The name of each item; `None` if one has none, or two have the same.
 fn names(items: &[Value]) -> Option<Vec<String>> {
     let name = |item: &Value| match item {
         Value::Object(fields) => {

@@ -29,7 +29,7 @@ impl TargetFiles {
             let file = directory.join(&path);
             let bytes = confine::permit(&file).and_then(|()| std::fs::read(file));
             let bytes = bytes.map_err(|error| cannot(&path, &error))?;
-            // What files were made of is not what is in them.
+            // The provenance of files is not part of their content.
             let bytes = provenance::without(&path, &bytes).unwrap_or(bytes);
             artifacts.push(Artifact { path, mode: 0o644, bytes });
         }

@@ -191,7 +191,7 @@ fn print_docker_commands(outputs: &[Output]) {
     }
 }
 
-/// The directory of the outputs, if none of them is there: a diff would print every file whole.
+/// The directory of the outputs, if none of them exists: a diff would print every file whole.
 fn never_built(outputs: &[Output], place: &OutputDirectory) -> Option<Utf8PathBuf> {
     let directory = |output: &Output| place.directory(&output.job.name, &output.job.target.name);
     let first = directory(outputs.first()?);

@@ -1,4 +1,4 @@
-//! `jobc check`: prints all findings, and applies their fixes if it is told to.
+//! `jobc check`: prints all findings, and applies their fixes on request.
 
 mod fix;
 

@@ -18,7 +18,7 @@ use crate::{report, terminal};
 /// The files that are formatted below a directory.
 const NAMES: [&str; 4] = ["job.yaml", "job.yml", "targets.yaml", "targets.yml"];
 
-/// What was done with a file.
+/// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileResult {
     Unchanged,

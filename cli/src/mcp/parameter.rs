@@ -167,7 +167,7 @@ impl Arguments {
                 };
                 return Err(format!("unknown argument `{}`{more}", name.escape_debug()));
             };
-            // Some clients send null for what is not given.
+            // Some clients send null for missing parameters.
             if value.is_null() {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Runs a command in a process of its own: with a timeout, limits of its output, and an end when the call is cancelled.
+//! Runs a command in its own process: with a timeout, a limit for its output, and until the call is canceled.
 
 use std::io::{Read, Write as _};
 use std::process::{Child, Command as StdCommand, ExitStatus, Stdio};
@@ -35,7 +35,7 @@ const ENVIRONMENT: [&str; 15] = [
     "XDG_DATA_HOME",
 ];
 
-/// What a process has left.
+/// The remaining output of a process.
 #[derive(Debug)]
 pub(super) struct Finished {
     /// The exit code; nothing after a signal.
@@ -103,7 +103,7 @@ fn start(command: &Command, root: &Root) -> std::io::Result<Child> {
         process.env(confine::VARIABLE, root.path());
     }
     process.env("JOBC_COLOR", "never");
-    // Its own process group, so that what it starts is killed with it.
+    // Its own process group, so that its children are killed with it.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut process, 0);
     process.spawn()
@@ -112,7 +112,7 @@ fn start(command: &Command, root: &Root) -> std::io::Result<Child> {
 /// All of an output; nothing if it is too long.
 fn read(pipe: Option<impl Read>) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    // An output that cannot be read to its end is what was read.
+    // If the output cannot be read to its end, the part that was read.
     let _ = pipe?.take(MAX_OUTPUT_BYTES + 1).read_to_end(&mut bytes);
     (bytes.len() as u64 <= MAX_OUTPUT_BYTES).then_some(bytes)
 }

@@ -16,7 +16,7 @@ pub(super) struct Permissions {
     pub run: bool,
 }
 
-/// What a tool does to its surroundings.
+/// The side effects of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// It compiles, and changes nothing.

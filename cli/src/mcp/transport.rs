@@ -1,4 +1,4 @@
-//! Messages on stdin and stdout, one a line. Any other line gets an error of the protocol.
+//! Messages on stdin and stdout, one per line. Any other line gets an error of the protocol.
 //!
 //! The transport of the library ignores what is not JSON. Reading and writing are threads, since stdin may be a file that
 //! cannot be polled.
@@ -79,7 +79,7 @@ impl Lines {
     }
 }
 
-/// Reads lines until the end; `send` says whether somebody wants more.
+/// Reads lines until the end; `send` says whether more are wanted.
 fn read(from: &mut impl io::BufRead, send: impl Fn(Incoming) -> bool) {
     loop {
         let mut line = Vec::new();

@@ -1,8 +1,8 @@
-//! Copies of the output of jobs on clusters, below the records of jobs at home.
+//! Copies of the output of jobs on clusters, below the records of local jobs.
 //!
-//! The output of a pod is gone with the pod. So what `jobc logs` and `jobc submit --follow` show of a task from its
-//! beginning is kept as the logs of jobs on this host are: `STATE/jobc/clusters/TARGET/NAME/logs/TASK`. A stream that
-//! begins again brings lines that are there already; by their times they are left out.
+//! The output of a pod is deleted with the pod. So the output that `jobc logs` and `jobc submit --follow` show of a
+//! task from its start is kept like the logs of jobs on this host: `STATE/jobc/clusters/TARGET/NAME/logs/TASK`. A
+//! stream that starts again repeats lines; they are skipped by their times.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -19,7 +19,7 @@ fn root() -> Option<PathBuf> {
     JobDirectories::standard().ok().map(|directories| directories.records.with_file_name("clusters"))
 }
 
-/// What is kept of a job.
+/// The kept output of a job.
 fn directory(handle: &Handle) -> Option<PathBuf> {
     Some(root()?.join(&handle.target).join(&handle.name))
 }
@@ -32,7 +32,7 @@ pub(crate) fn note(handle: &Handle) {
     }
 }
 
-/// Removes what is kept of a job.
+/// Removes the kept output of a job.
 pub(crate) fn forget(handle: &Handle) {
     if let Some(directory) = directory(handle) {
         let _ = std::fs::remove_dir_all(directory);
@@ -80,7 +80,7 @@ pub(crate) fn tasks(handle: &Handle) -> Vec<String> {
 /// Keeps the output of one job.
 pub(crate) struct KeptOutput {
     directory: PathBuf,
-    /// Held while this process writes: of two at once, only one does.
+    /// Held while this process writes: only one process does at a time.
     _lock: File,
     tasks: BTreeMap<String, TaskFile>,
     /// Whether writing failed, after which nothing more is kept.
@@ -130,7 +130,7 @@ impl AttemptPosition {
 }
 
 impl KeptOutput {
-    /// Opens what is kept of a job; none if it cannot be written, or another process writes it.
+    /// Opens the kept output of a job; `None` if it cannot be written, or another process writes it.
     pub(crate) fn open(handle: &Handle) -> Option<Self> {
         let directory = directory(handle)?;
         DirBuilder::new().recursive(true).mode(0o700).create(&directory).ok()?;

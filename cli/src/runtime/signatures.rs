@@ -13,7 +13,7 @@ use jobc_sys::error::{Error, Kind, Result};
 
 use crate::input::reason;
 
-/// A key has no more bytes.
+/// The maximum size of a key in bytes.
 const MAX_KEY_BYTES: u64 = 64 << 10;
 
 /// Whether an image is signed.
@@ -74,7 +74,7 @@ pub(crate) fn findings(jobs: &[JobPlan], directory: Option<&Utf8Path>) -> Result
     Ok(found)
 }
 
-/// The same for names that the lock has digests for.
+/// As above, for names with digests in the lock.
 pub(crate) fn findings_of_lock(
     jobs: &[JobPlan],
     directory: Option<&Utf8Path>,
@@ -152,7 +152,7 @@ pub(crate) fn why_unsigned(
     })
 }
 
-/// Looks for a signature in the registry of an image; the image's name with its digest, and what was found.
+/// Looks for a signature in the registry of an image; returns the image's name with its digest, and the result.
 #[cfg(feature = "registry")]
 pub(crate) fn look(name: &str, keys: &Keys, plain_http: bool) -> Result<(String, Found)> {
     use jobc_image::Reference;

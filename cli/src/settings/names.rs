@@ -1,10 +1,10 @@
-//! The settings: their names, what they may be, and who may set them.
+//! The settings: their names, their values, and where they may be set.
 
 use jobc_compiler::suggest;
 
 use super::error::SettingsError;
 
-/// A setting, which has the name of an option or of what it replaces.
+/// A setting, with the name of the option that it replaces.
 #[derive(Debug)]
 pub(crate) struct Setting {
     pub name: &'static str,
@@ -12,12 +12,12 @@ pub(crate) struct Setting {
     pub variable: &'static str,
     pub default: &'static str,
     pub form: Form,
-    /// Whether a project's file may have it: not what concerns the user's host, files or trust, since a file in a
-    /// checkout was written by somebody else.
+    /// Whether a project's file may have it: not settings of the user's host, files or trust, because someone else
+    /// wrote a file in a checkout.
     pub is_of_project: bool,
 }
 
-/// What a setting may be.
+/// The values of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// `true` or `false`.
@@ -80,7 +80,7 @@ impl Setting {
         })
     }
 
-    /// The value that a word of the command line or of a file stands for.
+    /// The value of a word on the command line or in a file.
     pub(crate) fn parse(&self, text: &str) -> Result<String, SettingsError> {
         let is_fit = match self.form {
             Form::Switch => matches!(text, "true" | "false"),
@@ -95,7 +95,7 @@ impl Setting {
         }
     }
 
-    /// The value that a variable stands for: switches are also 1 and 0, and paths may be relative.
+    /// The value of a variable: switches are also 1 and 0, and paths may be relative.
     pub(crate) fn parse_variable(&self, text: &str) -> Result<String, SettingsError> {
         match (self.form, text) {
             (Form::Switch, "1") => Ok("true".to_owned()),

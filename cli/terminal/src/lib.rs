@@ -17,20 +17,21 @@ pub fn eprint(text: &str) {
     // Nothing can be reported when standard error itself is closed.
     let choice = anstream::AutoStream::choice(&io::stderr());
     let _ = if choice == anstream::ColorChoice::Never {
-        // At once, since several processes may share the file: anstream writes each part between two colors.
+        // In one write, since several processes may share the file: anstream writes each part between two colors
+        // separately.
         write_all(&mut io::stderr().lock(), &anstream::adapter::strip_str(text).to_string())
     } else {
         write_all(&mut anstream::stderr().lock(), text)
     };
 }
 
-/// The text of an error: what is wrong, and what to do about it.
+/// The text of an error: the message, and the advice.
 pub fn error(text: &str, helps: &[impl std::fmt::Display]) -> String {
     let helps: String = helps.iter().map(|help| format!(" \x1b[1m= help\x1b[0m: {help}\n")).collect();
     format!("\x1b[1m\x1b[91merror\x1b[0m: {text}\n{helps}")
 }
 
-/// Prints what a panic is: a bug in jobc, not in what the user wrote.
+/// Explains a panic: it is a bug in jobc, not in the user's files.
 pub fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     eprintln!("jobc: internal error: {panic}");
     eprintln!("jobc: this is a bug in jobc, not in your job; please report it with the job file");

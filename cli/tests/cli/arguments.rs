@@ -1,4 +1,4 @@
-//! What the command line sets: parameters, targets, backends; and what it refuses.
+//! Settings of the command line: parameters, targets, backends; and what it refuses.
 
 use snapbox::assert_data_eq;
 use snapbox::str;

@@ -53,7 +53,7 @@ fn a_second_build_changes_nothing_and_says_so() {
     assert!(!rows.is_empty() && rows.iter().all(|row| row.ends_with("(unchanged)")), "{}", run.out);
     assert_eq!(times(&directory), before);
 
-    // What a change does not touch keeps its time as well.
+    // Unchanged files also keep their time.
     directory.write("job.yaml", &HELLO.replace("64MiB", "65MiB"));
     let run = directory.jobc(&["build"]).exits(0);
     assert!(!run.out.contains("unchanged"), "{}", run.out);
@@ -147,7 +147,7 @@ fn another_directory_gets_the_same_files() {
     );
 }
 
-/// A relative mount is found from the bundle, wherever the output lies.
+/// A relative mount is found from the bundle, regardless of the output directory.
 #[test]
 fn mounts_of_relative_paths_point_back_to_the_job() {
     let directory = Directory::new();
@@ -196,7 +196,7 @@ fn somebody_elses_files_are_never_removed() {
     directory.jobc(&["build"]).exits(3).says("`thesis.tex`, which jobc did not write");
     assert_eq!(directory.read("out/hello/local/thesis.tex"), "mine");
 
-    // A root file system that somebody put into a bundle, as container tools want it.
+    // A root file system that someone put into a bundle, as container tools expect.
     let directory = Directory::with_job(HELLO);
     directory.jobc(&["build"]).exits(0);
     directory.write("out/hello/local/oci/main-0/rootfs/bin/sh", "mine");

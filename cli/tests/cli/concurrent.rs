@@ -1,4 +1,4 @@
-//! Builds beside each other, and readers beside builds.
+//! Concurrent builds, and readers during builds.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -62,7 +62,7 @@ fn read_at(directory: &File, name: &str) -> Option<String> {
     Some(text)
 }
 
-/// How often a reader saw what it must not see.
+/// How often a reader saw an inconsistent state.
 #[derive(Debug, Default)]
 struct Counts {
     reads: AtomicU64,

@@ -19,13 +19,13 @@ roles:
     run: echo ${{ params.greeting }}
 ";
 
-/// A directory that is removed with the value; it lies outside of the repository, so that no `targets.yaml` is found.
+/// A directory that is removed with the value; it is outside the repository, so that no `targets.yaml` is found.
 pub(crate) struct Directory {
     path: Utf8PathBuf,
     _keep: tempfile::TempDir,
 }
 
-/// What a run of the binary did.
+/// The result of a run of the binary.
 pub(crate) struct Run {
     /// The exit code; nothing where a signal ended it.
     pub code: Option<i32>,
@@ -76,7 +76,7 @@ pub(crate) fn binary() -> &'static str {
     env!("CARGO_BIN_EXE_jobc")
 }
 
-/// A command without anything of the environment that changes what is printed.
+/// A command without environment variables that change its output.
 pub(crate) fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "JOBC_COLOR", "COLUMNS", "CI"] {
@@ -85,7 +85,7 @@ pub(crate) fn command(program: &str) -> Command {
     for name in ["JOBC_ALLOW_UNENFORCED", "JOBC_IMAGE_ROOT", "JOBC_REGISTRIES", "JOBC_TARGET"] {
         command.env_remove(name);
     }
-    // No settings of whoever runs the tests.
+    // No settings of the user who runs the tests.
     command.env("XDG_CONFIG_HOME", "/nonexistent").env("XDG_CACHE_HOME", "/dev/null/none");
     command.env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
     command
@@ -109,7 +109,7 @@ pub(crate) fn contents(directory: &Utf8Path) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
     files
 }
 
-/// Asserts that two directories hold the same, and names the files that differ.
+/// Asserts that two directories are equal, and names the files that differ.
 #[track_caller]
 pub(crate) fn assert_same(now: &BTreeMap<Utf8PathBuf, Vec<u8>>, then: &BTreeMap<Utf8PathBuf, Vec<u8>>) {
     type Files = BTreeMap<Utf8PathBuf, Vec<u8>>;
@@ -202,7 +202,7 @@ impl Run {
         Self { code: status.code(), out: text(stdout), err: text(stderr) }
     }
 
-    /// Asserts the exit code, and shows what was said where it is another.
+    /// Asserts the exit code, and shows the output if it differs.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "\n--- out\n{}\n--- err\n{}", self.out, self.err);

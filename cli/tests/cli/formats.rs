@@ -6,7 +6,7 @@ use snapbox::str;
 
 use crate::directory::{Directory, HELLO};
 
-/// Two mistakes beside text that holds what some formats must escape.
+/// Two mistakes next to text that some formats must escape.
 fn wrong() -> Directory {
     let job = HELLO.replace("cpu: 1,", "cpus: 1,").replace("64MiB", "64").replace("echo", "echo 世界 100%");
     Directory::with_job(&job)

@@ -1,8 +1,8 @@
-//! A wrong name of an image is an error of `jobc check` at the character at fault, whichever field it stands in.
+//! An invalid image name is an error of `jobc check` at the character at fault, in every field.
 
 use crate::directory::Directory;
 
-/// Names, the byte where each is wrong, and what is said beyond `invalid reference format`.
+/// Names, the byte where each is invalid, and the message after `invalid reference format`.
 const WRONG: &[(&str, usize, &str)] = &[
     ("python:3.12~slim", 11, ""),
     ("a//b:1", 2, ""),
@@ -13,7 +13,7 @@ const WRONG: &[(&str, usize, &str)] = &[
     ("UPPER/Repo:1", 0, ": repository name must be lowercase"),
 ];
 
-/// Job files with `@` where the name stands: every field that takes an image.
+/// Job files with `@` in place of the name: every field that takes an image.
 const FIELDS: &[&str] = &[
     "version: 1\nname: x\nimage: \"@\"\nroles: {main: {run: \"true\"}}\n",
     "version: 1\nname: x\nroles: {main: {image: \"@\", run: \"true\"}}\n",

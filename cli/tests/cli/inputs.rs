@@ -1,4 +1,4 @@
-//! What can be read, and what is said of what cannot.
+//! What can be read, and the errors for the rest.
 
 use std::fs;
 use std::io::Write as _;
@@ -141,7 +141,7 @@ fn a_file_that_may_not_be_read_is_named() {
 pub(crate) fn as_nobody(directory: &Directory, arguments: &[&str]) -> Run {
     let mut command = directory.command(binary());
     if rustix::process::geteuid().is_root() {
-        // The build directory may lie where others cannot go.
+        // Other users may be unable to enter the build directory.
         let copy = directory.path().join(".jobc-of-the-test");
         if !copy.exists() {
             fs::copy(binary(), &copy).unwrap();

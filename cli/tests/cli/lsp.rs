@@ -62,7 +62,7 @@ impl Server {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Asks, and gives the answer with what was notified before it.
+    /// Sends a request, and returns the response with the notifications before it.
     fn request(&mut self, method: &str, params: &Value) -> (Value, Vec<Value>) {
         self.id += 1;
         let id = self.id;
@@ -77,7 +77,7 @@ impl Server {
         }
     }
 
-    /// What is notified until the last change is compiled: inlay hints are of the compiled text.
+    /// The notifications until the last change is compiled: inlay hints are of the compiled text.
     fn compiled(&mut self, uri: &str) -> Vec<Value> {
         let start = json!({"line": 0, "character": 0});
         let params = json!({"textDocument": {"uri": uri}, "range": {"start": start, "end": start}});
@@ -183,9 +183,9 @@ fn jobs(cases: &Directory) -> Vec<Utf8PathBuf> {
 /// Compares what both say about a job: how many findings there are, or how they differ; nothing where `check` cannot
 /// read the job.
 fn compare(server: &mut Server, job: &Utf8Path) -> Option<Result<usize, String>> {
-    // An editor does not know the environment of whoever starts the job, so it does not report unset variables (J0260).
+    // An editor does not know the environment in which the job starts, so it does not report unset variables (J0260).
     let expected = checked(job)?;
-    // Nor does it know plug-ins (J0480).
+    // It also does not know plug-ins (J0480).
     if expected.iter().any(|(_, code, ..)| code == "J0260" || code == "J0480") {
         return None;
     }

@@ -2,10 +2,10 @@
 
 use crate::directory::{Directory, Run, binary, contents, examples};
 
-/// What nobody may see.
+/// The values that must never be printed.
 const VALUE: &str = "hunter2-Zm9vYmFy";
 
-/// Secrets wherever they may stand.
+/// Secrets at every allowed place.
 const EVERYWHERE: &str = "\
 version: 1
 name: secretive

@@ -40,7 +40,7 @@ fn the_nearest_target_wins() {
         .says("unknown target `fat`")
         .says("did you mean `far`?")
         .says("set by `JOBC_TARGET`");
-    // The user's is for all projects: it counts where it is known and the project has no default.
+    // The user's is for all projects: it applies if it exists and the project has no default.
     let with_default = directory(&format!("default: [near]\n{TARGETS}"), "target = \"far\"\n");
     assert_eq!(built(&with_default, &[], None), ["near"]);
     assert_eq!(built(&with_default, &[], Some("far")), ["far"]);

@@ -74,7 +74,7 @@ fn differences_are_accepted() {
     assert!(run.out.contains("accepted  jobs/b/job.yaml"), "{}", run.out);
     assert!(!directory.path().join("jobs/b/golden/other").exists());
     directory.jobc(&["test"]).exits(0);
-    // A file that somebody else has put there is kept, and reported.
+    // A foreign file is kept, and reported.
     directory.write("jobs/b/golden/renamed/lab/notes.txt", "mine");
     directory.write("jobs/b/job.yaml", HELLO);
     let run = directory.jobc(&["test", "--accept"]).exits(1);

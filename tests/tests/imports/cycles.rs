@@ -1,7 +1,7 @@
-//! Circles of imports: which are left, which are too large.
+//! Import cycles that remain, and those that are too large.
 //!
-//! No cycle goes over the top-level modules of a crate, nor over modules side by side of which one has a directory;
-//! within a directory at most [`MAX_CYCLE_LENGTH`] files may import each other.
+//! No cycle may span the top-level modules of a crate, or sibling modules of which one has a directory; within a
+//! directory at most [`MAX_CYCLE_LENGTH`] files may import each other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -104,7 +104,7 @@ fn components<'t>(graph: &Graph<'t>) -> Vec<BTreeSet<&'t str>> {
     found
 }
 
-/// All that a name imports, straight or through others.
+/// Everything that a name imports, directly or through others.
 fn reach<'t>(graph: &Graph<'t>, from: &'t str) -> BTreeSet<&'t str> {
     let mut found = BTreeSet::new();
     let mut todo = vec![from];

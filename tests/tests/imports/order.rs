@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::page::{block, section};
 use crate::tree::Tree;
 
-/// The heading in ARCHITECTURE.md under which the order stands.
+/// The heading of the order in ARCHITECTURE.md.
 pub(crate) const HEADING: &str = "## Who may import whom";
 
 /// The arrows between crates as they are drawn: `a -> b -> c`, several crates of one step between commas.
 ///
-/// A crate may depend on all that its arrows lead to, straight or through others.
+/// A crate may depend on everything its arrows lead to, directly or through others.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     arrows: BTreeMap<String, BTreeSet<String>>,
@@ -22,7 +22,7 @@ pub(crate) struct Package {
     pub(crate) name: String,
     /// Its directory, from the root of the workspace.
     pub(crate) directory: String,
-    /// The crates of the workspace that it depends on, but for its tests.
+    /// The crates of the workspace that it depends on, except for its tests.
     pub(crate) dependencies: BTreeSet<String>,
 }
 
@@ -48,7 +48,7 @@ impl Order {
         order
     }
 
-    /// What is wrong with the manifests, the imports or the list.
+    /// The problems of the manifests, the imports or the list.
     pub(crate) fn check(&self, packages: &[Package], trees: &[Tree]) -> Vec<String> {
         let mut wrong = Vec::new();
         for name in self.arrows.keys() {

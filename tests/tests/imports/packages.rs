@@ -21,7 +21,7 @@ pub(crate) fn packages() -> Vec<Package> {
             let manifest = Utf8Path::new(package["manifest_path"].as_str().expect("a path"));
             let directory = manifest.parent().and_then(|path| path.strip_prefix(&root).ok());
             let dependencies = package["dependencies"].as_array().expect("dependencies").iter();
-            // What only tests need is not part of what is built; nor is a crate from elsewhere one of ours.
+            // Excludes dependencies of tests, and crates from elsewhere.
             let ours = dependencies
                 .filter(|dependency| dependency["kind"] != "dev" && dependency["path"].is_string());
             Package {

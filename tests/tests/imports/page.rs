@@ -1,9 +1,9 @@
 //! Parts of a page in Markdown.
 
-/// What stands under a heading, up to the next of its kind.
+/// The text under a heading, up to the next of its kind.
 ///
 /// # Panics
-/// If the page does not have it: a rule that is not found would hold for nothing.
+/// If the page does not have it: a missing rule would check nothing.
 pub(crate) fn section<'p>(page: &'p str, heading: &str) -> &'p str {
     let start = page.find(&format!("{heading}\n")).unwrap_or_else(|| panic!("there is no `{heading}`"));
     let rest = &page[start + heading.len()..];
@@ -35,7 +35,7 @@ pub(crate) fn table<'p>(page: &'p str, header: &str) -> Vec<Vec<&'p str>> {
     rows
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 pub(crate) fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }

@@ -70,7 +70,7 @@ fn job(name: &str, capability: Capability) -> Option<JobPlan> {
     plans(&minimal_job::job(capability), &ask).ok()?.into_iter().next()
 }
 
-/// Lowers a job twice: there are files without an error, and the same ones.
+/// Lowers a job twice: both times without an error, and with the same files.
 fn same_files(plugin: &PluginBackend, job: &JobPlan) -> Result<(), String> {
     let first = lower(plugin, job)?;
     if first.is_empty() {

@@ -42,7 +42,7 @@ pub(super) fn job(capability: Capability) -> Value {
     job
 }
 
-/// What is asked for at the top of the job.
+/// The requests at the top of the job.
 fn whole(capability: Capability) -> Value {
     let data = |source: &str| json!({"data": {DATA: {"source": source, "mount": "/d"}}});
     let secret = json!({"s": {"env": "S"}});
@@ -88,7 +88,7 @@ fn whole(capability: Capability) -> Value {
     }
 }
 
-/// What is asked for by the role.
+/// The requests of the role.
 fn role(capability: Capability) -> Value {
     let needs = |state: &str| json!({"needs": {"b": state}});
     match capability {
@@ -135,7 +135,7 @@ fn role(capability: Capability) -> Value {
     }
 }
 
-/// What is asked for under `resources` of the role.
+/// The requests in `resources` of the role.
 fn resources(capability: Capability) -> Value {
     let gpu = |more: Value| {
         let mut gpu = json!({"count": 1});

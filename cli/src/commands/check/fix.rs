@@ -18,7 +18,7 @@ pub(super) type Applied = Vec<(String, String)>;
 ///
 /// # Errors
 ///
-/// A file cannot be checked, or not be written.
+/// A file cannot be checked or written.
 pub(super) fn fix<E>(
     with_unsafe: bool,
     check: impl Fn() -> Result<(Sources, Vec<Diagnostic>), E>,

@@ -16,7 +16,7 @@ use super::compile;
 /// What changed in all jobs, and the name of what they are compared with; nothing if a job has errors, which are printed.
 ///
 /// # Errors
-/// A base that is none.
+/// An invalid base.
 pub(super) fn changes(
     args: &DiffArgs,
     directory: &Utf8Path,
@@ -45,7 +45,7 @@ pub(super) fn changes(
     Ok(Some((changes, base.name())))
 }
 
-/// The job files below a directory, relative to it; none where there is no directory.
+/// The job files below a directory, relative to it; none without the directory.
 fn names(root: &Utf8Path) -> BTreeSet<Utf8PathBuf> {
     let found = if root.is_dir() { find(&[root.to_owned()], GOLDEN).unwrap_or_default() } else { vec![] };
     found.iter().filter_map(|path| Some(path.strip_prefix(root).ok()?.to_owned())).collect()

@@ -56,7 +56,7 @@ impl Base {
         Ok(Self::Revision(check_out(name, job_directory)?))
     }
 
-    /// The same for a directory of jobs: a revision, or another directory of jobs.
+    /// As above, for a directory of jobs: a revision, or another directory of jobs.
     ///
     /// # Errors
     /// A name that is none of these, and errors of git.
@@ -75,7 +75,7 @@ impl Base {
         }
     }
 
-    /// What was compared with, for people.
+    /// The base of the comparison, for people.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Built(path) | Self::Job(path) => shorten(path).into_string(),

@@ -25,7 +25,7 @@ const MAX_AGE: Duration = Duration::from_hours(24 * 30);
 /// The directory of entries.
 pub(super) struct Cache {
     directory: Utf8PathBuf,
-    /// What this program is: it compiles in its own way.
+    /// The identity of this program: another version may compile differently.
     program: String,
     has_written: AtomicBool,
 }

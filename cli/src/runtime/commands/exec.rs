@@ -168,7 +168,7 @@ fn lookup_user(name: &str, task: &TaskRecord) -> Result<user::Account> {
     Ok(user::lookup(&root, name)?)
 }
 
-/// The secret variables of a task's role, read again: the supervisor does not pass on what it has read.
+/// The secret variables of a task's role, read again: the supervisor does not pass on its values.
 fn secrets(directory: &Directory, task: &TaskRecord) -> Result<SecretEnvironment> {
     let submission: Submission = read(&directory.submission_file())?;
     let plan: JobPlan = read(&directory.plan_file())?;

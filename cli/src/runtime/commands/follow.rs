@@ -32,7 +32,7 @@ const BATCH_INTERVAL: Duration = Duration::from_millis(15);
 /// How often events wait for output that is still read.
 const MAX_DELAYS: u32 = 4;
 
-/// What is shown of a job.
+/// The parts of a job to show.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FollowOptions {
     /// The tasks whose lines are shown; all if absent.
@@ -165,7 +165,7 @@ impl Follower {
         }
     }
 
-    /// Shows what is left.
+    /// Shows the remaining output.
     ///
     /// # Errors
     ///

@@ -48,13 +48,13 @@ impl Failure {
         Self { code: Outcome::UsageError as u8, error }
     }
 
-    /// What is wrong.
+    /// The message.
     #[cfg(feature = "remote")]
     pub(crate) fn message(&self) -> &str {
         &self.error.message
     }
 
-    /// The same, for a command that exits with the code of a program: its own failures are 125, and 126 and 127 if the
+    /// As above, for a command that exits with the code of a program: its own failures are 125, and 126 and 127 if the
     /// program cannot be executed or does not exist.
     pub(crate) fn with_program_code(self) -> Self {
         Self { code: self.error.exit_code(), ..self }
@@ -206,7 +206,7 @@ pub(crate) fn json_text(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).expect("what is printed is plain JSON") + "\n"
 }
 
-/// Prints what was done to a job or a sweep: its id and a word for people, an object for programs.
+/// Prints the result for a job or a sweep: its id and a word for people, an object for programs.
 pub(crate) fn print_done(format: FormatArg, id: &JobId, what: &str) {
     if format == FormatArg::Json {
         let line = serde_json::json!({"id": id, "done": what});

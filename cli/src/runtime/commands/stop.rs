@@ -91,7 +91,7 @@ fn kill_supervisor(jobs: &Jobs, directory: &Directory, record: &Record) -> Resul
     jobs.wait_for_end(directory)
 }
 
-/// Ends a job at once, by its supervisor or with it.
+/// Kills a job, through its supervisor or with it.
 pub(super) fn kill_job(jobs: &Jobs, directory: &Directory) -> Result<()> {
     match send_request(directory, &Request::Kill { signal: Signal::KILL.number(), tasks: Vec::new() }) {
         Ok(()) => jobs.wait_for_end(directory).map(drop),

@@ -24,7 +24,7 @@ pub(crate) struct Comparison {
     pub id: JobId,
     /// The axes, in the order of the job file.
     pub axes: Vec<String>,
-    /// What is compared.
+    /// The compared values.
     pub metrics: Vec<ComparedMetric>,
     /// A row for each combination.
     pub rows: Vec<ComparedJob>,
@@ -215,8 +215,8 @@ pub(crate) fn exit_code(record: &Record) -> u8 {
     record.end.as_ref().map_or(RUNTIME_FAILURE_EXIT_CODE, |end| end.exit_code)
 }
 
-/// The exit code of a sweep of so many jobs: 0 if all succeeded, 130 if they were interrupted, 1 if one failed. That of
-/// a single job is its own.
+/// The exit code of a sweep of this many jobs: 0 if all succeeded, 130 if they were interrupted, 1 if one failed. That
+/// of a single job is its own.
 pub(crate) fn overall_exit_code(records: &[Record], jobs: usize) -> u8 {
     let codes: Vec<u8> = records.iter().map(exit_code).collect();
     match () {

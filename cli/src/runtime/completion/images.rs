@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::completion::{described, words};
 use crate::runtime::settings::image_root;
 
-/// The names of the images of the image store. The store is only read: a Tab neither makes one nor waits for its lock.
+/// The names of the images of the image store. The store is only read: completion neither creates one nor waits for its
+/// lock.
 pub(crate) fn images() -> ArgValueCandidates {
     ArgValueCandidates::new(|| names().unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! `jobc check` and `jobc image build` say the same of a Dockerfile: one reader stands behind both.
+//! `jobc check` and `jobc image build` report the same for a Dockerfile: both use the same reader.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::directory::{Directory, Run, binary, contents, files_of_cases};
 
-/// Files that are no case of a test below, or whose bytes no snapshot shows.
+/// Files that are not a case of a test below, or whose bytes no snapshot shows.
 const MORE: &[&str] = &[
     "FROM a:1\nRUN --network=foo x\n",
     "FROM a:1\nHEALTHCHECK --interval=banana CMD x\n",
@@ -22,7 +22,7 @@ const MORE: &[&str] = &[
 /// Four mistakes, a line each.
 const FOUR: &str = "FROM a:1\nRUNN x\nEXPOSE 70000\nSTOPSIGNAL FOO\nENV =1\n";
 
-/// Codes of what only the compiler says, for it knows the context.
+/// Codes that only the compiler reports, because it knows the context.
 const LINTS: &[&str] = &["J0606", "J0607", "J0609", "J0611", "J0623"];
 
 /// A finding: its place, its code, its message.
@@ -49,7 +49,7 @@ fn all_mistakes_of_a_dockerfile_are_shown_by_both() {
     assert_eq!((lines(&checked), lines(&built)), (vec![2, 3, 4, 5], vec![2, 3, 4, 5]), "{checked:?}");
 }
 
-/// Asserts that both say the same of a file.
+/// Asserts that both report the same for a file.
 #[track_caller]
 fn check(text: &str) {
     let (mut checked, built) = both(text);
@@ -75,7 +75,7 @@ fn both(text: &str) -> (Vec<Finding>, Vec<Finding>) {
     (findings(&check), findings(&build))
 }
 
-/// The findings in the Dockerfile, in their order; what has no place stands at the first line.
+/// The findings in the Dockerfile, in order; those without a place are at the first line.
 fn findings(run: &Run) -> Vec<Finding> {
     let mut found = Vec::new();
     for document in serde_json::Deserializer::from_str(&(run.out.clone() + &run.err)).into_iter::<Value>() {

@@ -125,7 +125,7 @@ body:
       run: echo ${{ with.word }}
 ";
 
-/// A directory with a repository that has a template below `train`, and with a cache of its own.
+/// A directory with a repository that has a template below `train`, and with its own cache.
 struct WithRepository(Directory);
 
 impl WithRepository {
@@ -189,7 +189,7 @@ fn a_template_from_git_is_locked_and_then_used_offline() {
     let lock = place.0.read("jobc.lock");
     assert!(lock.contains(&format!("commit: \"{first}\"")) && lock.contains("digest: sha256:"), "{lock}");
     place.jobc(&["lock", "--check"]).exits(0);
-    // Another commit of the branch is not looked at until that is requested, nor is the repository needed.
+    // Another commit of the branch is not used until an update is requested, and the repository is not needed.
     place.0.write("repository/train/word", "second\n");
     let second = place.commit();
     fs::rename(place.0.path().join("repository"), place.0.path().join("gone")).unwrap();
@@ -233,7 +233,7 @@ fn a_cache_or_lock_that_does_not_fit_is_refused() {
     place.jobc(&["check"]).exits(1).says("do not have the digest of `jobc.lock`");
     place.jobc(&["lock"]).exits(0);
     place.jobc(&["check"]).exits(0);
-    // Somebody else's digest.
+    // Another digest.
     let lock = place.0.read("jobc.lock");
     let digest = lock.split("digest: ").nth(1).unwrap().trim();
     place.0.write("jobc.lock", &lock.replace(digest, &format!("sha256:{}", "0".repeat(64))));

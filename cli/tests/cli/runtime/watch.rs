@@ -158,7 +158,7 @@ fn colors_are_for_terminals_and_on_request() {
     let of = |task: &str| colored.lines().find(|line| line.contains(task)).unwrap()[..5].to_owned();
     assert_eq!(of("ps-0"), "\u{1b}[36m");
     assert_eq!(of("worker-0"), "\u{1b}[33m");
-    // The same color, whichever tasks are shown.
+    // The same color, regardless of which tasks are shown.
     let alone = directory.about_jobs(&["logs", "watched", "worker", "--color", "always"]).out;
     assert!(alone.starts_with("\u{1b}[33mworker-0  |"), "{alone}");
 }

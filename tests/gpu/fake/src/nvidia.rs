@@ -84,7 +84,7 @@ fn information(tree: &Tree, number: usize, gpu: &Nvidia) -> io::Result<()> {
 /// Where the driver's libraries are.
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
-/// The driver's libraries, programs, sockets and firmware; the libraries are no libraries, but have the names.
+/// The driver's libraries, programs, sockets and firmware; the libraries are only files with their names.
 fn files(tree: &Tree, driver: &str) -> io::Result<()> {
     let libraries = [
         "libcuda",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
-/// What stands for a device's node.
+/// A substitute for a device node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nodes {
     /// A node with the driver's numbers, which only root can make and nothing answers; a file where that is not
@@ -30,7 +30,7 @@ impl Tree {
         Self { root: root.to_owned(), nodes }
     }
 
-    /// Makes a directory, and those it lies in.
+    /// Creates a directory, and its parents.
     pub fn directory(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.root.join(name);
         std::fs::create_dir_all(&path)?;
@@ -57,7 +57,7 @@ impl Tree {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
     }
 
-    /// Makes a device's node, which everybody may use.
+    /// Creates a device node that all users may use.
     pub fn node(&self, name: &str, major: u32, minor: u32) -> io::Result<()> {
         let path = self.place(name)?;
         let numbers = match self.nodes {
@@ -73,7 +73,7 @@ impl Tree {
                 Err(errno) => return Err(errno.into()),
             }
         }
-        // So that it can be mapped, it has a page.
+        // It has one page, so that it can be mapped.
         std::fs::write(&path, [0; 4096])?;
         Ok(rustix::fs::chmod(&path, mode)?)
     }

@@ -1,7 +1,7 @@
 //! `jobc doctor --fix`: the commands that set this host up for a user, printed or run.
 //!
-//! What a user misses shows only to that user's own processes. So root has the checks run by another `jobc`, as the user,
-//! and runs the script that it prints.
+//! Only the user's own processes see what a user lacks. So root starts another `jobc` as the user for the checks, and
+//! runs the script that it prints.
 
 use std::process::Command;
 

@@ -120,7 +120,7 @@ fn sleep(streams: &[Option<OwnedFd>; 2], ended: &OwnedFd) -> io::Result<bool> {
     }
 }
 
-/// What is left in a pipe.
+/// The remaining data in a pipe.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PipeState {
     /// There may be more.

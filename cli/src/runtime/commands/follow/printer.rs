@@ -71,7 +71,7 @@ const MAX_LINE_BYTES: usize = 64 << 10;
 /// How much of a task's last line is kept.
 const MAX_LAST_TEXT_BYTES: usize = 400;
 
-/// Lines that are still before the eyes of a user after so many others.
+/// The number of later lines after which a line is assumed to be off the screen.
 const LINES_AT_HAND: u64 = 5;
 
 /// Distinguishable on dark and light backgrounds; red is for errors.

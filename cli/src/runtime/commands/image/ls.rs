@@ -54,7 +54,7 @@ pub(super) fn run(args: &LsArgs, store: &Store) -> Result<ExitCode> {
             escape_control(created.split('T').next().unwrap_or_default()),
         ]
     });
-    // Most hosts share no store: then a column for it would say nothing.
+    // Most hosts have no shared store, so a column for it would be useless.
     let text = if images.iter().any(|named| named.shared.is_some()) {
         let [name, digest, platform, size, created] = headings;
         let mut table = Table::new([name, digest, platform, size, created, "SHARED STORE"]);

@@ -1,7 +1,7 @@
-//! Templates from Git: what each name stands for now, and its files in the cache of the user.
+//! Templates from Git: what each name resolves to now, and its files in the user's cache.
 //!
-//! A template may use others, which are known when it has been fetched. So rounds follow each other until no name is
-//! new. Findings are at the line of `uses`.
+//! A template may use others, which are known after it is fetched. So rounds are repeated until there are no new names.
+//! Findings are at the line of `uses`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -47,7 +47,7 @@ impl Files for WithLock<'_> {
 }
 
 /// Fetches what is not locked or not in the cache, and adds it to the lock; `again` is whether a branch or tag is
-/// looked up again. Returns the names that the job uses; nothing if something is wrong, which is in the sink.
+/// looked up again. Returns the names that the job uses; `None` after an error, which is in the sink.
 pub(super) fn lock(
     request: &Request<'_>,
     sources: &Sources,
@@ -77,7 +77,7 @@ pub(super) fn lock(
     Some(used)
 }
 
-/// The templates from Git that a job uses, as far as a lock leads, with the place of each.
+/// The templates from Git that a job uses, if they are reachable through the lock, with the place of each.
 pub(super) fn references(
     request: &Request<'_>,
     sources: &Sources,
@@ -182,7 +182,7 @@ impl WorkDirectory {
         Self::sweep(&cache);
         let name = format!("{}{}", Self::PREFIX, std::process::id());
         let path = cache.join(name).into_std_path_buf();
-        // Of a process that had the same number.
+        // Of a process that had the same PID.
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir(&path).map_err(|error| cannot("create", &path, &error))?;
         Ok(Self(path))

@@ -10,7 +10,7 @@ pub(super) fn of_handles(words: &[String]) -> Option<Result<Vec<Handle>>> {
     words.iter().any(|word| Handle::is_meant(word)).then(|| words.iter().map(|word| handle(word)).collect())
 }
 
-/// The handle that a word is.
+/// The handle in an argument.
 pub(super) fn handle(word: &str) -> Result<Handle> {
     word.parse().map_err(|why: String| Failure::usage_error(Error::new(Kind::Config, why)))
 }

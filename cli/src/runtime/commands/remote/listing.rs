@@ -1,4 +1,4 @@
-//! The jobs of several targets, asked at the same time: one that is down or slow does not hide the others.
+//! The jobs of several targets, queried at the same time: one that is down or slow does not hide the others.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};

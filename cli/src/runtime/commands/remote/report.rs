@@ -23,7 +23,7 @@ use crate::runtime::kept;
 
 /// The last lines of each task.
 const TAIL_LINES: u64 = 40;
-/// Tasks whose output is asked of the cluster.
+/// Tasks whose output is requested from the cluster.
 const MAX_TASKS: usize = 50;
 
 /// Writes the page.

@@ -15,7 +15,7 @@ const RIGHT: f64 = 16.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 40.0;
 
-/// Maximum number of values of an axis with a label of their own.
+/// Maximum number of labeled values of an axis.
 const MAX_LABELS: usize = 6;
 
 /// Maximum number of points.

@@ -23,7 +23,7 @@ const TAIL_LINES: u64 = 40;
 /// Maximum number of tasks whose last lines are shown.
 pub(super) const MAX_LOGS: usize = 200;
 
-/// All that is known of a job.
+/// Everything known about a job.
 #[derive(Debug)]
 pub(super) struct ReportData {
     /// The job's id, or its handle.
@@ -121,7 +121,7 @@ impl ReportData {
         }
     }
 
-    /// What a cluster says about a job.
+    /// The data of a cluster about a job.
     #[cfg(feature = "remote")]
     pub(super) fn of_cluster(report: ClusterReport) -> Self {
         let lines = |lines: Vec<(String, Vec<u8>)>| {

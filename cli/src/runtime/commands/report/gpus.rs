@@ -20,7 +20,7 @@ const HEIGHT: f64 = 24.0;
 /// Maximum number of points of a line in a row.
 const MAX_POINTS: usize = 80;
 
-/// What is known of a GPU.
+/// The data of a GPU.
 #[derive(Default)]
 struct GpuHistory {
     tasks: BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! What a report has of a job on a cluster, instead of the job's files.
+//! The data of a report about a job on a cluster, instead of the job's files.
 
 use jobc_job::time::Time;
 
@@ -13,7 +13,7 @@ pub(crate) struct ReportedEvent {
     pub message: String,
 }
 
-/// What a report of a job on a cluster is made of.
+/// The data of a report about a job on a cluster.
 #[cfg(feature = "remote")]
 pub(crate) struct ClusterReport {
     /// Its handle.

@@ -87,7 +87,7 @@ pub(super) struct Band {
 }
 
 impl Band {
-    /// The band of these lines, over so many seconds.
+    /// The band of these lines, over this many seconds.
     pub(super) fn of(all: &[Series], whole: f64) -> Self {
         let mut moments = vec![];
         for number in 0..=BAND_MOMENTS {

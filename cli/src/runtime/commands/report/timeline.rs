@@ -1,6 +1,6 @@
 //! The time line: one row per task, one bar per attempt.
 //!
-//! States are told apart by more than color: what failed ends in a cross, what runs has an open end, and what waited is
+//! States differ by more than color: a failed bar ends in a cross, a running one has an open end, and a waiting one is
 //! thin.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `jobc run -- COMMAND`: the job file that a command stands for.
+//! `jobc run -- COMMAND`: the job file for a command.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -114,7 +114,7 @@ fn is_layout(image: &str) -> bool {
     Path::new(image).join("oci-layout").is_file()
 }
 
-/// An image as a job file names it: the path of a file that is there begins with `./`.
+/// An image as a job file names it: the path of an existing file starts with `./`.
 fn image_path(image: &str) -> String {
     let is_archive = !image.starts_with(['/', '.']) && image != "host" && Path::new(image).is_file();
     if is_archive { format!("./{image}") } else { image.to_owned() }
@@ -250,7 +250,7 @@ fn dev_shm_bytes() -> Option<Bytes> {
     (bytes > 0).then_some(Bytes(bytes))
 }
 
-/// A word as a job file has it, where `${{` begins an expression.
+/// A word for a job file, where `${{` starts an expression.
 fn literal(word: &str) -> String {
     word.replace("${{", "${{ '$' }}{{")
 }

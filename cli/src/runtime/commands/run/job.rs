@@ -142,7 +142,7 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
         None => (None, None),
     };
     let mut running = submitted.start(theirs)?;
-    // From now on the supervisors hold what they need of the images.
+    // From now on the supervisors hold the images that they need.
     drop(images);
     if args.verbose {
         for (job, RunningJob { directory, .. }) in built.jobs.iter().zip(&running) {

@@ -1,6 +1,6 @@
 //! `jobc run --watch`: runs a job file or a command again when it or a file that it names changes.
 //!
-//! Each run is a `jobc run` of its own, which ends its job as it does on Ctrl-C.
+//! Each run is a separate `jobc run`, which ends its job as on Ctrl-C.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -109,7 +109,7 @@ fn try_wait(child: &mut Child) -> Result<Option<ExitStatus>> {
     })
 }
 
-/// Waits for the end of a run, and passes further signals on: the third has the runtime kill what is left.
+/// Waits for the end of a run, and forwards further signals: at the third, the runtime kills what is left.
 fn wait(child: &mut Child, signals: &Signals) -> Result<()> {
     while try_wait(child)?.is_none() {
         let interval = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -136,8 +136,8 @@ fn read_all(args: &JobArgs) -> std::result::Result<(Utf8PathBuf, Vec<String>), I
     Ok((input.directory, texts))
 }
 
-/// The job file and what it is compiled from, the programs and settings that its text names, and of programs those of the same
-/// kind beside them: with `python train.py` every `.py` file of that directory and below.
+/// The job file and what it is compiled from, the programs and settings that its text names, and files of the same kind
+/// next to programs: with `python train.py` every `.py` file of that directory and below.
 fn files(args: &RunArgs, path: Option<&Utf8Path>) -> WatchedFiles {
     watch::start();
     let text = match &args.command.command[..] {
@@ -153,7 +153,7 @@ fn files(args: &RunArgs, path: Option<&Utf8Path>) -> WatchedFiles {
         .filter(|word| !word.is_empty())
         .map(Utf8Path::new)
         .collect();
-    // What a container has below the place of `./code` is named by a path in the container.
+    // Files below the mount point of `./code` are named by a path in the container.
     let sources = words.iter().filter(|word| word.is_relative()).map(|word| directory.join(word));
     let sources: BTreeSet<Utf8PathBuf> =
         sources.filter(|path| path.is_dir()).chain([directory.clone()]).collect();

@@ -44,7 +44,7 @@ pub(super) enum Order {
 const ORDERS: [(char, Order); 4] =
     [('c', Order::Cpu), ('m', Order::Memory), ('i', Order::Traffic), ('p', Order::Plan)];
 
-/// What is shown.
+/// The contents of the screen.
 #[derive(Debug, Default)]
 pub(super) struct View {
     jobs: Vec<Record>,

@@ -25,7 +25,7 @@ pub(super) fn access(args: &BuildAccessArgs, agents: &Agents) -> Access<'static>
     }
 }
 
-/// The access of a build for which nothing is requested: a network of its own, and downloads.
+/// The default access of a build: its own network, and downloads.
 pub(crate) fn default_access() -> Access<'static> {
     Access { networks: Some(&NETWORKS), downloads: registries::downloads(), ..Access::default() }
 }

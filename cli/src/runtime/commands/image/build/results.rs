@@ -1,5 +1,5 @@
-//! What a build leaves besides the image in the store: files with its digests, archives, directories, and a cache in a
-//! registry.
+//! The results of a build besides the image in the store: files with its digests, archives, directories, and a cache in
+//! a registry.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

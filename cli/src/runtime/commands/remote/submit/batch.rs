@@ -1,5 +1,5 @@
-//! The jobs of a submission: all are checked before one is created, several at a time, and what was created before is
-//! left alone. So the same command goes on where another broke off.
+//! The jobs of a submission: all are checked before one is created, several at a time, and existing ones are left
+//! alone. So the same command continues where another stopped.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -45,7 +45,7 @@ impl Batch<'_> {
 
     /// Checks jobs without creating anything.
     pub(super) fn check(&self, jobs: &[usize]) -> Result<End> {
-        // What is wrong with the target is wrong with every job: it is said once.
+        // An error of the target is an error of every job: it is reported once.
         let (first, others) = jobs.split_at(jobs.len().min(1));
         match each("checked", first, &|index, step| self.check_one(index, step))? {
             End::Complete => each("checked", others, &|index, step| self.check_one(index, step)),

@@ -113,10 +113,10 @@ fn name_in_registry(job: &JobPlan, reference: &str) -> Option<String> {
     Some(format!("{}/{reference}", registry.trim_end_matches('/')))
 }
 
-/// Builds images and pushes them. On failure, the image that it is about comes with the error.
+/// Builds images and pushes them. An error comes with the image that it is about.
 ///
-/// A signal that ends a program ends a build at its next step, and a push at once: the registry discards what is not
-/// complete.
+/// A terminating signal ends a build at its next step, and a push immediately: the registry discards incomplete
+/// uploads.
 pub(super) fn provide(
     requests: &[ImageRequest],
     directory: &Path,
@@ -142,7 +142,7 @@ pub(super) fn build(
     })
 }
 
-/// What is done with an image: the store, whether to stop, and whether a signal ends it at once.
+/// Work on an image: the store, whether to stop, and whether a signal ends it immediately.
 type Work<'a, T> = &'a (dyn Fn(&ImageRequest, &Store, &AtomicBool, &AtomicBool) -> Result<T> + Sync);
 
 /// Does something with each image.

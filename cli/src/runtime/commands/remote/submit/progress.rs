@@ -11,9 +11,9 @@ const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval between two lines in a pipe.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How many of the jobs are done, on stderr.
+/// The progress of the jobs, on stderr.
 pub(super) struct Progress {
-    /// What is done with each: `submitted`.
+    /// The action on each: `submitted`.
     done: &'static str,
     total: usize,
     is_terminal: bool,
@@ -27,7 +27,7 @@ struct State {
 }
 
 impl Progress {
-    /// The progress of so many jobs; one job has none to show.
+    /// The progress of this many jobs; not shown for one job.
     pub(super) fn new(done: &'static str, total: usize) -> Self {
         let state = State { count: 0, last: Instant::now(), is_drawn: false };
         Self { done, total, is_terminal: std::io::stderr().is_terminal(), state: Mutex::new(state) }

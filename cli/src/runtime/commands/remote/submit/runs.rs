@@ -1,4 +1,4 @@
-//! The names of runs: the same job is the same run, whoever submits it again.
+//! The names of runs: the same job is the same run when submitted again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ use crate::runtime::commands::jobs::Result;
 /// Maximum number of names that are tried for a run.
 const MAX_NAMES: u64 = 20;
 
-/// A job to submit, and what is known of it on the cluster.
+/// A job to submit, and its state on the cluster.
 pub(super) struct Run {
     pub(super) identity: Identity,
     pub(super) name: String,
-    /// The run of the same job that is there.
+    /// The existing run of the same job.
     pub(super) existing: Option<JobSummary>,
 }
 

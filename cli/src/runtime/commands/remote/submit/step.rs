@@ -77,7 +77,7 @@ pub(super) fn each(
 }
 
 impl Step<'_> {
-    /// Prints what is wrong with a job, unless it was printed for another one.
+    /// Prints the problems of a job, unless they were printed for another one.
     pub(super) fn report(&self, found: &[Problem]) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         for problem in found {

@@ -77,7 +77,7 @@ pub(super) fn provide(
     let stopped = AtomicBool::new(false);
     let mut ended_by = None;
     let report = |progress: Progress| {
-        // What is there already is not reported by each of a thousand ranks.
+        // An existing image is not reported by each of a thousand ranks.
         if !matches!(progress, Progress::Layer { known: true, .. }) {
             meter.report(&progress);
         }
@@ -122,7 +122,7 @@ fn can_mount_overlay(store: &Store) -> bool {
     can
 }
 
-/// Whether the bundle has its files beside config.json.
+/// Whether the bundle has its files next to config.json.
 fn has_own_root(bundle: &Bundle) -> bool {
     ["rootfs", "rootfs.tar", "rootfs.tar.gz", "rootfs.tgz"].iter().any(|name| bundle.dir.join(name).exists())
 }
@@ -137,7 +137,7 @@ enum Origin<'a> {
 }
 
 impl Origin<'_> {
-    /// The image in the store, with its layers unpacked. Of all processes that need it at once, one brings it in.
+    /// The image in the store, with its layers unpacked. If several processes need it at the same time, one fetches it.
     fn bring_in(
         self,
         store: &Store,

@@ -95,7 +95,7 @@ pub(super) fn attach(
                 job.print_new_notes(follower);
             }
             if let Some(table) = &mut table {
-                // What is printed for a signal, and the `^C` of the terminal, come below nothing.
+                // The message for a signal, and the `^C` of the terminal, must not follow a footer.
                 if ready[0] { table.hide(follower) } else { table.draw(follower) }
             }
         }

@@ -30,7 +30,7 @@ use crate::settings::default_target;
 pub(super) enum JobSource {
     /// A path on the command line; none for that of the current directory.
     File(Option<Utf8PathBuf>),
-    /// The text that a command stands for.
+    /// The job file of a command.
     Text(String),
 }
 

@@ -1,6 +1,6 @@
 //! The live table of jobs in the foreground: what their tasks use, below the lines that they write.
 //!
-//! Only on a terminal. `--plain` has no table, nor have pipes and files.
+//! Only on a terminal: pipes, files and `--plain` have no table.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const MAX_SHARE: u32 = 20;
 /// Minimum number of lines of a terminal with a table.
 const MIN_LINES: usize = 10;
-/// Maximum number of jobs with a line of their own, and of tasks.
+/// Maximum number of jobs with their own line, and of tasks.
 const MAX_JOBS: usize = 3;
 const MAX_TASKS: usize = 12;
 

@@ -13,7 +13,7 @@ use crate::runtime::commands::jobs::Jobs;
 /// The numbers of known combinations.
 pub(super) type Numbers = Vec<(IndexMap<String, Scalar>, u32)>;
 
-/// What is left of a sweep.
+/// The remaining jobs of a sweep.
 pub(super) enum Resumption {
     /// These jobs are to be run.
     Remaining(BuiltPlan),
@@ -30,8 +30,8 @@ pub(super) fn reject_stdin(path: Option<&Utf8Path>) -> Result<()> {
     Ok(())
 }
 
-/// Compiles a job file and leaves out the combinations that have succeeded in its newest sweep. Without an earlier run
-/// all are left. Nothing if the job file has errors, which are printed.
+/// Compiles a job file and leaves out the combinations that have succeeded in its newest sweep. Without an earlier run,
+/// all remain. `None` if the job file has errors, which are printed.
 ///
 /// # Errors
 ///
