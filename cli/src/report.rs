@@ -7,6 +7,7 @@ use jobc_compiler::source::Sources;
 use jobc_schema::Bytes;
 use jobc_schema::plan::order::RoleOrder;
 use jobc_schema::plan::{JobPlan, RolePlan};
+use jobc_schema::plural;
 
 use crate::args::FormatArg;
 use crate::outcome::Outcome;
@@ -96,10 +97,6 @@ pub(crate) fn totals(job: &JobPlan) -> String {
         parts.push(plural(totals.gpu_slices, "GPU slice"));
     }
     format!("{name}: {}\n", parts.join(", "))
-}
-
-fn plural(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 /// The error of a path that cannot be written.

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jobc_schema::plural;
 
 use crate::outcome::Outcome;
 use crate::terminal;
@@ -104,7 +105,7 @@ pub(crate) fn repeat(work: impl Fn() -> Outcome, shorten: fn(&Utf8Path) -> Utf8P
 
 /// What is printed while nothing happens.
 pub(crate) fn waiting_message(files: usize) -> String {
-    let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+    let files = plural(files, "file");
     format!("jobc: waiting for changes of {files}; Ctrl-C ends\n")
 }
 

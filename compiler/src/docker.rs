@@ -13,7 +13,7 @@ use jobc_schema::plan::{
 };
 use jobc_schema::resources::Publish;
 
-use crate::shell;
+use jobc_schema::shell;
 
 /// Capabilities that Docker hands on by `--gpus`; the others need the variable.
 const OPTION_CAPABILITIES: [DriverCapability; 6] = [
@@ -63,7 +63,7 @@ pub fn command(job: &JobPlan, role: &RolePlan) -> Option<String> {
         let files = role.files.iter().chain(&role.provided_files).map(|file| file.path.as_str());
         left_out.push(format!("the files {}", files.collect::<Vec<_>>().join(", ")));
     }
-    options.push(shell::word(&image.reference).into_owned());
+    options.push(shell::quote(&image.reference));
     let program = program(job, &role.command);
     let last = options.pop().into_iter().chain(program).collect::<Vec<_>>().join(" ");
     options.push(last);
@@ -123,7 +123,7 @@ fn mounts(job: &JobPlan, role: &RolePlan, left_out: &mut Vec<String>) -> Vec<Str
         let from = if path.starts_with('/') { String::new() } else { "\"$PWD\"/".to_owned() };
         let below = mount.subpath.as_ref().map(|path| format!("/{path}")).unwrap_or_default();
         let rest = format!("{relative}{below}:{}{}", mount.path, if mount.writable { "" } else { ":ro" });
-        words.push(format!("-v {from}{}", shell::word(&rest)));
+        words.push(format!("-v {from}{}", shell::quote(&rest)));
     }
     words
 }
@@ -139,17 +139,17 @@ fn environment(job: &JobPlan, role: &RolePlan) -> Vec<String> {
 }
 
 fn variable(name: &str, value: &str) -> String {
-    format!("-e {}", shell::word(&format!("{name}={value}")))
+    format!("-e {}", shell::quote(&format!("{name}={value}")))
 }
 
 /// User, directory and security settings.
 fn rights(role: &RolePlan) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(user) = &role.user {
-        words.push(format!("--user {}", shell::word(user)));
+        words.push(format!("--user {}", shell::quote(user)));
     }
     if let Some(workdir) = &role.workdir {
-        words.push(format!("--workdir {}", shell::word(workdir)));
+        words.push(format!("--workdir {}", shell::quote(workdir)));
     }
     if role.security.privileged {
         words.push("--privileged".to_owned());
@@ -232,7 +232,7 @@ fn nvidia(which: String, gpu: &GpuPlan) -> Vec<String> {
 fn record(fields: &[String]) -> String {
     let quoted = |field: &String| if field.contains(',') { format!("\"{field}\"") } else { field.clone() };
     let text = fields.iter().map(quoted).collect::<Vec<_>>().join(",");
-    shell::word(&text).into_owned()
+    shell::quote(&text)
 }
 
 /// Slices: MIG instances by name, else limits of a multi-process service that runs on the host.
@@ -275,7 +275,7 @@ fn program(job: &JobPlan, command: &CommandPlan) -> Vec<String> {
         CommandPlan::Args(args) => list(args),
         CommandPlan::Argv { argv, setup: None } => list(argv),
         CommandPlan::Argv { argv, setup: Some(setup) } => {
-            let own: Vec<String> = list(argv).iter().map(|word| shell::word(word).into_owned()).collect();
+            let own: Vec<String> = list(argv).iter().map(|word| shell::quote(word)).collect();
             let script = format!("{}\nexec {}", first(job, setup).trim_end(), own.join(" "));
             vec!["/bin/sh".to_owned(), "-euc".to_owned(), script]
         }
@@ -285,7 +285,7 @@ fn program(job: &JobPlan, command: &CommandPlan) -> Vec<String> {
             shell.iter().cloned().chain([script]).collect()
         }
     };
-    words.iter().map(|word| shell::word(word).into_owned()).collect()
+    words.iter().map(|word| shell::quote(word)).collect()
 }
 
 #[cfg(all(test, any(feature = "oci", feature = "cgroup", feature = "kubernetes")))]

@@ -41,7 +41,6 @@ pub mod provenance;
 pub mod resolve;
 pub mod rewrite;
 pub mod salvage;
-mod shell;
 pub mod source;
 pub mod source_map;
 pub mod stdlib;

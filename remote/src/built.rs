@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jobc_schema::Pointer;
 use jobc_schema::plan::{JobPlan, Plan};
+use jobc_schema::{Pointer, pointer};
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::yaml;
 use serde::Deserialize;
@@ -299,9 +299,7 @@ pub fn pod_specs(object: &Value) -> Vec<(String, &Value)> {
                 found.push((at, value));
             }
             Value::Object(map) => {
-                todo.extend(map.iter().map(|(key, value)| {
-                    (format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), value)
-                }));
+                todo.extend(map.iter().map(|(key, value)| (format!("{at}/{}", pointer::escape(key)), value)));
             }
             Value::Array(list) => {
                 todo.extend(list.iter().enumerate().map(|(index, value)| (format!("{at}/{index}"), value)));

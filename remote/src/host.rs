@@ -19,7 +19,6 @@ mod tree;
 
 pub use machine::Host;
 pub use output::Output;
-pub(crate) use quote::words;
 pub use running::{Running, Stream, Streams};
 pub use send::{FileSource, SendFile, Sent};
 pub use ssh::{Ssh, SshSettings};

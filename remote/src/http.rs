@@ -136,19 +136,6 @@ pub(crate) fn is_temporary(code: u16) -> bool {
     matches!(code, 429 | 500 | 502 | 503 | 504)
 }
 
-/// A value in a query or a segment of a path.
-pub(crate) fn encode(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out += &format!("%{byte:02X}");
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,10 +162,5 @@ mod tests {
             );
             assert_eq!((result, count), (expected, tries));
         }
-    }
-
-    #[test]
-    fn values_are_encoded_byte_by_byte() {
-        assert_eq!(encode("a=b,ü~c"), "a%3Db%2C%C3%BC~c");
     }
 }

@@ -24,20 +24,14 @@ impl Pointer {
         let mut text = String::with_capacity(self.0.len() + key.len() + 1);
         text.push_str(&self.0);
         text.push('/');
-        for c in key.chars() {
-            match c {
-                '~' => text.push_str("~0"),
-                '/' => text.push_str("~1"),
-                c => text.push(c),
-            }
-        }
+        text.push_str(&escape(key));
         Self(text)
     }
 
     /// The place of several keys below this one, one under the other.
     #[must_use]
-    pub fn keys<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Self {
-        keys.into_iter().fold(self.clone(), |at, key| at.key(key))
+    pub fn keys(&self, keys: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        keys.into_iter().fold(self.clone(), |at, key| at.key(key.as_ref()))
     }
 
     /// The place of a list's item.
@@ -60,7 +54,7 @@ impl Pointer {
 
     /// The unescaped segments from the root down.
     pub fn segments(&self) -> impl Iterator<Item = String> + '_ {
-        self.0.split('/').skip(1).map(|s| s.replace("~1", "/").replace("~0", "~"))
+        self.0.split('/').skip(1).map(unescape)
     }
 
     /// The pointer as text, without a copy.
@@ -72,6 +66,16 @@ impl Pointer {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// A key as a segment of a pointer (RFC 6901, section 3).
+pub fn escape(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+/// The key of a segment.
+pub fn unescape(segment: &str) -> String {
+    segment.replace("~1", "/").replace("~0", "~")
 }
 
 impl fmt::Display for Pointer {

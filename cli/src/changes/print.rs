@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use jobc_compiler::why::source_map::{Part, dotted};
+use jobc_schema::plural;
 use serde_json::{Value, json};
 
 use crate::origins::tasks::without_index;
@@ -87,7 +88,7 @@ pub(crate) fn markdown(changes: &[FileChange], base: &str) -> String {
         return format!("**jobc**: no difference from `{base}` in the plan or in any file.\n");
     }
     let groups = groups(changes);
-    let mut out = format!("**jobc**: {} changed, compared with `{base}`\n", count(changes.len(), "file"));
+    let mut out = format!("**jobc**: {} changed, compared with `{base}`\n", plural(changes.len(), "file"));
     let mut heading = (String::new(), String::new());
     for group in groups.iter().take(MAX_FILES) {
         let file = group.first;
@@ -156,11 +157,7 @@ fn suffix(kind: &FileChangeKind) -> &'static str {
 }
 
 fn others(group: &Group<'_>) -> String {
-    if group.others == 0 { String::new() } else { format!(" (and {})", count(group.others, "more task")) }
-}
-
-fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+    if group.others == 0 { String::new() } else { format!(" (and {})", plural(group.others, "more task")) }
 }
 
 fn more(all: usize, shown: usize) -> Option<usize> {

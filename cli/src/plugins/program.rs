@@ -32,17 +32,14 @@ pub(crate) fn use_sandbox(word: &'static str) {
 
 /// `jobc-backend-NAME` on PATH.
 pub(super) fn find(name: PluginName) -> Option<PathBuf> {
-    let file = format!("jobc-backend-{}{}", name.as_str(), std::env::consts::EXE_SUFFIX);
-    let path = std::env::var_os("PATH")?;
-    // An empty entry is the current directory, from which nothing is started unasked.
-    let mut directories = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
-    directories.find_map(|directory| Some(directory.join(&file)).filter(|path| path.is_file()))
+    all().into_iter().find_map(|(found, path)| (found == name.as_str()).then_some(path))
 }
 
 /// The names after `jobc-backend-` of all programs on PATH, with their paths; of equal names the first is used.
 pub(super) fn all() -> Vec<(String, PathBuf)> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut found = vec![];
+    // An empty entry is the current directory, from which nothing is started unasked.
     for directory in std::env::split_paths(&path).filter(|directory| directory.is_absolute()) {
         for entry in directory.read_dir().into_iter().flatten().flatten() {
             let name = entry.file_name();

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use jobc_sys::error::{Error, Kind, Result};
 
+use crate::platform::directories::expand_home;
 use crate::settings::current;
 use crate::settings::names::{ALLOW_UNENFORCED, IMAGE_ROOT, REGISTRIES, Setting};
-use crate::settings::paths::{home, user_directory};
+use crate::settings::paths::user_directory;
 
 /// Whether jobs run with limits that cannot be enforced, without the option `--allow-unenforced`.
 ///
@@ -33,8 +34,5 @@ pub(crate) fn registries() -> Option<(PathBuf, bool)> {
 /// A path, with `~` replaced.
 fn path(setting: &Setting) -> Option<PathBuf> {
     let text = current().value(setting).ok()??.text;
-    Some(match text.strip_prefix("~/") {
-        Some(rest) => home()?.join(rest),
-        None => PathBuf::from(text),
-    })
+    expand_home(&text).map(Into::into)
 }

@@ -9,7 +9,7 @@ pub(super) const PROJECT_FILE: &str = ".jobc/config.toml";
 pub(crate) fn user_directory() -> Option<PathBuf> {
     let absolute = |path: &PathBuf| path.is_absolute();
     let directory = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(absolute);
-    let directory = directory.or_else(|| Some(home()?.join(".config")));
+    let directory = directory.or_else(|| Some(std::env::home_dir().filter(absolute)?.join(".config")));
     directory.map(|directory| directory.join("jobc"))
 }
 
@@ -46,9 +46,4 @@ pub(super) fn find_project(directory: &Path) -> Option<&Path> {
         }
     }
     None
-}
-
-/// The home directory of the user.
-pub(crate) fn home() -> Option<PathBuf> {
-    std::env::home_dir().filter(|path| path.is_absolute())
 }

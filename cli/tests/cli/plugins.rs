@@ -191,7 +191,7 @@ fn templates_write_files() {
         "{% for i in range(role.instances) %}\n{{ plan.name }} {{ i }} {{ settings.color | default('blue') | shell }}\n{% endfor %}\n",
     );
     directory.jobc(&["build"]).exits(0);
-    assert_eq!(directory.read("out/hello/lab/demo/main.txt"), "hello 0 'red'\nhello 1 'red'\n");
+    assert_eq!(directory.read("out/hello/lab/demo/main.txt"), "hello 0 red\nhello 1 red\n");
     let run = directory.jobc(&["backend", "test", "demo"]).exits(0);
     assert_eq!(
         run.out,

@@ -9,6 +9,7 @@ mod text;
 
 use super::{Diagnostic, Severity};
 use crate::source::Sources;
+use jobc_schema::plural;
 
 pub use json::{Edit, Finding, Fix, Label, Location, Position, Report};
 pub use text::TextStyle;
@@ -43,11 +44,7 @@ pub fn render(format: Format, sources: &Sources, diagnostics: &[Diagnostic], sty
 /// The last line of a run, such as `2 errors and 1 warning`; `None` where there is nothing of either.
 pub fn summary(diagnostics: &[Diagnostic]) -> Option<String> {
     let count = |severity| diagnostics.iter().filter(|d| d.severity == severity).count();
-    let words = |n: usize, word: &str| match n {
-        0 => None,
-        1 => Some(format!("1 {word}")),
-        n => Some(format!("{n} {word}s")),
-    };
+    let words = |n: usize, word: &str| (n > 0).then(|| plural(n, word));
     let parts: Vec<String> =
         [words(count(Severity::Error), "error"), words(count(Severity::Warning), "warning")]
             .into_iter()

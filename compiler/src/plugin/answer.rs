@@ -82,8 +82,7 @@ fn parse(text: &str) -> Result<Pointer, String> {
     if !text.is_empty() && !text.starts_with('/') {
         return Err(format!("has `{text}`, which is not a JSON Pointer"));
     }
-    let parts = text.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~"));
-    Ok(parts.fold(Pointer::ROOT, |at, part| at.key(&part)))
+    Ok(Pointer::ROOT.keys(Pointer::new(text).segments()))
 }
 
 fn finding(found: &PluginDiagnostic) -> Result<Diagnostic, String> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jobc_schema::exchange::{CONTRACT, PluginAnswer, PluginFile, PluginManifest, PluginScope};
 use jobc_schema::plan::JobPlan;
+use jobc_schema::shell;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior, Value as EngineValue, context};
@@ -76,17 +77,12 @@ impl TemplateSet {
                 minijinja::Error::new(minijinja::ErrorKind::BadSerialization, error.to_string())
             })
         });
-        engine.add_filter("shell", |text: String| quote(&text));
+        engine.add_filter("shell", |text: String| shell::quote(&text));
         for (name, text) in &self.0 {
             engine.add_template(name, text).map_err(|error| shown(&format!("template `{name}`"), &error))?;
         }
         Ok(engine)
     }
-}
-
-/// Text as one word of a POSIX shell.
-fn quote(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 fn shown(what: &str, error: &minijinja::Error) -> String {

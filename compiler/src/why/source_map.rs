@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jobc_schema::pointer::unescape;
 use serde::Deserialize;
 
 /// The name of the file in the directory of a target.
@@ -46,7 +47,5 @@ impl SourceMap {
 
 /// A JSON Pointer as a path of keys, for people: `/roles/train/run` is `roles.train.run`.
 pub fn dotted(pointer: &str) -> String {
-    let keys: Vec<String> =
-        pointer.split('/').skip(1).map(|key| key.replace("~1", "/").replace("~0", "~")).collect();
-    keys.join(".")
+    pointer.split('/').skip(1).map(unescape).collect::<Vec<_>>().join(".")
 }

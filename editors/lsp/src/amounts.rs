@@ -2,6 +2,7 @@
 
 use jobc_schema::Bytes;
 use jobc_schema::plan::{GpuPlan, RolePlan};
+use jobc_schema::plural;
 
 /// The resources of one instance and of the whole role: `4 instances; each 64 CPUs, 512GiB, 8 GPUs; in all 32 GPUs, …`.
 pub(crate) fn of_role(role: &RolePlan) -> String {
@@ -48,8 +49,4 @@ pub(crate) fn cpus(millis: u64) -> String {
 fn gpus(gpu: &GpuPlan, instances: u32) -> String {
     let what = if gpu.share.is_some() { "GPU slice" } else { "GPU" };
     plural(u64::from(gpu.count) * u64::from(instances), what)
-}
-
-pub(crate) fn plural(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }

@@ -1,6 +1,7 @@
 //! `file:` URIs and paths.
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use jobc_schema::percent;
 use lsp_types::Uri;
 
 /// The path of a `file:` URI of this host, without `.` and `..`; none for `untitled:` and others.
@@ -8,21 +9,12 @@ pub(crate) fn path(uri: &Uri) -> Option<Utf8PathBuf> {
     let rest = uri.0.strip_prefix("file://")?;
     let path = &rest[rest.find('/')?..];
     let path = path.split(['?', '#']).next().unwrap_or(path);
-    Some(normal(Utf8Path::new(&decoded(path)?)))
+    Some(normal(Utf8Path::new(&percent::decode(path)?)))
 }
 
 /// The URI of an absolute path, as VS Code and most others write it.
 pub(crate) fn of(path: &Utf8Path) -> Uri {
-    let mut text = String::from("file://");
-    for byte in path.as_str().bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
-                text.push(byte.into());
-            }
-            other => text.push_str(&format!("%{other:02X}")),
-        }
-    }
-    Uri(text)
+    Uri(format!("file://{}", percent::encode_path(path.as_str())))
 }
 
 /// A path without `.` and `..`, lexically.
@@ -36,23 +28,6 @@ pub(crate) fn normal(path: &Utf8Path) -> Utf8PathBuf {
         }
     }
     out
-}
-
-/// Decodes `%20` and the like; none if the bytes are not UTF-8.
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let pair = tail.get(..2).filter(|_| *first == b'%').and_then(|pair| std::str::from_utf8(pair).ok());
-        if let Some(byte) = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            bytes.push(byte);
-            rest = &tail[2..];
-        } else {
-            bytes.push(*first);
-            rest = tail;
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

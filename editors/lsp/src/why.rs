@@ -8,6 +8,7 @@ use jobc_compiler::why::lines::Lines;
 use jobc_compiler::why::source_map::{FILE, Part, SourceMap, dotted};
 use jobc_compiler::why::{causes_of_line, effects_of, effects_of_line};
 use jobc_schema::Pointer;
+use jobc_schema::plural;
 use lsp_types::{CodeLens, Command, Range, Uri};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -158,7 +159,7 @@ pub(crate) fn lenses(session: &Session<'_>, uri: &Uri, tree: &Tree) -> Vec<CodeL
         found.push(CodeLens {
             range: Range { start: at, end: at },
             command: Some(Command {
-                title: format!("{}, {}", count(files.len(), "file"), count(effects.lines.len(), "line")),
+                title: format!("{}, {}", plural(files.len(), "file"), plural(effects.lines.len(), "line")),
                 tooltip: Some("Lines of built files that this causes".to_owned()),
                 command: "jobc.why".to_owned(),
                 arguments: Some(vec![json!(uri), json!(at.line)]),
@@ -167,8 +168,4 @@ pub(crate) fn lenses(session: &Session<'_>, uri: &Uri, tree: &Tree) -> Vec<CodeL
         });
     }
     found
-}
-
-fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

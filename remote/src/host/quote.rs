@@ -5,20 +5,6 @@
 //! that an escape could begin with, and exclamation marks. Everything else is written as the octal escapes of
 //! printf(1), which a POSIX shell evaluates.
 
-/// A word for a POSIX shell.
-pub(crate) fn word(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./=,:@%+".contains(&byte);
-    if !word.is_empty() && word.bytes().all(is_plain) && !word.contains('=') {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// Words for a POSIX shell.
-pub(crate) fn words(command: &[&str]) -> String {
-    command.iter().map(|part| word(part)).collect::<Vec<_>>().join(" ")
-}
-
 /// The text for any login shell that has a POSIX shell run a script. `login` has that shell read the profiles.
 pub(super) fn for_login_shell(script: &str, login: bool) -> String {
     let option = if login { "-lc" } else { "-c" };
@@ -36,6 +22,7 @@ pub(super) fn for_login_shell(script: &str, login: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jobc_schema::shell;
     use std::process::Command;
 
     /// Texts that shells read in ways of their own.
@@ -88,7 +75,7 @@ mod tests {
     fn check(shell: &[&str]) {
         let mut command = vec!["printf", "<%s>"];
         command.extend_from_slice(AWKWARD);
-        let text = for_login_shell(&words(&command), false);
+        let text = for_login_shell(&shell::join(command), false);
         let output = Command::new(shell[0]).args(&shell[1..]).arg(&text).output().unwrap();
         let expected: String = AWKWARD.iter().map(|text| format!("<{text}>")).collect();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{shell:?}");
@@ -112,24 +99,10 @@ mod tests {
 
     #[test]
     fn the_text_has_only_what_all_shells_read_alike() {
-        let text = for_login_shell(&words(AWKWARD), true);
+        let text = for_login_shell(&shell::join(AWKWARD.iter().copied()), true);
         let (_, escaped) = text.rsplit_once(" '").unwrap();
         let is_harmless = |c: char| c.is_ascii_alphanumeric() || " _-./=,:@+\\'".contains(c);
         assert!(escaped.chars().all(is_harmless), "{escaped}");
         assert!(text.starts_with("exec /bin/sh -lc '"), "{text}");
-    }
-
-    #[test]
-    fn words_stay_readable() {
-        for (given, expected) in [
-            ("jobc", "jobc"),
-            ("/a/b-1.txt", "/a/b-1.txt"),
-            ("it's", r"'it'\''s'"),
-            ("A=b", "'A=b'"),
-            ("", "''"),
-            ("a b", "'a b'"),
-        ] {
-            assert_eq!(word(given), expected);
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The script that runs a command on another machine.
 
 use super::marks::Mark;
-use super::quote;
+use jobc_schema::shell;
 
 /// What a command reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum Reads {
 /// sshd does not end a command whose connection is gone before it writes. So that none stays behind, a command that
 /// reads nothing gets SIGTERM at the end of its input; a terminal ends its programs by itself.
 pub(super) fn of(command: &[&str], mark: &Mark, reads: Reads) -> String {
-    let words = quote::words(command);
+    let words = shell::join(command.iter().copied());
     let (begin, end) = (mark.command(""), mark.command(":$s").replace('\'', "\""));
     let both = |print: &str| match reads {
         Reads::Terminal => print.to_owned(),
@@ -38,6 +38,7 @@ pub(super) fn of(command: &[&str], mark: &Mark, reads: Reads) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::quote;
     use super::*;
     use crate::host::marks::Filter;
     use std::io::Write as _;

@@ -3,7 +3,7 @@
 //! A file gets its name when all of it is there and has the digest. What a connection that broke left behind has another
 //! name, and is removed a day later. Files that no directory has links to go 30 days after their last use.
 
-use super::quote;
+use jobc_schema::shell;
 
 /// Sets `store` to the first argument; `~` is the home directory. `has` says whether a directory has a file of the
 /// store: it is not empty unless the digest is that of nothing, as a file can be after a power failure.
@@ -109,7 +109,7 @@ pub(super) fn copy(name: &str, path: &str) -> String {
 
 /// The line that makes a symbolic link.
 pub(super) fn symlink(target: &str, path: &str) -> String {
-    format!("ln -s -- {} {}\n", quote::word(target), path_word(path))
+    format!("ln -s -- {} {}\n", shell::quote(target), path_word(path))
 }
 
 /// The line that makes directories.
@@ -135,5 +135,5 @@ fn many(command: &str, paths: &[&str]) -> String {
 
 /// A path that no program takes for an option.
 fn path_word(path: &str) -> String {
-    quote::word(&format!("./{path}"))
+    shell::quote(&format!("./{path}"))
 }

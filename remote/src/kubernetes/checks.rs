@@ -15,11 +15,12 @@ mod quota;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jobc_schema::percent::encode_segment;
 use jobc_schema::plan::GangPlan;
 use serde_json::Value;
 
 use super::answers::{Answer, Answers};
-use super::client::{Client, encode};
+use super::client::Client;
 use super::discovery::{Served, discover};
 use super::kinds::Workload;
 use super::release;
@@ -313,7 +314,7 @@ fn nodes(
             continue;
         }
         // Of a large cluster only a page is read: it cannot say what no node has.
-        let query = format!("limit={MAX_NODES}&labelSelector={}", encode(&selector));
+        let query = format!("limit={MAX_NODES}&labelSelector={}", encode_segment(&selector));
         let page = context.answers.quiet(context.client, &format!("/api/v1/nodes?{query}"))?;
         let Some(page) = page.found() else { return Ok(()) };
         let is_whole = text(page, "/metadata/continue").is_empty();

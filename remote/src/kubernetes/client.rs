@@ -22,7 +22,7 @@ use crate::http::{
     Temporary,
 };
 
-pub(crate) use crate::http::{Notice, encode};
+pub(crate) use crate::http::Notice;
 
 /// A change to objects.
 pub(crate) const JSON: &str = "application/json";

@@ -4,10 +4,11 @@ mod follow;
 
 use std::collections::BTreeSet;
 
+use jobc_schema::percent::encode_segment;
 use jobc_sys::error::Result;
 use serde::Deserialize;
 
-use super::client::{Client, encode};
+use super::client::Client;
 use super::objects::{ClusterJob, children};
 use super::pods::Pod;
 use super::state::text;
@@ -107,7 +108,7 @@ pub(crate) fn of_job(client: &Client, found: &ClusterJob, pods: Option<&[Pod]>) 
     let mut raw: Vec<RawEvent> = Vec::new();
     if pods.is_some() && uids.len() <= MAX_EVENT_QUERIES {
         for uid in &uids {
-            let query = format!("fieldSelector={}", encode(&format!("involvedObject.uid={uid}")));
+            let query = format!("fieldSelector={}", encode_segment(&format!("involvedObject.uid={uid}")));
             raw.extend(list::<RawEvent>(client, &path, &query).map_err(failed)?);
         }
     } else {

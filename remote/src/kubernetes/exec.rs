@@ -8,11 +8,12 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
+use jobc_schema::percent::encode_segment;
 use jobc_sys::error::{Error, Kind, Result};
 use rustix::event::PollFlags;
 use serde_json::json;
 
-use super::client::{Client, encode};
+use super::client::Client;
 use super::pods::Pod;
 use super::status::Status;
 use crate::place::{ExecEvent, ExecRequest, ExecStreams};
@@ -68,7 +69,7 @@ fn path(namespace: &str, (pod, container): (&str, &str), request: &ExecRequest, 
         !request.terminal, request.terminal
     );
     for word in &request.command {
-        path += &format!("&command={}", encode(word));
+        path += &format!("&command={}", encode_segment(word));
     }
     path
 }

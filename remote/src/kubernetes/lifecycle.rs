@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use jobc_schema::percent::encode_segment;
 use jobc_sys::error::{Error, Kind, Result};
 use serde_json::{Value, json};
 
-use super::client::{Client, encode};
+use super::client::Client;
 use super::objects::{ClusterJob, summary};
 use super::state::text;
 use super::watch::{Change, watch};
@@ -29,7 +30,7 @@ pub(crate) fn wait(
         return Ok(Some(last));
     }
     let wanted = last.name.clone();
-    let query = format!("fieldSelector={}", encode(&format!("metadata.name={wanted}")));
+    let query = format!("fieldSelector={}", encode_segment(&format!("metadata.name={wanted}")));
     let mut end = None;
     let mut look = |object: Option<Value>| {
         let same = object.filter(|object| text(object, "/metadata/uid") == found.uid());

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use jobc_schema::pointer;
 use serde_json::Value;
 
 use super::state::{metadata, text};
@@ -46,7 +47,7 @@ impl Lines {
             let main = format!("{at}/containers/{index}");
             let limits = container.pointer("/resources/limits").and_then(Value::as_object);
             for name in limits.into_iter().flat_map(|limits| limits.keys()) {
-                let escaped = name.replace('~', "~0").replace('/', "~1");
+                let escaped = pointer::escape(name);
                 let pointer = format!("{main}/resources/limits/{escaped}");
                 add(key(Some(role), &Field::Resource(name.clone())), &[pointer]);
             }

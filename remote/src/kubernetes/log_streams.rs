@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jobc_registry::http::Backoff;
+use jobc_schema::percent::encode_segment;
 use jobc_sys::error::Result;
 use rustix::event::PollFlags;
 
-use super::client::{Client, encode};
+use super::client::Client;
 use super::log_position::{Position, Resumption, Step};
 use super::log_stream::{LogStream, Piece, Progress};
 use super::log_workers::{Outcome, Work, Workers};
@@ -204,7 +205,7 @@ impl PodLog {
         let since = self.position.since().or_else(|| extent.since.clone());
         let mut query = format!("container={}&timestamps=true&follow={}", self.container, !self.is_last_pass);
         if let Some(since) = since {
-            query += &format!("&sinceTime={}", encode(&since));
+            query += &format!("&sinceTime={}", encode_segment(&since));
         }
         if let (Some(lines), false) = (extent.tail, self.position.has_begun()) {
             query += &format!("&tailLines={lines}");

@@ -1,9 +1,10 @@
 //! The objects of jobs: found by selector or by name, with what belongs to them.
 
+use jobc_schema::percent::encode_segment;
 use jobc_sys::error::{Error, Kind, Result};
 use serde_json::Value;
 
-use super::client::{Client, encode};
+use super::client::Client;
 use super::kinds::{WORKLOADS, Workload};
 use super::pods::{Pod, number_workers_of_ray};
 use super::state::{JOB, condition, name, summarize, text};
@@ -35,8 +36,8 @@ impl ClusterJob {
     /// The query that selects its pods.
     pub(crate) fn pods_query(&self) -> String {
         match self.workload.pod_label {
-            Some(label) => format!("labelSelector={}", encode(&format!("{label}={}", self.name()))),
-            None => format!("fieldSelector={}", encode(&format!("metadata.name={}", self.name()))),
+            Some(label) => format!("labelSelector={}", encode_segment(&format!("{label}={}", self.name()))),
+            None => format!("fieldSelector={}", encode_segment(&format!("metadata.name={}", self.name()))),
         }
     }
 }
@@ -47,7 +48,7 @@ pub(crate) fn select(client: &Client, selector: &str) -> Result<Vec<ClusterJob>>
     for workload in &WORKLOADS {
         // Pods of other jobs have the labels of the job, but not that of a submission.
         let of_submission = if workload.pod_label.is_none() { format!(",{JOB}") } else { String::new() };
-        let query = format!("labelSelector={}", encode(&format!("{selector}{of_submission}")));
+        let query = format!("labelSelector={}", encode_segment(&format!("{selector}{of_submission}")));
         match list::<Value>(client, &workload.path(&client.config().namespace), &query) {
             Ok(objects) => found.extend(objects.into_iter().map(|mut object| {
                 // Items of a list have neither.
@@ -121,7 +122,7 @@ pub(crate) fn summary(client: &Client, found: &ClusterJob) -> JobSummary {
 /// The Jobs of a JobSet; none if they cannot be read.
 pub(crate) fn children(client: &Client, name: &str) -> Vec<Value> {
     let path = WORKLOADS[0].path(&client.config().namespace);
-    let selector = encode(&format!("jobset.sigs.k8s.io/jobset-name={name}"));
+    let selector = encode_segment(&format!("jobset.sigs.k8s.io/jobset-name={name}"));
     list(client, &path, &format!("labelSelector={selector}")).unwrap_or_default()
 }
 

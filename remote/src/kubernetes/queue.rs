@@ -1,8 +1,9 @@
 //! What Kueue says about a job in a queue.
 
+use jobc_schema::percent::encode_segment;
 use serde_json::Value;
 
-use super::client::{Client, encode};
+use super::client::Client;
 use super::objects::ClusterJob;
 use super::state::{name, text};
 use super::watch::list;
@@ -16,7 +17,7 @@ const MAX_PAGES: u64 = 20;
 /// Why a job is not admitted, and its position in the queue; nothing without Kueue.
 pub(crate) fn reasons(client: &Client, found: &ClusterJob) -> Vec<Reason> {
     let namespace = &client.config().namespace;
-    let selector = encode(&format!("kueue.x-k8s.io/job-uid={}", found.uid()));
+    let selector = encode_segment(&format!("kueue.x-k8s.io/job-uid={}", found.uid()));
     for version in ["v1beta2", "v1beta1"] {
         let path = format!("/apis/kueue.x-k8s.io/{version}/namespaces/{namespace}/workloads");
         let Ok(workloads) = list::<Value>(client, &path, &format!("labelSelector={selector}")) else {

@@ -1,8 +1,9 @@
 //! The running pod of one task.
 
+use jobc_schema::percent::encode_segment;
 use jobc_sys::error::{Error, Kind, Result};
 
-use super::client::{Client, encode};
+use super::client::Client;
 use super::objects::{ClusterJob, pods};
 use super::pods::Pod;
 use super::watch::list;
@@ -45,7 +46,7 @@ pub(crate) fn of_labels(client: &Client, found: &ClusterJob, word: &str) -> Vec<
     let own = format!("{label}={}", found.name());
     let selector = format!("{own},jobc.dev/role={role},batch.kubernetes.io/job-completion-index={index}");
     let path = format!("/api/v1/namespaces/{}/pods", client.config().namespace);
-    list(client, &path, &format!("labelSelector={}", encode(&selector))).unwrap_or_default()
+    list(client, &path, &format!("labelSelector={}", encode_segment(&selector))).unwrap_or_default()
 }
 
 fn only_running(client: &Client, found: &ClusterJob) -> Result<Pod> {

@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use jobc_registry::http::Backoff;
+use jobc_schema::percent::encode_segment;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::client::{Client, encode};
+use super::client::Client;
 use super::status::{ApiError, Status};
 
 /// Objects of a page.
@@ -89,7 +90,8 @@ fn list_with_version<T: DeserializeOwned>(
     let (mut items, mut next): (Vec<T>, Option<String>) = (Vec::new(), None);
     let mut restarts = 0;
     loop {
-        let part = next.as_ref().map(|token| format!("&continue={}", encode(token))).unwrap_or_default();
+        let part =
+            next.as_ref().map(|token| format!("&continue={}", encode_segment(token))).unwrap_or_default();
         let page: List<T> = match client.get(&format!("{path}?limit={PAGE}&{query}{part}")) {
             Err(error) if error.is(410) && restarts < 3 => {
                 restarts += 1;
@@ -150,7 +152,7 @@ fn follow<T: DeserializeOwned>(
     version: &mut String,
     on_change: &mut dyn FnMut(Change<T>) -> ControlFlow<()>,
 ) -> Result<End, ApiError> {
-    let since = encode(version);
+    let since = encode_segment(version);
     let query = format!(
         "watch=1&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={since}&{query}"
     );

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jobc_container::secret::Secret;
 use jobc_schema::plan::Plan;
+use jobc_schema::shell;
 use jobc_sys::error::{Error, Kind, Result};
 
 use super::answers::error_of;
@@ -13,7 +14,7 @@ use super::runs::RunInfo;
 use super::scripts::{NO_PROGRAM, START};
 use super::secrets;
 use super::sources::Sources;
-use crate::host::{SendFile, Tree, TreeEntry, TreeKind, words};
+use crate::host::{SendFile, Tree, TreeEntry, TreeKind};
 use crate::place::Submission;
 
 /// Creates a run and starts its job; what is there already is left alone. Returns warnings of the machine.
@@ -42,7 +43,7 @@ pub(super) fn submit(
     };
     let tree = run_tree(submission, &Plan { version: 1, jobs: vec![plan] }, sources, &info)?;
     let program = connection.program()?.to_owned();
-    let words = words(&[&directory, &name, &program]);
+    let words = shell::join([&*directory, &*name, &*program]);
     let lines = String::from_utf8_lossy(lines.bytes());
     let script = Secret::new(format!("set -- {words}\n{}", START.replace("@SECRETS@", &lines)));
     let script = String::from_utf8_lossy(script.bytes());
@@ -62,7 +63,7 @@ pub(super) fn submit(
 
 /// `jobc run` there offers an option of its own, which a submission does not have. The setting does the same.
 fn with_setting(mut error: Error, host: &str, program: &str) -> Error {
-    let command = words(&["ssh", host, program, "config", "set", "allow-unenforced", "true"]);
+    let command = shell::join(["ssh", host, program, "config", "set", "allow-unenforced", "true"]);
     error.help =
         error.help.map(|help| help.replace("with `--allow-unenforced`", &format!("after `{command}`")));
     error

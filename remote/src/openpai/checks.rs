@@ -9,8 +9,8 @@ use super::client::Client;
 use super::status::ApiError;
 use super::submit;
 use crate::built::Manifest;
-use crate::http::encode;
 use crate::place::{AccessCheck, Problem, Submission};
+use jobc_schema::percent::encode_segment;
 
 /// The virtual cluster of a job that names none (pai, `put` of `src/rest-server/src/models/v2/job/k8s.js`).
 pub(crate) const DEFAULT: &str = "default";
@@ -99,7 +99,7 @@ pub(crate) fn access(client: &Client) -> jobc_sys::Result<Vec<AccessCheck>> {
 /// The virtual clusters that the user may use; nothing if that cannot be found out, or if it is all of them.
 fn usable(client: &Client) -> Result<Option<Vec<String>>, ApiError> {
     // Called `user` up to release 0.17, and `users` since (pai, `src/rest-server/docs/swagger.yaml`).
-    let user = encode(&client.user());
+    let user = encode_segment(&client.user());
     for path in [format!("/api/v2/users/{user}"), format!("/api/v2/user/{user}")] {
         match client.find::<User>(&path) {
             Ok(found) => {

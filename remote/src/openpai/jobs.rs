@@ -7,9 +7,9 @@ use super::client::Client;
 use super::names;
 use super::state::of_list;
 use super::status::ApiError;
-use crate::http::encode;
 use crate::identity::Identity;
 use crate::place::JobSummary;
+use jobc_schema::percent::encode_segment;
 
 /// Jobs in a page of the list; a server sends 50,000 at most (pai, `src/rest-server/src/controllers/v2/job.js`).
 const PAGE: usize = 1000;
@@ -18,9 +18,10 @@ const MAX_CONFIGS: usize = 20;
 
 /// The user's jobs, the newest first; with a text, those that have it in their name.
 fn list(client: &Client, text: Option<&str>) -> Result<Vec<Summary>, ApiError> {
-    let mut query = format!("username={}&order=submissionTime,DESC&limit={PAGE}", encode(&client.user()));
+    let mut query =
+        format!("username={}&order=submissionTime,DESC&limit={PAGE}", encode_segment(&client.user()));
     if let Some(text) = text {
-        query += &format!("&keyword={}", encode(text));
+        query += &format!("&keyword={}", encode_segment(text));
     }
     let mut found: Vec<Summary> = Vec::new();
     loop {

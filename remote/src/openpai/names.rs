@@ -60,7 +60,11 @@ pub(crate) fn digest_in(config: &str) -> Option<String> {
 
 /// The path of a job.
 pub(crate) fn path(user: &str, name: &str) -> String {
-    format!("/api/v2/jobs/{}~{}", crate::http::encode(user), crate::http::encode(name))
+    format!(
+        "/api/v2/jobs/{}~{}",
+        jobc_schema::percent::encode_segment(user),
+        jobc_schema::percent::encode_segment(name)
+    )
 }
 
 #[cfg(test)]

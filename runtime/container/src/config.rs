@@ -31,10 +31,5 @@ pub struct Config {
     pub unknown_capabilities: Vec<String>,
 }
 
-/// A key as a part of a JSON Pointer (RFC 6901, section 3).
-pub fn escaped(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
-}
-
 #[cfg(test)]
 mod tests;

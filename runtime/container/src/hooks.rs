@@ -111,11 +111,6 @@ fn run_each<'a>(
     })
 }
 
-/// A timeout in words.
-fn format_seconds(seconds: u64) -> String {
-    if seconds == 1 { "1 second".to_owned() } else { format!("{seconds} seconds") }
-}
-
 /// How long a hook may run: its `timeout`, or [`container_namespace::DEFAULT_TIMEOUT_SECS`].
 fn timeout(hook: &Hook) -> Result<Duration> {
     let seconds = hook.timeout().unwrap_or(container_namespace::DEFAULT_TIMEOUT_SECS);

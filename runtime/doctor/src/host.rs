@@ -16,6 +16,7 @@ use jobc_container::probe;
 use jobc_container::scope::{Scope, ScopeOwner};
 use jobc_gpu as gpu;
 use jobc_gpu::Inventory;
+use jobc_sys::program_path;
 use jobc_sys::run_with_timeout;
 use jobc_sys::syscall::available::{Syscall, available};
 
@@ -166,14 +167,10 @@ impl Host for LocalHost {
     }
 
     fn program(&self, name: &str) -> Option<String> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
         let administration = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
-        std::env::split_paths(&path)
-            .chain(administration)
-            .filter(|directory| directory.is_absolute())
-            .map(|directory| directory.join(name))
-            .find(|path| path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok())
-            .and_then(|path| path.into_os_string().into_string().ok())
+        let found =
+            program_path::find_in(program_path::directories().into_iter().chain(administration), name);
+        found?.into_os_string().into_string().ok()
     }
 
     fn run_program(&self, program: &str, arguments: &[&str]) -> Result<String, String> {

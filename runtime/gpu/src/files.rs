@@ -8,6 +8,7 @@ use jobc_schema::gpu::DriverCapability;
 use super::host::Host;
 use super::paths;
 use DriverCapability::{Compute, Display, Graphics, Utility};
+use jobc_sys::program_path;
 
 /// A file or directory that is bound into containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,8 +88,7 @@ pub fn of(machine: &Host, release: &str) -> Vec<DriverFile> {
         there
     };
     // After the usual directories, those in the `PATH` of the user who starts jobs.
-    let search_path = std::env::var_os("PATH").filter(|_| machine.is_own()).unwrap_or_default();
-    let search_path = std::env::split_paths(&search_path).filter(|directory| directory.is_absolute());
+    let search_path = if machine.is_own() { program_path::directories() } else { vec![] };
     let directories: Vec<PathBuf> =
         paths::PROGRAM_DIRECTORIES.iter().map(PathBuf::from).chain(search_path).collect();
     for (name, serves) in PROGRAMS {

@@ -271,7 +271,7 @@ fn refuse_unsupported(bundle: &Bundle, devices: bool, secrets: bool) -> Result<(
                 Kind::Unsupported,
                 format!("{what} are not supported for a single bundle"),
             )
-            .at(format!("/annotations/{}", jobc_container::config::escaped(key)))
+            .at(format!("/annotations/{}", jobc_schema::pointer::escape(key)))
             .help(*help));
         }
     }
@@ -287,7 +287,7 @@ fn check_volumes(bundle: &Bundle) -> Result<()> {
         let place = bundle.dir.join("../volumes").join(name);
         if !place.exists() {
             return Err(Error::new(Kind::Unsupported, format!("the volume `{name}` is not fetched"))
-                .at(format!("/annotations/{}", jobc_container::config::escaped(key)))
+                .at(format!("/annotations/{}", jobc_schema::pointer::escape(key)))
                 .help(format!("fetch `{what}` to `{}`", place.display())));
         }
     }

@@ -15,7 +15,6 @@ mod endpoint;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod manifest;
-mod parallel;
 mod pull;
 mod push;
 mod retry;
@@ -29,6 +28,9 @@ pub use client::Client;
 pub use credentials::Credentials;
 pub use settings::Settings;
 pub use web::WebClient;
+
+/// So many blobs are on their way at once: one connection seldom fills a line, and registries refuse clients with many.
+const MAX_CONCURRENT: usize = 4;
 
 /// What every HTTP client of jobc shares: TLS, the host's certificates, the environment's proxies, waits between tries.
 pub mod http {

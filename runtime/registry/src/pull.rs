@@ -8,11 +8,12 @@ use jobc_image::manifest::media;
 use jobc_image::store::Store;
 use jobc_image::{Descriptor, Platform, Progress, ProgressFn, Reference, unpack};
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::parallel;
 
+use crate::MAX_CONCURRENT;
 use crate::blob::BlobFetch;
 use crate::client::{Client, try_each};
 use crate::manifest::{self, Document};
-use crate::parallel;
 use crate::session::Session;
 
 /// A list may be in a list; deeper nesting is not an image.
@@ -97,7 +98,7 @@ impl Client {
             .collect();
         let mut missing = announce(store, &blobs, on_progress);
         let fetch = |blobs: &[&Descriptor]| {
-            parallel::for_each(blobs, |blob, stopped| {
+            parallel::for_each(blobs, MAX_CONCURRENT, |blob, stopped| {
                 try_each(&sessions, on_progress, |session| {
                     let repository = &reference.repository;
                     BlobFetch { session, store, repository, progress: on_progress, stopped }.fetch(blob)

@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use jobc_image::manifest::media;
 use jobc_image::store::Store;
 use jobc_image::{Descriptor, Digest, Index, Manifest, Platform, Progress, ProgressFn, Reference};
+use jobc_schema::percent::encode_segment;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::parallel;
 use ureq::Body;
 use ureq::http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use ureq::http::{Method, Response, StatusCode};
 
+use crate::MAX_CONCURRENT;
 use crate::client::Client;
 use crate::manifest::{ACCEPTED_TYPES, DIGEST_HEADER};
-use crate::parallel;
 use crate::retry::Backoff;
-use crate::session::{
-    Call, Payload, RequestError, Session, percent_encode, unexpected_response, wait_for_retry,
-};
+use crate::session::{Call, Payload, RequestError, Session, unexpected_response, wait_for_retry};
 
 /// An image on its way to a registry.
 struct ImagePush<'a> {
@@ -162,7 +162,7 @@ impl ImagePush<'_> {
             for blob in &blobs {
                 self.report_progress(blob, 0, false);
             }
-            parallel::for_each(&blobs, |blob, _| self.send_blob(blob))?;
+            parallel::for_each(&blobs, MAX_CONCURRENT, |blob, _| self.send_blob(blob))?;
         }
         let address = self.session.endpoint.url(self.repository, &format!("manifests/{name}"));
         let mut call = Call::new(Method::PUT, address, &self.scope())
@@ -212,7 +212,7 @@ impl ImagePush<'_> {
         let mut what = "blobs/uploads/".to_owned();
         if let Some(from) = self.mount_sources.get(&blob.digest) {
             what +=
-                &format!("?mount={}&from={}", percent_encode(&blob.digest.to_string()), percent_encode(from));
+                &format!("?mount={}&from={}", encode_segment(&blob.digest.to_string()), encode_segment(from));
         }
         let begun = self.session.send_once(&mut Call::new(
             Method::POST,
@@ -263,6 +263,6 @@ impl ImagePush<'_> {
             })?;
         let address = self.session.endpoint.resolve(location);
         let separator = if address.contains('?') { '&' } else { '?' };
-        Ok(format!("{address}{separator}digest={}", percent_encode(&digest.to_string())))
+        Ok(format!("{address}{separator}digest={}", encode_segment(&digest.to_string())))
     }
 }

@@ -22,7 +22,6 @@ use crate::settings::RegistrySettings;
 use login::Authorization;
 
 pub(crate) use errors::{no_response, registry_message, unexpected_response};
-pub(crate) use login::percent_encode;
 
 /// A registry, or a mirror of one, with what lets us in.
 pub(crate) struct Session {

@@ -15,6 +15,7 @@ use rustix::process::{Gid, Uid};
 
 use crate::error::{Error, Kind, Result, describe_io};
 use crate::host::ProcessStatus;
+use crate::program_path;
 
 /// The most extents a map can have (`UID_GID_MAP_MAX_EXTENTS`).
 const MAX_EXTENTS: usize = 340;
@@ -122,11 +123,16 @@ impl IdMaps {
         let granted = |path| subordinate::granted(Path::new(path), uid, name.as_deref());
         let (users, groups) = (granted("/etc/subuid")?, granted("/etc/subgid")?);
         let is_granted = !users.is_empty() && !groups.is_empty();
-        Ok(if is_granted && program("newuidmap").is_some() && program("newgidmap").is_some() {
-            Self { users: IdMap::with_granted(uid, &users), groups: IdMap::with_granted(gid, &groups) }
-        } else {
-            Self { users: IdMap::with_granted(uid, &[]), groups: IdMap::with_granted(gid, &[]) }
-        })
+        Ok(
+            if is_granted
+                && program_path::find("newuidmap").is_some()
+                && program_path::find("newgidmap").is_some()
+            {
+                Self { users: IdMap::with_granted(uid, &users), groups: IdMap::with_granted(gid, &groups) }
+            } else {
+                Self { users: IdMap::with_granted(uid, &[]), groups: IdMap::with_granted(gid, &[]) }
+            },
+        )
     }
 
     /// The lines of both maps, where the container's first process writes them itself.
@@ -197,7 +203,9 @@ impl IdMaps {
         if self.users.is_only(uid.as_raw()) && self.groups.is_only(gid.as_raw()) {
             return Ok(Writer::Child);
         }
-        if let (Some(users), Some(groups)) = (program("newuidmap"), program("newgidmap")) {
+        if let (Some(users), Some(groups)) =
+            (program_path::find("newuidmap"), program_path::find("newgidmap"))
+        {
             return Ok(Writer::Helpers { users, groups });
         }
         let message =
@@ -339,15 +347,6 @@ impl IdMap {
 
 fn overlap(first: u32, length: u32, other: u32, other_length: u32) -> bool {
     first < other + other_length && other < first + length
-}
-
-/// The path of an executable file among the directories of `PATH`.
-pub fn program(name: &str) -> Option<PathBuf> {
-    let directories = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin:/usr/sbin:/sbin".into());
-    std::env::split_paths(&directories)
-        .filter(|directory| directory.is_absolute())
-        .map(|directory| directory.join(name))
-        .find(|path| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use jobc_job::directory::Directory;
 use jobc_job::record::{Claim, Record};
 use jobc_job::time::Time;
 use jobc_schema::Bytes;
+use jobc_schema::plural;
 use serde_json::{Value, json};
 
 use super::jobs::{Jobs, Result, format_ago, format_duration, json_text};
@@ -88,7 +89,7 @@ pub(crate) fn describe_claim(claim: &Claim) -> String {
         parts.push(format!("{} of memory", Bytes(claim.memory_bytes).amount()));
     }
     if claim.gpus > 0 {
-        parts.push(if claim.gpus == 1 { "1 GPU".to_owned() } else { format!("{} GPUs", claim.gpus) });
+        parts.push(plural(claim.gpus, "GPU"));
     }
     let slices = claim.leased.slots.iter().filter(|slot| slot.slice.is_some()).count();
     if slices > 0 {

@@ -10,6 +10,7 @@ use jobc_job::record::Record;
 use jobc_job::sweep::{self, Sweep};
 use jobc_job::time::Time;
 use jobc_schema::Bytes;
+use jobc_schema::plural;
 use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
@@ -105,7 +106,7 @@ pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode> {
     }
     if args.output_args.format != FormatArg::Json {
         let total = Bytes(going.iter().map(|job| job.bytes).sum()).measured();
-        let count = if going.len() == 1 { "1 job".to_owned() } else { format!("{} jobs", going.len()) };
+        let count = plural(going.len(), "job");
         terminal::print(&format!("{count}, {total}\n"));
     }
     Ok(ExitCode::SUCCESS)

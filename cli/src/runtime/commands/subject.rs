@@ -4,6 +4,7 @@ use jobc_compiler::suggest;
 use jobc_job::directory::Directory;
 use jobc_job::record::Record;
 use jobc_job::sweep::Sweep;
+use jobc_schema::plural;
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::id::JobId;
 
@@ -95,7 +96,7 @@ impl Jobs {
 pub(super) fn not_one_job(sweep: &Sweep) -> Failure {
     let id = &sweep.id;
     let count = sweep.combinations.len();
-    let jobs = if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") };
+    let jobs = plural(count, "job");
     let error =
         Error::new(Kind::State, format!("`{id}` is a sweep of {jobs}, and this command takes one job"));
     Failure::usage_error(error.help(format!("name one of its jobs; `jobc ps {id}` lists them")))

@@ -7,7 +7,7 @@ use crate::emit::dockerfile::{Command, Kind, Mount};
 
 use super::base::System;
 use super::build::Build;
-use crate::shell;
+use jobc_schema::shell;
 
 impl Build<'_> {
     /// Installs packages, where the base has apt.
@@ -53,7 +53,7 @@ impl Build<'_> {
         }
         self.apt_seen = true;
         lines.push("&& DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends".to_owned());
-        lines.extend(packages.iter().map(|package| format!("    {}", shell::word(package))));
+        lines.extend(packages.iter().map(|package| format!("    {}", shell::quote(package))));
         lines.extend(then.iter().map(|command| format!("&& {command}")));
         let cache = |target: &str| Mount::Cache { target: target.to_owned(), locked: true };
         let mounts = vec![cache("/var/cache/apt"), cache("/var/lib/apt")];

@@ -8,7 +8,7 @@ use jobc_schema::plan::{ImagePlan, ImageSource, JobPlan, SecretPlan};
 use crate::backend::{Content, Context, File};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-use crate::shell;
+use jobc_schema::shell;
 
 /// What targets call the image: its reference, prefixed with the target's registry.
 fn tag(job: &JobPlan, image: &ImagePlan) -> String {
@@ -50,7 +50,7 @@ pub(super) fn build_script(
     let mut text =
         format!("#!/bin/sh\n# Builds image `{name}` of job `{}`; arguments go to the builder.\n", job.name);
     if job.target.settings.registry.is_some() {
-        let _ = writeln!(text, "# To push it: docker push {}", shell::word(&tag(job, image)));
+        let _ = writeln!(text, "# To push it: docker push {}", shell::quote(&tag(job, image)));
     }
     text.push_str(
         "set -eu\ncd \"$(dirname \"$0\")\"\nDOCKER_BUILDKIT=1 exec \"${DOCKER:-docker}\" build \"$@\"",
@@ -73,7 +73,7 @@ fn arguments(
     mut sink: Option<&mut Sink>,
 ) -> Vec<String> {
     let up = to_job(context);
-    let option = |name: &str, value: &str| format!("{name} {}", shell::word(value));
+    let option = |name: &str, value: &str| format!("{name} {}", shell::quote(value));
     let tag = option("--tag", &tag(job, image));
     match &image.source {
         ImageSource::Build { platform, secrets, .. } => {
@@ -82,7 +82,7 @@ fn arguments(
             for name in secrets {
                 words.extend(secret(job, name, &up, image, sink.as_deref_mut()));
             }
-            words.push(shell::word(up.as_str()).into_owned());
+            words.push(shell::quote(up.as_str()));
             words
         }
         ImageSource::Dockerfile { path, context: directory, target, args, .. } => {
@@ -90,7 +90,7 @@ fn arguments(
             words.extend(target.as_ref().map(|stage| option("--target", stage)));
             words.extend(args.iter().map(|(name, value)| option("--build-arg", &format!("{name}={value}"))));
             let directory = if directory == "." { up } else { up.join(directory) };
-            words.push(shell::word(directory.as_str()).into_owned());
+            words.push(shell::quote(directory.as_str()));
             words
         }
         ImageSource::Reference {} | ImageSource::Host { .. } | ImageSource::File { .. } => vec![],
@@ -124,5 +124,5 @@ fn secret(
             return None;
         }
     };
-    Some(format!("--secret {}", shell::word(&value)))
+    Some(format!("--secret {}", shell::quote(&value)))
 }

@@ -10,7 +10,7 @@ use crate::emit::dockerfile::{Command, Kind, Mount};
 use super::base::CondaTool;
 use super::build::Build;
 use super::requirements::DIRECTORY;
-use crate::shell;
+use jobc_schema::shell;
 
 impl CondaTool {
     /// The program, and its arguments for the base environment.
@@ -52,7 +52,7 @@ pub(super) fn install(build: &mut Build<'_>, wanted: &Conda, at: &Pointer) {
         && let Some(copied) = copy_file(build, file, &at.key("file"))
     {
         let verb = if tool == CondaTool::Conda { "env update" } else { "install --yes" };
-        lines.push(format!("{program} {verb} --name base --file {}", shell::word(&copied)));
+        lines.push(format!("{program} {verb} --name base --file {}", shell::quote(&copied)));
     }
     if !wanted.packages.is_empty() {
         let and = if lines.is_empty() { "" } else { "&& " };
@@ -60,8 +60,8 @@ pub(super) fn install(build: &mut Build<'_>, wanted: &Conda, at: &Pointer) {
         lines.push(format!("{and}{program} install --yes --name base --override-channels"));
         let usual = ["conda-forge".to_owned()];
         let channels = if wanted.channels.is_empty() { &usual[..] } else { &wanted.channels };
-        lines.extend(channels.iter().map(|name| format!("    --channel {}", shell::word(name))));
-        lines.extend(wanted.packages.iter().map(|package| format!("    {}", shell::word(package))));
+        lines.extend(channels.iter().map(|name| format!("    --channel {}", shell::quote(name))));
+        lines.extend(wanted.packages.iter().map(|package| format!("    {}", shell::quote(package))));
     }
     if !lines.is_empty() {
         build.push(Kind::Run { mounts: cache(build), command: Command::Lines(lines) }, at);

@@ -15,7 +15,7 @@ use super::base::{Base, CondaTool, Python, System, Version};
 use super::build::Build;
 use super::conda;
 use super::requirements;
-use crate::shell;
+use jobc_schema::shell;
 
 /// The release of uv that fetches other Pythons; fixed, since each release fixes the patch version of `3.11`.
 const UV: &str = "uv==0.13.8";
@@ -163,7 +163,7 @@ fn pip(build: &mut Build<'_>, wanted: &Wanted, at: &Pointer) {
     };
     let no_cache = if mounts.is_empty() { " --no-cache-dir" } else { "" };
     let mut lines = vec![format!("python3 -m pip install{no_cache}")];
-    let mut option = |name: &str, value: &str| lines.push(format!("    {name} {}", shell::word(value)));
+    let mut option = |name: &str, value: &str| lines.push(format!("    {name} {}", shell::quote(value)));
     if let Some(index) = &wanted.index {
         option("--index-url", index);
     }
@@ -173,7 +173,7 @@ fn pip(build: &mut Build<'_>, wanted: &Wanted, at: &Pointer) {
     for file in &files {
         option("--requirement", file);
     }
-    lines.extend(wanted.packages.iter().map(|package| format!("    {}", shell::word(package))));
+    lines.extend(wanted.packages.iter().map(|package| format!("    {}", shell::quote(package))));
     let pinned =
         |package: &String| ["==", "<", ">", "~=", "!=", "@"].iter().any(|sign| package.contains(sign));
     let comments: &[&str] = if wanted.packages.iter().all(pinned) {

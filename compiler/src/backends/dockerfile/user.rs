@@ -6,7 +6,7 @@ use crate::emit::dockerfile::{Command, Kind};
 
 use super::base::System;
 use super::build::Build;
-use crate::shell;
+use jobc_schema::shell;
 
 /// Creates the user and group an image block names, where the base has none of that name, and their working directory.
 ///
@@ -49,7 +49,7 @@ pub(super) fn create(build: &mut Build<'_>, user: Option<&str>, workdir: Option<
             None if is_name(name) => format!(" -g \"$(id -g {name})\""),
             None => String::new(),
         };
-        commands.push(format!("install -d -o {name}{group} {}", shell::word(&path)));
+        commands.push(format!("install -d -o {name}{group} {}", shell::quote(&path)));
     }
     if commands.is_empty() {
         return;

@@ -1,6 +1,7 @@
 //! How pods find each other, and how a pod learns its own number.
 
 use jobc_schema::plan::{Piece, Reference, RolePlan, Text};
+use jobc_schema::shell::quote;
 
 use crate::backend::Address;
 use crate::backend::address::fill;
@@ -133,15 +134,6 @@ pub(super) fn min_length(text: &Text, at: &PodAddress<'_>) -> usize {
 /// Renders a text as one word of a POSIX shell.
 pub(super) fn render_word(text: &Text, at: &PodAddress<'_>) -> String {
     text.render_with(quote, |reference| format!("\"{}\"", fill(reference, at)))
-}
-
-/// Text as one word of a POSIX shell: in single quotes unless it is plain.
-pub(super) fn quote(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Text that comes out of the kubelet's expansion as it went in.

@@ -12,7 +12,7 @@ use crate::backend::address::render;
 use crate::backend::command::argv;
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 
-use super::address::{Expander, PodAddress, quote};
+use super::address::{Expander, PodAddress};
 use super::cluster::Cluster;
 use super::config::Configs;
 use super::job::suspended;
@@ -22,6 +22,7 @@ use super::origins::Origins;
 use super::pod;
 use super::policy;
 use super::settings::setting_at;
+use jobc_schema::shell::quote;
 
 /// The longest name of a RayJob that KubeRay takes.
 const MAX_NAME_LENGTH: usize = 47;

@@ -11,8 +11,8 @@ use jobc_schema::plan::{EnvPlan, FileContent, JobPlan, SecretPlan};
 use crate::backend::{Content, File};
 use crate::openpai::has_ssh;
 
-use super::address::quote;
 use super::settings::settings;
+use jobc_schema::shell::quote;
 
 /// The type of a Secret with any keys.
 const OPAQUE: &str = "Opaque";

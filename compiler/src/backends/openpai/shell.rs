@@ -4,6 +4,7 @@
 //! as it would on a target that knows it beforehand, whatever quotes the user's own text has around it.
 
 use jobc_schema::plan::{JobPlan, Piece, Reference, RolePlan, Text};
+use jobc_schema::shell;
 
 use super::names;
 
@@ -48,11 +49,7 @@ pub(super) enum Hosts {
 ///
 /// `<%` begins a template that OpenPAI fills in, so it is never written as such: `'<''%'` is the same to a shell.
 pub(super) fn literal(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-+=/:@%,".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''").replace("<%", "<''%"))
+    shell::quote(text).replace("<%", "<''%")
 }
 
 /// Text as one word of the shell.

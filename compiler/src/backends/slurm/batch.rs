@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 
 use jobc_schema::plan::{JobPlan, Launch, RolePlan};
 use jobc_schema::role::{NeedState, RetryScope};
+use jobc_schema::shell::quote;
 
 use crate::backend::{Content, File, FilePart, Origin, PartSource};
 
 use super::group::Group;
 use super::parts::Parts;
-use super::shell::{literal, variable};
+use super::shell::variable;
 use super::{bundle, header, ports, step};
 
 /// What every batch script ends with.
@@ -98,7 +99,7 @@ fn facts(parts: &Parts<'_>, group: &Group<'_>, text: &mut String) {
     text.push_str("\njobc_directory=$PWD\n");
     match &parts.settings.directory {
         Some(directory) => {
-            let _ = writeln!(text, "jobc_base={}", literal(directory));
+            let _ = writeln!(text, "jobc_base={}", quote(directory));
         }
         // Beside the directory of the target, so that what jobs write there does not stand in the way of a build.
         None => text.push_str("jobc_base=${PWD%/slurm}.slurm\n"),

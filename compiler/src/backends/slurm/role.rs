@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 
 use jobc_schema::plan::{EnvPlan, FileContent, FilePlan, ProbePlan, RolePlan, Text};
 use jobc_schema::role::RetryScope;
+use jobc_schema::shell::quote;
 use jobc_schema::target::SlurmContainer;
 
 use crate::backend::{Content, File, FilePart, Origin, PartSource};
 
 use super::parts::Parts;
-use super::shell::{Filling, literal};
+use super::shell::Filling;
 use super::{bundle, header, run, volumes};
 
 const LIST: &str = include_str!("list.sh");
@@ -133,7 +134,7 @@ impl Script<'_> {
             }
         }
         if self.parts.container() == SlurmContainer::None {
-            let directory = role.workdir.as_deref().map(literal);
+            let directory = role.workdir.as_deref().map(quote);
             let directory = directory.or_else(|| self.callers_directory());
             if let Some(directory) = directory {
                 let _ = writeln!(out, "cd {directory} || exit 125");
@@ -159,7 +160,7 @@ impl Script<'_> {
     /// A file at its place in the container; on the node itself, and for Apptainer to mount, below the job's own.
     fn file(&self, file: &FilePlan, out: &mut String) {
         let inside = self.parts.container() == SlurmContainer::Pyxis;
-        let path = literal(&file.path);
+        let path = quote(&file.path);
         let path = if inside { path } else { format!("\"$jobc_etc\"{path}") };
         let _ = writeln!(out, "mkdir -p \"$(dirname {path})\" || exit 125");
         match &file.content {
@@ -177,7 +178,7 @@ impl Script<'_> {
     fn provided(&self, value: &Text) -> String {
         match value.as_literal() {
             Some(path) if path.starts_with(ETC) && self.parts.container() == SlurmContainer::None => {
-                format!("\"$jobc_etc\"{}", literal(path))
+                format!("\"$jobc_etc\"{}", quote(path))
             }
             _ => self.filling.word(value),
         }
@@ -199,7 +200,7 @@ impl Script<'_> {
             ProbePlan::Http { port: label, path } => format!(
                 "bash -c 'exec 3<>\"/dev/tcp/127.0.0.1/$1\"; printf \"GET %s HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n\" \"$2\" >&3; read -r _ code _ <&3; [[ $code == [23]?? ]]' bash {} {}",
                 port(label),
-                literal(path)
+                quote(path)
             ),
             ProbePlan::Exec(argv) => self.filling.words(argv),
             // Refused before.

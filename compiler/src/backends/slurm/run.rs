@@ -7,13 +7,14 @@ use jobc_schema::gpu::Vendor;
 use jobc_schema::plan::{
     CommandPlan, EnvPlan, FileContent, FilePlan, ImageSource, JobPlan, Launch, RolePlan, Text,
 };
+use jobc_schema::shell::quote;
 use jobc_schema::target::{SlurmContainer, SlurmTarget, image_file_name};
 
 use crate::backend::{Content, File, command};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use super::parts::Parts;
-use super::shell::{Filling, literal, variable};
+use super::shell::{Filling, variable};
 use super::{bundle, header, volumes};
 
 /// Stands for `ssh` in the tasks of programs that start processes on other nodes.
@@ -113,19 +114,19 @@ fn apptainer(parts: &Parts<'_>, role: &RolePlan) -> String {
     });
     text.push_str(" --no-home");
     if let Some(workdir) = &role.workdir {
-        let _ = write!(text, " --pwd {}", literal(workdir));
+        let _ = write!(text, " --pwd {}", quote(workdir));
     }
     for bind in volumes::binds(parts, role) {
         let _ = write!(text, " --bind {bind}");
     }
     for file in files(role) {
-        let _ = write!(text, " --bind \"$jobc_etc\"{0}:{0}", literal(&file.path));
+        let _ = write!(text, " --bind \"$jobc_etc\"{0}:{0}", quote(&file.path));
     }
     let image = match &parts.settings.images {
         Some(directory) => {
-            format!("{}/{}.sif", literal(directory), image_file_name(reference(parts.job, role)))
+            format!("{}/{}.sif", quote(directory), image_file_name(reference(parts.job, role)))
         }
-        None => literal(&format!("docker://{}", reference(parts.job, role))),
+        None => quote(&format!("docker://{}", reference(parts.job, role))),
     };
     let _ = write!(text, " {image}");
     text
@@ -160,10 +161,10 @@ pub(super) fn find_root(parts: &Parts<'_>, role: &RolePlan) -> Option<String> {
     // `jobc submit` brings images that the directory of the target does not have.
     let mut places = vec![format!("\"$jobc_directory\"/images/{file}")];
     if let Some(directory) = &parts.settings.images {
-        places.insert(0, format!("{}/{file}", literal(directory)));
+        places.insert(0, format!("{}/{file}", quote(directory)));
     }
     let store = match &parts.settings.store {
-        Some(directory) => format!("jobc_store={}\n", literal(directory)),
+        Some(directory) => format!("jobc_store={}\n", quote(directory)),
         None => bundle::STORE.trim_start().to_owned(),
     };
     Some(format!("{store}jobc_image {}", places.join(" ")))
@@ -173,13 +174,13 @@ pub(super) fn find_root(parts: &Parts<'_>, role: &RolePlan) -> Option<String> {
 pub(super) fn enroot_image(parts: &Parts<'_>, role: &RolePlan) -> String {
     let reference = reference(parts.job, role);
     if let Some(directory) = &parts.settings.images {
-        return format!("{}/{}.sqsh", literal(directory), image_file_name(reference));
+        return format!("{}/{}.sqsh", quote(directory), image_file_name(reference));
     }
     match reference.split_once('/') {
         Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => {
-            literal(&format!("{host}#{path}"))
+            quote(&format!("{host}#{path}"))
         }
-        _ => literal(reference),
+        _ => quote(reference),
     }
 }
 

@@ -1,17 +1,9 @@
 //! Text in bash: the user's own text in single quotes, placeholders as expansions next to it.
 
 use jobc_schema::plan::{JobPlan, Piece, Reference, RolePlan, Text};
+use jobc_schema::shell::quote;
 
 use super::ports::Ports;
-
-/// Literal text as one word.
-pub(super) fn literal(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-+=/:@%,".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
 
 /// A role as part of a variable's name.
 pub(super) fn variable(role: &str) -> String {
@@ -32,7 +24,7 @@ impl Filling<'_> {
             return "''".to_owned();
         }
         let piece = |piece: &Piece| match piece {
-            Piece::Literal(text) => literal(text),
+            Piece::Literal(text) => quote(text),
             Piece::Reference(reference) => self.hole(reference),
         };
         text.pieces().iter().map(piece).collect()
@@ -60,9 +52,9 @@ impl Filling<'_> {
                 let call = format!(
                     "jobc_list {} {first} {step} {} {} {}",
                     variable(role),
-                    literal(before),
-                    literal(after),
-                    literal(separator)
+                    quote(before),
+                    quote(after),
+                    quote(separator)
                 );
                 // `$(…)` drops line breaks at the end.
                 let breaks = after.len() - after.trim_end_matches('\n').len();

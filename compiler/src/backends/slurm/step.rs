@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 
 use jobc_schema::plan::{Launch, RolePlan};
+use jobc_schema::shell::quote;
 use jobc_schema::target::SlurmContainer;
 
 use crate::backend::command;
 
 use super::group::Group;
 use super::parts::Parts;
-use super::shell::{Filling, literal, variable};
+use super::shell::{Filling, variable};
 use super::{header, run, volumes};
 
 /// Whether Slurm itself starts the containers, one bundle for each instance.
@@ -100,7 +101,7 @@ fn pyxis(parts: &Parts<'_>, role: &RolePlan) -> Vec<String> {
     let mounts = own.map(str::to_owned).chain(volumes::binds(parts, role));
     options.push(format!("--container-mounts={}", mounts.collect::<Vec<_>>().join(",")));
     if let Some(workdir) = &role.workdir {
-        options.push(format!("--container-workdir={}", literal(workdir)));
+        options.push(format!("--container-workdir={}", quote(workdir)));
     }
     options.push("--container-writable --no-container-mount-home".to_owned());
     options

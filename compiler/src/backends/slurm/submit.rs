@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use jobc_schema::plan::{EnvPlan, FileContent, JobPlan, SecretPlan};
+use jobc_schema::shell::quote;
 
 use crate::backend::{Content, File};
 
 use super::group::Group;
 use super::parts::Parts;
-use super::shell::{literal, variable};
+use super::shell::variable;
 
 /// The script, where there are several Slurm jobs, or secrets to hand on. Beside an array it submits that.
 pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], has_array: bool) -> Option<File> {
@@ -34,9 +35,8 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], has_array: bool) -
                 "(umask 077; printf %s \"${{{variable}?the value of the secret {name}}}\" >\"$secrets/{name}\")"
             ),
             SecretPlan::File(path) => {
-                let path = path
-                    .strip_prefix("~/")
-                    .map_or_else(|| literal(path), |rest| format!("~/{}", literal(rest)));
+                let path =
+                    path.strip_prefix("~/").map_or_else(|| quote(path), |rest| format!("~/{}", quote(rest)));
                 writeln!(text, "(umask 077; cat {path} >\"$secrets/{name}\")")
             }
             SecretPlan::Store { .. } => Ok(()),

@@ -2,13 +2,13 @@
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::{JobPlan, MountPlan, RolePlan, VolumeKind, VolumePlan, VolumeSource};
+use jobc_schema::shell::quote;
 use jobc_schema::target::{SlurmContainer, SlurmTarget};
 
 use crate::backend::Context;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use super::parts::Parts;
-use super::shell::literal;
 
 /// A mount of a role as the shell sees it.
 pub(super) struct Bind<'a> {
@@ -27,7 +27,7 @@ pub(super) fn mounts<'a>(parts: &Parts<'_>, role: &'a RolePlan) -> Vec<Bind<'a>>
         let volume = parts.job.volumes.get(&mount.volume)?;
         let mut source = source(parts, &mount.volume, volume)?;
         if let Some(subpath) = &mount.subpath {
-            source = format!("{source}/{}", literal(subpath));
+            source = format!("{source}/{}", quote(subpath));
         }
         let is_created = volume.kind == VolumeKind::Output || volume.source == VolumeSource::Job {};
         Some(Bind { source, mount, is_created })
@@ -39,7 +39,7 @@ pub(super) fn mounts<'a>(parts: &Parts<'_>, role: &'a RolePlan) -> Vec<Bind<'a>>
 pub(super) fn binds(parts: &Parts<'_>, role: &RolePlan) -> Vec<String> {
     let text = |bind: Bind<'_>| {
         let access = if bind.mount.writable { "" } else { ":ro" };
-        format!("{}:{}{access}", bind.source, literal(&bind.mount.path))
+        format!("{}:{}{access}", bind.source, quote(&bind.mount.path))
     };
     mounts(parts, role).into_iter().map(text).collect()
 }
@@ -47,13 +47,13 @@ pub(super) fn binds(parts: &Parts<'_>, role: &RolePlan) -> Vec<String> {
 /// The directory of a volume, as one word of the shell.
 fn source(parts: &Parts<'_>, name: &str, volume: &VolumePlan) -> Option<String> {
     if let Some(path) = parts.settings.storage.get(name) {
-        return Some(literal(path));
+        return Some(quote(path));
     }
     match &volume.source {
-        VolumeSource::Path { path } if path.starts_with('/') => Some(literal(path)),
+        VolumeSource::Path { path } if path.starts_with('/') => Some(quote(path)),
         VolumeSource::Path { path } => {
             let path = parts.context.to_job.join(path.trim_start_matches("./"));
-            Some(format!("\"$jobc_directory\"/../{}", literal(path.as_str())))
+            Some(format!("\"$jobc_directory\"/../{}", quote(path.as_str())))
         }
         VolumeSource::Job {} => Some(format!("\"$jobc_run\"/volumes/{name}")),
         // Refused before.

@@ -153,7 +153,7 @@ impl Reader {
         let name = first.strip_prefix('$')?;
         let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
         let value = self.variables.get(name).filter(|value| !value.contains(first.as_str()))?;
-        let quoted = arguments.iter().map(|word| crate::shell::word(word).into_owned());
+        let quoted = arguments.iter().map(|word| jobc_schema::shell::quote(word));
         Some([value.clone()].into_iter().chain(quoted).collect::<Vec<_>>().join(" "))
     }
 }

@@ -1,8 +1,8 @@
 //! SARIF 2.1.0 (OASIS): the part of it that code hosts and editors read.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
+use jobc_schema::percent;
 use serde::Serialize;
 
 use super::json::pretty;
@@ -219,16 +219,6 @@ fn utf16(source: &Source, span: Span) -> Region {
 /// The path as a URI reference: what is not plain in one is escaped byte by byte.
 fn artifact(source: &Source) -> Artifact {
     let path = source.path().as_str();
-    let mut uri = String::with_capacity(path.len() + 7);
-    if path.starts_with('/') {
-        uri.push_str("file://");
-    }
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            let _ = write!(uri, "%{byte:02X}");
-        }
-    }
-    Artifact { uri }
+    let scheme = if path.starts_with('/') { "file://" } else { "" };
+    Artifact { uri: format!("{scheme}{}", percent::encode_path(path)) }
 }

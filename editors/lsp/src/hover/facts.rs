@@ -6,6 +6,7 @@ use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::stdlib::models;
 use jobc_schema::Bytes;
 use jobc_schema::plan::{GpuPlan, ImagePlan, ImageSource, JobPlan, PortPlan, RolePlan};
+use jobc_schema::plural;
 use lsp_types::Uri;
 
 use crate::amounts;
@@ -100,7 +101,7 @@ fn cpus(millis: u64, instances: u32) -> String {
 }
 
 fn seconds(seconds: u64) -> String {
-    amounts::plural(seconds, "second")
+    plural(seconds, "second")
 }
 
 /// The GPUs of an instance, and the matching cards.
@@ -185,7 +186,7 @@ fn distributed(job: &JobPlan) -> String {
     format!(
         "{} in {}, rendezvous at port {} of the first",
         if plan.world_size == 1 { "1 process".to_owned() } else { format!("{} processes", plan.world_size) },
-        amounts::plural(plan.instances.into(), "instance"),
+        plural(plan.instances, "instance"),
         plan.port
     )
 }

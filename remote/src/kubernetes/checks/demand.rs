@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jobc_schema::pointer;
 use serde_json::Value;
 
 use super::quantity;
@@ -46,7 +47,7 @@ fn count(object: &Value, at: &str) -> i128 {
     let number = |value: &Value, key: &str| value.get(key).and_then(Value::as_i64).map(i128::from);
     let (mut product, mut value) = (1, object);
     for key in at.split('/').skip(1) {
-        let key = key.replace("~1", "/").replace("~0", "~");
+        let key = pointer::unescape(key);
         let completions = number(value, "completions").unwrap_or(i128::MAX);
         product *= match number(value, "parallelism") {
             Some(parallel) => parallel.min(completions),
@@ -137,7 +138,7 @@ impl<'a> PodSet<'a> {
 
     /// A problem at the line that asks for a resource.
     pub(crate) fn problem_of(&self, resource: &str, is_warning: bool, message: String) -> Problem {
-        let key = resource.replace('~', "~0").replace('/', "~1");
+        let key = pointer::escape(resource);
         let at = self.containers().map(|(at, _)| at).find_map(|at| {
             let has = |part: &str| self.manifest.object.pointer(&format!("{at}/resources/{part}/{key}"));
             ["limits", "requests"]

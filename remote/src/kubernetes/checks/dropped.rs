@@ -1,5 +1,6 @@
 //! Fields that a cluster silently drops: their feature gate is off, or the release is older.
 
+use jobc_schema::pointer;
 use serde_json::Value;
 
 /// The JSON Pointers of fields that were sent and are not in the answer to a dry run. Only the topmost of each is named.
@@ -15,7 +16,7 @@ fn compare(at: &str, sent: &Value, answered: &Value, found: &mut Vec<String>) {
     match (sent, answered) {
         (Value::Object(sent), Value::Object(answered)) => {
             for (key, value) in sent.iter().filter(|(_, value)| !is_empty(value)) {
-                let at = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+                let at = format!("{at}/{}", pointer::escape(key));
                 match answered.get(key) {
                     Some(there) => compare(&at, value, there, found),
                     None => found.push(at),

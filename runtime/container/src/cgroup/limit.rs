@@ -11,6 +11,7 @@ use oci_spec::runtime::LinuxResources;
 
 use super::controller::Controller;
 use super::layout::Layout;
+use jobc_schema::pointer;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::kernel_file;
 
@@ -274,7 +275,7 @@ fn push_unified_files(resources: &LinuxResources, layout: &Layout, limits: &mut 
     let mut list: Vec<_> = resources.unified().iter().flatten().collect();
     list.sort();
     for (file, text) in list {
-        let place = format!("unified/{}", file.replace('~', "~0").replace('/', "~1"));
+        let place = format!("unified/{}", pointer::escape(file));
         let at = format!("/linux/resources/{place}");
         let (prefix, rest) = file.split_once('.').unwrap_or((file, ""));
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');

@@ -7,8 +7,9 @@ use serde_json::Value;
 use serde_json::error::Category;
 use serde_path_to_error::{Segment, Track};
 
+use super::Config;
 use super::complete::complete_process;
-use super::{Config, escaped};
+use jobc_schema::pointer;
 use jobc_sys::error::{Error, Kind, Result};
 
 impl Config {
@@ -69,7 +70,7 @@ fn pointer(path: &serde_ignored::Path<'_>) -> String {
     match path {
         Path::Root => String::new(),
         Path::Seq { parent, index } => format!("{}/{index}", pointer(parent)),
-        Path::Map { parent, key } => format!("{}/{}", pointer(parent), escaped(key)),
+        Path::Map { parent, key } => format!("{}/{}", pointer(parent), pointer::escape(key)),
         Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => {
             pointer(parent)
         }
@@ -110,7 +111,7 @@ fn locate_error(text: &[u8], error: &serde_json::Error) -> Error {
 fn segment(segment: &Segment) -> String {
     match segment {
         Segment::Seq { index } => format!("/{index}"),
-        Segment::Map { key } => format!("/{}", escaped(key)),
+        Segment::Map { key } => format!("/{}", pointer::escape(key)),
         Segment::Enum { .. } | Segment::Unknown => String::new(),
     }
 }

@@ -4,8 +4,8 @@ use std::ffi::CString;
 
 use oci_spec::runtime::{Linux, LinuxNamespaceType};
 
-use super::escaped;
 use super::namespace_ownership::check_own_namespace;
+use jobc_schema::pointer;
 use jobc_sys::error::{Error, Kind};
 
 /// A parameter to write.
@@ -46,7 +46,7 @@ pub fn from_config(linux: &Linux) -> Result<Vec<Parameter>, Vec<Error>> {
     written.sort_unstable();
     let (mut parameters, mut errors) = (Vec::new(), Vec::new());
     for (name, value) in written {
-        let place = format!("/linux/sysctl/{}", escaped(name));
+        let place = format!("/linux/sysctl/{}", pointer::escape(name));
         match parse_parameter(linux, name, value) {
             Ok((path, value)) => parameters.push(Parameter { path, value, pointer: place }),
             Err(error) => errors.push(error.at(place)),

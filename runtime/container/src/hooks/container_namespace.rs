@@ -15,6 +15,7 @@ use super::program::Program;
 use crate::child::Child;
 use crate::seccomp::Program as Filter;
 use crate::trampoline;
+use jobc_schema::plural;
 use jobc_sys::c_list::CList;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::syscall::Kernel;
@@ -125,10 +126,7 @@ impl ContainerHook {
         match errno {
             Errno::TIMEDOUT => Error::new(
                 Kind::Hook,
-                format!(
-                    "the {stage} hook `{path}` was killed after {}",
-                    super::format_seconds(seconds.into())
-                ),
+                format!("the {stage} hook `{path}` was killed after {}", plural(seconds, "second")),
             )
             .help("set a longer `timeout`"),
             Errno::CHILD if matches!(detail, 126 | 127) => {

@@ -16,6 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::program::Program;
 use super::{HookContext, Stage, timeout};
+use jobc_schema::plural;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// How much of what a hook wrote is kept for its error, in bytes and in lines.
@@ -83,7 +84,7 @@ impl<'a> RuntimeHook<'a> {
                 (None, signal) => self.error(&format!("was ended by signal {}", signal.unwrap_or_default())),
             },
             HookEnd::TimedOut => self
-                .error(&format!("was killed after {}", super::format_seconds(self.timeout.as_secs())))
+                .error(&format!("was killed after {}", plural(self.timeout.as_secs(), "second")))
                 .help("set a longer `timeout`"),
             HookEnd::Canceled => self.error("was killed: the start was canceled"),
         };

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use jobc_schema::plural;
+use jobc_schema::shell;
 use oci_spec::runtime::{Hook, LinuxSeccomp, Spec};
 
 use crate::child::report::Gate;
@@ -56,8 +58,8 @@ pub fn listing(before: Vec<String>, prepared: &PreparedProcess, spec: &Spec) -> 
     if let Some(filter) = &prepared.program.filter {
         list.push("/linux/seccomp", describe_filter(filter, profile));
     }
-    let arguments = prepared.program.arguments.iter().map(|word| shell_quote(&word.to_string_lossy()));
-    list.push("/process/args", format!("execute {}", arguments.collect::<Vec<_>>().join(" ")));
+    let arguments: Vec<_> = prepared.program.arguments.iter().map(|word| word.to_string_lossy()).collect();
+    list.push("/process/args", format!("execute {}", shell::join(arguments.iter().map(|word| &**word))));
     list.hooks(Stage::Poststart, spec);
     list.hooks(Stage::Poststop, spec);
     list.0
@@ -100,8 +102,8 @@ fn describe_filter(filter: &Filter, profile: Option<&LinuxSeccomp>) -> String {
         let calls: usize = rules.iter().map(|rule| rule.names().len()).sum();
         words += &format!(
             ", {} for {}, else {}",
-            pluralize(rules.len(), "rule"),
-            pluralize(calls, "call"),
+            plural(rules.len(), "rule"),
+            plural(calls, "call"),
             profile.default_action()
         );
     }
@@ -109,18 +111,4 @@ fn describe_filter(filter: &Filter, profile: Option<&LinuxSeccomp>) -> String {
         words += ", with a listener";
     }
     words + ", right before the program"
-}
-
-fn pluralize(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-/// A word as a shell takes it.
-pub fn shell_quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }

@@ -8,6 +8,7 @@ use oci_spec::runtime::Spec;
 
 use super::Value;
 use super::message::Property;
+use jobc_schema::pointer;
 use jobc_sys::error::{Error, Kind, Result};
 
 const PREFIX: &str = "org.systemd.property.";
@@ -27,8 +28,7 @@ pub(crate) fn from_annotations(spec: &Spec) -> Result<Vec<Property>> {
 
 fn property(name: &str, written: &str) -> Result<Property> {
     let wrong = |message: String| {
-        Error::new(Kind::Config, message)
-            .at(format!("/annotations/{PREFIX}{}", name.replace('~', "~0").replace('/', "~1")))
+        Error::new(Kind::Config, message).at(format!("/annotations/{PREFIX}{}", pointer::escape(name)))
     };
     // D-Bus has no shorter ones than these; systemd's properties never begin with a lower-case letter.
     let plain = name.len() > 2 && name.bytes().all(|byte| byte.is_ascii_alphabetic());

@@ -1,9 +1,15 @@
 //! Package URLs (ECMA-427): names of packages that are the same in all documents.
 
 use jobc_schema::digest::Digest;
+use jobc_schema::percent::{AsciiSet, PATH, SEGMENT, encode};
 use jobc_schema::reference::Reference;
 
 use crate::packages::{Distribution, Package, PackageKind};
+
+/// What is encoded in names and versions.
+const NAME: &AsciiSet = &SEGMENT.remove(b':');
+/// What is encoded in the values of qualifiers.
+const QUALIFIER: &AsciiSet = &PATH.remove(b':');
 
 /// The URL of an image.
 pub(super) fn image(name: &Reference, digest: &Digest, architecture: &str) -> String {
@@ -37,27 +43,13 @@ pub(super) fn package(package: &Package, distribution: Option<&Distribution>) ->
 }
 
 fn url(kind: &str, path: &[&str], version: &str, qualifiers: &[(&str, String)]) -> String {
-    let path: Vec<String> = path.iter().map(|part| encode(part, "")).collect();
+    let path: Vec<String> = path.iter().map(|part| encode(part, NAME)).collect();
     let mut sorted: Vec<_> = qualifiers.iter().filter(|(_, value)| !value.is_empty()).collect();
     sorted.sort();
     let qualifiers: Vec<String> =
-        sorted.iter().map(|(name, value)| format!("{name}={}", encode(value, "/"))).collect();
+        sorted.iter().map(|(name, value)| format!("{name}={}", encode(value, QUALIFIER))).collect();
     let question = if qualifiers.is_empty() { "" } else { "?" };
-    format!("pkg:{kind}/{}@{}{question}{}", path.join("/"), encode(version, ""), qualifiers.join("&"))
-}
-
-/// Percent-encodes all but letters, digits, `.`, `-`, `_`, `~`, `:` and some more.
-fn encode(text: &str, more: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        let c = char::from(byte);
-        if byte.is_ascii_alphanumeric() || ".-_~:".contains(c) || more.contains(c) {
-            out.push(c);
-        } else {
-            out += &format!("%{byte:02X}");
-        }
-    }
-    out
+    format!("pkg:{kind}/{}@{}{question}{}", path.join("/"), encode(version, NAME), qualifiers.join("&"))
 }
 
 #[cfg(test)]

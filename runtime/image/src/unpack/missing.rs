@@ -1,14 +1,12 @@
 //! Layers that are missing are unpacked, several at a time.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use super::unpacker::Unpacker;
 use super::{layer, merge_layer};
 use crate::manifest::Descriptor;
 use jobc_container::archive::tree::Owners;
 use jobc_schema::digest::Digest;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::parallel;
 
 /// Maximum concurrent layers: each takes two threads and some megabytes.
 const MAX_CONCURRENT: usize = 4;
@@ -23,32 +21,11 @@ impl Unpacker<'_> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         // A layer that waits for the network uses no core.
         let most = if self.is_incoming { MAX_CONCURRENT } else { cores.min(MAX_CONCURRENT) };
-        let threads = missing.len().min(most);
-        let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
-        let work = || {
-            while let Some((layer, diff_id)) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if let Err(error) = layer::unpack(self, layer, diff_id, owners) {
-                    // The others end with the layers that they are at.
-                    next.store(missing.len(), Ordering::Relaxed);
-                    let mut failed = failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    failed.get_or_insert(error);
-                }
-            }
-        };
-        if threads > 1 {
-            std::thread::scope(|scope| {
-                for _ in 1..threads {
-                    scope.spawn(work);
-                }
-                work();
-            });
-        } else {
-            work();
-        }
-        match failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-            Some(error) => Err(error),
-            None => merge_layer::create(self),
-        }
+        // After an error, the others end with the layers that they are at.
+        parallel::for_each(&missing, most, |(layer, diff_id), _| {
+            layer::unpack(self, layer, diff_id, owners)
+        })?;
+        merge_layer::create(self)
     }
 
     /// Checks that the layers would fit the disk if they were not compressed at all.

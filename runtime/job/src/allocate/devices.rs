@@ -74,7 +74,7 @@ impl Devices {
         if let Some(wanted) = wanted.filter(|wanted| *wanted != ids.len()) {
             let message = format!("the bundle asks for {wanted} GPUs, and `--devices` names {}", ids.len());
             return Err(Error::new(Kind::Config, message)
-                .at(format!("/annotations/{}", jobc_container::config::escaped(GPUS_ANNOTATION)))
+                .at(format!("/annotations/{}", jobc_schema::pointer::escape(GPUS_ANNOTATION)))
                 .help(format!("name {wanted}")));
         }
         Ok(Self {

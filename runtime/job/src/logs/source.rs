@@ -10,6 +10,7 @@ use super::backward::BackwardReader;
 use super::filter::LineFilter;
 use super::line::{Line, Stream};
 use super::part;
+use jobc_schema::plural;
 
 /// How much is read at once; no line of a part is as long.
 const BLOCK: usize = 128 << 10;
@@ -156,7 +157,7 @@ impl LogSource {
         if let Some(next) = self.next.take() {
             let missed = next.number - self.part.as_ref().map_or(0, |part| part.number) - 1;
             if missed > 0 {
-                let parts = if missed == 1 { "1 part".to_owned() } else { format!("{missed} parts") };
+                let parts = plural(missed, "part");
                 self.remark =
                     Some(format!("lines are missing here: {parts} of the log, deleted before the read"));
             }

@@ -99,7 +99,7 @@ pub(super) fn connect(
 /// The installed programs, preferred first.
 fn installed() -> Vec<(Tool, PathBuf)> {
     let tools = [Tool::Pasta, Tool::Slirp4netns];
-    tools.into_iter().filter_map(|tool| Some((tool, jobc_sys::id_map::program(tool.name())?))).collect()
+    tools.into_iter().filter_map(|tool| Some((tool, jobc_sys::program_path::find(tool.name())?))).collect()
 }
 
 /// Tries the installed programs in order until the interface of one is up.

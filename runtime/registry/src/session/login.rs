@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jobc_schema::percent;
 use jobc_sys::error::{Error, Kind, Result};
 use serde::Deserialize;
 use ureq::Body;
@@ -216,16 +217,7 @@ fn basic_authorization(user: &str, password: &str) -> String {
 fn form_encode(fields: &[(&str, &str)]) -> String {
     fields
         .iter()
-        .map(|(name, value)| format!("{name}={}", percent_encode(value)))
+        .map(|(name, value)| format!("{name}={}", percent::encode_segment(value)))
         .collect::<Vec<_>>()
         .join("&")
-}
-
-/// A value in a query: everything but unreserved characters as `%XX` (RFC 3986, section 2).
-pub(crate) fn percent_encode(value: &str) -> String {
-    let one = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        byte => format!("%{byte:02X}"),
-    };
-    value.bytes().map(one).collect()
 }

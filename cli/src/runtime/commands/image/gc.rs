@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use jobc_image::Store;
 use jobc_image::store::CollectionReport;
+use jobc_schema::plural;
 use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
@@ -37,12 +38,10 @@ pub(super) fn run(args: &GcArgs, store: &Store) -> Result<ExitCode> {
 
 /// What was removed, in one line.
 pub(super) fn describe_collected(collected: &CollectionReport, verb: &str) -> String {
-    let count =
-        |count: usize, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
     format!(
         "{verb}: {} of {}, {}\n",
-        count(collected.blobs.len(), "blob"),
+        plural(collected.blobs.len(), "blob"),
         bytes(collected.bytes),
-        count(collected.layers.len(), "unpacked layer")
+        plural(collected.layers.len(), "unpacked layer")
     )
 }

@@ -12,10 +12,12 @@ use jobc_remote::{Place, host, openpai, slurm};
 use jobc_schema::BackendName;
 use jobc_schema::target::{SlurmContainer, Target};
 use jobc_sys::error::{Error, Kind};
+use jobc_sys::program_path;
 
 use super::handle::failure;
 use crate::args::FormatArg;
 use crate::input::{InputError, absolute, find_targets, read};
+use crate::platform::directories::expand_home;
 use crate::report;
 use crate::runtime::commands::jobs::{Failure, Result};
 use crate::runtime::message::container_warning;
@@ -117,7 +119,7 @@ pub(super) fn is_reachable(target: &Target) -> bool {
             target.openpai.as_ref().is_some_and(|settings| settings.server.is_some())
         }
         // Slurm's commands are on login nodes, of which this host may be one.
-        Some(BackendName::Slurm) => target.ssh.is_some() || is_in_path("sbatch"),
+        Some(BackendName::Slurm) => target.ssh.is_some() || program_path::find("sbatch").is_some(),
         backend => backend.is_some(),
     }
 }
@@ -149,19 +151,10 @@ pub(super) fn runs_bundles(target: &Target) -> bool {
     backend(target) == Some(BackendName::Slurm) && container == SlurmContainer::Jobc
 }
 
-/// Whether this host has a program.
-fn is_in_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
-}
-
 /// A path of a setting: `~/` is the home directory, and relative paths begin in the directory of the targets file.
 fn path(text: &str, directory: Option<&Utf8Path>) -> std::path::PathBuf {
-    let home = std::env::var("HOME").unwrap_or_default();
-    match text.strip_prefix("~/") {
-        Some(rest) => Utf8Path::new(&home).join(rest).into(),
-        None => directory.unwrap_or(Utf8Path::new(".")).join(text).into(),
-    }
+    // An absolute path replaces the directory.
+    directory.unwrap_or(Utf8Path::new(".")).join(expand_home(text).unwrap_or_else(|| text.into())).into()
 }
 
 /// How to reach a cluster of Kubernetes.

@@ -4,6 +4,7 @@ use std::os::fd::AsFd as _;
 use std::process::ExitCode;
 
 use jobc_remote::place::{CopyRequest, PortForward, PortForwardReport};
+use jobc_schema::plural;
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::signals::Signals;
 use serde_json::json;
@@ -63,8 +64,7 @@ pub(super) fn copy(args: &CopyArgs) -> Result<ExitCode> {
     if args.output_args.format == FormatArg::Json {
         terminal::print(&format!("{}\n", json!(copied)));
     } else {
-        let files =
-            if copied.entries == 1 { "1 file".to_owned() } else { format!("{} files", copied.entries) };
+        let files = plural(copied.entries, "file");
         terminal::print(&format!("copied {files}, {} bytes\n", copied.bytes));
     }
     Ok(ExitCode::SUCCESS)

@@ -2,6 +2,7 @@
 
 use jobc_job::record::{JobState, Record};
 use jobc_job::time::Time;
+use jobc_schema::plural;
 
 use super::super::jobs::format_duration;
 use super::super::ps::task_counts;
@@ -103,7 +104,7 @@ fn header_fields(record: &Record, facts: &ReportData) -> Vec<(&'static str, Stri
         claimed.push(format!("{} of memory", bytes(claim.memory_bytes)));
     }
     if claim.gpus > 0 {
-        claimed.push(if claim.gpus == 1 { "1 GPU".to_owned() } else { format!("{} GPUs", claim.gpus) });
+        claimed.push(plural(claim.gpus, "GPU"));
     }
     if claim.disk_bytes > 0 {
         claimed.push(format!("{} of disk", bytes(claim.disk_bytes)));

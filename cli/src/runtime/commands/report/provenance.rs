@@ -2,6 +2,7 @@
 
 use jobc_job::origin::{Host, Origin};
 use jobc_schema::plan::{JobPlan, RolePlan};
+use jobc_schema::shell;
 
 use super::data::ReportData;
 use super::html::{Cell, escape, table};
@@ -90,21 +91,8 @@ fn host_resources(host: &Host) -> String {
 
 /// The words of a command as a shell reads them. The program is shown by its name.
 fn shell_words(words: &[String]) -> String {
-    let quote = |word: &String| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+^".contains(c);
-        if !word.is_empty() && word.chars().all(is_plain) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    };
-    let mut words: Vec<String> = words.iter().map(quote).collect();
-    if let Some(program) = words.first_mut()
-        && let Some((_, name)) = program.rsplit_once('/')
-    {
-        *program = name.to_owned();
-    }
-    words.join(" ")
+    let name = words.first().map(|program| program.rsplit_once('/').map_or(&**program, |(_, name)| name));
+    shell::join(name.into_iter().chain(words.iter().skip(1).map(String::as_str)))
 }
 
 fn images(origin: &Origin) -> String {

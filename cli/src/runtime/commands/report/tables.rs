@@ -6,6 +6,7 @@ use jobc_job::logs::Stream;
 use jobc_job::metrics::Sample;
 use jobc_job::record::{TaskRecord, TaskState};
 use jobc_job::user_metrics::format_number;
+use jobc_schema::plural;
 
 use super::super::follow::event_text;
 use super::super::jobs::format_duration;
@@ -271,6 +272,5 @@ fn reported_events(all: &[ReportedEvent]) -> String {
 }
 
 fn folded(count: usize, table: &str) -> String {
-    let events = if count == 1 { "1 event".to_owned() } else { format!("{count} events") };
-    format!("<details><summary>{events}</summary>\n{table}</details>\n")
+    format!("<details><summary>{}</summary>\n{table}</details>\n", plural(count, "event"))
 }

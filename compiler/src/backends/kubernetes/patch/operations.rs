@@ -1,6 +1,6 @@
 //! JSON Patch (RFC 6902) on one object. Removed keys keep the order of the others, which crates for it do not promise.
 
-use jobc_schema::Pointer;
+use jobc_schema::pointer::{Pointer, unescape};
 use jobc_schema::target::{PatchOperation, PatchVerb};
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ fn parent<'v>(target: &'v mut Value, path: &str) -> Result<(&'v mut Value, Strin
     let Some((above, last)) = path.rsplit_once('/') else {
         return Err("the whole object cannot be replaced or removed".to_owned());
     };
-    Ok((find(target, above)?, last.replace("~1", "/").replace("~0", "~")))
+    Ok((find(target, above)?, unescape(last)))
 }
 
 /// Adds a value; returns its place.
@@ -98,8 +98,7 @@ fn index(text: &str, length: usize) -> Result<usize, Failure> {
 }
 
 fn pointer(path: &str) -> Pointer {
-    let parts = path.split('/').skip(1);
-    parts.fold(Pointer::ROOT, |at, part| at.key(&part.replace("~1", "/").replace("~0", "~")))
+    Pointer::ROOT.keys(Pointer::new(path).segments())
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::super::controller::Controller;
 use super::{LimitRequest, Limits, OptionalResource};
+use jobc_schema::pointer;
 use jobc_sys::error::Result;
 
 /// Lists what a controller's files take.
@@ -114,7 +115,7 @@ pub(super) fn pids(request: &LimitRequest<'_>, limits: &mut Limits) {
 /// RDMA handles and objects, the same in both versions.
 pub(super) fn rdma(request: &LimitRequest<'_>, limits: &mut Limits) {
     for (name, text) in request.rdma() {
-        let place = format!("rdma/{}", name.replace('~', "~0").replace('/', "~1"));
+        let place = format!("rdma/{}", pointer::escape(name));
         limits.push(Controller::Rdma, &place, "rdma.max", &text);
     }
 }

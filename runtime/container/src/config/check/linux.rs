@@ -9,8 +9,9 @@ use super::findings::Findings;
 use super::process::has_own_namespace;
 use crate::config::mount_options::Propagation;
 use crate::config::namespace_ownership::check_own_namespace;
-use crate::config::{escaped, scheduling, sysctl};
+use crate::config::{scheduling, sysctl};
 use crate::namespaces::Namespace;
+use jobc_schema::pointer;
 use jobc_sys::id_map::{self, IdMaps};
 
 pub(super) fn check(spec: &Spec, findings: &mut Findings) {
@@ -136,7 +137,7 @@ fn time(spec: &Spec, linux: &Linux, findings: &mut Findings) {
         findings.error("/linux/timeOffsets", message, "write `{\"type\": \"time\"}` in `linux.namespaces`");
     }
     for (clock, offset) in offsets {
-        let place = format!("/linux/timeOffsets/{}", escaped(clock));
+        let place = format!("/linux/timeOffsets/{}", pointer::escape(clock));
         if !matches!(clock.as_str(), "monotonic" | "boottime") {
             let message = format!("the clock `{clock}` cannot have an offset");
             findings.error(&place, message, "use `monotonic` or `boottime`");

@@ -1,5 +1,7 @@
 //! The name of a downloaded file: the last part of the URL's path, as with BuildKit; else what the server names.
 
+use jobc_schema::percent;
+
 /// The name where neither the URL nor the server has one.
 const UNNAMED: &str = "download";
 
@@ -11,7 +13,8 @@ pub(super) fn of(url: &str, disposition: Option<&str>) -> String {
     let (_, rest) = url.split_once("://").unwrap_or(("", url));
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let path = rest.split_once('/').map_or("", |(_, path)| path);
-    last(&percent_decode(path))
+    // What is not UTF-8 then stays as it is written.
+    last(&percent::decode(path).unwrap_or_else(|| path.to_owned()))
         .or_else(|| last(&parameter(disposition?)?))
         .unwrap_or_else(|| UNNAMED.to_owned())
 }
@@ -21,23 +24,6 @@ fn last(path: &str) -> Option<String> {
     let name = path.trim_end_matches('/').rsplit('/').next()?;
     let is_name = !matches!(name, "" | "." | "..") && name.len() <= MAX_NAME_BYTES && !name.contains('\0');
     is_name.then(|| name.to_owned())
-}
-
-/// `%20` and the like; what is not UTF-8 then stays as it is written.
-fn percent_decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, others @ ..] = rest {
-        let hex = others.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        if let Some(byte) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            bytes.push(byte);
-            rest = &others[2..];
-        } else {
-            bytes.push(*first);
-            rest = others;
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
 /// `filename` of `Content-Disposition` (RFC 6266): a word or a quoted string.

@@ -13,6 +13,8 @@ use jobc_remote::place::JobSecrets;
 use jobc_schema::plan::SecretPlan;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 
+use crate::platform::directories::expand_home;
+
 /// The values that the tasks of a job and its registries need.
 pub(super) fn of(built: &BuiltDirectory, directory: &Path) -> Result<JobSecrets> {
     let plan = &built.plan;
@@ -37,9 +39,9 @@ pub(super) fn of(built: &BuiltDirectory, directory: &Path) -> Result<JobSecrets>
 
 fn read(name: &str, source: &SecretPlan, directory: &Path) -> Result<Secret> {
     match source {
-        SecretPlan::File(path) if path.starts_with("~/") => {
-            let home = std::env::var("HOME").unwrap_or_default();
-            secrets::read(name, &SecretPlan::File(format!("{home}/{}", &path[2..])), directory)
+        SecretPlan::File(path) => {
+            let path = expand_home(path).map_or_else(|| path.clone(), Into::into);
+            secrets::read(name, &SecretPlan::File(path), directory)
         }
         source => secrets::read(name, source, directory),
     }

@@ -9,12 +9,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use jobc_container::container::wait::TerminationSignals;
-use jobc_container::prepare::listing::shell_quote;
 use jobc_container::root::Root;
 use jobc_container::state::Id;
 use jobc_doctor::LocalHost;
 use jobc_doctor::runtimes::how_to_get;
 use jobc_job::allocate::Allocation;
+use jobc_schema::shell;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::run_with_timeout;
 use jobc_sys::signals::{Sender, Signal, Signals};
@@ -71,7 +71,8 @@ impl ExternalRuntime {
     pub(super) fn command_line(&self, bundle: &Path, id: &Id) -> String {
         let line = self.run_command(bundle, id);
         let words = std::iter::once(line.get_program()).chain(line.get_args());
-        words.map(|word| shell_quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
+        let words: Vec<_> = words.map(std::ffi::OsStr::to_string_lossy).collect();
+        shell::join(words.iter().map(|word| &**word))
     }
 
     /// Runs the bundle and returns the runtime's exit code. Nothing of the container is left.

@@ -25,6 +25,7 @@ use jobc_job::secrets::Secrets;
 use jobc_schema::Bytes;
 use jobc_schema::job::Network;
 use jobc_schema::plan::{GangPlan, JobPlan, RolePlan};
+use jobc_schema::plural;
 use jobc_schema::role::{NeedState, UNLIMITED_RETRIES};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::{JobId, TaskId};
@@ -92,8 +93,7 @@ pub(super) fn describe_job(plan: &JobPlan, directory: &Directory, scope: Option<
         GangPlan::Min(least) => format!("at least {least} tasks are created before the first starts"),
         GangPlan::None => "each task starts when it can".to_owned(),
     };
-    let tasks: u64 = plan.totals.instances;
-    let mut out = format!("job {}: {tasks} task{}\n", directory.id, if tasks == 1 { "" } else { "s" });
+    let mut out = format!("job {}: {}\n", directory.id, plural(plan.totals.instances, "task"));
     out += &format!("network: {network}\ngang: {gang}\n");
     if let Some(unit) = scope {
         out += &format!("cgroups: in the scope `{unit}` of this user's systemd\n");
@@ -119,8 +119,7 @@ pub(super) fn describe_job(plan: &JobPlan, directory: &Directory, scope: Option<
 
 /// A role in the order of the job: `train, 2 instances, after prepare has succeeded`.
 fn describe_role(role: &RolePlan) -> String {
-    let mut out =
-        format!("{}, {} instance{}", role.name, role.instances, if role.instances == 1 { "" } else { "s" });
+    let mut out = format!("{}, {}", role.name, plural(role.instances, "instance"));
     if let Some(matrix) = &role.matrix {
         let values: Vec<String> =
             matrix.values.iter().map(|(axis, value)| format!("{axis}={value}")).collect();

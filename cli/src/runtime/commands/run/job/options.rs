@@ -6,6 +6,7 @@ use std::path::Path;
 use jobc_compiler::suggest;
 use jobc_job::submission::Publish;
 use jobc_schema::plan::{JobPlan, RolePlan};
+use jobc_schema::plural;
 use jobc_schema::target::{DeviceName, Devices};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::{EVERY_ROLE, TaskId};
@@ -160,14 +161,11 @@ pub(super) fn task(word: &str, plan: &JobPlan) -> Result<TaskId> {
     let role = find_role(plan, &task.role)?;
     if task.index >= role.instances {
         let last = role.instances - 1;
-        let message = format!("unknown task `{task}`: `{}` has {}", role.name, instances(role.instances));
+        let message =
+            format!("unknown task `{task}`: `{}` has {}", role.name, plural(role.instances, "instance"));
         return Err(Error::new(Kind::Config, message).help(format!("the last is `{}-{last}`", role.name)));
     }
     Ok(task)
-}
-
-fn instances(count: u32) -> String {
-    if count == 1 { "1 instance".to_owned() } else { format!("{count} instances") }
 }
 
 /// The roles that a name of the job file stands for: those of a role with a matrix are its combinations.
