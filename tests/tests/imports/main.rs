@@ -7,7 +7,6 @@ mod packages;
 mod page;
 mod placement;
 mod source;
-mod tokens;
 mod tree;
 
 use jobc_tests::workspace;

@@ -1,6 +1,8 @@
 //! What one file imports: its `use` lines, the paths within its lines, and its words. Code for tests is left out.
+//!
+//! The tokens are proc-macro2's. A syntax tree would leave what is inside macros as tokens, and many paths stand there.
 
-use crate::tokens::{Kind, Token, tokens};
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
 /// A path that a file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,124 +24,200 @@ pub(crate) struct Source {
     pub(crate) test_modules: Vec<String>,
     /// Whether all of it serves tests.
     pub(crate) only_tests: bool,
+    /// The modules with a body around the place that is read.
+    within: Vec<String>,
 }
 
 /// Reads a file.
+///
+/// # Panics
+/// If the text is not Rust.
 pub(crate) fn read(text: &str) -> Source {
     let mut source = Source::default();
-    let live = without_tests(&tokens(text), &mut source);
-    let words = live.iter().filter(|token| token.kind == Kind::Word);
-    source.words = words.map(|token| (token.text.to_owned(), token.line)).collect();
-    let mut walk = Walk { tokens: &live, at: 0, within: Vec::new(), depth: 0, found: Vec::new() };
-    walk.file();
-    source.references = walk.found;
+    source.read(text.parse().expect("the text is Rust"));
     source
 }
 
-/// The tokens that are compiled without tests as well.
-fn without_tests<'t>(tokens: &[Token<'t>], source: &mut Source) -> Vec<Token<'t>> {
-    let mut live = Vec::with_capacity(tokens.len());
-    let mut at = 0;
-    while at < tokens.len() {
-        let inner = tokens[at].is("#") && tokens.get(at + 1).is_some_and(|token| token.is("!"));
-        let open = at + 1 + usize::from(inner);
-        if !tokens[at].is("#") || !tokens.get(open).is_some_and(|token| token.is("[")) {
-            live.push(tokens[at]);
-            at += 1;
-            continue;
-        }
-        let end = closing(tokens, open);
-        if !is_for_tests(&tokens[open + 1..end]) {
-            live.extend(&tokens[at..=end.min(tokens.len() - 1)]);
-            at = end + 1;
-        } else if inner {
-            source.only_tests = true;
-            return vec![];
-        } else {
-            let after = item_end(tokens, end + 1);
-            source.test_modules.extend(declared(&tokens[end + 1..after]));
-            at = after;
+impl Source {
+    fn read(&mut self, tokens: TokenStream) {
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut at = 0;
+        while !self.only_tests
+            && let Some(token) = tokens.get(at)
+        {
+            at = match &tokens[at..] {
+                [hash, bang, attribute, ..] if is(hash, "#") && is(bang, "!") && is_for_tests(attribute) => {
+                    *self = Self { only_tests: true, ..Self::default() };
+                    return;
+                }
+                [hash, attribute, ..] if is(hash, "#") && is_for_tests(attribute) => {
+                    let end = item_end(&tokens, at + 2);
+                    self.test_modules.extend(declared(&tokens[at + 2..end]));
+                    end
+                }
+                [word, name, TokenTree::Group(body), ..]
+                    if is(word, "mod") && body.delimiter() == Delimiter::Brace =>
+                {
+                    self.within.push(name.to_string());
+                    self.read(body.stream());
+                    self.within.pop();
+                    at + 3
+                }
+                [word, TokenTree::Group(group), ..]
+                    if is(word, "pub") && group.delimiter() == Delimiter::Parenthesis =>
+                {
+                    at + 2
+                }
+                [word, next, ..] if is(word, "use") && !is(next, "<") => self.tree(&tokens, at + 1, &[]),
+                [TokenTree::Ident(_), ..] => self.path(&tokens, at),
+                [TokenTree::Group(group), ..] => {
+                    self.read(group.stream());
+                    at + 1
+                }
+                [TokenTree::Literal(literal), ..] => {
+                    self.quoted(&literal.to_string(), line(token));
+                    at + 1
+                }
+                _ => at + 1,
+            };
         }
     }
-    live
-}
 
-/// The index of the bracket that closes the one at `open`.
-fn closing(tokens: &[Token<'_>], open: usize) -> usize {
-    let mut depth = 0;
-    for (at, token) in tokens.iter().enumerate().skip(open) {
-        if token.kind == Kind::Mark {
-            match token.text {
-                "(" | "[" | "{" => depth += 1,
-                ")" | "]" | "}" => depth -= 1,
+    /// A tree of imports below a path. Returns where it ends: at a comma or behind the semicolon.
+    fn tree(&mut self, tokens: &[TokenTree], mut at: usize, above: &[String]) -> usize {
+        let mut path = above.to_vec();
+        while let Some(token) = tokens.get(at) {
+            match token {
+                _ if is(token, ",") => return at,
+                _ if is(token, ";") => return at + 1,
+                _ if is(token, "as") => at += 1,
+                TokenTree::Group(group) => {
+                    let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+                    let mut next = 0;
+                    while next < inner.len() {
+                        next = self.tree(&inner, next, &path) + 1;
+                    }
+                }
+                TokenTree::Ident(_) | TokenTree::Punct(_) if !is(token, ":") => {
+                    path.push(self.word(token));
+                    // What stands before braces is no name by itself.
+                    if !is_separator(tokens, at + 1) {
+                        self.push(path.clone(), line(token));
+                    }
+                }
                 _ => {}
             }
+            at += 1;
         }
-        if depth == 0 {
-            return at;
+        at
+    }
+
+    /// A path within a line; a word alone is none. Returns where it ends.
+    fn path(&mut self, tokens: &[TokenTree], start: usize) -> usize {
+        let (before, mut at) = (&tokens[..start], start + 1);
+        let begins = !matches!(before, [.., last] if is(last, ".") || is(last, ":") && is_separator(tokens, start.saturating_sub(2)));
+        let mut path = vec![self.word(&tokens[start])];
+        while is_separator(tokens, at)
+            && let Some(token @ TokenTree::Ident(_)) = tokens.get(at + 2)
+        {
+            path.push(self.word(token));
+            at += 3;
+        }
+        if begins && path.len() > 1 {
+            self.push(path, line(&tokens[start]));
+        }
+        at
+    }
+
+    /// A path in quotes, as attributes of serde have it.
+    fn quoted(&mut self, literal: &str, line: usize) {
+        let text = literal.trim_matches('"');
+        let path: Vec<String> = text.split("::").map(str::to_owned).collect();
+        let named = |part: &String| !part.is_empty() && part.chars().all(|c| c == '_' || c.is_alphanumeric());
+        let begins = ["crate", "self", "super"].contains(&path[0].as_str());
+        if begins && path.len() > 1 && path.iter().all(named) {
+            self.push(path, line);
         }
     }
-    tokens.len()
+
+    fn word(&mut self, token: &TokenTree) -> String {
+        let text = token.to_string();
+        let text = text.strip_prefix("r#").unwrap_or(&text);
+        self.words.push((text.to_owned(), line(token)));
+        text.to_owned()
+    }
+
+    fn push(&mut self, mut path: Vec<String>, line: usize) {
+        // `a::{self}` is `a`.
+        if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
+            path.pop();
+        }
+        self.references.push(Reference { path, line, within: self.within.clone() });
+    }
 }
 
-/// Whether an attribute is a `cfg` that holds in tests alone.
-fn is_for_tests(attribute: &[Token<'_>]) -> bool {
-    match attribute {
-        [cfg, open, predicate @ .., _] if cfg.is("cfg") && open.is("(") => needs_tests(predicate),
+fn line(token: &TokenTree) -> usize {
+    token.span().start().line
+}
+
+/// Whether a token is this word or mark.
+fn is(token: &TokenTree, text: &str) -> bool {
+    match token {
+        TokenTree::Ident(word) => word == text,
+        TokenTree::Punct(mark) => text.len() == 1 && text.starts_with(mark.as_char()),
+        TokenTree::Group(_) | TokenTree::Literal(_) => false,
+    }
+}
+
+/// Whether `::` stands there.
+fn is_separator(tokens: &[TokenTree], at: usize) -> bool {
+    matches!(&tokens[at.min(tokens.len())..], [TokenTree::Punct(first), second, ..]
+        if first.as_char() == ':' && first.spacing() == Spacing::Joint && is(second, ":"))
+}
+
+/// Whether the brackets of an attribute hold a `cfg` that holds in tests alone.
+fn is_for_tests(attribute: &TokenTree) -> bool {
+    let TokenTree::Group(group) = attribute else { return false };
+    match &group.stream().into_iter().collect::<Vec<_>>()[..] {
+        [cfg, TokenTree::Group(predicate)] if is(cfg, "cfg") => needs_tests(predicate.stream()),
         _ => false,
     }
 }
 
-fn needs_tests(predicate: &[Token<'_>]) -> bool {
-    match predicate {
-        [word] => word.is("test"),
-        [all, open, parts @ .., _] if open.is("(") => {
-            let mut parts = split(parts).into_iter().filter(|part| !part.is_empty());
-            match all.text {
-                "all" => parts.any(needs_tests),
-                "any" => parts.all(needs_tests),
-                _ => false,
-            }
+fn needs_tests(predicate: TokenStream) -> bool {
+    match &predicate.into_iter().collect::<Vec<_>>()[..] {
+        [word] => is(word, "test"),
+        [name, TokenTree::Group(parts)] => {
+            let tokens: Vec<TokenTree> = parts.stream().into_iter().collect();
+            let parts = tokens.split(|token| is(token, ",")).filter(|part| !part.is_empty());
+            let mut parts = parts.map(|part| needs_tests(part.iter().cloned().collect()));
+            is(name, "all") && parts.any(|needs| needs) || is(name, "any") && parts.all(|needs| needs)
         }
         _ => false,
     }
-}
-
-/// The parts between the outer commas.
-fn split<'s, 't>(tokens: &'s [Token<'t>]) -> Vec<&'s [Token<'t>]> {
-    let mut parts = Vec::new();
-    let (mut start, mut at) = (0, 0);
-    while at < tokens.len() {
-        if tokens[at].is(",") {
-            parts.push(&tokens[start..at]);
-            start = at + 1;
-        }
-        at = if tokens[at].is("(") || tokens[at].is("{") { closing(tokens, at) + 1 } else { at + 1 };
-    }
-    parts.push(&tokens[start.min(tokens.len())..]);
-    parts
 }
 
 /// Behind the item, the statement, the field or the variant that begins there.
-fn item_end(tokens: &[Token<'_>], start: usize) -> usize {
-    let mut at = start;
-    while tokens.get(at).is_some_and(|token| token.is("#")) {
-        at = closing(tokens, at + 1) + 1;
+fn item_end(tokens: &[TokenTree], mut at: usize) -> usize {
+    while tokens.get(at).is_some_and(|token| is(token, "#")) {
+        at += 2;
     }
-    let is_use = tokens[at..].iter().take(6).take_while(|token| !token.is("{")).any(|token| token.is("use"));
-    let is_item = tokens[at..].iter().take(6).any(|token| ITEMS.iter().any(|word| token.is(word)));
-    while at < tokens.len() {
-        match tokens[at].text {
-            _ if tokens[at].kind != Kind::Mark => at += 1,
-            ";" => return at + 1,
-            "," if !is_item => return at + 1,
-            "}" => return at,
-            "{" if !is_use => return closing(tokens, at) + 1,
-            "(" | "[" | "{" => at = closing(tokens, at) + 1,
-            _ => at += 1,
+    let begins = |words: &[&str]| {
+        let first = tokens[at..].iter().take(6).take_while(|token| !is_braced(token));
+        first.into_iter().any(|token| words.iter().any(|word| is(token, word)))
+    };
+    let (is_use, is_item) = (begins(&["use"]), begins(&ITEMS));
+    while let Some(token) = tokens.get(at) {
+        at += 1;
+        if is(token, ";") || is(token, ",") && !is_item || is_braced(token) && !is_use {
+            break;
         }
     }
     at
+}
+
+fn is_braced(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
 }
 
 /// Words that an item or a statement begins with.
@@ -161,126 +239,10 @@ const ITEMS: [&str; 14] = [
 ];
 
 /// The module that an item declares without its body.
-fn declared(item: &[Token<'_>]) -> Option<String> {
+fn declared(item: &[TokenTree]) -> Option<String> {
     match item {
-        [.., word, name, end] if word.is("mod") && end.is(";") => Some(name.text.to_owned()),
+        [.., word, name, end] if is(word, "mod") && is(end, ";") => Some(name.to_string()),
         _ => None,
-    }
-}
-
-struct Walk<'s, 't> {
-    tokens: &'s [Token<'t>],
-    at: usize,
-    /// The modules with a body around this place, each with the depth of braces outside it.
-    within: Vec<(String, usize)>,
-    depth: usize,
-    found: Vec<Reference>,
-}
-
-impl Walk<'_, '_> {
-    fn file(&mut self) {
-        while let Some(&token) = self.tokens.get(self.at) {
-            let next = |by: usize| self.tokens.get(self.at + by);
-            match token.kind {
-                Kind::Word if token.is("mod") && next(2).is_some_and(|token| token.is("{")) => {
-                    let name = self.tokens[self.at + 1].text.to_owned();
-                    self.within.push((name, self.depth));
-                    self.at += 2;
-                }
-                Kind::Word if token.is("use") && next(1).is_some_and(|token| !token.is("<")) => {
-                    self.at += 1;
-                    self.tree(&[]);
-                }
-                Kind::Word if token.is("pub") && next(1).is_some_and(|token| token.is("(")) => {
-                    self.at = closing(self.tokens, self.at + 1) + 1;
-                }
-                Kind::Word => self.path(),
-                Kind::Text => {
-                    self.quoted(token);
-                    self.at += 1;
-                }
-                Kind::Mark if token.is("{") => {
-                    self.depth += 1;
-                    self.at += 1;
-                }
-                Kind::Mark if token.is("}") => {
-                    self.depth = self.depth.saturating_sub(1);
-                    self.within.pop_if(|(_, depth)| *depth == self.depth);
-                    self.at += 1;
-                }
-                Kind::Mark | Kind::Colons => self.at += 1,
-            }
-        }
-    }
-
-    /// A tree of imports below a path, up to what ends it.
-    fn tree(&mut self, above: &[String]) {
-        let mut path = above.to_vec();
-        while let Some(&token) = self.tokens.get(self.at) {
-            self.at += 1;
-            match (token.kind, token.text) {
-                (Kind::Word, "as") => self.at += 1,
-                (Kind::Word, _) | (Kind::Mark, "*") => {
-                    path.push(token.text.to_owned());
-                    // What stands before braces is no name by itself.
-                    if !self.tokens.get(self.at).is_some_and(|next| next.kind == Kind::Colons) {
-                        self.push(path.clone(), token.line);
-                    }
-                }
-                (Kind::Mark, "{") => {
-                    while self.tokens.get(self.at).is_some_and(|token| !token.is("}")) {
-                        self.tree(&path);
-                        if self.tokens.get(self.at).is_some_and(|token| token.is(",")) {
-                            self.at += 1;
-                        }
-                    }
-                    self.at += 1;
-                }
-                (Kind::Mark, "," | "}" | ";") => {
-                    self.at -= 1;
-                    return;
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// A path within a line; a word alone is none.
-    fn path(&mut self) {
-        let first = self.tokens[self.at];
-        let before = self.at.checked_sub(1).map(|at| self.tokens[at]);
-        let begins = !before.is_some_and(|token| token.kind == Kind::Colons || token.is("."));
-        let mut path = vec![first.text.to_owned()];
-        self.at += 1;
-        while let [colons, word, ..] = &self.tokens[self.at..]
-            && colons.kind == Kind::Colons
-            && word.kind == Kind::Word
-        {
-            path.push(word.text.to_owned());
-            self.at += 2;
-        }
-        if begins && path.len() > 1 {
-            self.push(path, first.line);
-        }
-    }
-
-    /// A path in quotes, as attributes of serde have it.
-    fn quoted(&mut self, token: Token<'_>) {
-        let path: Vec<String> = token.text.split("::").map(str::to_owned).collect();
-        let named = |part: &String| !part.is_empty() && part.chars().all(|c| c == '_' || c.is_alphanumeric());
-        let begins = ["crate", "self", "super"].contains(&path[0].as_str());
-        if begins && path.len() > 1 && path.iter().all(named) {
-            self.push(path, token.line);
-        }
-    }
-
-    fn push(&mut self, mut path: Vec<String>, line: usize) {
-        // `a::{self}` is `a`.
-        if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
-            path.pop();
-        }
-        let within = self.within.iter().map(|(name, _)| name.clone()).collect();
-        self.found.push(Reference { path, line, within });
     }
 }
 
@@ -321,6 +283,18 @@ mod tests {
     }
 
     #[test]
+    fn comments_strings_and_characters_hide_nothing() {
+        check(
+            "use a::b; // use c::d\n/* use /* e::f */ */ fn f() { g::h(\"use i::j \\\" k::l\", 'u', '\\'') }",
+            &["a::b:1", "g::h:2"],
+        );
+        check(
+            "fn f() { a::b(r#\"c::d\"e\"#, r#type, b'\"', c\"f::g\") }\n\n fn g<'a>(x: &'a h::I) {}",
+            &["a::b:1", "h::I:3"],
+        );
+    }
+
+    #[test]
     fn code_for_tests_is_left_out() {
         check("#[cfg(test)] mod t { use a::b; } use c::d;", &["c::d:1"]);
         check("#[cfg(all(test, unix))]\n#[allow(x)]\npub(crate) use a::{b, c}; use d::e;", &["d::e:3"]);
@@ -329,6 +303,7 @@ mod tests {
         check("struct S { #[cfg(test)] x: a::B, y: c::D } ", &["c::D:1"]);
         check("#[cfg(test)] fn f(x: [u8; 3]) -> a::B { c::d() } fn g() { e::f() }", &["e::f:1"]);
         check("#![cfg(test)] use a::b;", &[]);
+        check("mod m { #![cfg(test)] use a::b; } use c::d;", &[]);
         assert_eq!(read("#[cfg(test)]\nmod tests;\nmod other;").test_modules, ["tests"]);
     }
 }
