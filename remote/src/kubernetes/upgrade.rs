@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::client::Client;
 use super::status::{ApiError, Status};
 use crate::http::take_answer;
-use crate::websocket::{WebSocket, fill_random, handshake, wait};
+use crate::websocket::{WebSocket, handshake, wait};
 use rustix::event::PollFlags;
 use std::os::fd::AsFd as _;
 
@@ -27,9 +27,7 @@ impl Client {
         let broken = |why: String| ApiError::Connection(format!("{}: {why}", self.config().server));
         let deadline = Instant::now() + TIMEOUT;
         let (mut connection, headers) = self.connect(TIMEOUT)?;
-        let mut random = [0; 16];
-        fill_random(&mut random).map_err(broken)?;
-        let key = handshake::key(random);
+        let key = handshake::generate_key();
         let server = &self.config().server;
         let (_, rest) = server.split_once("://").unwrap_or(("", server));
         let (host, prefix) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

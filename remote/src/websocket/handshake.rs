@@ -1,13 +1,9 @@
 //! The opening of a WebSocket (RFC 6455, section 4).
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+pub(crate) use tungstenite::handshake::client::generate_key;
+use tungstenite::handshake::derive_accept_key;
 
-use super::sha1::sha1;
 use crate::http::Answer;
-
-/// What every server appends to the key (section 1.3).
-const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The protocol that was chosen among those that were offered.
 ///
@@ -18,8 +14,7 @@ pub(crate) fn protocol(answer: &Answer, key: &str, offered: &[&str]) -> Result<S
     if answer.code != 101 {
         return Err(format!("the server answered {}", answer.code));
     }
-    let accepted = STANDARD.encode(sha1(format!("{key}{GUID}").as_bytes()));
-    if answer.header("sec-websocket-accept") != Some(accepted.as_str()) {
+    if answer.header("sec-websocket-accept") != Some(&*derive_accept_key(key.as_bytes())) {
         return Err("the answer to the WebSocket handshake is not for this client".to_owned());
     }
     let chosen = answer.header("sec-websocket-protocol").unwrap_or_default();
@@ -28,11 +23,6 @@ pub(crate) fn protocol(answer: &Answer, key: &str, offered: &[&str]) -> Result<S
     } else {
         Err(format!("the server chose the protocol `{chosen}`, which was not offered"))
     }
-}
-
-/// A key for one handshake, from random bytes.
-pub(crate) fn key(random: [u8; 16]) -> String {
-    STANDARD.encode(random)
 }
 
 /// The request: `headers` are those of the caller, with their ends of lines left out.
