@@ -15,9 +15,6 @@ use serde_json::Value;
 
 pub use scripts::BatchScript;
 
-/// The path of a job of OpenPAI.
-const PROTOCOL: &str = "openpai/job.yaml";
-
 /// A built directory.
 #[derive(Clone, Debug)]
 pub struct BuiltDirectory {
@@ -25,8 +22,6 @@ pub struct BuiltDirectory {
     pub plan: JobPlan,
     /// The manifests for Kubernetes in the order to apply.
     pub manifests: Vec<Manifest>,
-    /// The job for OpenPAI.
-    pub protocol: Option<Protocol>,
     /// The batch scripts for Slurm, each after those it waits for.
     pub scripts: Vec<BatchScript>,
     /// All files, where they are sent as they are: for Slurm and for machines.
@@ -42,15 +37,6 @@ pub struct BuiltFile {
     pub mode: u32,
     /// Its content.
     pub bytes: Vec<u8>,
-}
-
-/// An OpenPAI protocol v2 job.
-#[derive(Clone, Debug)]
-pub struct Protocol {
-    /// The job with its source map.
-    pub manifest: Manifest,
-    /// The job as it was written.
-    pub text: String,
 }
 
 /// A manifest of a built directory.
@@ -96,9 +82,8 @@ impl BuiltDirectory {
         };
         entries.retain(|path| path.extension().is_some_and(|end| end == "yaml"));
         let own = ["plan.json", "sourcemap.json"].map(|name| directory.join(name));
-        let protocol = Some(directory.join(PROTOCOL)).filter(|path| path.is_file());
         let mut files = Vec::new();
-        for path in own.into_iter().chain(protocol).chain(entries) {
+        for path in own.into_iter().chain(entries) {
             let bytes = fs::read(&path).map_err(|error| file_error("read", &path, &error))?;
             let name = path.strip_prefix(directory).unwrap_or(&path).to_string_lossy().into_owned();
             files.push((name, bytes));
@@ -132,7 +117,7 @@ impl BuiltDirectory {
             .map_err(|jobs| wrong(path, &format!("it has {} jobs, not one", jobs.len())))?;
         let (path, map) = file("sourcemap.json")?;
         let mut map: SourceMap = serde_json::from_slice(map).map_err(|error| wrong(path, &error))?;
-        let (mut manifests, mut protocol, mut scripts) = (Vec::new(), None, Vec::new());
+        let (mut manifests, mut scripts) = (Vec::new(), Vec::new());
         let has_bundles = files.keys().any(|path| path.starts_with("oci/"));
         for (path, bytes) in files {
             if path.starts_with("slurm/") {
@@ -142,24 +127,20 @@ impl BuiltDirectory {
                 continue;
             }
             let below = path.strip_prefix("kubernetes/").and_then(|name| name.strip_suffix(".yaml"));
-            if path != PROTOCOL && below.is_none_or(|name| name.contains('/')) {
+            if below.is_none_or(|name| name.contains('/')) {
                 continue;
             }
             let text = std::str::from_utf8(bytes).map_err(|error| wrong(path, &error))?;
             let object = yaml::read(text).map_err(|why| wrong(path, &why))?;
             let origins = map.artifacts.remove(path).unwrap_or_default();
-            let manifest = Manifest { path: path.to_owned(), object, origins };
-            if path == PROTOCOL {
-                protocol = Some(Protocol { manifest, text: text.to_owned() });
-            } else {
-                manifests.push(manifest);
-            }
+            manifests.push(Manifest { path: path.to_owned(), object, origins });
         }
-        if manifests.is_empty() && protocol.is_none() && scripts.is_empty() && !has_bundles {
-            let message = "it has nothing to submit; build it with the backend `kubernetes`, `openpai`, `slurm` or `oci`";
+        if manifests.is_empty() && scripts.is_empty() && !has_bundles {
+            let message =
+                "it has nothing to submit; build it with the backend `kubernetes`, `slurm` or `oci`";
             return Err(Error::new(Kind::Config, message));
         }
-        Ok(Self { plan, manifests, protocol, scripts: scripts::ordered(scripts)?, files: vec![] })
+        Ok(Self { plan, manifests, scripts: scripts::ordered(scripts)?, files: vec![] })
     }
 
     /// The same, with all files and their permissions, for what is sent as it is.
@@ -176,7 +157,7 @@ impl BuiltDirectory {
             mode,
             bytes: bytes.to_vec(),
         };
-        if built.manifests.is_empty() && built.protocol.is_none() {
+        if built.manifests.is_empty() {
             built.files = files.into_iter().map(file).collect();
         }
         Ok(built)
@@ -186,30 +167,15 @@ impl BuiltDirectory {
 impl BuiltDirectory {
     /// Where the image of a container comes from.
     pub fn origin_of_image(&self, reference: &str) -> Option<String> {
-        let of_pods = || {
-            self.manifests.iter().find_map(|manifest| {
-                pod_specs(&manifest.object).into_iter().find_map(|(at, spec)| {
-                    let containers = spec.get("containers")?.as_array()?;
-                    let has_image =
-                        |container: &Value| container.get("image").and_then(Value::as_str) == Some(reference);
-                    let index = containers.iter().position(has_image)?;
-                    manifest.origin(&format!("{at}/containers/{index}/image"))
-                })
+        self.manifests.iter().find_map(|manifest| {
+            pod_specs(&manifest.object).into_iter().find_map(|(at, spec)| {
+                let containers = spec.get("containers")?.as_array()?;
+                let has_image =
+                    |container: &Value| container.get("image").and_then(Value::as_str) == Some(reference);
+                let index = containers.iter().position(has_image)?;
+                manifest.origin(&format!("{at}/containers/{index}/image"))
             })
-        };
-        of_pods().or_else(|| {
-            let manifest = &self.protocol.as_ref()?.manifest;
-            let items = manifest.object.get("prerequisites")?.as_array()?;
-            let index =
-                items.iter().position(|item| item.get("uri").and_then(Value::as_str) == Some(reference))?;
-            manifest.origin(&format!("/prerequisites/{index}/uri"))
         })
-    }
-
-    /// The secrets whose values an OpenPAI job has, by name.
-    pub fn protocol_secrets(&self) -> impl Iterator<Item = &str> {
-        let secrets = self.protocol.as_ref().and_then(|protocol| protocol.manifest.object.get("secrets"));
-        secrets.and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.as_str())
     }
 
     /// Whether an object refers to the Secret of that name.

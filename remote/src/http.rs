@@ -5,7 +5,7 @@ mod body;
 
 use std::time::Duration;
 
-use jobc_registry::http::{Backoff, TlsConnector, TlsSettings};
+use jobc_registry::http::{Backoff, TlsConnector};
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, TcpConnector};
 
@@ -54,16 +54,7 @@ pub(crate) struct Temporary {
 }
 
 /// A pool of connections. Redirects are not followed, and error statuses are answers.
-///
-/// # Errors
-///
-/// The client's certificate cannot be used.
-pub(crate) fn agent(tls: TlsSettings<'_>, proxy: Option<Proxy>) -> Result<Agent, String> {
-    TlsConnector::new(tls).map(|tls| agent_with(tls, proxy)).map_err(|error| error.to_string())
-}
-
-/// The same with a connector that others use too.
-pub(crate) fn agent_with(tls: TlsConnector, proxy: Option<Proxy>) -> Agent {
+pub(crate) fn agent(tls: TlsConnector, proxy: Option<Proxy>) -> Agent {
     let settings = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)

@@ -1,7 +1,7 @@
 //! Runs jobs elsewhere: submits what `jobc build` wrote, and shows, waits for and ends what runs there.
 //!
-//! A [`Place`] runs jobs. [`kubernetes`], [`openpai`], [`slurm`] and [`machine`] are four. This crate reads built
-//! directories ([`built`]) and their plan; it never sees the compiler, and it prints nothing. The place keeps all state:
+//! A [`Place`] runs jobs. [`kubernetes`], [`slurm`] and [`machine`] are three. This crate reads built directories
+//! ([`built`]) and their plan; it never sees the compiler, and it prints nothing. The place keeps all state:
 //! nothing is stored on this host.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
@@ -13,7 +13,6 @@ mod http;
 pub mod identity;
 pub mod kubernetes;
 pub mod machine;
-pub mod openpai;
 pub mod place;
 pub mod slurm;
 mod task_copy;

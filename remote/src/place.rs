@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use jobc_container::secret::Secret;
 use jobc_schema::plan::JobPlan;
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::Result;
 use serde::Serialize;
 
 use crate::built::BuiltDirectory;
@@ -16,11 +16,6 @@ use crate::identity::Identity;
 
 /// A place that runs jobs.
 pub trait Place: Send + Sync {
-    /// The name under which the place lists this user's jobs; `user` is the name on this host.
-    fn user(&self, user: &str) -> Result<String> {
-        Ok(user.to_owned())
-    }
-
     /// What makes a job the same: its plan, and what goes with it from the directory of the job file.
     ///
     /// # Errors
@@ -94,16 +89,10 @@ pub trait Place: Send + Sync {
     fn check_access(&self) -> Result<Vec<AccessCheck>>;
 
     /// Passes each new event of a job to `output`, the existing ones first, until the job has ended.
-    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
-        let _ = (name, output);
-        Err(unsupported("follow events"))
-    }
+    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()>;
 
     /// Runs a command in a task until it ends; returns its exit code.
-    fn exec(&self, name: &str, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8> {
-        let _ = (name, request, streams);
-        Err(unsupported("run a command in a task"))
-    }
+    fn exec(&self, name: &str, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8>;
 
     /// Makes ports of tasks available on loopback until `stop` is readable.
     fn port_forward(
@@ -112,27 +101,13 @@ pub trait Place: Send + Sync {
         forwards: &[PortForward],
         stop: BorrowedFd<'_>,
         report: &(dyn Fn(PortForwardReport) + Sync),
-    ) -> Result<()> {
-        let _ = (name, forwards, stop, report);
-        Err(unsupported("forward ports"))
-    }
+    ) -> Result<()>;
 
     /// Copies files into a task or out of it.
-    fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied> {
-        let _ = (name, request);
-        Err(unsupported("copy files"))
-    }
+    fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied>;
 
     /// What the running tasks of a job use now.
-    fn usage(&self, name: &str) -> Result<Vec<TaskUsage>> {
-        let _ = name;
-        Err(unsupported("measure tasks"))
-    }
-}
-
-/// The error of what a place cannot do; `what` are words that follow "cannot".
-fn unsupported(what: &str) -> Error {
-    Error::new(Kind::Unsupported, format!("cannot {what} at this target"))
+    fn usage(&self, name: &str) -> Result<Vec<TaskUsage>>;
 }
 
 /// What is submitted.
@@ -331,9 +306,6 @@ pub struct JobDetail {
     /// Its namespace, on Kubernetes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Its virtual cluster, on OpenPAI.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub virtual_cluster: Option<String>,
     /// Why it does not run, or ended: one sentence each.
     pub reasons: Vec<String>,
     /// Its tasks by name and attempt.

@@ -13,7 +13,7 @@ use crate::metric::Metric;
 use crate::role::{Retry, Role};
 use crate::scalar::{EnvValue, Scalar, ScalarKind};
 use crate::storage::{Data, Output};
-use crate::target::{OpenpaiJob, OpenpaiTarget};
+use crate::target::OpenpaiTarget;
 
 /// A job: an image, data, roles with their resources and commands, and how they work together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -105,7 +105,7 @@ pub struct Job {
     pub compat: Vec<Compat>,
     /// Settings that only OpenPAI supports, for a job imported from OpenPAI. `openpai` of a target overrides them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<OpenpaiJob>", extend("examples" = [{"virtual_cluster": "research"}]))]
+    #[schemars(extend("examples" = [{"virtual_cluster": "research"}]))]
     pub openpai: Option<OpenpaiTarget>,
     /// Template that provides the keys that this file omits: `std/NAME`, a path, or
     /// `git+https://HOST/REPO//PATH@COMMIT`, which `jobc lock` fetches.

@@ -20,7 +20,7 @@ use crate::digest::Digest;
 use crate::distributed::{ElasticBackend, Framework, MemberPart};
 use crate::job::{Compat, Network};
 use crate::scalar::Scalar;
-use crate::target::{Devices, OpenpaiTarget, Target};
+use crate::target::{Devices, Target};
 
 pub use image::{BuildStep, ImagePlan, ImageSource};
 pub use role::{
@@ -102,7 +102,6 @@ impl JobPlan {
     pub fn digest(&self) -> Digest {
         let mut decided = self.clone();
         let settings = &mut decided.target.settings;
-        settings.openpai = settings.openpai.take().map(OpenpaiTarget::without_access);
         settings.ssh = None;
         Digest::of(&serde_json::to_vec(&decided).unwrap_or_default())
     }

@@ -19,7 +19,7 @@ pub use kubernetes::{
     PatchOperation, PatchVerb, PodSecurity, PodSettings, Queue, QueueTopology, Quota, RolePodSettings,
     Storage, TrainingRuntime,
 };
-pub use openpai::{OpenpaiJob, OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
+pub use openpai::{OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
 pub use policy::{Policy, SignaturePolicy};
 pub use slurm::{SlurmContainer, SlurmGpu, SlurmTarget, image_file_name};
 pub use ssh::SshTarget;

@@ -13,4 +13,6 @@ mod pages;
 mod roots;
 mod run_bundle;
 mod run_job;
+#[cfg(feature = "remote")]
+mod submit;
 mod watch;

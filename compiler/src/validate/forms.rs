@@ -94,11 +94,6 @@ pub(super) static FORMS: &[PatternForm] = &[
         "a metric's name",
         "use at most 63 letters, digits, `_`, `.`, `/` and `-`; begin with a letter or `_`",
     ),
-    text(
-        r"^https?://[^\s?#@]+$",
-        "an address",
-        "write `http://` or `https://`, the host and the path, such as `https://pai.example.com/rest-server`",
-    ),
     text("^/", "an absolute path", "begin with `/`"),
     text(r"^(/|\$\{\{)", "an absolute path", "begin with `/`"),
     text("^0?[0-7]{3}$", "a file mode", "write three octal digits as a string, such as `\"0644\"`"),

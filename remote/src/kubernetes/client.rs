@@ -234,7 +234,7 @@ impl Client {
         let certificate = credential.certificate.as_ref().or(self.config.certificate.as_ref());
         let tls = tls(&self.config, certificate).map_err(ApiError::Local)?;
         let proxy = proxy(&self.config).map_err(ApiError::Local)?;
-        let agent = http::agent_with(tls.clone(), proxy.clone());
+        let agent = http::agent(tls.clone(), proxy.clone());
         let session = Session { agent, tls, proxy, token, credential };
         *held = Some(session.clone());
         Ok(session)

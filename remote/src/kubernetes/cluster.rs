@@ -81,7 +81,7 @@ impl Place for Cluster {
         let pods = objects::pods(&self.client, &found)?;
         let reasons = reasons::of_job(&self.client, &found, &summary, &pods);
         let namespace = Some(self.namespace().to_owned());
-        Ok(JobDetail { summary, namespace, virtual_cluster: None, reasons, task_list: pods::tasks(&pods) })
+        Ok(JobDetail { summary, namespace, reasons, task_list: pods::tasks(&pods) })
     }
 
     fn events(&self, name: &str) -> Result<Vec<Event>> {

@@ -131,7 +131,7 @@ impl InspectedJob {
             ..summary
         };
         let task_list = self.tasks.iter().flat_map(InspectedTask::statuses).collect();
-        JobDetail { summary, namespace: None, virtual_cluster: None, reasons, task_list }
+        JobDetail { summary, namespace: None, reasons, task_list }
     }
 }
 

@@ -154,7 +154,7 @@ esac
                 bytes: text.as_bytes().to_vec(),
             };
             let files = vec![file("plan.json", ""), file("oci/main-0/config.json", "{}")];
-            let built = BuiltDirectory { plan, manifests: vec![], protocol: None, scripts: vec![], files };
+            let built = BuiltDirectory { plan, manifests: vec![], scripts: vec![], files };
             let identity = Identity { job: "gpt".to_owned(), digest: "ab".repeat(32) };
             let mut secrets = JobSecrets::default();
             secrets

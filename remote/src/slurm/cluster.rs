@@ -223,7 +223,6 @@ impl Place for Cluster {
         Ok(JobDetail {
             summary: run.summary(),
             namespace: None,
-            virtual_cluster: None,
             reasons: run.reasons(),
             task_list: run.tasks(),
         })

@@ -26,7 +26,7 @@ pub fn find_in(directories: impl IntoIterator<Item = PathBuf>, name: &str) -> Op
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 

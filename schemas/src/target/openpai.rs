@@ -1,9 +1,7 @@
 //! `openpai` of a target, and of a job that came from OpenPAI.
 
-use std::borrow::Cow;
-
 use indexmap::IndexMap;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,26 +11,6 @@ use crate::forms;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenpaiTarget {
-    /// Address of the rest-server for `jobc submit`; behind the web portal it ends with `/rest-server`. Only in a target.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = "^https?://[^\\s?#@]+$"), extend("examples" = ["https://pai.example.com/rest-server"]))]
-    pub server: Option<String>,
-    /// Address of the web portal, which serves the output of tasks. Default: `server` without `/rest-server`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = "^https?://[^\\s?#@]+$"), extend("examples" = ["https://pai.example.com"]))]
-    pub portal: Option<String>,
-    /// File with the token. Relative paths begin in the directory of the targets file, `~/` is the home directory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1), extend("examples" = ["~/.config/pai/token"]))]
-    pub token_file: Option<String>,
-    /// Environment variable with the token. Cannot be combined with `token_file`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = "^[A-Za-z_][A-Za-z0-9_]*$"), extend("examples" = ["PAI_TOKEN"]))]
-    pub token_env: Option<String>,
-    /// File with the certificate authority of the server. Default: the authorities of the host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1), extend("examples" = ["pai-ca.pem"]))]
-    pub certificate_authority: Option<String>,
     /// Virtual cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "default", "examples" = ["research"]))]
@@ -61,23 +39,10 @@ pub struct OpenpaiTarget {
 }
 
 impl OpenpaiTarget {
-    /// These settings without how to reach the server, which says nothing about a job.
-    #[must_use]
-    pub fn without_access(self) -> Self {
-        Self {
-            server: None,
-            portal: None,
-            token_file: None,
-            token_env: None,
-            certificate_authority: None,
-            ..self
-        }
-    }
-
     /// These settings merged with those of a job: these override, field by field.
     #[must_use]
     pub fn over(&self, job: &Self) -> Self {
-        let Self { virtual_cluster, priority, storages, plugins, roles, protocol, .. } = self.clone();
+        let Self { virtual_cluster, priority, storages, plugins, roles, protocol } = self.clone();
         let mut all_roles = job.roles.clone();
         all_roles.extend(roles);
         let mut all_fields = job.protocol.clone();
@@ -89,27 +54,7 @@ impl OpenpaiTarget {
             plugins: if plugins.is_empty() { job.plugins.clone() } else { plugins },
             roles: all_roles,
             protocol: all_fields,
-            ..self.clone()
         }
-    }
-}
-
-/// The schema of [`OpenpaiTarget`] in a job: a job does not choose the server that gets the user's token.
-pub struct OpenpaiJob;
-
-impl JsonSchema for OpenpaiJob {
-    fn schema_name() -> Cow<'static, str> {
-        "OpenpaiJob".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut schema = OpenpaiTarget::json_schema(generator);
-        if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-            for key in ["server", "portal", "token_file", "token_env", "certificate_authority"] {
-                properties.shift_remove(key);
-            }
-        }
-        schema
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use jobc_schema::plural;
+
 use crate::runtime::quantity::bytes;
 use crate::table::truncate;
 
@@ -80,10 +82,9 @@ pub(super) fn lines(items: &[Item], columns: usize) -> Vec<String> {
         let done = sum(&|item| item.done.min(item.total.unwrap_or(u64::MAX)));
         let came = sum(&|item| if item.known { 0 } else { item.done });
         let rate = per_second(came, began.elapsed().as_millis());
-        let plural = if all.len() == 1 { what.to_owned() } else { format!("{what}s") };
         lines.push(format!(
-            "{ended} of {} {plural} {} {} of {}, {}/s",
-            all.len(),
+            "{ended} of {} {} {} of {}, {}/s",
+            plural(all.len(), what),
             bar(done, total),
             bytes(done),
             bytes(total),

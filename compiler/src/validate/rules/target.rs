@@ -33,9 +33,6 @@ pub(super) fn check(root: &Node, report: &mut Report<'_>) {
             }
         }
         if let Some(openpai) = target.get("openpai") {
-            if let keys @ [_, _] = &present(openpai, &["token_file", "token_env"])[..] {
-                exclude(report, &at.key("openpai"), keys, "a token has one source");
-            }
             for (at, entry) in below(openpai, &at.key("openpai"), "roles") {
                 if let keys @ [_, _] = &present(&entry.value, &["sku_type", "pinned_cell"])[..] {
                     exclude(report, &at, keys, "a pinned cell has its own kind of SKU");

@@ -165,10 +165,8 @@ fn detail_text(target: &str, detail: &JobDetail) -> String {
     };
     line("job", &format!("{target}/{}", job.name));
     line("state", &state_text(job));
-    let place = [("namespace", &detail.namespace), ("virtual cluster", &detail.virtual_cluster)];
-    let mut place =
-        place.iter().filter_map(|(what, name)| Some(format!(" in the {what} {}", name.as_ref()?)));
-    line("object", &format!("{}{}", job.kind, place.next().unwrap_or_default()));
+    let place = detail.namespace.as_ref().map(|name| format!(" in the namespace {name}"));
+    line("object", &format!("{}{}", job.kind, place.unwrap_or_default()));
     line("tasks", &tasks_text(job.tasks));
     line("user", job.user.as_deref().unwrap_or_default());
     line("submitted", job.submitted.as_deref().unwrap_or_default());

@@ -63,6 +63,11 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     let Some(mut planned) = plan(&mut sources, &request, &mut sink) else {
         return Ok(ExitCode::from(report::findings(&sources, sink, format, true) as u8));
     };
+    if let (Some(name), [first, ..]) = (&args.target, &planned.jobs[..])
+        && target::backend(&first.target.settings).is_none()
+    {
+        return Err(target::not_a_cluster(name, &first.target.settings));
+    }
     planned.jobs.retain(|job| {
         let settings = &job.target.settings;
         target::is_reachable(settings) || args.target.is_some() && target::backend(settings).is_some()
@@ -71,9 +76,10 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     let Some(first) = planned.jobs.first() else {
         let outcome = report::findings(&sources, sink, format, true);
         let error = Error::new(Kind::Config, "the job has no target to submit to");
-        let failure = Failure::usage_error(error.help(
-            "add a target with the backend `kubernetes`, `openpai` or `slurm`, or with `ssh`, to targets.yaml",
-        ));
+        let failure =
+            Failure::usage_error(error.help(
+                "add a target with the backend `kubernetes` or `slurm`, or with `ssh`, to targets.yaml",
+            ));
         return if outcome == Outcome::Success { Err(failure) } else { Ok(ExitCode::from(outcome as u8)) };
     };
     if args.follow && planned.jobs.len() > 1 {
@@ -102,7 +108,7 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
             policy.require_signature = None;
         }
     }
-    let user = place.user(&user()).map_err(failure)?;
+    let user = user();
     let submitter = Submitter {
         args,
         place: &*place,

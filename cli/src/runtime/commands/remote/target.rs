@@ -8,7 +8,7 @@ use jobc_compiler::source::{Source, Sources};
 use jobc_compiler::{parse, suggest, validate};
 use jobc_remote::kubernetes::{self, ClusterConfig, Uses};
 use jobc_remote::machine::{self, Machine};
-use jobc_remote::{Place, host, openpai, slurm};
+use jobc_remote::{Place, host, slurm};
 use jobc_schema::BackendName;
 use jobc_schema::target::{SlurmContainer, Target};
 use jobc_sys::error::{Error, Kind};
@@ -80,10 +80,7 @@ impl TargetTable {
             return Err(Failure::usage_error(error.help(help)));
         };
         if backend(target).is_none() {
-            let error = Error::new(Kind::Config, format!("jobs cannot be submitted to the target `{name}`"));
-            return Err(Failure::usage_error(
-                error.help("it needs the backend `kubernetes`, `openpai` or `slurm`, or `ssh`"),
-            ));
+            return Err(not_a_cluster(name, target));
         }
         Ok(target)
     }
@@ -112,12 +109,21 @@ impl TargetTable {
     }
 }
 
+/// The error of a target that jobs are not submitted to.
+pub(super) fn not_a_cluster(name: &str, target: &Target) -> Failure {
+    let error = Error::new(Kind::Unsupported, format!("jobs cannot be submitted to the target `{name}`"));
+    Failure::usage_error(if target.backends.contains(&BackendName::Openpai) {
+        error.help(format!(
+            "`jobc build --target {name}` writes `openpai/job.yaml`; submit that file in OpenPAI's web portal"
+        ))
+    } else {
+        error.help("it needs the backend `kubernetes` or `slurm`, or `ssh`")
+    })
+}
+
 /// Whether a target says where its cluster is; a kubeconfig is found without it.
 pub(super) fn is_reachable(target: &Target) -> bool {
     match backend(target) {
-        Some(BackendName::Openpai) => {
-            target.openpai.as_ref().is_some_and(|settings| settings.server.is_some())
-        }
         // Slurm's commands are on login nodes, of which this host may be one.
         Some(BackendName::Slurm) => target.ssh.is_some() || program_path::find("sbatch").is_some(),
         backend => backend.is_some(),
@@ -126,7 +132,7 @@ pub(super) fn is_reachable(target: &Target) -> bool {
 
 /// The backend for which jobs are submitted to a target; none if it is neither a cluster nor a machine.
 pub(super) fn backend(target: &Target) -> Option<BackendName> {
-    let of_clusters = [BackendName::Kubernetes, BackendName::Openpai, BackendName::Slurm];
+    let of_clusters = [BackendName::Kubernetes, BackendName::Slurm];
     let of_cluster = of_clusters.into_iter().find(|backend| target.backends.contains(backend));
     of_cluster.or(target.is_machine().then_some(BackendName::Oci))
 }
@@ -171,43 +177,10 @@ fn config(target: &Target, directory: Option<&Utf8Path>) -> Result<ClusterConfig
     Ok(config)
 }
 
-/// How to reach a cluster of OpenPAI.
-fn openpai_access(target: &Target, directory: Option<&Utf8Path>) -> Result<openpai::Access> {
-    let settings = target.openpai.clone().unwrap_or_default();
-    let missing = |what: &str, help: &str| {
-        let error = Error::new(Kind::Config, format!("the target has no `openpai.{what}`"));
-        Failure::usage_error(error.help(help))
-    };
-    let Some(server) = settings.server.map(|server| server.trim_end_matches('/').to_owned()) else {
-        let help = "set it to the address of the rest-server, such as `https://pai.example.com/rest-server`";
-        return Err(missing("server", help));
-    };
-    let token = match (settings.token_file, settings.token_env) {
-        (Some(file), _) => openpai::TokenSource::File(path(&file, directory)),
-        (None, Some(name)) => openpai::TokenSource::Env(name),
-        (None, None) => {
-            let help = "set it to a file with your token, or `openpai.token_env` to a variable that has it";
-            return Err(missing("token_file", help));
-        }
-    };
-    let portal = settings.portal.map(|portal| portal.trim_end_matches('/').to_owned());
-    Ok(openpai::Access {
-        portal: portal.unwrap_or_else(|| openpai::Access::portal_of(&server)),
-        server,
-        token,
-        authority: settings.certificate_authority.map(|file| path(&file, directory)),
-        virtual_cluster: settings.virtual_cluster.unwrap_or_else(|| "default".to_owned()),
-    })
-}
-
 /// The place of a target's settings; its delays are reported on stderr. Nothing is sent yet.
 pub(super) fn connect(target: &Target, directory: Option<&Utf8Path>) -> Result<Box<dyn Place>> {
     let notice = |text: &str| terminal::eprint(&container_warning(text));
     Ok(match backend(target) {
-        Some(BackendName::Openpai) => {
-            let access = openpai_access(target, directory)?;
-            Box::new(openpai::Cluster::new(access, notice).map_err(failure)?)
-        }
         Some(BackendName::Oci) => Box::new(Machine::new(machine_access(target), notice).map_err(failure)?),
         Some(BackendName::Slurm) => {
             let settings = target.slurm.clone().unwrap_or_default();

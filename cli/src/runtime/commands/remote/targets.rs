@@ -23,19 +23,10 @@ pub(crate) fn targets(args: &TargetsArgs) -> Result<ExitCode> {
             let (namespace, uses) = match &args.target {
                 Some(target) => {
                     let table = TargetTable::read(args.file.targets.as_deref())?;
-                    if let Some(backend @ (BackendName::Openpai | BackendName::Oci | BackendName::Slurm)) =
-                        table.backend(target)
-                    {
+                    if let Some(BackendName::Oci | BackendName::Slurm) = table.backend(target) {
                         let message = format!("the target `{target}` is not a cluster of Kubernetes");
                         let error = Error::new(Kind::Unsupported, message);
-                        let help = match backend {
-                            BackendName::Oci | BackendName::Slurm => {
-                                "`jobc targets check` shows what is missing"
-                            }
-                            _ => {
-                                "`jobc targets check` shows what you may use; an administrator of OpenPAI can add to it"
-                            }
-                        };
+                        let help = "`jobc targets check` shows what is missing";
                         return Err(Failure::usage_error(error.help(help)));
                     }
                     (table.namespace(target)?, table.uses(target)?)

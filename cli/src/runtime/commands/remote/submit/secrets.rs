@@ -19,7 +19,7 @@ use crate::platform::directories::expand_home;
 pub(super) fn of(built: &BuiltDirectory, directory: &Path) -> Result<JobSecrets> {
     let plan = &built.plan;
     let mut found = JobSecrets::default();
-    for name in secrets::used(plan).chain(built.protocol_secrets()) {
+    for name in secrets::used(plan) {
         if let Some(source) = plan.secrets.get(name)
             && !matches!(source, SecretPlan::Store { .. })
         {
