@@ -45,7 +45,7 @@ fn a_provider_adds_what_its_snapshot_shows() {
         let errors = compiled.count(Severity::Error);
         match &row.unserved {
             Some(why) => {
-                assert!(compiled.text().contains(why.as_str()), "{}\n{}", case.name, compiled.text())
+                assert!(compiled.text().contains(why.as_str()), "{}\n{}", case.name, compiled.text());
             }
             None => assert_eq!(errors, 0, "{}\n{}", case.name, compiled.text()),
         }
@@ -62,13 +62,12 @@ fn a_provider_adds_what_its_snapshot_shows() {
 /// the same role. The numbers before the names are the order.
 fn added((path, value): &Manifest, plain: &[Manifest]) -> Option<Manifest> {
     let name = |path: &str| path.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned();
-    let value = match plain.iter().find(|(other, _)| name(other) == name(path)) {
-        Some((_, base)) => difference(value, base)?,
-        None => {
-            let (pods, mut value) = (pods(plain), value.clone());
-            shorten_pods(&mut value, &|role| pods.get(role).cloned());
-            value
-        }
+    let value = if let Some((_, base)) = plain.iter().find(|(other, _)| name(other) == name(path)) {
+        difference(value, base)?
+    } else {
+        let (pods, mut value) = (pods(plain), value.clone());
+        shorten_pods(&mut value, &|role| pods.get(role).cloned());
+        value
     };
     Some((path.clone(), value))
 }

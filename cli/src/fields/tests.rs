@@ -81,7 +81,7 @@ fn the_page_of_a_map_lists_its_fields() {
          Retries after a failure, instead of `retry` of the job.\n\n\
          ```yaml\nretry:\n  max: 3\n```\n\n\
          Fields:\n\n\
-         * `max` (required): Maximum number of retries.\n\
+         * `max` (required): Maximum number of retries, or `unlimited`.\n\
          * `scope`: What is restarted on a retry.\n\
          * `on_exit_codes`: Exit codes that are retried.\n\
          * `backoff`: Time before a retry.\n\
