@@ -1,4 +1,4 @@
-"""Kubernetes' own API server, controllers and scheduler (1.20, `server/install`), on loopback."""
+"""Kubernetes' own API server, controllers and scheduler (1.20, `server/install`), on loopback: nothing of them is a stand-in."""
 
 import json
 import os

@@ -1,5 +1,8 @@
 """A stand-in for the API server of a Kubernetes cluster, on loopback with TLS, and for its Job and JobSet controllers.
 
+A real server (`test_server`) can neither be told to fail, to lose an answer, to forget the past or to be slow, nor hold 10,000 pods
+in seconds, and Debian has that of Kubernetes 1.20, without the fields and kinds of today.
+
 It serves discovery, objects in namespaces (create, apply, merge patch, dry run, delete, lists in pages, watches), access reviews and
 the output of pods. A test says what pods do (`Script`), which requests fail (`fail`), and which objects are rejected (`reject`). It
 knows nothing of the schemas of objects.

@@ -1,6 +1,6 @@
 """Controllers of Job and JobSet for the control plane of `apiserver.py`, as far as these tests need them.
 
-Those of Kubernetes 1.20 know neither indexes nor suspension. These make the pods of an object that is not suspended, start the roles of a
+A stand-in: those of Kubernetes 1.20 know neither indexes nor suspension. These make the pods of an object that is not suspended, start the roles of a
 JobSet when those they depend on allow it, repeat failed indexes and whole sets, and set the conditions of newer releases.
 """
 

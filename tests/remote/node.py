@@ -1,5 +1,7 @@
 """A node for the control plane of `apiserver.py`: a kubelet's work, as far as these tests need it.
 
+A stand-in: a kubelet needs a container runtime and images, which these tests do not download.
+
 It carries out the containers of pods with bubblewrap, each pod in a network namespace of its own, and serves their output to the API
 server. Images are not pulled: every container has the host's /usr, read-only, and the programs in `programs`, which stand in for those
 that images bring. Claims are directories. It needs root, for the network.

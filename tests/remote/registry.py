@@ -1,6 +1,7 @@
 """A stand-in for a registry, on loopback without TLS, that takes images and gives them: the OCI distribution specification 1.1.
 
-A test says which requests fail (`fail`). It counts the bytes of blobs that it receives, and refuses a manifest whose blobs it lacks.
+A real one, `docker-registry` in `tests/images`, can neither be told which requests to fail (`fail`) or to hold back, nor counts the bytes
+of blobs that it receives. This one refuses a manifest whose blobs it lacks.
 """
 
 import base64

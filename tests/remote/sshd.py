@@ -1,4 +1,4 @@
-"""An sshd on loopback with keys of its own, and an `ssh` that knows it and nothing else."""
+"""OpenSSH's own sshd on loopback with keys of its own, and an `ssh` that knows it and nothing else."""
 
 import os
 import shlex

@@ -1,5 +1,7 @@
 """The server side of `exec` and `portforward` over WebSocket, as API servers since Kubernetes 1.30 and 1.31 speak them.
 
+A part of the stand-ins: servers of these releases are not installed here, and no test could have one break off a connection.
+
 `exec` has a channel per stream: `v5.channel.k8s.io`, or `v4` without a way to close one alone. `portforward` carries SPDY/3.1: each
 connection is a stream of data and one of errors. A handler is a `BaseHTTPRequestHandler` whose request has `Upgrade: websocket`; its
 thread serves the connection. What a command is, and where a port leads, says the caller.

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Tests the commands that reach into jobs on a stand-in cluster: exec, port-forward and copy over WebSocket, top, report, followed
 events, kept output, completion, and why jobs wait."""
 
@@ -16,11 +15,11 @@ import termios
 import threading
 import time
 
+import pytest
 from cluster import Script
-from fixture import expect, run_cases, until
-from harness import Harness
+from place import until
 
-HARNESS = Harness("verbs", __doc__)
+pytestmark = pytest.mark.duration(40)
 LONG = Script(["hello"], pause=120)
 GPU = """\
 version: 1
@@ -61,64 +60,64 @@ def exec_(place, *words, stdin=None, code=0, text=True):
     return process.stdout, process.stderr
 
 
-def the_exit_code_is_that_of_the_command(place):
+def test_the_exit_code_is_that_of_the_command(place):
     handle = running(place)
     out, errors = exec_(place, handle, "main-0", "--", "sh", "-c", "echo out; echo errors >&2; exit 42", code=42)
-    expect((out, errors) == ("out\n", "errors\n"), (out, errors))
+    assert (out, errors) == ("out\n", "errors\n"), (out, errors)
     exec_(place, handle, "main-0", "true")
     exec_(place, handle, "main-1", "sh", "-c", "kill -9 $$", code=137)
     _, errors = exec_(place, handle, "main-0", "--", "no-such-program", code=127)
-    expect("executable file not found" in errors, errors)
+    assert "executable file not found" in errors, errors
     out, _ = exec_(place, "-e", "GREETING=hi there", "-w", "/", handle, "main-0", "--", "sh", "-c", 'echo "$GREETING"; pwd')
-    expect(out == "hi there\n/\n", out)
+    assert out == "hi there\n/\n", out
     _, errors = exec_(place, handle, "--", "true", code=125)
-    expect("several tasks of job" in errors and "main-0" in errors, errors)
+    assert "several tasks of job" in errors and "main-0" in errors, errors
     _, errors = exec_(place, handle, "main-7", "--", "true", code=125)
-    expect("has no task `main-7`" in errors, errors)
+    assert "has no task `main-7`" in errors, errors
     _, errors = exec_(place, "-u", "1", handle, "main-0", "--", "true", code=125)
-    expect("`--user` does not apply" in errors, errors)
+    assert "`--user` does not apply" in errors, errors
     place.cluster.default = Script(["hello"])
     ended = place.submit("one.yaml", "--new")
     place.run("wait", ended)
     _, errors = exec_(place, ended, "main-0", "--", "true", code=125)
-    expect("is succeeded, not running" in errors, errors)
+    assert "is succeeded, not running" in errors, errors
     exec_(place, "lab/none", "main-0", "--", "true", code=127)
 
 
-def input_ends_and_output_goes_on(place):
+def test_input_ends_and_output_goes_on(place):
     handle = running(place)
     data = os.urandom(3 << 20)
     place.cluster.fragments = 5
     out, _ = exec_(place, "-i", handle, "main-0", "--", "cat", stdin=data, text=False)
-    expect(out == data, f"{len(out)} of {len(data)} bytes")
+    assert out == data, f"{len(out)} of {len(data)} bytes"
     # After the end of the input the command still writes.
     out, _ = exec_(place, "-i", handle, "main-0", "--", "sh", "-c", "wc -c; sleep 0.3; echo after", stdin=b"12345", text=False)
-    expect(out.split() == [b"5", b"after"], out)
+    assert out.split() == [b"5", b"after"], out
     # Without -i there is no input.
     out, _ = exec_(place, handle, "main-0", "--", "sh", "-c", "wc -c", stdin=b"12345", text=False)
-    expect(out.split() == [b"0"], out)
+    assert out.split() == [b"0"], out
     # A reader that goes away ends the command here.
     shell = f"'{place.program}' exec {handle} main-0 -- yes | head -1"
     out = subprocess.run(["bash", "-c", shell], cwd=place.directory, env=place.environment(), capture_output=True, text=True, timeout=30)
-    expect(out.stdout == "y\n", out)
+    assert out.stdout == "y\n", out
 
 
-def an_older_server_has_no_half_close(place):
+def test_an_older_server_has_no_half_close(place):
     handle = running(place)
     place.cluster.exec_protocols = ("v4.channel.k8s.io",)
     out, _ = exec_(place, handle, "main-0", "--", "echo", "hello")
-    expect(out == "hello\n", out)
+    assert out == "hello\n", out
     out, _ = exec_(place, "-i", handle, "main-0", "--", "head", "-c", "5", stdin=b"12345", text=False)
-    expect(out == b"12345", out)
+    assert out == b"12345", out
     (place.directory / "file").write_text("x")
     _, errors = place.run("copy", handle, "file", "main-0:/tmp/", code=2)
-    expect("needs Kubernetes 1.30" in errors, errors)
+    assert "needs Kubernetes 1.30" in errors, errors
     place.cluster.exec_protocols = ()
     _, errors = exec_(place, handle, "main-0", "--", "true", code=125)
-    expect("Upgrade request required" in errors, errors)
+    assert "Upgrade request required" in errors, errors
 
 
-def a_terminal_is_raw_and_has_the_size_of_ours(place):
+def test_a_terminal_is_raw_and_has_the_size_of_ours(place):
     handle = running(place)
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 111, 0, 0))
@@ -139,8 +138,8 @@ def a_terminal_is_raw_and_has_the_size_of_ours(place):
     until(lambda: place.cluster.sizes == [(111, 33)], "the size at the start")
     os.write(master, b"echo $((40+2)); tty\n")
     read(b"/dev/pts/", "a terminal")
-    expect(b"42" in seen, seen)
-    expect(not termios.tcgetattr(slave)[3] & termios.ICANON, "raw mode")
+    assert b"42" in seen, seen
+    assert not termios.tcgetattr(slave)[3] & termios.ICANON, "raw mode"
     # Ctrl-C goes to the command, and the shell lives on.
     os.write(master, b"sleep 50\n")
     time.sleep(0.5)
@@ -153,22 +152,22 @@ def a_terminal_is_raw_and_has_the_size_of_ours(place):
     until(lambda: place.cluster.sizes[-1] == (90, 50), "the new size")
     os.write(master, b"stty size; exit 7\n")
     read(b"50 90", "the new size in the task")
-    expect(process.wait(20) == 7, process.returncode)
-    expect(termios.tcgetattr(slave) == before, "the terminal is as it was")
+    assert process.wait(20) == 7, process.returncode
+    assert termios.tcgetattr(slave) == before, "the terminal is as it was"
     os.close(master)
     os.close(slave)
 
 
-def ctrl_c_without_a_terminal_ends_the_connection(place):
+def test_ctrl_c_without_a_terminal_ends_the_connection(place):
     handle = running(place)
     process = place.start("exec", handle, "main-0", "--", "sh", "-c", "echo begun; sleep 60")
-    expect(process.stdout.readline() == "begun\n", "begun")
+    assert process.stdout.readline() == "begun\n", "begun"
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=20)
-    expect(process.returncode == 130, process.returncode)
+    assert process.returncode == 130, process.returncode
 
 
-def expired_credentials_and_missing_rights(place):
+def test_expired_credentials_and_missing_rights(place):
     handle = running(place)
     token = place.directory / "token"
     token.write_text("old")
@@ -179,7 +178,7 @@ def expired_credentials_and_missing_rights(place):
     exec_(place, handle, "main-0", "--", "true")
     place.cluster.denied.add("GET pods/exec")
     _, errors = exec_(place, handle, "main-0", "--", "true", code=125)
-    expect("cannot run a command in task `main-0`" in errors and "jobc targets check" in errors, errors)
+    assert "cannot run a command in task `main-0`" in errors and "jobc targets check" in errors, errors
 
 
 @contextlib.contextmanager
@@ -236,14 +235,14 @@ def forwarded(place, handle, *ports):
         process.communicate(timeout=20)
 
 
-def ports_are_forwarded_with_half_close(place):
+def test_ports_are_forwarded_with_half_close(place):
     with service(count_after_the_end) as port:
         place.write("ports.yaml", PORTS.replace("HTTP", str(port)))
         handle = running(place, "ports.yaml")
         # The pod is this host: at the same number, the forwarded port would lead to itself.
         with forwarded(place, handle, "server-0:http", "server-1:http", f"{free_port()}:server:metrics") as (process, local, lines):
-            expect(f"is port {port} of server-0" in lines[0] and "server-1" in lines[1], lines)
-            expect("port 9090 of server-0" in lines[2], lines)
+            assert f"is port {port} of server-0" in lines[0] and "server-1" in lines[1], lines
+            assert "port 9090 of server-0" in lines[2], lines
             # 20 connections at once, each of which ends its side before it gets its answer.
             sizes = [0, 1, 5, 100_000, 1 << 20] * 4
             connections = [socket.create_connection(("127.0.0.1", local[number % 2])) for number in range(len(sizes))]
@@ -256,19 +255,19 @@ def ports_are_forwarded_with_half_close(place):
                 thread.start()
             for connection, size in zip(connections, sizes):
                 connection.settimeout(30)
-                expect(read_all(connection) == b"%d bytes" % size, size)
+                assert read_all(connection) == b"%d bytes" % size, size
                 connection.close()
-            expect(len(place.cluster.tunnels) == 2, "one WebSocket for each")
+            assert len(place.cluster.tunnels) == 2, "one WebSocket for each"
             # Nothing listens there in the pod.
             refused = socket.create_connection(("127.0.0.1", local[2]))
             refused.settimeout(20)
-            expect(refused.recv(10) == b"", "closed")
+            assert refused.recv(10) == b"", "closed"
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=20)
-            expect(process.returncode == 0 and "server-0: error forwarding port 9090" in errors, (process.returncode, errors))
+            assert process.returncode == 0 and "server-0: error forwarding port 9090" in errors, (process.returncode, errors)
 
 
-def a_lost_tunnel_is_opened_again(place):
+def test_a_lost_tunnel_is_opened_again(place):
     def talk(connection):
         while data := connection.recv(100):
             connection.sendall(data.upper())
@@ -281,22 +280,22 @@ def a_lost_tunnel_is_opened_again(place):
                     connection.settimeout(20)
                     for _ in range(3):
                         connection.sendall(b"hello")
-                        expect(connection.recv(100) == b"HELLO", number)
+                        assert connection.recv(100) == b"HELLO", number
                     place.cluster.tunnels[-1].shutdown(socket.SHUT_RDWR)
-                    expect(connection.recv(10) == b"", "closed with its tunnel")
+                    assert connection.recv(10) == b"", "closed with its tunnel"
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=20)
-            expect(errors.count("server-0: the connection broke off") == 2, errors)
+            assert errors.count("server-0: the connection broke off") == 2, errors
     _, errors = place.run("port-forward", handle, "server-0:htp", code=2)
-    expect("has no port `htp`" in errors and "`http`, `metrics`" in errors, errors)
+    assert "has no port `htp`" in errors and "`http`, `metrics`" in errors, errors
     place.run("port-forward", handle, "http", code=2)
     taken = socket.create_server(("127.0.0.1", 0))
     _, errors = place.run("port-forward", handle, f"{taken.getsockname()[1]}:server-0:http", code=3)
-    expect("cannot listen on 127.0.0.1" in errors, errors)
+    assert "cannot listen on 127.0.0.1" in errors, errors
     taken.close()
 
 
-def files_are_copied_both_ways(place):
+def test_files_are_copied_both_ways(place):
     handle = running(place)
     source = place.directory / "source"
     (source / "deep/er").mkdir(parents=True)
@@ -308,39 +307,39 @@ def files_are_copied_both_ways(place):
     task = place.directory / "task"
     task.mkdir()
     out, errors = place.run("copy", handle, "source", f"main-0:{task}/")
-    expect(out == f"copied 6 files, {(1 << 20) + 10} bytes\n", out)
-    expect("not copied: `source/pipe` is not a file" in errors, errors)
-    expect((task / "source/file").read_bytes() == (source / "file").read_bytes(), "the file")
-    expect((task / "source/deep/script").stat().st_mode & 0o777 == 0o755, "the mode")
-    expect(os.readlink(task / "source/deep/link") == "../file", "the link")
+    assert out == f"copied 6 files, {(1 << 20) + 10} bytes\n", out
+    assert "not copied: `source/pipe` is not a file" in errors, errors
+    assert (task / "source/file").read_bytes() == (source / "file").read_bytes(), "the file"
+    assert (task / "source/deep/script").stat().st_mode & 0o777 == 0o755, "the mode"
+    assert os.readlink(task / "source/deep/link") == "../file", "the link"
     # Under another name, and back.
     place.run("copy", handle, "source/file", f"main-0:{task}/renamed")
-    expect((task / "renamed").stat().st_size == 1 << 20, "renamed")
+    assert (task / "renamed").stat().st_size == 1 << 20, "renamed"
     place.run("copy", handle, f"main-0:{task}/source", "back")
-    expect((place.directory / "back/deep/link").read_bytes() == (source / "file").read_bytes(), "back")
-    expect((place.directory / "back/deep/er").is_dir(), "an empty directory")
+    assert (place.directory / "back/deep/link").read_bytes() == (source / "file").read_bytes(), "back"
+    assert (place.directory / "back/deep/er").is_dir(), "an empty directory"
     (place.directory / "directory").mkdir()
     copied = place.json("copy", handle, f"main-0:{task}/renamed", "directory")
-    expect(copied == {"entries": 1, "bytes": 1 << 20}, copied)
-    expect((place.directory / "directory/renamed").exists(), "into a directory")
+    assert copied == {"entries": 1, "bytes": 1 << 20}, copied
+    assert (place.directory / "directory/renamed").exists(), "into a directory"
     _, errors = place.run("copy", handle, f"main-0:{task}/none", "x", code=3)
-    expect("`tar` in task `main-0` failed" in errors and "none" in errors and not (place.directory / "x").exists(), errors)
+    assert "`tar` in task `main-0` failed" in errors and "none" in errors and not (place.directory / "x").exists(), errors
     _, errors = place.run("copy", handle, "source", f"main-0:{task}/no/such", code=3)
-    expect("`tar` in task `main-0` failed" in errors, errors)
+    assert "`tar` in task `main-0` failed" in errors, errors
     place.run("copy", handle, "none", f"main-0:{task}", code=3)
     place.run("copy", handle, "a", "b", code=2)
     # A link that leads out of the copy is left out.
     (task / "source/out").symlink_to("/etc")
     _, errors = place.run("copy", handle, f"main-0:{task}/source", "again")
-    expect("the link `out` leads out of the copy: `/etc`" in errors and not (place.directory / "again/out").is_symlink(), errors)
+    assert "the link `out` leads out of the copy: `/etc`" in errors and not (place.directory / "again/out").is_symlink(), errors
 
 
-def the_use_of_tasks_is_shown(place):
+def test_the_use_of_tasks_is_shown(place):
     handle = running(place)
     del place.cluster.served["metrics.k8s.io/v1beta1"]
     try:
         _, errors = place.run("top", handle, "--no-stream", code=2)
-        expect("does not serve `metrics.k8s.io`" in errors and "metrics-server" in errors, errors)
+        assert "does not serve `metrics.k8s.io`" in errors and "metrics-server" in errors, errors
     finally:
         place.cluster.served["metrics.k8s.io/v1beta1"] = {"pods": "PodMetrics"}
     pods = sorted(place.cluster.all("pods"), key=lambda pod: pod["metadata"]["name"])
@@ -349,9 +348,9 @@ def the_use_of_tasks_is_shown(place):
             "metadata": {"name": pod["metadata"]["name"], "labels": pod["metadata"]["labels"]}, "timestamp": "2026-01-01T00:00:00Z",
             "containers": [{"name": "main", "usage": {"cpu": f"{number + 1}500m", "memory": "2048Ki"}}]})
     out, _ = place.run("top", handle, "--no-stream")
-    expect([line.split()[:2] for line in out.splitlines()[1:]] == [["main-0", "150%"], ["main-1", "250%"]] and "2.0 MiB" in out, out)
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [["main-0", "150%"], ["main-1", "250%"]] and "2.0 MiB" in out, out
     usage = place.json("stats", handle, "--no-stream")
-    expect([task["memory_bytes"] for task in usage] == [2 << 20] * 2, usage)
+    assert [task["memory_bytes"] for task in usage] == [2 << 20] * 2, usage
 
 
 def event(place, number, reason="Pulling", message="m", count=1, kind="Normal"):
@@ -362,7 +361,7 @@ def event(place, number, reason="Pulling", message="m", count=1, kind="Normal"):
         "lastTimestamp": f"2026-01-01T00:00:{number:02}Z"})
 
 
-def events_are_followed_until_the_end(place):
+def test_events_are_followed_until_the_end(place):
     place.cluster.default = Script(["hello"], late=2, pause=4)
     handle = place.submit()
     until(lambda: place.cluster.all("pods"), "pods")
@@ -370,18 +369,18 @@ def events_are_followed_until_the_end(place):
     place.cluster.put("v1", "events", "ml", {"metadata": {"name": "other"}, "reason": "Stranger", "message": "m",
                                              "involvedObject": {"kind": "Pod", "name": "other-0", "uid": "x"}})
     process = place.start("events", "-f", handle)
-    expect("Pulling: m" in process.stdout.readline(), "the first event")
+    assert "Pulling: m" in process.stdout.readline(), "the first event"
     event(place, 2, "BackOff")
-    expect("BackOff: m" in process.stdout.readline(), "the second event")
+    assert "BackOff: m" in process.stdout.readline(), "the second event"
     # After 410 everything is listed again, and shown once.
     place.cluster.forget()
     event(place, 2, "BackOff", count=2)
-    expect("BackOff: m (2 times)" in process.stdout.readline(), "it happened again")
+    assert "BackOff: m (2 times)" in process.stdout.readline(), "it happened again"
     rest, errors = process.communicate(timeout=40)
-    expect(process.returncode == 0 and rest == "" and "Stranger" not in rest, (rest, errors))
+    assert process.returncode == 0 and rest == "" and "Stranger" not in rest, (rest, errors)
 
 
-def output_is_kept_without_loss_or_doubles(place):
+def test_output_is_kept_without_loss_or_doubles(place):
     place.cluster.default = Script([f"line {number:02} of @" for number in range(30)], pause=0.05)
     place.cluster.log_cut = 11
     handle = place.submit()
@@ -398,20 +397,20 @@ def output_is_kept_without_loss_or_doubles(place):
     for index in range(2):
         files = sorted((kept / f"main-{index}").iterdir())
         lines = [line.split(" ", 4) for path in files for line in path.read_text().splitlines()]
-        expect([line[4] for line in lines] == [f"line {number:02} of {index}" for number in range(30)], lines)
-        expect(all(len(line[0]) == 27 and line[1:4] == ["stdout", "F", "1"] for line in lines), lines[:2])
-    expect(kept.stat().st_mode & 0o77 == 0, "for the user only")
+        assert [line[4] for line in lines] == [f"line {number:02} of {index}" for number in range(30)], lines
+        assert all(len(line[0]) == 27 and line[1:4] == ["stdout", "F", "1"] for line in lines), lines[:2]
+    assert kept.stat().st_mode & 0o77 == 0, "for the user only"
     # The report has the last lines, though the pods are gone.
     for pod in place.cluster.all("pods"):
         place.cluster.drop(("v1", "pods", "ml", pod["metadata"]["name"]))
     place.run("report", handle, "-o", "report.html")
     page = (place.directory / "report.html").read_text()
-    expect(handle in page and "succeeded" in page, page[:3000])
+    assert handle in page and "succeeded" in page, page[:3000]
     place.run("rm", handle)
-    expect(not kept.exists(), "removed with the job")
+    assert not kept.exists(), "removed with the job"
 
 
-def attempts_are_kept_apart(place):
+def test_attempts_are_kept_apart(place):
     place.cluster.default = Script(["only"], exit_code=1)
     handle = place.submit()
     place.run("wait", handle, code=1)
@@ -421,13 +420,13 @@ def attempts_are_kept_apart(place):
     place.cluster.put("v1", "pods", "ml", again)
     place.cluster.print({"name": again["metadata"]["name"]}, "second")
     out, errors = place.run("logs", handle)
-    expect("attempt 2" in out + errors, out + errors)
+    assert "attempt 2" in out + errors, out + errors
     kept = place.directory / f".local/state/jobc/clusters/{handle}/logs/main-0/000001.log"
     lines = [line.split(" ", 1)[1] for line in kept.read_text().splitlines()]
-    expect(lines == ["stdout F 1 only", "stdout F 2 second"], lines)
+    assert lines == ["stdout F 1 only", "stdout F 2 second"], lines
     place.run("report", handle, "-o", "report.html")
     page = (place.directory / "report.html").read_text()
-    expect("second" in page and "exit code 1" in page and "BackoffLimitExceeded" in page, page[:3000])
+    assert "second" in page and "exit code 1" in page and "BackoffLimitExceeded" in page, page[:3000]
 
 
 def complete(place, *words):
@@ -437,7 +436,7 @@ def complete(place, *words):
     return out.splitlines()
 
 
-def handles_are_completed(place):
+def test_handles_are_completed(place):
     place.cluster.default = Script(["hello"])
     first, second = place.submit("one.yaml"), place.submit("two.yaml")
     place.run("wait", first)
@@ -445,25 +444,25 @@ def handles_are_completed(place):
     requests = len(place.cluster.requests)
     for words in (["inspect", "lab/"], ["logs", ""], ["stop", "la"], ["port-forward", ""], ["report", ""], ["wait", ""]):
         found = complete(place, *words)
-        expect(first in found and second in found, (words, found))
-    expect(complete(place, "logs", first, "ma") == ["main-0", "main-1"], complete(place, "logs", first, "ma"))
-    expect("main-1" in complete(place, "exec", "-it", first, ""), "tasks of exec")
-    expect(first not in complete(place, "kill", ""), "kill is for jobs on this host")
-    expect(len(place.cluster.requests) == requests, "no cluster is asked")
+        assert first in found and second in found, (words, found)
+    assert complete(place, "logs", first, "ma") == ["main-0", "main-1"], complete(place, "logs", first, "ma")
+    assert "main-1" in complete(place, "exec", "-it", first, ""), "tasks of exec"
+    assert first not in complete(place, "kill", ""), "kill is for jobs on this host"
+    assert len(place.cluster.requests) == requests, "no cluster is asked"
 
 
-def it_says_why_at_the_line_of_the_job(place):
+def test_it_says_why_at_the_line_of_the_job(place):
     place.write("gpu.yaml", GPU)
     place.cluster.default = Script(waiting=("ImagePullBackOff", 'Back-off pulling image "busybox"'))
     handle = place.submit("gpu.yaml")
     until(lambda: any("waiting" in str(pod) for pod in place.cluster.all("pods")), "waiting pods")
     expected = 'gpu.yaml:3:8: main-0, main-1: cannot get the image: Back-off pulling image "busybox"; the cluster tries again without end'
     out, _ = place.run("inspect", handle)
-    expect(expected in out, out)
+    assert expected in out, out
     out, _ = place.run("ps", handle)
-    expect(expected in out, out)
+    assert expected in out, out
     process = place.start("wait", handle)
-    expect(expected in process.stderr.readline(), "wait says it")
+    assert expected in process.stderr.readline(), "wait says it"
     process.kill()
     process.communicate()
     message = "0/8 nodes are available: 8 Insufficient nvidia.com/gpu. preemption: none"
@@ -474,11 +473,11 @@ def it_says_why_at_the_line_of_the_job(place):
         place.cluster.put("v1", "pods", "ml", pod)
     event(place, 1, "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached")
     reasons = place.json("inspect", handle)["reasons"]
-    expect(reasons[0] == "gpu.yaml:8:22: main-0, main-1: no node fits: 0/8 nodes are available: 8 Insufficient nvidia.com/gpu", reasons)
-    expect(reasons[1].endswith("none fits: the autoscaler has no node for it: 1 max node group size reached"), reasons)
+    assert reasons[0] == "gpu.yaml:8:22: main-0, main-1: no node fits: 0/8 nodes are available: 8 Insufficient nvidia.com/gpu", reasons
+    assert reasons[1].endswith("none fits: the autoscaler has no node for it: 1 max node group size reached"), reasons
 
 
-def the_place_in_the_queue_is_shown(place):
+def test_the_place_in_the_queue_is_shown(place):
     place.cluster.default = Script(waiting=("ContainerCreating", ""))
     handle = place.submit()
     job = place.cluster.all("jobs")[0]
@@ -491,14 +490,4 @@ def the_place_in_the_queue_is_shown(place):
                                    "message": "insufficient unused quota for nvidia.com/gpu in flavor a100, 4 more needed"}]}})
     place.cluster.queue = ["other"] * 1503 + ["own"]
     out, _ = place.run("inspect", handle)
-    expect("insufficient unused quota for nvidia.com/gpu in flavor a100, 4 more needed; it is 1504th in the queue `gpu`" in out, out)
-
-
-if __name__ == "__main__":
-    run_cases(HARNESS, [
-        the_exit_code_is_that_of_the_command, input_ends_and_output_goes_on, an_older_server_has_no_half_close,
-        a_terminal_is_raw_and_has_the_size_of_ours, ctrl_c_without_a_terminal_ends_the_connection, expired_credentials_and_missing_rights,
-        ports_are_forwarded_with_half_close, a_lost_tunnel_is_opened_again, files_are_copied_both_ways, the_use_of_tasks_is_shown,
-        events_are_followed_until_the_end, output_is_kept_without_loss_or_doubles, attempts_are_kept_apart, handles_are_completed,
-        it_says_why_at_the_line_of_the_job, the_place_in_the_queue_is_shown,
-    ])
+    assert "insufficient unused quota for nvidia.com/gpu in flavor a100, 4 more needed; it is 1504th in the queue `gpu`" in out, out

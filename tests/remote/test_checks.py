@@ -1,8 +1,4 @@
-#!/usr/bin/env python3
 """Tests what `jobc submit` asks a stand-in cluster before it creates anything: releases, quotas, limits, queues, claims, classes, nodes."""
-
-from fixture import expect, run_cases
-from harness import Harness
 
 GPUS = """\
 version: 1
@@ -51,12 +47,12 @@ def job(place, text=GPUS, more=""):
 def said(place, code, *words):
     _, errors = place.run("submit", "gpus.yaml", "--dry-run", code=code)
     for word in words:
-        expect(word in errors, f"`{word}` is not in: {errors}")
-    expect(not place.cluster.all("jobs"), "something was created")
+        assert word in errors, f"`{word}` is not in: {errors}"
+    assert not place.cluster.all("jobs"), "something was created"
     return errors
 
 
-def the_release_is_compared(place):
+def test_the_release_is_compared(place):
     job(place, more=', release: "1.35"')
     place.cluster.release = "v1.33.4-gke.100"
     said(place, 0, "warning: the cluster has Kubernetes 1.33, and the job was built for 1.35", 'write `release: "1.33"`',
@@ -64,12 +60,12 @@ def the_release_is_compared(place):
     place.cluster.release = "v1.26.9+k3s1"
     said(place, 1, "error: the cluster has Kubernetes 1.26, and jobc needs 1.27 or newer")
     place.cluster.release = "v1.37.0"
-    expect("Kubernetes" not in said(place, 0), "a newer cluster is fine")
+    assert "Kubernetes" not in said(place, 0), "a newer cluster is fine"
     place.cluster.drops = ("completions",)
     said(place, 0, "warning: the cluster drops `spec.completions` of Job", "its feature gate is off")
 
 
-def quotas_are_compared(place):
+def test_quotas_are_compared(place):
     job(place)
     def quota(hard, used):
         status = {"hard": {"requests.nvidia.com/gpu": hard}, "used": {"requests.nvidia.com/gpu": used}}
@@ -79,28 +75,28 @@ def quotas_are_compared(place):
     quota("16", "12")
     said(place, 0, "warning: the pods ask for 16 `requests.nvidia.com/gpu`, and of 16 in the quota `team` 12 are used: the job waits")
     quota("16", "0")
-    expect("quota" not in said(place, 0), "it fits")
+    assert "quota" not in said(place, 0), "it fits"
     place.cluster.put("v1", "resourcequotas", "ml", {"metadata": {"name": "objects"}, "spec": {}, "status": {
         "hard": {"count/jobs.batch": "7"}, "used": {"count/jobs.batch": "7"}}})
     said(place, 1, "error: the quota `objects` allows 7 `count/jobs.batch`, of which 7 are used, and the job needs 1")
 
 
-def a_quota_that_is_used_up_meanwhile_is_a_problem_of_the_job(place):
+def test_a_quota_that_is_used_up_meanwhile_is_a_problem_of_the_job(place):
     why = "exceeded quota: team, requested: count/jobs.batch=1, used: count/jobs.batch=9, limited: count/jobs.batch=9"
     place.cluster.fail("POST", "/jobs[?]", code=403, message=f'jobs.batch "one" is forbidden: {why}')
     _, errors = place.run("submit", "one.yaml", code=1)
-    expect("error: the cluster rejects Job" in errors and why in errors and " --> one.yaml:2:7" in errors, errors)
-    expect("jobc targets role" not in errors, errors)
+    assert "error: the cluster rejects Job" in errors and why in errors and " --> one.yaml:2:7" in errors, errors
+    assert "jobc targets role" not in errors, errors
 
 
-def limits_are_compared(place):
+def test_limits_are_compared(place):
     job(place)
     place.cluster.put("v1", "limitranges", "ml", {"metadata": {"name": "small"}, "spec": {"limits": [
         {"type": "Container", "max": {"memory": "4Gi"}}]}})
     said(place, 1, "error: a container uses up to 8Gi `memory`, and the limit range `small` allows 4Gi", " --> gpus.yaml:7:")
 
 
-def queues_are_compared(place):
+def test_queues_are_compared(place):
     job(place, more=", queue: {kueue: team}")
     kueue = "kueue.x-k8s.io/v1beta2"
     place.cluster.put(kueue, "localqueues", "ml", {"metadata": {"name": "vision"}, "spec": {"clusterQueue": "all"}})
@@ -121,7 +117,7 @@ def queues_are_compared(place):
     said(place, 0)
 
 
-def claims_are_looked_at(place):
+def test_claims_are_looked_at(place):
     job(place, CLAIM)
     def claim(phase, *modes):
         place.cluster.put("v1", "persistentvolumeclaims", "ml", {
@@ -133,21 +129,21 @@ def claims_are_looked_at(place):
     claim("Pending", "ReadWriteMany")
     said(place, 0, "warning: the PersistentVolumeClaim `corpus` is not bound to a volume")
     claim("Bound", "ReadWriteMany")
-    expect("corpus" not in said(place, 0), "it is usable")
+    assert "corpus" not in said(place, 0), "it is usable"
 
 
-def names_and_keys_exist(place):
+def test_names_and_keys_exist(place):
     job(place, STORED, ", priority_class: hihg, runtime_class: nvidia")
     place.cluster.put("scheduling.k8s.io/v1", "priorityclasses", None, {"metadata": {"name": "high"}})
     errors = said(place, 1, "error: the cluster has no PriorityClass `hihg`", "the cluster has `high`",
                   "error: the cluster has no RuntimeClass `nvidia`", " --> the setting `kubernetes.priority_class` of the target")
-    expect("there is no Secret `tokens` in the namespace `ml`" in errors and " --> gpus.yaml:" in errors, errors)
+    assert "there is no Secret `tokens` in the namespace `ml`" in errors and " --> gpus.yaml:" in errors, errors
     place.cluster.put("v1", "secrets", "ml", {"metadata": {"name": "tokens"}, "data": {"other": "c2VjcmV0"}})
     errors = said(place, 1, "error: the Secret `tokens` has no key `hub`", "it has `other`")
-    expect("c2VjcmV0" not in errors, errors)
+    assert "c2VjcmV0" not in errors, errors
 
 
-def nodes_are_looked_at(place):
+def test_nodes_are_looked_at(place):
     job(place, more=", node_selector: {pool: gpu}")
     def node(name, pool, gpus):
         allocatable = {"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": str(gpus)}
@@ -157,20 +153,13 @@ def nodes_are_looked_at(place):
     node("b", "gpu", 4)
     said(place, 0, "warning: a pod asks for 8 `nvidia.com/gpu`, and the largest node that it may run on has 4", " --> gpus.yaml:7:")
     node("c", "gpu", 8)
-    expect("node" not in said(place, 0), "a node fits")
+    assert "node" not in said(place, 0), "a node fits"
     place.cluster.denied = {"GET nodes"}
-    expect("node" not in said(place, 0), "without the right it is not looked at")
+    assert "node" not in said(place, 0), "without the right it is not looked at"
 
 
-def a_missing_right_is_noted_once(place):
+def test_a_missing_right_is_noted_once(place):
     job(place, STORED, ", priority_class: high")
     place.cluster.denied = {"GET resourcequotas", "GET limitranges", "GET priorityclasses", "GET secrets"}
     errors = said(place, 0, "not checked, because you may not read them: `limitranges`, `priorityclasses`, `resourcequotas`, `secrets`")
-    expect(errors.count("not checked") == 1, errors)
-
-
-if __name__ == "__main__":
-    run_cases(Harness("checks", __doc__), [
-        the_release_is_compared, quotas_are_compared, a_quota_that_is_used_up_meanwhile_is_a_problem_of_the_job, limits_are_compared,
-        queues_are_compared, claims_are_looked_at, names_and_keys_exist, nodes_are_looked_at, a_missing_right_is_noted_once,
-    ])
+    assert errors.count("not checked") == 1, errors

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Tests the commands about jobs on a stand-in cluster: states, exit codes, output over cut connections, watches, and
 deletion."""
 
@@ -6,14 +5,14 @@ import json
 import signal
 import time
 
+import pytest
 from cluster import Cluster, Script
-from fixture import expect, run_cases, until
-from harness import Harness
+from place import until
 
-HARNESS = Harness("follow", __doc__)
+pytestmark = pytest.mark.duration(30)
 
 
-def exit_codes_are_those_of_a_local_job(place):
+def test_exit_codes_are_those_of_a_local_job(place):
     for script, code, words in [
         (Script(["hello"]), 0, "succeeded"),
         (Script(["hello"], exit_code=3), 1, "failed: BackoffLimitExceeded: the stand-in says so"),
@@ -22,24 +21,24 @@ def exit_codes_are_those_of_a_local_job(place):
         place.cluster.default = script
         handle = place.submit("one.yaml", "--new")
         out, _ = place.run("wait", handle, code=code)
-        expect(f"{handle}: {words}" in out, out)
+        assert f"{handle}: {words}" in out, out
         end = json.loads(place.run("wait", handle, "--format", "json", code=code)[0])
-        expect(end["handle"] == handle, end)
+        assert end["handle"] == handle, end
     place.cluster.default = Script(["hello"], pause=30)
     handle = place.submit("one.yaml", "--new")
     process = place.start("wait", handle)
     until(lambda: place.cluster.count("GET", "watch=1"), "a watch")
     out, _ = place.run("stop", handle)
-    expect(out == f"{handle}: stopped\n", out)
+    assert out == f"{handle}: stopped\n", out
     out, _ = process.communicate(timeout=30)
-    expect(process.returncode == 130 and "stopped" in out, out)
-    expect(place.cluster.count("GET", "watch=1") == 1, "one watch")
+    assert process.returncode == 130 and "stopped" in out, out
+    assert place.cluster.count("GET", "watch=1") == 1, "one watch"
     place.run("wait", "lab/none", code=2)
     place.run("wait", "lab/", code=2)
     place.run("wait", "lap/none", code=2)
 
 
-def a_failed_jobset_that_was_late_timed_out(place):
+def test_a_failed_jobset_that_was_late_timed_out(place):
     place.cluster.default = Script(["hello"], exit_code=1)
     handle = place.submit("two.yaml")
     name = handle.split("/")[1]
@@ -51,7 +50,7 @@ def a_failed_jobset_that_was_late_timed_out(place):
     place.run("wait", handle, code=124)
 
 
-def output_survives_cut_connections(place):
+def test_output_survives_cut_connections(place):
     lines = [f"line {number:03} of @" for number in range(60)]
     place.cluster.default = Script(lines, pause=0.03)
     place.cluster.log_cut = 17
@@ -59,65 +58,65 @@ def output_survives_cut_connections(place):
     out, errors = place.run("logs", "-f", handle)
     for index in range(2):
         shown = [line.split("line ")[1] for line in out.splitlines() if line.startswith(f"main-{index}")]
-        expect(shown == [f"{number:03} of {index}" for number in range(60)], f"main-{index}: {shown}\n{errors}")
-    expect(place.cluster.count("GET", "/log[?].*sinceTime") >= 4, "it was cut")
+        assert shown == [f"{number:03} of {index}" for number in range(60)], f"main-{index}: {shown}\n{errors}"
+    assert place.cluster.count("GET", "/log[?].*sinceTime") >= 4, "it was cut"
     out, _ = place.run("logs", handle, "main-1", "--tail", "2")
-    expect([line.split("line ")[1] for line in out.splitlines()] == ["058 of 1", "059 of 1"], out)
+    assert [line.split("line ")[1] for line in out.splitlines()] == ["058 of 1", "059 of 1"], out
     line = json.loads(place.run("logs", handle, "main-0", "--format", "json")[0].splitlines()[0])
-    expect((line["task"], line["attempt"], line["text"]) == ("main-0", 1, "line 000 of 0"), line)
+    assert (line["task"], line["attempt"], line["text"]) == ("main-0", 1, "line 000 of 0"), line
     _, errors = place.run("logs", handle, "man-0", code=2)
-    expect("the job has no task `man-0`" in errors and "`main`" in errors, errors)
+    assert "the job has no task `man-0`" in errors and "`main`" in errors, errors
 
 
-def lost_lines_are_reported(place):
+def test_lost_lines_are_reported(place):
     """The server rotates the output while the connection is cut: what it has then begins after the last line."""
     place.cluster.default = Script(["first", "second", "third"], pause=1.1)
     place.cluster.log_cut, place.cluster.rotates = 1, True
     out, errors = place.run("submit", "one.yaml", "--follow")
-    expect(out.count("first") == 2 and out.count("third") == 2, (out, errors))
-    expect("the server no longer has all lines before" in errors, errors)
+    assert out.count("first") == 2 and out.count("third") == 2, (out, errors)
+    assert "the server no longer has all lines before" in errors, errors
 
 
-def a_watch_that_expired_goes_on(place):
+def test_a_watch_that_expired_goes_on(place):
     place.cluster.default = Script(["hello"], late=3)
     handle = place.submit()
     process = place.start("wait", handle)
     until(lambda: place.cluster.count("GET", "watch=1") == 1, "a watch")
     place.cluster.forget()
     out, errors = process.communicate(timeout=60)
-    expect(process.returncode == 0 and "succeeded" in out, out + errors)
-    expect(place.cluster.count("GET", "watch=1") >= 2, "it was watched again")
+    assert process.returncode == 0 and "succeeded" in out, out + errors
+    assert place.cluster.count("GET", "watch=1") >= 2, "it was watched again"
 
 
-def it_says_why_a_job_waits(place):
+def test_it_says_why_a_job_waits(place):
     place.cluster.default = Script(waiting=("ImagePullBackOff", 'Back-off pulling image "busybox"'))
     handle = place.submit()
     until(lambda: any("waiting" in str(pod) for pod in place.cluster.all("pods")), "waiting pods")
     out, _ = place.run("inspect", handle)
-    expect('main-0, main-1: cannot get the image: Back-off pulling image "busybox"' in out and "pending" in out, out)
+    assert 'main-0, main-1: cannot get the image: Back-off pulling image "busybox"' in out and "pending" in out, out
     pod = place.cluster.all("pods")[0]
     place.cluster.put("v1", "events", "ml", {
         "metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]},
         "type": "Warning", "reason": "Failed", "message": "Error: ImagePullBackOff", "count": 7, "lastTimestamp": "2026-01-01T00:00:00Z"})
     out, _ = place.run("events", handle)
-    expect("Failed: Error: ImagePullBackOff (7 times)" in out and out.startswith("2026-01-01T00:00:00Z pod/one-"), out)
+    assert "Failed: Error: ImagePullBackOff (7 times)" in out and out.startswith("2026-01-01T00:00:00Z pod/one-"), out
     detail = place.json("inspect", handle)
-    expect(detail["state"] == "pending" and len(detail["task_list"]) == 2, detail)
+    assert detail["state"] == "pending" and len(detail["task_list"]) == 2, detail
     process = place.start("submit", "one.yaml", "--follow")
     time.sleep(9)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=20)
-    expect(process.returncode == 130 and "cannot get the image" in errors, (process.returncode, errors))
-    expect(f"jobc stop {handle}" in errors and len(place.cluster.all("jobs")) == 1, errors)
+    assert process.returncode == 130 and "cannot get the image" in errors, (process.returncode, errors)
+    assert f"jobc stop {handle}" in errors and len(place.cluster.all("jobs")) == 1, errors
 
 
-def following_ends_with_the_job(place):
+def test_following_ends_with_the_job(place):
     place.cluster.default = Script(["one", "two"], exit_code=1, pause=0.2)
     out, errors = place.run("submit", "one.yaml", "--follow", code=1)
-    expect(out.count("one") >= 2 and out.count("two") == 2 and "failed: BackoffLimitExceeded" in errors, (out, errors))
+    assert out.count("one") >= 2 and out.count("two") == 2 and "failed: BackoffLimitExceeded" in errors, (out, errors)
 
 
-def jobs_of_all_targets_are_listed(place):
+def test_jobs_of_all_targets_are_listed(place):
     far = Cluster(place.directory, "far")
     try:
         far.kubeconfig()
@@ -125,22 +124,14 @@ def jobs_of_all_targets_are_listed(place):
         place.run("wait", first)
         place.run("wait", second)
         out, _ = place.run("ps", "-A", "--all")
-        expect(first in out and second in out and "succeeded" in out, out)
+        assert first in out and second in out and "succeeded" in out, out
         out, _ = place.run("ps", "-A")
-        expect(first not in out, out)
+        assert first not in out, out
         names = place.run("ps", "--target", "far", "--all", "-q")[0].split()
-        expect(names == [second], names)
+        assert names == [second], names
         place.run("rm", first, second)
     finally:
         far.close()
     place.submit("one.yaml", "--target", "lab")
     out, errors = place.run("ps", "-A", "--all")
-    expect("lab/one-" in out and "target `far`" in errors, out + errors)
-
-
-if __name__ == "__main__":
-    run_cases(HARNESS, [
-        exit_codes_are_those_of_a_local_job, a_failed_jobset_that_was_late_timed_out, output_survives_cut_connections,
-        lost_lines_are_reported, a_watch_that_expired_goes_on, it_says_why_a_job_waits, following_ends_with_the_job,
-        jobs_of_all_targets_are_listed,
-    ], at_once=3)
+    assert "lab/one-" in out and "target `far`" in errors, out + errors

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Tests the way to a cluster: proxies of the environment and of the kubeconfig, and several clusters of which one is down or slow."""
 
 import json
@@ -8,19 +7,22 @@ import socketserver
 import threading
 import time
 
+import pytest
 from cluster import Cluster
-from fixture import expect, run_cases
-from harness import Harness
 
+pytestmark = pytest.mark.duration(30)
 # A name that nothing resolves: only the proxy knows where it is.
 NAME = "cluster.invalid"
 
 
 class Proxy:
-    """An HTTP proxy on loopback that opens tunnels (CONNECT, RFC 9110, section 9.3.6), with a password if one is given."""
+    """An HTTP proxy on loopback that opens tunnels (CONNECT, RFC 9110, section 9.3.6), for a password if it has one.
 
-    def __init__(self, cluster, password=None):
-        self.port, self.password, self.tunnels, self.refused = cluster.http.server_port, password, [], 0
+    A real one, such as Squid, would need a configuration and a log to be read for what is counted here: tunnels and refusals.
+    """
+
+    def __init__(self, cluster):
+        self.port, self.password, self.tunnels, self.refused = cluster.http.server_port, None, [], 0
         outer = self
 
         class Handler(socketserver.StreamRequestHandler):
@@ -62,6 +64,13 @@ class Proxy:
         self.server.server_close()
 
 
+@pytest.fixture
+def proxy(place):
+    proxy = Proxy(place.cluster)
+    yield proxy
+    proxy.close()
+
+
 def behind_a_name(place, **cluster):
     """Has the kubeconfig name a server that only a proxy finds; its certificate is that of the stand-in."""
     config = json.loads(place.kubeconfig.read_text())
@@ -69,41 +78,36 @@ def behind_a_name(place, **cluster):
     place.kubeconfig.write_text(json.dumps(config))
 
 
-def a_proxy_of_the_environment_opens_a_tunnel(place):
-    proxy = Proxy(place.cluster)
+def test_a_proxy_of_the_environment_opens_a_tunnel(place, proxy):
     behind_a_name(place)
     out, _ = place.run("submit", "one.yaml", env={"HTTPS_PROXY": f"http://{proxy.address}"})
-    expect(out.startswith("lab/one-") and set(proxy.tunnels) == {f"{NAME}:6443"}, proxy.tunnels)
+    assert out.startswith("lab/one-") and set(proxy.tunnels) == {f"{NAME}:6443"}, proxy.tunnels
     place.run("wait", out.strip(), env={"https_proxy": f"http://{proxy.address}"})
-    proxy.close()
 
 
-def no_proxy_leaves_clusters_out(place):
-    proxy = Proxy(place.cluster)
+def test_no_proxy_leaves_clusters_out(place, proxy):
     environment = {"HTTPS_PROXY": f"http://{proxy.address}", "NO_PROXY": f".{NAME.split('.')[1]},10.0.0.0/8"}
     behind_a_name(place)
     _, errors = place.run("ps", "--target", "lab", code=3, env=environment)
-    expect(not proxy.tunnels and NAME in errors, (proxy.tunnels, errors))
+    assert not proxy.tunnels and NAME in errors, (proxy.tunnels, errors)
     # This host is never reached through a proxy.
     place.cluster.kubeconfig()
     place.run("ps", "--target", "lab", env={"HTTPS_PROXY": f"http://{proxy.address}"})
-    expect(not proxy.tunnels, proxy.tunnels)
-    proxy.close()
+    assert not proxy.tunnels, proxy.tunnels
 
 
-def the_kubeconfig_names_a_proxy_first(place):
-    proxy = Proxy(place.cluster, "Basic bWU6c2VjcmV0")
+def test_the_kubeconfig_names_a_proxy_first(place, proxy):
+    proxy.password = "Basic bWU6c2VjcmV0"
     behind_a_name(place, **{"proxy-url": f"http://me:secret@{proxy.address}"})
     handle = place.run("submit", "one.yaml", env={"HTTPS_PROXY": "http://127.0.0.1:1", "NO_PROXY": NAME})[0].strip()
     place.run("logs", "-f", handle)
-    expect(proxy.tunnels and not proxy.refused, (proxy.tunnels, proxy.refused))
+    assert proxy.tunnels and not proxy.refused, (proxy.tunnels, proxy.refused)
     behind_a_name(place, **{"proxy-url": f"http://{proxy.address}"})
     _, errors = place.run("ps", "--target", "lab", code=3)
-    expect(proxy.refused and "check the network, the proxy" in errors, errors)
-    proxy.close()
+    assert proxy.refused and "check the network, the proxy" in errors, errors
 
 
-def a_cluster_that_is_down_or_slow_does_not_hide_another(place):
+def test_a_cluster_that_is_down_or_slow_does_not_hide_another(place):
     handle = place.submit("one.yaml")
     far = Cluster(place.directory, "far")
     try:
@@ -112,22 +116,15 @@ def a_cluster_that_is_down_or_slow_does_not_hide_another(place):
         since = time.monotonic()
         out, errors = place.run("ps", "-A", "--all")
         seconds = time.monotonic() - since
-        expect(handle in out and "target `far`: it has not answered after" in errors, out + errors)
-        expect(seconds < 20, f"{seconds:.0f} s")
+        assert handle in out and "target `far`: it has not answered after" in errors, out + errors
+        assert seconds < 20, f"{seconds:.0f} s"
         far.stall.set()
         far.stall = None
         out, errors = place.run("ps", "-A", "--all")
-        expect(handle in out and not errors, errors)
+        assert handle in out and not errors, errors
     finally:
         far.close()
     out, errors = place.run("ps", "-A", "--all")
-    expect(handle in out and "target `far`" in errors, out + errors)
+    assert handle in out and "target `far`" in errors, out + errors
     rows = json.loads(place.run("ps", "-A", "--all", "--format", "json")[0])
-    expect([row["handle"] for row in rows] == [handle], rows)
-
-
-if __name__ == "__main__":
-    run_cases(Harness("network", __doc__), [
-        a_proxy_of_the_environment_opens_a_tunnel, no_proxy_leaves_clusters_out, the_kubeconfig_names_a_proxy_first,
-        a_cluster_that_is_down_or_slow_does_not_hide_another,
-    ], at_once=4)
+    assert [row["handle"] for row in rows] == [handle], rows

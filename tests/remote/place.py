@@ -1,20 +1,13 @@
-"""What the tests of remote jobs share: a directory with jobs and targets, a cluster, and the program."""
+"""A user's directory with jobs and targets, a cluster, and the program."""
 
 import base64
-import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
-
-from cluster import Cluster  # noqa: E402
-from harness import REPOSITORY, scratch  # noqa: E402
+from cluster import Cluster
 
 SECONDS = 60
 ONE = """\
@@ -38,6 +31,25 @@ roles:
     needs: {server: started}
     run: echo hello
 """
+CODE_BYTES = 1 << 20
+BUILT = """\
+version: 1
+name: built
+image:
+  from: {base}
+  copy: [{{from: code, to: /workspace}}]
+roles:
+  main:
+    run: python /workspace/train.py
+"""
+BUILT_TARGETS = """\
+version: 1
+targets:
+  lab:
+    backends: [kubernetes]
+    registry: {host}/ml
+    kubernetes: {{namespace: ml, kubeconfig: {kubeconfig}}}
+"""
 # A process of its own: what a large process forks counts that one's memory as its own.
 MEASURE = """
 import os, subprocess, sys, time
@@ -59,7 +71,7 @@ targets:
 """
 
 
-class Fixture:
+class Place:
     """A user's directory, and a cluster."""
 
     def __init__(self, directory, program):
@@ -71,7 +83,9 @@ class Fixture:
         self.write("two.yaml", TWO)
 
     def write(self, name, text):
-        (self.directory / name).write_text(text)
+        path = self.directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
     def environment(self, more=None):
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "LLVM_PROFILE_FILE")}
@@ -79,24 +93,37 @@ class Fixture:
 
     def registry(self, registry):
         """Has the program speak plain HTTP with a stand-in registry."""
-        path = self.directory / ".config/jobc/registries.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"registries": {registry.host: {"plain_http": True}}}))
+        self.write(".config/jobc/registries.yaml", json.dumps({"registries": {registry.host: {"plain_http": True}}}))
 
     def login(self, host, password):
         """Logs in to a registry, as `docker login` records it."""
-        path = self.directory / ".docker/config.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps({"auths": {host: {"auth": base64.b64encode(password.encode()).decode()}}}))
+        self.write(".docker/config.json", json.dumps({"auths": {host: {"auth": base64.b64encode(password.encode()).decode()}}}))
 
-    def start(self, *words, env=None):
-        return subprocess.Popen([self.program, *map(str, words)], cwd=self.directory, env=self.environment(env), text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def build_on(self, registry):
+        """Writes a job with an image that is built on one of the registry and pushed there."""
+        self.write("targets.yaml", BUILT_TARGETS.format(host=registry.host, kubeconfig=self.kubeconfig.name))
+        self.write("built.yaml", BUILT.format(base=registry.base()))
+        self.edit()
 
-    def run(self, *words, code=0, env=None, seconds=SECONDS):
+    def edit(self):
+        """Changes the code of that job, which does not compress."""
+        (self.directory / "code").mkdir(exist_ok=True)
+        (self.directory / "code/train.py").write_bytes(os.urandom(CODE_BYTES))
+
+    def image_of(self, handle):
+        """The image of a job on the cluster."""
+        job, = [job for job in self.cluster.all("jobs") if job["metadata"]["name"] == handle.split("/")[1]]
+        return job["spec"]["template"]["spec"]["containers"][0]["image"]
+
+    def start(self, *words, env=None, **more):
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen([self.program, *map(str, words)], cwd=self.directory, env=self.environment(env), text=True, **(streams | more))
+
+    def run(self, *words, code=0, env=None, given=None, seconds=SECONDS):
         """Runs jobc; returns its stdout and stderr."""
-        with self.start(*words, env=env) as process:
-            out, errors = process.communicate(timeout=seconds)
+        streams = {"stdin": subprocess.PIPE} if given is not None else {}
+        with self.start(*words, env=env, **streams) as process:
+            out, errors = process.communicate(given, timeout=seconds)
         if code is not None and process.returncode != code:
             raise AssertionError(f"jobc {' '.join(map(str, words))}: exit code {process.returncode}, not {code}: {out}{errors}")
         return out, errors
@@ -104,10 +131,9 @@ class Fixture:
     def json(self, *words):
         return json.loads(self.run(*words, "--format", "json")[0])
 
-    def submit(self, job="one.yaml", *words):
+    def submit(self, job="one.yaml", *words, env=None):
         """Submits a job; returns its handle."""
-        out, _ = self.run("submit", job, *words)
-        return out.strip()
+        return self.run("submit", job, *words, env=env)[0].strip()
 
     def peak(self, *words):
         """Runs jobc; returns its exit code, the seconds it took and its peak memory in MiB, by wait4(2). Its seconds of CPU time are in
@@ -122,49 +148,8 @@ class Fixture:
         self.cluster.close()
 
 
-@contextlib.contextmanager
-def fixture(harness):
-    program = Path(harness.options.runtime or REPOSITORY / "target/debug/jobc").resolve()
-    if not program.exists():
-        harness.missing("jobc", "`cargo build`")
-    with scratch() as directory:
-        fixture = Fixture(directory, program)
-        try:
-            yield fixture
-        finally:
-            fixture.close()
-
-
-def until(condition, what, seconds=SECONDS):
+def until(condition, what="", seconds=SECONDS):
     deadline = time.monotonic() + seconds
     while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"timed out: {what}")
+        assert time.monotonic() < deadline, f"timed out: {what}"
         time.sleep(0.02)
-
-
-def run_cases(harness, cases, at_once=1):
-    """Runs each case with a cluster of its own, so many at a time: some do little but wait."""
-    harness.parse()
-    harness.tool("openssl")
-
-    def problems(case):
-        with fixture(harness) as place:
-            try:
-                return list(case(place) or [])
-            except (AssertionError, KeyError, IndexError, TypeError, ValueError, subprocess.SubprocessError) as error:
-                return [f"{type(error).__name__}: {error}"]
-
-    wanted = [case for case in cases if harness.wants(case.__name__)]
-    with ThreadPoolExecutor(at_once) as pool:
-        for case, found in zip(wanted, pool.map(problems, wanted)):
-            harness.check(case.__name__, found)
-    harness.end()
-
-
-def expect(condition, what):
-    if not condition:
-        raise AssertionError(str(what))
-
-
-__all__ = ["Fixture", "expect", "fixture", "run_cases", "until", "signal"]

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measures the commands about a job of 10,000 pods, and the output of 100 pods, on a stand-in cluster.
 
 Times are printed, and no case depends on them. Those of an optimized program count: `--runtime target/release/jobc`.
@@ -7,10 +6,11 @@ Times are printed, and no case depends on them. Those of an optimized program co
 import signal
 import time
 
+import pytest
 from cluster import Script
-from fixture import expect, run_cases, until
-from harness import Harness
+from place import until
 
+pytestmark = [pytest.mark.slow, pytest.mark.duration(90)]
 POD_COUNT = 10_000
 EVENT_COUNT = 20_000
 FOLLOWED = 100
@@ -27,7 +27,6 @@ roles:
     instances: 100
     run: echo hello
 """
-HARNESS = Harness("scale", __doc__)
 
 
 def pod(job, name, index):
@@ -84,24 +83,24 @@ def is_optimized(place):
 def most(place, words):
     """Runs a command three times; returns its least seconds and its most MiB."""
     runs = [place.peak(*words) for _ in range(3 if is_optimized(place) else 1)]
-    expect(all(run[0] == 0 for run in runs), (words, runs))
+    assert all(run[0] == 0 for run in runs), (words, runs)
     return min(run[1] for run in runs), max(run[2] for run in runs)
 
 
-def a_job_of_ten_thousand_pods(place):
+def test_a_job_of_ten_thousand_pods(place, note):
     handle = large_job(place)
     size = len(place.cluster.serialized(next(key for key in place.cluster.objects if key[1] == "pods")))
-    HARNESS.note(f"{POD_COUNT} pods of {size} bytes, {EVENT_COUNT} events in the namespace, of which half are of the job")
+    note(f"{POD_COUNT} pods of {size} bytes, {EVENT_COUNT} events in the namespace, of which half are of the job")
     for words in (["ps", "--target", "lab"], ["ps", handle], ["inspect", handle], ["events", handle]):
         seconds, mebibytes = most(place, words)
-        HARNESS.note(f"{' '.join(words)}: {seconds:.2f} s, {place.cpu_seconds:.2f} s of CPU, {mebibytes:.0f} MiB (goal of an optimized program: {MAX_SECONDS} s)")
-        expect(mebibytes < MAX_MEBIBYTES, (words, mebibytes))
+        note(f"{' '.join(words)}: {seconds:.2f} s, {place.cpu_seconds:.2f} s of CPU, {mebibytes:.0f} MiB (goal of an optimized program: {MAX_SECONDS} s)")
+        assert mebibytes < MAX_MEBIBYTES, (words, mebibytes)
     out, _ = place.run("ps", handle)
-    expect(len(out.splitlines()) == POD_COUNT + 1, len(out.splitlines()))
+    assert len(out.splitlines()) == POD_COUNT + 1, len(out.splitlines())
     out, _ = place.run("events", handle)
-    expect(len(out.splitlines()) == EVENT_COUNT // 2, len(out.splitlines()))
+    assert len(out.splitlines()) == EVENT_COUNT // 2, len(out.splitlines())
     waiting_holds_one_watch(place, handle)
-    output_is_followed_only_by_name(place, handle)
+    output_is_followed_only_by_name(place, handle, note)
 
 
 def waiting_holds_one_watch(place, handle):
@@ -110,35 +109,31 @@ def waiting_holds_one_watch(place, handle):
     until(lambda: place.cluster.count("GET", "watch=1") == 1, "a watch")
     time.sleep(1)
     requests = place.cluster.requests[before:]
-    expect(len(requests) <= 3 and not any("/pods" in path for _, path in requests), requests)
+    assert len(requests) <= 3 and not any("/pods" in path for _, path in requests), requests
     process.send_signal(signal.SIGKILL)
     process.communicate()
 
 
-def output_is_followed_only_by_name(place, handle):
+def output_is_followed_only_by_name(place, handle, note):
     started = time.monotonic()
     _, errors = place.run("logs", "-f", handle, code=2)
-    expect("the job has 10000 tasks; the output of more than 100 is followed only by name" in errors, errors)
+    assert "the job has 10000 tasks; the output of more than 100 is followed only by name" in errors, errors
     _, errors = place.run("logs", "-f", handle, "main", code=2)
-    expect("cannot follow 10000 tasks at the same time; the maximum is 256" in errors, errors)
-    HARNESS.note(f"refused in {time.monotonic() - started:.1f} s")
+    assert "cannot follow 10000 tasks at the same time; the maximum is 256" in errors, errors
+    note(f"refused in {time.monotonic() - started:.1f} s")
     process = place.start("logs", "-f", handle, "main-4711")
     until(lambda: place.cluster.count("GET", "/log[?]") >= 1, "one stream")
     lists = [path for method, path in place.cluster.requests if "/pods?" in path and "index" in path]
-    expect(lists, "only its pod is listed")
+    assert lists, "only its pod is listed"
     process.send_signal(signal.SIGKILL)
     process.communicate()
 
 
-def the_output_of_a_hundred_pods(place):
+def test_the_output_of_a_hundred_pods(place, note):
     place.write("many.yaml", MANY)
     place.cluster.default = Script([f"step {number}: loss 0.{number:04}, 1234 tokens per second" for number in range(LINES)], pause=0.001)
     handle = place.submit("many.yaml")
     code, seconds, mebibytes = place.peak("logs", "-f", handle)
-    HARNESS.note(f"logs -f of {FOLLOWED} pods with {LINES} lines each: {mebibytes:.1f} MiB, {place.cpu_seconds:.1f} s of CPU, {seconds:.1f} s at the pace of the stand-in")
-    expect(code == 0, code)
-    expect(mebibytes < MAX_FOLLOW_MEBIBYTES or not is_optimized(place), mebibytes)
-
-
-if __name__ == "__main__":
-    run_cases(HARNESS, [a_job_of_ten_thousand_pods, the_output_of_a_hundred_pods])
+    note(f"logs -f of {FOLLOWED} pods with {LINES} lines each: {mebibytes:.1f} MiB, {place.cpu_seconds:.1f} s of CPU, {seconds:.1f} s at the pace of the stand-in")
+    assert code == 0, code
+    assert mebibytes < MAX_FOLLOW_MEBIBYTES or not is_optimized(place), mebibytes

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Tests jobs of other kinds on a stand-in cluster: a TrainJob, a Volcano Job and a Pod are submitted, followed and waited for."""
 
 import copy
@@ -6,10 +5,11 @@ import threading
 import time
 
 import cluster as stand_in
+import pytest
 from cluster import Script, now
-from fixture import expect, run_cases, until
-from harness import Harness
+from place import until
 
+pytestmark = pytest.mark.duration(15)
 TRAINER, VOLCANO = "trainer.kubeflow.org/v1alpha1", "batch.volcano.sh/v1alpha1"
 KINDS = {
     TRAINER: {"trainjobs": "TrainJob", "trainingruntimes": "TrainingRuntime"},
@@ -154,6 +154,13 @@ def pod(place, key, script):
 # The cases
 
 
+@pytest.fixture(autouse=True)
+def controllers(monkeypatch):
+    for version, kinds in KINDS.items():
+        monkeypatch.setitem(stand_in.KINDS, version, kinds)
+    monkeypatch.setattr(stand_in.Handler, "control", control)
+
+
 def target(place, settings):
     place.write("targets.yaml", TARGETS.format(kubeconfig=place.kubeconfig.name, settings=settings))
 
@@ -164,77 +171,77 @@ def changes(place):
             if method in ("POST", "PATCH") and "dryRun" not in path and "review" not in path]
 
 
-def a_trainjob_comes_after_its_runtime(place):
+def test_a_trainjob_comes_after_its_runtime(place):
     target(place, "kind: trainjob")
     place.write("trained.yaml", TRAINED)
     place.cluster.default = Script(["hello"], pause=0.3)
     handle = place.submit("trained.yaml")
     name = handle.split("/")[1]
     done = changes(place)
-    expect(done.index(("PATCH", "trainingruntimes")) < done.index(("POST", "trainjobs")), done)
-    expect(done[-1] == ("PATCH", "trainjobs") and ("PATCH", "configmaps") in done, done)
+    assert done.index(("PATCH", "trainingruntimes")) < done.index(("POST", "trainjobs")), done
+    assert done[-1] == ("PATCH", "trainjobs") and ("PATCH", "configmaps") in done, done
     job, = place.cluster.all("trainjobs")
     for plural in ("trainingruntimes", "configmaps"):
         for value in place.cluster.all(plural):
             owner, = value["metadata"]["ownerReferences"]
-            expect(owner["uid"] == job["metadata"]["uid"] and owner["kind"] == "TrainJob", owner)
+            assert owner["uid"] == job["metadata"]["uid"] and owner["kind"] == "TrainJob", owner
     out, _ = place.run("logs", "-f", handle)
-    expect(out.count("hello") == 4 and place.cluster.count("GET", "/log[?]container=node") >= 3, out)
+    assert out.count("hello") == 4 and place.cluster.count("GET", "/log[?]container=node") >= 3, out
     place.run("wait", handle)
     end = place.json("inspect", handle)
-    expect((end["kind"], end["state"]) == ("TrainJob", "succeeded"), end)
-    expect(end["tasks"] == {"wanted": 4, "active": 0, "succeeded": 4, "failed": 0}, end)
-    expect([task["task"] for task in end["task_list"]] == ["server-0", "train-0", "train-1", "train-2"], end)
-    expect(place.submit("trained.yaml") == handle, "the same again")
+    assert (end["kind"], end["state"]) == ("TrainJob", "succeeded"), end
+    assert end["tasks"] == {"wanted": 4, "active": 0, "succeeded": 4, "failed": 0}, end
+    assert [task["task"] for task in end["task_list"]] == ["server-0", "train-0", "train-1", "train-2"], end
+    assert place.submit("trained.yaml") == handle, "the same again"
     place.run("rm", handle)
-    expect(not place.cluster.all("trainjobs") and not place.cluster.all("trainingruntimes") and not place.cluster.all("pods"), name)
+    assert not place.cluster.all("trainjobs") and not place.cluster.all("trainingruntimes") and not place.cluster.all("pods"), name
 
 
-def a_trainjob_that_fails_or_is_late(place):
+def test_a_trainjob_that_fails_or_is_late(place):
     target(place, "kind: trainjob")
     for script, code, words in [(Script(exit_code=3), 1, "failed"), (Script(deadline=True), 124, "timed out")]:
         place.cluster.default = script
         handle = place.submit("one.yaml", "--new")
         out, _ = place.run("wait", handle, code=code)
-        expect(words in out, out)
+        assert words in out, out
     # The dry run of the TrainJob would fail before its runtime exists.
     dry = [path for method, path in place.cluster.requests if "dryRun" in path]
-    expect(any("/trainingruntimes/" in path for path in dry) and not any("/trainjobs/" in path for path in dry), dry)
+    assert any("/trainingruntimes/" in path for path in dry) and not any("/trainjobs/" in path for path in dry), dry
     target(place, "kind: trainjob, runtime: {name: torch-distributed}")
     place.run("submit", "one.yaml", "--dry-run")
-    expect(place.cluster.count("PATCH", "/trainjobs/.*dryRun"), "a runtime of the platform is there before")
+    assert place.cluster.count("PATCH", "/trainjobs/.*dryRun"), "a runtime of the platform is there before"
 
 
-def a_volcano_job(place):
+def test_a_volcano_job(place):
     target(place, "kind: volcano, queue: {volcano: gpus}")
     place.cluster.default = Script(["hello"], pause=0.3)
     handle = place.submit("one.yaml")
     done = changes(place)
-    expect(done.index(("PATCH", "configmaps")) < done.index(("POST", "jobs")), done)
+    assert done.index(("PATCH", "configmaps")) < done.index(("POST", "jobs")), done
     job, = place.cluster.all("jobs")
-    expect(job["apiVersion"] == VOLCANO and "suspend" not in job["spec"] and job["spec"]["queue"] == "gpus", job)
+    assert job["apiVersion"] == VOLCANO and "suspend" not in job["spec"] and job["spec"]["queue"] == "gpus", job
     files, = place.cluster.all("configmaps")
-    expect(files["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"], files["metadata"])
+    assert files["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"], files["metadata"]
     place.run("wait", handle)
     tasks = place.json("ps", handle)
-    expect([(task["task"], task["state"]) for task in tasks] == [("main-0", "succeeded"), ("main-1", "succeeded")], tasks)
+    assert [(task["task"], task["state"]) for task in tasks] == [("main-0", "succeeded"), ("main-1", "succeeded")], tasks
     out, _ = place.run("ps", "--target", "lab", "--all")
-    expect(handle in out and "succeeded" in out, out)
+    assert handle in out and "succeeded" in out, out
     place.cluster.default = Script(["hello"], exit_code=3)
     out, errors = place.run("submit", "one.yaml", "--new", "--follow", code=1)
-    expect(out.count("hello") == 2 and "failed: PodFailed" in errors, (out, errors))
+    assert out.count("hello") == 2 and "failed: PodFailed" in errors, (out, errors)
 
 
-def a_pod(place):
+def test_a_pod(place):
     target(place, "kind: pod")
     place.write("single.yaml", SINGLE)
     place.cluster.default = Script(["hello"], pause=0.3)
     handle = place.submit("single.yaml")
     place.run("wait", handle)
     value, = place.cluster.all("pods")
-    expect(value["metadata"]["name"] == handle.split("/")[1] and value["metadata"]["annotations"]["jobc.dev/submitted"] == "true", value)
-    expect([task["task"] for task in place.json("ps", handle)] == ["main-0"], "one task")
-    expect("hello" in place.run("logs", handle)[0], "its output")
+    assert value["metadata"]["name"] == handle.split("/")[1] and value["metadata"]["annotations"]["jobc.dev/submitted"] == "true", value
+    assert [task["task"] for task in place.json("ps", handle)] == ["main-0"], "one task"
+    assert "hello" in place.run("logs", handle)[0], "its output"
     place.cluster.default = Script(deadline=True)
     place.run("wait", place.submit("single.yaml", "--new"), code=124)
     # Pods of other jobs are no jobs.
@@ -243,45 +250,36 @@ def a_pod(place):
     other = place.submit("one.yaml")
     place.run("wait", other)
     names = place.run("ps", "--target", "lab", "--all", "-q")[0].split()
-    expect(len(names) == 3 and other in names, names)
+    assert len(names) == 3 and other in names, names
 
 
-def a_gang_of_kubernetes(place):
+def test_a_gang_of_kubernetes(place):
     target(place, "gang: native")
     handle = place.submit("one.yaml")
     group, = place.cluster.all("podgroups")
-    expect(group["spec"] == {"schedulingPolicy": {"gang": {"minCount": 2}}}, group)
+    assert group["spec"] == {"schedulingPolicy": {"gang": {"minCount": 2}}}, group
     job, = place.cluster.all("jobs")
-    expect(job["spec"]["template"]["spec"]["schedulingGroup"] == {"podGroupName": handle.split("/")[1]}, job)
+    assert job["spec"]["template"]["spec"]["schedulingGroup"] == {"podGroupName": handle.split("/")[1]}, job
 
 
-def rights_are_those_of_the_target(place):
+def test_rights_are_those_of_the_target(place):
     target(place, "kind: trainjob")
     role, _ = place.run("targets", "role", "lab")
-    expect("trainjobs" in role and "trainingruntimes" in role and "rayjobs" not in role, role)
+    assert "trainjobs" in role and "trainingruntimes" in role and "rayjobs" not in role, role
     out, _ = place.run("targets", "check", "lab")
-    expect("kind TrainJob (trainer.kubeflow.org/v1alpha1)" in out and "Volcano" not in out, out)
+    assert "kind TrainJob (trainer.kubeflow.org/v1alpha1)" in out and "Volcano" not in out, out
     place.cluster.denied = {"create trainjobs"}
     _, errors = place.run("submit", "one.yaml", code=1)
-    expect("you may not create `trainjobs.trainer.kubeflow.org`" in errors, errors)
+    assert "you may not create `trainjobs.trainer.kubeflow.org`" in errors, errors
     # A Role without the kinds that the target does not use.
     target(place, "kind: auto")
     role, _ = place.run("targets", "role", "lab")
-    expect("trainjobs" not in role, role)
+    assert "trainjobs" not in role, role
     place.cluster.denied = {"GET trainjobs", "GET rayjobs"}
     handle = place.submit("one.yaml")
     out, _ = place.run("ps", "--target", "lab", "--all")
-    expect(handle in out, out)
+    assert handle in out, out
     place.cluster.denied = {"GET jobsets"}
     _, errors = place.run("ps", "--target", "lab", "--all", code=None)
-    expect("jobsets" in errors, errors)
+    assert "jobsets" in errors, errors
     until(lambda: place.run("wait", handle, code=None), "the end")
-
-
-if __name__ == "__main__":
-    stand_in.KINDS.update(KINDS)
-    stand_in.Handler.control = control
-    run_cases(Harness("kinds", __doc__), [
-        a_trainjob_comes_after_its_runtime, a_trainjob_that_fails_or_is_late, a_volcano_job, a_pod, a_gang_of_kubernetes,
-        rights_are_those_of_the_target,
-    ])

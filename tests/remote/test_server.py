@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Tests jobs on a real API server: Kubernetes 1.20 with its garbage collector and scheduler (`server/install`), and a node that carries
 the containers out (`node.py`).
 
@@ -7,30 +6,22 @@ itself decides is real: rights, validation, server-side apply and its dry run, w
 """
 
 import base64
-import importlib.util
 import json
 import re
 import signal
 import subprocess
-import sys
 import threading
 import urllib.request
-from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parent.parent / name) for name in ("jobs", "runtime")]
+import apiserver
+import needs
+import pytest
+from controllers import Controllers
+from harness import REPOSITORY
+from node import Node
+from place import ONE, TARGETS, Place, until
 
-import apiserver  # noqa: E402
-from controllers import Controllers  # noqa: E402
-from harness import REPOSITORY, Harness  # noqa: E402
-from isolation import jobs_of  # noqa: E402
-from node import Node  # noqa: E402
-
-# `fixture` is the name of a module of the runtime's tests too.
-SPEC = importlib.util.spec_from_file_location("remote_fixture", Path(__file__).with_name("fixture.py"))
-FIXTURE = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(FIXTURE)
-ONE, TARGETS, Fixture, expect, until = FIXTURE.ONE, FIXTURE.TARGETS, FIXTURE.Fixture, FIXTURE.expect, FIXTURE.until
-
+pytestmark = [pytest.mark.slow, pytest.mark.isolated, pytest.mark.needs("bwrap", "openssl"), pytest.mark.duration(60)]
 CRDS = REPOSITORY.parent / "shared/schemas/kubernetes-crds"
 NAMESPACES = ("ml", "serving")
 CLAIMS = ("corpus", "checkpoints", "code", "work", "model", "imagenet", "notebooks")
@@ -82,7 +73,7 @@ JOBS = [
 ]
 
 
-class Lab(Fixture):
+class Lab(Place):
     """A user's directory beside a control plane."""
 
     def __init__(self, jobs):
@@ -139,36 +130,54 @@ class Lab(Fixture):
         self.plane.close()
 
 
-def rights_are_those_of_the_role(lab):
-    """Nothing is allowed before the Role of `jobc targets role` is there, and everything needed is after it."""
-    out, _ = lab.run("targets", "check", "lab", code=1)
-    expect(re.search(r"MISSING  .*\bcreate\b.* jobs\.batch", out), out)
-    _, errors = lab.run("submit", "one.yaml", code=None)
-    expect("cannot list resource \"jobs\"" in errors or "jobs.batch" in errors, errors)
-    expect(not lab.all("jobs"), "a job was created without the right to")
+@pytest.fixture(scope="module")
+def strange_lab(all_jobs):
+    """A control plane on which the user has no rights."""
+    if not apiserver.is_installed():
+        needs.missing("kube-apiserver", "`tests/remote/server/install`")
+    lab = Lab(all_jobs)
+    yield lab
+    lab.close()
+
+
+@pytest.fixture(scope="module")
+def lab(strange_lab):
+    """The same with the rights of the Role of `jobc targets role`."""
     for name in NAMESPACES:
-        role = lab.run("targets", "role", "lab")[0].replace("namespace: ml", f"namespace: {name}")
-        lab.plane.kubectl("apply", "-f", "-", input=role)
+        role = strange_lab.run("targets", "role", "lab")[0].replace("namespace: ml", f"namespace: {name}")
+        strange_lab.plane.kubectl("apply", "-f", "-", input=role)
         found = re.search(r"^ *name: (\S+)", role, re.M) or re.search(r"name: ([^,}\s]+)", role)
-        lab.plane.kubectl("create", "rolebinding", "user", "-n", name, f"--role={found[1]}", "--user=me")
+        strange_lab.plane.kubectl("create", "rolebinding", "user", "-n", name, f"--role={found[1]}", "--user=me")
+    return strange_lab
+
+
+def test_nothing_is_allowed_without_the_role_of_the_target(strange_lab):
+    out, _ = strange_lab.run("targets", "check", "lab", code=1)
+    assert re.search(r"MISSING  .*\bcreate\b.* jobs\.batch", out), out
+    _, errors = strange_lab.run("submit", "one.yaml", code=None)
+    assert "cannot list resource \"jobs\"" in errors or "jobs.batch" in errors, errors
+    assert not strange_lab.all("jobs"), "a job was created without the right to"
+
+
+def test_everything_needed_is_allowed_with_the_role(lab):
     out, _ = lab.run("targets", "check", "lab", code=None)
     missing = [line for line in out.splitlines() if line.startswith("MISSING") and "kueue" not in line and "kind " not in line]
-    expect(not missing, out)
+    assert not missing, out
 
 
-def everything_goes_with_the_job(lab):
+def test_everything_goes_with_the_job(lab):
     """The job owns what was made for it: the server's garbage collector takes it when the job is removed."""
     lab.write("hidden.yaml", "version: 1\nname: hidden\nimage: busybox\nsecrets: {token: {env: TEST_TOKEN}}\nroles:\n  main:\n    shell: sh\n"
               "    files: {/etc/greeting: {content: good morning}}\n"
               "    env: {TOKEN: \"${{ secrets.token }}\"}\n    run: cat /etc/greeting; echo; test \"$TOKEN\" = s3cret-value\n")
     out, _ = lab.run("submit", "hidden.yaml", env={"TEST_TOKEN": "s3cret-value"})
     handle = out.strip()
-    expect(lab.run("submit", "hidden.yaml", env={"TEST_TOKEN": "s3cret-value"})[0].strip() == handle, "one job")
+    assert lab.run("submit", "hidden.yaml", env={"TEST_TOKEN": "s3cret-value"})[0].strip() == handle, "one job"
     lab.run("wait", handle)
     out, _ = lab.run("logs", handle)
-    expect("good morning" in out, out)
+    assert "good morning" in out, out
     secret = [each for each in lab.all("secrets") if each["metadata"].get("ownerReferences")]
-    expect(len(secret) == 1 and base64.b64decode(secret[0]["data"]["token"]) == b"s3cret-value", secret)
+    assert len(secret) == 1 and base64.b64decode(secret[0]["data"]["token"]) == b"s3cret-value", secret
     lab.run("rm", handle)
 
     def left():
@@ -177,33 +186,33 @@ def everything_goes_with_the_job(lab):
     until(lambda: not left(), "the collection")
 
 
-def the_server_s_errors_are_at_lines(lab):
+def test_the_server_s_errors_are_at_lines(lab):
     """What admission refuses is refused before anything is created."""
     lab.plane.kubectl("create", "quota", "none", "-n", "ml", "--hard=count/jobs.batch=0")
     try:
         until(lambda: lab.all("resourcequotas")[0]["status"].get("hard"), "the quota")
         _, errors = lab.run("submit", "one.yaml", "--new", code=None)
-        expect("quota" in errors and "count/jobs.batch" in errors, errors)
-        expect(" --> one.yaml:" in errors, errors)
-        expect(not [job for job in lab.all("jobs") if job["metadata"]["name"].startswith("one")], "a job was created")
+        assert "quota" in errors and "count/jobs.batch" in errors, errors
+        assert " --> one.yaml:" in errors, errors
+        assert not [job for job in lab.all("jobs") if job["metadata"]["name"].startswith("one")], "a job was created"
     finally:
         lab.plane.kubectl("delete", "quota", "none", "-n", "ml")
 
 
-def it_says_why_a_job_waits(lab):
+def test_it_says_why_a_job_waits(lab):
     """The scheduler's own words, as a sentence."""
     lab.write("big.yaml", ONE.replace("name: one", "name: big").replace("run: echo hello", "run: echo hello\n    resources: {gpu: 500}"))
     handle = lab.submit("big.yaml")
     until(lambda: "nvidia.com/gpu" in lab.run("inspect", handle)[0], "the reason")
     out, _ = lab.run("inspect", handle)
-    expect("main-0" in out, out)
+    assert "main-0" in out, out
     out, _ = lab.run("events", handle)
-    expect("FailedScheduling" in out and "Insufficient nvidia.com/gpu" in out, out)
+    assert "FailedScheduling" in out and "Insufficient nvidia.com/gpu" in out, out
     lab.run("stop", handle)
     until(lambda: not [job for job in lab.all("jobs") if job["metadata"]["name"].startswith("big")], "the end")
 
 
-def output_is_followed_and_stop_stops(lab):
+def test_output_is_followed_and_stop_stops(lab):
     lab.write("long.yaml", ONE.replace("name: one", "name: long").replace(
         "run: echo hello", "shell: sh\n    run: trap 'echo asked; exit 0' TERM; i=0; while sleep 0.1; do echo line $i; i=$((i + 1)); done"))
     handle = lab.submit("long.yaml")
@@ -215,12 +224,12 @@ def output_is_followed_and_stop_stops(lab):
     out, errors = process.communicate(timeout=60)
     for index in range(2):
         shown = [int(number) for number in re.findall(rf"^main-{index}.*line (\d+)$", out, re.M)]
-        expect(shown == list(range(len(shown))) and len(shown) > 5, f"main-{index}: {shown} {errors}")
+        assert shown == list(range(len(shown))) and len(shown) > 5, f"main-{index}: {shown} {errors}"
     waiting.communicate(timeout=60)
-    expect(waiting.returncode == 130, waiting.returncode)
+    assert waiting.returncode == 130, waiting.returncode
 
 
-def commands_reach_into_tasks(lab):
+def test_commands_reach_into_tasks(lab):
     """`exec`, `copy` and `port-forward` go through the API server's proxy to the node."""
     lab.write("served.yaml", ONE.replace("name: one", "name: served").replace(
         "run: echo hello", "shell: sh\n    resources: {ports: {http: 8000}}\n    run: cd /tmp; echo from $JOBC_ROLE-$JOBC_INDEX > page; exec python3 -m http.server $JOBC_PORT_HTTP"))
@@ -230,13 +239,13 @@ def commands_reach_into_tasks(lab):
     except AssertionError:
         raise AssertionError(lab.run("inspect", handle)[0] + lab.run("logs", handle)[0]) from None
     out, _ = lab.run("exec", handle, "main-1", "--", "sh", "-c", "echo $JOBC_ROLE-$JOBC_INDEX in $(hostname); exit 7", code=7)
-    expect(out.startswith("main-1 in "), out)
+    assert out.startswith("main-1 in "), out
     lab.write("data.txt", "some data\n")
     lab.run("copy", handle, "data.txt", "main-0:/tmp/data.txt")
     out, _ = lab.run("exec", handle, "main-0", "--", "cat", "/tmp/data.txt")
-    expect(out == "some data\n", out)
+    assert out == "some data\n", out
     lab.run("copy", handle, "main-0:/tmp/data.txt", "back.txt")
-    expect((lab.directory / "back.txt").read_text() == "some data\n", "the copy")
+    assert (lab.directory / "back.txt").read_text() == "some data\n", "the copy"
     port, = apiserver.free_ports(1)
     forward = lab.start("port-forward", handle, f"{port}:main-1:http")
 
@@ -251,36 +260,33 @@ def commands_reach_into_tasks(lab):
     lab.run("stop", handle)
 
 
-def jobs_end_as_they_do_here(lab):
-    """Each job is run on this host and on the cluster: the exit codes and the output are the same."""
-    for name, text, lines in JOBS:
-        if "needs:" in text and not lab.has_jobset:
-            continue
-        lab.write(f"{name}.yaml", text)
-        here = lab.jobs.call("run", str(lab.directory / f"{name}.yaml"), seconds=60)
-        lab.write(f"{name}.yaml", text.replace("image: host", "image: busybox"))
-        handle = lab.submit(f"{name}.yaml")
-        with lab.start("wait", handle) as waiting:
-            try:
-                _, errors = waiting.communicate(timeout=60)
-            except subprocess.TimeoutExpired:
-                waiting.kill()
-                raise AssertionError(f"{name} does not end: {lab.run('inspect', handle)[0]}") from None
-        expect(here.returncode == waiting.returncode, f"{name}: {here.returncode} here, {waiting.returncode} there: {here.stderr[-800:]}{errors}")
-        logs, errors = lab.run("logs", handle)
-        shown = [line.split("|", 1)[-1].strip() for line in logs.splitlines()]
-        for line in set(lines):
-            expect(shown.count(line) == lines.count(line), f"{name}: {line!r} in {logs!r} {errors}")
-        for line in set(lines):
-            expect(line in here.stdout, f"{name}: {line!r} here: {here.stdout}")
+@pytest.mark.parametrize("name, text, lines", JOBS, ids=[name for name, _, _ in JOBS])
+def test_a_job_ends_as_it_does_here(name, text, lines, lab):
+    """The exit code and the output are the same."""
+    if "needs:" in text and not lab.has_jobset:
+        pytest.skip("needs the published definition of JobSet")
+    lab.write(f"{name}.yaml", text)
+    here = lab.jobs.call("run", str(lab.directory / f"{name}.yaml"), seconds=60)
+    lab.write(f"{name}.yaml", text.replace("image: host", "image: busybox"))
+    handle = lab.submit(f"{name}.yaml")
+    code, errors = ended(lab, handle)
+    assert here.returncode == code, f"{here.returncode} here, {code} there: {here.stderr[-800:]}{errors}"
+    logs, errors = lab.run("logs", handle)
+    shown = [line.split("|", 1)[-1].strip() for line in logs.splitlines()]
+    for line in set(lines):
+        assert shown.count(line) == lines.count(line), f"{line!r} in {logs!r} {errors}"
+        assert line in here.stdout, f"{line!r} here: {here.stdout}"
 
 
-def examples():
-    for path in sorted((REPOSITORY / "examples").glob("*/targets.yaml")):
-        text = path.read_text()
-        # A directory of several jobs has none at its top.
-        if "backends: [kubernetes" in text and job_file(path.parent):
-            yield path.parent, text
+def ended(lab, handle):
+    """The exit code and output of `jobc wait`."""
+    with lab.start("wait", handle) as waiting:
+        try:
+            output = "".join(waiting.communicate(timeout=60))
+            return waiting.returncode, output
+        except subprocess.TimeoutExpired:
+            waiting.kill()
+            raise AssertionError(f"{handle} does not end: {lab.run('inspect', handle)[0]}") from None
 
 
 def job_file(directory):
@@ -288,89 +294,40 @@ def job_file(directory):
     return next((path for path in files if path.name != "targets.yaml"), None)
 
 
-def every_example_runs(lab):
-    """Each example with a target for Kubernetes, with programs that stand in for those of its images."""
-    for example, targets in examples():
-        name = example.name
-        if name == "horovod-mpi":
+def examples():
+    """The examples with a target for Kubernetes; a directory of several jobs has no job at its top."""
+    for path in sorted((REPOSITORY / "examples").glob("*/targets.yaml")):
+        if "backends: [kubernetes" in path.read_text() and job_file(path.parent):
             # Its first instance waits for the ssh servers of the others, which are in its image.
-            print("horovod-mpi is not run: the node has no images, and so no ssh servers")
-            continue
-        place = lab.directory / "examples" / name
-        place.mkdir(parents=True)
-        for path in example.iterdir():
-            if path.is_file():
-                (place / path.name).write_bytes(path.read_bytes())
-        config = f"kubeconfig: {lab.plane.kubeconfig}"
-        # No Kueue here, and no cards by model.
-        targets = re.sub(r"\n +queue: .*", "", targets)
-        targets = re.sub(r"kubernetes: \{", f"kubernetes: {{{config}, ", targets)
-        targets = re.sub(r"(\n +)kubernetes:\n( +)", rf"\1kubernetes:\n\2{config}\n\2", targets)
-        (place / "targets.yaml").write_text(targets)
-        if not lab.has_jobset and "jobset" in str(list((example / "out").rglob("*.yaml"))):
-            continue
-        env = {"WANDB_API_KEY": "key", "JUPYTER_TOKEN": "token"}
-        try:
-            handles = lab.run("submit", str(job_file(place)), "--target", "lab", "--no-build", env=env)[0].split()
-        except AssertionError as error:
-            yield f"{name}: {error}"
-            continue
-        yield from filter(None, (example_problem(lab, name, handle, place) for handle in handles))
+            marks = [pytest.mark.skip("the node has no images, and so no ssh servers")] if path.parent.name == "horovod-mpi" else []
+            yield pytest.param(path.parent, marks=marks, id=path.parent.name)
 
 
-def example_problem(lab, name, handle, place):
-    user, lab.directory = lab.directory, place
-    try:
+@pytest.mark.parametrize("example", list(examples()))
+def test_an_example_runs(example, lab, monkeypatch):
+    """With programs that stand in for those of its images."""
+    name, place = example.name, lab.directory / "examples" / example.name
+    place.mkdir(parents=True)
+    for path in example.iterdir():
+        if path.is_file():
+            (place / path.name).write_bytes(path.read_bytes())
+    config = f"kubeconfig: {lab.plane.kubeconfig}"
+    # No Kueue here, and no cards by model.
+    targets = re.sub(r"\n +queue: .*", "", (place / "targets.yaml").read_text())
+    targets = re.sub(r"kubernetes: \{", f"kubernetes: {{{config}, ", targets)
+    targets = re.sub(r"(\n +)kubernetes:\n( +)", rf"\1kubernetes:\n\2{config}\n\2", targets)
+    (place / "targets.yaml").write_text(targets)
+    if not lab.has_jobset and "jobset" in str(list((example / "out").rglob("*.yaml"))):
+        pytest.skip("needs the published definition of JobSet")
+    env = {"WANDB_API_KEY": "key", "JUPYTER_TOKEN": "token"}
+    handles = lab.run("submit", str(job_file(place)), "--target", "lab", "--no-build", env=env)[0].split()
+    monkeypatch.setattr(lab, "directory", place)
+    for handle in handles:
         if name in ("jupyter", "gpu-slice"):
             until(lambda: "running" in lab.run("ps", handle)[0], f"{name} runs")
             until(lambda: "jupyter lab" in lab.run("logs", handle)[0] or "uvicorn serve:app" in lab.run("logs", handle)[0], f"{name} says so")
             lab.run("stop", handle)
-            return None
-        with lab.start("wait", handle) as waiting:
-            try:
-                out, errors = waiting.communicate(timeout=60)
-            except subprocess.TimeoutExpired:
-                waiting.kill()
-                return f"{name} does not end: {lab.run('inspect', handle)[0]}"
-        if waiting.returncode:
-            return f"{name}: {out}{errors}{lab.run('inspect', handle)[0]}{lab.run('logs', handle)[0]}"
-        logs, _ = lab.run("logs", handle)
-        if not re.search(r"\b(torchrun|python|mpirun|image-command|hello)\b", logs):
-            return f"{name}: no output: {logs!r}"
-        return None
-    except AssertionError as error:
-        return f"{name}: {error}"
-    finally:
-        lab.directory = user
-
-
-CASES = [rights_are_those_of_the_role, everything_goes_with_the_job, the_server_s_errors_are_at_lines, it_says_why_a_job_waits,
-         output_is_followed_and_stop_stops, commands_reach_into_tasks,
-         jobs_end_as_they_do_here, every_example_runs]
-
-
-def main():
-    harness = Harness("server", __doc__)
-    if not apiserver.is_installed():
-        harness.parse()
-        harness.missing("kube-apiserver", "`tests/remote/server/install`")
-    with jobs_of(harness) as jobs:
-        lab = Lab(jobs)
-        if not lab.has_jobset:
-            print("JobSet's definition is not beside this checkout: jobs of several roles are not tested")
-        try:
-            for case in CASES:
-                # The first case gives the rights.
-                if case is CASES[0] or harness.wants(case.__name__):
-                    try:
-                        problems = list(case(lab) or [])
-                    except (AssertionError, KeyError, IndexError, TypeError, ValueError, OSError, subprocess.SubprocessError) as error:
-                        problems = [f"{type(error).__name__}: {error}"]
-                    harness.check(case.__name__, problems)
-        finally:
-            lab.close()
-    harness.end()
-
-
-if __name__ == "__main__":
-    main()
+            continue
+        code, output = ended(lab, handle)
+        assert code == 0, f"{output}{lab.run('inspect', handle)[0]}{lab.run('logs', handle)[0]}"
+        assert re.search(r"\b(torchrun|python|mpirun|image-command|hello)\b", lab.run("logs", handle)[0])

@@ -1,0 +1,103 @@
+"""Tests `jobc submit` of a matrix of many jobs: busy servers, progress, interruptions, and the same command again."""
+
+import re
+import signal
+import time
+
+import pytest
+from cluster import Script
+from place import until
+
+pytestmark = pytest.mark.duration(120)
+MATRIX = """\
+version: 1
+name: sweep
+image: busybox
+matrix:
+  lr: [{lr}]
+  seed: [{seed}]
+roles:
+  main: {{run: "echo ${{{{ matrix.lr }}}} ${{{{ matrix.seed }}}}"}}
+"""
+
+
+@pytest.fixture(params=[60, pytest.param(1000, marks=pytest.mark.slow)])
+def count(request, place):
+    """The number of jobs of a matrix; their pods do nothing."""
+    place.cluster.default = Script(late=3600)
+    seeds = 20
+    place.write("sweep.yaml", MATRIX.format(lr=", ".join(map(str, range(request.param // seeds))), seed=", ".join(map(str, range(seeds)))))
+    return request.param
+
+
+def names(place):
+    return [job["metadata"]["name"] for job in place.cluster.all("jobs")]
+
+
+def all_are_there(place, count):
+    jobs = place.cluster.all("jobs")
+    plans = {job["metadata"]["labels"]["jobc.dev/plan"] for job in jobs}
+    assert len(jobs) == len(plans) == count, f"{len(jobs)} jobs of {len(plans)} plans instead of {count}"
+    waiting = [job for job in jobs if job["spec"]["suspend"] or "jobc.dev/submitted" not in job["metadata"]["annotations"]]
+    assert not waiting, f"{len(waiting)} are not started"
+    for plural in ("configmaps", "services"):
+        assert len(place.cluster.all(plural)) in (0, count), f"{len(place.cluster.all(plural))} {plural}"
+
+
+def test_many_jobs_are_submitted_at_the_pace_of_the_server(place, count, note):
+    place.cluster.fail("POST", "/jobs[?]", times=30, code=429, retry_after=1)
+    since = time.monotonic()
+    out, errors = place.run("submit", "sweep.yaml", seconds=900)
+    seconds = time.monotonic() - since
+    all_are_there(place, count)
+    handles = out.split()
+    assert len(handles) == len(set(handles)) == count, f"{len(handles)} handles"
+    numbers = [int(re.fullmatch(r"lab/sweep-(\d+)-.{5}", handle)[1]) for handle in handles]
+    assert numbers == sorted(numbers), "the order of the matrix"
+    assert place.cluster.most_concurrent <= 8, f"{place.cluster.most_concurrent} requests at once"
+    # Each of two phases says how far it is every ten seconds; compiling takes a few more.
+    if seconds > 30:
+        assert re.search(r"jobc: (checked|submitted) \d+ of \d+\n", errors), errors
+    note(f"{count} jobs submitted in {seconds:.1f} s, {len(place.cluster.requests)} requests")
+    # The same again lists once, and asks nothing about single jobs.
+    place.cluster.requests.clear()
+    since = time.monotonic()
+    again, errors = place.run("submit", "sweep.yaml", seconds=300)
+    assert again == out and f"{count} of {count} jobs were submitted before" in errors, errors
+    assert len(place.cluster.requests) <= 10, place.cluster.requests
+    note(f"{count} jobs submitted again in {time.monotonic() - since:.1f} s, {len(place.cluster.requests)} requests")
+
+
+def test_an_interrupted_submission_goes_on(place, count):
+    for number, (end, code) in enumerate([(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 143)], 1):
+        process = place.start("submit", "sweep.yaml")
+        wanted = count * number // 4
+        until(lambda: len(place.cluster.all("jobs")) >= wanted or process.poll() is not None, "some jobs", 600)
+        process.send_signal(end)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == code, (process.returncode, errors)
+        there = place.cluster.all("jobs")
+        assert len(there) < count, "it was too late"
+        if end != signal.SIGKILL:
+            # Those under way were completed.
+            assert f"{len(there)} of {count} jobs are submitted; the same command submits the others" in errors, errors
+            assert all("jobc.dev/submitted" in job["metadata"]["annotations"] for job in there), "a job is not complete"
+    out, _ = place.run("submit", "sweep.yaml", seconds=600)
+    all_are_there(place, count)
+    assert len(out.split()) == count, len(out.split())
+
+
+def test_a_dry_run_of_many_creates_nothing(place, count, note):
+    since = time.monotonic()
+    out, errors = place.run("submit", "sweep.yaml", "--dry-run", seconds=600)
+    assert f"the cluster accepts the {count} jobs; nothing was created" in errors and not out, errors
+    assert not names(place) and place.cluster.count("GET", "/jobs[?]") <= 2 + count // 500, "it was listed more than once"
+    note(f"{count} jobs checked in {time.monotonic() - since:.1f} s")
+
+
+@pytest.mark.usefixtures("count")
+def test_what_is_wrong_with_all_is_said_once(place):
+    place.cluster.reject("Job", "spec.template", "Invalid value: no such thing")
+    out, errors = place.run("submit", "sweep.yaml", code=1, seconds=300)
+    assert errors.count("no such thing") == 1 and not out and not names(place), errors
+    assert len([path for method, path in place.cluster.requests if method == "PATCH"]) <= 3, "the others were checked too"
