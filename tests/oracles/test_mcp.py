@@ -13,7 +13,6 @@ from pathlib import Path
 
 import needs
 import pytest
-from problems import reports_problems
 
 mcp = needs.package("mcp")
 pytestmark = pytest.mark.timeout(120)
@@ -166,9 +165,7 @@ async def test_the_newest_protocol_without_initialize_is_spoken(jobc, root):
         assert result.structured_content["errors"] == 0
 
 
-@reports_problems
 def test_messages_that_no_library_sends_and_clients_that_go(jobc, root):
-
     def converse(lines, **options):
         text = "".join(f"{line}\n" for line in lines)
         done = subprocess.run([str(jobc), "mcp"], cwd=root, input=text, capture_output=True, text=True, timeout=TIMEOUT, **options)
@@ -179,15 +176,12 @@ def test_messages_that_no_library_sends_and_clients_that_go(jobc, root):
     done, answers = converse([first, "{", "[]", '{"jsonrpc":"2.0","id":2}', '{"jsonrpc":"2.0","id":3,"method":"no/such"}',
                               '{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{}}', "x" * 5_000_000, '{"jsonrpc":"2.0","id":5,"method":"ping"}'])
     codes = [answer.get("error", {}).get("code") for answer in answers]
-    if sorted(codes, key=str) != sorted([None, None, -32700, -32600, -32600, -32600, -32601, -32602], key=str) or done.returncode:
-        yield f"exit code {done.returncode}, error codes {codes}: {done.stdout[:500]}"
-    if not answers or answers[0]["result"]["protocolVersion"] < "2025-06-18":
-        yield f"an unknown version gets {answers[:1]}"
-    if done.stderr:
-        yield f"the log has {done.stderr}"
+    assert sorted(codes, key=str) == sorted([None, None, -32700, -32600, -32600, -32600, -32601, -32602], key=str)
+    assert not done.returncode, done.stdout[:500]
+    assert answers and answers[0]["result"]["protocolVersion"] >= "2025-06-18", f"an unknown version gets {answers[:1]}"
+    assert not done.stderr, f"the log has {done.stderr}"
     done, answers = converse([])
-    if done.returncode or answers:
-        yield f"an empty input gives exit code {done.returncode} and {answers}"
+    assert not done.returncode and not answers, f"an empty input gives exit code {done.returncode} and {answers}"
     # A client that no longer reads.
     server = subprocess.Popen([str(jobc), "mcp"], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     server.stdout.close()
@@ -195,15 +189,11 @@ def test_messages_that_no_library_sends_and_clients_that_go(jobc, root):
         server.stdin.write(f"{first}\n")
         server.stdin.flush()
     try:
-        code = server.wait(TIMEOUT)
-        if code or server.stderr.read():
-            yield f"exit code {code} for a client that does not read"
-    except subprocess.TimeoutExpired:
+        assert server.wait(TIMEOUT) == 0 and not server.stderr.read()
+    finally:
         server.kill()
-        yield "it goes on for a client that does not read"
 
 
-@reports_problems
 def test_the_process_of_a_cancelled_call_ends(jobc, root):
     pipe = root / "pipe"
     os.mkfifo(pipe)
@@ -230,19 +220,15 @@ def test_the_process_of_a_cancelled_call_ends(jobc, root):
         send("notifications/initialized")
         for ending in ("cancel", "close"):
             send("tools/call", id=ending, params={"name": "check", "arguments": {"job": "job.yaml", "targets": "pipe"}})
-            if not wait(True):
-                yield "the call started no process"
+            assert wait(True), "the call started no process"
             if ending == "cancel":
                 send("notifications/cancelled", params={"requestId": ending, "reason": "test"})
-                if not wait(False):
-                    yield "the process of a cancelled call goes on"
+                assert wait(False), "the process of a cancelled call goes on"
                 send("ping", id="alive")
                 answer = json.loads(server.stdout.readline())
-                if answer.get("id") != "alive":
-                    yield f"after a cancelled call there is {answer}"
+                assert answer.get("id") == "alive", f"after a cancelled call there is {answer}"
         server.stdin.close()
-        if server.wait(TIMEOUT):
-            yield f"exit code {server.returncode}"
+        assert not server.wait(TIMEOUT), f"exit code {server.returncode}"
     finally:
         server.kill()
         server.wait()
