@@ -58,7 +58,7 @@ schemas:
     cargo run --locked --package jobc-tests --bin schemas
     git status --short schemas
 
-# Run the conformance tests of the runtime against runc, crun and podman: `just runtime -c security`
+# Run the conformance tests of the runtime against runc, crun and podman: `just runtime -k test_exits`
 runtime *arguments:
     tests/runtime/selftest
     tests/runtime/run {{ arguments }}

@@ -67,6 +67,12 @@ def rootless(config, user):
     return config
 
 
+def capabilities(config, *names):
+    """Adds capabilities to those of the program."""
+    for kind in ("bounding", "effective", "permitted"):
+        config["process"]["capabilities"][kind] = [*config["process"]["capabilities"][kind], *names]
+
+
 class Roots:
     """Root file systems: one is created, and each bundle gets a copy, with hard links to programs."""
 

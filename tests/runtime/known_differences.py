@@ -41,7 +41,8 @@ RULES = [
     Rule(".*", "crun", r"dev\.'/dev/core' -> '/proc/kcore'", "not among the links that the specification lists (config-linux.md, default filesystems)"),
     Rule("user-namespace.*", "runc", r"dev\./dev/mqueue", "runc leaves its group unmapped"),
     Rule("user-namespace-devices", "crun", r"(dev\.|mounts\.)/dev/fuse", "ours and runc bind the host's node, crun a new one"),
-    Rule("terminal", "crun", "terminal", "crun 1.8 gives no size to a terminal without `consoleSize`", theirs="(?!.*33 101).*"),
+    Rule("terminal", "crun|runc", "terminal", "crun 1.8 gives no size to a terminal without `consoleSize`; runc gives it after the start, "
+         "and a program that reads the size at once may see none", theirs="(?!.*33 101).*"),
     Rule("terminal-size", "crun|runc", "terminal", "the size is that of the user's terminal; `consoleSize` is for a container without one. "
          "runc starts with `consoleSize`, and a program that reads the size at once may see it", theirs=r".*\n20 70\n.*"),
     # Cgroups

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A mutation of runc: `MUTATION` names what is done wrong before it, after it or in its place.
+"""A mutation of runc: `JOBC_MUTATION` names what is done wrong before it, after it or in its place.
 
-`selftest` runs the checks of `security.py` and others with it, which must reject it. A mistake that runc cannot be made
+`selftest.py` runs the security tests and others with it, which must find it. A mistake that runc cannot be made
 to make is replaced by its effect: checks look at effects.
 """
 
@@ -13,8 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-MUTATION = os.environ["MUTATION"]
-ORIGINAL = os.environ.get("ORIGINAL_RUNTIME", "runc")
+MUTATION = os.environ["JOBC_MUTATION"]
+ORIGINAL = "runc"
 ALL_CAPABILITIES = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_SETUID", "CAP_SETGID", "CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_NET_RAW"]
 
 
@@ -158,7 +158,7 @@ def main():
         at = words.index("exec")
         state = json.loads(subprocess.run([ORIGINAL, *words[:at], "state", words[at + 1]], capture_output=True, text=True, check=True).stdout)
         # Enters only the namespaces, with its own environment, in its own cgroup.
-        nsenter = os.environ["TEST_NSENTER"] if MUTATION == "own-program" else "nsenter"
+        nsenter = os.environ["JOBC_NSENTER"] if MUTATION == "own-program" else "nsenter"
         program = ["/bin/sleep", "0.2"] if MUTATION == "environment" else words[at + 2:]
         os.execvp(nsenter, [nsenter, "-t", str(state["pid"]), "-m", "-p", "--", *program])
     os.execvp(ORIGINAL, [ORIGINAL, *words])

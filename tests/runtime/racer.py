@@ -6,11 +6,10 @@ from pathlib import Path
 
 
 class Racer:
-    """Containers are started until there were `--races` starts and `--exchanges` exchanges; `problems` says if that was not reached."""
+    """Containers are started until there were enough starts and exchanges; `problems` says if that was not reached."""
 
-    def __init__(self, harness, name, one, two):
-        self.harness, self.name = harness, name
-        self.min_exchanges, self.min_starts = harness.options.exchanges, harness.options.races
+    def __init__(self, fixture, name, one, two):
+        self.fixture, self.name, self.min_exchanges, self.min_starts = fixture, name, fixture.exchanges, fixture.races
         command = ["python3", Path(__file__).with_name("swap.py"), one, two, str(self.min_exchanges)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.problems = []
@@ -21,12 +20,12 @@ class Racer:
     def __exit__(self, *_):
         output, _ = self.process.communicate("")
         times = int(output.split()[-1]) if output.split() else 0
-        self.harness.note(f"{self.name} was exchanged", times)
+        self.fixture.note(f"{self.name} was exchanged {times} times")
         if times < self.min_exchanges:
             self.problems.append(f"{self.name} was exchanged {times} times, not {self.min_exchanges}: the race was not tested")
 
     def starts(self):
-        """The numbers of the starts, at most twenty times `--races`."""
+        """The numbers of the starts, at most twenty times as many as wanted."""
         for number in range(20 * self.min_starts):
             if number >= self.min_starts and select.select([self.process.stdout], [], [], 0)[0]:
                 return

@@ -9,6 +9,7 @@ import stat
 import subprocess
 from pathlib import Path
 
+import needs
 from harness import REPOSITORY
 
 SECONDS = 30
@@ -43,7 +44,7 @@ class Runtime:
         if not self.user:
             return None
         # For `mutant.py`.
-        more = {name: os.environ[name] for name in ("MUTATION",) if name in os.environ}
+        more = {name: os.environ[name] for name in ("JOBC_MUTATION",) if name in os.environ}
         return {"PATH": os.environ["PATH"], "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.home)} | more
 
     def call(self, *words, seconds=SECONDS, **more):
@@ -109,10 +110,9 @@ def binary(name="jobc"):
     return max(built, key=lambda path: path.stat().st_mtime)
 
 
-def program(harness, directory):
+def program(requested, directory):
     """The program to test: what `--runtime` names, or ours."""
-    requested = harness.options.runtime
-    return ours(directory) if requested in (None, "ours") else harness.tool(requested)
+    return ours(directory) if requested in (None, "ours") else needs.tool(requested)
 
 
 def on_a_terminal(argv, environment, answer=None, seconds=SECONDS):
@@ -145,3 +145,32 @@ def on_a_terminal(argv, environment, answer=None, seconds=SECONDS):
     _, status = os.waitpid(pid, 0)
     os.close(master)
     return os.waitstatus_to_exitcode(status), re.sub(r"\r\n", "\n", written.decode(errors="surrogateescape"))
+
+
+def remove_groups(name):
+    """Removes the cgroups that runtimes leave above a container's cgroup."""
+    for top in ("/sys/fs/cgroup", *(f"/sys/fs/cgroup/{each}" for each in os.listdir("/sys/fs/cgroup"))):
+        for directory, _, _ in os.walk(os.path.join(top, name), topdown=False):
+            try:
+                os.rmdir(directory)
+            except OSError:
+                pass
+
+
+def running(command):
+    """The processes with this command line, whose arguments have no blanks."""
+    found, words = [], "\0".join([*command.split(), ""])
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/cmdline", encoding="utf-8", errors="replace") as file:
+                    if file.read() == words:
+                        found.append(int(entry))
+            except OSError:
+                pass
+    return found
+
+
+def unique_sleep(number):
+    """`sleep` with a duration that nobody else on the host uses, so that it is found by its command line: another test may run."""
+    return f"sleep {number}{os.getpid():07}"

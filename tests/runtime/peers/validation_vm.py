@@ -14,7 +14,7 @@ from validation import problems
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from modules import compile_profiles  # noqa: E402
+from apparmor import compile_profiles  # noqa: E402
 
 # The programs ask for the state once a second, and two of them start 32 containers.
 SECONDS = 700
@@ -50,7 +50,7 @@ def main():
     busybox = suite.tool("busybox")
     with scratch() as directory:
         profiles, script = directory / "profiles", directory / "script"
-        compile_profiles(suite, profiles, PROFILE)
+        compile_profiles(suite, PROFILE, profiles)
         files = [vm / "dummy.ko", profiles, script, tests / "runtimetest", *tests.glob("rootfs-*.tar.gz"), *(tests / "programs" / name for name in PROGRAMS)]
         runtimes = {}
         # Others would use the same cgroups, and so run one after the other.

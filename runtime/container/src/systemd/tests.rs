@@ -1,4 +1,4 @@
-//! The calls to systemd, with a fake systemd; tests/runtime/systemd.py uses the real one.
+//! The calls to systemd, with a fake systemd; tests/runtime/test_systemd.py uses the real one.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};

@@ -4,17 +4,13 @@ import os
 import subprocess
 from pathlib import Path
 
+from bundle import capabilities
 from fixture import SECRET, hung
-from security import check
+from security import promise
 
 
-def capabilities(config, *names):
-    for kind in ("bounding", "effective", "permitted"):
-        config["process"]["capabilities"][kind] = [*config["process"]["capabilities"][kind], *names]
-
-
-@check(1, "the host's root is not reachable", mutations=("chroot",))
-def old_root(fixture):
+@promise(1, mutations=("chroot",))
+def test_the_hosts_root_is_not_reachable(fixture):
     result = fixture.run(["leave-root", str(fixture.sentinel / "secret")], lambda config: capabilities(config, "CAP_SYS_CHROOT"))
     yield from hung(result)
     if result.returncode:
@@ -72,8 +68,8 @@ def replace_with_link(root, target, to):
     path.symlink_to(to)
 
 
-@check(2, "no symlink in the image leads to the host", mutations=("follow",))
-def links(fixture):
+@promise(2, mutations=("follow",))
+def test_no_symlink_in_the_image_leads_to_the_host(fixture):
     up = "../" * 20
     for target in TARGETS:
         for to in (fixture.sentinel, fixture.sentinel / "directory", fixture.sentinel / "new", f"{up}{str(fixture.sentinel).lstrip('/')}",
@@ -85,8 +81,8 @@ def links(fixture):
                 yield f"`{target}` -> `{to}`: fails without a message"
 
 
-@check(2, "no symlink that appears during a start leads to the host", mutations=("follow",))
-def races(fixture):
+@promise(2, mutations=("follow",))
+def test_no_symlink_that_appears_during_a_start_leads_to_the_host(fixture):
     """A second process keeps exchanging a directory of the image and a symlink to the host."""
     for target in ("/race", "/race/in", "/proc", "/dev"):
         place, name = fixture.bundle(["hello"], lambda config: config["mounts"].extend([
@@ -111,8 +107,8 @@ def races(fixture):
         yield from racer.problems
 
 
-@check(3, "/dev is new, without the image's files", mutations=("image-dev",))
-def fresh_dev(fixture):
+@promise(3, mutations=("image-dev",))
+def test_dev_is_new_without_the_images_files(fixture):
     def planted(root):
         (root / "dev/planted").write_text("from the image")
         (root / "dev/null").symlink_to(fixture.sentinel / "secret")
@@ -130,8 +126,8 @@ def fresh_dev(fixture):
     yield from fixture.unchanged()
 
 
-@check(3, "no file of the image masks a path", mutations=("image-mask",))
-def own_null_device(fixture):
+@promise(3, mutations=("image-mask",))
+def test_no_file_of_the_image_masks_a_path(fixture):
     """Without a mount on /dev, the image's own /dev/null must not be used to mask a file."""
     def without_dev(config):
         config["mounts"] = [mount for mount in config["mounts"] if not mount["destination"].startswith("/dev")]
@@ -150,8 +146,8 @@ def own_null_device(fixture):
     yield from fixture.unchanged()
 
 
-@check(7, "/proc is the container's own, masked and read-only", mutations=("masks", "pid-shared"))
-def own_proc(fixture):
+@promise(7, mutations=("masks", "pid-shared"))
+def test_proc_is_the_containers_own_masked_and_read_only(fixture):
     def configure(config):
         config["linux"]["maskedPaths"] += ["/covered", "/not/there", "/tmp/not/there"]
         config["linux"]["readonlyPaths"] += ["/also/not/there"]
@@ -170,8 +166,8 @@ def own_proc(fixture):
         yield f"processes of the host are visible: {pids[:20]}"
 
 
-@check(7, "no sysctl is written to a /proc that is not procfs", mutations=("follow-sysctl",))
-def sysctl_elsewhere(fixture):
+@promise(7, mutations=("follow-sysctl",))
+def test_no_sysctl_is_written_to_a_proc_that_is_not_procfs(fixture):
     """A sysctl is written only to a real procfs, whatever the image or a volume has at /proc/sys."""
     for name, mounts in (("image", lambda mounts: [m for m in mounts if m["destination"] != "/proc"]),
                          ("volume", lambda mounts: [m for m in mounts if m["destination"] != "/proc"] +

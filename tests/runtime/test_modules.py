@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Tests how a runtime applies AppArmor profiles, in a virtual machine whose kernel has AppArmor.
 
 The profile `tested` lets a program read everything, write nothing, and execute nothing, not even itself. A runtime that sets it
@@ -9,11 +8,16 @@ import os
 import shlex
 import shutil
 import subprocess
-from pathlib import Path
 
+import pytest
+
+import needs
+from apparmor import compile_profiles
 from bundle import configuration, write
-from harness import REPOSITORY, Harness, scratch
-from runtime import program
+from harness import REPOSITORY
+from problems import reports_problems
+
+pytestmark = [pytest.mark.slow, pytest.mark.duration(60), pytest.mark.needs("qemu-system-x86_64", "strip", "busybox")]
 
 SECONDS = 240
 PROFILE = """
@@ -94,66 +98,45 @@ CASES = [
 ]
 
 
-def compile_profiles(harness, path, text=PROFILE):
-    """Compiles the profiles for the kernel."""
-    vm = REPOSITORY / ".oracles/vm"
-    parser = vm / "apparmor/sbin/apparmor_parser"
-    if not parser.exists():
-        harness.missing("apparmor_parser")
-    made = subprocess.run([parser, "--skip-kernel-load", "--skip-cache", "--quiet", "--stdout", "--features-file", vm / "apparmor/etc/apparmor.d/abi/3.0"],
-                          input=text.encode(), capture_output=True, check=False)
-    if made.returncode:
-        harness.check("the profiles", [made.stderr.decode()])
-        harness.end()
-    path.write_bytes(made.stdout)
-
-
-def main():
-    harness = Harness("modules", __doc__.split("\n", maxsplit=1)[0])
-    harness.parse()
-    vm = REPOSITORY / "tests/vm/qemu"
+@pytest.fixture(scope="module")
+def ran(request, runtime, directory):
+    """The result of all selected cases in one virtual machine."""
+    selected = {item.callspec.params["number"] for item in request.session.items if item.path == request.path}
     if not os.access(REPOSITORY / ".oracles/vm/vmlinuz", os.R_OK):
-        harness.missing("vmlinuz")
-    for tool in ("qemu-system-x86_64", "strip"):
-        harness.tool(tool)
-    busybox = harness.tool("busybox")
-    with scratch() as directory:
-        compile_profiles(harness, directory / "profiles")
-        # Without debug information the virtual machine has a tenth to unpack.
-        small = directory / "small"
-        small.mkdir()
-        tested = Path(program(harness, directory))
-        runtime = small / tested.name
-        files = [directory / "profiles", runtime, directory / "all"]
-        if tested.read_bytes()[:2] == b"#!":  # a mutation of runc
-            shutil.copy2(tested, runtime)
-            files.append(harness.tool("runc"))
-        else:
-            subprocess.run(["strip", "-o", runtime, tested], check=True)
-        lines = [f"cat {directory}/profiles >/sys/kernel/security/apparmor/.load || exit 9", f'R="{runtime} --root /run/tested"']
-        wanted = [case for case in CASES if harness.wants(case[0])]
-        for number, (_, change, script, command, _) in enumerate(wanted):
-            place = directory / f"bundle-{number}"
-            place.mkdir()
-            config = configuration()
-            config["process"] |= {"args": ["/bin/sh", "-c", script], "apparmorProfile": "tested"}
-            change(config)
-            write(place, config)
-            files.append(place / "config.json")
-            lines += [f"cd {place} && mkdir rootfs && for name in bin dev proc sys tmp etc; do mkdir -m 1777 rootfs/$name; done",
-                      "cp /bin/busybox rootfs/bin && ln -s busybox rootfs/bin/sh && chown -R 100000:100000 rootfs/tmp",
-                      f"echo '<<<{number}'; ({command}) 2>&1; code=$?; echo; echo \">>>{number} $code\""]
-        (directory / "all").write_text("\n".join([*lines, "exit 0\n"]))
-        words = [word for path in files for word in ("-f", str(path))]
-        result = subprocess.run([vm, "-t", str(SECONDS), "-m", "1G", *words, busybox, "sh", directory / "all"], capture_output=True, text=True, check=False)
-        for number, (name, _, _, _, check) in enumerate(wanted):
-            output, found, rest = result.stdout.partition(f"<<<{number}\n")[2].partition(f"\n>>>{number} ")
-            output = "\n".join(line for line in output.split("\n") if not line.startswith("/bin/sh: "))
-            code = int(rest.split("\n", 1)[0]) if found else 255
-            harness.check(name, check(output.strip(), code) if found else [f"no output of it: {result.stdout[-800:]} {result.stderr[-400:]}"])
-        shutil.rmtree(small)
-    harness.end()
+        needs.missing("vmlinuz")
+    compile_profiles(needs, PROFILE, directory / "profiles")
+    # Without debug information the virtual machine has a tenth to unpack.
+    small = directory / "small" / runtime.program.name
+    small.parent.mkdir()
+    files = [directory / "profiles", small, directory / "all"]
+    if runtime.program.read_bytes()[:2] == b"#!":  # a mutation of runc
+        shutil.copy2(runtime.program, small)
+        files.append(needs.tool("runc"))
+    else:
+        subprocess.run(["strip", "-o", small, runtime.program], check=True)
+    lines = [f"cat {directory}/profiles >/sys/kernel/security/apparmor/.load || exit 9", f'R="{small} --root /run/tested"']
+    for number in selected:
+        _, change, script, command, _ = CASES[number]
+        place = directory / f"bundle-{number}"
+        place.mkdir()
+        config = configuration()
+        config["process"] |= {"args": ["/bin/sh", "-c", script], "apparmorProfile": "tested"}
+        change(config)
+        write(place, config)
+        files.append(place / "config.json")
+        lines += [f"cd {place} && mkdir rootfs && for name in bin dev proc sys tmp etc; do mkdir -m 1777 rootfs/$name; done",
+                  "cp /bin/busybox rootfs/bin && ln -s busybox rootfs/bin/sh && chown -R 100000:100000 rootfs/tmp",
+                  f"echo '<<<{number}'; ({command}) 2>&1; code=$?; echo; echo \">>>{number} $code\""]
+    (directory / "all").write_text("\n".join([*lines, "exit 0\n"]))
+    words = [word for path in files for word in ("-f", str(path))]
+    return subprocess.run([REPOSITORY / "tests/vm/qemu", "-t", str(SECONDS), "-m", "1G", *words, needs.tool("busybox"), "sh", directory / "all"],
+                          capture_output=True, text=True, check=False)
 
 
-if __name__ == "__main__":
-    main()
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[case[0].replace(" ", "_").replace(",", "").replace("/", "") for case in CASES])
+@reports_problems
+def test_a_profile_confines_the_program_from_its_first_instruction(ran, number):
+    output, found, rest = ran.stdout.partition(f"<<<{number}\n")[2].partition(f"\n>>>{number} ")
+    assert found, f"no output of it: {ran.stdout[-800:]} {ran.stderr[-400:]}"
+    output = "\n".join(line for line in output.split("\n") if not line.startswith("/bin/sh: "))
+    yield from CASES[number][-1](output.strip(), int(rest.split("\n", 1)[0]))

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Tests seccomp notifications: an agent gets the filter's listener with the container's state, and decides in the kernel's place.
 
 Each case runs with jobc, runc and crun: what the agent is told and what the program sees must be what the case says, for each
@@ -14,16 +13,19 @@ import select
 import socket
 import struct
 import subprocess
-import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-import user
-from bundle import Roots, configuration, rootless
-from differential import PEERS, remove_groups
-from harness import Harness, scratch
-from runtime import Runtime, program
+import pytest
+
+import needs
+from bundle import configuration, rootless
+from problems import reports_problems
+from runtime import Runtime, remove_groups
+
+pytestmark = [pytest.mark.duration(5), pytest.mark.needs("root", "busybox")]
+PEERS = ("runc", "crun")
 
 # linux/seccomp.h: SECCOMP_IOCTL_NOTIF_RECV and _SEND with the sizes of their structures; SECCOMP_USER_NOTIF_FLAG_CONTINUE.
 RECEIVE, SEND, NOTIFICATION, ANSWER, CONTINUE = 0xC0502100, 0xC0182101, 80, "=QqiI", 1
@@ -181,8 +183,8 @@ TRY_MKDIR = "mkdir /tmp/made; echo; ls /proc/self/fd; [ -d /tmp/made ] && echo m
 WAIT = "read -r _ </tmp/go"
 
 
-def run_case(runtime, case, roots, directory, account):
-    place = directory / f"{CASES.index(case)}-{runtime.name}"
+def run_case(runtime, case, roots, account):
+    place = runtime.states.parent / f"{CASES.index(case)}-{runtime.name}"
     place.mkdir()
     path = place / "agent"
     config = configuration()
@@ -295,28 +297,25 @@ def unmet(case, code, out, err, pids, agent, name, place, ours):
                 yield f"message {index}: {key} is {found!r}, not {wanted!r}: {message}"
 
 
-def main():
-    harness = Harness("notify", __doc__.split("\n", maxsplit=1)[0])
-    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
-    harness.parser.add_argument("--peer", action="append", help="test this runtime too, instead of the default peers")
-    options = harness.parse()
-    if os.geteuid() != 0:
-        harness.missing("root")
-    account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
-    account = account() if account else None
-    with scratch() as directory:
-        roots = Roots(directory, harness.tool("busybox"))
-        runtime = Runtime(program(harness, directory), directory, account)
-        peers = [] if account else [Runtime(harness.tool(name), directory) for name in options.peer or PEERS if name != runtime.name]
-        for case in CASES:
-            if not harness.wants(case.name) or account and not case.rootless:
-                continue
-            for each in (runtime, *peers):
-                if each.name not in case.lacking:
-                    name = case.name if each is runtime else f"{case.name} ({each.name})"
-                    harness.check(name, run_case(each, case, roots, directory, account))
-    harness.end()
+def cases(*wanted):
+    return pytest.mark.parametrize("case", [pytest.param(case, id=case.name.replace(" ", "_").replace(",", "")) for case in wanted])
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+@cases(*(case for case in CASES if case.rootless))
+@pytest.mark.accounts("root", "range", slow="single")
+@reports_problems
+def test_an_agent_decides_and_is_told_the_state(runtime, roots, account, case):
+    yield from run_case(runtime, case, roots, account)
+
+
+@cases(*(case for case in CASES if not case.rootless))
+@reports_problems
+def test_an_agent_of_root_decides_and_is_told_the_state(runtime, roots, account, case):
+    yield from run_case(runtime, case, roots, account)
+
+
+@pytest.mark.parametrize("name, case", [pytest.param(name, case, id=f"{name}_{case.name}".replace(" ", "_").replace(",", ""))
+                                        for case in CASES for name in PEERS if name not in case.lacking])
+@reports_problems
+def test_an_agent_of_another_runtime_is_told_the_same(roots, account, directory, name, case):
+    yield from run_case(Runtime(needs.tool(name), directory), case, roots, account)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Denies each syscall that a start makes, one at a time, with and without `noNewPrivileges`, and compares with runc and crun.
 
 Where one of them starts the program, ours must. Where ours does not, it must end soon, leave nothing behind, and name `execve`
@@ -8,14 +7,15 @@ only if that is what was denied.
 import os
 import re
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from bundle import Roots, configuration
-from harness import Harness, scratch
-from runtime import Runtime, program
+import pytest
 
-PEERS = ("runc", "crun")
+from bundle import configuration, write
+from problems import reports_problems
+
+pytestmark = [pytest.mark.duration(15), pytest.mark.needs("root", "busybox", "cc")]
+
 SECONDS = 20
 
 # What jobc, runc and crun call between the fork and the program.
@@ -44,22 +44,19 @@ _start:
 class Denied:
     """Starts a container for each call."""
 
-    def __init__(self, roots, directory, harness):
+    def __init__(self, roots, directory, user, no_new_privileges):
         directory.mkdir()
-        self.directory, self.count = directory, 0
+        self.directory, self.count, self.user, self.no_new_privileges = directory, 0, user, no_new_privileges
         self.place = directory / "bundle"
         self.place.mkdir()
-        self.roots = roots
         roots.bundle(self.place, configuration())
         source = directory / "program.s"
         source.write_text(PROGRAM)
-        subprocess.run([harness.tool("cc"), "-nostdlib", "-static", "-o", self.place / "rootfs/program", source], check=True)
+        subprocess.run(["cc", "-nostdlib", "-static", "-o", self.place / "rootfs/program", source], check=True)
 
-    def write(self, calls, user, no_new_privileges, arguments):
-        from bundle import write
-
+    def write(self, calls, arguments):
         config = configuration()
-        config["process"] |= {"args": arguments, "noNewPrivileges": no_new_privileges, "user": {"uid": user, "gid": user}}
+        config["process"] |= {"args": arguments, "noNewPrivileges": self.no_new_privileges, "user": {"uid": self.user, "gid": self.user}}
         config["process"]["capabilities"] = {kind: ["CAP_KILL"] for kind in ("bounding", "effective", "permitted", "inheritable", "ambient")}
         config["linux"]["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_X86_64"],
                                       "syscalls": [{"names": calls, "action": "SCMP_ACT_ERRNO", "errnoRet": 1}]}
@@ -88,8 +85,8 @@ class Denied:
             errors.seek(0)
             return made.returncode == 0 and started.returncode == 0, f"{errors.read()} {started.stderr}".strip()
 
-    def check(self, calls, user, no_new_privileges, ours, peers):
-        self.write(calls, user, no_new_privileges, ["/program"])
+    def check(self, calls, ours, peers):
+        self.write(calls, ["/program"])
         code, errors, left = self.start(ours)
         if code != 7:
             for peer in peers:
@@ -105,7 +102,7 @@ class Denied:
                 yield f"`run` starts it, `create` and `start` do not: {errors}"
         if left:
             yield "its state is left"
-        self.write(calls, user, no_new_privileges, ["/not-there"])
+        self.write(calls, ["/not-there"])
         code, errors, left = self.start(ours)
         if code in (0, 7, 124):
             yield f"an absent program: ours exits with {code}: {errors}"
@@ -113,39 +110,28 @@ class Denied:
             yield "an absent program: its state is left"
 
 
-def main():
-    harness = Harness("denied", __doc__.split("\n", maxsplit=1)[0])
-    harness.parser.add_argument("--all", action="store_true", help="every call with every user, not only those of a usual start")
-    options = harness.parse()
-    if os.geteuid() != 0:
-        harness.missing("root")
-    with scratch() as directory:
-        ours = Runtime(program(harness, directory), directory)
-        peers = [Runtime(harness.tool(name), directory) for name in PEERS]
-        roots = Roots(directory, harness.tool("busybox"))
-        users = [(user, no_new_privileges) for user in (0, 1000) for no_new_privileges in (False, True)]
-        places = [Denied(roots, directory / f"denied-{number}", harness) for number in range(len(users))]
-
-        def check(denied, user, no_new_privileges):
-            # Without the promise our own calls once followed the filter; with it they never did.
-            every = options.all or (user, no_new_privileges) == (1000, False)
-            groups = [[call] for call in CALLS] if every else []
-            groups += [["exit_group"], ["exit_group", "exit"], ["exit_group", "exit", "write"], ["capset", "prctl", "close_range"]]
-            groups.append([call for call in CALLS if call not in ("execve", "exit_group")])
-            results = []
-            for calls in groups:
-                name = f"{','.join(calls) if len(calls) < 5 else 'all but execve'}, user {user}, {no_new_privileges=!s}"
-                if harness.wants(name):
-                    results.append((name, list(denied.check(calls, user, no_new_privileges, ours, peers))))
-            return results
-
-        # A program that can't exit is waited for, so the users are side by side.
-        with ThreadPoolExecutor(len(users)) as threads:
-            for results in threads.map(check, places, *zip(*users)):
-                for name, problems in results:
-                    harness.check(name, problems)
-    harness.end()
+@pytest.fixture(scope="module")
+def starts(directory, roots):
+    """Bundles for root and another user, with and without `noNewPrivileges`."""
+    return [Denied(roots, directory / f"denied-{user}-{promise}", user, promise) for user in (0, 1000) for promise in (False, True)]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+GROUPS = {"exit_group": ["exit_group"], "exit": ["exit_group", "exit"], "exit_and_write": ["exit_group", "exit", "write"],
+          "capset_prctl_close_range": ["capset", "prctl", "close_range"], "all_but_execve": [call for call in CALLS if call not in ("execve", "exit_group")]}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@reports_problems
+def test_a_denied_call_prevents_no_start_that_another_runtime_makes(starts, runtime, peers, call):
+    # Without the promise our own calls once followed the filter; with it they never did.
+    another_user, = (each for each in starts if each.user and not each.no_new_privileges)
+    yield from another_user.check([call], runtime, peers)
+
+
+@pytest.mark.parametrize("calls", GROUPS.values(), ids=GROUPS)
+@reports_problems
+def test_denied_calls_prevent_no_start_that_another_runtime_makes(starts, runtime, peers, calls):
+    # A program that can't exit is waited for, so the users are side by side.
+    with ThreadPoolExecutor(len(starts)) as threads:
+        for each, problems in zip(starts, threads.map(lambda each: list(each.check(calls, runtime, peers)), starts)):
+            yield from (f"user {each.user}, noNewPrivileges {each.no_new_privileges}: {problem}" for problem in problems)

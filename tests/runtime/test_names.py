@@ -6,15 +6,15 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from checks_paths import capabilities
+from bundle import capabilities
 from fixture import SECRET, hung, rejected
-from security import check
+from security import promise
 
 NAMES = ["", ".", "..", "../out", "a/b", "/absolute", "a b", "a\nb", "é", "x" * 1025, "a;b", "*", "a%b", "a\\b"]
 
 
-@check(11, "a container id is not a path", mutations=("names",))
-def names(fixture):
+@promise(11, mutations=("names",))
+def test_a_container_id_is_not_a_path(fixture):
     place, _ = fixture.bundle(["hello"])
     before = sorted(os.listdir(fixture.runtime.states)), sorted(os.listdir(fixture.runtime.states.parent))
     for name in NAMES:
@@ -31,15 +31,15 @@ def names(fixture):
     yield from fixture.unchanged()
 
 
-@check(11, "a state belongs to one container and to its owner", mutations=("state-open", "names"))
-def states(fixture):
+@promise(11, mutations=("state-open", "names"))
+def test_a_state_belongs_to_one_container_and_to_its_owner(fixture):
     started, name = fixture.start(["/bin/sh", "-c", "echo ready; exec sleep 99"])
     if not started:
         yield name
         return
     directory = fixture.runtime.states / name
     if not directory.is_dir():
-        fixture.harness.note("the state directory is not named after the container")
+        fixture.note("the state directory is not named after the container")
         directory = fixture.runtime.states
     mode = stat.S_IMODE(directory.stat().st_mode)
     if mode & 0o077:
@@ -59,8 +59,8 @@ def states(fixture):
         yield f"of 8 starts with one id {sum(one.returncode == 0 for one in result)} succeeded: {result[0].stderr.strip()}"
 
 
-@check(12, "only the user's own ids are mapped", mutations=("fewer",))
-def mappings(fixture):
+@promise(12, mutations=("fewer",))
+def test_only_the_users_own_ids_are_mapped(fixture):
     account = fixture.account
     if not account:
         def configure(config):
@@ -85,8 +85,8 @@ def mappings(fixture):
         yield from rejected(fixture.run(["hello"], foreign_mapping), f"mapping {what}")
 
 
-@check(12, "a user's container needs its namespaces", mutations=("fallback",), place="single")
-def required_namespaces(fixture):
+@promise(12, mutations=("fallback",), place="single")
+def test_a_users_container_needs_its_namespaces(fixture):
     if not fixture.account:
         return
     def no_user(config):
@@ -105,8 +105,8 @@ def required_namespaces(fixture):
         yield "/dev/mem can be read"
 
 
-@check(13, "a volume is private, and recursively read-only", mutations=("volumes",))
-def volumes(fixture):
+@promise(13, mutations=("volumes",))
+def test_a_volume_is_private_and_recursively_read_only(fixture):
     source = fixture.directory / "volume"
     (source / "sub").mkdir(parents=True)
     (source / "sub/file").write_text("kept")
@@ -139,8 +139,8 @@ def volumes(fixture):
     fixture.end(started, name)
 
 
-@check(13, "a volume's source is opened once", mutations=("volumes",))
-def volume_once(fixture):
+@promise(13, mutations=("volumes",))
+def test_a_volumes_source_is_opened_once(fixture):
     """Its source is exchanged with a symlink to the host's files; the container gets one or the other, complete and read-only."""
     place, name = fixture.bundle(["/bin/sh", "-c", "cat /v/which /v/secret 2>/dev/null; (: >/v/made) 2>/dev/null && echo wrote; true"])
     from bundle import write
@@ -169,8 +169,8 @@ def volume_once(fixture):
 HOOK = "#!/bin/sh\ntr '\\0' '\\n' </proc/self/environ >{out}\necho ran >>{out}\n"
 
 
-@check(14, "a hook does not inherit the runtime's environment", mutations=("hook-environment",), rootless=False)
-def hook_environment(fixture):
+@promise(14, mutations=("hook-environment",), rootless=False)
+def test_a_hook_does_not_inherit_the_runtimes_environment(fixture):
     out = fixture.directory / "hook-out"
     hook = fixture.directory / "hook"
     hook.write_text(HOOK.format(out=out))
@@ -188,10 +188,10 @@ def hook_environment(fixture):
         yield "the program has the runtime's environment"
 
 
-@check(14, "a hook is a file that only root or the user can write", mutations=("hook-owner",))
-def hook_owner(fixture):
-    if fixture.runtime.name in ("runc", "crun") and "TEST_NSENTER" not in os.environ:
-        fixture.harness.note(f"{fixture.runtime.name} runs every hook, whoever can write it")
+@promise(14, mutations=("hook-owner",))
+def test_a_hook_is_a_file_that_only_root_or_the_user_can_write(fixture):
+    if fixture.runtime.name in ("runc", "crun") and "JOBC_NSENTER" not in os.environ:
+        fixture.note(f"{fixture.runtime.name} runs every hook, whoever can write it")
         return
     for what, mode, owner, directory_mode in (("writable by everyone", 0o777, None, 0o755), ("writable by a group", 0o775, (0, 12), 0o755),
                                            ("another user's", 0o755, (12345, 12345), 0o755), ("in a directory writable by everyone", 0o755, None, 0o777)):

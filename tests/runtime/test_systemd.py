@@ -1,7 +1,5 @@
-#!/usr/bin/env python3
 """Tests cgroups that a runtime has systemd create, in a virtual machine whose first process is systemd.
 
-The virtual machine is User-Mode Linux on this host's files (`tests/vm/uml -c systemd`); this file starts it and runs again in it.
 runc is the reference: for the same bundle the unit must have the same properties, and its cgroup the same files.
 """
 
@@ -9,17 +7,19 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-from bundle import Roots, configuration, rootless
-from harness import REPOSITORY, Harness, scratch
-from login import NO_DEFAULT_DEPENDENCIES, Login
-from podman import Podman, image, expect
-from runtime import binary, ours
+import pytest
 
-SECONDS = 280
+import needs
+from bundle import configuration, rootless
+from login import NO_DEFAULT_DEPENDENCIES, Login
+from podman import Podman, expect, image
+from problems import reports_problems
+
+pytestmark = [pytest.mark.slow, pytest.mark.vm(cgroups="systemd"), pytest.mark.duration(20), pytest.mark.needs("busybox", "runc", "podman")]
+
 TREE = Path("/sys/fs/cgroup")
 MEGABYTE = 1 << 20
 # What systemd has, and what the kernel has.
@@ -34,12 +34,8 @@ SLEEP = ["/bin/sleep", "600"]
 class Machine:
     """The runtimes and the bundles in this virtual machine."""
 
-    def __init__(self, harness, directory):
-        self.harness, self.directory = harness, directory
-        requested = harness.options.runtime
-        self.program = ours(directory) if requested in (None, "ours") else harness.tool(requested)
-        self.roots = Roots(directory, harness.tool("busybox"))
-        self.made = 0
+    def __init__(self, runtime, roots):
+        self.directory, self.program, self.roots, self.made = runtime.states.parent, runtime.program, roots, 0
 
     def bundle(self, path, args=None, **change):
         self.made += 1
@@ -65,6 +61,11 @@ class Machine:
             code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False, timeout=120).returncode
             out.seek(0)
             return code, out.read()
+
+
+@pytest.fixture(scope="module")
+def machine(runtime, roots):
+    return Machine(runtime, roots)
 
 
 def show(unit, *properties):
@@ -95,9 +96,10 @@ def is_gone(unit, group):
     yield f"{unit} is {show(unit, 'LoadState', 'ActiveState', 'Result')}, its cgroup {'exists' if group.exists() else 'is removed'}"
 
 
-def limits(machine):
+@reports_problems
+def test_a_unit_has_the_same_limits_as_with_runc(machine):
     """The unit's properties and its cgroup's files, compared with runc: new, after daemon-reload, after an update."""
-    runc = machine.harness.tool("runc")
+    runc = needs.tool("runc")
     unit, group = "jobc-limited.scope", TREE / "system.slice/jobc-limited.scope"
     seen = {}
     for program in (runc, machine.program):
@@ -125,7 +127,8 @@ def limits(machine):
         yield from differs("requested limits", seen[str(machine.program)]["after a reload"], wanted)
 
 
-def fractions(machine):
+@reports_problems
+def test_cpu_time_need_not_be_a_whole_percentage(machine):
     """CPU time that is not a whole percentage: the kernel has it exactly, and a reload does not reduce it."""
     bundle = machine.bundle("system.slice:jobc:fraction")
     config = json.loads((bundle / "config.json").read_text())
@@ -144,8 +147,8 @@ def fractions(machine):
     machine.call("delete", "--force", "fraction")
 
 
-def names(machine):
-    """The units of several cgroup paths."""
+@reports_problems
+def test_cgroup_paths_name_units(machine):
     for path, unit, group in [
         ("", None, "system.slice"),
         (":jobc:plain", "jobc-plain.scope", "system.slice"),
@@ -166,7 +169,8 @@ def names(machine):
         yield from is_gone(unit, group)
 
 
-def life_cycle(machine):
+@reports_problems
+def test_a_container_lives_in_the_cgroup_of_its_unit(machine):
     """create, start, pause, resume, exec, ps, events, kill, delete: all in the unit's cgroup."""
     unit, group = "jobc-living.scope", TREE / "system.slice/jobc-living.scope"
     bundle = machine.bundle("system.slice:jobc:living")
@@ -205,7 +209,8 @@ def life_cycle(machine):
     yield from is_gone(unit, group)
 
 
-def unit_ends(machine):
+@reports_problems
+def test_a_unit_is_removed_with_its_container(machine):
     """A unit is removed with its container: at its exit, out of memory, and when it cannot start."""
     unit, group = "jobc-ending.scope", TREE / "system.slice/jobc-ending.scope"
     result = machine.call("run", "--bundle", str(machine.bundle("system.slice:jobc:ending", ["/bin/sh", "-c", "exit 5"])), "ending")
@@ -224,7 +229,8 @@ def unit_ends(machine):
         yield from is_gone(unit, group)
 
 
-def killed(machine):
+@reports_problems
+def test_a_unit_ends_with_its_foreground_command(machine):
     """When the foreground command is killed, its container and the unit end, and `delete` removes the rest."""
     unit, group = "jobc-killed.scope", TREE / "system.slice/jobc-killed.scope"
     bundle = machine.bundle("system.slice:jobc:killed")
@@ -244,7 +250,8 @@ def killed(machine):
         yield f"delete: {deleted.stderr}"
 
 
-def refused(machine):
+@reports_problems
+def test_a_rejected_container_creates_nothing(machine):
     """A rejected container creates nothing, and does not affect others."""
     code, output = machine.detached(machine.bundle("system.slice:jobc:first"), "first")
     if code:
@@ -266,8 +273,8 @@ def refused(machine):
     machine.call("delete", "--force", "first", flags=())
 
 
-def annotations(machine):
-    """Unit properties in annotations of a bundle."""
+@reports_problems
+def test_annotations_are_properties_of_the_unit(machine):
     named = {"org.systemd.property.TimeoutStopUSec": "uint64 7000000", "org.systemd.property.KillSignal": "3"}
     code, output = machine.detached(machine.bundle("system.slice:jobc:named", annotations=named), "annotated")
     found = show("jobc-named.scope", "TimeoutStopUSec", "KillSignal")
@@ -292,7 +299,8 @@ class NobodyUser(Login):
         return ["systemd-run", "--quiet", "--collect", "--pipe", "--wait", *NO_DEFAULT_DEPENDENCIES, *self.identity()]
 
 
-def rootless_user(machine):
+@reports_problems
+def test_a_users_own_systemd_makes_the_cgroup(machine):
     """A user without a delegated cgroup has their systemd create one, with limits, and runs exec in it."""
     user = NobodyUser()
     user.start()
@@ -327,16 +335,17 @@ def rootless_user(machine):
         yield f"delete: {deleted}"
 
 
-def with_podman(machine):
+@reports_problems
+def test_podman_uses_the_systemd_cgroup_manager(machine):
     """podman with the systemd cgroup manager: a limit, exec, removal."""
     directory = machine.directory / "podman"
     directory.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/var/cache"], check=True)
-    podman = Podman(machine.harness, directory, machine.program)
+    podman = Podman(needs, directory, machine.program)
     conf = Path(podman.environment["CONTAINERS_CONF"])
     conf.write_text(conf.read_text().replace('cgroup_manager = "cgroupfs"', 'cgroup_manager = "systemd"'))
     tarball = directory / "busybox.tar"
-    image(machine.harness.tool("busybox"), tarball)
+    image(needs.tool("busybox"), tarball)
     made = podman("import", str(tarball), "localhost/busybox")
     if made.returncode:
         yield made.stderr
@@ -349,40 +358,3 @@ def with_podman(machine):
     yield from expect(podman("exec", "staying", "cat", "/proc/self/cgroup"), 0)
     yield from expect(podman("rm", "--force", "--time", "0", "staying"), 0)
     yield from is_gone(unit, TREE / "machine.slice" / unit)
-
-
-CASES = [limits, fractions, names, life_cycle, unit_ends, killed, refused, annotations, rootless_user, with_podman]
-
-
-def start_vm(harness):
-    """Starts the virtual machine, and this file in it."""
-    for tool in ("linux.uml", "busybox", "runc", "podman", "dbus-daemon"):
-        harness.tool(tool)
-    if not os.access("/lib/systemd/systemd", os.X_OK):
-        harness.missing("systemd")
-    os.environ["JOBC_IN_SYSTEMD"] = "yes"
-    if harness.options.runtime in (None, "ours"):
-        os.environ["JOBC"] = str(binary("jobc-oci"))
-    vm = str(REPOSITORY / "tests/vm/uml")
-    os.execv(vm, [vm, "-c", "systemd", "-t", str(SECONDS), "-m", "1G", sys.executable, __file__, *sys.argv[1:]])
-
-
-def main():
-    harness = Harness("systemd", __doc__.split("\n", maxsplit=1)[0])
-    harness.parse()
-    if "JOBC_IN_SYSTEMD" not in os.environ:
-        start_vm(harness)
-    with scratch() as directory:
-        machine = Machine(harness, directory)
-        for case in CASES:
-            name = case.__name__.replace("_", " ")
-            if harness.wants(name):
-                try:
-                    harness.check(name, case(machine))
-                except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
-                    harness.check(name, [f"{type(error).__name__}: {error}"])
-    harness.end()
-
-
-if __name__ == "__main__":
-    main()

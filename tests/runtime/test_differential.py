@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Runs the same bundles with a runtime and with runc and crun, and compares the containers field by field.
 
 A difference fails unless `known_differences.py` says why it is correct; an entry that no case needs any more also fails.
@@ -7,24 +6,24 @@ Each case also names what the specification promises for it, which every runtime
 
 import os
 import subprocess
-import sys
 import threading
+
+import pytest
 
 import cases
 import known_differences
 import observation
-import user
-from bundle import Roots, configuration, rootless
-from harness import Harness, scratch
+from bundle import configuration, rootless
 from podman import until
-from runtime import Runtime, on_a_terminal, program
+from problems import reports_problems
+from runtime import on_a_terminal, remove_groups
 
-PEERS = ("runc", "crun")
+pytestmark = [pytest.mark.duration(10), pytest.mark.needs("root", "busybox", "runc", "crun")]
 
 
-def observe(runtime, case, roots, directory, account):
+def observe(runtime, case, roots, account):
     """The fields of one container, or a single field `failed` with the runtime's error."""
-    place = directory / f"{case.name}-{runtime.name}"
+    place = runtime.states.parent / f"{case.name}-{runtime.name}"
     place.mkdir()
     config = configuration()
     name = f"check-{os.getpid()}-{case.name}"[:60]
@@ -97,16 +96,6 @@ def observe_on_terminal(runtime, case, place, name):
     return observation.inside(written, place) | {"exit code": str(code)}
 
 
-def remove_groups(name):
-    """Removes the cgroups that runtimes leave above a container's cgroup."""
-    for top in ("/sys/fs/cgroup", *(f"/sys/fs/cgroup/{each}" for each in os.listdir("/sys/fs/cgroup"))):
-        for directory, _, _ in os.walk(os.path.join(top, name), topdown=False):
-            try:
-                os.rmdir(directory)
-            except OSError:
-                pass
-
-
 def compare(case, ours, theirs, peer, used):
     """One line for each field in which two observations differ, unless the difference is known."""
     for field in sorted(set(ours) | set(theirs)):
@@ -125,53 +114,6 @@ def shorten(value):
     return text if len(text) < 700 else text[:700] + "…"
 
 
-def main():
-    harness = Harness("differential", __doc__.split("\n", maxsplit=1)[0])
-    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root",
-                              help="run as root, or as a user with or without a range of ids")
-    harness.parser.add_argument("--peer", action="append", help="compare only with this runtime")
-    harness.parser.add_argument("--show", action="store_true", help="print every field that the runtime under test gave")
-    options = harness.parse()
-    if os.geteuid() != 0:
-        harness.missing("root")
-    account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
-    account = account() if account else None
-    used = set()
-    with scratch() as directory:
-        roots = Roots(directory, harness.tool("busybox"))
-        runtime = Runtime(program(harness, directory), directory, account)
-        peers = [Runtime(harness.tool(name), directory, account) for name in options.peer or PEERS if name != runtime.name]
-        for case in cases.CASES:
-            if not harness.wants(case.name) or runtime.name in case.lacking or account and not case.rootless:
-                continue
-            ours = observe(runtime, case, roots, directory, account)
-            if options.show:
-                print("\n".join(f"{case.name}: {key}: {value!r}" for key, value in ours.items()))
-            if case.error and runtime.name == "ours":
-                output = ours.get("failed", "it starts")
-                harness.check(case.name, [] if case.error in output else [f"must be rejected with `{case.error}`: {output}"])
-                continue
-            problems = [ours["failed"]] if "failed" in ours else list(unmet_promises(case, ours, account))
-            for peer in peers:
-                if peer.name in case.lacking or "failed" in ours:
-                    continue
-                other = observe(peer, case, roots, directory, account)
-                if "failed" in other:
-                    rule = known_differences.find(case.name, peer.name, "failed", None, other["failed"])
-                    if rule:
-                        used.add(rule)
-                    else:
-                        problems.append(f"{peer.name} does not start: {other['failed']}")
-                    continue
-                problems += compare(case, ours, other, peer.name, used)
-            harness.check(case.name, problems)
-    if options.only is None and runtime.name == "ours" and not account:
-        for rule in known_differences.RULES:
-            if rule not in used:
-                harness.check(f"known_differences.py: {rule.field}", [f"no case needs it any more: {rule.why}"])
-    harness.end()
-
-
 def unmet_promises(case, fields, account):
     """The promises of the specification that the container does not keep."""
     for field, wanted in case.expect.items():
@@ -183,5 +125,58 @@ def unmet_promises(case, fields, account):
         yield f"exit code is {fields['exit code']}, the program's was {case.exit_code}"
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def problems(case, runtime, peers, roots, account, used):
+    """The promises that a container does not keep, and its differences to those of the peers."""
+    ours = observe(runtime, case, roots, account)
+    if case.error and runtime.name == "ours":
+        output = ours.get("failed", "it starts")
+        if case.error not in output:
+            yield f"must be rejected with `{case.error}`: {output}"
+        return
+    if "failed" in ours:
+        yield ours["failed"]
+        return
+    yield from unmet_promises(case, ours, account)
+    for peer in peers:
+        if peer.name in case.lacking:
+            continue
+        other = observe(peer, case, roots, account)
+        if "failed" not in other:
+            yield from compare(case, ours, other, peer.name, used)
+        elif rule := known_differences.find(case.name, peer.name, "failed", None, other["failed"]):
+            used.add(rule)
+        else:
+            yield f"{peer.name} does not start: {other['failed']}"
+
+
+def containers(rootless):
+    """A test for each container that only root can have, or that users can have too."""
+    return pytest.mark.parametrize("case", [pytest.param(case, id=case.name.replace("-", "_")) for case in cases.CASES if case.rootless == rootless])
+
+
+@pytest.fixture(scope="module")
+def used():
+    """The known differences that containers of root have shown, and the containers."""
+    return set(), set()
+
+
+@containers(rootless=True)
+@pytest.mark.accounts("root", "range", slow="single")
+@reports_problems
+def test_a_container_is_the_same_with_every_runtime(runtime, peers, roots, account, used, case):
+    yield from problems(case, runtime, peers, roots, account, used[0])
+    if not account:
+        used[1].add(case.name)
+
+
+@containers(rootless=False)
+@reports_problems
+def test_a_container_of_root_is_the_same_with_every_runtime(runtime, peers, roots, account, used, case):
+    yield from problems(case, runtime, peers, roots, account, used[0])
+    used[1].add(case.name)
+
+
+def test_every_known_difference_is_needed(runtime, used):
+    if len(used[1]) < len(cases.CASES) or runtime.name != "ours":
+        pytest.skip("a part of the containers shows a part of the differences")
+    assert not [f"{rule.field}: {rule.why}" for rule in known_differences.RULES if rule not in used[0]]

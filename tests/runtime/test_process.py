@@ -1,24 +1,32 @@
 """Checks 4, 5, 6 and 8: inherited file descriptors, the runtime's own program, privileges, seccomp."""
 
+import contextlib
 import os
 import re
 import subprocess
 from pathlib import Path
 
-from checks_paths import capabilities
+from bundle import capabilities
 from podman import until
 from fixture import SECRET, hung
-from security import check
+from security import promise
 
 
-@check(4, "no file descriptor is inherited", mutations=("descriptors",))
-def inherited(fixture):
-    descriptor = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
-    os.dup2(descriptor, 9)
-    secret = os.open(fixture.sentinel / "secret", os.O_RDWR)
-    os.dup2(secret, 50)
+@contextlib.contextmanager
+def passing(**paths):
+    """Arguments of `Popen` with which a child has file descriptors of these paths, `_NUMBER=PATH`; this process keeps those of pytest."""
+    opened = {int(name[1:]): os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR) for name, path in paths.items()}
     try:
-        result = fixture.run(["descriptors"], pass_fds=(9, 50))
+        yield {"close_fds": False, "preexec_fn": lambda: [os.dup2(one, number) for number, one in opened.items()]}
+    finally:
+        for one in opened.values():
+            os.close(one)
+
+
+@promise(4, mutations=("descriptors",))
+def test_no_file_descriptor_is_inherited(fixture):
+    with passing(_9="/", _50=fixture.sentinel / "secret") as passed:
+        result = fixture.run(["descriptors"], **passed)
         yield from hung(result)
         if result.returncode or result.stdout:
             yield f"open inside: {result.stdout!r} {result.stderr.strip()}"
@@ -26,27 +34,22 @@ def inherited(fixture):
         if not started:
             yield name
             return
-        result = fixture.runtime.call("exec", name, "/inside", "descriptors", pass_fds=(9, 50))
+        result = fixture.runtime.call("exec", name, "/inside", "descriptors", **passed)
         if result.returncode or result.stdout:
             yield f"open after `exec`: {result.stdout!r} {result.stderr.strip()}"
         fixture.end(started, name)
-    finally:
-        for number in (descriptor, 9, secret, 50):
-            os.close(number)
 
 
-@check(4, "the working directory is inside the root", mutations=("working-directory",))
-def working_directory(fixture):
+@promise(4, mutations=("working-directory",))
+def test_the_working_directory_is_inside_the_root(fixture):
     """CVE-2024-21626: a working directory that is a file descriptor of the host, left open by the runtime."""
     up = "../" * 20
     wanted = f"{up}{str(fixture.sentinel / 'secret').lstrip('/')}"
-    descriptor = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
-    os.dup2(descriptor, 9)
-    try:
+    with passing(_9="/") as passed:
         for number in range(3, 12):
             for place, link in ((f"/proc/self/fd/{number}", None), (f"/proc/1/fd/{number}", None), ("/linked", f"/proc/self/fd/{number}")):
                 result = fixture.run(["/bin/cat", wanted], lambda config, place=place: config["process"].update(cwd=place),
-                                  (lambda root, link=link: (root / "linked").symlink_to(link)) if link else None, pass_fds=(9,))
+                                  (lambda root, link=link: (root / "linked").symlink_to(link)) if link else None, **passed)
                 yield from hung(result)
                 if SECRET in result.stdout:
                     yield f"with cwd `{place}` the host's files can be read"
@@ -55,19 +58,16 @@ def working_directory(fixture):
             yield name
             return
         for number in range(3, 12):
-            result = fixture.runtime.call("exec", "--cwd", f"/proc/self/fd/{number}", name, "/bin/cat", wanted, pass_fds=(9,))
+            result = fixture.runtime.call("exec", "--cwd", f"/proc/self/fd/{number}", name, "/bin/cat", wanted, **passed)
             if SECRET in result.stdout:
                 yield f"with `exec --cwd /proc/self/fd/{number}` the host's files can be read"
         fixture.end(started, name)
-    finally:
-        os.close(descriptor)
-        os.close(9)
 
 
-@check(5, "the runtime's program cannot be written from inside", mutations=("own-program",))
-def own_program(fixture):
+@promise(5, mutations=("own-program",))
+def test_the_runtimes_program_cannot_be_written_from_inside(fixture):
     """CVE-2019-5736: the program and its interpreter are /proc/self/exe while a container looks for a file descriptor of it."""
-    program = Path(os.environ.get("TEST_NSENTER") or fixture.runtime.program)
+    program = Path(os.environ.get("JOBC_NSENTER") or fixture.runtime.program)
     if fixture.account:
         os.chown(program, *fixture.owner)
     before = program.read_bytes()
@@ -93,7 +93,7 @@ def own_program(fixture):
         return
     until(lambda: "ready" in log.read_text())
     try:
-        for _ in range(fixture.harness.options.races):
+        for _ in range(fixture.races):
             for args in (["/proc/self/exe", "--help"], ["/script"], ["/inside", "hello"]):
                 fixture.runtime.call("exec", name, *args, seconds=10)
             if "opened" in log.read_text():
@@ -112,11 +112,11 @@ def own_program(fixture):
     if "opened" not in out:
         yield f"the attack did not end: {out!r}"
     if "written 0" not in out and "written" in out:
-        fixture.harness.note("a sealed copy or another program was written to: " + out.strip())
+        fixture.note("a sealed copy or another program was written to: " + out.strip())
 
 
-@check(6, "privileges are those of the configuration", mutations=("privileges", "groups"))
-def privileges(fixture):
+@promise(6, mutations=("privileges", "groups"))
+def test_privileges_are_those_of_the_configuration(fixture):
     script = "cat /proc/$$/status; /setuid privileges"
 
     def planted(root):
@@ -159,8 +159,8 @@ def privileges(fixture):
 ARCH = {"x86_64": "SCMP_ARCH_X86_64", "aarch64": "SCMP_ARCH_AARCH64"}[os.uname().machine]
 
 
-@check(8, "seccomp is enabled, for every architecture", mutations=("seccomp",))
-def seccomp(fixture):
+@promise(8, mutations=("seccomp",))
+def test_seccomp_is_enabled_for_every_architecture(fixture):
     def configure(config):
         config["linux"]["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "architectures": [ARCH],
                                       "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 95}]}
@@ -177,8 +177,8 @@ def seccomp(fixture):
         yield f"/proc/self/status says {result.stdout!r} {result.stderr.strip()}"
 
 
-@check(8, "seccomp is loaded last", mutations=("seccomp-early",))
-def seccomp_last(fixture):
+@promise(8, mutations=("seccomp-early",))
+def test_seccomp_is_loaded_last(fixture):
     """A profile that allows only what a small static program needs, and nothing that a runtime needs, lets the program run."""
     def configure(config):
         config["linux"]["seccomp"] = {
@@ -192,8 +192,8 @@ def seccomp_last(fixture):
         yield f"exit code {result.returncode}: {result.stdout!r} {result.stderr.strip()}"
 
 
-@check(8, "the runtime's memory cannot be read during exec", mutations=("environment",))
-def memory_of_the_runtime(fixture):
+@promise(8, mutations=("environment",))
+def test_the_runtimes_memory_cannot_be_read_during_exec(fixture):
     """A program with CAP_SYS_PTRACE inside cannot read the memory of `exec` before it executes the program."""
     script = f"echo ready; while :; do grep -l \"{SECRET}\" /proc/[0-9]*/environ 2>/dev/null; done"
     started, name = fixture.start(["/bin/sh", "-c", script], lambda config: capabilities(config, "CAP_SYS_PTRACE"))
@@ -211,8 +211,8 @@ def memory_of_the_runtime(fixture):
         yield f"the environment of the runtime can be read from inside: {out.split()[0]}"
 
 
-@check(8, "nothing of the runtime can be traced during exec", mutations=("environment",))
-def traced(fixture):
+@promise(8, mutations=("environment",))
+def test_nothing_of_the_runtime_can_be_traced_during_exec(fixture):
     """A program with CAP_SYS_PTRACE inside attaches to each process of `exec`: none has more rights than the program that follows.
 
     As root there is no user namespace, so that CAP_SYS_PTRACE overrides the dumpable flag. Profiles that the runtime needs
@@ -220,15 +220,15 @@ def traced(fixture):
     profile = {"defaultAction": "SCMP_ACT_ALLOW", "architectures": [ARCH],
                "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 95}]}
 
-    def configure(config, promise, with_profile):
+    def configure(config, no_new_privileges, with_profile):
         capabilities(config, "CAP_SYS_PTRACE")
-        config["process"]["noNewPrivileges"] = promise
+        config["process"]["noNewPrivileges"] = no_new_privileges
         if with_profile:
             config["linux"]["seccomp"] = profile
 
     attached = 0
-    for promise, with_profile in ((True, False), (False, False), (False, True), (True, True)):
-        started, name = fixture.start(["attach", "4"], lambda config, p=promise, w=with_profile: configure(config, p, w))
+    for no_new_privileges, with_profile in ((True, False), (False, False), (False, True), (True, True)):
+        started, name = fixture.start(["attach", "4"], lambda config, n=no_new_privileges, w=with_profile: configure(config, n, w))
         if not started:
             yield name
             return
@@ -241,6 +241,6 @@ def traced(fixture):
             continue
         attached += int(count[1])
         if int(count[2]):
-            yield f"noNewPrivileges {promise}, seccomp {with_profile}: {out.splitlines()[0]}"
+            yield f"noNewPrivileges {no_new_privileges}, seccomp {with_profile}: {out.splitlines()[0]}"
     if not attached:
-        fixture.harness.note("no process could be attached to")
+        fixture.note("no process could be attached to")

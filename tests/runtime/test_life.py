@@ -6,18 +6,18 @@ import subprocess
 import time
 from pathlib import Path
 
-from checks_paths import capabilities
-from differential import remove_groups
-from exits import running
+from bundle import capabilities
 from podman import until
 from fixture import hung, rejected
-from security import check
+from runtime import remove_groups, running
+from security import promise
+from unsupported import UNSUPPORTED
 
 V2 = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
 
 
-@check(9, "a device that is not listed cannot be opened", mutations=("devices",))
-def devices(fixture):
+@promise(9, mutations=("devices",))
+def test_a_device_that_is_not_listed_cannot_be_opened(fixture):
     for kind, major, minor, what in (("c", 10, 237, "loop-control"), ("c", 10, 229, "fuse"), ("b", 7, 0, "loop0"), ("b", 254, 0, "the disk")):
         result = fixture.run(["node", kind, str(major), str(minor)], lambda config: capabilities(config, "CAP_MKNOD"))
         yield from hung(result)
@@ -30,8 +30,8 @@ def devices(fixture):
         yield f"/dev/zero, which everyone has: {result.stdout.strip()} {result.stderr.strip()}"
 
 
-@check(9, "a listed device can be opened with the listed access", mutations=("list",), rootless=False)
-def listed_device(fixture):
+@promise(9, mutations=("list",), rootless=False)
+def test_a_listed_device_can_be_opened_with_the_listed_access(fixture):
     def configure(config):
         capabilities(config, "CAP_MKNOD")
         config["linux"]["resources"]["devices"] = rules
@@ -52,8 +52,8 @@ def listed_device(fixture):
         yield "a later rule that denies is ignored"
 
 
-@check(10, "limits are enforced and the cgroup cannot be left", mutations=("limits", "cgroup-writable"), rootless=False)
-def limits(fixture):
+@promise(10, mutations=("limits", "cgroup-writable"), rootless=False)
+def test_limits_are_enforced_and_the_cgroup_cannot_be_left(fixture):
     result = fixture.run(["bomb", "500"], lambda config: config["linux"]["resources"].update(pids={"limit": 20}))
     yield from hung(result)
     children = int(result.stdout.rpartition(" ")[2] or 999) if "children" in result.stdout else 999
@@ -75,8 +75,8 @@ def limits(fixture):
     remove_groups(f"check-{os.getpid()}")
 
 
-@check(10, "the program is in its cgroup from its first instruction", mutations=("no-group",), rootless=False)
-def first_instruction(fixture):
+@promise(10, mutations=("no-group",), rootless=False)
+def test_the_program_is_in_its_cgroup_from_its_first_instruction(fixture):
     started, name = fixture.start(["/bin/sh", "-c", "echo ready; exec sleep 99"],
                                 lambda config: config["linux"]["resources"].update(pids={"limit": 30}, memory={"limit": 64 << 20}))
     if not started:
@@ -93,8 +93,8 @@ def first_instruction(fixture):
     remove_groups(f"check-{os.getpid()}")
 
 
-@check(10, "exec enters a cgroup that the container has divided", mutations=("group-of-exec",), rootless=False, place="v2")
-def divided_cgroup(fixture):
+@promise(10, mutations=("group-of-exec",), rootless=False, place="vm-root")
+def test_exec_enters_a_cgroup_that_the_container_has_divided(fixture):
     """As systemd does in a container: it moves itself to a child cgroup and enables controllers, so its own cgroup accepts no process."""
     if not V2:
         return
@@ -117,8 +117,8 @@ def divided_cgroup(fixture):
     remove_groups(f"check-{os.getpid()}")
 
 
-@check(10, "a cgroup path stays below the cgroup tree", mutations=("cgroup-path",), rootless=False)
-def group_path(fixture):
+@promise(10, mutations=("cgroup-path",), rootless=False)
+def test_a_cgroup_path_stays_below_the_cgroup_tree(fixture):
     for path in ("/../../tested-escape", "tested/../../../tested-escape", "/tested/./x", "/tested/../tested-escape", "/tested//..", "..", "/.."):
         result = fixture.run(["hello"], lambda config, path=path: config["linux"].update(cgroupsPath=path))
         yield from hung(result)
@@ -133,8 +133,8 @@ def group_path(fixture):
     remove_groups("tested-escape")
 
 
-@check(10, "no process survives a kill", mutations=("kill-one",))
-def kill(fixture):
+@promise(10, mutations=("kill-one",))
+def test_no_process_survives_a_kill(fixture):
     # The last argument is unique to this process: another test may run.
     attack = ["orphans", "40", str(os.getpid())]
     started, name = fixture.start(attack)
@@ -155,69 +155,14 @@ def kill(fixture):
     remove_groups(f"check-{os.getpid()}")
 
 
-# Requests that a runtime may not support: a container that starts must really have them.
-UNSUPPORTED = {
-    "an unknown namespace": lambda c: c["linux"]["namespaces"].append({"type": "spirit"}),
-    "a namespace twice": lambda c: c["linux"]["namespaces"].append({"type": "pid"}),
-    "a capability that is no text": lambda c: c["process"]["capabilities"]["bounding"].append(7),
-    "an unknown rlimit": lambda c: c["process"].update(rlimits=[{"type": "RLIMIT_HOPE", "soft": 1, "hard": 1}]),
-    "a soft rlimit above its hard limit": lambda c: c["process"].update(rlimits=[{"type": "RLIMIT_NOFILE", "soft": 9, "hard": 3}]),
-    "an rlimit twice": lambda c: c["process"].update(rlimits=[{"type": "RLIMIT_NOFILE", "soft": 9, "hard": 9}] * 2),
-    "an unknown file system": lambda c: c["mounts"].append({"destination": "/mnt", "type": "nofs", "source": "x"}),
-    "an unknown mount option": lambda c: c["mounts"].append({"destination": "/mnt", "type": "tmpfs", "source": "x", "options": ["shiny"]}),
-    "a bind mount of a missing source": lambda c: c["mounts"].append({"destination": "/mnt", "type": "bind", "source": "/not/there", "options": ["bind"]}),
-    "a mount at a relative path": lambda c: c["mounts"].append({"destination": "mnt/../..", "type": "tmpfs", "source": "x"}),
-    "an AppArmor profile": lambda c: c["process"].update(apparmorProfile="absent-profile"),
-    "an SELinux label": lambda c: c["process"].update(selinuxLabel="system_u:system_r:none_t:s0"),
-    "an unknown seccomp action": lambda c: c["linux"].update(seccomp={"defaultAction": "SCMP_ACT_PRAY"}),
-    "an unknown seccomp operator": lambda c: c["linux"].update(seccomp={"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
-        {"names": ["mkdir"], "action": "SCMP_ACT_ERRNO", "args": [{"index": 0, "value": 1, "op": "SCMP_CMP_LIKE"}]}]}),
-    "an invalid seccomp argument": lambda c: c["linux"].update(seccomp={"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
-        {"names": ["mkdir"], "action": "SCMP_ACT_ERRNO", "args": [{"index": 9, "value": 1, "op": "SCMP_CMP_EQ"}]}]}),
-    "a seccomp listener that does not exist": lambda c: c["linux"].update(seccomp={"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "/not/there.sock", "syscalls": [
-        {"names": ["mkdir"], "action": "SCMP_ACT_NOTIFY"}]}),
-    "Intel RDT": lambda c: c["linux"].update(intelRdt={"closID": "tested", "l3CacheSchema": "L3:0=f"}),
-    "an unknown sysctl": lambda c: c["linux"].update(sysctl={"kernel.not_there": "1"}),
-    "a sysctl of the host": lambda c: c["linux"].update(sysctl={"kernel.panic": "77"}),
-    "a sysctl with a path": lambda c: c["linux"].update(sysctl={"net.../../kernel/panic": "77"}),
-    "a device without a type": lambda c: c["linux"].update(devices=[{"path": "/dev/x", "major": 1, "minor": 3}]),
-    "a device outside the root": lambda c: c["linux"].update(devices=[{"path": "/dev/../../../x", "type": "q"}]),
-    "id mappings without a user namespace": lambda c: c["linux"].update(uidMappings=[{"containerID": 0, "hostID": 5, "size": 1}]),
-    "a hostname without a uts namespace": lambda c: c["linux"].update(namespaces=[n for n in c["linux"]["namespaces"] if n["type"] != "uts"]),
-    "an unknown root propagation": lambda c: c["linux"].update(rootfsPropagation="wide"),
-    "an unknown personality": lambda c: c["linux"].update(personality={"domain": "VMS"}),
-    "a future version": lambda c: c.update(ociVersion="9.0.0"),
-    "an invalid version": lambda c: c.update(ociVersion="latest"),
-    "no process": lambda c: c.pop("process"),
-    "no program": lambda c: c["process"].update(args=[]),
-    "no root": lambda c: c.pop("root"),
-    "a missing root": lambda c: c["root"].update(path="elsewhere"),
-    "a working directory that is relative": lambda c: c["process"].update(cwd="tmp"),
-    "a working directory that is a file": lambda c: c["process"].update(cwd="/etc/passwd"),
-    "an oom score out of range": lambda c: c["process"].update(oomScoreAdj=5000),
-    "a negative user": lambda c: c["process"]["user"].update(uid=-1),
-    "a uid out of range": lambda c: c["process"]["user"].update(uid=1 << 33),
-    "a NUL byte in an argument": lambda c: c["process"].update(args=["/inside", "hel\0lo"]),
-    "a NUL byte in the environment": lambda c: c["process"]["env"].append("A=\0"),
-    "a missing namespace path": lambda c: c["linux"]["namespaces"][1].update(path="/not/there"),
-    "a namespace path of another type": lambda c: c["linux"]["namespaces"][1].update(path="/proc/self/ns/uts"),
-    "a negative memory limit": lambda c: c["linux"].setdefault("resources", {}).update(memory={"limit": -7}),
-    "processors that do not exist": lambda c: c["linux"].setdefault("resources", {}).update(cpu={"cpus": "900-901"}),
-    "huge pages without a controller": lambda c: c["linux"].setdefault("resources", {}).update(
-        hugepageLimits=[{"pageSize": "3MB", "limit": 1 << 20}]),
-    "an RDMA device": lambda c: c["linux"].setdefault("resources", {}).update(rdma={"mlx5_1": {"hcaHandles": 3}}),
-    "an unknown cgroup v2 file": lambda c: c["linux"].setdefault("resources", {}).update(unified={"memory.not_there": "1"}),
-}
-
-
-@check(15, "an unsupported configuration is rejected with a message", mutations=("ignore",))
-def unsupported(fixture):
+@promise(15, mutations=("ignore",))
+def test_an_unsupported_configuration_is_rejected_with_a_message(fixture):
     panic = Path("/proc/sys/kernel/panic").read_text()
     for what, change in UNSUPPORTED.items():
         try:
             result = fixture.run(["hello"], change)
         except (ValueError, KeyError) as error:
-            fixture.harness.note(f"{what}: cannot be requested here: {error}")
+            fixture.note(f"{what}: cannot be requested here: {error}")
             continue
         yield from rejected(result, what)
     if Path("/proc/sys/kernel/panic").read_text() != panic:
@@ -225,8 +170,8 @@ def unsupported(fixture):
     remove_groups(f"check-{os.getpid()}")
 
 
-@check(15, "an unreadable configuration is rejected", mutations=("ignore",))
-def unreadable(fixture):
+@promise(15, mutations=("ignore",))
+def test_an_unreadable_configuration_is_rejected(fixture):
     place, name = fixture.bundle(["hello"])
     whole = (place / "config.json").read_text()
     for what, text in (("empty", ""), ("cut short", whole[:400]), ("a list", "[]"), ("null", "null"), ("a number", "7"), ("not JSON", "name: x"),
@@ -243,18 +188,18 @@ def unreadable(fixture):
     yield from rejected(fixture.runtime.run(place / "nowhere", name), "a missing bundle")
 
 
-@check(16, "no start hangs and every exit is reported", mutations=("hang",))
-def ends(fixture):
+@promise(16, mutations=("hang",))
+def test_no_start_hangs_and_every_exit_is_reported(fixture):
     place, name = fixture.bundle(["hello"])
-    for number in range(fixture.harness.options.races):
+    for number in range(fixture.races):
         result = fixture.runtime.run(place, f"{name}-{number}", seconds=10)
         if result.returncode or result.stdout != "hello\n":
             yield f"start {number}: exit code {result.returncode} {result.stderr.strip()}"
             return
 
 
-@check(16, "concurrent starts do not disturb each other", mutations=("at-once",))
-def concurrent_starts(fixture):
+@promise(16, mutations=("at-once",))
+def test_concurrent_starts_do_not_disturb_each_other(fixture):
     place, name = fixture.bundle(["hello"], lambda config: config["linux"].pop("cgroupsPath", None))
     many = [subprocess.Popen(fixture.runtime.argv("run", "--bundle", str(place), f"{name}-{number}"), stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=fixture.runtime.environment(), text=True)
