@@ -56,10 +56,8 @@ def pytest_generate_tests(metafunc):
     marker = next(metafunc.definition.iter_markers("accounts"), pytest.mark.accounts("root").mark)
     slow = marker.kwargs.get("slow", ())
     names = [*marker.args, *([slow] if isinstance(slow, str) else slow)]
-    wanted = metafunc.config.option.account
     marks = {name: [pytest.mark.slow] * (name not in marker.args) + [pytest.mark.vm] * name.startswith("vm-") for name in names}
-    params = [pytest.param(name, marks=marks[name]) for name in names if wanted in (None, name)]
-    metafunc.parametrize("account", params, indirect=True, scope="module")
+    metafunc.parametrize("account", [pytest.param(name, marks=marks[name]) for name in names], indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +90,15 @@ def pytest_itemcollected(item):
         item.add_marker(pytest.mark.timeout(max(MIN_SECONDS, TIMEOUT_FACTOR * marker.args[0])))
 
 
+def account_of(item):
+    """The parameter of the fixture `account`, if the test has it."""
+    return item.callspec.params.get("account") if hasattr(item, "callspec") else None
+
+
 def pytest_collection_modifyitems(config, items):
     chosen = isolated.chosen()
-    removed = [item for item in items if (config.option.quick and item.get_closest_marker("slow")) or (chosen is not None and item.nodeid not in chosen)]
+    removed = [item for item in items if (config.option.quick and item.get_closest_marker("slow")) or (chosen is not None and item.nodeid not in chosen)
+               or (config.option.account and account_of(item) not in (None, config.option.account))]
     if removed:
         config.hook.pytest_deselected(items=removed)
         items[:] = [item for item in items if item not in removed]
