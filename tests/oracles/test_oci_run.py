@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import needs
@@ -54,7 +55,12 @@ def run(runtime, bundle, note, scratch):
         if started.stdout.readline().strip() != "ready":
             _, errors = started.communicate(timeout=SECONDS)
             return [f"does not start: {errors.strip() or f'exit code {started.returncode}'}"]
-        state = subprocess.run([*command(runtime), "state", name], capture_output=True, text=True, timeout=SECONDS)
+        for _ in range(50):
+            state = subprocess.run([*command(runtime), "state", name], capture_output=True, text=True, timeout=SECONDS)
+            if state.returncode == 0:
+                break
+            # On a busy host crun has no state yet when its program already runs.
+            time.sleep(0.1)
         if state.returncode:
             return [f"`state` exits with {state.returncode}: {state.stderr.strip()}"]
         found = list(differences(config, json.loads(state.stdout)["pid"], first))
