@@ -98,7 +98,7 @@ fn parts(object: &Value, definitions: &BTreeMap<(String, String), Value>) -> Vec
 fn every_object_is_what_its_definition_says() {
     let definitions = definitions();
     if definitions.is_empty() {
-        eprintln!("skipped: the published definitions of custom resources are not here");
+        jobc_test_skip::skip("published definitions of custom resources");
         return;
     }
     let mut checked = BTreeMap::new();

@@ -126,7 +126,7 @@ fn check(members: &[Member<'_>]) -> String {
     let place = TestDirectory::new();
     let list: String =
         members.iter().map(|Member(kind, name, text)| format!("{kind:?} {name} {text}\n")).collect();
-    // The way from the root to what is outside, for those members that try to go it.
+    // The path from the root to the outside, for members that try to escape.
     let up = "../".repeat(12) + place.outside().to_str().expect("text").trim_start_matches('/');
     let real: Vec<(String, String)> = members
         .iter()
@@ -302,7 +302,7 @@ fn names_longer_than_a_header_and_attributes() {
 
 #[test]
 fn an_attribute_that_cannot_be_set_is_named() {
-    if !rustix::process::geteuid().is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let mut builder = tar::Builder::new(Vec::new());
@@ -420,8 +420,7 @@ fn bits_and_owners_are_root_s_to_keep() {
     remove(&place.root()).expect("removed");
     assert!(!place.root().exists());
 
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: owners and devices, which only root can give");
+    if !jobc_test_skip::is_root() {
         return;
     }
     make(&file, &place.root(), Owners::FromArchive, &AtomicBool::new(false)).expect("unpacked as root");
@@ -463,7 +462,7 @@ fn a_full_disk_is_reported() {
     let place = TestDirectory::new();
     let file = place.0.path().join("rootfs.tar");
     fs::write(&file, tar(&[Member(FILE, "large", &"x".repeat(1 << 20))])).expect("an archive");
-    // A process of its own, so that the mount shows nowhere else.
+    // A separate process, so that no other process sees the mount.
     let inner = "mount -t tmpfs -o size=256k none \"$1/small\" && exec \"$2\" --ignored --exact archive::tests::unpacks_into_a_small_file_system";
     fs::create_dir(place.0.path().join("small")).expect("a directory");
     let output = std::process::Command::new("unshare")
@@ -477,7 +476,7 @@ fn a_full_disk_is_reported() {
         Ok(output) => {
             panic!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
         }
-        Err(error) => eprintln!("skipped: no unshare(1): {error}"),
+        Err(_) => jobc_test_skip::skip("unshare"),
     }
 }
 

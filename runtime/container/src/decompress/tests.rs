@@ -3,16 +3,16 @@ use std::process::{Command, Stdio};
 
 use super::*;
 
-/// More than one piece of a reader's, and not the same twice.
+/// More than one piece of a reader, without repetition.
 fn content() -> Vec<u8> {
     (0u32..300_000).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
 }
 
-/// What a program of this host makes of a content; nothing, aloud, where the program is absent.
+/// The output of a program of this host for some content; without the program the test is skipped.
 fn by(program: &str, arguments: &[&str], content: &[u8]) -> Option<Vec<u8>> {
     let child = Command::new(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut child) = child else {
-        eprintln!("skipped: {program} is not installed");
+        jobc_test_skip::skip(program);
         return None;
     };
     let mut input = child.stdin.take().expect("a pipe");

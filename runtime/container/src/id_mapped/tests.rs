@@ -28,14 +28,6 @@ fn step(path: &Path, ids: IdMaps, recursive: bool, index: usize) -> Step {
     Step { operation, pointer: Some(format!("/mounts/{index}")) }
 }
 
-fn is_root() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        eprintln!("skipped: only root has a mount show other owners");
-    }
-    root
-}
-
 /// The error for a tree at a path that cannot be id-mapped, with the step's description.
 fn check(path: &str, recursive: bool) -> String {
     let mut steps = [step(path.as_ref(), maps(0, 1000), recursive, 4)];
@@ -45,7 +37,7 @@ fn check(path: &str, recursive: bool) -> String {
 
 #[test]
 fn a_tree_shows_the_owners_of_its_map_and_each_map_needs_one_namespace() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -84,7 +76,7 @@ fn a_tree_shows_the_owners_of_its_map_and_each_map_needs_one_namespace() {
 
 #[test]
 fn what_is_made_in_it_belongs_to_who_is_seen_as_its_maker() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -98,7 +90,7 @@ fn what_is_made_in_it_belongs_to_who_is_seen_as_its_maker() {
 
 #[test]
 fn what_the_kernel_does_not_map_is_reported_with_what_to_do() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     insta::assert_snapshot!([check("/proc", false), check("/proc", true), check("/nowhere", false)].concat());
@@ -119,7 +111,7 @@ fn a_mount_that_shows_other_owners_is_known() {
 
 #[test]
 fn a_spare_copy_is_made_of_what_is_there_and_used_where_the_way_is_barred() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

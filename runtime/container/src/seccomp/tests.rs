@@ -305,7 +305,7 @@ fn names_and_numbers_are_the_headers_of_this_host() {
     assert_eq!(known.last().map(|(_, number)| number + 1), Some(numbers::END));
     let header = format!("/usr/include/{}-linux-gnu/asm/unistd_64.h", std::env::consts::ARCH);
     let Ok(text) = std::fs::read_to_string(&header) else {
-        eprintln!("skipped: no {header}");
+        jobc_test_skip::skip("the headers of Linux");
         return;
     };
     for line in text.lines() {

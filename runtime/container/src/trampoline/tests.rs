@@ -28,13 +28,13 @@ struct Outcome {
     report: Option<Failure>,
     /// The number of the filter's listener.
     listener: Option<RawFd>,
-    /// Whether another process was made, whose status this is.
+    /// Whether another process was created, whose status this is.
     born: bool,
     /// The inode of the pipe behind the report.
     pipe: u64,
 }
 
-/// A trampoline to run, with what it finds.
+/// A trampoline to run, with its surroundings.
 #[derive(Default)]
 struct Case<'a> {
     candidates: &'a [&'a str],
@@ -42,11 +42,11 @@ struct Case<'a> {
     environment: &'a [&'a str],
     filter: Option<Program>,
     label: Option<Label<'a>>,
-    /// What stands where the answer about the filter's listener is read: nothing for its end.
+    /// The bytes where the answer about the filter's listener is read: none for end of file.
     reply: Option<&'a [u8]>,
     /// Whether another process is made.
     birth: Option<Birth>,
-    /// Leave out no-new-privileges and be nobody, so that the kernel refuses the filter.
+    /// Leave out no-new-privileges and become `nobody`, so that the kernel refuses the filter.
     powerless: bool,
 }
 
@@ -150,7 +150,7 @@ const LOAD: u16 = 0x20;
 const IF_EQUAL: u16 = 0x15;
 const RET: u16 = 0x06;
 
-/// A filter that lets every call return `action`, but for those named, which it allows.
+/// A filter that returns `action` for every call except those named, which it allows.
 fn all_but(action: u32, allowed: &[u32]) -> Program {
     let mut instructions = vec![sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 }];
     for number in allowed {
@@ -271,7 +271,7 @@ fn the_last_process_is_another_child_in_its_own_session() {
     }
     let absent = run(&Case { candidates: &["/none"], arguments: &["x"], birth, ..Case::default() });
     assert_eq!((absent.status.code(), absent.report), (Some(127), Some(Failure::Exec(Errno::NOENT))));
-    // Standard input is no terminal here.
+    // Standard input is not a terminal here.
     let birth = Some(Birth { end_with_parent: false, terminal: true });
     let without = run(&Case { candidates: &["/bin/true"], arguments: &["true"], birth, ..Case::default() });
     assert_eq!((without.status.code(), without.report), (Some(125), Some(Failure::Birth(Errno::NOTTY))));
@@ -302,8 +302,8 @@ fn the_last_process_is_made_with_the_programs_rights() {
     assert!(!flags(__NR_mkdirat, None, birth));
 }
 
-/// Without a syscall of the thread that has the filter: the second one is gone when the program begins, and so is
-/// all that was open for it.
+/// Without a syscall of the thread that has the filter: the second thread has ended when the program starts, and its
+/// file descriptors are closed.
 #[test]
 fn a_filters_listener_is_handed_over_before_the_program_begins() {
     let filter = || {
@@ -335,7 +335,7 @@ fn a_refused_filter_is_reported_and_the_program_is_not_run() {
         Program { instructions: vec![], flags: 0, unknown: vec![], rights_after: None, rights_without: None };
     let outcome = run(&Case { candidates: &["/bin/true"], filter: Some(broken), ..Case::default() });
     assert_eq!((outcome.status.code(), outcome.report), (Some(125), Some(Failure::Filter(Errno::INVAL))));
-    if rustix::process::getuid().is_root() {
+    if jobc_test_skip::is_root() {
         let filter = Some(all_but(SECCOMP_RET_ALLOW, &[]));
         let outcome = run(&Case { candidates: &["/bin/true"], filter, powerless: true, ..Case::default() });
         assert_eq!(
@@ -435,8 +435,7 @@ fn it_is_read_only() {
     assert!(rustix::io::fcntl_getfd(&trampoline).expect("open").contains(rustix::io::FdFlags::CLOEXEC));
 }
 
-/// Runs a test of this file in a pid namespace of its own, whose `vm.memfd_noexec` is set; the host's stays as it
-/// is.
+/// Runs a test of this file in its own pid namespace with `vm.memfd_noexec` set; the host's setting does not change.
 fn with_memfd_noexec(level: u8, test: &str) -> Option<bool> {
     let script =
         format!("echo {level} > /proc/sys/vm/memfd_noexec || exit 77; exec \"$0\" --exact --ignored {test}");
@@ -459,7 +458,7 @@ fn the_sysctl_against_executable_memory_is_met_or_named() {
     {
         match with_memfd_noexec(level, &format!("trampoline::tests::{test}")) {
             Some(passed) => assert_eq!(passed, passes, "{test} with vm.memfd_noexec={level}"),
-            None => eprintln!("skipped: no pid namespace with vm.memfd_noexec={level} here"),
+            None => jobc_test_skip::skip("root, and a kernel with vm.memfd_noexec"),
         }
     }
 }
@@ -487,7 +486,7 @@ fn the_image_is_an_elf_file_as_others_read_it() {
     let path = directory.path().join("image");
     std::fs::write(&path, &image).expect("written");
     let Ok(output) = Command::new("readelf").args(["-hlW"]).arg(&path).env("LC_ALL", "C").output() else {
-        eprintln!("skipped: no readelf");
+        jobc_test_skip::skip("readelf");
         return;
     };
     let text = String::from_utf8_lossy(&output.stdout);

@@ -15,7 +15,7 @@ fn a_thread_that_writes_to_a_join_file_is_in_the_group() {
     let Some(mut trial) = make("join", &json!({})) else { return };
     let (born_in, first) = trial.cgroup.take_entry_fds();
     assert_eq!(born_in.is_some(), trial.layout.unified.is_some());
-    // An additional process enters by what was kept.
+    // An additional process enters by the record.
     let mut found = Cgroup::open(trial.cgroup.record().clone());
     found.open_entry_fds(std::process::id(), &SubGroups::default()).expect("opened");
     let (born_in, further) = found.take_entry_fds();
@@ -32,12 +32,12 @@ fn a_thread_that_writes_to_a_join_file_is_in_the_group() {
     }
 }
 
-/// As systemd in a container does: it makes room for groups of its own by moving one down.
+/// As systemd in a container does: it moves one level down to make room for its own groups.
 #[test]
 fn a_further_process_enters_a_group_that_the_container_has_divided() {
     let Some(trial) = make("divided", &json!({})) else { return };
     if !trial.layout.is_unified() {
-        eprintln!("skipped: groups are divided in version 2");
+        jobc_test_skip::skip("cgroup v2");
         return;
     }
     let group = trial.cgroup.directories().next().expect("a group").to_owned();

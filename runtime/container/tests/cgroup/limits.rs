@@ -70,7 +70,7 @@ fn more_processes_than_the_limit_cannot_be_made() {
 fn a_cpu_set_holds() {
     let Some(layout) = layout() else { return };
     if layout.version(Controller::Cpuset).is_none() {
-        eprintln!("skipped: this kernel has no cpuset");
+        jobc_test_skip::skip("the controller cpuset");
         return;
     }
     for (name, json) in
@@ -92,7 +92,7 @@ fn a_cpu_set_holds() {
 fn huge_pages_are_limited() {
     let Some(layout) = layout() else { return };
     if layout.version(Controller::Hugetlb).is_none() {
-        eprintln!("skipped: this kernel has no hugetlb");
+        jobc_test_skip::skip("the controller hugetlb");
         return;
     }
     let json = json!({"hugepageLimits": [{"pageSize": "2MB", "limit": 4_194_304}]});

@@ -1,8 +1,7 @@
-//! Cgroups of the kernel that runs: what is written is read back, and what a limit promises is tried.
+//! Cgroups of the running kernel: what is written is read back, and limits are tried.
 //!
-//! The cases hold for every arrangement of cgroups. They run on this host's, and `other_layouts.rs` runs them again
-//! under kernels of their own that have version 2, version 1, and both. Without the right to make groups they are
-//! skipped aloud.
+//! The cases hold for every arrangement of cgroups. They run on this host, and `other_layouts.rs` runs them again under
+//! separate kernels with version 2, version 1, and both. Without the right to create groups they are skipped.
 #![forbid(unsafe_code)]
 
 mod delegated;
@@ -21,7 +20,7 @@ use jobc_sys::error::{Error, Result};
 use oci_spec::runtime::LinuxResources;
 use serde_json::Value;
 
-/// A group of a test's own, which is removed with what is in it.
+/// A test's own group, which is removed with its processes.
 struct TestGroup {
     cgroup: Cgroup,
     unenforced: Vec<UnenforcedLimit>,
@@ -40,7 +39,7 @@ fn layout() -> Option<Layout> {
     if rustix::process::geteuid().is_root() && given && layout.unified.iter().all(passes_on) {
         return Some(layout);
     }
-    eprintln!("skipped: only root can make cgroups, where the root of their tree can be written");
+    jobc_test_skip::skip("root and writable cgroups");
     None
 }
 
@@ -128,7 +127,7 @@ impl TestGroup {
 impl Drop for TestGroup {
     fn drop(&mut self) {
         let done = self.cgroup.kill().and_then(|()| self.cgroup.remove());
-        // A group that was made where another had been has not made the directory above it.
+        // A group that was created in place of an earlier one did not create its parent directory.
         for directory in self.cgroup.directories() {
             let _ = directory.parent().map(std::fs::remove_dir);
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Whether a separate kernel can be started here; otherwise the reason is printed.
+/// Whether a separate kernel can be started here; otherwise the test is skipped.
 fn is_installed(what: &str, probe: &str) -> bool {
     if std::env::var_os("JOBC_UNDER").is_some() {
         return false;
@@ -12,7 +12,7 @@ fn is_installed(what: &str, probe: &str) -> bool {
     let required = std::env::var_os("JOBC_ORACLES").is_some_and(|value| value == "required");
     assert!(found || !required, "{what} is not installed; `tests/oracles/install` installs it");
     if !found {
-        eprintln!("skipped: {what} is not installed; `tests/oracles/install` installs it");
+        jobc_test_skip::skip(what);
     }
     found
 }
@@ -32,13 +32,13 @@ fn run(runner: &[&str], name: &str) -> String {
     assert!(done.status.success(), "{}\n{text}", done.status);
     assert!(text.contains(" 0 failed"), "{text}");
     assert!(!text.contains(" 0 passed"), "{text}");
-    assert!(!text.contains("skipped: only root"), "{text}");
+    assert!(!text.contains(": needs root"), "{text}");
     println!("{text}");
     text
 }
 
 fn check(arrangement: &str) {
-    if is_installed("`linux.uml`", "command -v linux.uml busybox >/dev/null") {
+    if is_installed("linux.uml and busybox-static", "command -v linux.uml busybox >/dev/null") {
         run(&["uml", "-c", arrangement], "");
     }
 }
@@ -63,7 +63,7 @@ fn under_version_1_with_a_unified_tree() {
 fn under_a_kernel_with_every_controller() {
     let kernel = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.oracles/vm/vmlinuz");
     let probe = format!("command -v qemu-system-x86_64 busybox >/dev/null && test -r {kernel}");
-    if is_installed("an emulator with a kernel", &probe) {
+    if is_installed("qemu-system-x86_64, busybox-static and .oracles/vm", &probe) {
         let text = run(&["qemu"], "limits::");
         assert!(!text.contains("skipped"), "{text}");
     }
@@ -71,7 +71,7 @@ fn under_a_kernel_with_every_controller() {
 
 #[test]
 fn the_runner_tells_how_a_command_ended() {
-    if !is_installed("`linux.uml`", "command -v linux.uml busybox >/dev/null") {
+    if !is_installed("linux.uml and busybox-static", "command -v linux.uml busybox >/dev/null") {
         return;
     }
     let run = |arguments: &[&str]| {

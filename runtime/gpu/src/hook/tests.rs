@@ -148,8 +148,7 @@ fn proc_is_covered() {
     use jobc_fake_gpus::{Nodes, model, write_host};
     use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: needs root");
+    if !jobc_test_skip::is_root() {
         return;
     }
     let machine = tempfile::tempdir().unwrap();

@@ -45,17 +45,9 @@ fn injected(name: &str, devices: &[DeviceId], wants: InjectionRequest<'_>) -> St
     }
 }
 
-fn is_root() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        eprintln!("skipped: nobody but root makes device nodes");
-    }
-    root
-}
-
 #[test]
 fn the_nodes_of_a_card_and_no_other() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let all = [
@@ -100,7 +92,7 @@ fn the_nodes_of_a_card_and_no_other() {
 fn files_of_the_driver_by_capability() {
     use DriverCapability::{Compute, Graphics, Utility, Video};
 
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let (directory, machine, inventory) = fake("h200");
@@ -136,7 +128,7 @@ fn files_of_the_driver_by_capability() {
 /// boot.
 #[test]
 fn cdi_files_of_the_host_come_first() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let (directory, machine, inventory) = fake("v100");
@@ -178,7 +170,7 @@ fn cdi_files_of_the_host_come_first() {
 /// NVIDIA's hook reads the variables, so what the author wrote must not name other cards than were leased.
 #[test]
 fn the_hook_gives_what_was_leased() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let (directory, machine, inventory) = fake("v100");
@@ -204,7 +196,7 @@ fn the_hook_gives_what_was_leased() {
 /// What variables of NVIDIA's contract ask for next to the cards.
 #[test]
 fn nodes_requested_by_a_variable() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let (directory, machine, inventory) = fake("h200");

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_program_is_seen_talking_to_a_node() {
     if Command::new("strace").arg("-V").output().is_err() {
-        eprintln!("skipped: there is no `strace`");
+        jobc_test_skip::skip("strace");
         return;
     }
     // Files with the devices' names cannot be created here, so the program uses a node that the kernel has: the counted

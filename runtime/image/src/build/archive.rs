@@ -94,7 +94,7 @@ mod tests {
                 Some(child.wait_with_output().expect("an end").stdout)
             };
             let (Some(packed), Some(text)) = (pack(&archive), pack(b"text")) else {
-                eprintln!("skipped: {program} is not installed");
+                jobc_test_skip::skip(program);
                 continue;
             };
             assert!(unpacked(&packed).expect(program), "{program}");

@@ -255,7 +255,7 @@ fn packed_by(program: &str, content: &[u8]) -> Option<Vec<u8>> {
     use std::process::{Command, Stdio};
     let child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut child) = child else {
-        eprintln!("skipped: {program} is not installed");
+        jobc_test_skip::skip(program);
         return None;
     };
     child.stdin.take().expect("a pipe").write_all(content).expect("written");

@@ -121,17 +121,9 @@ fn check(layers: &[&[&str]]) -> String {
     }
 }
 
-fn is_root() -> bool {
-    let is = rustix::process::geteuid().is_root();
-    if !is {
-        eprintln!("skipped: the owners of files are root's to give");
-    }
-    is
-}
-
 #[test]
 fn whiteouts_take_the_form_of_an_overlay() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     insta::assert_snapshot!(check(&[
@@ -157,7 +149,7 @@ fn whiteouts_take_the_form_of_an_overlay() {
 
 #[test]
 fn directories_without_an_entry_are_as_the_layers_below_say() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     insta::assert_snapshot!(check(&[
@@ -169,7 +161,7 @@ fn directories_without_an_entry_are_as_the_layers_below_say() {
 
 #[test]
 fn a_hard_link_may_be_for_a_file_of_a_lower_layer() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     insta::assert_snapshot!(check(&[
@@ -182,7 +174,7 @@ fn a_hard_link_may_be_for_a_file_of_a_lower_layer() {
 
 #[test]
 fn a_layer_that_comes_twice_is_one_directory() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let layer: &[&str] = &["d ./ 755", "f a text"];
@@ -194,7 +186,7 @@ fn a_layer_that_comes_twice_is_one_directory() {
 
 #[test]
 fn what_is_wrong_with_a_layer_is_reported_and_nothing_is_left() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     insta::assert_snapshot!(check(&[&["f ../x text"]]), @"cannot unpack the layer LAYER: `../x`: a path with `..`");
@@ -208,6 +200,7 @@ fn the_content_must_be_what_the_image_says() {
     let (store, mut image) = image(dir.path(), &[tar(&["f a text"])]);
     image.config.rootfs.diff_ids[0] = Digest::of(b"another");
     if Ownership::of_current_user().is_ok_and(|whose| matches!(whose, Ownership::Mapped(_))) {
+        jobc_test_skip::skip("root, or a user without a range of ids");
         return;
     }
     let error = super::layers(&store, &image, &ignore_progress, &CONTINUE).expect_err("refused");
@@ -218,7 +211,7 @@ fn the_content_must_be_what_the_image_says() {
 
 #[test]
 fn limits_end_a_bomb() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let dir = tempfile::tempdir().expect("a directory");
@@ -236,7 +229,7 @@ fn limits_end_a_bomb() {
 
 #[test]
 fn a_layer_of_another_boot_is_unpacked_anew_unless_it_is_on_the_disk() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let dir = tempfile::tempdir().expect("a directory");
@@ -265,7 +258,7 @@ fn a_layer_of_another_boot_is_unpacked_anew_unless_it_is_on_the_disk() {
 
 #[test]
 fn a_copy_is_what_an_overlay_would_show() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let dir = tempfile::tempdir().expect("a directory");
@@ -300,7 +293,7 @@ fn a_copy_is_what_an_overlay_would_show() {
 
 #[test]
 fn users_are_found_in_any_layer() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let dir = tempfile::tempdir().expect("a directory");
@@ -342,7 +335,7 @@ fn as_many_layers_as_images_have_are_one_root() {
     let mut options = jobc_container::options::Options::default();
     let prepared =
         jobc_container::prepare::prepare(&bundle, &root, &mut options, &machine, None).expect("prepared");
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     // `/top` is not a program, so the start fails after everything else: the root was mounted with 127 layers.

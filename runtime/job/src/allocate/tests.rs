@@ -69,7 +69,7 @@ fn the_copy_has_what_the_host_gives() {
     assert!(case.directory.path().join("outputs/model").is_dir());
     let (mut config, changed) = allocation.apply(&case.bundle).expect("applied");
     if !changed.is_empty() {
-        eprintln!("skipped: an unprivileged user gets more changed than this compares");
+        jobc_test_skip::skip("root");
         return;
     }
     assert_eq!(config.spec.annotations(), case.bundle.config.spec.annotations());

@@ -162,8 +162,7 @@ fn outputs_are_made_for_who_writes_to_them() {
 
 #[test]
 fn the_output_of_another_user_belongs_to_them() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root gives files away");
+    if !jobc_test_skip::is_root() {
         return;
     }
     let output = json!({"o": {"kind": "output", "source": {"kind": "path", "path": "out"}}});
@@ -447,7 +446,7 @@ fn stopping_ends_a_fetch_at_once() {
 #[test]
 fn keys_for_ssh_are_made_once_and_go_with_the_job() {
     if std::process::Command::new("ssh-keygen").arg("-?").output().is_err() {
-        eprintln!("skipped: ssh-keygen is not installed");
+        jobc_test_skip::skip("ssh-keygen");
         return;
     }
     let distributed = json!({"framework": "mpi", "members": [], "instances": 1, "world_size": 1, "port": 1,

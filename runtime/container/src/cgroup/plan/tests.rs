@@ -1,4 +1,4 @@
-//! Where groups are made and what is written, on simulated trees.
+//! Where groups are created and what is written, on simulated trees.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,7 @@ use super::*;
 use crate::cgroup::{ScopeGroup, UnifiedHierarchy, Version};
 use crate::systemd::Unit;
 
-/// A simulated cgroup v2 hierarchy: a line a group, its path, then what it has.
+/// A simulated cgroup v2 hierarchy: one group per line, its path, then its properties.
 ///
 /// `given` may be written by everyone, `procs` holds a process, `has:` and `on:` are its controllers and those it
 /// passes on.
@@ -49,7 +49,7 @@ fn check(lines: &str, own: &str, path: Option<&str>, resources: &Value) -> Optio
     check_in(lines, own, path, None, resources)
 }
 
-/// The same for one who has a systemd that would make a scope.
+/// As [`check`], for a user whose systemd would create a scope.
 fn check_in(
     lines: &str,
     own: &str,
@@ -57,8 +57,7 @@ fn check_in(
     scope: Option<&ScopeGroup>,
     resources: &Value,
 ) -> Option<String> {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can see with a user's eyes");
+    if !jobc_test_skip::is_root() {
         return None;
     }
     let root = tree(lines);
@@ -335,7 +334,7 @@ fn version_1_gets_a_group_where_something_is_limited_or_counted() {
         make the cgroup `/cg/net_cls/jobc/demo`
         write `7` to its `net_cls.classid`
     "#);
-    // With a cgroup v2 hierarchy beside them that is where a container is frozen.
+    // On a hybrid host the cgroup v2 hierarchy freezes the container.
     let mount = root.path().join("unified");
     fs::create_dir(&mount).expect("a directory");
     fs::write(mount.join("cgroup.procs"), "").expect("a file");
@@ -347,7 +346,7 @@ fn version_1_gets_a_group_where_something_is_limited_or_counted() {
     });
     let output = shown(&layout);
     assert!(!output.contains("/cg/freezer"), "{output}");
-    // And where its time is counted, but for disks and memory.
+    // And CPU time is counted there, but not disks and memory.
     let told_of_nothing = self::output(&layout, None, &json!({}));
     assert!(!told_of_nothing.contains("cpuacct"), "{told_of_nothing}");
     assert!(told_of_nothing.contains("/memory/") && told_of_nothing.contains("/blkio/"), "{told_of_nothing}");

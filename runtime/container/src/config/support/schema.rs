@@ -14,13 +14,13 @@ pub(crate) struct Schema {
 
 impl Schema {
     /// A published schema: of the copy that lies beside the checkout, if there is one, else of Debian's package
-    /// golang-github-opencontainers-specs-dev. Says aloud that a test is skipped where neither is there.
+    /// golang-github-opencontainers-specs-dev. Without either the test is skipped.
     pub(crate) fn published(file: &str) -> Option<Self> {
         let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/schemas/oci-runtime");
         let packaged = PathBuf::from("/usr/share/gocode/src/github.com/opencontainers/specs/schema");
         let found = [beside, packaged].into_iter().find(|directory| directory.join(file).is_file());
         if found.is_none() {
-            eprintln!("skipped: the OCI runtime specification's {file} is not here");
+            jobc_test_skip::skip("the JSON Schemas of the OCI runtime specification");
         }
         found.map(|directory| Self::at(&directory, file, ""))
     }
@@ -32,7 +32,7 @@ impl Schema {
         Self { directory: directory.to_owned(), file: file.to_owned(), value }.resolve_reference()
     }
 
-    /// A part of this schema, or what it refers to.
+    /// A part of this schema, or the schema it refers to.
     fn part(&self, value: &Value) -> Self {
         Self { directory: self.directory.clone(), file: self.file.clone(), value: value.clone() }
             .resolve_reference()
@@ -82,7 +82,7 @@ impl Schema {
         }
     }
 
-    /// What is wrong with a value: types, unknown words, missing properties, unknown properties.
+    /// The errors of a value: types, values outside an enumeration, missing properties, unknown properties.
     pub(crate) fn validate(&self, value: &Value, at: &str) -> Vec<String> {
         let mut wrong = Vec::new();
         let fits = match self.value["type"].as_str() {

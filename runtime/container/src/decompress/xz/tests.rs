@@ -6,7 +6,7 @@ use super::*;
 fn packed(arguments: &[&str], content: &[u8]) -> Option<Vec<u8>> {
     let child = Command::new("xz").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut child) = child else {
-        eprintln!("skipped: xz is not installed");
+        jobc_test_skip::skip("xz");
         return None;
     };
     let mut input = child.stdin.take().expect("a pipe");

@@ -98,8 +98,7 @@ fn what_is_not_in_the_own_store_is_found_in_a_shared_one_and_nothing_is_written_
 
 #[test]
 fn layers_that_root_has_unpacked_serve_root_and_are_not_collected_meanwhile() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: needs root");
+    if !jobc_test_skip::is_root() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

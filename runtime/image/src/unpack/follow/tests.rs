@@ -50,7 +50,11 @@ fn unpacked(store: &Store) -> Vec<String> {
 
 /// A user-namespace worker would start this program again, which is the test.
 fn is_skipped() -> bool {
-    matches!(Ownership::of_current_user(), Ok(Ownership::Mapped(_)))
+    let mapped = matches!(Ownership::of_current_user(), Ok(Ownership::Mapped(_)));
+    if mapped {
+        jobc_test_skip::skip("root, or a user without a range of ids");
+    }
+    mapped
 }
 
 fn fetch(store: &Store, layer: &Descriptor, bytes: &[u8]) -> Result<()> {

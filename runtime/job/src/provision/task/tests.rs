@@ -94,17 +94,9 @@ fn shown(given: &TaskBundle) -> String {
     serde_json::to_string_pretty(&shown).unwrap()
 }
 
-fn is_root() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        eprintln!("skipped: an unprivileged user gets more changed than this compares");
-    }
-    root
-}
-
 #[test]
 fn a_task_gets_what_only_this_run_knows() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let config = json!({
@@ -211,7 +203,7 @@ fn a_task_gets_what_only_this_run_knows() {
 
 #[test]
 fn the_image_of_an_unpacked_bundle_fills_what_is_open() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let config = json!({
