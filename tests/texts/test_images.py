@@ -153,6 +153,18 @@ def test_a_published_port():
         place.run("rm", "--force", job)
 
 
+def test_stdin_without_a_terminal():
+    place = Place()
+    for option, words in [("-i", ("not a tty", "one", "two")), ("--rm", ("not a tty",))]:
+        line = [binary(), *RUN, option, "--", "sh", "-c", "tty; cat; exit 3"]
+        ran = subprocess.run(line, env=place.environment, cwd=place.directory, input="one\ntwo\n", capture_output=True, text=True,
+                             timeout=60, check=False)
+        assert ran.returncode == 3 and all(word in ran.stdout for word in words), ran
+        assert ("two" in ran.stdout) == (option == "-i"), ran
+    refused = place.ran(*RUN, "-i", "-d", "--", "cat", code=125)
+    assert "--detach" in refused.stderr, refused.stderr
+
+
 def test_options_that_docker_has():
     place = Place()
     for words, text in [

@@ -47,6 +47,9 @@ pub struct Submission {
     pub publish: Vec<Publish>,
     /// The task that gets the client's terminal.
     pub terminal: Option<TaskId>,
+    /// The task that gets the client's standard input instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<TaskId>,
     /// Keep containers' directories after the end, for debugging.
     pub keep: bool,
     /// Run only while a slot is free, as one of several jobs of a matrix.

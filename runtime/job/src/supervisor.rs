@@ -78,7 +78,7 @@ pub struct InheritedFds {
     pub lock: File,
     /// A connection to the command, which waits for the first answer.
     pub client: UnixStream,
-    /// The receiver of the terminal of the submission's task.
+    /// The receiver of the terminal of the submission's task, or the standard input of that task.
     pub terminal: Option<OwnedFd>,
 }
 

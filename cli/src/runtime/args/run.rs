@@ -95,8 +95,8 @@ pub(crate) struct RunArgs {
     /// below are watched.
     #[arg(long, conflicts_with_all = ["detach", "terminal", "dry_run", "resume", "save"], help_heading = JOB_HEADING)]
     pub watch: bool,
-    /// Accepted so that `-it TASK` works; `-t` already forwards stdin
-    #[arg(long, short, requires = "terminal", help_heading = JOB_HEADING)]
+    /// Pass stdin to the only task, without a terminal; `-t` already forwards stdin
+    #[arg(long, short, conflicts_with = "detach", help_heading = JOB_HEADING)]
     pub interactive: bool,
     /// Attach the terminal to this task [default: the only task]
     ///
@@ -196,6 +196,11 @@ impl RunArgs {
     /// Which images are pulled.
     pub(crate) fn pull_policy(&self) -> PullPolicy {
         self.pull.unwrap_or_default()
+    }
+
+    /// Whether the only task gets our standard input itself, and not through a terminal.
+    pub(crate) fn passes_stdin(&self) -> bool {
+        self.interactive && self.terminal.is_none()
     }
 
     /// Whether the container stays in the cgroup of this process.

@@ -41,7 +41,8 @@ pub(super) struct JobContext {
     pub(super) environments: HostEnvironments,
     /// How many files a process may open, soft and hard, as it was before the supervisor raised it for itself.
     pub(super) open_files: (u64, u64),
-    /// The receiver of the terminal of the submission's task, until its first attempt takes it.
+    /// The receiver of the terminal of the submission's task, until its first attempt takes it; or the standard input of
+    /// that task.
     pub(super) terminal: Mutex<Option<OwnedFd>>,
     /// The job's images, kept in the store as long as this value lives.
     pub(super) _images: Option<ContentPin>,
@@ -81,6 +82,18 @@ impl JobContext {
             (file.name, number)
         };
         files.into_iter().map(read).collect()
+    }
+
+    /// The client's standard input, if a task gets it: each of its attempts reads what the ones before have left.
+    pub(super) fn stdin(&self, id: &TaskId) -> Result<Option<OwnedFd>> {
+        if self.submission.stdin.as_ref() != Some(id) {
+            return Ok(None);
+        }
+        let stdin = self.terminal.lock().unwrap_or_else(PoisonError::into_inner);
+        stdin.as_ref().map(OwnedFd::try_clone).transpose().map_err(|error| {
+            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+            Error::system("pass the standard input on", errno)
+        })
     }
 
     /// Has a task mount directories in volumes, without following links.

@@ -138,7 +138,8 @@ fn create_container(
         (None, None)
     } else {
         let [out, error] = [output_pipe()?, output_pipe()?];
-        (Some([open_null()?, out.1, error.1]), Some([out.0, error.0]))
+        let input = share.stdin(id)?.map_or_else(open_null, Ok)?;
+        (Some([input, out.1, error.1]), Some([out.0, error.0]))
     };
     let request = CreateRequest {
         options: Options {

@@ -33,7 +33,8 @@ pub struct StartedSupervisor {
 /// Starts the supervisor of a job whose directories hold a submission, a plan and a build, and waits until it listens.
 ///
 /// `lock` is the job's ([`Directory::try_lock`]): it is passed to the supervisor without being released. `terminal` is
-/// a connected Unix socket that gets the master of the terminal of the submission's task.
+/// a connected Unix socket that gets the master of the terminal of the submission's task, or the standard input of that
+/// task.
 ///
 /// # Errors
 ///

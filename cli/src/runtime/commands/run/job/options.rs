@@ -145,6 +145,15 @@ fn task_with_port(plan: &JobPlan, number: u16) -> Option<(TaskId, String)> {
     (role.instances == 1).then(|| (TaskId::new(&role.name, 0), label))
 }
 
+/// The only task of the plan, which gets the standard input.
+pub(super) fn only_task(plan: &JobPlan) -> Result<TaskId> {
+    match &plan.roles[..] {
+        [role] if role.instances == 1 => Ok(TaskId::new(&role.name, 0)),
+        _ => Err(Error::new(Kind::Config, "`--interactive` needs a job of one task: the job has several")
+            .help("name the task that gets the terminal, as in `-it worker-0`")),
+    }
+}
+
 /// A task of the plan, by name; for a role with one instance the name of the role is enough, and for the only task none.
 pub(super) fn task(word: &str, plan: &JobPlan) -> Result<TaskId> {
     if word.is_empty() {

@@ -152,6 +152,7 @@ pub(super) fn submission(
         gpu_injection: args.gpu_injection,
         publish: args.publish.iter().map(|word| options::publish(word, plan)).collect::<Result<_>>()?,
         terminal: args.terminal.as_deref().map(|word| options::task(word, plan)).transpose()?,
+        stdin: args.passes_stdin().then(|| options::only_task(plan)).transpose()?,
         keep: args.keep,
         devices: options::devices(args, plan)?.into_iter().collect(),
         gpu_share: args.gpu_share.or(plan.target.settings.oci.as_ref().and_then(|oci| oci.gpu_share)),

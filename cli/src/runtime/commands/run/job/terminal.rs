@@ -24,6 +24,13 @@ pub(super) fn socket_pair() -> Result<(OwnedFd, OwnedFd)> {
     Ok((ours.into(), theirs.into()))
 }
 
+/// Our standard input, for the task that reads it itself.
+pub(super) fn own_stdin() -> Result<OwnedFd> {
+    rustix::stdio::stdin().try_clone_to_owned().map_err(|error| {
+        Error::system("pass the standard input on", Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    })
+}
+
 /// Relays between our terminal and the task's, from its start to its end, or to that of the job.
 pub(super) fn attach_terminal(
     socket: &OwnedFd,
