@@ -55,6 +55,7 @@ pub fn command(job: &JobPlan, role: &RolePlan) -> Option<String> {
         None => {}
     }
     options.extend(limits(role, gpu.is_some_and(shares_memory)));
+    options.extend(disk_traffic(role, &mut left_out));
     options.extend(network(job, role));
     options.extend(mounts(job, role, &mut left_out));
     options.extend(environment(job, role));
@@ -93,6 +94,28 @@ fn limits(role: &RolePlan, shares_memory: bool) -> Vec<String> {
         words.push(format!("--ulimit {name}={limit}"));
     }
     words.push(format!("--stop-timeout {}", role.grace_period_seconds));
+    words
+}
+
+/// Limits of disk traffic; Docker takes only devices.
+fn disk_traffic(role: &RolePlan, left_out: &mut Vec<String>) -> Vec<String> {
+    let mut words = Vec::new();
+    for (device, limits) in &role.resources.io {
+        let node = if device.starts_with('/') { device.clone() } else { format!("/dev/block/{device}") };
+        if !node.starts_with("/dev/") {
+            left_out.push(format!("the limits of disk traffic of `{device}`, which is not a device"));
+            continue;
+        }
+        words.extend(limits.rates().map(|(key, rate)| {
+            let option = match key {
+                "rbps" => "read-bps",
+                "wbps" => "write-bps",
+                "riops" => "read-iops",
+                _ => "write-iops",
+            };
+            format!("--device-{option} {}", shell::quote(&format!("{node}:{rate}")))
+        }));
+    }
     words
 }
 
@@ -388,6 +411,7 @@ mod tests {
                 "resources": {
                     "cpu_millis": 1500, "memory_bytes": 1024, "shm_bytes": 512, "pids": 10,
                     "ulimits": {"nofile": 1024, "memlock": null},
+                    "io": {"/dev/vda": {"read_bytes": 1_048_576, "write_ops": 10}, "/data": {"read_ops": 8}},
                     "gpu": {"count": 1, "first": 0, "vendor": "nvidia"},
                 },
             }},

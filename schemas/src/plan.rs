@@ -24,9 +24,9 @@ use crate::target::{Devices, Target};
 
 pub use image::{BuildStep, ImagePlan, ImageSource};
 pub use role::{
-    CommandPlan, CompletionPlan, EnvPlan, FileContent, FilePlan, GpuPlan, Launch, MetricPlan, MetricSource,
-    MountPlan, NeedPlan, PortPlan, ProbePlan, ReadyPlan, ResourcesPlan, RetryPlan, RoleMatrixPlan, RolePlan,
-    SharePlan,
+    CommandPlan, CompletionPlan, EnvPlan, FileContent, FilePlan, GpuPlan, IoPlan, Launch, MetricPlan,
+    MetricSource, MountPlan, NeedPlan, PortPlan, ProbePlan, ReadyPlan, ResourcesPlan, RetryPlan,
+    RoleMatrixPlan, RolePlan, SharePlan,
 };
 pub use text::{Piece, Reference, Text};
 

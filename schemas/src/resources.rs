@@ -36,6 +36,11 @@ pub struct Resources {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"enum": ["2MiB", "1GiB", "64KiB", "32MiB", "512MiB", "16GiB"]}, "examples" = [{"2MiB": "4GiB"}]))]
     pub hugepages: IndexMap<String, Bytes>,
+    /// Limits of disk traffic by device: its path, its number such as `259:0`, or a path on the host, which stands for the
+    /// device of its file system.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(extend("propertyNames" = {"pattern": r"^(/[^\x00-\x1f]*|[0-9]{1,4}:[0-9]{1,7})$"}, "examples" = [{"/dev/nvme0n1": {"read": "500MB", "write": "200MB"}}]))]
+    pub io: IndexMap<String, IoLimit>,
     /// RDMA network devices, such as InfiniBand adapters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "forms::count", extend("examples" = [1]))]
@@ -52,6 +57,28 @@ pub struct Resources {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"pattern": "^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$"}, "examples" = [{"http": 8888, "rendezvous": "auto"}]))]
     pub ports: IndexMap<String, Port>,
+}
+
+/// Limits of the disk traffic of an instance with one device, per second.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IoLimit {
+    /// Bytes read per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["500MB"]))]
+    pub read: Option<Bytes>,
+    /// Bytes written per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["200MB"]))]
+    pub write: Option<Bytes>,
+    /// Read operations per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "forms::positive", extend("examples" = [5000]))]
+    pub read_ops: Option<u32>,
+    /// Write operations per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "forms::positive", extend("examples" = [2000]))]
+    pub write_ops: Option<u32>,
 }
 
 /// One limit of setrlimit(2).

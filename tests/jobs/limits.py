@@ -35,3 +35,20 @@ roles:
 # What the job requests, in the files of cgroup v2 and v1, in the container and on the host.
 V2 = {"memory.max": str(96 << 20), "pids.max": "60", "cpu.max": "50000 100000"}
 V1 = {"memory/memory.limit_in_bytes": str(96 << 20), "pids/pids.max": "60", "cpu/cpu.cfs_quota_us": "50000"}
+
+# The disk of the job's own directory, which is not in memory; direct writes, because cgroup v1 limits no others.
+DISK_TRAFFIC = """\
+version: 1
+name: tested-traffic
+image: {host: {cwd: true}}
+network: none
+roles:
+  main:
+    shell: sh
+    resources: {io: {%s: {write: 1MiB, read_ops: 50}}}
+    run: |
+      start=$(date +%%s%%N)
+      dd if=/dev/zero of=written bs=64k count=48 oflag=direct 2>/dev/null
+      echo "took $(( ($(date +%%s%%N) - start) / 1000000 ))"
+      sleep 600
+"""

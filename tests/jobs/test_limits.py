@@ -7,6 +7,7 @@ As root, and as a user with delegated cgroups, all limits must be enforced. With
 import json
 import os
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 
 import user
 from harness import scratch
-from limits import LIMITS, OUT_OF_MEMORY, V1, V2
+from limits import DISK_TRAFFIC, LIMITS, OUT_OF_MEMORY, V1, V2
 from runtime import binary
 
 SECONDS = 60
@@ -199,6 +200,35 @@ def test_fork_fails_at_the_limit_of_processes(jobs):
     assert result.returncode == 1 and "fork" in (result.stdout + result.stderr).lower(), \
         f"exit code {result.returncode}: {(result.stdout + result.stderr)[-1500:]}"
     jobs.call("rm", "--force", "tested-forking")
+
+
+@enforced
+def test_disk_traffic_is_limited(jobs):
+    """3 MiB at 1 MiB a second: as the kernel's file says, and as a clock does."""
+    with tempfile.TemporaryDirectory(prefix="jobc-traffic-", dir=binary().parent) as directory:
+        if os.major(os.stat(directory).st_dev) == 0:
+            needs.missing("a checkout on a disk")
+        os.chmod(directory, 0o777)
+        path = Path(directory) / "job.yaml"
+        path.write_text(DISK_TRAFFIC % directory)
+        started = jobs.call("run", "-d", str(path))
+        assert started.returncode == 0, started.stderr
+        try:
+            deadline, took = time.monotonic() + SECONDS, ""
+            while time.monotonic() < deadline and "took " not in took:
+                time.sleep(0.2)
+                took = jobs.call("logs", "tested-traffic").stdout
+            assert int(took.split("took ")[1].split()[0]) > 1500, took
+            groups = groups_of(jobs.record("tested-traffic")["tasks"][0]["process"]["pid"])
+            if "blkio" in groups:
+                limits = [(groups["blkio"] / f"blkio.throttle.{name}_device").read_text() for name in ("write_bps", "read_iops")]
+                assert [text.split()[1] for text in limits] == ["1048576", "50"], limits
+            else:
+                limits = (groups[""] / "io.max").read_text()
+                assert "wbps=1048576" in limits and "riops=50" in limits, limits
+        finally:
+            jobs.call("kill", "tested-traffic")
+            jobs.call("rm", "--force", "tested-traffic")
 
 
 @pytest.mark.parametrize("jobs", [RANGE], indirect=True, scope="module")

@@ -179,7 +179,7 @@ error[J0101]: unknown key `mémoire` in `resources` of role `main`
 8 |     resources: {cpu: 1, mémoire: 64MiB, gpu: 0}
   |                         ^^^^^^^
   |
-  = note: the keys known here are `cpu`, `memory`, `shm`, `disk`, `pids`, `hugepages`, `rdma`, `ulimits`, `gpu`, `ports`
+  = note: the keys known here are `cpu`, `memory`, `shm`, `disk`, `pids`, `hugepages`, `io`, `rdma`, `ulimits`, `gpu`, `ports`
 
 for more about an error, run `jobc explain J0101`
 1 error

@@ -104,6 +104,8 @@ pub enum Capability {
     Pids,
     /// Huge pages.
     Hugepages,
+    /// Limits of disk traffic.
+    DiskIo,
     /// RDMA devices.
     Rdma,
     /// setrlimit(2) limits.
@@ -188,6 +190,7 @@ impl Capability {
         (Self::Disk, "disk"),
         (Self::Pids, "pids"),
         (Self::Hugepages, "hugepages"),
+        (Self::DiskIo, "io"),
         (Self::Rdma, "rdma"),
         (Self::Ulimits, "ulimits"),
         (Self::Gpu(Vendor::Nvidia), "gpu: NVIDIA"),
@@ -478,6 +481,7 @@ fn needs_of_resources(role: &RolePlan, at: &Pointer, found: &mut CapabilityNeeds
     ask(resources.disk_bytes.is_some(), Capability::Disk, "disk");
     ask(resources.pids.is_some(), Capability::Pids, "pids");
     ask(!resources.hugepages_bytes.is_empty(), Capability::Hugepages, "hugepages");
+    ask(!resources.io.is_empty(), Capability::DiskIo, "io");
     ask(resources.rdma.is_some_and(|n| n > 0), Capability::Rdma, "rdma");
     ask(!resources.ulimits.is_empty(), Capability::Ulimits, "ulimits");
     let Some(gpu) = &resources.gpu else { return };

@@ -1,7 +1,7 @@
 //! What the kernel holds a task to: the numbers that bundles and cgroup files share.
 
 use jobc_schema::Pointer;
-use jobc_schema::plan::{JobPlan, RolePlan};
+use jobc_schema::plan::{IoPlan, JobPlan, RolePlan};
 
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 
@@ -28,6 +28,8 @@ pub struct Limits {
     pub huge_pages: Vec<HugePageLimit>,
     /// The weight of its disk traffic.
     pub io: Option<IoWeight>,
+    /// Limits of its disk traffic.
+    pub throttles: Vec<Throttle>,
     /// Whether it may open every device of the host, and not only [`DEVICES`].
     pub all_devices: bool,
 }
@@ -66,6 +68,23 @@ pub struct HugePageLimit {
 /// The weight of disk traffic, from 10 to 1000: the scale of cgroup v1 and of OCI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoWeight(pub u16);
+
+/// The limits of disk traffic with one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Throttle {
+    /// A path of the host, or the device's number.
+    pub device: String,
+    /// The limits.
+    pub limits: IoPlan,
+}
+
+impl Throttle {
+    /// The device's number, where the job file has it. Only a host knows the number of a path.
+    pub fn number(&self) -> Option<(i64, i64)> {
+        let (major, minor) = self.device.split_once(':').filter(|_| !self.device.starts_with('/'))?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    }
+}
 
 /// A device that every task may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +177,11 @@ impl Limits {
             pids: resources.pids,
             huge_pages: huge_pages.collect(),
             io: settings.io_weight.map(IoWeight),
+            throttles: resources
+                .io
+                .iter()
+                .map(|(device, limits)| Throttle { device: device.clone(), limits: *limits })
+                .collect(),
             all_devices: role.security.privileged,
         }
     }

@@ -35,7 +35,7 @@ impl Backend for CgroupBackend {
     fn support(&self, capability: Capability, _job: &JobPlan) -> Support {
         use Capability as C;
         match capability {
-            C::NoCpu | C::NoMemory | C::Pids | C::Hugepages | C::RoleMatrix => Support::Full,
+            C::NoCpu | C::NoMemory | C::Pids | C::Hugepages | C::DiskIo | C::RoleMatrix => Support::Full,
             _ => Support::Plan,
         }
     }

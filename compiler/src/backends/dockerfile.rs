@@ -90,6 +90,7 @@ impl Backend for DockerfileBackend {
             | Capability::Disk
             | Capability::Pids
             | Capability::Hugepages
+            | Capability::DiskIo
             | Capability::Rdma
             | Capability::Ulimits
             | Capability::Gpu(_)

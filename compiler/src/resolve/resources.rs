@@ -1,8 +1,8 @@
 //! What an instance gets of the host, in exact units.
 
 use indexmap::IndexMap;
-use jobc_schema::plan::ResourcesPlan;
-use jobc_schema::resources::{Resources, Ulimit};
+use jobc_schema::plan::{IoPlan, ResourcesPlan};
+use jobc_schema::resources::{IoLimit, Resources, Ulimit};
 use jobc_schema::role::Role;
 use jobc_schema::target::Target;
 use jobc_schema::{Bytes, Pointer};
@@ -30,6 +30,7 @@ pub(super) fn resolve_resources(
         disk_bytes: resources.disk.map(|bytes| bytes.0),
         pids: resources.pids,
         hugepages_bytes: resolve_hugepages(resources, &at.key("hugepages"), sink),
+        io: resolve_io(resources, &at.key("io"), sink),
         rdma: resources.rdma,
         ulimits: resources
             .ulimits
@@ -49,6 +50,39 @@ pub(super) fn resolve_resources(
             plan
         }),
     }
+}
+
+/// Limits of disk traffic; a limit of nothing would stop the instance, or be none for the kernel.
+fn resolve_io(resources: &Resources, at: &Pointer, sink: &mut Sink) -> IndexMap<String, IoPlan> {
+    let of = |(device, limit): (&String, &IoLimit)| {
+        for (key, bytes) in [("read", limit.read), ("write", limit.write)] {
+            if bytes == Some(Bytes(0)) {
+                sink.push(
+                    Diagnostic::error(
+                        codes::IO_LIMIT,
+                        format!("a limit of 0 bytes per second for `{device}`"),
+                    )
+                    .at(&at.keys([device, key]), "")
+                    .note("leave it out for no limit"),
+                );
+            }
+        }
+        if *limit == IoLimit::default() {
+            sink.push(
+                Diagnostic::error(codes::IO_LIMIT, format!("no limit for `{device}`"))
+                    .at_key(&at.key(device), "")
+                    .note("add `read`, `write`, `read_ops` or `write_ops`, or leave it out"),
+            );
+        }
+        let plan = IoPlan {
+            read_bytes: limit.read.map(|bytes| bytes.0),
+            write_bytes: limit.write.map(|bytes| bytes.0),
+            read_ops: limit.read_ops,
+            write_ops: limit.write_ops,
+        };
+        (device.clone(), plan)
+    };
+    resources.io.iter().map(of).collect()
 }
 
 fn resolve_hugepages(resources: &Resources, at: &Pointer, sink: &mut Sink) -> IndexMap<String, u64> {

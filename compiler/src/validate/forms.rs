@@ -94,6 +94,11 @@ pub(super) static FORMS: &[PatternForm] = &[
         "a metric's name",
         "use at most 63 letters, digits, `_`, `.`, `/` and `-`; begin with a letter or `_`",
     ),
+    text(
+        r"^(/[^\x00-\x1f]*|[0-9]{1,4}:[0-9]{1,7})$",
+        "a device",
+        "write its path or number, or a path on its file system, such as `/dev/nvme0n1`, `259:0` or `/data`",
+    ),
     text("^/", "an absolute path", "begin with `/`"),
     text(r"^(/|\$\{\{)", "an absolute path", "begin with `/`"),
     text("^0?[0-7]{3}$", "a file mode", "write three octal digits as a string, such as `\"0644\"`"),

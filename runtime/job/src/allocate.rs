@@ -168,6 +168,7 @@ impl Allocation {
         });
         root.set_path(self.root.path());
         spec.set_root(Some(root));
+        crate::disk_traffic::resolve(spec)?;
         if let (Some(named), Some(process)) = (&self.user, spec.process_mut()) {
             let user = process.user_mut();
             user.set_uid(named.uid).set_gid(named.gid);

@@ -14,6 +14,7 @@ pub mod allocate;
 pub mod clean;
 pub mod control;
 pub mod directory;
+mod disk_traffic;
 pub mod event;
 pub mod exit_text;
 pub mod host_environment;

@@ -244,6 +244,9 @@ pub struct ResourcesPlan {
     /// Bytes in huge pages, by page size as in `2MiB`.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub hugepages_bytes: IndexMap<String, u64>,
+    /// Limits of disk traffic, by path or number of the device.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub io: IndexMap<String, IoPlan>,
     /// RDMA devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rdma: Option<u32>,
@@ -253,6 +256,37 @@ pub struct ResourcesPlan {
     /// GPUs. Missing if the role does not mention GPUs. With count 0 all GPUs are hidden.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuPlan>,
+}
+
+/// Limits of the disk traffic of an instance with one device, per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IoPlan {
+    /// Bytes read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<u64>,
+    /// Bytes written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_bytes: Option<u64>,
+    /// Read operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_ops: Option<u32>,
+    /// Write operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_ops: Option<u32>,
+}
+
+impl IoPlan {
+    /// The limits that exist, by the keys of `io.max` of cgroup v2.
+    pub fn rates(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let rates = [
+            ("rbps", self.read_bytes),
+            ("wbps", self.write_bytes),
+            ("riops", self.read_ops.map(u64::from)),
+            ("wiops", self.write_ops.map(u64::from)),
+        ];
+        rates.into_iter().filter_map(|(key, rate)| Some((key, rate?)))
+    }
 }
 
 /// GPUs of an instance.

@@ -147,6 +147,7 @@ fn resources(capability: Capability) -> Value {
         Capability::Disk => json!({"disk": "1GiB"}),
         Capability::Pids => json!({"pids": 100}),
         Capability::Hugepages => json!({"hugepages": {"2MiB": "2MiB"}}),
+        Capability::DiskIo => json!({"io": {"259:0": {"read": "1MB"}}}),
         Capability::Rdma => json!({"rdma": 1}),
         Capability::Ulimits => json!({"ulimits": {"nofile": 1024}}),
         Capability::PublishHost => json!({"ports": {"p": {"port": 80, "publish": "host"}}}),

@@ -40,6 +40,20 @@ pub(crate) struct ContainerArgs {
     /// Example: `--ulimit memlock=-1`.
     #[arg(long, value_name = "NAME=N", value_parser = parse_ulimit, help_heading = HEADING)]
     pub ulimit: Vec<(String, Value)>,
+    /// Limit the bytes per second that COMMAND reads from a device (repeatable)
+    ///
+    /// Example: `--device-read-bps /dev/nvme0n1:500mb`. A path that is not a device stands for that of its file system.
+    #[arg(long, value_name = "PATH:RATE", value_parser = parse_byte_rate, help_heading = HEADING)]
+    pub device_read_bps: Vec<(String, Value)>,
+    /// Limit the bytes per second that COMMAND writes to a device (repeatable)
+    #[arg(long, value_name = "PATH:RATE", value_parser = parse_byte_rate, help_heading = HEADING)]
+    pub device_write_bps: Vec<(String, Value)>,
+    /// Limit the read operations of COMMAND per second on a device (repeatable)
+    #[arg(long, value_name = "PATH:N", value_parser = parse_operation_rate, help_heading = HEADING)]
+    pub device_read_iops: Vec<(String, Value)>,
+    /// Limit the write operations of COMMAND per second on a device (repeatable)
+    #[arg(long, value_name = "PATH:N", value_parser = parse_operation_rate, help_heading = HEADING)]
+    pub device_write_iops: Vec<(String, Value)>,
     /// Linux capability to add (repeatable)
     #[arg(long, value_name = "CAPABILITY", help_heading = HEADING)]
     pub cap_add: Vec<String>,
@@ -72,8 +86,9 @@ const HEADING: &str = "Command options";
 
 /// Options of `docker run` that have no counterpart here, and what to write instead.
 #[rustfmt::skip]
-const REJECTED: [(&str, &str); 19] = [
+const REJECTED: [(&str, &str); 20] = [
     ("add-host", "write `network: job` in a job file; tasks find each other by name there"),
+    ("blkio-weight", "write `cgroup: {io_weight: N}` of a target, or limit rates, as in `--device-write-bps PATH:RATE`"),
     ("cgroup-parent", "start jobc in that cgroup: containers are created below its own"),
     ("cpuset-cpus", "write `--cpus N`; a job gets its own CPUs by `cpu_pinning` of a target"),
     ("device", "write `--gpus N` for GPUs and `rdma` in a job file for InfiniBand"),
@@ -161,6 +176,27 @@ fn parse_volume(text: &str) -> Result<Volume, String> {
     Ok(Volume { source, mount: mount.to_owned(), writable })
 }
 
+/// The device and the rate of `PATH:RATE`.
+fn parse_rate(text: &str) -> Result<(&str, &str), String> {
+    let form = "write the path of a device and a rate, such as `/dev/nvme0n1:500mb`";
+    let (path, rate) = text.rsplit_once(':').ok_or(form)?;
+    if path.starts_with('/') { Ok((path, rate)) } else { Err(form.to_owned()) }
+}
+
+/// Bytes as Docker counts them: `1mb` is 1 MiB.
+fn parse_byte_rate(text: &str) -> Result<(String, Value), String> {
+    let (path, rate) = parse_rate(text)?;
+    let size = docker_size(rate).unwrap_or_else(|| rate.to_owned());
+    jobc_schema::Bytes::parse(&size).map_err(|error| error.to_string())?;
+    Ok((path.to_owned(), json!(size)))
+}
+
+fn parse_operation_rate(text: &str) -> Result<(String, Value), String> {
+    let (path, rate) = parse_rate(text)?;
+    let rate: u32 = rate.parse().map_err(|_| format!("`{rate}` is not a number of operations per second"))?;
+    Ok((path.to_owned(), json!(rate)))
+}
+
 fn parse_absolute(text: &str) -> Result<String, String> {
     if text.starts_with('/') { Ok(text.to_owned()) } else { Err("write an absolute path".to_owned()) }
 }
@@ -193,10 +229,10 @@ pub(crate) fn docker_size(text: &str) -> Option<String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = match unit {
-        "k" | "K" => "KiB",
-        "m" | "M" => "MiB",
-        "g" | "G" => "GiB",
-        "t" | "T" => "TiB",
+        "k" | "K" | "kb" => "KiB",
+        "m" | "M" | "mb" => "MiB",
+        "g" | "G" | "gb" => "GiB",
+        "t" | "T" | "tb" => "TiB",
         "" | "b" | "B" => {
             let bytes = number.parse::<u64>().ok()?;
             // A smaller number of bytes is a unit that was left out.

@@ -210,7 +210,7 @@ type CommandOptionCheck = (&'static str, fn(&CommandArgs) -> bool);
 
 /// Options that stand for fields of the job file that a command does not have.
 #[rustfmt::skip]
-const COMMAND_OPTIONS: [CommandOptionCheck; 20] = [
+const COMMAND_OPTIONS: [CommandOptionCheck; 24] = [
     ("--gpus", |args| args.gpus.is_some()), ("--cpus", |args| args.cpus.is_some()),
     ("--memory", |args| args.memory.is_some()), ("--shm", |args| args.shm.is_some()),
     ("--timeout", |args| args.timeout.is_some()), ("--env", |args| !args.env.is_empty()),
@@ -221,6 +221,10 @@ const COMMAND_OPTIONS: [CommandOptionCheck; 20] = [
     ("--entrypoint", |args| args.container.entrypoint.is_some()),
     ("--ulimit", |args| !args.container.ulimit.is_empty()), ("--cap-add", |args| !args.container.cap_add.is_empty()),
     ("--cap-drop", |args| !args.container.cap_drop.is_empty()), ("--privileged", |args| args.container.privileged),
+    ("--device-read-bps", |args| !args.container.device_read_bps.is_empty()),
+    ("--device-write-bps", |args| !args.container.device_write_bps.is_empty()),
+    ("--device-read-iops", |args| !args.container.device_read_iops.is_empty()),
+    ("--device-write-iops", |args| !args.container.device_write_iops.is_empty()),
     ("--read-only", |args| args.container.read_only), ("--rm", |args| args.container.rm),
 ];
 

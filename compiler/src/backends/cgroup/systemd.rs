@@ -30,6 +30,12 @@ pub(super) fn drop_in(limits: &Limits) -> String {
     if let Some(weight) = limits.io {
         lines.push(format!("IOWeight={}", weight.v2()));
     }
+    for throttle in &limits.throttles {
+        let device = throttle
+            .number()
+            .map_or_else(|| path(&throttle.device), |(major, minor)| format!("/dev/block/{major}:{minor}"));
+        lines.extend(throttle.limits.rates().map(|(key, rate)| format!("{}={device} {rate}", property(key))));
+    }
     if limits.all_devices {
         lines.push("DevicePolicy=auto".to_owned());
     } else {
@@ -38,6 +44,21 @@ pub(super) fn drop_in(limits: &Limits) -> String {
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// The property of a key of `io.max`.
+fn property(key: &str) -> &'static str {
+    match key {
+        "rbps" => "IOReadBandwidthMax",
+        "wbps" => "IOWriteBandwidthMax",
+        "riops" => "IOReadIOPSMax",
+        _ => "IOWriteIOPSMax",
+    }
+}
+
+/// A path as a word of a unit file: `%` starts a specifier there, and a backslash keeps what follows it.
+fn path(path: &str) -> String {
+    path.replace('\\', "\\\\").replace(' ', "\\ ").replace('%', "%%")
 }
 
 /// Hundredths of a percent, as short as they can be written.

@@ -19,7 +19,11 @@ fn every_limit_in_every_form() {
         "target": {"settings": {"cgroup": {"cpuset": "0-3,8", "mems": "0", "io_weight": 500, "swap": "1GiB"}}},
         "roles": {"main": {"resources": {
             "cpu_millis": 7500, "memory_bytes": 34_359_738_368_u64, "shm_bytes": 8_589_934_592_u64, "pids": 4096,
-            "hugepages_bytes": {"2MiB": 4_194_304, "1GiB": 1_073_741_824}
+            "hugepages_bytes": {"2MiB": 4_194_304, "1GiB": 1_073_741_824},
+            "io": {
+                "259:0": {"read_bytes": 1_000_000, "write_ops": 100}, "8:16": {"read_bytes": 5},
+                "/my data/100%": {"write_bytes": 7, "read_ops": 8},
+            }
         }}}
     })));
 }
@@ -66,7 +70,8 @@ fn files_and_bundles_agree() {
     let job = fixture::job(&json!({
         "target": {"settings": {"cgroup": {"cpuset": "0-3", "mems": "0", "io_weight": 500, "swap": "1GiB"}}},
         "roles": {"main": {"resources": {
-            "cpu_millis": 333, "memory_bytes": 1_000_000_001, "pids": 7, "hugepages_bytes": {"2MiB": 4_194_304}
+            "cpu_millis": 333, "memory_bytes": 1_000_000_001, "pids": 7, "hugepages_bytes": {"2MiB": 4_194_304},
+            "io": {"259:0": {"write_bytes": 4096}}
         }}}
     }));
     let (bundle, _) = fixture::lower(&crate::backends::oci::OciBackend, &job);
@@ -78,7 +83,13 @@ fn files_and_bundles_agree() {
     };
     let check = |path: &str, pointer: &str| {
         let value = config.pointer(&format!("/linux/resources/{pointer}")).unwrap_or(&Value::Null);
-        assert_eq!(file(path), value.as_str().map_or_else(|| value.to_string(), str::to_owned), "{path}");
+        let number = |key| value.get(key).map(Value::to_string);
+        let device = (number("major"), number("minor"), number("rate"));
+        let text = match device {
+            (Some(major), Some(minor), Some(rate)) => format!("{major}:{minor} {rate}"),
+            _ => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+        };
+        assert_eq!(file(path), text, "{path}");
     };
     check("cpu/cpu.cfs_quota_us", "cpu/quota");
     check("cpu/cpu.cfs_period_us", "cpu/period");
@@ -90,6 +101,7 @@ fn files_and_bundles_agree() {
     check("pids/pids.max", "pids/limit");
     check("blkio/blkio.weight", "blockIO/weight");
     check("hugetlb/hugetlb.2MB.limit_in_bytes", "hugepageLimits/0/limit");
+    check("blkio/blkio.throttle.write_bps_device", "blockIO/throttleWriteBpsDevice/0");
     let rules = config["linux"]["resources"]["devices"].as_array().unwrap();
     assert_eq!(rules.len(), 1 + file("devices/devices.allow").lines().count());
 }

@@ -1,6 +1,6 @@
 //! Files of the trees of version 1, one directory a controller; Documentation/admin-guide/cgroup-v1 of the kernel.
 
-use crate::backend::limits::{DEVICES, DeviceRule, Limits};
+use crate::backend::limits::{DEVICES, DeviceRule, Limits, Throttle};
 
 use super::Setting;
 
@@ -32,6 +32,14 @@ pub(super) fn files(limits: &Limits) -> Vec<Setting> {
     if let Some(weight) = limits.io {
         list.push(Setting::of_target("io_weight", "blkio/blkio.weight", &weight.0));
     }
+    let files =
+        [("rbps", "read_bps"), ("wbps", "write_bps"), ("riops", "read_iops"), ("wiops", "write_iops")];
+    for (key, file) in files {
+        let lines: Vec<String> = limits.throttles.iter().filter_map(|throttle| rate(throttle, key)).collect();
+        if !lines.is_empty() {
+            list.push(Setting::of("io", &format!("blkio/blkio.throttle.{file}_device"), &lines.join("\n")));
+        }
+    }
     for page in &limits.huge_pages {
         list.push(Setting::of_page(page, format!("hugetlb/hugetlb.{}.limit_in_bytes", page.size)));
     }
@@ -43,6 +51,13 @@ pub(super) fn files(limits: &Limits) -> Vec<Setting> {
         list.push(Setting::default_setting("devices/devices.allow", allowed.join("\n")));
     }
     list
+}
+
+/// A limit as the kernel reads it, one a write: `259:0 1000000`.
+fn rate(throttle: &Throttle, key: &str) -> Option<String> {
+    let (major, minor) = throttle.number()?;
+    let (_, rate) = throttle.limits.rates().find(|(known, _)| *known == key)?;
+    Some(format!("{major}:{minor} {rate}"))
 }
 
 /// A rule as the kernel reads it, one a write: `c 1:3 rwm`.

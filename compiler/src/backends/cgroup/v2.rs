@@ -2,7 +2,7 @@
 //!
 //! Devices have no file there: a program attached to the group decides, which the runtime makes from the bundle.
 
-use crate::backend::limits::Limits;
+use crate::backend::limits::{Limits, Throttle};
 
 use super::Setting;
 
@@ -30,8 +30,20 @@ pub(super) fn files(limits: &Limits) -> Vec<Setting> {
     if let Some(weight) = limits.io {
         list.push(Setting::of_target("io_weight", "io.weight", &weight.v2()));
     }
+    // One a write, as in version 1.
+    let lines: Vec<String> = limits.throttles.iter().filter_map(line).collect();
+    if !lines.is_empty() {
+        list.push(Setting::of("io", "io.max", &lines.join("\n")));
+    }
     for page in &limits.huge_pages {
         list.push(Setting::of_page(page, format!("hugetlb.{}.max", page.size)));
     }
     list
+}
+
+/// The limits of a device: `259:0 rbps=1000000 wiops=100`.
+fn line(throttle: &Throttle) -> Option<String> {
+    let (major, minor) = throttle.number()?;
+    let rates: String = throttle.limits.rates().map(|(key, rate)| format!(" {key}={rate}")).collect();
+    Some(format!("{major}:{minor}{rates}"))
 }

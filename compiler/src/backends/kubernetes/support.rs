@@ -138,6 +138,7 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::RoleMaxParallel
         | Capability::Metrics => policies::answer(capability, job, role),
         Capability::Pids
+        | Capability::DiskIo
         | Capability::Hugepages
         | Capability::Rdma
         | Capability::Ulimits

@@ -79,6 +79,10 @@ fn network(network: Network) -> &'static str {
 fn resources(notes: &mut Notes, job: &JobPlan, task: Task<'_>) {
     let resources = &task.role.resources;
     notes.add_if("disk", resources.disk_bytes);
+    for (device, limits) in resources.io.iter().filter(|(device, _)| device.starts_with('/')) {
+        let rates: Vec<String> = limits.rates().map(|(key, rate)| format!("{key}={rate}")).collect();
+        notes.add(&format!("io.{device}"), rates.join(" "));
+    }
     notes.add_if("rdma", resources.rdma.filter(|count| *count > 0));
     if let Some(gpu) = resources.gpu.as_ref().filter(|gpu| gpu.count > 0) {
         gpus(notes, job, task, gpu);

@@ -101,6 +101,11 @@ fn origins(
     limit(role.resources.pids.is_some(), &["linux", "resources", "pids"], resources.key("pids"));
     let huge_pages = !role.resources.hugepages_bytes.is_empty();
     limit(huge_pages, &["linux", "resources", "hugepageLimits"], resources.key("hugepages"));
+    let io = role.resources.io.keys();
+    limit(io.len() > 0, &["linux", "resources", "blockIO"], resources.key("io"));
+    for device in io.filter(|device| device.starts_with('/')) {
+        limit(true, &["annotations", &format!("dev.jobc.io.{device}")], resources.keys(["io", device]));
+    }
     list.extend(settings(job));
     list
 }

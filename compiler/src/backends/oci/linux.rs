@@ -4,10 +4,10 @@ use jobc_schema::job::Network;
 use jobc_schema::plan::{JobPlan, RolePlan};
 use oci_spec::runtime::{
     Capability, Linux, LinuxBlockIo, LinuxCpu, LinuxDeviceCgroup, LinuxDeviceType, LinuxHugepageLimit,
-    LinuxMemory, LinuxNamespace, LinuxNamespaceType, LinuxPids, LinuxResources,
+    LinuxMemory, LinuxNamespace, LinuxNamespaceType, LinuxPids, LinuxResources, LinuxThrottleDeviceBuilder,
 };
 
-use crate::backend::limits::{DEVICES, DeviceRule, Limits};
+use crate::backend::limits::{DEVICES, DeviceRule, Limits, Throttle};
 use crate::backend::tasks::Task;
 
 use super::seccomp;
@@ -78,6 +78,10 @@ fn resources(job: &JobPlan, role: &RolePlan) -> LinuxResources {
             .set_swap(Some(signed(memory.bytes.saturating_add(memory.swap))));
         resources.set_memory(Some(limit));
     }
+    let io = block_io(&limits);
+    if io != LinuxBlockIo::default() {
+        resources.set_block_io(Some(io));
+    }
     let mut cpu = LinuxCpu::default();
     if let Some(limit) = limits.cpu {
         cpu.set_shares(Some(limit.shares))
@@ -93,11 +97,6 @@ fn resources(job: &JobPlan, role: &RolePlan) -> LinuxResources {
         pids.set_limit(i64::from(limit));
         resources.set_pids(Some(pids));
     }
-    if let Some(weight) = limits.io {
-        let mut io = LinuxBlockIo::default();
-        io.set_weight(Some(weight.0));
-        resources.set_block_io(Some(io));
-    }
     let huge_page = |page: crate::backend::limits::HugePageLimit| {
         let mut limit = LinuxHugepageLimit::default();
         limit.set_page_size(page.size).set_limit(signed(page.bytes));
@@ -107,6 +106,27 @@ fn resources(job: &JobPlan, role: &RolePlan) -> LinuxResources {
         resources.set_hugepage_limits(Some(limits.huge_pages.into_iter().map(huge_page).collect()));
     }
     resources
+}
+
+/// Weight and limits of disk traffic; limits of a path are an annotation, as only a host knows its device.
+fn block_io(limits: &Limits) -> LinuxBlockIo {
+    let list = |key: &str| {
+        let one = |throttle: &Throttle| {
+            let (major, minor) = throttle.number()?;
+            let (_, rate) = throttle.limits.rates().find(|(known, _)| *known == key)?;
+            let device = LinuxThrottleDeviceBuilder::default().major(major).minor(minor).rate(rate);
+            device.build().ok()
+        };
+        let all: Vec<_> = limits.throttles.iter().filter_map(one).collect();
+        (!all.is_empty()).then_some(all)
+    };
+    let mut io = LinuxBlockIo::default();
+    io.set_weight(limits.io.map(|weight| weight.0))
+        .set_throttle_read_bps_device(list("rbps"))
+        .set_throttle_write_bps_device(list("wbps"))
+        .set_throttle_read_iops_device(list("riops"))
+        .set_throttle_write_iops_device(list("wiops"));
+    io
 }
 
 fn devices(all: bool) -> Vec<LinuxDeviceCgroup> {

@@ -91,6 +91,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::Shm
         | C::Pids
         | C::Hugepages
+        | C::DiskIo
         | C::Ulimits
         | C::User
         | C::Workdir

@@ -52,6 +52,7 @@ fn training() -> Value {
             "resources": {
                 "cpu_millis": 7500, "memory_bytes": 34_359_738_368_u64, "shm_bytes": 8_589_934_592_u64, "pids": 4096,
                 "disk_bytes": 1_000_000_000, "hugepages_bytes": {"2MiB": 4_194_304}, "rdma": 1,
+                "io": {"259:0": {"read_bytes": 1_000_000}, "/data": {"write_bytes": 7, "read_ops": 8}},
                 "ulimits": {"memlock": null, "nofile": 4096},
                 "gpu": {"count": 2, "first": 1, "vendor": "nvidia", "cuda": "12.4.1", "driver": "550.54.15",
                         "compute_capability": "8.0", "models": ["A100"], "memory_bytes": 42_949_672_960_u64,

@@ -89,6 +89,7 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::Hugepages => {
             none("OpenPAI does not support huge pages; leave `hugepages` out for this target")
         }
+        Capability::DiskIo => none("OpenPAI does not limit disk traffic; leave `io` out for this target"),
         Capability::Rdma if job.roles.iter().any(|role| role.resources.rdma > Some(1)) => {
             lossy("OpenPAI assigns one InfiniBand adapter to an instance; write `rdma: 1`")
         }

@@ -183,6 +183,7 @@ fn rest(
         C::Hugepages => none(
             "Slurm does not hand out huge pages; leave `hugepages` out, and name a feature of the nodes in `constraint` of the target",
         ),
+        C::DiskIo => none("Slurm does not limit disk traffic; leave `io` out for this target"),
         C::Rdma => none("tasks see all network adapters of their node; leave `rdma` out for this target"),
         C::Gpu(Vendor::Nvidia | Vendor::Amd) => Support::Full,
         C::Gpu(vendor) => {

@@ -35,6 +35,11 @@ pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
         for (_, entry) in below(resources, &at, "hugepages") {
             check(&at, resources, &["hugepages", &entry.key], BYTES, report);
         }
+        for (_, entry) in below(resources, &at, "io") {
+            for key in ["read", "write"] {
+                check(&at, resources, &["io", &entry.key, key], BYTES, report);
+            }
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use oci_spec::runtime::Spec;
 
+use crate::disk_traffic;
 use jobc_container::cgroup::{ALLOW_UNENFORCED_HELP, UnenforcedLimit};
 use jobc_container::config::Config;
 use jobc_container::container::groups::{self, check_enforcement};
@@ -22,6 +23,7 @@ impl Limits {
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         let read = |text| Ok(Config::read(text)?.spec);
         let mut specs: Vec<Spec> = configs.into_iter().map(read).collect::<Result<_>>()?;
+        specs.iter_mut().try_for_each(disk_traffic::resolve)?;
         if jobc_sys::host::needs_user_namespace() {
             for spec in &mut specs {
                 rootless::adapt(spec, uid.as_raw(), gid.as_raw())?;

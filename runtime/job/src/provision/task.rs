@@ -12,6 +12,7 @@ use super::images::copy_of;
 use super::provisioned::ProvisionedJob;
 use super::roots::RootSource;
 use crate::allocate::NamedUser;
+use crate::disk_traffic;
 use crate::host_environment::{HostEnvironment, HostMount};
 use jobc_container::bundle::Bundle;
 use jobc_container::remove::remove;
@@ -99,6 +100,7 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
     if let Some(environment) = &role.environment {
         add_host_mounts(spec, environment);
     }
+    disk_traffic::resolve(spec)?;
     resolve_paths(spec, &dir, &root, &format!("/jobc/{}/{task}", provided.directory.id));
     spec.mounts_mut().get_or_insert_default().extend(mounts);
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());

@@ -126,6 +126,7 @@ pub(super) fn unenforced(all: &[UnenforcedLimit]) -> Vec<String> {
             "cpu/quota" | "cpu/period" => "cpu_millis",
             "memory/limit" => "memory_bytes",
             "pids/limit" => "pids",
+            throttle if throttle.starts_with("blockIO/throttle") => "io",
             _ => return None,
         })
     };

@@ -63,6 +63,8 @@ pub(super) fn job_file(args: &RunArgs, caller: &Caller) -> Result<String> {
     let dev_shm = if container.image.is_some() { None } else { dev_shm_bytes() };
     let mut resources = resources(command, dev_shm);
     job_field(&mut resources, "ports", (!ports.is_empty()).then_some(Value::Object(ports)));
+    let io = disk_traffic(container);
+    job_field(&mut resources, "io", (!io.is_empty()).then_some(Value::Object(io)));
     let ulimits: Map<String, Value> = container.ulimit.iter().cloned().collect();
     job_field(&mut resources, "ulimits", (!ulimits.is_empty()).then_some(Value::Object(ulimits)));
     if container.image.is_none() || resources.as_object().is_some_and(|map| !map.is_empty()) {
@@ -241,6 +243,23 @@ fn resources(args: &CommandArgs, dev_shm: Option<Bytes>) -> Value {
     resources.extend(shm.map(|shm| ("shm".to_owned(), json!(shm))));
     resources.extend(args.gpus.as_ref().map(|gpus| ("gpu".to_owned(), gpus.request())));
     Value::Object(resources)
+}
+
+/// Limits of disk traffic by device.
+fn disk_traffic(container: &ContainerArgs) -> Map<String, Value> {
+    let mut io = Map::new();
+    let options = [
+        ("read", &container.device_read_bps),
+        ("write", &container.device_write_bps),
+        ("read_ops", &container.device_read_iops),
+        ("write_ops", &container.device_write_iops),
+    ];
+    for (key, limits) in options {
+        for (device, rate) in limits {
+            io.entry(device).or_insert_with(|| json!({}))[key] = rate.clone();
+        }
+    }
+    io
 }
 
 /// The size of /dev/shm on this host in whole MiB, which programs count on that run outside of containers.

@@ -18,6 +18,9 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
         Capability::Pids => Lossy(
             "a pod has no process limit of its own; `podPidsLimit` of the node applies".to_owned(),
         ),
+        Capability::DiskIo => none(
+            "a pod cannot limit its disk traffic; leave `io` out, and choose a storage class with limits for its volumes",
+        ),
         Capability::Ulimits => Lossy(
             "a pod has no limits of setrlimit(2) of its own; those of the container engine on the node apply (a `ulimit` in `setup` can lower them)"
                 .to_owned(),

@@ -49,7 +49,8 @@ fn every_option() {
 fn a_line_of_docker_run() {
     let args = args(&words(
         "--rm -it --gpus 1 -v /tmp:/data:ro -v /usr:/in -e LR=1e-3 -e KEY -e MY_TOKEN -p 8888:8888 --shm-size 8g -m 16g \
-         --cpus 4 -w /data -u 1000:1000 --ulimit memlock=-1 --cap-add SYS_PTRACE --image nvcr.io/nvidia/pytorch:24.05-py3 \
+         --cpus 4 -w /data -u 1000:1000 --ulimit memlock=-1 --cap-add SYS_PTRACE --device-read-bps /dev/vda:1mb \
+         --device-write-iops /dev/vda:100 --image nvcr.io/nvidia/pytorch:24.05-py3 \
          -- python train.py",
     ));
     assert_eq!((args.terminal.as_deref(), args.interactive), (Some(""), true));
@@ -80,6 +81,9 @@ fn what_docker_has_and_jobc_does_not() {
     let none = caller(&[]);
     for (line, why) in [
         ("--ipc host --image a -- x", "write `--shm-size SIZE`"),
+        ("--device-write-bps vda:1mb -- x", "write the path of a device and a rate"),
+        ("--device-read-iops /dev/vda:1mb -- x", "`1mb` is not a number of operations per second"),
+        ("--blkio-weight 300 -- x", "write `cgroup: {io_weight: N}` of a target"),
         ("--runtime nvidia --image a -- x", "write `--gpus N`"),
         ("--restart always --image a -- x", "write `retry: {max: N}`"),
         ("--network shared --image a -- x", "networks that several jobs share"),
