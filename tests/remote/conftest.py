@@ -1,3 +1,4 @@
+import os
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from harness import REPOSITORY, scratch
 @pytest.fixture(scope="session")
 def program(pytestconfig):
     """The `jobc` to test."""
-    path = Path(pytestconfig.option.runtime or REPOSITORY / "target/debug/jobc").resolve()
+    path = Path(pytestconfig.option.runtime or os.environ.get("JOBC", REPOSITORY / "target/debug/jobc")).resolve()
     return path if path.exists() else needs.missing("jobc", "`cargo build`")
 
 
