@@ -1,4 +1,4 @@
-//! The commands beside `build`: each prints what it promises.
+//! The commands besides `build`: each prints what its help says.
 
 use camino::Utf8Path;
 use serde_json::Value;
@@ -85,7 +85,7 @@ fn backends_shows_a_table_and_its_reasons() {
         let row = features.iter().find(|row| row["feature"] == feature).unwrap();
         row["backends"][backend]["support"].as_str().unwrap().to_owned()
     };
-    // What a build refuses without a setting, and takes with one.
+    // What a build refuses without a setting, and accepts with one.
     for feature in ["data: https://", "data: git+https://", "data and outputs: s3://"] {
         assert_eq!((&*answer(feature, "kubernetes"), &*answer(feature, "openpai")), ("setting", "setting"));
     }
@@ -210,7 +210,7 @@ fn completions_parse() {
             _ => continue,
         };
         if shell != "bash" && command(shell).arg("--version").output().is_err() {
-            eprintln!("skipped: there is no `{shell}` to parse its script");
+            jobc_test_skip::skip(shell);
             continue;
         }
         let run = Run::of(directory.command(check[0]).args(&check[1..])).exits(0);

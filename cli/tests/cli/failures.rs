@@ -1,4 +1,4 @@
-//! A build that does not come to its end leaves the former output as it was.
+//! A build that does not finish leaves the previous output unchanged.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -38,7 +38,7 @@ fn a_limit_on_the_size_of_files_touches_nothing() {
     }
 }
 
-/// The output without what a killed build may leave until the next one: its own hidden staging directory.
+/// The output without the hidden staging directory that a killed build may leave until the next one.
 fn visible(directory: &Directory) -> std::collections::BTreeMap<camino::Utf8PathBuf, Vec<u8>> {
     directory
         .out()
@@ -53,7 +53,7 @@ fn a_full_disk_touches_nothing() {
     let probe = format!("mkdir -p probe && {unshare} mount -t tmpfs -o size=64k tmpfs probe");
     let directory = Directory::with_job(HELLO);
     if directory.bash(&probe).code != Some(0) {
-        eprintln!("skipped: no tmpfs can be mounted here");
+        jobc_test_skip::skip("the right to mount a tmpfs");
         return;
     }
     // The first job fits; a thousand tasks do not.
@@ -84,7 +84,7 @@ fn a_directory_that_may_not_be_written_is_named() {
     assert_same(&directory.out(), &before);
 }
 
-/// Killed at any moment, a build has happened or it has not; the next one clears up.
+/// A build that is killed at any moment is complete or has no effect; the next one cleans up.
 #[test]
 fn a_killed_build_leaves_the_old_files_or_the_new_ones() {
     let directory = Directory::with_job(HELLO);

@@ -19,7 +19,7 @@ fn a_reader_that_leaves_is_no_error() {
         assert_eq!(run.err, "0\n", "{line}");
         assert_eq!(run.out.lines().count(), 1, "{line}");
     }
-    // Nobody reads at all, on either side.
+    // Neither pipe has a reader.
     let run = directory.bash("$JOBC check absent.yaml 2>&-; echo $?; $JOBC schema >&-; echo $?");
     assert!(run.out.starts_with("2\n"), "{}", run.out);
     assert!(!run.err.contains("panicked"), "{}", run.err);
@@ -43,7 +43,7 @@ fn a_pipe_gets_no_colors() {
     assert!(colorful(directory.jobc(&["check", "--color", "always"])));
     assert!(colorful(directory.jobc(&["check", "--colour", "always"])));
     assert!(colorful(Run::of(directory.command(binary()).arg("check").env("JOBC_COLOR", "always"))));
-    // What was asked for on the command line wins over the environment.
+    // The command line takes precedence over the environment.
     assert!(colorful(Run::of(
         directory.command(binary()).args(["check", "--color", "always"]).env("NO_COLOR", "1")
     )));
@@ -55,11 +55,11 @@ fn a_pipe_gets_no_colors() {
     }
 }
 
-/// `script` gives the command a terminal of its own.
+/// `script` gives the command its own terminal.
 #[test]
 fn a_terminal_gets_colors_unless_no_color_is_set() {
     if !command("script").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: there is no `script` to make a terminal with");
+        jobc_test_skip::skip("script");
         return;
     }
     let directory = wrong();

@@ -13,16 +13,7 @@ use crate::directory::{Directory, Run, binary};
 /// A user who is not in /etc/passwd and has no home.
 const OTHER_USER: u32 = 54_321;
 
-/// Runs as root, or says aloud that it cannot.
-fn as_root() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        eprintln!("skipped: only root can become another user");
-    }
-    root
-}
-
-/// The binary where everybody may run it, as a user who is not root.
+/// The binary where all users may run it, as a user who is not root.
 fn as_other_user(directory: &Directory) -> Command {
     let program = directory.path().join("jobc");
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -37,7 +28,7 @@ fn json(run: &Run) -> Value {
     serde_json::from_str(&run.out).expect("JSON")
 }
 
-/// What a check of a report says.
+/// The result of a check in a report.
 fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
     let checks = report["checks"].as_array().unwrap();
     checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("there is no check `{name}`"))
@@ -54,7 +45,7 @@ fn the_report_is_of_one_shape_for_root_and_for_others() {
     let directory = Directory::new();
     let mut runs =
         vec![(rustix::process::geteuid().as_raw(), directory.jobc(&["doctor", "--format", "json"]))];
-    if as_root() {
+    if jobc_test_skip::is_root() {
         runs.push((OTHER_USER, Run::of(as_other_user(&directory).args(["doctor", "--format", "json"]))));
     }
     for (uid, run) in runs {
@@ -76,7 +67,7 @@ fn the_report_is_of_one_shape_for_root_and_for_others() {
     }
 }
 
-/// A try says what the kernel did, so what this test can make itself must be there for the doctor too.
+/// The doctor tries the kernel, so what this test can create itself must also be available to the doctor.
 #[test]
 fn what_unshare_can_make_is_found() {
     let directory = Directory::new();
@@ -93,10 +84,10 @@ fn what_unshare_can_make_is_found() {
 
 #[test]
 fn a_user_without_namespaces_gets_an_error() {
-    if !as_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
-    // In a user namespace of its own the limit can be set to none without anybody else noticing.
+    // In its own user namespace the limit can be set to 0 without affecting others.
     let directory = Directory::new();
     as_other_user(&directory);
     let line = "echo 0 >/proc/sys/user/max_user_namespaces && exec ./jobc doctor --format json";
@@ -108,15 +99,15 @@ fn a_user_without_namespaces_gets_an_error() {
     assert!(user["fix"][0].as_str().unwrap().contains("user.max_user_namespaces"), "{user}");
 }
 
-/// The setting belongs to a pid namespace, so nobody else notices.
+/// The setting belongs to a pid namespace, so it does not affect others.
 #[test]
 fn a_host_that_forbids_executable_memory_is_found() {
-    if !as_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let directory = Directory::new();
     if directory.bash("test -e /proc/sys/vm/memfd_noexec").code != Some(0) {
-        eprintln!("skipped: this kernel does not know vm.memfd_noexec");
+        jobc_test_skip::skip("a kernel with vm.memfd_noexec");
         return;
     }
     let line = "echo 2 >/proc/sys/vm/memfd_noexec && exec $JOBC doctor --format json";
@@ -135,8 +126,11 @@ fn a_host_that_forbids_executable_memory_is_found() {
 fn a_range_of_ids_is_really_mapped() {
     let directory = Directory::new();
     let installed = directory.bash("command -v newuidmap newgidmap setpriv").code == Some(0);
-    if !as_root() || !installed {
-        eprintln!("skipped: there is no newuidmap and no setpriv");
+    if !jobc_test_skip::is_root() {
+        return;
+    }
+    if !installed {
+        jobc_test_skip::skip("newuidmap, newgidmap and setpriv");
         return;
     }
     as_other_user(&directory);
@@ -215,9 +209,9 @@ fn a_form_of_findings_is_no_form_of_a_report() {
     }
 }
 
-/// The steps are for `doctor` itself; run by hand they must not mount anything for everybody.
+/// The steps are for `doctor` itself; run by hand they must not mount anything on the host.
 ///
-/// They are run in a mount namespace all the same, so that a broken guard hurts nobody.
+/// They still run in a mount namespace, so that a broken guard does no harm.
 #[test]
 fn a_step_that_mounts_wants_a_namespace_first() {
     let directory = Directory::new();

@@ -1,4 +1,4 @@
-//! `jobc image build`: what is wrong is shown, and another builder gets the same file.
+//! `jobc image build`: errors are shown, and another builder gets the same file.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -8,7 +8,7 @@ use snapbox::str;
 
 use crate::directory::{Directory, Run, binary};
 
-/// Runs the binary with a store of its own, and only the programs of these directories.
+/// Runs the binary with its own store, and only the programs of these directories.
 fn image(directory: &Directory, arguments: &[&str], programs: &str) -> Run {
     let mut command = directory.command(binary());
     command
@@ -105,7 +105,7 @@ fn an_image_is_built_and_named() {
     for part in ["\"A=2\"", "\"a\": \"b\"", "\"c\": \"d\""] {
         assert!(inspected.out.contains(part), "{part} is not in {}", inspected.out);
     }
-    // The same again is found, and nothing else than its digest is said where that is asked for.
+    // The same build is found again, and prints only its digest if that is requested.
     let again =
         image(&directory, &["build", "--quiet", "--build-arg", "V=2", "--label", "c=d", "."], "/nowhere")
             .exits(0);
@@ -140,7 +140,7 @@ fn what_goes_wrong_while_building_is_reported_with_its_line() {
     check("FROM scratch\n", "./.dockerignore:2:1");
 }
 
-/// A program that says how it was called, and then does what it is told.
+/// A program that prints its arguments, and then executes a script.
 fn program(directory: &Directory, name: &str, then: &str) {
     directory.write(&format!("bin/{name}"), &format!("#!/bin/sh\necho \"{name} $*\" >>\"$LOG\"\n{then}\n"));
     let path = directory.path().join("bin").join(name);
@@ -168,7 +168,7 @@ fn another_builder_gets_the_same_file_and_arguments() {
         let own = without_directory(&log, directory.path());
         (run, own)
     };
-    // By itself only where that one can do what this program cannot.
+    // By default only if that builder can do what this program cannot.
     let (by_itself, log_of) =
         run(&["build", "--target", "x", "--build-arg", "A=b c", "-t", "n:1", "--timestamp", "5", "."]);
     assert!(by_itself.err.contains("unknown stage `x`") && log_of.is_empty(), "{log_of}");
@@ -274,7 +274,7 @@ fn without_directory(log: &str, directory: &Utf8Path) -> String {
     }
 }
 
-/// The real one, where it is installed: what it built lies in the store.
+/// The real one, if it is installed: its image is in the store.
 #[test]
 fn what_buildah_builds_is_brought_in() {
     let directory = Directory::new();
@@ -283,7 +283,7 @@ fn what_buildah_builds_is_brought_in() {
     let programs = std::env::var("PATH").unwrap_or_default();
     if std::process::Command::new("buildah").arg("--version").output().is_err() {
         assert_ne!(std::env::var("JOBC_ORACLES").as_deref(), Ok("required"), "buildah is not installed");
-        eprintln!("skipped: buildah is not installed");
+        jobc_test_skip::skip("buildah");
         return;
     }
     let root = directory.path().join("containers");
@@ -302,7 +302,7 @@ fn what_buildah_builds_is_brought_in() {
         ".",
     ]);
     command.env("JOBC_IMAGE_ROOT", directory.path().join("store")).env("PATH", &programs);
-    // A store of its own, and no overlay, which may not be mounted in a directory for tests.
+    // Its own store, and no overlay, which may not be mounted in a directory for tests.
     command
         .env("STORAGE_DRIVER", "vfs")
         .env("CONTAINERS_STORAGE_CONF", "/dev/null")

@@ -6,10 +6,9 @@ use snapbox::str;
 
 use crate::directory::{Directory, Run, binary, command};
 
-/// A directory with a bundle, whose program is a line for a shell; nothing where this user cannot be root.
+/// A directory with a bundle, whose program is a line for a shell; `None` without root.
 pub(crate) fn bundle(script: &str, change: impl FnOnce(&mut Value)) -> Option<Directory> {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root sees what this is about");
+    if !jobc_test_skip::is_root() {
         return None;
     }
     let directory = Directory::new();
@@ -25,7 +24,7 @@ pub(crate) fn bundle(script: &str, change: impl FnOnce(&mut Value)) -> Option<Di
         "annotations": {"dev.jobc.image": "host", "who": "a test"},
         "linux": {"namespaces": [{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}, {"type": "uts"}]}
     });
-    // Tests run side by side, each with a state root of its own; the cgroups are the host's.
+    // Tests run in parallel, each with its own state root; the cgroups are the host's.
     let own = directory.path().file_name().unwrap_or_default().trim_start_matches('.').to_owned();
     config["linux"]["cgroupsPath"] = json!(format!("/jobc/{own}"));
     change(&mut config);
@@ -510,7 +509,7 @@ spec: 1.2.1
 #[test]
 fn a_terminals_other_side_goes_to_the_socket() {
     if !command("python3").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: there is no `python3` to listen at a socket");
+        jobc_test_skip::skip("python3");
         return;
     }
     let Some(directory) = bundle("tty; stty size; read line; echo \"got $line\"", |config| {
@@ -555,7 +554,7 @@ got typed
 
 "#]]
     );
-    // A terminal that nobody takes, and a socket without a terminal.
+    // A terminal without a receiver, and a socket without a terminal.
     directory
         .jobc(&["oci", "--root", "state", "create", "b"])
         .exits(1)

@@ -73,7 +73,7 @@ fn tiny_root(directory: &Directory) -> bool {
 #[test]
 fn runc_runs_it_as_root_and_as_somebody_without_a_runtime_directory() {
     if command("runc").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no runc");
+        jobc_test_skip::skip("runc");
         return;
     }
     let Some(directory) = bundle("echo ran; exit 5", |config| {
@@ -84,7 +84,7 @@ fn runc_runs_it_as_root_and_as_somebody_without_a_runtime_directory() {
         return;
     };
     if !tiny_root(&directory) {
-        eprintln!("skipped: there is no busybox");
+        jobc_test_skip::skip("busybox-static");
         return;
     }
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();

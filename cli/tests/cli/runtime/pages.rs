@@ -214,7 +214,7 @@ fn the_manual_pages_render() {
     directory.jobc(&["man", "biuld"]).exits(2).says("unknown command `biuld`");
     let has_man = command("man").arg("--version").output().is_ok_and(|output| output.status.success());
     if !has_man {
-        eprintln!("skipped: there is no `man` to render the pages with");
+        jobc_test_skip::skip("man");
     }
     for name in [
         "",

@@ -1,4 +1,4 @@
-//! `jobc run` with every kind of root, as root and as users without rights: what is seen, and what is left.
+//! `jobc run` with every kind of root, as root and as unprivileged users: what is visible, and what is left behind.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -15,26 +15,24 @@ struct User {
     ranged: bool,
 }
 
-/// Everybody there is to try: root, somebody without further ids, somebody with some. Says who is missing.
+/// All kinds of users: root, one without further ids, one with some. Missing ones are skipped by name.
 fn users() -> Vec<User> {
     let own = rustix::process::geteuid().as_raw();
     if own != 0 {
-        eprintln!("skipped: root and other users, for the tests do not run as root");
+        jobc_test_skip::skip("root");
         return vec![User { uid: own, ranged: ranges().contains(&own) }];
     }
     let mut users = vec![User { uid: 0, ranged: true }];
     let unshare =
         command("unshare").args(["--user", "--map-root-user", "true"]).uid(65534).gid(65534).status();
     if !unshare.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: users without rights, who cannot have user namespaces here");
+        jobc_test_skip::skip("user namespaces of unprivileged users");
         return users;
     }
     users.push(User { uid: 65534, ranged: false });
     match ranges().first() {
         Some(&uid) => users.push(User { uid, ranged: true }),
-        None => eprintln!(
-            "skipped: a user with further ids, for /etc/subuid and /etc/subgid grant them to nobody"
-        ),
+        None => jobc_test_skip::skip("a user with ids in /etc/subuid and /etc/subgid, and newuidmap"),
     }
     users
 }
@@ -87,7 +85,7 @@ impl Bundle {
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         if rustix::process::geteuid().is_root() {
             chown(directory.path().join("state"), Some(user.uid), Some(user.uid)).unwrap();
-            // The build directory may lie where others cannot go.
+            // Other users may be unable to enter the build directory.
             fs::copy(binary(), directory.path().join("jobc")).unwrap();
         }
         Self { directory, user, id: format!("{name}-{}-{}", std::process::id(), user.uid) }
@@ -109,10 +107,10 @@ impl Bundle {
         run
     }
 
-    /// Makes an archive of a static shell, its tools, and what a script adds.
+    /// Creates an archive of a static shell, its tools, and the files of a script.
     fn archive(&self, script: &str) -> bool {
         let Some(busybox) = busybox() else {
-            eprintln!("skipped: archives, for there is no statically linked /bin/busybox");
+            jobc_test_skip::skip("busybox-static");
             return false;
         };
         let line = format!(
@@ -196,7 +194,7 @@ fn an_import_reads_stdin() {
     assert!(run.out.starts_with("base:1 "), "{}", run.out);
     run.says("all of `-` is in its directory `rootfs`");
     directory.jobc(&["image", "--image-root", "images", "verify"]).exits(0);
-    // Nothing of the input is left, and the same input is the same image.
+    // Nothing of the input is left behind, and the same input is the same image.
     assert_eq!(fs::read_dir(directory.path().join("images/partial")).unwrap().count(), 0);
     let first = directory.jobc(&["image", "--image-root", "images", "ls", "--format", "json"]).exits(0).out;
     directory.bash(&line).exits(0);

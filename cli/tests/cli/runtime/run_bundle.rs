@@ -119,8 +119,8 @@ fn another_runtime_runs_the_same_copy() {
     assert!(dry.out.contains("\ncrun --root "), "{}", dry.out);
 }
 
-/// A program that does nothing about a signal ends by it, though the kernel would spare it as the first of its
-/// namespace; one with a handler has it; one that nobody reaches is killed by insisting.
+/// A program without a handler ends by a signal, although the kernel would ignore it for the first process of a
+/// namespace; one with a handler gets it; one that ignores it is killed by repeating.
 #[test]
 fn signals_do_what_they_do_to_a_command() {
     let send = |script: &str, signals: &str| {
@@ -144,11 +144,11 @@ fn signals_do_what_they_do_to_a_command() {
         let Some(run) = send(catches, signal) else { return };
         run.exits(code);
     }
-    // What it ignores it may ignore; the third in a row is too much.
+    // It may ignore signals, but not the third in a row.
     let deaf = "trap '' TERM INT; echo ready; while :; do sleep 0.02; done";
     let Some(run) = send(deaf, "TERM INT TERM") else { return };
     run.exits(137);
-    // WINCH ends nobody.
+    // WINCH does not end a program.
     let Some(run) = send("echo ready; sleep 1; exit 3", "WINCH") else { return };
     run.exits(3);
 }
@@ -172,7 +172,7 @@ fn a_killed_jobc_takes_its_container_along() {
 #[test]
 fn a_terminal_is_one_and_is_given_back() {
     if !command("script").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: there is no `script` to make a terminal with");
+        jobc_test_skip::skip("script");
         return;
     }
     let Some(directory) =
@@ -200,7 +200,7 @@ fn pipes_go_through() {
     let Some(directory) = bundle("cat; echo done >&2", |_| {}) else { return };
     let run = directory.bash("seq 100000 | $JOBC run . | tail -1; echo ${PIPESTATUS[1]}").exits(0);
     assert_eq!((run.out.as_str(), run.err.as_str()), ("100000\n0\n", "done\n"));
-    // Nobody reads: the program is told as it would be without us.
+    // Without a reader, the program gets the same error as without jobc.
     let Some(directory) = bundle("exec yes", |_| {}) else { return };
     let run = directory.bash("$JOBC run . </dev/null | head -1; echo ${PIPESTATUS[0]}").exits(0);
     assert_eq!(run.out, "y\n1\n", "the kernel spares it the signal, as the first of its namespace");

@@ -1,4 +1,4 @@
-//! `jobc run` of jobs: what is taken for one, for which target, and how each ending is told. tests/jobs has the rest.
+//! `jobc run` of jobs: what counts as one, the target, and the report of each outcome. tests/jobs has the rest.
 
 use serde_json::Value;
 
@@ -7,14 +7,6 @@ use crate::directory::{Directory, HELLO, Run, binary};
 /// A job of the host's own files with one task.
 fn job(name: &str, script: &str) -> String {
     format!("version: 1\nname: {name}\nimage: host\nroles:\n  main:\n    shell: sh\n    run: {script}\n")
-}
-
-fn is_root() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        eprintln!("skipped: only root runs jobs everywhere; tests/jobs runs them as other users");
-    }
-    root
 }
 
 #[test]
@@ -51,7 +43,7 @@ fn a_job_with_errors_is_not_started() {
 
 #[test]
 fn one_target_with_the_oci_backend_is_chosen() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let targets = |text: &str| {
@@ -84,14 +76,14 @@ fn one_target_with_the_oci_backend_is_chosen() {
     by_variable("lab", "here");
     let unclear = targets("targets: {here: {backends: [oci]}, there: {backends: [oci]}}\n");
     unclear.jobc(&["run"]).exits(125).says("several targets are possible: `here` and `there`");
-    // None of the file's fits, so it is the built-in one.
+    // No target of the file fits, so it is the built-in one.
     chosen(&targets(&format!("targets: {{{kubernetes}}}\n")), &[], "local");
 }
 
 /// The streams, the line about the end, and the exit code of each ending.
 #[test]
 fn each_ending_has_its_line_and_its_code() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let run = |name: &str, script: &str, more: &str| -> (Directory, Run) {
@@ -118,7 +110,7 @@ fn each_ending_has_its_line_and_its_code() {
 
 #[test]
 fn a_detached_job_is_found_by_its_id() {
-    if !is_root() {
+    if !jobc_test_skip::is_root() {
         return;
     }
     let directory = Directory::with_job(&job("left-alone", "echo done"));

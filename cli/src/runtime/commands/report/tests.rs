@@ -279,7 +279,7 @@ fn tidy(page: &str) -> Option<String> {
         .spawn();
     let Ok(mut tidy) = tidy else {
         assert!(std::env::var("JOBC_ORACLES").as_deref() != Ok("required"), "tidy is not installed");
-        eprintln!("skipped: tidy is not installed");
+        jobc_test_skip::skip("tidy");
         return None;
     };
     let mut stdin = tidy.stdin.take().unwrap();
