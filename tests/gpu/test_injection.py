@@ -208,6 +208,17 @@ def test_the_requested_driver_files_are_there_read_only_and_no_others(host):
 
 
 @reports_problems
+def test_none_as_visible_devices_gives_the_driver_without_devices(host):
+    """As with NVIDIA's runtime: the driver's files, and no device node."""
+    host.bundle("driver", None, f"nvidia-smi; loads; {LIST}; env", env={"NVIDIA_VISIBLE_DEVICES": "none"})
+    answer = host.run(host.jobs.directory / "driver.json")
+    expected = ["the simulated /usr/bin/nvidia-smi", "cuInit says 42", "NVIDIA_VISIBLE_DEVICES=none"]
+    yield from (f"{line!r} is missing in {answer.stdout}{answer.stderr}" for line in expected if line not in answer.stdout)
+    if "/dev/nvidia" in answer.stdout:
+        yield f"there are device nodes: {answer.stdout}"
+
+
+@reports_problems
 def test_a_program_finds_libcuda_by_name(host):
     """A program finds libcuda by name, in a directory that is only in the loader's cache; also on a read-only root."""
     bundle = host.bundle("loader", 1, "loads && cat /etc/ld.so.conf.d/00-jobc-gpu.conf")

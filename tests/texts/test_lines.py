@@ -155,6 +155,8 @@ LINES = [
     ("cgroup: pids", CGROUPS, ["v1/pids/pids.max:50", "v2/pids.max:50"], LIMITED),
     ("cgroup: cpuset", CGROUPS, ["v1/cpuset/cpuset.cpus:0-1", "v2/cpuset.cpus:0-1"], LIMITED),
     ("cgroup: blkio", CGROUPS, ["v1/blkio/blkio.weight:200", "v2/io.weight:"], LIMITED),
+    ("cgroup: blkio, bytes and operations", CGROUPS, ["v1/blkio/blkio.throttle.write_bps_device:254:0 1048576", "v2/io.max:254:0 ", "wbps=1048576", "riops=50"],
+     {"job.yaml": job('run: a, resources: {io: {"254:0": {write: 1MiB, read_ops: 50}}}', image="a:1"), **target("backends: [cgroup]")}),
     ("cgroup: devices", CGROUPS, ["v1/devices/devices.allow:c 1:3 rwm", "v1/devices/devices.deny:a"], LIMITED),
     # GPUs of a host
     ("NV_GPU", f"NV_GPU=1 {RUN} -- true", ["`NV_GPU` is not read; to choose GPUs, write `--gpus device=1`"], {}),

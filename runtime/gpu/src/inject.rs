@@ -24,7 +24,7 @@ use super::{nodes, requires};
 use jobc_sys::error::{Error, Kind, Result};
 
 pub use environment::value;
-pub use job::{hide_all, is_host_root, visible_by_author};
+pub use job::{is_host_root, visible_by_author, without_devices};
 pub use request::{InjectionMethod, InjectionReport, InjectionRequest};
 
 /// What the tasks of a job share: the host's devices, and what was found of files for them, once.
@@ -64,6 +64,9 @@ impl Injector {
 
     /// Gives a container exactly these devices, none of them included.
     ///
+    /// With no devices and `none` in the author's `NVIDIA_VISIBLE_DEVICES`, it gets the driver's files alone, as from
+    /// NVIDIA's runtime (container-toolkit, "Environment variables").
+    ///
     /// The configuration must be complete except for them: its user namespace and its program's user are read.
     ///
     /// # Errors
@@ -76,6 +79,9 @@ impl Injector {
         wants: &InjectionRequest<'_>,
     ) -> Result<InjectionReport> {
         if devices.is_empty() {
+            if wants.visible == Some("none") && wants.injection != InjectionMethod::None {
+                return self.generate(spec, devices, wants);
+            }
             environment::hide_all(spec, wants.visible);
             return Ok(InjectionReport { method: InjectionMethod::None, notes: Vec::new() });
         }
@@ -229,7 +235,8 @@ impl Injector {
         devices: &[DeviceId],
         wants: &InjectionRequest<'_>,
     ) -> Result<InjectionReport> {
-        let is_nvidia = devices.iter().any(|device| device.vendor == Vendor::Nvidia);
+        let files_alone = devices.is_empty();
+        let is_nvidia = files_alone || devices.iter().any(|device| device.vendor == Vendor::Nvidia);
         let mut notes = Vec::new();
         let mut files = (is_nvidia && !self.has_driver_in_root(wants)).then(|| self.files());
         if files.is_some() && wants.host_root && edit::is_in_user_namespace(spec) {
@@ -252,7 +259,7 @@ impl Injector {
             files,
             capabilities: environment::capabilities(wants.capabilities),
         };
-        let mut edits = source.edits(devices)?;
+        let mut edits = if files_alone { source.driver_edits()? } else { source.edits(devices)? };
         extras::add(&mut edits, &self.host, spec);
         notes.extend(edit::apply(&edits, spec)?);
         if is_nvidia && self.has_driver_in_root(wants) {

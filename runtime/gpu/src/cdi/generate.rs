@@ -92,6 +92,19 @@ impl Source<'_> {
         Ok(edits)
     }
 
+    /// What containers have of NVIDIA's driver without a device node.
+    ///
+    /// # Errors
+    ///
+    /// This program's own file cannot be named.
+    pub fn driver_edits(&self) -> Result<Edits> {
+        Ok(Edits {
+            device_nodes: Vec::new(),
+            additional_gids: Vec::new(),
+            ..self.common_edits(Vendor::Nvidia)?
+        })
+    }
+
     /// A file that describes a vendor's cards: each under its number and its UUID, and `all`.
     ///
     /// # Errors

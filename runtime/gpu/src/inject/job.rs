@@ -2,9 +2,12 @@
 
 use oci_spec::runtime::Spec;
 
-use super::environment;
+use super::{InjectionRequest, environment, inject};
+use crate::host::Host;
+use crate::inventory::Inventory;
 use jobc_container::bundle::Bundle;
 use jobc_container::root::Root;
+use jobc_sys::error::Result;
 
 /// Whether a root is the host's own files.
 pub fn is_host_root(root: &Root) -> bool {
@@ -21,7 +24,20 @@ pub fn visible_by_author(bundle: &Bundle) -> Option<String> {
     (value != "void" && !by_request).then(|| value.to_owned())
 }
 
-/// Says in a container without devices that there are none.
-pub fn hide_all(spec: &mut Spec, visible: Option<&str>) {
-    environment::hide_all(spec, visible);
+/// Says in a container without devices that there are none; with `none` as its author's `NVIDIA_VISIBLE_DEVICES`, it gets
+/// the driver's files. Returns notes for the user.
+///
+/// # Errors
+///
+/// As of [`inject`].
+pub fn without_devices(spec: &mut Spec, root: &Root, visible: Option<&str>) -> Result<Vec<String>> {
+    if visible != Some("none") {
+        environment::hide_all(spec, visible);
+        return Ok(Vec::new());
+    }
+    // Only here is the host looked at, which takes longer than all else.
+    let host = Host::here();
+    let inventory = Inventory::discover(&host);
+    let wants = InjectionRequest { host_root: is_host_root(root), visible, ..InjectionRequest::default() };
+    Ok(inject(spec, &host, &inventory, &[], &wants)?.notes)
 }

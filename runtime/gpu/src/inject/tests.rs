@@ -119,6 +119,18 @@ fn files_of_the_driver_by_capability() {
         mounts(&[Video], false).join(" "),
         mounts(&[Graphics], false).join(" "),
     ));
+    // The driver alone has the files of `compute` and `utility`, and no nodes.
+    let mut spec = config(&["NVIDIA_VISIBLE_DEVICES=none"]);
+    let wants = InjectionRequest { visible: Some("none"), ..InjectionRequest::default() };
+    Injector::new(machine.clone(), inventory.clone()).inject(&mut spec, &[], &wants).unwrap();
+    let value = serde_json::to_value(&spec).unwrap();
+    let mounts_of_driver = value["mounts"].as_array().unwrap();
+    let names = |mount: &Value| mount["destination"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    let found: Vec<String> = mounts_of_driver.iter().map(names).collect();
+    assert_eq!(found, mounts(&[Compute, Utility], false));
+    assert!(!mounts_of_driver.iter().any(|mount| mount["destination"].as_str().unwrap().starts_with("/dev")));
+    assert_eq!(value["linux"]["devices"], Value::Null);
+    assert!(shown(&spec).contains("NVIDIA_VISIBLE_DEVICES=none"), "{}", shown(&spec));
     // In a user namespace nothing can be added to the host's own root, where the driver lies elsewhere.
     assert!(mounts(&[Utility], true).is_empty());
     drop(directory);

@@ -112,7 +112,7 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
     }
     match &provided.gpus {
         Some(gpus) => notes.extend(gpus.inject(task, spec, &root, visible.as_deref())?),
-        None => inject::hide_all(spec, visible.as_deref()),
+        None => notes.extend(inject::without_devices(spec, &root, visible.as_deref())?),
     }
     if spec.hooks().is_some() {
         // Hooks read config.json in the bundle's directory: the one that runs.
