@@ -115,9 +115,9 @@ def test_a_mount_that_is_not_possible_is_refused(home):
     assert_result(home.run("image", "mount", "one", "/nowhere"), 2, "cannot mount on `/nowhere`: no such file")
     assert_result(home.run("image", "umount", "/nowhere"), 2, "no image is mounted for `/nowhere`")
     command("chown", "-R", "65534:65534", home.directory)
-    nobody = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *home_command("image", "mount", "one")],
+    unprivileged = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *home_command("image", "mount", "one")],
                             env=home.environment, cwd="/", capture_output=True, text=True, check=False)
-    assert_result(nobody, 3, "mounting an image needs root", "--map-root-user")
+    assert_result(unprivileged, 3, "mounting an image needs root", "--map-root-user")
 
 
 def home_command(*words):

@@ -44,7 +44,7 @@ class Case:
     def install(self, *arguments, **variables):
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "TMPDIR": str(self.temporary), "JOBC_DOWNLOAD": self.address,
                        **variables}
-        # Root installs to /usr/local unless told otherwise, which is no place for a test.
+        # Root installs to /usr/local by default, which a test must not change.
         prefix = ["--prefix", self.prefix] if self.user == 0 and "--prefix" not in arguments else []
         return ran([*self.shell, SCRIPT, *arguments, *prefix], user=self.user, cwd=self.home, env=environment)
 

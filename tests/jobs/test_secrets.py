@@ -1,4 +1,4 @@
-"""Tests that a job's secrets reach the task that requests them, and nobody who looks at the job.
+"""Tests that a job's secrets reach the task that requests them, and are not shown to others.
 
 While the job runs, after it was stopped, and after its supervisor was killed, the values are searched for in the job's directories,
 in the output of the job commands, and in the command line of every process.

@@ -1,6 +1,6 @@
 """Runs jobs of the built-in templates on this host.
 
-Where a framework can be had (`tests/jobs/install`), the template starts the framework itself. Servers that cannot be had are stand-ins
+Where a framework is installed (`tests/jobs/install`), the template starts the framework itself. Servers that are not installed are stand-ins
 that print how they were started and answer the readiness check, so that ports, checks and command lines are those of the template.
 """
 

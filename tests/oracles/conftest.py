@@ -17,7 +17,7 @@ import artifacts
 import needs
 
 SELFTEST, INVALID = "JOBC_SELFTEST" in os.environ, HERE / "invalid"
-# What a sample may need that is no program.
+# What a sample may need besides programs.
 STATES = {"published schemas": (artifacts.REPOSITORY.parent / "shared/schemas").is_dir(),
           "cgroup v1": not Path("/sys/fs/cgroup/cgroup.controllers").exists()}
 

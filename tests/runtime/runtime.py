@@ -172,5 +172,5 @@ def running(command):
 
 
 def unique_sleep(number):
-    """`sleep` with a duration that nobody else on the host uses, so that it is found by its command line: another test may run."""
+    """`sleep` with a duration that no other process on the host has, so that it is found by its command line: another test may run."""
     return f"sleep {number}{os.getpid():07}"

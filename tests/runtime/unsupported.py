@@ -4,7 +4,7 @@
 UNSUPPORTED = {
     "an unknown namespace": lambda c: c["linux"]["namespaces"].append({"type": "spirit"}),
     "a namespace twice": lambda c: c["linux"]["namespaces"].append({"type": "pid"}),
-    "a capability that is no text": lambda c: c["process"]["capabilities"]["bounding"].append(7),
+    "a capability that is not text": lambda c: c["process"]["capabilities"]["bounding"].append(7),
     "an unknown rlimit": lambda c: c["process"].update(rlimits=[{"type": "RLIMIT_HOPE", "soft": 1, "hard": 1}]),
     "a soft rlimit above its hard limit": lambda c: c["process"].update(rlimits=[{"type": "RLIMIT_NOFILE", "soft": 9, "hard": 3}]),
     "an rlimit twice": lambda c: c["process"].update(rlimits=[{"type": "RLIMIT_NOFILE", "soft": 9, "hard": 9}] * 2),

@@ -13,7 +13,7 @@ const WRONG: &[(&str, usize, &str)] = &[
     ("UPPER/Repo:1", 0, ": repository name must be lowercase"),
 ];
 
-/// Job files with `@` in place of the name: every field that takes an image.
+/// Job files with `@` instead of the name: every field that takes an image.
 const FIELDS: &[&str] = &[
     "version: 1\nname: x\nimage: \"@\"\nroles: {main: {run: \"true\"}}\n",
     "version: 1\nname: x\nroles: {main: {image: \"@\", run: \"true\"}}\n",

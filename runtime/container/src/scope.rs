@@ -3,7 +3,7 @@
 //! In a login under systemd a user cannot create groups, but the user's systemd can: it is asked for one transient
 //! scope, whose group is delegated to the user (systemd's "Control Group Interfaces"; systemd.resource-control(5),
 //! `Delegate=`). The supervisor is in it, so the scope ends when the supervisor and everything it has started have
-//! ended. systemd is not called if limits have a place already, or if there are no limits.
+//! ended. systemd is not called if limits have a place already, or if none is set.
 
 use std::path::Path;
 use std::time::Duration;

@@ -15,7 +15,7 @@ pub(crate) fn missing_devices(spec: &Spec) -> Option<String> {
     let asks = !matches!(value, "" | "void" | "none") && !has_hooks && !has_devices;
     asks.then(|| {
         format!(
-            "`{VARIABLE}={value}` adds no GPUs: this runtime starts what config.json has, which is no GPU; `jobc run BUNDLE --devices 0` adds GPUs"
+            "`{VARIABLE}={value}` adds no GPUs: config.json has no hook or device of NVIDIA; `jobc run BUNDLE --devices 0` adds GPUs"
         )
     })
 }

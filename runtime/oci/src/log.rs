@@ -44,7 +44,7 @@ impl Log {
         self.write("warning", text);
     }
 
-    /// Messages only with `--debug`: on standard error if there is no log file.
+    /// Messages only with `--debug`: on standard error without a log file.
     pub(crate) fn debug(&mut self, text: &str) {
         if self.debug && self.file.is_none() {
             jobc_terminal::eprint(&format!("debug: {text}\n"));

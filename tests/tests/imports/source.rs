@@ -100,7 +100,7 @@ impl Source {
                 }
                 TokenTree::Ident(_) | TokenTree::Punct(_) if !is(token, ":") => {
                     path.push(self.word(token));
-                    // What stands before braces is no name by itself.
+                    // What stands before braces is not a name by itself.
                     if !is_separator(tokens, at + 1) {
                         self.push(path.clone(), line(token));
                     }

@@ -100,7 +100,7 @@ pub(super) fn lower(
     LoweredImage { dockerfile: build.file, origins: build.origins, copied: build.copied }
 }
 
-/// The shell of `run` steps: that of a role's `run`, or ash if there is no bash.
+/// The shell of `run` steps: that of a role's `run`, or ash in images without bash.
 fn shell_of(system: System) -> Option<&'static [&'static str]> {
     match system {
         System::Debian | System::Rpm | System::Unknown => Some(&["/bin/bash", "-euo", "pipefail", "-c"]),

@@ -133,7 +133,7 @@ impl Tree {
         self.directories.push(&names.join(&b'/'), Some(attributes))
     }
 
-    /// A directory in place of an existing entry.
+    /// A directory instead of an existing entry.
     fn replace_with_directory(&mut self, parent: &OwnedFd, name: &CString) -> io::Result<()> {
         let Some(there) = stat_entry(parent, name)? else { return Ok(()) };
         if FileType::from_raw_mode(there.st_mode) == FileType::Directory {

@@ -8,10 +8,11 @@
 //! 2. Where there is a label, open the attribute's file, write the label to it, and close the directory it was found
 //!    in.
 //! 3. Where the right to load the filter was kept for that alone, take it from what the program inherits (capset(2)):
-//!    no call but `execve` follows the filter. `seccomp(SECCOMP_SET_MODE_FILTER, flags, program)` where there is a program. If an agent is notified of syscalls,
-//!    a thread that was made before has no filter: it writes the listener's number to `report`, waits until the
-//!    listener was taken, and ends. The first thread makes no call meanwhile and watches two words of its stack, so a
-//!    filter may refuse or notify any call, those that handing over takes among them.
+//!    no call but `execve` follows the filter. `seccomp(SECCOMP_SET_MODE_FILTER, flags, program)` where there is a
+//!    program. If an agent is notified of syscalls, a thread that was made before has no filter: it writes the
+//!    listener's number to `report`, waits until the listener was taken, and ends. The first thread makes no call
+//!    meanwhile and watches two words of its stack, so a filter may refuse or notify any call, those that handing over
+//!    takes among them.
 //! 4. Where a last process is to be made ([`birth`]), make it: before the filter, or after it and with the rights for it
 //!    given up. It begins a session of its own and goes on; the first one writes its number to `report` and exits.
 //! 5. `execve` of each candidate, with execvp(3)'s rule for trying the next one.

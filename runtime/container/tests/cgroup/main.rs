@@ -127,7 +127,7 @@ impl TestGroup {
 impl Drop for TestGroup {
     fn drop(&mut self) {
         let done = self.cgroup.kill().and_then(|()| self.cgroup.remove());
-        // A group that was created in place of an earlier one did not create its parent directory.
+        // A group that was created instead of an earlier one did not create its parent directory.
         for directory in self.cgroup.directories() {
             let _ = directory.parent().map(std::fs::remove_dir);
         }

@@ -1,6 +1,6 @@
 //! Templates from Git: what each name resolves to now, and its files in the user's cache.
 //!
-//! A template may use others, which are known after it is fetched. So rounds are repeated until there are no new names.
+//! A template may use others, which are known after it is fetched. So rounds are repeated until one finds no new names.
 //! Findings are at the line of `uses`.
 
 use std::collections::{BTreeMap, BTreeSet};
