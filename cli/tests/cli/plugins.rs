@@ -44,6 +44,9 @@ fn jobc(directory: &Directory, arguments: &[&str]) -> Run {
 
 #[test]
 fn a_program_writes_files() {
+    if !jobc_test_skip::has_program("python3") {
+        return;
+    }
     let directory = lowering(
         r#"answer["files"] = [
         {"path": "a/b.yaml", "yaml": {"name": request["plan"]["name"], "color": request["settings"].get("color"), "way": request["to_job"]}, "origins": [{"pointer": "/name", "spec": "/name"}]},
@@ -64,6 +67,9 @@ fn a_program_writes_files() {
 
 #[test]
 fn what_a_plug_in_does_not_express_is_refused_at_its_line() {
+    if !jobc_test_skip::has_program("python3") {
+        return;
+    }
     let directory = lowering("answer['files'] = []");
     let job = HELLO.replace("cpu: 1, ", "pids: 10, ");
     directory.write("job.yaml", &job);
@@ -75,6 +81,9 @@ fn what_a_plug_in_does_not_express_is_refused_at_its_line() {
 
 #[test]
 fn its_diagnostics_are_at_lines_of_the_job() {
+    if !jobc_test_skip::has_program("python3") {
+        return;
+    }
     let directory = lowering(
         r#"answer["diagnostics"] = [{"message": "the name is too plain", "at": "/name", "help": "write `hello-2`"}, {"error": False, "message": "hm"}]"#,
     );
@@ -87,6 +96,9 @@ fn its_diagnostics_are_at_lines_of_the_job() {
 
 #[test]
 fn bad_programs_are_clear_errors() {
+    if !jobc_test_skip::has_program("python3") {
+        return;
+    }
     for (lower, message) in [
         ("sys.stdout.write('hello')", "its answer is not JSON"),
         ("sys.exit('no idea')", "it ended with exit code 1: no idea"),
@@ -109,6 +121,9 @@ fn bad_programs_are_clear_errors() {
 
 #[test]
 fn a_program_has_no_network_and_cannot_write() {
+    if !jobc_test_skip::has_program("python3") {
+        return;
+    }
     let directory = lowering(
         r#"found = []
     for what in ("open('job.yaml', 'w')", "open(os.environ['TMPDIR'] + '/own', 'w')", "open(os.path.expanduser('~/x'), 'w')", "socket.create_connection(('192.0.2.1', 80), 1)", "os.environ['SECRET']"):
@@ -138,6 +153,9 @@ fn a_program_has_no_network_and_cannot_write() {
 
 #[test]
 fn manifests_are_checked() {
+    if !jobc_test_skip::has_program("python3") {
+        return;
+    }
     for (manifest, message) in [
         ("{'contract': 3, 'about': ''}", "it speaks version 3 of the contract"),
         (

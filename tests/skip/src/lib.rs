@@ -33,6 +33,16 @@ pub fn is_root() -> bool {
     root
 }
 
+/// Whether a program is in `PATH`; otherwise the current test is skipped.
+pub fn has_program(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|directory| directory.join(name).is_file());
+    if !found {
+        skip(name);
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::Command;

@@ -230,6 +230,9 @@ fn roots_that_are_not_there_are_refused_with_what_to_do() {
 
 #[test]
 fn a_file_is_fetched_and_resumed_where_it_broke_off() {
+    if !jobc_test_skip::has_program("curl") {
+        return;
+    }
     let content: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
     let server = Server::start({
         let content = content.clone();
@@ -260,6 +263,9 @@ fn a_file_is_fetched_and_resumed_where_it_broke_off() {
 
 #[test]
 fn a_server_without_ranges_begins_again() {
+    if !jobc_test_skip::has_program("curl") {
+        return;
+    }
     let content = vec![7; 100_000];
     let server = Server::start({
         let content = content.clone();
@@ -275,6 +281,9 @@ fn a_server_without_ranges_begins_again() {
 
 #[test]
 fn what_a_server_refuses_is_reported() {
+    if !jobc_test_skip::has_program("curl") {
+        return;
+    }
     let server = Server::start(|request| match request.path() {
         "/absent" => Answer::Status(404),
         "/closed" => Answer::Status(403),
@@ -312,6 +321,9 @@ fn what_a_server_refuses_is_reported() {
 
 #[test]
 fn a_secret_opens_a_volume_and_stays_with_its_server() {
+    if !jobc_test_skip::has_program("curl") {
+        return;
+    }
     let other = Server::start(|_| Answer::File(b"moved".to_vec()));
     let address = other.url("/moved");
     let server = Server::start(move |_| Answer::Redirect(address.replace("127.0.0.1", "localhost")));
@@ -327,6 +339,9 @@ fn a_secret_opens_a_volume_and_stays_with_its_server() {
 
 #[test]
 fn an_archive_is_unpacked_and_cannot_reach_outside() {
+    if !jobc_test_skip::has_program("curl") {
+        return;
+    }
     let archive = |paths: &[(&str, &[u8])]| {
         let mut builder =
             tar::Builder::new(flate2::write::GzEncoder::new(vec![], flate2::Compression::fast()));
@@ -418,6 +433,9 @@ fn a_repository_is_fetched_at_a_branch_a_tag_or_a_commit() {
 
 #[test]
 fn stopping_ends_a_fetch_at_once() {
+    if !jobc_test_skip::has_program("curl") {
+        return;
+    }
     let server = Server::start(|_| Answer::Hangs);
     let case = fetched(&https(&server.url("/slow"), false));
     let stopped = AtomicBool::new(false);
