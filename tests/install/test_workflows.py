@@ -47,6 +47,7 @@ def test_shellcheck_has_no_findings_in_the_scripts(path, directory):
     assert not re.findall(r"(?m)^\s+(?:- )?run: .*\$\{\{.*$", path.read_text())
 
 
+@pytest.mark.needs("curl")
 def test_the_installing_step_of_the_action_installs_and_writes_the_outputs(directory):
     """It runs as GitHub runs it, with a server on loopback."""
     step = next(each for each in document(ACTION)["runs"]["steps"] if each.get("id") == "install")

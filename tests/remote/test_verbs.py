@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import select
+import shlex
 import signal
 import socket
 import struct
@@ -97,7 +98,7 @@ def test_input_ends_and_output_goes_on(place):
     out, _ = exec_(place, handle, "main-0", "--", "sh", "-c", "wc -c", stdin=b"12345", text=False)
     assert out.split() == [b"0"], out
     # A reader that goes away ends the command here.
-    shell = f"'{place.program}' exec {handle} main-0 -- yes | head -1"
+    shell = f"{shlex.quote(str(place.program))} exec {handle} main-0 -- yes | head -1"
     out = subprocess.run(["bash", "-c", shell], cwd=place.directory, env=place.environment(), capture_output=True, text=True, timeout=30)
     assert out.stdout == "y\n", out
 

@@ -132,6 +132,6 @@ fn exit_codes() {
     directory.jobc(&["build", "--set", "count=x"]).exits(1);
     directory.jobc(&["build", "--no-such-option"]).exits(2);
     directory.jobc(&["build", "absent.yaml"]).exits(2);
-    directory.bash("$JOBC plan > /dev/full").exits(3);
+    directory.bash("\"$JOBC\" plan > /dev/full").exits(3);
     assert!(command(binary()).arg("--help").output().unwrap().status.success());
 }

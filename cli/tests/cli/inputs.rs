@@ -91,7 +91,7 @@ fn odd_files_are_errors_and_no_crash() {
 #[test]
 fn what_is_no_regular_file_is_read_or_refused() {
     let directory = Directory::with_job(HELLO);
-    directory.bash("$JOBC plan <(cat job.yaml) >/dev/null").exits(0);
+    directory.bash("\"$JOBC\" plan <(cat job.yaml) >/dev/null").exits(0);
     directory.jobc(&["check", "/dev/null"]).exits(1);
     std::os::unix::fs::symlink("job.yaml", directory.path().join("link.yaml")).unwrap();
     directory.jobc(&["check", "link.yaml"]).exits(0);

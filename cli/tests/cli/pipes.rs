@@ -8,19 +8,19 @@ const ESCAPE: char = '\u{1b}';
 fn a_reader_that_leaves_is_no_error() {
     let directory = Directory::with_job(HELLO);
     for line in [
-        "$JOBC build --stdout --set count=400",
-        "$JOBC explain",
-        "$JOBC schema",
-        "$JOBC plan",
-        "$JOBC man",
-        "$JOBC completions zsh",
+        "\"$JOBC\" build --stdout --set count=400",
+        "\"$JOBC\" explain",
+        "\"$JOBC\" schema",
+        "\"$JOBC\" plan",
+        "\"$JOBC\" man",
+        "\"$JOBC\" completions zsh",
     ] {
         let run = directory.bash(&format!("{line} | head -1; echo ${{PIPESTATUS[0]}} >&2"));
         assert_eq!(run.err, "0\n", "{line}");
         assert_eq!(run.out.lines().count(), 1, "{line}");
     }
     // Neither pipe has a reader.
-    let run = directory.bash("$JOBC check absent.yaml 2>&-; echo $?; $JOBC schema >&-; echo $?");
+    let run = directory.bash("\"$JOBC\" check absent.yaml 2>&-; echo $?; \"$JOBC\" schema >&-; echo $?");
     assert!(run.out.starts_with("2\n"), "{}", run.out);
     assert!(!run.err.contains("panicked"), "{}", run.err);
 }
@@ -28,7 +28,7 @@ fn a_reader_that_leaves_is_no_error() {
 #[test]
 fn a_full_device_is_an_error() {
     let directory = Directory::with_job(HELLO);
-    directory.bash("$JOBC schema > /dev/full").exits(3).says("cannot write to standard output");
+    directory.bash("\"$JOBC\" schema > /dev/full").exits(3).says("cannot write to standard output");
 }
 
 fn wrong() -> Directory {
@@ -64,10 +64,10 @@ fn a_terminal_gets_colors_unless_no_color_is_set() {
     }
     let directory = wrong();
     let on_terminal = |environment: &[(&str, &str)]| {
-        let line = format!("stty cols 100; {} check", binary());
         let mut script = directory.command("script");
         script
-            .args(["-qec", &line, "/dev/null"])
+            .args(["-qec", "stty cols 100; \"$JOBC\" check", "/dev/null"])
+            .env("JOBC", binary())
             .env("TERM", "xterm-256color")
             .envs(environment.iter().copied());
         Run::of(&mut script)

@@ -31,7 +31,7 @@ mkdir -p "$store/sha256"
 incoming=$(mktemp -d "$store/incoming.XXXXXX")
 trap 'rm -rf "$incoming"' EXIT
 trap 'exit 1' HUP INT TERM
-tar -xmof - -C "$incoming"
+tar -xpmof - -C "$incoming"
 cd "$incoming"
 for file in *; do echo "${file%-x}  $file"; done | sha256sum -c >/dev/null
 mv -f -- * "$store/sha256/"

@@ -110,7 +110,7 @@ fn a_host_that_forbids_executable_memory_is_found() {
         jobc_test_skip::skip("a kernel with vm.memfd_noexec");
         return;
     }
-    let line = "echo 2 >/proc/sys/vm/memfd_noexec && exec $JOBC doctor --format json";
+    let line = "echo 2 >/proc/sys/vm/memfd_noexec && exec \"$JOBC\" doctor --format json";
     let run = directory.bash(&format!("unshare -pf --mount-proc sh -c '{line}'")).exits(1);
     let report = json(&run);
     let memory = check(&report, "kernel.executable-memory");
@@ -125,12 +125,9 @@ fn a_host_that_forbids_executable_memory_is_found() {
 #[test]
 fn a_range_of_ids_is_really_mapped() {
     let directory = Directory::new();
-    let installed = directory.bash("command -v newuidmap newgidmap setpriv").code == Some(0);
-    if !jobc_test_skip::is_root() {
-        return;
-    }
-    if !installed {
-        jobc_test_skip::skip("newuidmap, newgidmap and setpriv");
+    if !jobc_test_skip::is_root()
+        || !["newuidmap", "newgidmap", "setpriv"].into_iter().all(jobc_test_skip::has_program)
+    {
         return;
     }
     as_other_user(&directory);
@@ -165,7 +162,7 @@ fn nothing_is_mounted_and_no_program_may_hang_it() {
     }
     let start = Instant::now();
     let user = if rustix::process::geteuid().is_root() { "" } else { "-Ur" };
-    let line = "cat /proc/self/mountinfo >before; PATH=$PWD/bin:$PATH $JOBC doctor --format json; cat /proc/self/mountinfo >after";
+    let line = "cat /proc/self/mountinfo >before; PATH=$PWD/bin:$PATH \"$JOBC\" doctor --format json; cat /proc/self/mountinfo >after";
     let run = directory.bash(&format!("unshare {user} -m --propagation private sh -c '{line}'"));
     assert!(start.elapsed() < Duration::from_mins(1), "took {:?}", start.elapsed());
     let report = json(&run);
@@ -217,7 +214,7 @@ fn a_step_that_mounts_wants_a_namespace_first() {
     let directory = Directory::new();
     let user = if rustix::process::geteuid().is_root() { "" } else { "-Ur" };
     let probe = |steps: &str| {
-        directory.bash(&format!("unshare {user} -m --propagation private $JOBC probe-host {steps}"))
+        directory.bash(&format!("unshare {user} -m --propagation private \"$JOBC\" probe-host {steps}"))
     };
     for steps in ["tmpfs", "proc", "overlay", "user,tmpfs", "pid,tmpfs"] {
         probe(steps).exits(1).says("only after the step `mount`");

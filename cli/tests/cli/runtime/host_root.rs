@@ -78,6 +78,10 @@ fn etc_is_written_where_it_has_mounts_or_is_one() {
     if !jobc_test_skip::is_root() {
         return;
     }
+    if !fs::exists("/etc/hosts").unwrap() {
+        jobc_test_skip::skip("/etc/hosts");
+        return;
+    }
     directory.write("hosts", "192.0.2.1 mounted\n");
     let user = format!("setpriv --reuid={OTHER_USER} --regid={OTHER_USER} --clear-groups");
     for mounts in [

@@ -32,11 +32,11 @@ pub(crate) fn bundle(script: &str, change: impl FnOnce(&mut Value)) -> Option<Di
     Some(directory)
 }
 
-/// Runs a script with `$J` for `jobc oci` on a state root of the test's own, and `status ID` for a container's status.
+/// Runs a script with `J` for `jobc oci` on a state root of the test's own, and `status ID` for a container's status.
 fn script(directory: &Directory, lines: &str) -> Run {
     directory.bash(&format!(
-        "J=\"$JOBC oci --root state\"
-        status() {{ $J state $1 | sed -n 's/.*\"status\": \"\\(.*\\)\".*/\\1/p'; }}
+        "J() {{ \"$JOBC\" oci --root state \"$@\"; }}
+        status() {{ J state $1 | sed -n 's/.*\"status\": \"\\(.*\\)\".*/\\1/p'; }}
         until_is() {{ for i in $(seq 100); do [ \"$(status $1)\" = $2 ] && break; sleep 0.05; done; status $1; }}
         {lines}"
     ))
@@ -50,23 +50,23 @@ fn a_container_is_created_started_killed_and_deleted() {
     let run = script(
         &directory,
         "
-        $J create --bundle . --pid-file pid a </dev/null >out 2>&1; echo create $?
+        J create --bundle . --pid-file pid a </dev/null >out 2>&1; echo create $?
         status a
-        [ \"$(cat pid)\" = \"$($J state a | sed -n 's/.*\"pid\": \\(.*\\),/\\1/p')\" ] && echo the pid file tells the pid
-        $J state a | grep who
-        $J create --bundle . a; echo again $?
-        $J list --quiet
-        $J start a; echo start $?
+        [ \"$(cat pid)\" = \"$(J state a | sed -n 's/.*\"pid\": \\(.*\\),/\\1/p')\" ] && echo the pid file tells the pid
+        J state a | grep who
+        J create --bundle . a; echo again $?
+        J list --quiet
+        J start a; echo start $?
         status a
-        $J start a; echo again $?
-        $J delete a; echo delete $?
-        $J kill a TERM; echo kill $?
+        J start a; echo again $?
+        J delete a; echo delete $?
+        J kill a TERM; echo kill $?
         until_is a stopped
-        $J kill a; echo kill $?
-        $J delete a; echo delete $?
-        $J state a; echo state $?
-        $J delete a; echo delete $?
-        $J delete --force a; echo force $?
+        J kill a; echo kill $?
+        J delete a; echo delete $?
+        J state a; echo state $?
+        J delete a; echo delete $?
+        J delete --force a; echo force $?
         cat out; ls state",
     );
     assert_data_eq!(
@@ -119,12 +119,12 @@ fn what_is_forced_away_leaves_nothing() {
         for id in created running frozen; do
             mkdir $id; sed \"s,/jobc/[^\\\"]*,&-$id,\" config.json >$id/config.json
         done
-        $J create --bundle created created </dev/null >out 2>&1
-        $J run --detach --bundle running running </dev/null >>out 2>&1
-        $J run --detach --bundle frozen frozen </dev/null >>out 2>&1; $J pause frozen; status frozen
+        J create --bundle created created </dev/null >out 2>&1
+        J run --detach --bundle running running </dev/null >>out 2>&1
+        J run --detach --bundle frozen frozen </dev/null >>out 2>&1; J pause frozen; status frozen
         mkdir state/half state/broken; echo '{' >state/broken/state.json
         for id in created running frozen half broken; do
-            $J delete --force $id; echo $id $?
+            J delete --force $id; echo $id $?
         done
         cat out; ls state; find /sys/fs/cgroup -name $(basename $PWD | tr -d .)-*",
     );
@@ -153,13 +153,13 @@ fn a_command_killed_half_way_leaves_what_delete_cleans() {
     let run = script(
         &directory,
         "
-        $J create --bundle . a </dev/null >out 2>&1 & creating=$!
+        \"$JOBC\" oci --root state create --bundle . a </dev/null >out 2>&1 & creating=$!
         for i in $(seq 200); do grep -q cgroup state/a/state.json 2>/dev/null && break; sleep 0.05; done
         sleep 0.2
         kill -KILL $creating; wait $creating 2>/dev/null
         status a
-        $J start a; echo start $?
-        $J delete a; echo delete $?
+        J start a; echo start $?
+        J delete a; echo delete $?
         ls state; find /sys/fs/cgroup -name $(basename $PWD | tr -d .)",
     );
     assert_data_eq!(
@@ -179,16 +179,16 @@ fn a_frozen_container_does_nothing_until_it_goes_on() {
     let run = script(
         &directory,
         "
-        $J run -d -b . a </dev/null >out 2>&1
-        $J resume a; echo resume $?
-        $J pause a; echo pause $?
+        J run -d -b . a </dev/null >out 2>&1
+        J resume a; echo resume $?
+        J pause a; echo pause $?
         status a
-        $J exec a true; echo exec $?
-        $J kill a TERM; sleep 0.3; status a
-        $J resume a; echo resume $?
+        J exec a true; echo exec $?
+        J kill a TERM; sleep 0.3; status a
+        J resume a; echo resume $?
         until_is a stopped
-        $J pause a; echo pause $?
-        $J delete a; cat out",
+        J pause a; echo pause $?
+        J delete a; cat out",
     );
     assert_data_eq!(
         run.out,
@@ -222,23 +222,23 @@ fn limits_of_a_running_container_are_changed() {
     let run = script(
         &directory,
         "
-        limit() { $J events --stats a | grep -o '\"pids\":{[^}]*}' | grep -o '\"limit\":[0-9]*'; }
-        $J run -d -b . a </dev/null >out 2>&1
-        $J update --pids-limit 33 a; echo update $?
+        limit() { J events --stats a | grep -o '\"pids\":{[^}]*}' | grep -o '\"limit\":[0-9]*'; }
+        J run -d -b . a </dev/null >out 2>&1
+        J update --pids-limit 33 a; echo update $?
         limit
-        $J exec a true; echo exec $?
-        $J pause a; echo '{\"pids\": {\"limit\": 44}, \"memory\": {\"limit\": 0}}' | $J update --resources - a; echo paused $?; $J resume a
+        J exec a true; echo exec $?
+        J pause a; echo '{\"pids\": {\"limit\": 44}, \"memory\": {\"limit\": 0}}' | J update --resources - a; echo paused $?; J resume a
         limit
-        timeout 20 $J events --interval 50ms a | grep -om1 '\"type\":\"stats\",\"id\":\"a\"'
-        $J update --pids-limit -1 a; limit
-        echo '{\"devices\": [{\"allow\": true}]}' | $J update -r - a; echo devices $?
-        echo '{\"disk\": 7}' | $J update -r - a; echo disk $?
-        echo nonsense | $J update -r - a; echo nonsense $?
-        echo '{\"memory\": 5}' | $J update --memory 1m --resources - a; echo section $?
-        $J update --memory 5x a 2>/dev/null; echo size $?
-        $J kill a KILL; until_is a stopped
-        $J update --pids-limit 5 a; echo update $?
-        $J delete a; cat out",
+        timeout 20 \"$JOBC\" oci --root state events --interval 50ms a | grep -om1 '\"type\":\"stats\",\"id\":\"a\"'
+        J update --pids-limit -1 a; limit
+        echo '{\"devices\": [{\"allow\": true}]}' | J update -r - a; echo devices $?
+        echo '{\"disk\": 7}' | J update -r - a; echo disk $?
+        echo nonsense | J update -r - a; echo nonsense $?
+        echo '{\"memory\": 5}' | J update --memory 1m --resources - a; echo section $?
+        J update --memory 5x a 2>/dev/null; echo size $?
+        J kill a KILL; until_is a stopped
+        J update --pids-limit 5 a; echo update $?
+        J delete a; cat out",
     );
     assert_data_eq!(
         run.out,
@@ -277,6 +277,9 @@ error: container not running: `a` is stopped
 
 #[test]
 fn a_command_of_exec_is_in_the_container() {
+    if !jobc_test_skip::has_program("ps") {
+        return;
+    }
     let Some(directory) = bundle(FOREVER, |config| {
         config["process"]["env"] = json!(["PATH=/usr/bin:/bin", "FROM=config"]);
         config["linux"]["resources"] = json!({"pids": {"limit": 50}});
@@ -290,21 +293,21 @@ fn a_command_of_exec_is_in_the_container() {
     let run = script(
         &directory,
         "
-        $J run -d -b . a </dev/null >out 2>&1
-        $J exec a sh -c 'tr \"\\0\" \" \" </proc/1/cmdline; echo; echo $FROM; exit 9'; echo exec $?
-        $J exec --env FROM=here --cwd /usr --user 1:2 -g 3 a sh -c 'echo $FROM; pwd; id -u; id -G'
-        $J exec --process process.json a; echo exec $?
-        $J exec a cat /proc/self/cgroup | grep -o jobc/ | head -1
-        echo typed | $J exec a cat
-        $J exec a sh -c 'kill -TERM $$'; echo exec $?
-        $J exec a /no/such/program; echo exec $?
-        $J exec a /tmp; echo exec $?
-        $J exec a; echo exec $?
-        $J exec --detach --pid-file pid a sleep 1000; echo exec $?
-        grep -c . pid; $J ps --format json a | grep -c $(cat pid)
-        $J ps a -o pid,args | grep -c 'sleep 1000'
-        $J delete -f a; echo delete $?
-        $J exec a true; echo exec $?
+        J run -d -b . a </dev/null >out 2>&1
+        J exec a sh -c 'tr \"\\0\" \" \" </proc/1/cmdline; echo; echo $FROM; exit 9'; echo exec $?
+        J exec --env FROM=here --cwd /usr --user 1:2 -g 3 a sh -c 'echo $FROM; pwd; id -u; id -G'
+        J exec --process process.json a; echo exec $?
+        J exec a cat /proc/self/cgroup | grep -o jobc/ | head -1
+        echo typed | J exec a cat
+        J exec a sh -c 'kill -TERM $$'; echo exec $?
+        J exec a /no/such/program; echo exec $?
+        J exec a /tmp; echo exec $?
+        J exec a; echo exec $?
+        J exec --detach --pid-file pid a sleep 1000; echo exec $?
+        grep -c . pid; J ps --format json a | grep -c $(cat pid)
+        J ps a -o pid,args | grep -c 'sleep 1000'
+        J delete -f a; echo delete $?
+        J exec a true; echo exec $?
         cat out",
     );
     assert_data_eq!(
@@ -354,10 +357,10 @@ error: container does not exist: `a`
 #[test]
 fn run_returns_the_programs_exit_code() {
     let Some(directory) = bundle("exit 3", |_| {}) else { return };
-    let run = |arguments: &str| script(&directory, &format!("$J run {arguments} -b . a </dev/null"));
+    let run = |arguments: &str| script(&directory, &format!("J run {arguments} -b . a </dev/null"));
     run("").exits(3);
     run("--keep").exits(3);
-    let run = script(&directory, "status a; $J delete a").exits(0);
+    let run = script(&directory, "status a; J delete a").exits(0);
     assert_eq!(run.out, "stopped\n");
     let Some(directory) = bundle("kill -SEGV $$", |config| {
         // The kernel spares the first process of a pid namespace its own signals.
@@ -365,14 +368,14 @@ fn run_returns_the_programs_exit_code() {
     }) else {
         return;
     };
-    script(&directory, "$J run -b . a </dev/null").exits(139);
+    script(&directory, "J run -b . a </dev/null").exits(139);
     for (args, code, says) in [
         (json!(["/no/such/program"]), 127, "no such file or directory"),
         (json!(["/tmp"]), 126, "permission denied"),
         (json!([]), 1, "/process/args"),
     ] {
         let Some(directory) = bundle("", |config| config["process"]["args"] = args.clone()) else { return };
-        script(&directory, "$J run -b . a </dev/null").exits(code).says(says);
+        script(&directory, "J run -b . a </dev/null").exits(code).says(says);
         assert_eq!(script(&directory, "ls state").out, "", "{args}");
     }
 }
@@ -383,11 +386,11 @@ fn errors_are_logged_as_callers_read_them() {
     let run = script(
         &directory,
         "
-        $J --log json.log --log-format json run -b . a </dev/null; echo run $?
-        $J --log json.log --log-format json run -b absent b; echo run $?
-        $J --log text.log start c; echo start $?
+        J --log json.log --log-format json run -b . a </dev/null; echo run $?
+        J --log json.log --log-format json run -b absent b; echo run $?
+        J --log text.log start c; echo start $?
         sed 's/20..-..-..T..:..:..Z/TIME/' json.log text.log
-        $J --log absent/log list; echo list $?",
+        J --log absent/log list; echo list $?",
     );
     assert_data_eq!(
         run.out,
@@ -425,13 +428,13 @@ fn a_systemd_that_cannot_be_reached_makes_nothing() {
     let run = script(
         &directory,
         "export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$PWD/nobody
-        $J --systemd-cgroup run a; echo $?
-        $J --cgroup-manager systemd create a </dev/null; echo $?
+        J --systemd-cgroup run a; echo $?
+        J --cgroup-manager systemd create a </dev/null; echo $?
         sed -i s,system.slice:jobc:demo,/jobc/demo, config.json
-        $J --systemd-cgroup run a; echo $?
+        J --systemd-cgroup run a; echo $?
         sed -i s,/jobc/demo,system.slice:jobc:demo, config.json
-        $J run a; echo $?
-        $J list --quiet",
+        J run a; echo $?
+        J list --quiet",
     );
     assert_data_eq!(run.out, "1\n1\n1\n1\n");
     assert_data_eq!(

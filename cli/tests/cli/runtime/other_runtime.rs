@@ -17,7 +17,7 @@ fn with_runtime(what: &str) -> Option<Directory> {
 }
 
 /// The script of a user who runs the bundle with `./runc` and sends TERM three times.
-const INSIST: &str = "set -m; $JOBC run --id insist-$$ --oci-runtime ./runc --root rootfs . </dev/null >out 2>err & run=$!
+const INSIST: &str = "set -m; \"$JOBC\" run --id insist-$$ --oci-runtime ./runc --root rootfs . </dev/null >out 2>err & run=$!
     for i in $(seq 400); do grep -qs ready out && break; sleep 0.02; done
     for i in 1 2 3; do kill -TERM $run; sleep 0.2; done
     { sleep 20; kill -KILL $run; } >/dev/null 2>&1 & watchdog=$!

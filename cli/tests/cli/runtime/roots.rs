@@ -189,20 +189,19 @@ fn an_archive_with_its_root_in_a_directory_is_that_root() {
 fn an_import_reads_stdin() {
     let directory = Directory::new();
     directory.bash("mkdir -p rootfs/bin && echo > rootfs/bin/sh && tar -czf rootfs.tar.gz rootfs").exits(0);
-    let line = format!("{} image --image-root images import - --tag base:1 < rootfs.tar.gz", binary());
-    let run = directory.bash(&line).exits(0);
+    let line = "\"$JOBC\" image --image-root images import - --tag base:1 < rootfs.tar.gz";
+    let run = directory.bash(line).exits(0);
     assert!(run.out.starts_with("base:1 "), "{}", run.out);
     run.says("all of `-` is in its directory `rootfs`");
     directory.jobc(&["image", "--image-root", "images", "verify"]).exits(0);
     // Nothing of the input is left behind, and the same input is the same image.
     assert_eq!(fs::read_dir(directory.path().join("images/partial")).unwrap().count(), 0);
     let first = directory.jobc(&["image", "--image-root", "images", "ls", "--format", "json"]).exits(0).out;
-    directory.bash(&line).exits(0);
+    directory.bash(line).exits(0);
     let second = directory.jobc(&["image", "--image-root", "images", "ls", "--format", "json"]).exits(0).out;
     assert_eq!(first, second);
-    let damaged =
-        format!("head -c 40 rootfs.tar.gz | {} image --image-root images import - --tag a:1", binary());
-    directory.bash(&damaged).exits(2).says("`-` is incomplete or damaged");
+    let damaged = "head -c 40 rootfs.tar.gz | \"$JOBC\" image --image-root images import - --tag a:1";
+    directory.bash(damaged).exits(2).says("`-` is incomplete or damaged");
 }
 
 #[test]

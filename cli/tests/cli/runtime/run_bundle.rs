@@ -126,7 +126,7 @@ fn signals_do_what_they_do_to_a_command() {
     let send = |script: &str, signals: &str| {
         let directory = bundle(script, |_| {})?;
         Some(directory.bash(&format!(
-            "set -m; $JOBC run . </dev/null >out & run=$!
+            "set -m; \"$JOBC\" run . </dev/null >out & run=$!
             for i in $(seq 400); do grep -q ready out && break; sleep 0.02; done
             for signal in {signals}; do kill -$signal $run; sleep 0.1; done
             {{ sleep 20; kill -KILL $run; }} >/dev/null 2>&1 & watchdog=$!
@@ -160,11 +160,11 @@ fn a_killed_jobc_takes_its_container_along() {
         return;
     };
     let run = directory.bash(
-        "N=$(grep -o 'sleep 7[0-9]*' config.json | cut -c8-); set -m; $JOBC run --id killed-$$ . </dev/null >out 2>&1 & run=$!
+        "N=$(grep -o 'sleep 7[0-9]*' config.json | cut -c8-); set -m; \"$JOBC\" run --id killed-$$ . </dev/null >out 2>&1 & run=$!
         for i in $(seq 400); do grep -q ready out && break; sleep 0.02; done
         kill -KILL $run; wait $run; echo $?
         for i in $(seq 100); do pgrep -f sleep.[7]$N >/dev/null || break; sleep 0.05; done
-        pgrep -f sleep.[7]$N; $JOBC oci delete killed-$$; echo $?; $JOBC oci delete --force killed-$$",
+        pgrep -f sleep.[7]$N; \"$JOBC\" oci delete killed-$$; echo $?; \"$JOBC\" oci delete --force killed-$$",
     );
     assert_eq!(run.out, "137\n0\n", "{}", run.err);
 }
@@ -180,32 +180,32 @@ fn a_terminal_is_one_and_is_given_back() {
     else {
         return;
     };
-    let line =
-        format!("stty rows 33 cols 77; {} run .; echo code $?; stty -a | grep -o ' [-]*icanon'", binary());
-    let run = Run::of(directory.command("script").args(["-qec", &line, "/dev/null"])).exits(0);
+    let line = "stty rows 33 cols 77; \"$JOBC\" run .; echo code $?; stty -a | grep -o ' [-]*icanon'";
+    let run =
+        Run::of(directory.command("script").args(["-qec", line, "/dev/null"]).env("JOBC", binary())).exits(0);
     let out = run.out.replace('\r', "");
     assert_eq!(out, "/dev/pts/0\n33 77\ncode 8\n icanon\n");
     // Without a terminal of ours there is still one inside, and the end of our input ends what reads it.
-    let run = directory.bash("echo 'ignored' | $JOBC run . | cat; echo ${PIPESTATUS[1]}");
+    let run = directory.bash("echo 'ignored' | \"$JOBC\" run . | cat; echo ${PIPESTATUS[1]}");
     assert!(run.out.contains("/dev/pts/0") && run.out.ends_with("8\n"), "{}", run.out);
     let Some(directory) = bundle("cat; exit 2", |config| config["process"]["terminal"] = json!(true)) else {
         return;
     };
-    let run = directory.bash("printf 'a line\\nrest' | $JOBC run . | tail -1; echo ${PIPESTATUS[1]}");
+    let run = directory.bash("printf 'a line\\nrest' | \"$JOBC\" run . | tail -1; echo ${PIPESTATUS[1]}");
     assert!(run.out.contains("rest") && run.out.ends_with("2\n"), "{}", run.out);
 }
 
 #[test]
 fn pipes_go_through() {
     let Some(directory) = bundle("cat; echo done >&2", |_| {}) else { return };
-    let run = directory.bash("seq 100000 | $JOBC run . | tail -1; echo ${PIPESTATUS[1]}").exits(0);
+    let run = directory.bash("seq 100000 | \"$JOBC\" run . | tail -1; echo ${PIPESTATUS[1]}").exits(0);
     assert_eq!((run.out.as_str(), run.err.as_str()), ("100000\n0\n", "done\n"));
     // Without a reader, the program gets the same error as without jobc.
     let Some(directory) = bundle("exec yes", |_| {}) else { return };
-    let run = directory.bash("$JOBC run . </dev/null | head -1; echo ${PIPESTATUS[0]}").exits(0);
+    let run = directory.bash("\"$JOBC\" run . </dev/null | head -1; echo ${PIPESTATUS[0]}").exits(0);
     assert_eq!(run.out, "y\n1\n", "the kernel spares it the signal, as the first of its namespace");
     let Some(directory) = bundle("cat; echo fine", |_| {}) else { return };
-    assert_eq!(directory.bash("$JOBC run . <&-").exits(0).out, "fine\n");
+    assert_eq!(directory.bash("\"$JOBC\" run . <&-").exits(0).out, "fine\n");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_signal_ends_the_unpacking_too() {
     let run = directory.bash(
         "set -m; seq 100000 >files; mkdir tree; (cd tree && xargs touch <../files)
         tar -C tree -cf rootfs.tar . && rm -r tree
-        id=unpack-$$; $JOBC run --id $id . </dev/null & run=$!
+        id=unpack-$$; \"$JOBC\" run --id $id . </dev/null & run=$!
         for i in $(seq 400); do [ -n \"$(ls /run/jobc/containers/$id 2>/dev/null)\" ] && break; sleep 0.01; done
         kill -INT $run; wait $run; echo $?; ls -d /run/jobc/containers/$id",
     );

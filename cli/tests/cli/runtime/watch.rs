@@ -143,10 +143,10 @@ fn a_reader_that_leaves_is_no_error() {
         ["logs watched", "logs -f watched worker-0", "logs --format json watched", "report watched -o -"]
     {
         let run = directory
-            .line(&format!("$JOBC {command} 2>/dev/null | head -1 >/dev/null; echo ${{PIPESTATUS[0]}}"));
+            .line(&format!("\"$JOBC\" {command} 2>/dev/null | head -1 >/dev/null; echo ${{PIPESTATUS[0]}}"));
         assert_eq!(run.out, "0\n", "{command}");
     }
-    directory.line("$JOBC logs watched >/dev/full").exits(3).says("cannot write to standard output");
+    directory.line("\"$JOBC\" logs watched >/dev/full").exits(3).says("cannot write to standard output");
 }
 
 #[test]
