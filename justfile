@@ -23,7 +23,7 @@ fmt:
 deny:
     ./test --only licenses
 
-# Run external validators on what jobc builds from the examples: `just oracles -c oci_run`
+# Run external validators on what jobc builds from the examples: `just oracles -k oci_run`
 oracles *arguments:
     tests/oracles/selftest
     tests/oracles/run {{ arguments }}
@@ -63,7 +63,7 @@ runtime *arguments:
     tests/runtime/selftest
     tests/runtime/run {{ arguments }}
 
-# Test the schema, the language server and the extension in real editors: `just editors -c neovim`
+# Test the schema, the language server and the extension in real editors: `just editors -k neovim`
 editors *arguments:
     tests/editor/run {{ arguments }}
 
@@ -88,7 +88,7 @@ jobs *arguments:
 slurm *arguments:
     tests/slurm/run {{ arguments }}
 
-# Run the integration tests of jobs on clusters: `just remote -c submit`
+# Run the integration tests of jobs on clusters: `just remote -k submit`
 remote *arguments:
     tests/remote/run {{ arguments }}
 

@@ -1,6 +1,6 @@
 """What a test needs and a host may lack: a program, a package, root.
 
-A test without it is skipped. It prints a line that `tests/suite` counts by name:
+A test without it is skipped. It prints a line that the suites count by name:
 
     NAME: skipped: needs hadolint; `./test --install` installs it
 
@@ -33,11 +33,6 @@ def line(name, what, installer=None):
     return f"{name}: {'missing' if required() else 'skipped'}: needs {what}{more}"
 
 
-def exit_code():
-    """The exit code of a test that cannot run."""
-    return 1 if required() else SKIPPED
-
-
 def tool(name, installer=None):
     """The path of a program, beside this Python or in PATH; a test of pytest is skipped without it."""
     return shutil.which(name, path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}") or missing(name, installer)
@@ -65,18 +60,6 @@ def missing(what, installer=None):
     if required():
         pytest.fail(text, pytrace=False)
     pytest.skip(text.removeprefix("skipped: "), allow_module_level=True)
-
-
-def watch(name):
-    """Makes a program that is not in PATH a need of the test, if its absence would end the test."""
-    def ended(kind, error, trace):
-        program = error.filename if kind is FileNotFoundError else None
-        if isinstance(program, str) and "/" not in program:
-            print(line(name, program), flush=True)
-            os._exit(exit_code())
-        sys.__excepthook__(kind, error, trace)
-
-    sys.excepthook = ended
 
 
 def found(output):

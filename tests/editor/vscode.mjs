@@ -21,7 +21,7 @@ if (!installed()) {
 }
 const vsix = join(REPOSITORY, "editors", "vscode", "dist", "jobc.vsix");
 if (!existsSync(vsix)) {
-    check.needs("the package of the extension", "`tests/editor/run -c extension`");
+    check.needs("the package of the extension", "`tests/editor/run -k package`");
 }
 
 const place = scratch("vscode");

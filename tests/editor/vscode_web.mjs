@@ -19,7 +19,7 @@ if (!installed()) {
 }
 const vsix = join(REPOSITORY, "editors", "vscode", "dist", "jobc-web.vsix");
 if (!existsSync(vsix)) {
-    check.needs("the package of the web extension", "`tests/editor/run -c browser`");
+    check.needs("the package of the web extension", "`tests/editor/run -k web_extension`");
 }
 
 const JOB = `version: 1
@@ -33,19 +33,19 @@ roles:
 `;
 
 const place = scratch("vscode-web");
-const folder = join(place, "work");
-mkdirSync(join(folder, "jobs"), { recursive: true });
-mkdirSync(join(folder, ".git"));
-const path = join(folder, "jobs", "job.yaml");
+const directory = join(place, "work");
+mkdirSync(join(directory, "jobs"), { recursive: true });
+mkdirSync(join(directory, ".git"));
+const path = join(directory, "jobs", "job.yaml");
 writeFileSync(path, JOB);
-writeFileSync(join(folder, "jobs", "Dockerfile"), "FROM python:3.12-slim\nCOPY train.py /train.py\n");
-writeFileSync(join(folder, "targets.yaml"), "version: 1\ntargets:\n  lab: {backends: [kubernetes]}\n  box: {backends: [oci]}\n");
+writeFileSync(join(directory, "jobs", "Dockerfile"), "FROM python:3.12-slim\nCOPY train.py /train.py\n");
+writeFileSync(join(directory, "targets.yaml"), "version: 1\ntargets:\n  lab: {backends: [kubernetes]}\n  box: {backends: [oci]}\n");
 
-const server = await startCodeServer({ place, folder, extensions: [vsix], settings: {} });
+const server = await startCodeServer({ place, directory, extensions: [vsix], settings: {} });
 const browser = await playwright.chromium.launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-gpu"] });
 let editor;
 try {
-    editor = await Editor.open(browser, server.address, folder, place);
+    editor = await Editor.open(browser, server.address, directory, place);
     await editor.openFile("jobs/job.yaml");
     // The file beside the job, and the targets above it, are read through the window's file system.
     const wanted = wantedProblems(path);
@@ -83,7 +83,7 @@ try {
 
     // A file that changes on disk, without an editor.
     await editor.focusEditor();
-    writeFileSync(join(folder, "jobs", "Dockerfile"), "FRM python:3.12-slim\n");
+    writeFileSync(join(directory, "jobs", "Dockerfile"), "FRM python:3.12-slim\n");
     await problemsBecome(editor, wantedProblems(path));
 } catch (error) {
     check.expect(false, error.message);

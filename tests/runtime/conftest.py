@@ -11,6 +11,8 @@ from fixture import Fixture
 from harness import scratch
 from runtime import Runtime, program, remove_groups
 
+collect_ignore = ["peers"]  # they have a suite of their own
+
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "promise(number, mutations, place): a security promise, and how `selftest.py` breaks it")

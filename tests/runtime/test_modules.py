@@ -104,7 +104,7 @@ def ran(request, runtime, directory):
     selected = {item.callspec.params["number"] for item in request.session.items if item.path == request.path}
     if not os.access(REPOSITORY / ".oracles/vm/vmlinuz", os.R_OK):
         needs.missing("vmlinuz")
-    compile_profiles(needs, PROFILE, directory / "profiles")
+    compile_profiles(PROFILE, directory / "profiles")
     # Without debug information the virtual machine has a tenth to unpack.
     small = directory / "small" / runtime.program.name
     small.parent.mkdir()

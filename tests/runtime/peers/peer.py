@@ -1,4 +1,4 @@
-"""What the peers' suites share: the runtimes, the sandbox, and the lists of tests that are expected not to pass."""
+"""What the tests of peers share: the runtimes, the sandbox, and the lists of tests that are expected not to pass."""
 
 import json
 import os
@@ -7,12 +7,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-
-from harness import REPOSITORY, Harness, scratch  # noqa: E402
-from runtime import ours  # noqa: E402
-
-PEERS = REPOSITORY / ".oracles/peers"
+PEERS = HERE.parents[2] / ".oracles/peers"
 RUNTIMES = ("jobc", "runc", "crun")
 
 
@@ -27,56 +22,14 @@ def expectations(name):
         if line.strip() and not line.startswith("#"):
             runtimes, test, reason = line.split(": ", 2)
             for runtime in runtimes.split(","):
-                if test in reasons[runtime]:
-                    raise SystemExit(f"expected/{name}: {test}: listed twice for {runtime}")
+                assert test not in reasons[runtime], f"expected/{name}: {test}: listed twice for {runtime}"
                 reasons[runtime][test] = reason
     return reasons
 
 
-class Suite(Harness):
-    """A peer's suite: every test of each runtime passes, or its list says why not."""
-
-    def __init__(self, name, description):
-        super().__init__(name, description)
-        self.reasons, self.passed, self.total = expectations(name), {}, {}
-        self.parse()
-        if os.geteuid():
-            self.missing("root")
-        if not any(line.split(" - ")[1].startswith("cgroup ") for line in Path("/proc/self/mountinfo").read_text().splitlines()):
-            self.missing("cgroup v1")
-        if not PEERS.exists():
-            self.missing("the peers\' tests", "`tests/runtime/peers/install`")
-
-    def runtimes(self, directory, references=True):
-        """The runtimes to test by name, with their programs; without `references` only jobc, where `--runtime` names no other."""
-        wanted = self.options.runtime
-        names = [wanted] if wanted in RUNTIMES else RUNTIMES if references and not wanted else ["jobc"]
-        return {name: str(ours(directory) if name == "jobc" else self.tool(name)) for name in names}
-
-    def is_expected(self, runtime, test, problems):
-        """Whether a result is the one that the list has."""
-        reason = self.reasons[runtime].get(test)
-        return bool(problems) == (reason is not None) or (reason or "").startswith("either: ")
-
-    def result(self, runtime, test, problems):
-        """Compares the result of one test with the list."""
-        problems, reason = list(problems), self.reasons[runtime].pop(test, None)
-        self.total[runtime] = self.total.get(runtime, 0) + 1
-        self.passed[runtime] = self.passed.get(runtime, 0) + (not problems)
-        if reason is None:
-            self.check(f"{runtime}: {test}", problems)
-        else:
-            passes_now = not problems and not reason.startswith("either: ")
-            self.check(f"{runtime}: {test}", [f"passes now: remove it from expected/{self.name}"] if passes_now else [])
-
-    def finish(self):
-        """Rejects entries of no test, prints the counts of each runtime, and exits."""
-        for runtime in self.total if self.options.only is None else ():
-            for test in self.reasons[runtime]:
-                self.check(f"{runtime}: {test}", [f"there is no such test: remove it from expected/{self.name}"])
-        for runtime, total in self.total.items():
-            print(f"{self.name}: {runtime} passes {self.passed[runtime]} of {total}")
-        self.end()
+def files(name, found):
+    """What a test has as parameters: the files that were found, and those that a list names, so that the test of one that is gone fails."""
+    return sorted({*found, *(test.split()[0] for reasons in expectations(name).values() for test in reasons)})
 
 
 def in_sandbox(runtime, command, seconds, **more):
@@ -105,16 +58,8 @@ def report(cases, subject):
         print(json.dumps([name_of(case), list(case(subject))]), flush=True)
 
 
-def run_cases(suite, file, cases, seconds):
-    """Runs cases of a file in the sandbox, by the file itself with `--inside` and each runtime's program."""
-    with scratch() as directory:
-        for runtime, program in suite.runtimes(directory).items():
-            ran = in_sandbox(runtime, [sys.executable, "-B", file, "--inside", program], seconds)
-            found = dict(json.loads(line) for line in ran.stdout.splitlines() if line.startswith("["))
-            for case in cases:
-                missing = [f"no result: exit code {ran.returncode}: {ran.stderr.strip()[-800:]}"]
-                suite.result(runtime, name_of(case), found.get(name_of(case), missing))
-    suite.finish()
-
-
-__all__ = ["HERE", "PEERS", "REPOSITORY", "Suite", "expect", "in_sandbox", "report", "run_cases", "scratch"]
+def run_cases(runtime, program, file, cases, seconds):
+    """Runs cases of a file in the sandbox, by the file itself, and returns the problems of each."""
+    ran = in_sandbox(runtime, [sys.executable, "-B", file, program], seconds)
+    missing = [f"no result: exit code {ran.returncode}: {ran.stderr.strip()[-800:]}"]
+    return {name_of(case): missing for case in cases} | dict(json.loads(line) for line in ran.stdout.splitlines() if line.startswith("["))

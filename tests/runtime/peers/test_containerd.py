@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Runs a private containerd with jobc, runc and crun below its shim (`io.containerd.runc.v2`), driven by `ctr`.
 
 containerd's own tests need images from the network, so the cases are ours: what `ctr` has, and what containerd does when it is killed.
@@ -16,9 +15,13 @@ import tarfile
 import time
 from pathlib import Path
 
-from peer import PEERS, Suite, expect, report, run_cases
+import pytest
 
+from peer import PEERS, expect, report, run_cases
+
+INSTALLED = PEERS / "runc/images"
 SECONDS = 180
+pytestmark = [pytest.mark.duration(41), pytest.mark.needs("containerd", "ctr")]
 IMAGE = "tested.local/busybox:1"
 CONFIGURATION = """
 version = 2
@@ -227,17 +230,9 @@ def inside(runtime):
     ctr.kill()
 
 
-def main():
-    if sys.argv[1:2] == ["--inside"]:
-        inside(sys.argv[2])
-        return
-    suite = Suite("containerd", __doc__.split("\n", maxsplit=1)[0])
-    for tool in ("containerd", "ctr"):
-        suite.tool(tool)
-    if not (PEERS / "runc/images").exists():
-        suite.missing("the peers\' tests", "`tests/runtime/peers/install`")
-    run_cases(suite, __file__, CASES, SECONDS)
+def test_containerd_manages_containers(runtime, program, compare):
+    compare(run_cases(runtime, program, __file__, CASES, SECONDS))
 
 
 if __name__ == "__main__":
-    main()
+    inside(sys.argv[1])

@@ -1,11 +1,13 @@
-#!/usr/bin/env python3
-"""Runs podman's own system tests (`test/system/*.bats` of its source) with jobc, runc and crun as its runtime: those files that need
-no network, no systemd, and not only podman itself.
+"""Runs podman's own system tests (`test/system/*.bats` of its source) with jobc as its runtime: those files that need no network, no
+systemd, and not only podman itself.
 """
 
-from bats import run_all
-from peer import PEERS, Suite, scratch
+import bats
+import pytest
+from peer import PEERS
 
+RUNTIMES = ["jobc"]
+INSTALLED = IMAGE = PEERS / "podman/testimage.tar"
 TESTS = PEERS / "podman/test/system"
 FILES = ["030-run", "032-sig-proxy", "035-logs", "040-ps", "045-start", "050-stop", "055-rm", "075-exec", "080-pause", "130-kill", "140-diff", "160-volumes",
          "170-run-userns", "190-run-ipcns", "200-pod", "280-update", "400-unprivileged-access", "450-interactive", "700-play"]
@@ -35,18 +37,9 @@ podman import --change 'LABEL created_by=test/system/build-testimage' --change '
 """
 
 
-def main():
-    suite = Suite("podman", __doc__.split("\n", maxsplit=1)[0])
-    image = PEERS / "podman/testimage.tar"
-    if not image.exists():
-        suite.missing("the peers\' tests", "`tests/runtime/peers/install`")
-    for tool in ("bats", "podman", "buildah"):
-        suite.tool(tool)
-    with scratch() as directory:
-        runtimes = suite.runtimes(directory, references=False)
-        run_all(suite, [TESTS / f"{name}.bats" for name in FILES], runtimes, lambda runtime: {"TESTED": runtimes[runtime], "IMAGE_TAR": str(image)}, PREPARE)
-    suite.finish()
-
-
-if __name__ == "__main__":
-    main()
+@pytest.mark.duration(65)
+@pytest.mark.needs("bats", "podman", "buildah")
+@pytest.mark.parametrize("file", FILES)
+def test_its_own_tests_pass(runtime, program, compare, file):
+    found = bats.run(runtime, TESTS / f"{file}.bats", {"TESTED": program, "IMAGE_TAR": str(IMAGE)}, PREPARE)
+    compare(found, lambda test: test.split()[0] == file)
