@@ -74,7 +74,7 @@ pub struct Launch {
     pub has_parent_work: bool,
     /// Whether the process is in a user namespace that is not the host's.
     pub in_user_namespace: bool,
-    /// Who gets the listener of the filter, where it has one and this process takes it.
+    /// The receiver of the filter's listener, if it has one and this process takes it.
     pub agent: Option<Agent>,
     /// The program that it becomes.
     pub program: Program,
@@ -95,7 +95,7 @@ pub struct Process {
 /// The error if the process that joins namespaces first ends without a report.
 const KILLED_BEFORE_CLONE: Errno = Errno::CANCELED;
 
-/// What the child reads while it shares the parent's memory. It stays in place until the child has left.
+/// Data that the child reads while it shares the parent's memory. It stays in place until the child has left.
 #[derive(Debug)]
 struct SharedState {
     launch: Launch,
@@ -363,13 +363,13 @@ impl SharedState {
         Ok((pid, unsafe { OwnedFd::from_raw_fd(pidfd) }))
     }
 
-    /// What went wrong in the child before its `execve`.
+    /// The failure in the child before its `execve`.
     fn failure(&self) -> Option<Error> {
         let errno = self.report.errno.load(Ordering::Acquire);
         let index = self.report.step.load(Ordering::Acquire) as usize;
         let step = self.launch.steps.get(index);
         if errno == 0 {
-            // Every step leads on; a child that was killed on the way has left no word.
+            // Each step continues with the next one; a child that was killed in between has left no report.
             let step = step?;
             let message = format!("the process was killed while it was to {}", step.operation);
             let help = "a memory limit below what a process needs does this";
@@ -392,8 +392,17 @@ impl SharedState {
         let Some(failure) = &program.failure else { return Ok(()) };
         let machine = |errno| Error::system("read whether the program was started", errno);
         let mut is_last = !program.makes_last;
+        // The last process may report before the first one has reported its number.
+        let mut early = None;
         loop {
-            match report::wait(failure, process.pid).map_err(machine)? {
+            let received = match early.take() {
+                Some(listener) if is_last => TrampolineReport::Listener(listener),
+                kept => {
+                    early = kept;
+                    report::wait(failure, process.pid).map_err(machine)?
+                }
+            };
+            match received {
                 TrampolineReport::Started if !is_last => return Err(killed_before_birth()),
                 TrampolineReport::Started => return Ok(()),
                 TrampolineReport::Born(_) if is_last => return Err(machine(Errno::PROTO)),
@@ -401,10 +410,14 @@ impl SharedState {
                     process.replace_by(pid)?;
                     is_last = true;
                 }
-                TrampolineReport::Failed(failure) => {
+                TrampolineReport::Failed(why) => {
+                    if !is_last && let Ok(TrampolineReport::Born(pid)) = report::wait(failure, process.pid) {
+                        process.replace_by(pid)?;
+                    }
                     let name = program.arguments.first().map(|name| name.to_string_lossy());
-                    return Err(failure.error(&name.unwrap_or_default()));
+                    return Err(why.error(&name.unwrap_or_default()));
                 }
+                TrampolineReport::Listener(listener) if !is_last => early = Some(listener),
                 TrampolineReport::Listener(listener) => {
                     // The trampoline ends without a report: this drops the writer.
                     let writer = program.reply_writer.take();
@@ -448,7 +461,7 @@ extern "C" fn child_main(data: *mut c_void) -> ! {
         report.step.store(index, Ordering::Release);
         if let Err(errno) = step.operation.carry_out(&mut child) {
             report.errno.store(errno.raw_os_error(), Ordering::Release);
-            // Who made this process may have ended since, and another one may have started it.
+            // The creator of this process may have ended since, and another process may have started it.
             if let Some(writer) = &shared.launch.program.failure_writer {
                 let _ = Linux.write(writer.as_raw_fd(), &Failure::Step(errno).report());
             }

@@ -20,7 +20,7 @@ unsafe extern "C" {
     fn syscall(number: c_long, ...) -> c_long;
 }
 
-/// What became of a trampoline.
+/// The outcome of a trampoline.
 struct Outcome {
     status: ExitStatus,
     out: String,
@@ -75,16 +75,16 @@ fn run(case: &Case<'_>) -> Outcome {
     drop(report);
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).expect("readable");
-    if let Some((word, rest)) = bytes.split_first_chunk()
-        && let Some(pid) = birth::born(*word)
-    {
+    // The last process may report before the first one has reported its number.
+    let words = bytes.as_chunks().0;
+    if let Some((at, pid)) = words.iter().enumerate().find_map(|(at, word)| Some((at, birth::born(*word)?))) {
         assert!(outcome.status.success(), "the first process: {:?}", outcome.status);
         let pid = rustix::process::Pid::from_raw(pid.cast_signed());
         let waited = rustix::process::waitpid(pid, rustix::process::WaitOptions::empty());
         let (_, status) = waited.expect("a child of this process").expect("ended");
         outcome.status = ExitStatus::from_raw(status.as_raw());
         outcome.born = true;
-        bytes = rest.to_vec();
+        bytes.drain(at * Failure::SIZE..(at + 1) * Failure::SIZE);
     }
     if let Some((word, rest)) = bytes.split_first_chunk()
         && let Some(listener) = Failure::listener(*word)
@@ -369,7 +369,7 @@ fn a_label_is_written_before_the_filter_and_its_directory_is_closed() {
     assert_eq!((outcome.status.code(), outcome.report), (Some(0), None), "{}", outcome.err);
     assert_eq!(std::fs::read_to_string(&path).expect("there"), "exec a profile");
     assert!(!outcome.out.contains(&directory.path().display().to_string()), "{}", outcome.out);
-    // What the filter refuses the program, the label's writing has had before.
+    // The label was written before the filter that denies the same syscalls.
     std::fs::write(&path, "").expect("made");
     let mut filter = all_but(SECCOMP_RET_ALLOW, &[]);
     for call in [__NR_openat, __NR_write] {
