@@ -42,7 +42,7 @@ pub(crate) struct JobArgs {
     /// The backends are `dockerfile`, `oci`, `cgroup`, `kubernetes`, `openpai` and `slurm`. Others are plug-ins.
     #[arg(long, short, value_name = "NAME", value_parser = parse_backend, add = completion::backends())]
     pub backend: Vec<BackendName>,
-    /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
+    /// Targets file [default: `targets.yaml` next to the job file or in a parent directory]
     #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub targets: Option<Utf8PathBuf>,
     /// Leave out what a backend cannot express, with a warning instead of an error
@@ -77,10 +77,10 @@ pub(crate) struct BuildArgs {
     /// Such files change with every commit. `jobc diff` and `jobc test` ignore these labels.
     #[arg(long)]
     pub provenance: bool,
-    /// Also write software bills of materials of the images that are in the image store, below `DIR/<job>/<target>/`
+    /// Also write software bills of materials (SBOMs) of the images in the image store to `DIR/<job>/<target>/`
     #[arg(long, value_name = "DIR", conflicts_with_all = ["stdout", "check"], add = completion::directories())]
     pub sbom: Option<Utf8PathBuf>,
-    /// Build again when a file that was read changes
+    /// Rebuild when an input file changes
     #[arg(long, conflicts_with_all = ["check", "stdout"])]
     pub watch: bool,
 }
@@ -96,12 +96,12 @@ pub(crate) struct BuildArgs {
 pub(crate) struct DiffArgs {
     #[command(flatten)]
     pub job: JobArgs,
-    /// Git revision, directory of built files, or another job file, to compare with [default: HEAD]
+    /// Git revision, directory of built files, or job file to compare with [default: HEAD]
     ///
-    /// A directory with a job file stands for that file. Files and directories come before revisions of the same name.
+    /// A directory with a job file stands for that file. Files and directories take precedence over revisions.
     #[arg(value_name = "BASE")]
     pub base: Option<String>,
-    /// Print Markdown, for the comment of a pull request
+    /// Print Markdown, for a pull request comment
     #[arg(long)]
     pub markdown: bool,
 }
@@ -116,7 +116,7 @@ pub(crate) struct DiffArgs {
 pub(crate) struct WhyArgs {
     #[command(flatten)]
     pub job: JobArgs,
-    /// Directory that the job is built into, for the paths of a job file's answer [default: `out/<job>/<target>/`]
+    /// Output directory of the job, for the paths printed for a job file [default: `out/<job>/<target>/`]
     #[arg(long, short, value_name = "DIR", add = completion::directories())]
     pub output: Option<Utf8PathBuf>,
 }
@@ -133,7 +133,7 @@ pub(crate) struct CheckArgs {
     /// Exit with status 1 if there are warnings
     #[arg(long)]
     pub deny_warnings: bool,
-    /// Check again when a file that was read changes
+    /// Check again when an input file changes
     #[arg(long, conflicts_with = "fix")]
     pub watch: bool,
     #[command(flatten)]
@@ -142,7 +142,7 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct FixArgs {
-    /// Apply the safe fixes of findings to the files, and print what is left
+    /// Apply safe fixes to the files, and print the remaining findings
     #[arg(long)]
     pub fix: bool,
     /// Also apply fixes that are guesses
@@ -167,13 +167,13 @@ pub(crate) struct TestArgs {
     /// Job files, or directories that stand for all job files below them [default: the current directory]
     #[arg(value_name = "JOB", add = completion::job_files())]
     pub jobs: Vec<Utf8PathBuf>,
-    /// Write the golden files of jobs that differ
+    /// Update the golden files of jobs that differ
     #[arg(long)]
     pub accept: bool,
     /// Name of the directory with golden files next to each job file
     #[arg(long, value_name = "NAME", default_value = values::GOLDEN, value_parser = values::parse_directory_name)]
     pub golden: String,
-    /// Compile all jobs, also those whose files are unchanged since they were the same as their golden files
+    /// Compile all jobs, even those that passed before and are unchanged
     #[arg(long)]
     pub no_cache: bool,
     /// Write a report in the JUnit XML format, for CI; `-` is stdout
@@ -194,7 +194,7 @@ pub(crate) struct TestArgs {
 }
 
 impl TestArgs {
-    /// The arguments of one job file. Settings of the user and parameters do not take part: a test has the same result
+    /// The arguments of one job file. User settings and parameters are ignored, so that a test has the same result
     /// everywhere.
     pub(crate) fn of_job(&self, job: Utf8PathBuf) -> JobArgs {
         JobArgs {
@@ -274,7 +274,7 @@ pub(crate) enum ColorArg {
 }
 
 impl ColorArg {
-    /// The choice of a setting.
+    /// The choice named by a setting.
     pub(crate) fn of_setting(text: &str) -> Option<Self> {
         Self::from_str(text, false).ok()
     }
@@ -295,7 +295,7 @@ pub(crate) enum SchemaArg {
     Job,
     Targets,
     Plan,
-    /// What jobc and plug-ins say to each other
+    /// Messages between jobc and plug-ins
     Plugin,
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::files::Files;
 
-use crate::{confine, inputs, plugins, template_cache, watch};
+use crate::{boundary, confine, inputs, plugins, template_cache, watch};
 
 /// Files below the job file's directory; absolute paths are used unchanged.
 #[derive(Debug)]
@@ -35,6 +35,10 @@ impl Files for DiskFiles {
         let exists = path.exists();
         inputs::note_existence(&path, exists);
         exists && confine::permit(&path).is_ok()
+    }
+
+    fn is_last(&self, directory: &Utf8Path) -> bool {
+        boundary::is_last(directory.as_std_path())
     }
 
     fn plugins(&self, directory: &Utf8Path) -> Vec<(String, String)> {

@@ -13,7 +13,7 @@ use crate::args::JobArgs;
 use crate::disk::DiskFiles;
 use crate::platform::files::canonicalize;
 use crate::plugins::InstalledPlugins;
-use crate::{confine, inputs, watch};
+use crate::{boundary, confine, inputs, watch};
 
 /// A job file with all files that belong to it.
 pub(crate) struct Input {
@@ -172,9 +172,10 @@ pub(crate) fn absolute(path: &Utf8Path) -> Result<Utf8PathBuf, InputError> {
     canonicalize(path).map_err(|error| InputError(format!("cannot use `{path}`: {}", reason(&error))))
 }
 
-/// `targets.yaml` next to the job file, or in a parent directory up to the root of the repository.
+/// `targets.yaml` next to the job file, or in a parent directory up to the root of the repository; outside a repository,
+/// up to the home directory or the last one that is the user's ([`boundary::is_last`]).
 pub(crate) fn find_targets(directory: &Utf8Path) -> Option<Utf8PathBuf> {
-    files::find_targets(directory, |path| {
+    let exists = |path: &Utf8Path| {
         watch::note(path);
         if path.file_name() == Some(".git") {
             let exists = path.exists();
@@ -182,7 +183,8 @@ pub(crate) fn find_targets(directory: &Utf8Path) -> Option<Utf8PathBuf> {
             return exists;
         }
         inputs::is_file(path) && confine::permit(path).is_ok()
-    })
+    };
+    files::find_targets(directory, exists, |directory| boundary::is_last(directory.as_std_path()))
 }
 
 /// A path for messages: relative if it is in the current directory.

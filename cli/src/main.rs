@@ -2,9 +2,10 @@
 //!
 //! All decisions are made in `jobc-compiler`; this crate reads and writes files, and prints. The commands of
 //! [`commands`] are on every platform. What runs jobs and containers is in `runtime`: on Linux, with the feature
-//! `runtime`. Elsewhere `without_runtime` takes its place. The rest of what depends on the platform is in [`platform`].
+//! `runtime`. Elsewhere, `without_runtime` replaces it. The rest of what depends on the platform is in [`platform`].
 
 mod args;
+mod boundary;
 mod changes;
 mod color;
 mod command_line;

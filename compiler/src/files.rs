@@ -16,6 +16,11 @@ pub trait Files {
     /// Whether a file or directory exists.
     fn exists(&self, path: &Utf8Path) -> bool;
 
+    /// Whether the search for a targets file in parent directories ends at this one, outside a repository.
+    fn is_last(&self, _directory: &Utf8Path) -> bool {
+        true
+    }
+
     /// The plug-in backends that a targets file in a directory may name, for completion: name and description. Nothing is
     /// started to find them.
     fn plugins(&self, _directory: &Utf8Path) -> Vec<(String, String)> {
@@ -36,17 +41,21 @@ pub trait Files {
 /// The names of a targets file.
 const TARGET_NAMES: [&str; 2] = ["targets.yaml", "targets.yml"];
 
-/// `targets.yaml` next to a job file, or in a parent directory up to the root of the repository.
+/// `targets.yaml` next to a job file, or in a parent directory up to the root of the repository; outside a repository, up
+/// to a directory that `is_last`.
 ///
-/// `directory` is absolute; `exists` returns whether a path exists. Outside a repository only the job file's own
-/// directory counts: a stray file in /home decides nothing.
-pub fn find_targets(directory: &Utf8Path, exists: impl Fn(&Utf8Path) -> bool) -> Option<Utf8PathBuf> {
+/// `directory` is absolute; `exists` returns whether a path exists.
+pub fn find_targets(
+    directory: &Utf8Path,
+    exists: impl Fn(&Utf8Path) -> bool,
+    is_last: impl Fn(&Utf8Path) -> bool,
+) -> Option<Utf8PathBuf> {
     let inside_repository = directory.ancestors().any(|directory| exists(&directory.join(".git")));
     for directory in directory.ancestors() {
         if let Some(found) = TARGET_NAMES.iter().map(|name| directory.join(name)).find(|path| exists(path)) {
             return Some(found);
         }
-        if !inside_repository || exists(&directory.join(".git")) {
+        if if inside_repository { exists(&directory.join(".git")) } else { is_last(directory) } {
             return None;
         }
     }

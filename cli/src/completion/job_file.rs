@@ -11,6 +11,7 @@ use jobc_compiler::source::{Source, Sources};
 use jobc_compiler::{files, parse};
 
 use super::{beginning_with, words};
+use crate::boundary;
 
 /// The names that a job file may have without being named.
 const JOB_FILES: [&str; 3] = ["job.yaml", "job.yml", "job.json"];
@@ -23,9 +24,10 @@ pub(crate) fn targets() -> ArgValueCandidates {
             let job = job_path(&words);
             let directory = job.as_deref().and_then(Utf8Path::parent).unwrap_or(Utf8Path::new(""));
             let directory = Utf8Path::new(".").join(directory).canonicalize_utf8().ok()?;
-            files::find_targets(&directory, |path| {
+            let exists = |path: &Utf8Path| {
                 if path.file_name() == Some(".git") { path.exists() } else { path.is_file() }
-            })
+            };
+            files::find_targets(&directory, exists, |directory| boundary::is_last(directory.as_std_path()))
         });
         let names = file.and_then(|file| read(&file)).map(|document| keys(&document.root, "targets"));
         let built_in = || built_in_targets().iter().map(|(name, _)| (*name).to_owned()).collect();

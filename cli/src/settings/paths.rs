@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::boundary;
+
 /// The path of a project's file below its directory.
 pub(super) const PROJECT_FILE: &str = ".jobc/config.toml";
 
@@ -32,8 +34,8 @@ pub(crate) fn new_project_path() -> Option<PathBuf> {
     })
 }
 
-/// The directory with the project's file: this one, or a parent up to the root of the repository. Outside a repository
-/// only this one counts, as for `targets.yaml`.
+/// The directory with the project's file: this one, or a parent up to the root of the repository; outside a repository as
+/// for `targets.yaml` ([`boundary::is_last`]).
 pub(super) fn find_project(directory: &Path) -> Option<&Path> {
     let is_root = |directory: &Path| directory.join(".git").exists();
     let inside_repository = directory.ancestors().any(is_root);
@@ -41,7 +43,7 @@ pub(super) fn find_project(directory: &Path) -> Option<&Path> {
         if directory.join(PROJECT_FILE).is_file() {
             return Some(directory);
         }
-        if !inside_repository || is_root(directory) {
+        if if inside_repository { is_root(directory) } else { boundary::is_last(directory) } {
             return None;
         }
     }

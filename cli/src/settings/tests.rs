@@ -13,7 +13,7 @@ fn project(text: &str) -> Result<SettingsFile, SettingsError> {
 }
 
 #[test]
-fn the_nearer_value_wins() {
+fn the_closer_source_takes_precedence() {
     let user = user("color = \"never\"\ntarget = \"local\"\n").expect("settings");
     let project = project("# a comment\ntarget = \"cluster\"\n").expect("settings");
     let value = |settings: &Settings, setting, environment: Option<&str>| {
@@ -34,7 +34,7 @@ fn the_nearer_value_wins() {
 }
 
 #[test]
-fn errors_are_at_their_lines_with_what_to_write() {
+fn errors_have_a_line_and_a_fix() {
     let cases = [
         "target = \"local\"\nallow_unenforced = true\n",
         "allow-unenforced = \"true\"\n",
@@ -53,9 +53,9 @@ fn errors_are_at_their_lines_with_what_to_write() {
     insta::assert_snapshot!(cases.iter().map(shown).collect::<String>());
 }
 
-/// A file of a checkout decides nothing about the host, the files and the trust of the user who cloned it.
+/// A file in a checkout must not affect the host, files or trust of the user who cloned it.
 #[test]
-fn a_project_has_only_what_a_stranger_may_decide() {
+fn a_project_file_cannot_set_user_only_settings() {
     let allowed: Vec<&str> = SETTINGS
         .iter()
         .filter(|setting| {
@@ -77,7 +77,7 @@ fn a_project_has_only_what_a_stranger_may_decide() {
 }
 
 #[test]
-fn a_change_keeps_the_rest_of_a_file() {
+fn a_change_keeps_comments_and_order() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("jobc/config.toml");
     let text = || std::fs::read_to_string(&path).expect("a file");
@@ -110,10 +110,9 @@ fn the_project_is_the_nearest_one_of_the_repository() {
     };
     let found = |at: &str| find_project(&root.join(at)).map(Path::to_owned);
     settings("");
-    // No repository: a stray file of a parent decides nothing.
-    assert_eq!(found("repository/a"), None);
+    assert_eq!(found("repository/a"), Some(root.to_owned()));
     std::fs::create_dir(root.join("repository/.git")).expect("a directory");
-    assert_eq!(found("repository/a/b"), None);
+    assert_eq!(found("repository/a/b"), None, "above the repository");
     settings("repository");
     assert_eq!(found("repository/a/b"), Some(root.join("repository")));
     settings("repository/a");

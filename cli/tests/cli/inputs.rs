@@ -23,7 +23,7 @@ fn says(bytes: &[u8], text: &str) {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_wrong_use() {
+fn a_missing_file_is_a_usage_error() {
     let directory = Directory::new();
     directory.jobc(&["build"]).exits(2).says("no job.yaml in the current directory");
     directory.jobc(&["build", "absent.yaml"]).exits(2).says("cannot read `absent.yaml`: no such file");
@@ -59,7 +59,7 @@ fn text_in_another_encoding_is_named() {
 }
 
 #[test]
-fn what_windows_and_editors_leave_in_a_file_is_read() {
+fn byte_order_marks_and_windows_line_ends_are_accepted() {
     let directory = Directory::with_job(&format!("\u{feff}{}", HELLO.replace('\n', "\r\n")));
     directory.jobc(&["build"]).exits(0);
     let plain = Directory::with_job(HELLO);
@@ -68,7 +68,7 @@ fn what_windows_and_editors_leave_in_a_file_is_read() {
 }
 
 #[test]
-fn odd_files_are_errors_and_no_crash() {
+fn malformed_files_are_errors_not_crashes() {
     for text in [
         "",
         "\n\n",
@@ -89,7 +89,7 @@ fn odd_files_are_errors_and_no_crash() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_read_or_refused() {
+fn special_files_are_read_or_rejected() {
     let directory = Directory::with_job(HELLO);
     directory.bash("\"$JOBC\" plan <(cat job.yaml) >/dev/null").exits(0);
     directory.jobc(&["check", "/dev/null"]).exits(1);
@@ -158,7 +158,7 @@ pub(crate) fn as_nobody(directory: &Directory, arguments: &[&str]) -> Run {
 }
 
 #[test]
-fn names_and_texts_of_the_world_are_kept() {
+fn unicode_names_and_text_are_preserved() {
     let directory = Directory::new();
     let job = HELLO.replace("hello, count", "\"你好，世界 😀 — naïve\", count");
     directory.write("训练 任务/任务.yaml", &job);
@@ -179,7 +179,7 @@ error[J0101]: unknown key `mémoire` in `resources` of role `main`
 8 |     resources: {cpu: 1, mémoire: 64MiB, gpu: 0}
   |                         ^^^^^^^
   |
-  = note: the keys known here are `cpu`, `memory`, `shm`, `disk`, `pids`, `hugepages`, `io`, `rdma`, `ulimits`, `gpu`, `ports`
+  = note: the keys known here are `cpu`, `memory`, `shm`, `disk`, `pids`, `hugepages`, `io`, `rdma`, `ulimits`, `enforce`, `gpu`, `ports`
 
 for more about an error, run `jobc explain J0101`
 1 error
@@ -208,7 +208,6 @@ fn targets_are_found_up_to_the_root_of_the_repository_and_not_beyond() {
     directory.write("repository/jobs/a/job.yaml", HELLO);
     directory.write("repository/jobs/b/job.yaml", HELLO);
     directory.write("repository/jobs/b/targets.yaml", &targets("beside"));
-    directory.write("stray/job.yaml", HELLO);
     let built = |job: &str| {
         directory.jobc(&["build", job]).exits(0);
         directory.path().join(job).parent().unwrap().join("out/hello").read_dir_utf8().unwrap().count()
@@ -220,7 +219,32 @@ fn targets_are_found_up_to_the_root_of_the_repository_and_not_beyond() {
     assert!(directory.path().join("repository/jobs/a/out/hello/root").exists());
     assert_eq!(built("repository/jobs/b/job.yaml"), 1);
     assert!(directory.path().join("repository/jobs/b/out/hello/beside").exists());
-    assert_eq!(built("stray/job.yaml"), 3, "outside of a repository only the directory itself counts");
+}
+
+#[test]
+fn targets_are_found_outside_a_repository_where_only_the_user_writes() {
+    let directory = Directory::new();
+    let targets = "version: 1\ntargets:\n  mine: {backends: [cgroup]}\n";
+    directory.write("project/targets.yaml", targets);
+    directory.write("project/jobs/a/job.yaml", HELLO);
+    directory.write("open/targets.yaml", targets);
+    directory.write("open/a/job.yaml", HELLO);
+    let open = directory.path().join("open");
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).unwrap();
+    let built = |job: &str| {
+        directory.jobc(&["build", job]).exits(0);
+        directory.path().join(job).parent().unwrap().join("out/hello").read_dir_utf8().unwrap().count()
+    };
+    assert_eq!(built("project/jobs/a/job.yaml"), 1);
+    assert!(directory.path().join("project/jobs/a/out/hello/mine").exists());
+    assert_eq!(built("open/a/job.yaml"), 3, "anybody may have written `open/targets.yaml`");
+    // The home directory is the last one.
+    let mut command = directory.command(binary());
+    command
+        .args(["build", "project/jobs/a/job.yaml", "-o", "home"])
+        .env("HOME", directory.path().join("project/jobs"));
+    Run::of(&mut command).exits(0);
+    assert_eq!(directory.path().join("home").read_dir_utf8().unwrap().count(), 3);
 }
 
 #[test]

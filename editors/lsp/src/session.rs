@@ -322,7 +322,8 @@ impl<'a> Session<'a> {
     /// The path of a job's targets file.
     pub(crate) fn targets_of(&self, open: &OpenDocument) -> Option<Utf8PathBuf> {
         let directory = open.path.as_deref()?.parent()?;
-        find_targets(directory, |path| self.documents.at(path).is_some() || self.disk.exists(path))
+        let exists = |path: &Utf8Path| self.documents.at(path).is_some() || self.disk.exists(path);
+        find_targets(directory, exists, |directory| self.disk.is_last(directory))
     }
 
     /// The backends that are plug-ins which a targets file in a directory may name. Nothing is started.

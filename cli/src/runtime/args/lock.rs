@@ -16,13 +16,13 @@ pub(crate) struct LockArgs {
     pub job: Option<Utf8PathBuf>,
     /// Write nothing; exit with status 1 if an image or template is not in jobc.lock
     ///
-    /// It needs no registry and no network.
+    /// This requires neither a registry nor a network.
     #[arg(long, conflicts_with_all = ["update", "update_all"])]
     pub check: bool,
-    /// Look up the digest of this image, or the commit of this template, again (repeatable)
+    /// Update the digest of this image, or the commit of this template (repeatable)
     #[arg(long, value_name = "NAME")]
     pub update: Vec<String>,
-    /// Look up every image and template again
+    /// Update all images and templates
     #[arg(long)]
     pub update_all: bool,
     /// Use the digests in the image store instead of registries
@@ -40,7 +40,7 @@ pub(crate) struct LockArgs {
     /// Read parameters from a YAML or JSON file (repeatable)
     #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub params: Vec<Utf8PathBuf>,
-    /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
+    /// Targets file [default: `targets.yaml` next to the job file or in a parent directory]
     #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub targets: Option<Utf8PathBuf>,
 }

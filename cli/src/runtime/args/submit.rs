@@ -13,7 +13,7 @@ pub(crate) struct SubmitArgs {
     /// Job file, or `-` for stdin [default: `job.yaml` in the current directory]
     #[arg(add = completion::job_files())]
     pub job: Option<Utf8PathBuf>,
-    /// Target to submit to [default: the only cluster that can be reached]
+    /// Target to submit to [default: the only reachable cluster]
     #[arg(long, short, value_name = "NAME", add = completion::targets())]
     pub target: Option<String>,
     /// Set a parameter (repeatable)
@@ -22,7 +22,7 @@ pub(crate) struct SubmitArgs {
     /// Read parameters from a YAML or JSON file (repeatable)
     #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub params: Vec<Utf8PathBuf>,
-    /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
+    /// Targets file [default: `targets.yaml` next to the job file or in a parent directory]
     #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub targets: Option<Utf8PathBuf>,
     /// Leave out what the target cannot express, with a warning instead of an error
@@ -31,7 +31,7 @@ pub(crate) struct SubmitArgs {
     /// Fail if an image is not in jobc.lock
     #[arg(long)]
     pub locked: bool,
-    /// Do not build images: those that the job builds must be in the registry of the target
+    /// Do not build images; they must already be in the registry of the target
     #[arg(long)]
     pub no_build: bool,
     /// Image store directory for images that the job builds [default: ~/.local/share/jobc/images]
@@ -43,7 +43,7 @@ pub(crate) struct SubmitArgs {
     /// Delete your earlier runs of this job first
     #[arg(long, conflicts_with = "new")]
     pub replace: bool,
-    /// Check the job with the cluster; build, push and create nothing
+    /// Check the job with the cluster without building, pushing or creating anything
     #[arg(long)]
     pub dry_run: bool,
     /// Follow the output until the job ends, and exit with its exit code; Ctrl-C detaches

@@ -18,10 +18,10 @@ pub(crate) enum TargetsCommand {
     Ls(TargetsLsArgs),
     /// Check whether you can submit jobs to a target
     ///
-    /// It asks the cluster for its release, the kinds that it serves and your rights. The exit status is 1 if a right
-    /// is missing that submitting needs.
+    /// It queries the version, the resource kinds and your permissions on the cluster. The exit status is 1 if a
+    /// permission required for submitting is missing.
     Check(TargetsCheckArgs),
-    /// Print a Kubernetes Role with the rights that jobc needs
+    /// Print a Kubernetes Role with the permissions that jobc needs
     Role(TargetsRoleArgs),
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct TargetsCheckArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct TargetsRoleArgs {
-    /// Target whose namespace the Role is for [default: the namespace `default`]
+    /// Target whose namespace the Role applies to [default: the namespace `default`]
     #[arg(add = completion::targets())]
     pub target: Option<String>,
     #[command(flatten)]
@@ -55,7 +55,7 @@ pub(crate) struct TargetsRoleArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct TargetsFileArgs {
-    /// Targets file [default: `targets.yaml` in the current directory or in a parent directory up to the repository root]
+    /// Targets file [default: `targets.yaml` in the current directory or in a parent directory]
     #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub targets: Option<Utf8PathBuf>,
 }

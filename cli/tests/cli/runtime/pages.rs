@@ -23,8 +23,8 @@ Write:
   fmt           Format job files and targets files
   build         Compile a job file into the files of each target
   plan          Print a summary of the resolved plan, or all of it
-  diff          Compare the plan and the files with a revision, by meaning
-  why           Show what caused a written line, or what a line of a job causes
+  diff          Compare the plan and the built files with a revision
+  why           Trace a line of a built file to the job file, or the reverse
   explain       Explain a diagnostic code or a field, or list all codes
   std           List and show the built-in templates
   import        Convert an OpenPAI job to a job file
@@ -44,13 +44,13 @@ Run:
   top           Show the resource usage of tasks in full screen
   report        Write an HTML report of a job or a sweep
   port-forward  Make ports of tasks on a cluster available on this host
-  copy          Copy files into a task on a cluster, or out of it
+  copy          Copy files to or from a task on a cluster
   trace         Count and time the GPU driver calls of a task with strace
   wait          Wait until jobs end, and exit with the exit code of the job
   kill          Send a signal to the tasks of a job
   pause         Pause all tasks of jobs
   resume        Resume paused jobs
-  rm            Remove the records, logs and samples of ended jobs
+  rm            Remove the records, logs and samples of finished jobs
   gc            Remove old jobs, and leftovers of killed commands
 
 Images:
@@ -69,7 +69,7 @@ Editor and CI:
 Host:
   doctor        Check whether this host can run containers, and suggest fixes
   targets       List targets, and check access to clusters
-  config        List and change settings of the user and of the project
+  config        List and change user and project settings
   oci           OCI runtime commands for podman, containerd and other engines
   completions   Print a shell completion script
   man           Print a manual page
@@ -139,8 +139,7 @@ Options:
           Others are plug-ins.
 
       --targets <FILE>
-          Targets file [default: `targets.yaml` next to the job file or in a parent directory up to
-          the repository root]
+          Targets file [default: `targets.yaml` next to the job file or in a parent directory]
 
       --allow-lossy
           Leave out what a backend cannot express, with a warning instead of an error
@@ -175,11 +174,11 @@ Options:
           Such files change with every commit. `jobc diff` and `jobc test` ignore these labels.
 
       --sbom <DIR>
-          Also write software bills of materials of the images that are in the image store, below
+          Also write software bills of materials (SBOMs) of the images in the image store to
           `DIR/<job>/<target>/`
 
       --watch
-          Build again when a file that was read changes
+          Rebuild when an input file changes
 
       --color <WHEN>
           When to use colors [default: auto]
