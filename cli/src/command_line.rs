@@ -1,6 +1,7 @@
 //! The command line: all commands, and the options that each of them has. Doc comments are help texts.
 #![allow(rustdoc::broken_intra_doc_links)] // `[default: ...]` is not a link
 
+mod other_words;
 mod overview;
 
 use std::process::ExitCode;
@@ -62,10 +63,10 @@ impl Args {
     }
 }
 
-/// What is done with a backend.
+/// The commands of `jobc backend`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum BackendCommand {
-    /// Check that a plug-in keeps to its contract, with a small job for each feature
+    /// Check that a plug-in follows its contract, with a small job for each feature
     Test {
         /// Name of the plug-in
         name: String,
@@ -78,6 +79,7 @@ pub(crate) enum Command {
     /// Compile a job file into the files of each target
     Build(BuildArgs),
     /// Check job files without writing anything
+    #[command(aliases = ["lint", "validate"])]
     Check(CheckArgs),
     #[command(flatten)]
     Runtime(RuntimeCommand),
@@ -92,24 +94,24 @@ pub(crate) enum Command {
         name: SchemaArg,
         /// Print the path of a file with the schema, for the settings of an editor
         ///
-        /// It is the file that a package has installed, or a copy in `~/.local/share/jobc/schemas`.
+        /// The file is the one installed by a package, or a copy in `~/.local/share/jobc/schemas`.
         #[arg(long)]
         path: bool,
     },
     /// Explain a diagnostic code or a field, or list all codes
     ///
     /// A field is its path in a job file or a targets file: `roles.train.retry`, `resources.memory`, `backends`. Names
-    /// that the file chooses can be any word, or left out. `--format json` prints pages as JSON; without a topic, all
+    /// chosen in the file can be any word, or be omitted. `--format json` prints pages as JSON; without a topic, all
     /// codes and fields.
     Explain {
         /// Diagnostic code, such as `J0101`, or a field, such as `roles.train.retry` [default: list all codes]
         #[arg(add = completion::topics())]
         topic: Option<String>,
     },
-    /// Compare the plan and the files with a revision, by meaning
+    /// Compare the plan and the built files with a revision
     ///
-    /// The job is compiled as it is and as it was, and the values are compared; nothing is written. The exit status is 0
-    /// without a difference, 1 with one, and 3 for errors.
+    /// Both versions of the job are compiled, and their values are compared; nothing is written. The exit status is 0
+    /// if they are equal, 1 if they differ, and 3 on errors.
     Diff(DiffArgs),
     /// Format job files and targets files
     ///
@@ -119,12 +121,12 @@ pub(crate) enum Command {
     /// Compare the files of all jobs with their golden files
     ///
     /// Each job file is compiled and compared with the directory `golden` next to it: `golden/<job>/<target>/`. Nothing
-    /// is written without `--accept`. The exit status is 0 without a difference, else 1.
+    /// is written without `--accept`. The exit status is 0 if all are equal, otherwise 1.
     Test(TestArgs),
-    /// Show what caused a written line, or what a line of a job causes
+    /// Trace a line of a built file to the job file, or the reverse
     ///
-    /// For a file that `jobc build` has written, the source map next to it has the answer: the field of the job, the
-    /// setting of the target or the default. For a job file, the job is compiled and nothing is written.
+    /// For a file that `jobc build` has written, the answer comes from the source map next to it: the field of the job,
+    /// the setting of the target or the default. For a job file, the job is compiled and nothing is written.
     Why(WhyArgs),
     /// Show which fields each backend supports
     ///
@@ -148,7 +150,7 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Create a starter job from an example
     Init(InitArgs),
-    /// List and change settings of the user and of the project
+    /// List and change user and project settings
     Config(ConfigArgs),
     /// Start the language server for editors
     ///
@@ -185,7 +187,13 @@ pub(crate) enum Command {
 pub(crate) fn run() -> ExitCode {
     completion::answer(Args::full_command);
     let jobc = runtime::with_hidden_commands(Args::full_command(), overview::names());
-    let matches = jobc.get_matches();
+    let matches = jobc.try_get_matches().unwrap_or_else(|error| match other_words::answer(&error) {
+        Some(answer) => {
+            terminal::eprint(&answer);
+            std::process::exit(Outcome::UsageError as i32);
+        }
+        None => error.exit(),
+    });
     if let Some(code) = runtime::run_hidden_command(&matches, &Args::full_command()) {
         return code;
     }
@@ -230,8 +238,8 @@ pub(crate) fn run() -> ExitCode {
     ExitCode::from(outcome as u8)
 }
 
-/// Whether a command refuses to run if a file of settings has errors. Others only lose their color by it: a job must be
-/// stopped, and the file be corrected, in any directory.
+/// Whether a command refuses to run if a file of settings has errors. Other commands only lose their color settings:
+/// stopping a job or correcting the file must work in any directory.
 fn needs_settings(command: &Command) -> bool {
     match command {
         Command::Build(_) | Command::Check(_) | Command::Plan(_) => true,

@@ -26,9 +26,13 @@ pub(crate) fn find_named(
 ) -> Result<Vec<Utf8PathBuf>, InputError> {
     let mut jobs = Vec::new();
     for path in given {
-        let is_job = names == JOB_FILE_NAMES && names.iter().any(|name| path.join(name).is_file());
-        if !path.is_dir() || is_job {
+        if !path.is_dir() {
             jobs.push(path.clone());
+            continue;
+        }
+        let jobs_here = names.iter().filter(|_| names == JOB_FILE_NAMES).map(|name| path.join(name));
+        if let Some(job) = jobs_here.into_iter().find(|job| job.is_file()) {
+            jobs.push(job);
             continue;
         }
         let before = jobs.len();

@@ -56,7 +56,25 @@ params.yaml:1:8: error[J0203]: a list is not an integer, which the parameter `co
 }
 
 #[test]
-fn what_is_no_assignment_is_wrong_use() {
+fn commands_of_other_tools_are_accepted_or_explained() {
+    let directory = Directory::with_job(HELLO);
+    for check in ["lint", "validate"] {
+        directory.jobc(&[check]).exits(0);
+    }
+    let run = directory.jobc(&["apply", "-f", "job.yaml"]).exits(2);
+    assert_data_eq!(
+        run.err,
+        str![[r"
+error: `apply` is not a command of `jobc`
+ = help: `jobc submit` submits a job to a cluster, and `jobc run` runs it on this host
+
+"]]
+    );
+    directory.jobc(&["biuld"]).exits(2).says("'build'");
+}
+
+#[test]
+fn set_without_an_equals_sign_is_a_usage_error() {
     let directory = Directory::with_job(HELLO);
     directory.jobc(&["build", "--set", "count"]).exits(2).says("NAME=VALUE");
     directory.jobc(&["build", "--set", "=3"]).exits(2).says("NAME=VALUE");
@@ -64,7 +82,7 @@ fn what_is_no_assignment_is_wrong_use() {
 }
 
 #[test]
-fn an_unknown_target_names_the_near_one() {
+fn an_unknown_target_suggests_a_similar_one() {
     let directory = Directory::with_job(HELLO);
     let run = directory.jobc(&["build", "--target", "kubernets", "--format", "text"]).exits(1);
     assert_data_eq!(
@@ -87,7 +105,7 @@ for more about an error, run `jobc explain J0501`
 }
 
 #[test]
-fn an_unknown_backend_or_option_is_wrong_use() {
+fn an_unknown_backend_or_option_is_a_usage_error() {
     let directory = Directory::with_job(HELLO);
     directory
         .jobc(&["build", "--backend", "k8s"])
@@ -104,7 +122,7 @@ fn an_unknown_backend_or_option_is_wrong_use() {
 }
 
 #[test]
-fn only_the_backend_requested_is_written() {
+fn only_the_requested_backend_is_written() {
     let directory = Directory::with_job(HELLO);
     directory.jobc(&["build", "--backend", "cgroup"]).exits(0);
     let out = directory.out();
@@ -113,7 +131,7 @@ fn only_the_backend_requested_is_written() {
 }
 
 #[test]
-fn what_a_target_cannot_express_is_refused_or_left_out_aloud() {
+fn unsupported_features_are_errors_or_with_allow_lossy_warnings() {
     let job =
         HELLO.replace("    run:", "    labels: {team: vision}\n    security: {privileged: true}\n    run:");
     let directory = Directory::with_job(&job);
@@ -127,7 +145,7 @@ fn what_a_target_cannot_express_is_refused_or_left_out_aloud() {
 }
 
 #[test]
-fn warnings_are_errors_where_they_are_denied() {
+fn deny_warnings_turns_warnings_into_errors() {
     let directory = Directory::with_job(&HELLO.replace("busybox:1.36", "busybox"));
     let run = directory.jobc(&["check"]).exits(0);
     assert!(run.err.contains("warning["), "{}", run.err);

@@ -82,9 +82,17 @@ fn differences_are_accepted() {
     assert!(directory.path().join("jobs/b/golden/renamed/lab/notes.txt").is_file());
 }
 
+#[test]
+fn a_job_is_tested_from_its_own_directory() {
+    let directory = Directory::with_job(HELLO);
+    directory.jobc(&["test", "--accept"]).exits(0);
+    assert_eq!(without_times(&directory.jobc(&["test"]).exits(0).out), "1 job file: 1 same in TIME s\n");
+    assert_eq!(without_times(&directory.jobc(&["test", "."]).exits(0).out), "1 job file: 1 same in TIME s\n");
+}
+
 /// With one of two targets named, the golden files of the other are neither compared nor obsolete.
 #[test]
-fn the_rest_is_left_alone() {
+fn other_files_are_left_alone() {
     let directory = repository();
     directory.jobc(&["test", "--target", "here"]).exits(0);
     directory.jobc(&["test", "--golden", "a/b"]).exits(2).says("write a name without `/`");
@@ -105,7 +113,7 @@ fn cached(directory: &Directory, options: &[&str], exits: i32) -> u64 {
 }
 
 #[test]
-fn only_what_changed_is_compiled() {
+fn only_changed_jobs_are_compiled() {
     let directory = repository();
     assert_eq!(cached(&directory, &[], 0), 0);
     assert_eq!(cached(&directory, &[], 0), 2);

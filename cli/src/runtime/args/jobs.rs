@@ -21,6 +21,7 @@ pub(crate) enum JobCommand {
     /// List your jobs, the tasks of a job, or the jobs of a sweep
     Ps(PsArgs),
     /// Show the details of a job
+    #[command(alias = "describe")]
     Inspect(InspectArgs),
     /// Show the output of tasks
     Logs(LogsArgs),
@@ -32,16 +33,16 @@ pub(crate) enum JobCommand {
     Top(StatsArgs),
     /// Write an HTML report of a job or a sweep
     ///
-    /// The report of a job shows the timeline, the resource usage, the exit status and the last output. That of a sweep
-    /// compares its jobs.
+    /// The report of a job shows the timeline, the resource usage, the exit status and the last output. The report of a
+    /// sweep compares its jobs.
     Report(ReportArgs),
     /// Run a command in a running task
     Exec(JobExecArgs),
     /// Make ports of tasks on a cluster available on this host
     ///
-    /// Connections to a port on 127.0.0.1 lead to the task, until Ctrl-C.
+    /// Connections to a port on 127.0.0.1 are forwarded to the task until Ctrl-C.
     PortForward(PortForwardArgs),
-    /// Copy files into a task on a cluster, or out of it
+    /// Copy files to or from a task on a cluster
     ///
     /// The image of the task must have `tar`.
     Copy(CopyArgs),
@@ -50,6 +51,7 @@ pub(crate) enum JobCommand {
     /// Stop jobs
     ///
     /// Every task gets SIGTERM, and SIGKILL after its grace period.
+    #[command(alias = "cancel")]
     Stop(StopArgs),
     /// Send a signal to the tasks of a job
     ///
@@ -61,9 +63,9 @@ pub(crate) enum JobCommand {
     Resume(JobsArgs),
     /// Wait until jobs end, and exit with the exit code of the job
     ///
-    /// For several jobs it is the first exit code that is not 0, for a sweep that of `jobc run`.
+    /// For several jobs, it is the first nonzero exit code; for a sweep, the exit code of `jobc run`.
     Wait(WaitArgs),
-    /// Remove the records, logs and samples of ended jobs
+    /// Remove the records, logs and samples of finished jobs
     Rm(RmArgs),
     /// Remove old jobs, and leftovers of killed commands
     Gc(GcArgs),
@@ -71,16 +73,16 @@ pub(crate) enum JobCommand {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PsArgs {
-    /// Show ended jobs too
+    /// Also show finished jobs
     #[arg(long, short)]
     pub all: bool,
     /// Print only IDs
     #[arg(long, short)]
     pub quiet: bool,
-    /// List the jobs at a target with a cluster, instead of those on this host
+    /// List the jobs on the cluster of a target, instead of the jobs on this host
     #[arg(long, short, value_name = "NAME", conflicts_with = "job", add = targets())]
     pub target: Option<String>,
-    /// List the jobs at all targets with a cluster
+    /// List the jobs on the clusters of all targets
     #[arg(long, short = 'A', conflicts_with_all = ["job", "target"])]
     pub all_targets: bool,
     #[command(flatten)]
@@ -121,7 +123,7 @@ pub(crate) struct JobExecArgs {
     /// Set an environment variable (repeatable)
     #[arg(long, short, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
-    /// Pass the secret variables of the task too; they are read again from their sources
+    /// Also pass the secret variables of the task; they are read again from their sources
     #[arg(long)]
     pub secrets: bool,
     #[command(flatten)]
@@ -160,15 +162,15 @@ pub(crate) struct StopArgs {
     /// Time between SIGTERM and SIGKILL, such as `10s` or `2m` [default: from the job file]
     #[arg(long, short, value_name = "TIME", value_parser = parse_duration)]
     pub grace: Option<Duration>,
-    /// Do not wait until the jobs end
+    /// Do not wait for the jobs to end
     #[arg(long)]
     pub no_wait: bool,
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job or sweep IDs such as `train.2`, or names [default: the only running job or sweep]
     ///
-    /// A sweep stands for all of its jobs. A handle such as `lab/train` names a job on a cluster, which is deleted there
-    /// with its pods. At a terminal, a job without a name is stopped only after a question.
+    /// A sweep stands for all of its jobs. A handle such as `lab/train` names a job on a cluster, which is deleted
+    /// there with its pods. On a terminal, jobc asks for confirmation if no job is named.
     #[arg(value_name = "JOB", add = jobs_sweeps_or_handles(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
@@ -187,7 +189,7 @@ pub(crate) struct KillArgs {
     /// Signal, by name or number
     #[arg(long, short, value_name = "SIGNAL", default_value = "KILL", add = signals())]
     pub signal: String,
-    /// Kill a supervisor that does not respond, and all processes of the job with it
+    /// Kill a supervisor that does not respond, along with all processes of the job
     #[arg(long, conflicts_with_all = ["signal", "tasks"])]
     pub force: bool,
     #[command(flatten)]
@@ -211,7 +213,7 @@ pub(crate) struct JobsArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RmArgs {
-    /// Kill running jobs first, and remove unreadable records too
+    /// Kill running jobs first, and also remove unreadable records
     #[arg(long, short)]
     pub force: bool,
     #[command(flatten)]
@@ -220,7 +222,7 @@ pub(crate) struct RmArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GcArgs {
-    /// Remove only jobs that ended longer ago than this
+    /// Remove only jobs that finished longer ago than this
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "7d")]
     pub older_than: Duration,
     /// Print what would be removed, and remove nothing
