@@ -18,21 +18,22 @@ use jobc_schema::plan::JobPlan;
 
 use crate::diagnostic::Sink;
 use crate::document::Document;
+use crate::files::Files;
 
 pub use allow::allowed;
 
-/// Looks at one decided job: one target, one combination of the matrix.
+/// Checks one resolved job: one target, one combination of the matrix. `files` are those beside the job file.
 ///
 /// Findings that the next target or combination repeats word for word are dropped when the sink is finished.
-pub fn check(job: &Job, plan: &JobPlan, sink: &mut Sink) {
-    let view = view::View::new(job, plan);
+pub fn check(job: &Job, plan: &JobPlan, files: &dyn Files, sink: &mut Sink) {
+    let view = view::View::new(job, plan, files);
     for lint in lints::TABLE {
         lint(&view, sink);
     }
 }
 
-/// Looks at the job file as it was written, templates put in and expressions not yet: what is declared and never used,
-/// what looks like a secret, and unknown codes in `x-jobc-allow`. Once per job file, regardless of targets.
+/// Checks the job file as written, with templates but before expressions: unused declarations, values that look like
+/// secrets, and unknown codes in `x-jobc-allow`. Runs once per job file, regardless of targets.
 pub fn check_document(document: &Document, sink: &mut Sink) {
     allow::check(document, sink);
     document::unused::check(document, sink);

@@ -22,7 +22,7 @@ use crate::source::{SourceId, Sources, Span};
 use crate::source_map::{SourceMap, SpanIndex};
 use crate::{check, dockerfile, emit, import, lower, parse, resolve, suggest, template, validate};
 
-/// What to compile, and for where.
+/// What to compile, and for which targets.
 pub struct Request<'a> {
     /// The job file.
     pub job: SourceId,
@@ -36,8 +36,8 @@ pub struct Request<'a> {
     pub only_targets: Vec<String>,
     /// The target of the user's settings, used if none is requested.
     pub default_target: Option<DefaultTarget>,
-    /// Whether the job will run on this host: for one target that has the oci backend, which is the one asked for, else
-    /// the only such one of the file's defaults, else the built-in `local`.
+    /// Whether the job will run on this host: for one target with the oci backend, which is the requested one, else the
+    /// only such target among the file's defaults, else the built-in `local`.
     pub run_here: bool,
     /// Reads the GPUs of this host, if the job runs on it; called only if the job requests GPUs.
     pub gpus_here: Option<&'a dyn Fn() -> TargetGpus>,
@@ -45,20 +45,20 @@ pub struct Request<'a> {
     pub only_backends: Vec<BackendName>,
     /// Whether what cannot be expressed becomes a warning.
     pub allow_lossy: bool,
-    /// What of the GPU set-up OCI bundles carry.
+    /// The GPU setup in OCI bundles.
     pub gpu_injection: Option<GpuInjection>,
     /// Looks up an environment variable of the user, for the defaults of parameters; absent where it is not known who
     /// will build or start the job.
     pub environment: Option<Environment<'a>>,
     /// How `jobc.lock` is used.
     pub locking: Locking,
-    /// What runs of the job, where that is less than all.
+    /// The part of the job to run, if not all of it.
     pub adjustments: Adjustments,
     /// Files next to the job file.
     pub files: &'a dyn Files,
     /// Backends that are not built in.
     pub plugins: Option<&'a dyn Plugins>,
-    /// The way from a target's output directory to the job file's, for the job with that name.
+    /// The relative path from the output directory of a target to that of the job file, for the job with that name.
     pub to_job: &'a dyn Fn(&str) -> Utf8PathBuf,
 }
 
@@ -67,16 +67,16 @@ pub struct Request<'a> {
 pub struct DefaultTarget {
     /// Its name.
     pub name: String,
-    /// What set it, for messages.
+    /// Its origin, for messages.
     pub origin: String,
     /// Whether it also takes precedence over the default of the targets file, and must be known.
     pub overrides_file: bool,
 }
 
-/// The decided jobs with what later passes need of the text.
+/// The resolved jobs, with the source information that later passes need.
 #[derive(Clone)]
 pub struct Planning {
-    /// One entry a matrix combination and target, combinations outermost.
+    /// One entry per matrix combination and target, combinations outermost.
     pub jobs: Vec<JobPlan>,
     /// Whether the targets were only tried because nothing was chosen.
     pub on_refusal: OnRefusal,
@@ -99,7 +99,7 @@ pub struct Artifact {
     pub path: Utf8PathBuf,
     /// Permission bits.
     pub mode: u32,
-    /// What it holds.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
@@ -132,7 +132,7 @@ pub fn plan_document(
 ) -> Option<Planning> {
     let targets_document = request.targets.and_then(|id| parse::parse(sources, id, sink));
     let lock = Lock::read(request.locking, request.job, request.files, sources, sink);
-    // Where the lock itself is wrong, what else is wrong is worth knowing too.
+    // Even if the lock is invalid, other errors are reported too.
     let lock = lock.unwrap_or_default();
     let document = document.and_then(|d| template::expand_templates(d, sources, request.files, &lock, sink));
     let format = document.as_ref().and_then(import::format_of);
@@ -153,7 +153,7 @@ pub fn plan_document(
         sink.locate(DocumentId::Job, document, sources);
     }
     if let (None, Some(original)) = (&document, &original) {
-        // A job of OpenPAI that is refused.
+        // An OpenPAI job with errors.
         sink.locate(DocumentId::Job, original, sources);
     }
     if let Some(document) = &targets_document {
@@ -209,9 +209,10 @@ fn decide(
 ) -> Option<PlanSet> {
     let mut schema = Sink::new();
     let sound = validate::validate(document, &mut schema);
-    // A file of another kind gets that one finding.
+    // A file of another tool gets only this finding.
     let is_foreign = schema.diagnostics().iter().any(|found| found.code == codes::FOREIGN_FILE);
     let salvaged = if sound || is_foreign { None } else { salvage(document, schema.diagnostics()) };
+    drop_misread(document, schema.diagnostics(), sink);
     sink.append(schema);
     if sound {
         validate::check_written(document, sources, sink);
@@ -298,6 +299,20 @@ fn gpus_of(place: &TargetPlan, request: &Request<'_>) -> Option<TargetGpus> {
     place.settings.gpus.clone().filter(|_| one_host)
 }
 
+/// Drops the advice to quote a word such as `yes` where the schema has found that no text belongs there.
+fn drop_misread(document: &Document, found: &[Diagnostic], sink: &mut Sink) {
+    let span_of = |found: &Diagnostic| match &found.labels.first()?.place {
+        Place::Span(span) => Some(*span),
+        Place::Path { pointer, part, .. } => Some(document.span_of_cause(pointer, *part)),
+        _ => None,
+    };
+    let refused: BTreeSet<Span> =
+        found.iter().filter(|found| found.code == codes::WRONG_KIND).filter_map(span_of).collect();
+    sink.retain(|found| {
+        found.code != codes::MISREAD || span_of(found).is_none_or(|span| !refused.contains(&span))
+    });
+}
+
 /// Pass 4, against the GPUs of this host where the job is run on it: the plan itself names no host. That images have
 /// digests is not required of a job that is about to be locked.
 fn check_for_place(job: &Job, plan: &JobPlan, request: &Request<'_>, sink: &mut Sink) {
@@ -305,18 +320,18 @@ fn check_for_place(job: &Job, plan: &JobPlan, request: &Request<'_>, sink: &mut 
     let look = request.gpus_here.filter(|_| plan.roles.iter().any(wants));
     let locks = request.locking == Locking::Ignored && plan.target.settings.policy.is_some();
     if look.is_none() && !locks {
-        return check::check(job, plan, sink);
+        return check::check(job, plan, request.files, sink);
     }
     let mut here = plan.clone();
     if let Some(look) = look {
         here.target.settings.gpus = Some(look());
     }
     if let Some(policy) = here.target.settings.policy.as_mut().filter(|_| locks) {
-        // Who ignores the lock wants to write it.
+        // If the lock is ignored, it is about to be written.
         policy.require_digest = false;
         policy.require_signature = None;
     }
-    check::check(job, &here, sink);
+    check::check(job, &here, request.files, sink);
 }
 
 /// The targets to build for: those requested, else the file's defaults, else all.
@@ -480,7 +495,7 @@ pub fn lower_all(
     all
 }
 
-/// What a backend may know of a job besides its plan.
+/// The inputs of a backend besides the plan.
 fn context<'a>(job: &JobPlan, all_jobs: &'a [JobPlan], request: &Request<'a>) -> Context<'a> {
     Context {
         files: request.files,
@@ -510,7 +525,7 @@ pub fn build(sources: &Sources, planned: Planning, request: &Request<'_>, sink: 
     build_with(None, sources, planned, request, sink)
 }
 
-/// As above, with files that record their provenance, if that is given.
+/// As above, with the provenance in the files if it is given.
 pub fn build_with(
     provenance: Option<&Provenance>,
     sources: &Sources,

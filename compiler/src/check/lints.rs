@@ -17,6 +17,7 @@ mod job_never_ends;
 mod launcher_alone;
 mod launcher_disagrees;
 mod launcher_misfit;
+mod list_of_commands;
 mod little_memory;
 mod local_rendezvous;
 mod many_cpus;
@@ -32,6 +33,7 @@ mod rank_by_hand;
 mod read_only_write;
 mod retry_one_rank;
 mod same_rank;
+mod script_not_copied;
 mod shared_write;
 mod shm_over_memory;
 mod sudo;
@@ -93,6 +95,8 @@ pub(super) const TABLE: &[Lint] = &[
     needs_last::check,
     job_never_ends::check,
     background::check,
+    list_of_commands::check,
+    script_not_copied::check,
     sudo::check,
     env_literal::check,
     unset_variable::check,

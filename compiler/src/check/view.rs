@@ -6,22 +6,25 @@ use jobc_schema::role::{Needs, Role};
 use jobc_schema::{BackendName, Job, Pointer};
 
 use super::command::{self, Command};
+use crate::files::Files;
 
-/// The job as written and as decided.
+/// The job as written and as resolved.
 pub(crate) struct View<'a> {
     /// As written.
     pub(crate) job: &'a Job,
-    /// As decided for one target.
+    /// As resolved for one target.
     pub(crate) plan: &'a JobPlan,
+    /// The files beside the job file.
+    pub(crate) files: &'a dyn Files,
     /// The roles, in the order of the file.
     pub(crate) roles: Vec<RoleView<'a>>,
 }
 
-/// A role as written and as decided.
+/// A role as written and as resolved.
 pub(crate) struct RoleView<'a> {
     /// As written.
     pub(crate) spec: Option<&'a Role>,
-    /// As decided.
+    /// As resolved.
     pub(crate) plan: &'a RolePlan,
     /// Its part in the rendezvous.
     pub(crate) member: Option<&'a MemberPlan>,
@@ -33,7 +36,7 @@ pub(crate) struct RoleView<'a> {
 
 impl<'a> View<'a> {
     /// Collects the facts about each role.
-    pub(crate) fn new(job: &'a Job, plan: &'a JobPlan) -> Self {
+    pub(crate) fn new(job: &'a Job, plan: &'a JobPlan, files: &'a dyn Files) -> Self {
         let members: std::collections::BTreeMap<&str, &MemberPlan> =
             plan.distributed.iter().flat_map(|d| &d.members).map(|m| (m.role.as_str(), m)).collect();
         let roles = plan.roles.iter().map(|role| RoleView {
@@ -43,7 +46,7 @@ impl<'a> View<'a> {
             commands: command::commands(role),
             text: command::text(role),
         });
-        Self { job, plan, roles: roles.collect() }
+        Self { job, plan, files, roles: roles.collect() }
     }
 
     /// Whether the target writes for that backend.

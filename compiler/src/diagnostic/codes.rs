@@ -224,6 +224,8 @@ codes! {
     ENV_LITERAL "J0348" "a variable in `env` is not expanded";
     UNSET_VARIABLE "J0349" "a variable may be unset";
     NEEDS_LAST "J0350" "a role waits for what ends the job";
+    LIST_OF_COMMANDS "J0351" "a word of a command holds several words";
+    SCRIPT_NOT_COPIED "J0352" "a script is not in the container";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express a setting of the job";

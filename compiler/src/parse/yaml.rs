@@ -4,6 +4,7 @@ mod blank;
 mod build;
 mod flow;
 mod lines;
+mod punctuation;
 mod quotes;
 mod syntax;
 mod tabs;
@@ -37,6 +38,9 @@ pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
         let (event, span) = match event {
             Ok(event) => event,
             Err(error) => {
+                if punctuation::report(text, builder.report) {
+                    return None;
+                }
                 let at = error.marker().byte_offset().unwrap_or(text.len()).min(text.len());
                 syntax::report(fault(&error), at, &mut builder);
                 return None;

@@ -106,7 +106,13 @@ static TABLE: &[Advice] = &[
         "roles",
         "a map of what runs, by name: `roles: {train: {run: python train.py}}`",
     ),
-    same(&[ROLE], &["dependson", "depends", "dependencies", "requires", "after", "waitfor"], "roles.*.needs"),
+    with(
+        &[ROLE],
+        &["dependson"],
+        "roles.*.needs",
+        "a list in `depends_on` of Compose waits until the others have started, and `needs: [NAME]` until they have succeeded",
+    ),
+    same(&[ROLE], &["depends", "dependencies", "requires", "after", "waitfor"], "roles.*.needs"),
     with(
         &[JOB, ROLE],
         &["healthcheck", "readinessprobe", "startupprobe", "livenessprobe"],

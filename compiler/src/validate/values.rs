@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::document::{Node, Value};
+use crate::document::{Entry, Node, Value};
 
 use super::report::source_text;
 
@@ -27,6 +27,7 @@ pub(super) fn translate(path: &str, spelled: &str, node: &Node, role: &Node) -> 
         "memory" | "shm" | "disk" => bytes(&spelled, node),
         "ports" => ports(node),
         "ready" => ready(node, role),
+        "needs" if spelled == "depends_on" => needs(node),
         "run" => lines(&spelled, node),
         "security" => {
             if let Some(user) = user(node) {
@@ -110,6 +111,25 @@ fn ports(node: &Node) -> Option<Json> {
         labels.insert(label, json!(number(item)?));
     }
     (!labels.is_empty()).then_some(Json::Object(labels))
+}
+
+/// `depends_on` of Compose: the names of services that have started, or a map with a `condition` for each.
+fn needs(node: &Node) -> Option<Json> {
+    if let Value::Sequence(items) = &node.value {
+        let started = |item: &Node| Some((item.as_str()?.to_owned(), json!("started")));
+        return items.iter().map(started).collect::<Option<Map<_, _>>>().map(Json::Object);
+    }
+    let state = |entry: &Entry| {
+        let state = match entry.value.get("condition")?.as_str()? {
+            "service_started" => "started",
+            "service_healthy" => "ready",
+            "service_completed_successfully" => "succeeded",
+            _ => return None,
+        };
+        Some((entry.key.clone(), json!(state)))
+    };
+    let needs = node.entries().iter().map(state).collect::<Option<Map<_, _>>>()?;
+    (!needs.is_empty()).then_some(Json::Object(needs))
 }
 
 /// A probe of Kubernetes, whose port is one that the role has a label for, or a command.

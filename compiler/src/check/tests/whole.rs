@@ -50,7 +50,7 @@ pub(super) fn run(job: &str, targets: &str) -> (Sources, Vec<Diagnostic>, bool) 
                     continue;
                 };
                 planned = true;
-                check(&job, &plan, &mut sink);
+                check(&job, &plan, &MemoryFiles::default(), &mut sink);
             }
         }
     }

@@ -15,7 +15,8 @@ pub(super) fn report_odd(text: &str, report: &mut Report<'_>) -> bool {
     let found = all(text);
     let Some(&(first, c)) = found.first() else { return false };
     let what = name(c).unwrap_or("blank");
-    let message = format!("a {what} (U+{:04X}) stands where YAML needs a space", u32::from(c));
+    let article = if what.starts_with('i') { "an" } else { "a" };
+    let message = format!("{article} {what} (U+{:04X}) stands where YAML needs a space", u32::from(c));
     let mut diagnostic = Diagnostic::error(codes::MISSING_BLANK, message)
         .at_span(report.span(first, first + c.len_utf8()), "looks like a space");
     if found.len() > 1 {
@@ -36,6 +37,12 @@ pub(super) fn report_odd(text: &str, report: &mut Report<'_>) -> bool {
 /// All such blanks that stand for spaces of YAML, and not in a text.
 fn all(text: &str) -> Vec<(usize, char)> {
     let mut found = Vec::new();
+    for_each_line(text, |line, offset| of_line(line, offset, &mut found));
+    found
+}
+
+/// Calls a function for each line that is not in a block of text, with its first byte.
+pub(super) fn for_each_line<'a>(text: &'a str, mut visit: impl FnMut(&'a str, usize)) {
     let mut start = 0;
     // The indentation of the line that opens a block of text.
     let mut block: Option<usize> = None;
@@ -47,7 +54,7 @@ fn all(text: &str) -> Vec<(usize, char)> {
             continue;
         }
         let skip = usize::from(start == 0 && body.starts_with('\u{feff}')) * '\u{feff}'.len_utf8();
-        of_line(&body[skip..], start + skip, &mut found);
+        visit(&body[skip..], start + skip);
         // A comment may follow; ` #` may also be in a key.
         let opens = [body, body.split(" #").next().unwrap_or_default()].into_iter().any(|code| {
             let code = code.trim_end_matches(|c: char| c.is_whitespace());
@@ -57,7 +64,6 @@ fn all(text: &str) -> Vec<(usize, char)> {
         block = opens.then_some(spaces);
         start += line.len();
     }
-    found
 }
 
 fn of_line(line: &str, offset: usize, found: &mut Vec<(usize, char)>) {

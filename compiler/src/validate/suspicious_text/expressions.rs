@@ -12,6 +12,7 @@ const MARKS: [(&str, &str); 4] = [("${", "}"), ("{{", "}}"), ("$(", ")"), ("<%",
 
 pub(super) fn check(written: &TextNode<'_>, document: &Document, sink: &mut Sink) {
     for (range, path) in find_expressions(written.text) {
+        let Some(path) = with_scope(path, document) else { continue };
         let shown = &written.text[range.clone()];
         if !is_known(&path, document) {
             if let Some(name) = path.strip_prefix("params.").filter(|_| written.is_command()) {
@@ -72,7 +73,8 @@ fn find_expressions(text: &str) -> Vec<(Range<usize>, String)> {
             // OpenPAI's `<% $parameters.n %>`.
             let openpai = path.strip_prefix("$parameters.").map(|name| format!("params.{name}"));
             let path = openpai.as_deref().unwrap_or(path);
-            let is_path = path.contains('.')
+            // `{{ lr }}` of Jinja and Helm; in other marks, a word alone is a variable or a command of a shell.
+            let is_path = (path.contains('.') || open == "{{")
                 && path.starts_with(|c: char| c.is_ascii_alphabetic())
                 && path
                     .bytes()
@@ -86,6 +88,23 @@ fn find_expressions(text: &str) -> Vec<(Range<usize>, String)> {
     found
 }
 
+/// A path; of a word alone, that of the parameter or axis with this name.
+fn with_scope(path: String, document: &Document) -> Option<String> {
+    if path.contains('.') {
+        return Some(path);
+    }
+    let in_map = |map: Option<&Node>| map.is_some_and(|map| map.get(&path).is_some());
+    let root = &document.root;
+    let matrix = root.get("matrix");
+    if in_map(root.get("params")) {
+        Some(format!("params.{path}"))
+    } else if in_map(matrix) || in_map(matrix.and_then(|matrix| matrix.get("axes"))) {
+        Some(format!("matrix.{path}"))
+    } else {
+        None
+    }
+}
+
 /// Whether the job declares what a path names.
 fn is_known(path: &str, document: &Document) -> bool {
     let Some((scope, rest)) = path.split_once('.') else { return false };
@@ -94,6 +113,10 @@ fn is_known(path: &str, document: &Document) -> bool {
     let in_map = |key: &str| root.get(key).is_some_and(|map| map.get(name).is_some());
     let roles = || root.get("roles").map_or(&[][..], Node::entries).iter();
     match scope {
+        "matrix" if root.get("matrix").is_some_and(|matrix| matrix.get("axes").is_some()) => root
+            .get("matrix")
+            .and_then(|matrix| matrix.get("axes"))
+            .is_some_and(|axes| axes.get(name).is_some()),
         "params" | "matrix" | "secrets" | "data" | "outputs" => in_map(scope),
         "hosts" | "roles" => in_map("roles"),
         "ports" => roles().any(|role| {
@@ -121,6 +144,7 @@ mod tests {
         check("a ${params.n} {{ params.m }} $(job.name)", &["params.n", "params.m", "job.name"]);
         check("<% $parameters.n %> <%params.m%>", &["params.n", "params.m"]);
         check("${{ params.n }} \\${params.n} $${params.n}", &[]);
+        check("{{ lr }} ${lr} $(lr) {{lr | upper}}", &["lr"]);
         check("${HOME} ${x:-a.b} {{ a b }} ${#a[@]}", &[]);
     }
 }

@@ -1,0 +1,123 @@
+//! Full-width punctuation of a Chinese or Japanese keyboard, where YAML needs its own.
+
+use crate::diagnostic::{Diagnostic, Edit, Fix, Place, Safety, codes};
+
+use super::super::report::Report;
+use super::blank::for_each_line;
+
+/// YAML's own character for a full-width one.
+fn instead(c: char) -> Option<char> {
+    match c {
+        '：' => Some(':'),
+        '｛' => Some('{'),
+        '｝' => Some('}'),
+        '［' => Some('['),
+        '］' => Some(']'),
+        '，' => Some(','),
+        _ => None,
+    }
+}
+
+/// Reports full-width punctuation that stands for YAML's own, in a text that is not YAML; returns whether there is any.
+pub(super) fn report(text: &str, report: &mut Report<'_>) -> bool {
+    let found = all(text);
+    let Some(&(first, c, own)) = found.first() else { return false };
+    let message = format!("`{c}` (U+{:04X}) is a letter to YAML: write `{own}`", u32::from(c));
+    let mut diagnostic =
+        Diagnostic::error(codes::SYNTAX, message).at_span(report.span(first, first + c.len_utf8()), "");
+    if found.len() > 1 {
+        diagnostic = diagnostic.note(format!("{} more characters are full-width", found.len() - 1));
+    }
+    let edit = |&(at, c, own): &(usize, char, char)| {
+        let end = at + c.len_utf8();
+        let needs_space =
+            matches!(own, ':' | ',') && !text[end..].starts_with([' ', '\r', '\n']) && end < text.len();
+        let text = if needs_space { format!("{own} ") } else { own.to_string() };
+        Edit { place: Place::Span(report.span(at, end)), text }
+    };
+    let edits = found.iter().map(edit).collect();
+    let message = "write YAML's own punctuation".to_owned();
+    diagnostic.fixes.push(Fix { message, edits, safety: Safety::Safe });
+    report.push(diagnostic);
+    true
+}
+
+/// The full-width characters that stand for YAML's own, with those.
+fn all(text: &str) -> Vec<(usize, char, char)> {
+    let mut found = Vec::new();
+    if !text.is_ascii() {
+        for_each_line(text, |line, offset| of_line(line, offset, &mut found));
+    }
+    found
+}
+
+fn of_line(line: &str, offset: usize, found: &mut Vec<(usize, char, char)>) {
+    let mut quote: Option<char> = None;
+    // Inside of brackets, ASCII or not.
+    let mut depth = 0_usize;
+    let mut before = ' ';
+    for (at, c) in line.char_indices() {
+        let is_fresh = matches!(before, ' ' | '[' | '{' | ',' | ':') || instead(before).is_some();
+        match (quote, c) {
+            (Some(open), _) => quote = (c != open || before == '\\').then_some(open),
+            (None, '#') if before == ' ' => return,
+            (None, '"' | '\'') if is_fresh => quote = Some(c),
+            (None, '[' | '{') if depth > 0 || is_fresh => depth += 1,
+            (None, ']' | '}') => depth = depth.saturating_sub(1),
+            (None, '｛' | '［') if depth > 0 || begins_value(&line[..at]) => {
+                depth += 1;
+                found.extend(instead(c).map(|own| (offset + at, c, own)));
+            }
+            (None, '｝' | '］') if depth > 0 => {
+                depth -= 1;
+                found.extend(instead(c).map(|own| (offset + at, c, own)));
+            }
+            (None, '，') if depth > 0 => found.push((offset + at, c, ',')),
+            (None, '：') if follows_key(&line[..at], depth) => found.push((offset + at, c, ':')),
+            _ => {}
+        }
+        before = c;
+    }
+}
+
+/// Whether a value begins after this part of a line.
+fn begins_value(before: &str) -> bool {
+    let before = before.trim_end_matches(' ');
+    before.is_empty() || before.ends_with([':', '：']) || before.trim_start() == "-"
+}
+
+/// Whether this part of a line ends with a key: a word of ASCII letters at its beginning, or after a bracket or comma.
+fn follows_key(before: &str, depth: usize) -> bool {
+    let front = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || "_-./".contains(c));
+    let word = &before[front.len()..];
+    let front = front.trim_end_matches(' ');
+    !word.is_empty()
+        && (front.is_empty()
+            || front.trim_start() == "-"
+            || depth > 0 && front.ends_with(['{', '｛', '[', '［', ',', '，']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn punctuation_of_yaml_is_distinguished_from_that_of_text() {
+        let check = |text: &str, expected: &str| {
+            let found: String = all(text).into_iter().map(|(_, _, own)| own).collect();
+            assert_eq!(found, expected, "{text:?}");
+        };
+        check("name： demo\n", ":");
+        check("roles:\n  main：\n    run： x\n", "::");
+        check("roles: ｛main: {run: x}｝\n", "{}");
+        check("a: ［1，2］\n", "[,]");
+        check("a: {b：1， c: 2}\n", ":,");
+        check("- a：1\n", ":");
+        // Text.
+        check("description: 訓練：第一，第二\n", "");
+        check("a: \"{b：1}\"\n", "");
+        check("a: 1 # b：2\n", "");
+        check("run: |\n  echo a：b\n", "");
+        check("训练：1\n", "");
+    }
+}
