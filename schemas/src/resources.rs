@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::forms;
 use crate::gpu::Gpu;
+use crate::image::is_false;
 use crate::quantity::{Bytes, Cpus};
 
 /// Resources of each instance. A missing value is the default of the target.
@@ -49,6 +50,10 @@ pub struct Resources {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"enum": ["as", "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio", "rttime", "sigpending", "stack"]}, "examples" = [{"memlock": "unlimited", "nofile": 65536}]))]
     pub ulimits: IndexMap<String, Ulimit>,
+    /// Whether `jobc run` refuses to start where the host cannot enforce these limits, instead of reporting them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("examples" = [true]))]
+    pub enforce: bool,
     /// GPUs: a number, or a block with number and kind. `0` hides all GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [1, {"count": 8, "model": "A100"}]))]
@@ -91,7 +96,7 @@ pub enum Ulimit {
     Word(UlimitWord),
 }
 
-/// The word for no limit.
+/// The keyword for no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UlimitWord {
@@ -124,7 +129,7 @@ pub enum Port {
     Number(u16),
     /// `auto`: a free one is chosen.
     Auto(AutoWord),
-    /// More about it.
+    /// A block with more settings.
     Rules(PortRules),
 }
 

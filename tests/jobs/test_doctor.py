@@ -56,13 +56,13 @@ name: tested-limited
 image: host
 matrix: {number: [1, 2, 3]}
 roles:
-  main: {resources: {memory: 64MiB}, run: echo started}
+  main: {resources: {memory: 64MiB, enforce: ENFORCE}, run: echo started}
 """
 
 
-def test_a_sweep_whose_limits_cannot_be_enforced_is_refused_once(jobs, single):
+def test_a_sweep_whose_limits_cannot_be_enforced_is_refused_or_reported_once(jobs, single):
     """With what works at once before what root can do."""
-    (jobs.directory / "limited.yaml").write_text(LIMITED_SWEEP)
+    (jobs.directory / "limited.yaml").write_text(LIMITED_SWEEP.replace("ENFORCE", "true"))
     home = jobs.directory / "own"
     home.mkdir()
     shutil.chown(home, single.name)
@@ -74,3 +74,10 @@ def test_a_sweep_whose_limits_cannot_be_enforced_is_refused_once(jobs, single):
         f"exit {run.returncode}: {run.stdout}{run.stderr}"
     run = subprocess.run([*command, "--allow-unenforced"], capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, check=False)
     assert run.returncode == 0 and run.stdout.count("started") == 3, f"with `--allow-unenforced`, exit {run.returncode}: {run.stdout}{run.stderr}"
+    (jobs.directory / "limited.yaml").write_text(LIMITED_SWEEP.replace("ENFORCE", "false"))
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, check=False)
+    assert run.returncode == 0 and run.stdout.count("started") == 3 and run.stderr.count("not enforced") == 1, \
+        f"without options, exit {run.returncode}: {run.stdout}{run.stderr}"
+    subprocess.run([*single.prefix(), jobs.program, "config", "set", "allow-unenforced", "true"], env=environment, check=True, capture_output=True)
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, check=False)
+    assert run.returncode == 0 and "enforced" not in run.stderr, f"with the setting, exit {run.returncode}: {run.stdout}{run.stderr}"

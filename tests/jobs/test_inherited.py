@@ -153,7 +153,7 @@ def test_a_stricter_limit_is_refused_by_name(jobs, field, resources):
     expected = [] if IS_V1 and field == "cpu" else [f"limits on `{field}` are not enforced"]
     assert done.returncode == 0 and "runs" in done.stdout and len(warnings) == len(expected) and all(text in done.stderr for text in expected), \
         result(done)
-    assert jobs.call("run", jobs.job(resources)).returncode != 0, "a job with that limit starts"
+    assert jobs.call("run", jobs.job(f"{resources}, enforce: true")).returncode != 0, "a job with that limit starts"
 
 
 # The device cgroup of cgroup v2 is a program that this test does not write.

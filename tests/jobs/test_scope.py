@@ -273,13 +273,14 @@ def test_no_scope_is_created_without_limits_or_with_a_delegated_cgroup(session):
 
 def test_a_job_is_rejected_without_systemd_or_a_controller(session):
     """If systemd cannot be reached, or lacks a controller, the job is rejected with the reason and what to do."""
+    refusing = {"JOBC_ALLOW_UNENFORCED": "false"}
     words = ("cannot create cgroups", "cannot reach this user's systemd", "log in by ssh", "--allow-unenforced")
-    check("without systemd", session.call("run", session.job(LIMITS), environment=session.no_systemd), 125, *words)
+    check("without systemd", session.call("run", session.job(LIMITS), environment={**session.no_systemd, **refusing}), 125, *words)
     targets = session.directory / "weighed.yaml"
     targets.write_text(IO_WEIGHT)
     weighed = ["--targets", str(targets), session.job(LIMITS)]
     words = ("does not have the controllers `io`", "Delegate=cpu cpuset io memory pids")
-    lacking = session.call("run", *weighed)
+    lacking = session.call("run", *weighed, environment=refusing)
     check("a missing controller", lacking, 125, *words)
     assert "`memory`" not in lacking.stderr, f"an enforced limit is reported as unenforced: {lacking.stderr}"
     check("a missing controller with --allow-unenforced", session.call("run", "-d", "--allow-unenforced", *weighed))

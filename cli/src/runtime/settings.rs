@@ -9,15 +9,16 @@ use crate::settings::current;
 use crate::settings::names::{ALLOW_UNENFORCED, IMAGE_ROOT, REGISTRIES, Setting};
 use crate::settings::paths::user_directory;
 
-/// Whether jobs run with limits that cannot be enforced, without the option `--allow-unenforced`.
+/// Whether jobs run with limits that cannot be enforced, without the option `--allow-unenforced`; nothing if the user
+/// has not set it.
 ///
 /// # Errors
 ///
 /// A value of the environment that is neither true nor false.
-pub(crate) fn allows_unenforced() -> Result<bool> {
+pub(crate) fn allows_unenforced() -> Result<Option<bool>> {
     let value = current().value(&ALLOW_UNENFORCED);
     let value = value.map_err(|error| Error::new(Kind::Config, error.message()).help(error.help()))?;
-    Ok(value.is_some_and(|value| value.text == "true"))
+    Ok(value.map(|value| value.text == "true"))
 }
 
 /// The directory of the image store, if it is not the default.

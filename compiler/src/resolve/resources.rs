@@ -40,6 +40,7 @@ pub(super) fn resolve_resources(
                 (name.clone(), number)
             })
             .collect(),
+        enforce: resources.enforce,
         gpu: resources.gpu.as_ref().map(|gpu| {
             let mut plan = gpu::resolve_gpu(gpu, first_gpu, target, &at.key("gpu"), sink);
             plan.all |= all_gpus;

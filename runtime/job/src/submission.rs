@@ -33,8 +33,10 @@ pub struct Submission {
     pub scaled: IndexMap<String, u32>,
     /// GPUs were taken out of the plan.
     pub without_gpus: bool,
-    /// Go on where a limit cannot be enforced, and record it.
+    /// Go on where slices of GPUs are isolated less than requested, and record it.
     pub allow_unenforced: bool,
+    /// Refuse to start a task whose limits cannot be enforced, instead of recording them.
+    pub enforce_limits: bool,
     /// A scope of this user's systemd is wanted around the supervisor, where limits have no other place
     /// ([`jobc_container::scope`]).
     pub scope: bool,
@@ -61,7 +63,7 @@ pub struct Submission {
     pub devices: IndexMap<String, Vec<String>>,
     /// How GPUs are injected into the tasks [default: the target's choice].
     pub gpu_injection: Option<InjectionMethod>,
-    /// What serves slices of GPUs [default: chosen from job and host].
+    /// How slices of GPUs are enforced [default: chosen from job and host].
     pub gpu_share: Option<GpuShare>,
     /// The client stays attached: its end is the job's, unless it detaches.
     pub attended: bool,

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::gpu::{DriverCapability, Enforcement, Isolation, Vendor};
+use crate::image::is_false;
 use crate::metric::Better;
 use crate::pointer::Pointer;
 use crate::resources::Publish;
@@ -96,7 +97,7 @@ impl RolePlan {
         self.matrix.as_ref().map_or(&self.name, |matrix| &matrix.role)
     }
 
-    /// What a map has for the role: by its own name, or by its name in the job file.
+    /// The entry of a map for the role: by its own name, or by its name in the job file.
     pub fn entry_in<'a, T>(&self, map: &'a IndexMap<String, T>) -> Option<&'a T> {
         map.get(&self.name).or_else(|| map.get(self.declared()))
     }
@@ -253,6 +254,9 @@ pub struct ResourcesPlan {
     /// Limits of setrlimit(2), by lower-case name. null means unlimited.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub ulimits: IndexMap<String, Option<u64>>,
+    /// Whether a host that cannot enforce these limits refuses the job.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub enforce: bool,
     /// GPUs. Missing if the role does not mention GPUs. With count 0 all GPUs are hidden.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuPlan>,
@@ -484,7 +488,7 @@ pub struct FilePlan {
 }
 
 impl FilePlan {
-    /// Whether all users may do with the file what its owner may: read and execute it.
+    /// Whether all users have the permissions of the owner: to read and execute the file.
     pub fn is_for_all(&self) -> bool {
         self.mode & 0o500 == (self.mode & 0o005) << 6
     }

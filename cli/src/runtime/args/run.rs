@@ -40,7 +40,7 @@ pub(crate) struct RunArgs {
     /// The target must have the oci backend. If several targets fit, this option is required.
     #[arg(long, value_name = "NAME", help_heading = JOB_HEADING, add = completion::targets())]
     pub target: Option<String>,
-    /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
+    /// Targets file [default: `targets.yaml` next to the job file or in a parent directory]
     #[arg(long, value_name = "FILE", help_heading = JOB_HEADING, add = completion::job_files())]
     pub targets: Option<Utf8PathBuf>,
     /// Leave out what the oci backend cannot express, with a warning instead of an error
@@ -69,7 +69,7 @@ pub(crate) struct RunArgs {
     /// `mps` uses the NVIDIA Multi-Process Service, `hami` the HAMi-core library, and `none` only time slicing.
     #[arg(long, value_name = "mps|hami|none", value_parser = parse_gpu_share, help_heading = JOB_HEADING)]
     pub gpu_share: Option<GpuShare>,
-    /// Wait for free resources instead of failing
+    /// Wait for free resources instead of failing; the jobs of a matrix always wait
     #[arg(long, help_heading = JOB_HEADING)]
     pub queue: bool,
     /// Number of jobs of a matrix to run at once [default: `max_parallel` of the job file, or 1]
@@ -77,7 +77,7 @@ pub(crate) struct RunArgs {
     pub parallel: Option<u32>,
     /// Run only the combinations of the matrix that have not succeeded in the newest run of the job file
     ///
-    /// New combinations run, too. The results of the others stay in the same sweep.
+    /// New combinations run, too. All results belong to the same sweep.
     #[arg(long, help_heading = JOB_HEADING)]
     pub resume: bool,
     /// Publish a port of a task on the host (repeatable)
@@ -86,13 +86,13 @@ pub(crate) struct RunArgs {
     /// `PORT` 0 selects a free port; `ADDRESS` defaults to 127.0.0.1.
     #[arg(long, short, value_name = "[ADDRESS:]PORT:TASK:LABEL", help_heading = JOB_HEADING)]
     pub publish: Vec<String>,
-    /// Run the job in the background and print its ID, or that of the sweep
+    /// Run the job in the background and print its ID, or the ID of the sweep
     #[arg(long, short, help_heading = JOB_HEADING)]
     pub detach: bool,
-    /// Run the job again when the job file or a file that it names changes
+    /// Restart the job when the job file or a file that it names changes
     ///
-    /// A running job is ended first, as by Ctrl-C. Of `python train.py`, all `.py` files in the directory of train.py and
-    /// below are watched.
+    /// A running job is stopped first, as by Ctrl-C. For `python train.py`, all `.py` files in the directory of
+    /// train.py and below are watched.
     #[arg(long, conflicts_with_all = ["detach", "terminal", "dry_run", "resume", "save"], help_heading = JOB_HEADING)]
     pub watch: bool,
     /// Pass stdin to the only task, without a terminal; `-t` already forwards stdin
@@ -105,7 +105,7 @@ pub(crate) struct RunArgs {
           conflicts_with = "detach", help_heading = JOB_HEADING,
           add = tasks_of_file())]
     pub terminal: Option<String>,
-    /// Show no table of tasks below their output on a terminal
+    /// Do not show the table of tasks on a terminal
     #[arg(long, help_heading = JOB_HEADING)]
     pub plain: bool,
     /// Do not print the output of tasks; `jobc logs` shows it
@@ -126,7 +126,7 @@ pub(crate) struct RunArgs {
     pub pull: Option<PullPolicy>,
     /// Image store directory [default: ~/.local/share/jobc/images]
     ///
-    /// A bundle gets its files from the store if this option is given: those of `--root`, or of the image that it names.
+    /// With this option, a bundle also gets its files from the store: those of `--root`, or of the image that it names.
     #[arg(long, value_name = "DIR", env = IMAGE_ROOT)]
     pub image_root: Option<PathBuf>,
     /// How to add GPUs to containers [default: `gpu_injection` of the target, or auto]
@@ -135,13 +135,15 @@ pub(crate) struct RunArgs {
     /// NVIDIA prestart hook, and `none` nothing. `auto` uses the first of these that works.
     #[arg(long, value_name = "MODE", value_parser = parse_injection())]
     pub gpu_injection: Option<InjectionMethod>,
-    /// Print all steps in order, and do nothing
+    /// Print all steps in order without running them
     #[arg(long)]
     pub dry_run: bool,
-    /// Run even if a limit cannot be enforced, with a warning
+    /// Run even if the job file or the settings refuse limits that this host cannot enforce
+    ///
+    /// It also allows slices of GPUs that are isolated less than the job file requests.
     #[arg(long)]
     pub allow_unenforced: bool,
-    /// Keep containers and their bundle copies after the end
+    /// Keep containers and their bundle copies after the job ends
     #[arg(long)]
     pub keep: bool,
     /// Print the settings and resources chosen on this host
@@ -156,10 +158,10 @@ pub(crate) struct RunArgs {
     /// Cgroup of the container [default: new]
     #[arg(long, value_enum, value_name = "WHICH", help_heading = BUNDLE_HEADING)]
     pub cgroup: Option<CgroupChoice>,
-    /// Directory with the values of secrets, one file for each, readable only by its owner
+    /// Directory with the values of secrets, one file per secret, readable only by its owner
     #[arg(long, value_name = "DIR", help_heading = BUNDLE_HEADING)]
     pub secrets: Option<PathBuf>,
-    /// Pass the variables and directories of PMIx on to the container, as set by `srun --mpi`
+    /// Pass the PMIx variables and directories set by `srun --mpi` to the container
     #[arg(long, help_heading = BUNDLE_HEADING)]
     pub mpi: bool,
     /// Container name [default: `run-<PID of jobc>`]
@@ -176,7 +178,7 @@ pub(crate) enum CgroupChoice {
     #[default]
     /// A cgroup with the limits of the bundle
     New,
-    /// The cgroup of the caller with its limits and GPUs, as in a step of Slurm; weaker limits are warnings
+    /// The cgroup of the caller with its limits and GPUs, as in a Slurm step; weaker limits are warnings
     Inherited,
 }
 
@@ -188,8 +190,19 @@ pub(crate) enum PullPolicy {
     Missing,
     /// Pull all images, because a tag can point to a new image
     Always,
-    /// Pull no image, and fail if one is not in the image store
+    /// Never pull; fail if an image is not in the image store
     Never,
+}
+
+/// What a job does whose limits this host cannot enforce. Its record lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnenforcedLimits {
+    /// It does not start.
+    Refused,
+    /// It runs, and a message lists them.
+    Reported,
+    /// It runs; the user has set that no message is needed.
+    Accepted,
 }
 
 impl RunArgs {
@@ -198,7 +211,7 @@ impl RunArgs {
         self.pull.unwrap_or_default()
     }
 
-    /// Whether the only task gets our standard input itself, and not through a terminal.
+    /// Whether the only task reads our standard input directly, not through a terminal.
     pub(crate) fn passes_stdin(&self) -> bool {
         self.interactive && self.terminal.is_none()
     }
@@ -208,9 +221,19 @@ impl RunArgs {
         self.cgroup == Some(CgroupChoice::Inherited)
     }
 
-    /// Whether a limit may be unenforced, by the command line or the settings, which were read before.
+    /// Whether the user allows unenforced limits, by the command line or the settings, which were read before.
     pub(crate) fn allows_unenforced(&self) -> bool {
-        self.allow_unenforced || allows_unenforced().unwrap_or_default()
+        self.allow_unenforced || allows_unenforced().ok().flatten().unwrap_or_default()
+    }
+
+    /// What a job does whose limits cannot be enforced; `insists` if its file has `enforce: true`.
+    pub(crate) fn unenforced_limits(&self, insists: bool) -> UnenforcedLimits {
+        match allows_unenforced().ok().flatten() {
+            _ if self.allow_unenforced => UnenforcedLimits::Reported,
+            Some(true) if !insists => UnenforcedLimits::Accepted,
+            None if !insists => UnenforcedLimits::Reported,
+            _ => UnenforcedLimits::Refused,
+        }
     }
 
     /// Whether the command line, and not only the environment, sets the image store.

@@ -1,4 +1,4 @@
-//! Limits that nothing enforces, for the record and for users.
+//! Limits that are not enforced, for the record and for users.
 
 use std::fmt;
 
@@ -6,14 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use jobc_sys::error::Error;
 
-/// A limit of config.json that nothing enforces.
+/// A limit of config.json that is not enforced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnenforcedLimit {
     /// The field: a JSON Pointer into config.json.
     pub place: String,
-    /// Why not, in words.
+    /// The reason.
     pub reason: String,
 }
+
+/// How a line of [`UnenforcedLimit::in_words`] begins.
+const IN_WORDS: &str = "limits on ";
 
 impl fmt::Display for UnenforcedLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,9 +42,16 @@ impl UnenforcedLimit {
         }
         let line = |(reason, limited): (&str, Vec<&str>)| {
             let list = limited.iter().map(|limited| format!("`{limited}`")).collect::<Vec<_>>().join(", ");
-            format!("limits on {list} are not enforced: {reason}")
+            format!("{IN_WORDS}{list} are not enforced: {reason}")
         };
         lines.into_iter().map(line).collect()
+    }
+}
+
+impl UnenforcedLimit {
+    /// Whether a text is a line of [`Self::in_words`].
+    pub fn is_in_words(line: &str) -> bool {
+        line.starts_with(IN_WORDS)
     }
 }
 

@@ -37,19 +37,25 @@ impl Limits {
         self.kept.needs_scope
     }
 
+    /// The limits that nothing enforces and why, as text; `None` if all are enforced.
+    pub fn unenforced(&self) -> Option<String> {
+        let lines = UnenforcedLimit::in_words(&self.kept.unenforced);
+        (!lines.is_empty()).then(|| lines.join("; "))
+    }
+
     /// Refuses limits that nothing would enforce, as making the first of the containers would, in one error for all.
     ///
     /// # Errors
     ///
     /// [`Kind::Unenforceable`], with the limits, why they cannot be enforced, and what to do.
     pub fn check(&self) -> Result<()> {
-        let groups::LimitEnforcement { unenforced, help, .. } = &self.kept;
-        if unenforced.is_empty() {
-            return Ok(());
-        }
-        let message = UnenforcedLimit::in_words(unenforced).join("; ");
-        let way =
-            help.as_deref().and_then(|help| help.strip_suffix(ALLOW_UNENFORCED_HELP)).unwrap_or_default();
+        let Some(message) = self.unenforced() else { return Ok(()) };
+        let way = self
+            .kept
+            .help
+            .as_deref()
+            .and_then(|help| help.strip_suffix(ALLOW_UNENFORCED_HELP))
+            .unwrap_or_default();
         let help = format!(
             "run without these limits with `--allow-unenforced`; or {way}set this host up: `jobc doctor --fix` prints the commands"
         );

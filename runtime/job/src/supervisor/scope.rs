@@ -17,7 +17,7 @@ pub(super) fn enter(id: &JobId, submission: &Submission) -> Result<(Option<Strin
     }
     match Scope::find(&ScopeOwner::Job(id.clone())).and_then(Scope::enter) {
         Ok(name) => Ok((Some(name), None)),
-        Err(why) if submission.allow_unenforced => {
+        Err(why) if !submission.enforce_limits => {
             Ok((None, Some(format!("no systemd scope to enforce limits in: {why}"))))
         }
         Err(why) => {

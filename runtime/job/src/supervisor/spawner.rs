@@ -115,7 +115,7 @@ fn carry_out(share: &JobContext, work: SpawnerRequest) -> Message {
     }
 }
 
-/// What the container of a task's attempt is called.
+/// The name of the container of a task's attempt.
 pub(super) fn container_name(share: &JobContext, id: &TaskId, attempt: u32) -> Result<Id> {
     let again = if attempt > 1 { format!(".{attempt}") } else { String::new() };
     Id::new(&format!("{}.{id}{again}", share.directory.id))
@@ -143,7 +143,7 @@ fn create_container(
     };
     let request = CreateRequest {
         options: Options {
-            allow_unenforced: share.submission.allow_unenforced,
+            allow_unenforced: !share.submission.enforce_limits,
             hold: Some(held),
             streams,
             open_files: Some(share.open_files),

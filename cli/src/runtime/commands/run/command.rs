@@ -23,7 +23,7 @@ pub(super) const COMMAND: &str = "<command>";
 /// The only role.
 const ROLE: &str = "main";
 
-/// Endings of files that interpreters run.
+/// Extensions of files that interpreters run.
 const SCRIPT_ENDINGS: [&str; 8] = ["bash", "jl", "js", "lua", "pl", "py", "r", "sh"];
 
 /// The text of the job file of a command.
@@ -128,7 +128,7 @@ fn image_name(image: &str) -> String {
     last.split(':').next().unwrap_or_default().to_owned()
 }
 
-/// Variables of this shell for a container of an image. The values of those that are secrets are in no file.
+/// Variables of this shell for a container of an image. Values of secrets are not written to any file.
 fn pass_variables(
     env: &[Variable],
     caller: &Caller,
@@ -262,7 +262,7 @@ fn disk_traffic(container: &ContainerArgs) -> Map<String, Value> {
     io
 }
 
-/// The size of /dev/shm on this host in whole MiB, which programs count on that run outside of containers.
+/// The size of /dev/shm on this host in whole MiB, which programs outside of containers rely on.
 fn dev_shm_bytes() -> Option<Bytes> {
     let size = rustix::fs::statvfs("/dev/shm").ok()?;
     let bytes = size.f_blocks.checked_mul(size.f_frsize)? >> 20 << 20;

@@ -32,7 +32,7 @@ use jobc_sys::signals::Signals;
 use super::command;
 use crate::args::FormatArg;
 use crate::runtime::args::metric::MetricArgs;
-use crate::runtime::args::run::RunArgs;
+use crate::runtime::args::run::{RunArgs, UnenforcedLimits};
 use crate::runtime::commands::follow::printer::LineFormat;
 use crate::runtime::commands::follow::{FollowOptions, Follower};
 use crate::runtime::commands::jobs::Jobs;
@@ -112,6 +112,14 @@ fn print_comparison(jobs: &Jobs, id: &JobId) -> Result<()> {
     Ok(())
 }
 
+/// Reports limits that nothing enforces, once for all jobs and tasks.
+fn report_unenforced(limits: &Limits) {
+    if let Some(limits) = limits.unenforced() {
+        let way = "`jobc doctor --fix` prints how to enforce them, `enforce: true` in `resources` refuses to run without them, and `jobc config set allow-unenforced true` ends this message";
+        crate::terminal::eprint(&format!("{} = help: {way}\n", container_warning(&limits)));
+    }
+}
+
 /// Runs the directory of a built plan.
 pub(super) fn run_plan(args: &RunArgs, directory: &Utf8Path, format: FormatArg) -> Result<u8> {
     run_built(args, &built_plan::read(directory)?, &Jobs::open()?, format)
@@ -124,8 +132,10 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
     }
     // Once for all tasks and jobs, and before an image is pulled for a job that cannot start.
     let limits = Limits::of(built.first_bundles())?;
-    if !args.allows_unenforced() {
-        limits.check()?;
+    match built.unenforced_limits(args) {
+        UnenforcedLimits::Refused => limits.check()?,
+        UnenforcedLimits::Reported if !args.quiet => report_unenforced(&limits),
+        UnenforcedLimits::Reported | UnenforcedLimits::Accepted => {}
     }
     let scope = limits.needs_scope();
     if args.dry_run {

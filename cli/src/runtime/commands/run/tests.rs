@@ -2,7 +2,7 @@ use super::*;
 
 /// The type of a directory with these files, and of each file when it is named.
 #[test]
-fn what_there_is_to_run_is_distinguished_from_what_is_there() {
+fn input_type_is_detected_from_the_files() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let job = |name: &str| RunInput::Job(Some(Utf8PathBuf::from_path_buf(at(name)).unwrap()));
@@ -31,7 +31,7 @@ fn what_there_is_to_run_is_distinguished_from_what_is_there() {
 }
 
 #[test]
-fn nv_gpu_is_answered_by_the_option_that_chooses_gpus() {
+fn nv_gpu_is_reported_with_the_option_to_use() {
     use clap::{Args as _, FromArgMatches as _};
     let note = |line: &str, value: Option<&str>| {
         let command = RunArgs::augment_args(clap::Command::new("run"));

@@ -61,7 +61,7 @@ fn run_once(files: &WatchedFiles, signals: &Signals) -> Result<Utf8PathBuf> {
                 continue;
             }
             if let Some(mut child) = child.take() {
-                // The terminal has sent it to both.
+                // The terminal sends it to both processes.
                 if sender == Sender::Process {
                     signal.send_to(child.id())?;
                 }
@@ -126,7 +126,7 @@ fn wait(child: &mut Child, signals: &Signals) -> Result<()> {
     Ok(())
 }
 
-/// Reads a job file and everything that it is compiled from, and tells nothing of it; returns its directory and the texts.
+/// Silently reads a job file and all of its inputs; returns its directory and the texts.
 fn read_all(args: &JobArgs) -> std::result::Result<(Utf8PathBuf, Vec<String>), InputError> {
     let mut input = Input::read(args)?;
     let mut sources = std::mem::take(&mut input.sources);

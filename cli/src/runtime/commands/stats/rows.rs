@@ -23,6 +23,8 @@ pub(crate) struct Row {
     pub written: Option<u64>,
     /// Its memory limit in bytes.
     pub memory_limit: Option<u64>,
+    /// Whether the host enforces that limit.
+    pub is_enforced: bool,
 }
 
 /// The last sample.
@@ -56,6 +58,8 @@ impl UsageRows {
                     read: rate(|sample| sample.usage.read_bytes),
                     written: rate(|sample| sample.usage.written_bytes),
                     memory_limit: known.and_then(|task| task.limits.get("memory_bytes").copied()),
+                    is_enforced: !known
+                        .is_some_and(|task| task.unenforced.iter().any(|name| name == "memory_bytes")),
                     sample: sample.clone(),
                 });
                 last.insert(key, sample);
@@ -76,7 +80,10 @@ impl Row {
             self.task.to_string(),
             or_dash(self.cpu_millis.map(percent)),
             or_dash(usage.memory.map(bytes)),
-            or_dash(self.memory_limit.map(bytes)),
+            or_dash(
+                self.memory_limit
+                    .map(|limit| if self.is_enforced { bytes(limit) } else { "not enforced".to_owned() }),
+            ),
             or_dash(self.read.map(|rate| bytes(rate) + "/s")),
             or_dash(self.written.map(|rate| bytes(rate) + "/s")),
             or_dash(usage.pids.map(|pids| pids.to_string())),
@@ -104,6 +111,7 @@ impl Row {
         }
         value["cpu_millis"] = json!(self.cpu_millis);
         value["memory_limit"] = json!(self.memory_limit);
+        value["memory_limit_enforced"] = json!(self.is_enforced);
         value["read_bytes_per_second"] = json!(self.read);
         value["written_bytes_per_second"] = json!(self.written);
         value
@@ -132,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_those_since_the_last_look() {
+    fn rates_are_computed_since_the_last_sample() {
         let mut rows = UsageRows::default();
         let first = rows.update(look(1000, 0, 0)).remove(0);
         assert_eq!(first.cells()[2..], ["-", "50.0 MiB", "1.0 GiB", "-", "-", "3", "97% 1.0 GiB"]);
@@ -142,6 +150,9 @@ mod tests {
             ["train.1", "worker-0", "50%", "50.0 MiB", "1.0 GiB", "-", "1.0 KiB/s", "3", "97% 1.0 GiB"]
         );
         assert_eq!(second.json()["cpu_millis"], 500);
+        let mut unenforced = look(4000, 0, 0);
+        unenforced[0].0.tasks[0].unenforced = vec!["memory_bytes".to_owned()];
+        assert_eq!(UsageRows::default().update(unenforced).remove(0).cells()[4], "not enforced");
         // A clock that was set back gives no rate.
         assert_eq!(rows.update(look(2000, 1_000_000, 2048)).remove(0).cells()[2], "-");
     }

@@ -85,12 +85,12 @@ impl ExternalRuntime {
             command.stdin(Stdio::inherit()).spawn().map_err(|error| self.execute_error(&error))?;
         let waited = self.forward_signals(&child, id, signals);
         if waited.is_err() {
-            // Nothing would notice its end.
+            // Otherwise its exit would go unnoticed.
             let _ = child.kill();
         }
         let status = child.wait().map_err(|error| self.execute_error(&error))?;
         if self.root.as_ref().is_some_and(|root| root.join(id.as_ref()).exists()) {
-            // A killed runtime has deleted nothing.
+            // A killed runtime has not deleted the container.
             let _ = run_with_timeout::run(
                 self.command("delete").arg("--force").arg(id.as_ref()),
                 COMMAND_TIMEOUT,

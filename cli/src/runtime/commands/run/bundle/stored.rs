@@ -20,19 +20,19 @@ use crate::runtime::interruptible::{self, exit_by_signal};
 use crate::runtime::progress::Meter;
 use crate::runtime::registries;
 
-/// A root, and what keeps its files in the store.
+/// A root, and the pin that keeps its files in the store.
 pub(super) struct ProvidedRoot {
     pub(super) root: StoredRoot,
     pub(super) pin: Option<ContentPin>,
 }
 
-/// The files that a container of the bundle begins with, where `--image-root` names a store for them.
+/// The initial files of the container, if `--image-root` names a store for them.
 ///
 /// They are those of `choice`, a directory or an archive, or else of the image that the bundle names.
 ///
 /// # Errors
 ///
-/// A bundle that needs no files from a store, and what [`source::import_once`] and pulling fail with.
+/// A bundle that needs no files from a store, and errors of [`source::import_once`] and of pulling.
 pub(super) fn provide(
     args: &RunArgs,
     bundle: &Bundle,
@@ -77,7 +77,7 @@ pub(super) fn provide(
     let stopped = AtomicBool::new(false);
     let mut ended_by = None;
     let report = |progress: Progress| {
-        // An existing image is not reported by each of a thousand ranks.
+        // Otherwise each of a thousand ranks would report an existing image.
         if !matches!(progress, Progress::Layer { known: true, .. }) {
             meter.report(&progress);
         }
@@ -105,18 +105,18 @@ fn unused(option: &str, what: &str) -> Error {
         .help("`jobc run --help` lists the options of jobs and bundles")
 }
 
-/// The file in a store that says that overlays can be mounted over its directories, by this kernel and user.
+/// The marker file in a store: this kernel and user can mount overlays over its directories.
 fn overlay_note(store: &Path) -> PathBuf {
     let kernel = rustix::system::uname();
     let uid = rustix::process::geteuid().as_raw();
     store.join(format!("cache/overlay-{}-{uid}", kernel.release().to_string_lossy()))
 }
 
-/// Tries whether overlays can be mounted over directories of a store, and writes down that they can.
+/// Tests whether overlays can be mounted over directories of a store, and records success.
 fn can_mount_overlay(store: &Store) -> bool {
     let can = try_overlay(&store.root().join("unpacked")).is_ok();
     if can {
-        // Without it, it is tried again.
+        // Without the file, the test is repeated next time.
         let _ = std::fs::write(overlay_note(store.root()), "");
     }
     can

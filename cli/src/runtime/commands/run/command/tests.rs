@@ -28,7 +28,7 @@ fn caller(variables: &[(&str, &str)]) -> Caller {
 }
 
 #[test]
-fn a_command_alone() {
+fn a_plain_command_becomes_a_job_file() {
     let mut args = args(&["--shm", "1GiB", "--", "python", "train.py", "--lr=1e-3"]);
     insta::assert_snapshot!(job_file(&args, &caller(&[])));
     args.command.name = Some("other".to_owned());
@@ -36,7 +36,7 @@ fn a_command_alone() {
 }
 
 #[test]
-fn every_option() {
+fn every_option_sets_its_field() {
     let mut args = args(&words(
         "--gpus 2 --cpus 1.5 --memory 16GiB --shm 8GiB --timeout 2h -e HF_* --env LR=1e-3 --env KEY -- bash -c",
     ));
@@ -46,7 +46,7 @@ fn every_option() {
 
 /// The line of `docker run` is that of `jobc run --image`, with `--` before the command.
 #[test]
-fn a_line_of_docker_run() {
+fn docker_run_options_are_accepted() {
     let args = args(&words(
         "--rm -it --gpus 1 -v /tmp:/data:ro -v /usr:/in -e LR=1e-3 -e KEY -e MY_TOKEN -p 8888:8888 --shm-size 8g -m 16g \
          --cpus 4 -w /data -u 1000:1000 --ulimit memlock=-1 --cap-add SYS_PTRACE --device-read-bps /dev/vda:1mb \
@@ -59,7 +59,7 @@ fn a_line_of_docker_run() {
 }
 
 #[test]
-fn the_command_of_an_image() {
+fn the_command_of_an_image_is_optional() {
     let none = caller(&[]);
     let file = |words: &[&str]| job_file(&args(words), &none);
     let text = file(&["--image", "quay.io/jupyter/base-notebook:x"]);
@@ -77,7 +77,7 @@ fn the_command_of_an_image() {
 }
 
 #[test]
-fn what_docker_has_and_jobc_does_not() {
+fn unsupported_docker_options_are_rejected() {
     let none = caller(&[]);
     for (line, why) in [
         ("--ipc host --image a -- x", "write `--shm-size SIZE`"),
@@ -129,7 +129,7 @@ fn shm_is_no_more_than_memory() {
 }
 
 #[test]
-fn the_name_of_a_command() {
+fn job_name_is_derived_from_the_command() {
     let name = |command: &str| job_name(&command.split(' ').map(str::to_owned).collect::<Vec<_>>());
     assert_eq!(name("python train.py"), "train");
     assert_eq!(name("torchrun --nproc-per-node 2 src/Train_GPT.py --lr 1"), "train-gpt");

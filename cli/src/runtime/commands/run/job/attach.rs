@@ -1,8 +1,10 @@
 //! Attaches to running jobs in the foreground: shows their output and forwards signals.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime};
 
+use jobc_container::cgroup::UnenforcedLimit;
 use jobc_job::control::Request;
 use jobc_job::directory::Directory;
 use jobc_job::record::{JobState, Record};
@@ -49,8 +51,8 @@ impl RunningJob {
         self.pidfd.as_fd()
     }
 
-    /// Prints new notes of the job: unenforced limits, published ports.
-    fn print_new_notes(&mut self, follower: &mut Follower) {
+    /// Prints new notes of the job, such as published ports, that no job before has had. Limits were reported for all.
+    fn print_new_notes(&mut self, follower: &mut Follower, printed: &mut BTreeSet<String>) {
         let changed = std::fs::metadata(self.directory.record_file()).and_then(|data| data.modified()).ok();
         if changed == self.notes_seen.0 {
             return;
@@ -58,7 +60,9 @@ impl RunningJob {
         let record = Record::read(&self.directory).ok().flatten();
         let notes = record.map(|record| record.notes).unwrap_or_default();
         for note in notes.iter().skip(self.notes_seen.1) {
-            follower.note(&self.directory, note);
+            if !UnenforcedLimit::is_in_words(note) && printed.insert(note.clone()) {
+                follower.note(&self.directory, note);
+            }
         }
         self.notes_seen = (changed, notes.len());
     }
@@ -81,6 +85,7 @@ pub(super) fn attach(
     mut table: Option<LiveTable>,
 ) -> Result<Vec<Record>> {
     let mut records: Vec<Option<Record>> = jobs.iter().map(|_| None).collect();
+    let mut notes = BTreeSet::new();
     while jobs.iter().any(|job| !job.finished) {
         let ready = {
             let running = jobs.iter().filter(|job| !job.finished).map(RunningJob::pidfd);
@@ -92,7 +97,7 @@ pub(super) fn attach(
         };
         if let Some(follower) = &mut shown {
             for job in jobs.iter_mut() {
-                job.print_new_notes(follower);
+                job.print_new_notes(follower, &mut notes);
             }
             if let Some(table) = &mut table {
                 // The message for a signal, and the `^C` of the terminal, must not follow a footer.
@@ -113,7 +118,7 @@ pub(super) fn attach(
             let Some(record) = record.as_ref().filter(|record| record.end.is_some()) else { continue };
             match &mut shown {
                 Some(follower) => {
-                    job.print_new_notes(follower);
+                    job.print_new_notes(follower, &mut notes);
                     or_exit(follower.finish());
                     follower.end(&job.directory, record);
                 }

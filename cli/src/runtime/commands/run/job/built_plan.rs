@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::input::{find_targets, reason};
 use crate::output::list;
+use crate::runtime::args::run::{RunArgs, UnenforcedLimits};
 use crate::runtime::signatures;
 
 /// What to run: one job, or each job of a matrix.
@@ -53,6 +54,12 @@ impl BuiltPlan {
         self.job_file.as_ref()?;
         let first = self.jobs.iter().find(|job| job.number().is_some())?;
         first.plan.name.rsplit_once('-').map(|(name, _)| name)
+    }
+
+    /// What the jobs do if their limits cannot be enforced.
+    pub(super) fn unenforced_limits(&self, args: &RunArgs) -> UnenforcedLimits {
+        let mut roles = self.jobs.iter().flat_map(|job| &job.plan.roles);
+        args.unenforced_limits(roles.any(|role| role.resources.enforce))
     }
 
     /// The config.json of the first task of each role, of each job.

@@ -117,7 +117,7 @@ pub(in super::super) fn job_args(args: &RunArgs, path: Option<Utf8PathBuf>) -> J
         set: args.set.clone(),
         params: args.params.clone(),
         target: args.target.iter().cloned().collect(),
-        // Only this backend is used, so no other can refuse the job.
+        // Only this backend is used, so that no other can reject the job.
         backend: vec![BackendName::Oci],
         targets: args.targets.clone(),
         allow_lossy: args.allow_lossy,

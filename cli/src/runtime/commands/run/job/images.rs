@@ -136,8 +136,7 @@ pub(super) fn provide(
     Ok(Images { manifests: of??, roots, copied, store: Some(store) })
 }
 
-/// The images of a job that are in the store, and what would have to be done for the others. Nothing is pulled or
-/// built.
+/// The images of a job that are in the store, and the missing steps for the others. Nothing is pulled or built.
 pub(super) fn find_local(args: &RunArgs, built: &BuiltPlan, job: &BuiltJob) -> Result<(Images, Vec<String>)> {
     let ImageRequests { images, roots } = ImageRequests::collect(args, built, std::slice::from_ref(job))?;
     let mut missing = Vec::new();

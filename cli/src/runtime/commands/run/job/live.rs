@@ -1,4 +1,4 @@
-//! The live table of jobs in the foreground: what their tasks use, below the lines that they write.
+//! The live table of jobs in the foreground: the resource usage of their tasks, below their output.
 //!
 //! Only on a terminal: pipes, files and `--plain` have no table.
 
@@ -72,7 +72,7 @@ impl LiveTable {
         self.next = Instant::now() + INTERVAL.max(began.elapsed() * MAX_SHARE);
     }
 
-    /// Takes the table from the screen until the next time.
+    /// Removes the table from the screen until it is drawn again.
     pub(super) fn hide(&mut self, follower: &mut Follower) {
         follower.set_footer(vec![]);
         self.next = Instant::now();

@@ -18,11 +18,11 @@ use super::attach::RunningJob;
 use super::built_plan::{BuiltJob, BuiltPlan};
 use super::images::Images;
 use super::options;
-use crate::runtime::args::run::RunArgs;
+use crate::runtime::args::run::{RunArgs, UnenforcedLimits};
 use crate::runtime::output::write_new_directory;
 
-/// Jobs that have directories and no supervisors yet. Dropping them removes the directories, and a new sweep of which
-/// none was started.
+/// Jobs that have directories but no supervisors yet. Dropping them removes the directories, and a new sweep none of
+/// whose jobs was started.
 pub(super) struct PreparedJobs {
     jobs: Vec<(Directory, File)>,
     sweep: Option<PreparedSweep>,
@@ -143,10 +143,12 @@ pub(super) fn submission(
         directory: built.directory.clone(),
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         working_directory: std::env::current_dir().ok(),
-        queue: args.queue,
+        // A sweep must not fail because its own jobs hold the resources.
+        queue: args.queue || built.jobs.len() > 1 || built.resumed.is_some(),
         scaled: built.scaled.iter().cloned().collect(),
         without_gpus: args.no_gpu,
         allow_unenforced: args.allows_unenforced(),
+        enforce_limits: built.unenforced_limits(args) == UnenforcedLimits::Refused,
         roots: roots.collect(),
         images: images.for_job(plan),
         gpu_injection: args.gpu_injection,
