@@ -17,7 +17,7 @@ pub struct DriverFile {
     pub path: PathBuf,
     /// Its path in containers: the same path, unless programs do not search there.
     pub container_path: PathBuf,
-    /// What of the driver it serves.
+    /// The feature of the driver that it serves.
     pub capability: DriverCapability,
     /// Whether it is a daemon's socket, or a directory of such, which programs write to.
     pub is_socket: bool,
@@ -92,7 +92,12 @@ pub fn of(machine: &Host, release: &str) -> Vec<DriverFile> {
     let directories: Vec<PathBuf> =
         paths::PROGRAM_DIRECTORIES.iter().map(PathBuf::from).chain(search_path).collect();
     for (name, serves) in PROGRAMS {
-        directories.iter().any(|directory| {
+        let mut places: Vec<(PathBuf, bool)> = directories
+            .iter()
+            .map(|directory| (directory.clone(), is_script(machine, &directory.join(name))))
+            .collect();
+        places.sort_by_key(|(_, is_script)| *is_script);
+        places.iter().any(|(directory, _)| {
             let usual = if paths::is_on_default_path(directory) {
                 directory.as_path()
             } else {
@@ -134,4 +139,12 @@ pub fn of(machine: &Host, release: &str) -> Vec<DriverFile> {
         }
     }
     found
+}
+
+/// Whether a program is a script. One in the usual directories may start the driver's own by a path that containers do
+/// not have.
+fn is_script(machine: &Host, program: &Path) -> bool {
+    let mut start = [0; 2];
+    let file = std::fs::File::open(machine.path(program));
+    file.and_then(|mut file| std::io::Read::read_exact(&mut file, &mut start)).is_ok() && start == *b"#!"
 }

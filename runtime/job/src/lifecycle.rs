@@ -20,6 +20,7 @@ mod ending;
 mod format;
 mod gang;
 mod input;
+mod left_over;
 mod retry;
 mod role;
 mod task;
@@ -103,7 +104,7 @@ pub struct Lifecycle {
     complete: BTreeSet<usize>,
     /// Tasks that may be let go.
     startable: Vec<TaskNumber>,
-    /// What is to be done, gathered during a step.
+    /// The actions collected during a step.
     actions: Vec<Action>,
 }
 
@@ -156,7 +157,7 @@ impl Lifecycle {
 
     /// Processes an event at a time, and returns the actions, in order.
     ///
-    /// What cannot be (a task ready that does not run) changes nothing, so a report that comes late does no harm.
+    /// Impossible events (such as a ready report of a task that does not run) are ignored, so late reports do no harm.
     pub fn step(&mut self, now: Duration, input: Input) -> Vec<Action> {
         if matches!(self.phase, Phase::Finished(_)) {
             return Vec::new();
@@ -219,7 +220,7 @@ impl Lifecycle {
         })
     }
 
-    /// Which attempt of the whole job this is, from 1.
+    /// The number of this attempt of the whole job, from 1.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
@@ -236,7 +237,7 @@ impl Lifecycle {
         self.open_independent_roles();
     }
 
-    /// What a time that has come means.
+    /// The meaning of an expired timer.
     fn handle_timer(&mut self, time: Duration, timer: Timer) {
         match timer {
             Timer::Attempt(task) => self.attempt_timed_out(time, task),

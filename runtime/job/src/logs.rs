@@ -25,6 +25,8 @@ mod source;
 mod watch;
 mod writer;
 
+use std::path::Path;
+
 pub use filter::LineFilter;
 pub use limits::Limits;
 pub use line::{Line, Stream};
@@ -32,3 +34,8 @@ pub use reader::Reader;
 pub use redact::Redactor;
 pub use watch::Watch;
 pub use writer::Writer;
+
+/// Whether the directory of a task's log holds all that the task printed, and no old part was removed.
+pub fn is_whole(directory: &Path) -> bool {
+    part::list(directory).first().is_none_or(|first| *first == 1)
+}

@@ -24,7 +24,7 @@ use jobc_sys::write_atomic::Durability;
 pub struct Record {
     /// The format; 1.
     pub version: u32,
-    /// Which run of which job.
+    /// The run and its job.
     pub id: JobId,
     /// One line of description, from the job file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,7 +107,7 @@ pub enum JobState {
     Running,
     /// Everything is frozen.
     Paused,
-    /// What still runs is being ended.
+    /// Running tasks are being stopped.
     Stopping,
     /// It succeeded.
     Succeeded,
@@ -115,14 +115,14 @@ pub enum JobState {
     Failed,
     /// It was ended for taking too long.
     TimedOut,
-    /// Somebody ended it.
+    /// It was stopped by a user.
     Stopped,
     /// Its supervisor was killed.
     Lost,
 }
 
 impl JobState {
-    /// Whether nothing changes any more.
+    /// Whether this state is final.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::TimedOut | Self::Stopped | Self::Lost)
     }
@@ -158,7 +158,7 @@ pub struct Claim {
     /// Ports on the host's own network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
-    /// Which GPUs, once it is admitted.
+    /// Its GPUs, once it is admitted.
     #[serde(default, skip_serializing_if = "GpuLease::is_empty")]
     pub leased: GpuLease,
 }
@@ -266,7 +266,7 @@ pub enum TaskState {
 }
 
 impl TaskState {
-    /// Whether nothing changes any more.
+    /// Whether this state is final.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Stopped)
     }
@@ -298,7 +298,7 @@ impl TaskState {
 pub struct End {
     /// One line: `failed: worker-3: out of memory: used 2 GiB of 2 GiB`.
     pub explanation: String,
-    /// What `jobc run` exits with: 0; 1 failed; 124 timed out; 125 could not start; 130 interrupted.
+    /// The exit code of `jobc run`: 0; 1 failed; 124 timed out; 125 could not start; 130 interrupted.
     pub exit_code: u8,
     /// The task that decided it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -353,6 +353,12 @@ impl Record {
                     .help(format!("`jobc rm --force {}` removes what is left of the job", directory.id)))
             }
         }
+    }
+
+    /// The state of a task as shown: a task of a paused job is paused, whatever it did before.
+    pub fn state_of(&self, task: &TaskRecord) -> &'static str {
+        let is_frozen = self.state == JobState::Paused && task.state.is_alive();
+        if is_frozen { JobState::Paused.as_str() } else { task.state.as_str() }
     }
 
     /// Replaces a job's record in one step.

@@ -1,6 +1,7 @@
 //! Shows the output and events of running jobs as they are written. Everything is read from the jobs' files, so a slow
 //! reader blocks no job.
 
+mod cause;
 pub(crate) mod event_text;
 pub(crate) mod job_end;
 pub(crate) mod output;
@@ -29,7 +30,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// Lines that are written within this time are shown together.
 const BATCH_INTERVAL: Duration = Duration::from_millis(15);
 
-/// How often events wait for output that is still read.
+/// How often events are delayed for output that is still being read.
 const MAX_DELAYS: u32 = 4;
 
 /// The parts of a job to show.
@@ -131,7 +132,7 @@ impl Follower {
             written?;
             let has_more = read.map_err(read_error)?;
             more |= has_more;
-            // Others may write without end.
+            // Other tasks may write endlessly.
             job.delayed = if has_more { job.delayed + 1 } else { MAX_DELAYS };
             if job.delayed >= MAX_DELAYS {
                 print_events(&mut self.printer, &name, job.pending.drain(..))?;

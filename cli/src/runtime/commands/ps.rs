@@ -93,7 +93,7 @@ pub(super) fn task_counts(record: &Record) -> String {
 fn by_state(record: &Record) -> Vec<(&'static str, usize)> {
     let mut counts: Vec<(&'static str, usize)> = Vec::new();
     for task in &record.tasks {
-        let state = task.state.as_str();
+        let state = record.state_of(task);
         match counts.iter_mut().find(|(known, _)| *known == state) {
             Some((_, count)) => *count += 1,
             None => counts.push((state, 1)),
@@ -139,7 +139,7 @@ pub(super) fn tasks_table(
     let mut table = WideTable::new(headings);
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for task in &record.tasks {
-        // The last states of a lost job's tasks are no longer valid.
+        // The recorded task states of a lost job are no longer valid.
         let alive = task.state.is_alive() && record.state != JobState::Lost;
         let ran = task.started.map(|started| format_duration(task.ended.unwrap_or(now).since(started)));
         let values = record.combinations.get(&task.task.role).map(|combination| {
@@ -149,7 +149,7 @@ pub(super) fn tasks_table(
         let mut cells = vec![task.task.to_string()];
         cells.extend(has_values.then(|| or_dash(values)));
         cells.extend([
-            task.state.as_str().to_owned(),
+            record.state_of(task).to_owned(),
             task.attempt.to_string(),
             or_dash(task.process.filter(|_| alive).map(|process| process.pid.to_string())),
             or_dash(address(task)),
@@ -181,8 +181,8 @@ fn gpus(record: &Record, task: &TaskRecord) -> Option<String> {
     (!numbers.is_empty()).then(|| numbers.join(","))
 }
 
-/// How an attempt ended: `0`, `3`, `killed by SIGSEGV (segmentation fault)`. Of a task that was stopped, only the signal
-/// or the code: it has not failed.
+/// How an attempt ended: `0`, `3`, `killed by SIGSEGV (segmentation fault)`. For a stopped task, only the signal or the
+/// code: it has not failed.
 pub(super) fn describe_exit(task: &TaskRecord) -> Option<String> {
     let code = || task.exit_code.map(|code| code.to_string());
     if task.state == TaskState::Stopped && task.reason.is_none() {

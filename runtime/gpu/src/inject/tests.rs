@@ -22,7 +22,7 @@ fn nvidia(gpu: u32, mig: Option<u32>) -> DeviceId {
     DeviceId { vendor: Vendor::Nvidia, gpu, mig }
 }
 
-/// Which nodes a configuration has, and the variables.
+/// The device nodes and the variables of a configuration.
 fn shown(spec: &Spec) -> String {
     let value = serde_json::to_value(spec).unwrap();
     let mounts = value["mounts"].as_array().cloned().unwrap_or_default();
@@ -119,7 +119,7 @@ fn files_of_the_driver_by_capability() {
         mounts(&[Video], false).join(" "),
         mounts(&[Graphics], false).join(" "),
     ));
-    // The driver alone has the files of `compute` and `utility`, and no nodes.
+    // The driver without devices has the files of `compute` and `utility`, and no nodes.
     let mut spec = config(&["NVIDIA_VISIBLE_DEVICES=none"]);
     let wants = InjectionRequest { visible: Some("none"), ..InjectionRequest::default() };
     Injector::new(machine.clone(), inventory.clone()).inject(&mut spec, &[], &wants).unwrap();
@@ -205,7 +205,7 @@ fn the_hook_gives_what_was_leased() {
     insta::assert_snapshot!(all.join("\n"));
 }
 
-/// What variables of NVIDIA's contract ask for next to the cards.
+/// The requests of NVIDIA's variables besides the cards.
 #[test]
 fn nodes_requested_by_a_variable() {
     if !jobc_test_skip::is_root() {
@@ -260,6 +260,11 @@ fn a_driver_that_a_cluster_mounted() {
     moved("/usr/lib/x86_64-linux-gnu", "/usr/local/nvidia/lib64");
     moved("/usr/bin", "/usr/local/nvidia/bin");
     moved("/usr/share/glvnd", "/usr/local/nvidia/share/glvnd");
+    // An administrator's wrapper of a program of the driver is not the program.
+    fs::create_dir(machine.path("/usr/bin")).unwrap();
+    fs::write(machine.path("/usr/local/nvidia/bin/nvidia-smi"), "\x7fELF").unwrap();
+    fs::write(machine.path("/usr/bin/nvidia-smi"), "#!/bin/sh\nexec /usr/local/nvidia/bin/nvidia-smi\n")
+        .unwrap();
     let mut spec = config(&["PATH=/bin", "LD_LIBRARY_PATH=/opt/lib"]);
     let capabilities = &[DriverCapability::Compute, DriverCapability::Utility, DriverCapability::Graphics];
     let wants = InjectionRequest {
@@ -306,7 +311,7 @@ fn a_driver_that_a_cluster_mounted() {
 }
 
 #[test]
-fn a_driver_in_the_usual_place_needs_no_telling() {
+fn a_driver_in_the_default_place_needs_no_variables() {
     let (_directory, machine, inventory) = fake("h200");
     let files = DriverFiles::of(&machine, &inventory);
     let (libraries, programs) = files.unsearched_directories();

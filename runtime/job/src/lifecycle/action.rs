@@ -13,7 +13,7 @@ use jobc_sys::signals::Signal;
 pub enum Action {
     /// Make the container of a task's next attempt, held before its program.
     Create {
-        /// Which.
+        /// The task.
         task: TaskNumber,
         /// The attempt, from 1.
         attempt: u32,

@@ -1,4 +1,4 @@
-//! What happens in an attempt of a task, from its container to its end.
+//! The events in an attempt of a task, from its container to its end.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ impl Lifecycle {
         }
     }
 
-    /// A task is not ready in time, or not any more.
+    /// A task is not ready in time, or no longer ready.
     pub(super) fn not_ready(&mut self, time: Duration, number: TaskNumber, why: String) {
         match self.tasks[number].state {
             // Others have started since; as with Kubernetes' readiness probes it is reported, and the job continues.
@@ -101,7 +101,7 @@ impl Lifecycle {
         self.finish_attempt(time, number, exit, note, true);
     }
 
-    /// Nothing is left of an attempt: was it successful, is it retried, was it the last?
+    /// An attempt was cleaned up: decides whether it succeeded, is retried, or was the last one.
     fn finish_attempt(
         &mut self,
         time: Duration,

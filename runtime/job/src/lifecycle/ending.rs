@@ -59,7 +59,7 @@ impl Lifecycle {
         self.end_job(time, verdict, None);
     }
 
-    /// A role's needs cannot be met any more: not all of the job can ever run.
+    /// A role's needs can no longer be met, so the job can never run completely.
     pub(super) fn role_cannot_start(&mut self, time: Duration, number: RoleNumber, need: Need) {
         let other = &self.roles[need.role];
         let misses = |&task: &TaskNumber| match need.state {
@@ -93,7 +93,7 @@ impl Lifecycle {
         self.end_job(time, Verdict::new(JobState::TimedOut, explanation, None), None);
     }
 
-    /// Somebody wants the job to end.
+    /// A request to stop the job.
     pub(super) fn stop(&mut self, time: Duration, grace: Option<Duration>, why: &str) {
         if !matches!(self.phase, Phase::Ending(_)) {
             let explanation = format!("{why}: {}", format::still_running(self.running()));
@@ -103,7 +103,7 @@ impl Lifecycle {
         }
     }
 
-    /// Somebody wants the job to end now.
+    /// A request to kill the job.
     pub(super) fn kill(&mut self, time: Duration, why: &str) {
         self.stop(time, Some(Duration::ZERO), why);
     }

@@ -14,7 +14,7 @@ pub enum Input {
     Created(TaskNumber),
     /// A task's program runs.
     Started(TaskNumber),
-    /// A task's container could not be created, or its program not be executed. Nothing of it is left when this is
+    /// A task's container could not be created, or its program not be executed. It was cleaned up before this is
     /// reported.
     NotStarted {
         /// Which.
@@ -40,7 +40,7 @@ pub enum Input {
         task: TaskNumber,
         /// How.
         exit: Exit,
-        /// What the host knows of it: `memory limit 2 GiB reached`.
+        /// The cause, as known to the host: `memory limit 2 GiB reached`.
         note: Option<String>,
     },
     /// A request to end the job: SIGTERM now, SIGKILL after the grace period, that of the roles if none is given. A
@@ -51,7 +51,7 @@ pub enum Input {
         /// The reason: `interrupted`, `stopped by jobc stop`, `the client is gone`.
         why: String,
     },
-    /// Somebody wants the job to end now: SIGKILL.
+    /// A request to kill the job: SIGKILL.
     Kill {
         /// The reason.
         why: String,

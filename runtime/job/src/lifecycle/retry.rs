@@ -1,4 +1,4 @@
-//! What comes after a failure: another attempt of the task, of its role, of the job, or none.
+//! The reaction to a failure: another attempt of the task, of its role, of the job, or none.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::record::TaskState;
 /// The first wait where the plan has none.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 
-/// What waits grow to, as Kubernetes' do for a Job's pods, unless the first is longer.
+/// The maximum backoff, as for the pods of a Kubernetes Job, unless the first wait is longer.
 const MAX_BACKOFF: Duration = Duration::from_mins(6);
 
 /// The wait before another attempt: the plan's before the second, and each time twice the last one.

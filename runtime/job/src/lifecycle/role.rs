@@ -1,4 +1,4 @@
-//! What a role's tasks have in common: the rules of the plan, and counts.
+//! The common data of a role's tasks: the rules of the plan, and counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -75,7 +75,7 @@ pub(super) struct Counts {
     pub(super) never_ready: usize,
 }
 
-/// Which of a role's tasks launch the job's processes, and which serve the launchers.
+/// Whether a role's tasks launch the job's processes or serve the launchers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LaunchRole {
     /// It does neither.

@@ -2,6 +2,7 @@
 
 mod endings;
 mod gangs;
+mod left_over;
 mod order;
 mod pauses;
 mod properties;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::task::{RoleNumber, TaskNumber};
 
-/// What is due. Where several are due at one time, the order here is theirs.
+/// The types of timers. Timers that expire at the same time are handled in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
     /// The job's time limit.
@@ -22,7 +22,7 @@ pub(super) enum Timer {
     JobRetry,
 }
 
-/// What is due when; each timer has one time.
+/// The pending timers; each has one time.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     order: BTreeSet<(Duration, Timer)>,

@@ -76,7 +76,7 @@ impl Lifecycle {
         }
     }
 
-    /// Forgets what a task's latest attempt has reached: another one comes. The task must not be over any more.
+    /// Resets the progress of a task's latest attempt before another one. The task must no longer be finished.
     pub(super) fn forget_attempt(&mut self, number: TaskNumber) {
         debug_assert!(!self.tasks[number].state.is_final(), "its counts would be wrong");
         let progress = &mut self.progress[number];
@@ -88,7 +88,7 @@ impl Lifecycle {
         progress.ending = None;
     }
 
-    /// The end of a task's process: what was due for it is not any more.
+    /// The end of a task's process: its timers are removed.
     pub(super) fn process_gone(&mut self, number: TaskNumber) -> Option<EndReason> {
         self.timers.cancel(Timer::Attempt(number));
         self.timers.cancel(Timer::Kill(number));

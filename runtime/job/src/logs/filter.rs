@@ -1,9 +1,9 @@
-//! Which lines of logs are read.
+//! The selection of lines in logs.
 
 use super::line::{Stream, format_time};
 use crate::time::Time;
 
-/// Which lines are wanted.
+/// The selected lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineFilter {
     /// Number of last lines of each task.

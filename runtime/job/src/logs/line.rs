@@ -38,7 +38,7 @@ pub struct Line<'a> {
     pub ends: bool,
     /// The task's attempt, from 1.
     pub attempt: u32,
-    /// What was printed, without the end of the line.
+    /// The text, without the end of the line.
     pub text: &'a [u8],
 }
 

@@ -24,7 +24,7 @@ pub(super) struct LogSource {
     /// The next part, found while the end of this one still had to be read again.
     next: Option<OpenPart>,
     buffer: Vec<u8>,
-    /// What of the buffer has not been passed on.
+    /// The part of the buffer that was not passed on yet.
     unread: Range<usize>,
     /// Where that begins in the part.
     offset: u64,

@@ -257,7 +257,7 @@ impl Writer {
         result
     }
 
-    /// Hands the lines on their way to the kernel, or loses them.
+    /// Writes the buffered lines, or drops them.
     fn flush(&mut self) -> io::Result<()> {
         if self.out.is_empty() {
             return Ok(());

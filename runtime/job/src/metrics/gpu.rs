@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use jobc_gpu::Host;
 use jobc_gpu::nvml::watch::NvmlWatch;
 
-/// What a task uses of a GPU.
+/// The usage of a GPU by a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuUse {
     /// The GPU's UUID.
@@ -29,6 +29,12 @@ pub struct GpuUse {
 /// How often to ask.
 const QUERY_INTERVAL: Duration = Duration::from_secs(5);
 
+/// How often to ask while an attempt is new: a short job, and a user who looks, should see its use.
+const FIRST_QUERY_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long an attempt is new.
+const FIRST_QUERIES: Duration = Duration::from_secs(15);
+
 /// How long to wait for an answer.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -42,6 +48,7 @@ pub(super) struct GpuMonitor {
     watch: Option<NvmlWatch>,
     query_sent: Option<Instant>,
     next: Instant,
+    often_until: Instant,
     failures: u32,
     latest: UsageSample,
 }
@@ -54,9 +61,15 @@ impl GpuMonitor {
             watch: None,
             query_sent: None,
             next: Instant::now(),
+            often_until: Instant::now(),
             failures: 0,
             latest: UsageSample::default(),
         })
+    }
+
+    /// An attempt begins, so that its first use is asked for soon.
+    pub(super) fn attempt_begins(&mut self, now: Instant) {
+        (self.next, self.often_until) = (now, now + FIRST_QUERIES);
     }
 
     /// Takes a response if there is one, or sends the next query; never waits.
@@ -86,7 +99,7 @@ impl GpuMonitor {
         if self.query_sent.is_some() || now < self.next {
             return Ok(());
         }
-        self.next = now + QUERY_INTERVAL;
+        self.next = now + if now < self.often_until { FIRST_QUERY_INTERVAL } else { QUERY_INTERVAL };
         if self.watch.is_none() {
             self.watch = NvmlWatch::start(&self.machine, self.failures as usize)?;
         }
@@ -102,7 +115,7 @@ impl GpuMonitor {
         !self.latest.processes.is_empty()
     }
 
-    /// What these processes use.
+    /// The usage of these processes.
     pub(super) fn used_by(&self, processes: &[u32]) -> Vec<GpuUse> {
         used_by(&self.latest, processes)
     }
@@ -173,6 +186,23 @@ mod tests {
             echo '{"busy":[["GPU-1",'$n']],"processes":[[7,"GPU-1",5]]}'; done"#;
         let gpus = watched(answer, |gpus| gpus.latest.busy.first().is_some_and(|busy| busy.1 == Some(3)));
         assert!(gpus.in_use() && gpus.failures == 0, "{gpus:?}");
+    }
+
+    #[test]
+    fn a_new_attempt_is_asked_about_often() {
+        let mut gpus = watched("while dd bs=1 count=1 2>/dev/null | grep -q .; do echo '{}'; done", |gpus| {
+            gpus.query_sent.is_some()
+        });
+        let now = Instant::now();
+        gpus.attempt_begins(now);
+        for (passed, interval) in
+            [(0, FIRST_QUERY_INTERVAL), (14, FIRST_QUERY_INTERVAL), (16, QUERY_INTERVAL)]
+        {
+            let now = now + Duration::from_secs(passed);
+            gpus.query_sent = None;
+            gpus.query(now).unwrap();
+            assert_eq!(gpus.next, now + interval, "after {passed} s");
+        }
     }
 
     #[test]

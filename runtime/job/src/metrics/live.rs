@@ -63,7 +63,7 @@ impl LiveUsage {
         samples
     }
 
-    /// What tasks used of GPUs when they were sampled last.
+    /// The GPU usage of tasks in the last sample.
     fn gpus(&self) -> BTreeMap<TaskId, Vec<GpuUse>> {
         let read = || {
             let file = File::open(self.directory.samples_file()).ok()?;

@@ -1,4 +1,4 @@
-//! What tasks without a counting cgroup use: the sum over their processes, from /proc.
+//! The usage of tasks without a cgroup that counts it: the sum over their processes, from /proc.
 //!
 //! CPU time includes children whose ends were taken in by their parents (proc_pid_stat(5)). Memory that processes share,
 //! such as libraries, is counted once, as the most that one of them shares; pages of a forked process that neither it nor
@@ -16,7 +16,7 @@ use jobc_sys::syscall::ended::EndedUsage;
 pub(super) struct TaskProcesses {
     /// Their numbers.
     pub(super) pids: Vec<u32>,
-    /// What they use together.
+    /// Their total usage.
     pub(super) usage: Usage,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn is_needed(usage: &Usage) -> bool {
     usage.cpu_usec.is_none() || usage.memory.is_none()
 }
 
-/// What a cgroup counts, and for the rest what the processes tell.
+/// The counts of the cgroup, and the sums over the processes for all other values.
 pub(super) fn fill(usage: &mut Usage, processes: Usage) {
     let fields: [fn(&mut Usage) -> &mut Option<u64>; 6] = [
         |usage| &mut usage.cpu_usec,
@@ -71,7 +71,7 @@ pub(super) fn at_end(ended: EndedUsage, last: Option<&Usage>) -> Usage {
     }
 }
 
-/// What one process uses.
+/// The usage of one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ProcessUsage {
     cpu_usec: u64,

@@ -1,4 +1,4 @@
-//! What an attempt of a task had used at a time.
+//! The resource usage of an attempt of a task at one time.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +7,14 @@ use crate::time::Time;
 use jobc_container::cgroup::Usage;
 use jobc_sys::id::TaskId;
 
-/// What an attempt of a task had used at a time: a line of `samples.jsonl`.
+/// The resource usage of an attempt of a task at one time: a line of `samples.jsonl`.
 ///
 /// CPU time, peaks, hits, kills and bytes of disks are sums since the attempt began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// When.
     pub time: Time,
-    /// Which task.
+    /// The task.
     pub task: TaskId,
     /// Its attempt, from 1.
     pub attempt: u32,

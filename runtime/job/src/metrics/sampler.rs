@@ -96,6 +96,9 @@ impl Sampler {
         if self.tasks.is_empty() {
             self.next = Instant::now() + FIRST_SAMPLE_DELAY;
         }
+        if let Some(gpus) = &mut self.gpus {
+            gpus.attempt_begins(Instant::now());
+        }
         self.tasks.push(SampledTask {
             task: task.clone(),
             attempt,

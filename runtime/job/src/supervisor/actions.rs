@@ -227,7 +227,7 @@ impl Supervisor {
         }
     }
 
-    /// What an ended attempt had is removed: now it has ended for the lifecycle, too.
+    /// The resources of an ended attempt are removed: now it has ended for the lifecycle, too.
     pub(super) fn handle_removed(&mut self, task: TaskNumber, left: &[String], numbers: Vec<FileNumber>) {
         for text in left {
             self.journal.note(format!("{}: {text}", self.lifecycle.tasks()[task].id));
@@ -270,6 +270,12 @@ impl Supervisor {
             None => {}
         }
         self.step_with_end(Input::Ended { task, exit, note }, Some((task, detail)));
+        if let Some((server, client)) = self.lifecycle.left_over() {
+            let text = format!(
+                "only `{server}` still runs, which `{client}` needed; to end the job with `{client}`, write `completion: {{min_succeeded: all}}` on that role"
+            );
+            self.journal.note(text);
+        }
     }
 
     /// Handles a command's request.

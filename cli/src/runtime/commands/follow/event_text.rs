@@ -39,7 +39,7 @@ pub(crate) enum Tone {
 struct EventLine {
     role: Option<String>,
     instances: Vec<u32>,
-    /// What follows the tasks: ` started`, `: exit 3`.
+    /// The text after the tasks: ` started`, `: exit 3`.
     text: String,
     tone: Tone,
 }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_to_stop_is_not_told_twice() {
+    fn the_reason_to_stop_is_printed_once() {
         let line = |detail| lines(&[Event::of_job(Kind::Stopping, detail)]).remove(0);
         assert_eq!(
             line(json!({"why": "stopped: 2 tasks were still running"})),

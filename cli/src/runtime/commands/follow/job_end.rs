@@ -6,6 +6,7 @@ use jobc_job::logs::{LineFilter, Reader, Stream};
 use jobc_job::record::{End, JobState, Record};
 use jobc_sys::id::TaskId;
 
+use super::cause;
 use super::event_text::Tone;
 use crate::table::{escape_control, truncate};
 use crate::terminal;
@@ -29,6 +30,10 @@ pub(crate) struct LastOutput {
     task: TaskId,
     stream: Stream,
     lines: Vec<String>,
+    /// Whether its log has the whole output; the oldest parts of a long one are removed.
+    is_whole: bool,
+    /// What they say about the cause.
+    cause: Option<&'static str>,
 }
 
 impl<'a> JobEnd<'a> {
@@ -62,12 +67,15 @@ impl<'a> JobEnd<'a> {
             return None;
         }
         let task = self.record.task(self.end.task.as_ref()?)?;
+        let has_gpus = !task.gpus.is_empty();
         [Stream::Stderr, Stream::Stdout].into_iter().find_map(|stream| {
             let filter = LineFilter::default();
             let filter = filter.tail(Some(MAX_LINES)).attempt(Some(task.attempt)).stream(Some(stream));
             let lines = read_lines(Reader::new([self.directory.logs(&task.task)], filter));
             let task = task.task.clone();
-            (!lines.is_empty()).then(|| LastOutput { job: self.job(), task, stream, lines })
+            let is_whole = jobc_job::logs::is_whole(&self.directory.logs(&task));
+            let cause = cause::of(lines.iter().map(String::as_str), has_gpus);
+            (!lines.is_empty()).then(|| LastOutput { job: self.job(), task, stream, lines, is_whole, cause })
         })
     }
 
@@ -98,13 +106,15 @@ impl LastOutput {
 
     /// What is printed: the lines, unless they were just shown, and the command that shows all of them.
     pub(crate) fn lines(&self, repeat: bool) -> Vec<String> {
-        let Self { job, task, stream, lines } = self;
+        let Self { job, task, stream, lines, is_whole, cause } = self;
         let mut out = Vec::new();
         if repeat {
             out.push(format!("jobc: the last lines of {task} on {}:", stream.as_str()));
             out.extend(lines.iter().map(|line| format!("  {line}")));
         }
-        out.push(format!("jobc: all of its output: `jobc logs {job} {task}`"));
+        out.extend(cause.map(|cause| format!("jobc: {task}: {cause}")));
+        let kept = if *is_whole { "all" } else { "the end" };
+        out.push(format!("jobc: {kept} of its output: `jobc logs {job} {task}`"));
         out
     }
 }
@@ -155,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colors_are_left_out_and_other_escapes_are_not() {
+    fn only_color_escapes_are_removed() {
         assert_eq!(
             without_colors("\u{1b}[1;31mError\u{1b}[0m: \u{1b}[2Jx\u{1b}["),
             "Error: \u{1b}[2Jx\u{1b}["

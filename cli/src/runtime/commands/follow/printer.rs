@@ -74,7 +74,7 @@ const MAX_LAST_TEXT_BYTES: usize = 400;
 /// The number of later lines after which a line is assumed to be off the screen.
 const LINES_AT_HAND: u64 = 5;
 
-/// Distinguishable on dark and light backgrounds; red is for errors.
+/// Colors that are distinguishable on dark and light backgrounds; red is for errors.
 const COLORS: [&str; 10] = [
     "\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[35m", "\x1b[34m", "\x1b[96m", "\x1b[93m", "\x1b[92m",
     "\x1b[95m", "\x1b[94m",

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::check;
 
 #[test]
-fn one_task_that_ends_well() {
+fn a_single_task_succeeds() {
     insta::assert_snapshot!(check(
         &json!({"roles": {"main": {}}}),
         "0 prepared
@@ -85,7 +85,7 @@ fn a_chain_and_a_diamond() {
 }
 
 #[test]
-fn so_many_run_at_once() {
+fn parallel_limits_concurrent_tasks() {
     insta::assert_snapshot!(check(
         &json!({"roles": {"sweep": {"instances": 5, "parallel": 2}}}),
         "0 prepared
@@ -135,7 +135,7 @@ fn a_role_whose_needs_can_never_be_met_ends_the_job() {
 }
 
 #[test]
-fn so_many_combinations_run_at_once() {
+fn parallel_limits_concurrent_combinations() {
     let train = |number: u32| {
         let matrix = json!({"role": "train", "number": number, "values": {"lr": number}, "max_parallel": 2});
         json!({"instances": 2, "matrix": matrix, "needs": {"prepare": "succeeded"}, "completion": {}})

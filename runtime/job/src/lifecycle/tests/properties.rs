@@ -31,7 +31,7 @@ struct Machine {
     now: Duration,
     seen: Vec<TaskView>,
     signalled: Vec<Option<Signal>>,
-    /// What each task's latest attempt has reached: started, ready, succeeded.
+    /// The progress of each task's latest attempt: started, ready, succeeded.
     reached: Vec<[bool; 3]>,
     /// The attempt of the job in which a role was first made.
     made: Vec<u32>,
@@ -220,7 +220,7 @@ impl Machine {
     fn happen(&mut self, task: TaskNumber, choice: u8) {
         let why = || "it cannot".to_owned();
         match (self.seen[task], choice % 8) {
-            // What cannot be.
+            // Impossible events.
             (TaskView::Nothing, 0) => self.step(Input::Created(task)),
             (TaskView::Nothing, 1) => self.step(Input::Started(task)),
             (TaskView::Nothing, 2) => self.step(Input::Ready(task)),
@@ -276,7 +276,7 @@ impl Machine {
                 break;
             }
             match (0..self.seen.len()).find(|task| {
-                // What is held waits for others.
+                // Held tasks wait for others.
                 self.seen[*task] != TaskView::Nothing
                     && (self.seen[*task] != TaskView::Held || self.signalled[*task].is_some())
             }) {

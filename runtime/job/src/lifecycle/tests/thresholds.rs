@@ -20,7 +20,7 @@ fn the_first_failure_ends_the_job_unless_written_otherwise() {
 }
 
 #[test]
-fn so_many_failures_end_the_job() {
+fn a_number_of_failures_ends_the_job() {
     insta::assert_snapshot!(check(
         &json!({"roles": {"worker": {"instances": 3, "completion": {"min_failed": 2}}}}),
         "0 prepared
@@ -33,7 +33,7 @@ fn so_many_failures_end_the_job() {
 }
 
 #[test]
-fn so_many_successes_end_the_job() {
+fn a_number_of_successes_ends_the_job() {
     insta::assert_snapshot!(check(
         &json!({"roles": {"ps": {}, "worker": {"instances": 2, "completion": {"min_succeeded": 1}}}}),
         "0 prepared

@@ -85,7 +85,7 @@ fn parts_before_a_moment_are_not_read() {
 }
 
 #[test]
-fn what_is_no_line_is_left_out() {
+fn invalid_lines_are_skipped() {
     let dir = tempfile::tempdir().unwrap();
     part(dir.path(), 1, &[(1, "stdout F 1 good"), (2, "stdout X 1 bad"), (3, "stdout F x bad"), (4, "")]);
     let path = part::path(dir.path(), 1);
@@ -176,7 +176,7 @@ fn a_flood_is_passed_on_in_portions() {
 }
 
 #[test]
-fn whoever_waits_is_woken_by_a_line() {
+fn a_waiting_reader_is_woken_by_a_new_line() {
     use std::time::{Duration, Instant};
     let (dir, mut writer, mut reader) = followed(Limits::default());
     let record = dir.path().to_owned();

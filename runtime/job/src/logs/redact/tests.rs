@@ -36,7 +36,7 @@ fn values_are_not_in_the_debug_output() {
     assert_eq!(format!("{:?}", Redactor::new([&b"hunter22"[..]])), "Redactor(1)");
 }
 
-/// What the fast search must agree with: every byte of every occurrence is hidden.
+/// The reference for the fast search: every byte of every occurrence is hidden.
 fn slow(values: &[Vec<u8>], text: &[u8]) -> Vec<u8> {
     let mut runs: Vec<Range<usize>> = vec![];
     for at in 0..text.len() {

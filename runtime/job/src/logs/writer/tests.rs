@@ -168,6 +168,10 @@ fn parts_are_bounded_in_size_and_number() {
     }
     let parts = log.parts();
     assert_eq!(parts.len(), 3);
+    assert!(
+        !crate::logs::is_whole(&log.directory.path().join("logs/worker-0")),
+        "the oldest parts were removed"
+    );
     assert!(parts.iter().all(|(_, text)| text.len() <= 1000));
     assert_eq!(parts[2].0, parts[0].0 + 2);
     let lines = log.lines();

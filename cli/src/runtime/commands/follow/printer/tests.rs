@@ -30,7 +30,7 @@ const OUT: Stream = Stream::Stdout;
 const ERR: Stream = Stream::Stderr;
 
 #[test]
-fn a_task_alone_is_printed_as_it_printed() {
+fn output_of_a_single_task_is_unchanged() {
     let lines =
         [(0, OUT, true, "one"), (0, OUT, false, "10%\r"), (0, OUT, false, "20%\r"), (0, OUT, true, "")];
     assert_eq!(printed(LineFormat::default(), true, &lines), "one\n10%<20%<\n");
@@ -107,7 +107,7 @@ fn colors_of_a_task_end_with_its_line() {
 }
 
 #[test]
-fn programs_get_objects() {
+fn json_format_prints_objects() {
     let look = LineFormat { json: true, ..PREFIX };
     assert_eq!(
         printed(
@@ -125,7 +125,7 @@ fn programs_get_objects() {
 }
 
 #[test]
-fn remarks_stand_on_lines_of_their_own() {
+fn remarks_are_printed_on_separate_lines() {
     let lines = [
         (0, OUT, false, "half"),
         (1, Stream::Jobc, true, "2 lines lost: disk full"),
