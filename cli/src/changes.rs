@@ -1,4 +1,4 @@
-//! What differs between two sets of written files, by meaning, and how it is printed.
+//! Compares two sets of built files by their values, and prints the differences.
 
 pub(crate) mod compare;
 pub(crate) mod print;

@@ -1,7 +1,7 @@
-//! Completions of values that only the job file at hand or the schemas know.
+//! Completions from the current job file and the schemas.
 //!
-//! The script that `jobc completions` prints runs `jobc` at each Tab, with the words so far and a variable that says so.
-//! What cannot be read completes nothing: a Tab reports no errors.
+//! The script that `jobc completions` prints runs `jobc` at each Tab, with the words so far and a variable that says
+//! so. Unreadable files give no completions; errors are not reported.
 
 pub(crate) mod job_file;
 mod shells;
@@ -100,7 +100,7 @@ pub(crate) fn starters() -> ArgValueCandidates {
     })
 }
 
-/// A candidate with what it is.
+/// A candidate with its description.
 pub(crate) fn described(value: &str, help: &str) -> CompletionCandidate {
     CompletionCandidate::new(value).help(Some(help.to_owned().into()))
 }

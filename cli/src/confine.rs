@@ -1,7 +1,7 @@
 //! Limits which files a command reads, for a job file that is not trusted: the variable `JOBC_READ_BELOW`.
 //!
-//! A job names other files: templates, Dockerfiles, parameters. [`permit`] is asked before any of them is read. Symbolic
-//! links are followed first, so that a link below the directory does not lead out of it.
+//! A job names other files: templates, Dockerfiles, parameters. [`permit`] is asked before any of them is read.
+//! Symbolic links are resolved first, so that a link inside the directory cannot lead out of it.
 
 use std::io;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_and_parents_do_not_lead_out() {
+    fn links_and_parent_directories_cannot_escape() {
         let scratch = tempfile::tempdir().unwrap();
         let top = canonicalize(Utf8Path::from_path(scratch.path()).unwrap()).unwrap();
         let inside = top.join("inside");

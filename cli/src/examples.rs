@@ -143,7 +143,7 @@ pub(crate) fn templates() -> impl Iterator<Item = BuiltIn> {
 }
 
 impl BuiltIn {
-    /// What the template says of itself.
+    /// The description in the template.
     pub(crate) fn describe(&self) -> Description {
         describe(self.text).expect("a built-in template is sound: a test reads them all")
     }

@@ -21,7 +21,7 @@ pub(crate) struct Inputs {
     files: BTreeMap<Utf8PathBuf, FileInput>,
     /// The digests of variables, nothing for unset ones.
     variables: BTreeMap<String, Option<String>>,
-    /// Whether something was used that is not in this record, such as the program of a plug-in, or changed meanwhile.
+    /// Whether an input is not in this record, such as the program of a plug-in, or changed meanwhile.
     is_incomplete: bool,
 }
 
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_change_is_seen() {
+    fn every_change_is_detected() {
         let scratch = tempfile::tempdir().unwrap();
         let path = |name: &str| Utf8Path::from_path(scratch.path()).unwrap().join(name);
         std::fs::write(path("job"), "a").unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_incomplete() {
+    fn unrecorded_inputs_make_the_record_incomplete() {
         let path = Utf8Path::new("job.yaml");
         let changed = || {
             note_content(path, Some(b"a"));

@@ -1,7 +1,7 @@
 //! `jobc mcp`: a server of the Model Context Protocol, on stdin and stdout, for programs that write job files for people.
 //!
-//! Each tool runs the command of the same name in its own process. So a call can be canceled, its output is bounded,
-//! and an internal error fails one call. Compilation only reads files below the root directory.
+//! Each tool runs the command of the same name in its own process. That way, a call can be canceled, its output is
+//! bounded, and an internal error fails only that call. Compilation only reads files below the root directory.
 
 mod command;
 mod parameter;
@@ -69,7 +69,7 @@ async fn serve(server: Server, lines: Lines) -> Result<(), String> {
     use rmcp::service::ServerInitializeError;
     match rmcp::serve_server(server, lines).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
-        // A client that goes before it has begun.
+        // A client that disconnects before the handshake.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::TransportError { .. }) => {
             Ok(())
         }

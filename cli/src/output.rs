@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_there_and_nothing_else() {
+    fn output_directory_contains_exactly_the_written_files() {
         let (_keep, directory) = temporary();
         let first = output("1", &[("oci/a/config.json", "2"), ("oci/b/config.json", "2")]);
         assert_eq!(write(&directory, &first).unwrap(), WriteResult::Changed);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn other_peoples_files_are_never_replaced() {
+    fn foreign_files_are_never_replaced() {
         for foreign in ["thesis.tex", "oci/a/rootfs/bin/sh"] {
             let (_keep, directory) = temporary();
             write(&directory, &output("1", &[("oci/a/config.json", "1")])).unwrap();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_directory_stays_one() {
+    fn a_link_to_a_directory_is_kept() {
         let (_keep, directory) = temporary();
         let parent = directory.parent().unwrap();
         fs::create_dir_all(parent.join("real")).unwrap();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_killed_builds_left_is_cleared() {
+    fn leftovers_of_killed_builds_are_removed() {
         let (_keep, directory) = temporary();
         let parent = directory.parent().unwrap();
         write(&directory, &output("1", &[])).unwrap();

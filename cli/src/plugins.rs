@@ -21,7 +21,7 @@ const MANIFEST: &str = "backend.yaml";
 /// The maximum size of a template in bytes.
 const MAX_TEMPLATE_BYTES: u64 = 1 << 20;
 
-/// What became of a name.
+/// The result of looking up a name.
 type Found = Result<Option<&'static PluginBackend>, String>;
 
 /// The plug-ins of a job: looked for when a target names one.
@@ -51,10 +51,10 @@ impl InstalledPlugins {
     ///
     /// # Errors
     ///
-    /// There is one, and it cannot be used: why.
+    /// The plug-in exists but cannot be used.
     pub(crate) fn open(&self, name: PluginName) -> Found {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        // They live as long as the program, which has few of them.
+        // They are never freed; there are few of them.
         let load = || self.load(name).map(|plugin| plugin.map(|plugin| &*Box::leak(Box::new(plugin))));
         found.entry(name).or_insert_with(load).clone()
     }
@@ -68,7 +68,7 @@ impl InstalledPlugins {
                 return templates(name, &directory).map(Some);
             }
         }
-        // Its response may depend on anything.
+        // Its response may depend on inputs that are not recorded.
         inputs::note_unknown();
         let Some(program) = program::find(name) else { return Ok(None) };
         PluginBackend::of_program(name, program::ask(program)).map(Some)

@@ -77,7 +77,7 @@ pub(crate) fn cpus(millis: u64) -> String {
 
 /// The total resources of a job, in one line.
 ///
-/// Of GPUs also the most that are used at the same time, where roles run one after another.
+/// For GPUs, also the peak, where roles run one after another.
 pub(crate) fn totals(job: &JobPlan) -> String {
     let (name, totals) = (&job.name, &job.totals);
     let mut parts = vec![plural(totals.instances, "instance")];

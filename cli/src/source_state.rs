@@ -1,6 +1,6 @@
 //! The state of the sources in Git: commit, whether files differ from it, URL of the repository.
 //!
-//! `git` answers, within a time, and starts nothing itself: no hooks, no file system monitor, no filters, no transport.
+//! It is read with `git`, with a timeout, and without hooks, file system monitor, filters or transports.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 use jobc_compiler::provenance::{Provenance, SourceState};
 
-/// All questions together may take so long.
+/// The timeout for all queries together.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of bytes read of a response.
 const MAX_ANSWER_BYTES: u64 = 1 << 20;
@@ -29,7 +29,7 @@ const SETTINGS: [&str; 6] = [
     "submodule.recurse=false",
 ];
 
-/// What files are made of that are compiled from a job in a directory.
+/// The provenance of files compiled from a job in a directory.
 pub(crate) fn provenance(directory: &Utf8Path) -> Provenance {
     Provenance {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -58,7 +58,7 @@ pub(crate) fn source_state(directory: &Utf8Path) -> Option<SourceState> {
     Some(SourceState { revision: revision.to_owned(), is_dirty: is_dirty(&git, &settings), url })
 }
 
-/// Whether files differ from the commit or are not in it. Files of which only a filter could tell count as different.
+/// Whether files differ from the commit or are not in it. Files that only a filter could compare count as different.
 fn is_dirty(git: &Git<'_>, settings: &[(&str, &str)]) -> Option<bool> {
     let filters: Vec<&str> =
         settings.iter().map(|(name, _)| *name).filter(|name| name.starts_with("filter.")).collect();
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_for_others_has_no_credentials() {
+    fn shared_urls_contain_no_credentials() {
         for (url, shown) in [
             ("https://me:secret@git.example/a/b.git", Some("https://git.example/a/b.git")),
             ("https://token@git.example/a?token=x#y", Some("https://git.example/a")),

@@ -9,7 +9,7 @@ use camino::Utf8PathBuf;
 use crate::inputs;
 use crate::platform::directories;
 
-/// No packed template is larger; a larger file is another one.
+/// The maximum size of a packed template; larger files are something else.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The directory.

@@ -1,4 +1,4 @@
-//! `--watch`: does something again when a file that it read changes.
+//! `--watch`: repeats a command when one of its input files changes.
 //!
 //! The files are looked at a few times a second. inotify(7) reports nothing that another host writes to a network file
 //! system, which is where many jobs live, nor what changes below a bind mount of a virtual machine.
@@ -19,16 +19,16 @@ pub(crate) const INTERVAL: Duration = Duration::from_millis(250);
 /// Editors write a file in several steps; it has changed when it stays the same for this long.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// Maximum number of times that a file may change before that.
+/// Maximum number of changes to wait for.
 const MAX_STEPS: usize = 50;
 
 /// The files read since [`start`]; none where nothing is watched.
 static READ: Mutex<Option<WatchedFiles>> = Mutex::new(None);
 
-/// What a file was when it was read; none if it did not exist.
+/// The state of a file when it was read; `None` if it did not exist.
 type State = Option<(SystemTime, u64)>;
 
-/// Files with what they were.
+/// Files with their recorded states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WatchedFiles(BTreeMap<Utf8PathBuf, State>);
 
@@ -84,7 +84,7 @@ pub(crate) fn settle(path: &Utf8Path) {
     }
 }
 
-/// Does the work for ever: at once, and each time when a file that it read has changed; `shorten` makes paths for
+/// Does the work forever: immediately, and again whenever an input file has changed; `shorten` makes paths for
 /// messages. A signal ends it.
 pub(crate) fn repeat(work: impl Fn() -> Outcome, shorten: fn(&Utf8Path) -> Utf8PathBuf) -> ! {
     loop {
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_changes_appears_and_goes() {
+    fn changed_new_and_removed_files_are_detected() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let at = |name: &str| Utf8PathBuf::from_path_buf(directory.path().join(name)).expect("UTF-8");
         std::fs::write(at("job.yaml"), "a").expect("written");

@@ -1,6 +1,6 @@
 //! A build without the runtime: macOS, Windows, or Linux without the feature `runtime`.
 //!
-//! The commands of the runtime are accepted with any arguments, but hidden. Each of them says what to use instead.
+//! The commands of the runtime are accepted with any arguments, but hidden. Each prints what to use instead.
 
 use std::convert::Infallible;
 use std::env::consts;

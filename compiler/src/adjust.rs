@@ -19,9 +19,9 @@ pub use gpus::count_all;
 /// What the command line changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Adjustments {
-    /// `--scale ROLE=N`, in order; of two for one role the last counts.
+    /// `--scale ROLE=N`, in order; for the same role, the last one counts.
     pub scale: Vec<(String, u32)>,
-    /// `--no-gpu`: roles that ask for GPUs get none.
+    /// `--no-gpu`: roles that request GPUs get none.
     pub no_gpu: bool,
     /// `--resume`: the combinations of the job's matrix that an earlier run knows, with their numbers.
     pub numbers: Vec<(IndexMap<String, Scalar>, u32)>,
@@ -64,8 +64,7 @@ pub fn adjust(variants: &mut [Variant], adjustments: &Adjustments, sink: &mut Si
     scaled
 }
 
-/// Gives a role fewer instances; returns how many it had, where that is another number. `word` is the role as the
-/// command line names it.
+/// Gives a role fewer instances; returns the old number if it differs. `word` is the role as named on the command line.
 fn scale(root: &mut Node, role: &str, word: &str, instances: u32, sink: &mut Sink) -> Option<u32> {
     let roles = Pointer::ROOT.key("roles");
     let names: Vec<&str> = root.get("roles")?.entries().iter().map(|entry| entry.key.as_str()).collect();
@@ -117,7 +116,7 @@ fn scale(root: &mut Node, role: &str, word: &str, instances: u32, sink: &mut Sin
     Some(written)
 }
 
-/// A gang that fitted into the job also fits into the smaller one.
+/// A gang that fit into the job must also fit into the smaller one.
 fn shrink_gang(root: &mut Node, before: u64) {
     let after = total(root);
     if let Some(gang) = child(root, "gang")

@@ -1,4 +1,4 @@
-//! What a backend is, and what it can express. The table of backends is in [`crate::backends`].
+//! The interface of backends, and what they can express. The table of backends is in [`crate::backends`].
 
 pub mod address;
 pub mod capability;
@@ -37,17 +37,17 @@ pub trait Backend: Sync {
         self.support(capability, job)
     }
 
-    /// Whether it has anything to write for the job; a job without built images has no Dockerfiles.
+    /// Whether it has anything to write for the job: a job without built images has no Dockerfiles.
     fn applies(&self, _job: &JobPlan) -> bool {
         true
     }
 
-    /// Lowers a job to files, relative to `<target>/<backend>/`. What only this backend can see to be wrong, such
-    /// as a derived name that is too long, goes to the sink.
+    /// Lowers a job to files, relative to `<target>/<backend>/`. Errors that only this backend can detect, such as a
+    /// derived name that is too long, go to the sink.
     fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File>;
 
-    /// Finds what [`Backend::lower`] would find, and makes no files: for callers that only need the findings. A backend
-    /// whose files are most of its work reports findings here without making them.
+    /// Finds what [`Backend::lower`] would find, and makes no files: for callers that only need the findings. Backends
+    /// whose main work is the files override this to report findings without making them.
     fn check(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
         self.lower(job, context, sink);
     }
@@ -59,7 +59,7 @@ pub trait Plugins: Sync {
     ///
     /// # Errors
     ///
-    /// There is one, and it cannot be used: why.
+    /// The plug-in exists but cannot be used.
     fn find(&self, name: PluginName) -> Result<Option<&dyn Backend>, String>;
 }
 
@@ -68,12 +68,12 @@ pub trait Plugins: Sync {
 pub struct Context<'a> {
     /// Files next to the job file.
     pub files: &'a dyn Files,
-    /// The way from the target's output directory to the job file's, such as `../../..`, for bind mounts of relative
-    /// paths.
+    /// The relative path from the output directory of the target to that of the job file, such as `../../..`, for bind
+    /// mounts of relative paths.
     pub to_job: Utf8PathBuf,
-    /// What of the GPU set-up OCI bundles carry; the target's choice unless the command line gives one.
+    /// The GPU setup in OCI bundles: that of the command line, else of the target.
     pub gpu_injection: Option<GpuInjection>,
-    /// Whether what cannot be expressed becomes a warning.
+    /// Whether unsupported features are warnings instead of errors.
     pub allow_lossy: bool,
     /// Backends that are not built in.
     pub plugins: Option<&'a dyn Plugins>,
@@ -132,7 +132,7 @@ pub enum PartSource {
     Spec(Pointer),
     /// A setting of the target, by its pointer below the target.
     Target(Pointer),
-    /// A default, in words: `the default of Kubernetes`.
+    /// A default, as text: `the default of Kubernetes`.
     Default(&'static str),
 }
 

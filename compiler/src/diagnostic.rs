@@ -1,4 +1,4 @@
-//! What is wrong, where, and what to write instead: a diagnostic is data, and rendered elsewhere.
+//! Diagnostics: what is wrong, where, and what to write instead. They are data, rendered elsewhere.
 
 pub mod apply;
 pub mod codes;
@@ -18,10 +18,10 @@ pub(crate) use edit::flow;
 
 pub use codes::Code;
 
-/// How bad it is.
+/// The severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Worth knowing; nothing to do.
+    /// Information; no action needed.
     Note,
     /// Probably not what was meant; the build continues.
     Warning,
@@ -45,15 +45,15 @@ impl Severity {
 pub struct Diagnostic {
     /// The stable code; see `jobc explain CODE`.
     pub code: Code,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// What is wrong: lower case, no full stop, names in backticks.
     pub message: String,
     /// Where; the first is the primary one.
     pub labels: Vec<Label>,
-    /// What else helps: what to write instead, the reason, what is known.
+    /// Further help: what to write instead, the reason, details.
     pub notes: Vec<String>,
-    /// Edits that would mend it.
+    /// Edits that would fix it.
     pub fixes: Vec<Fix>,
     /// Whether it is one line of text without an excerpt.
     pub is_brief: bool,
@@ -112,13 +112,13 @@ pub enum Place {
         /// Where it goes.
         to: Pointer,
     },
-    /// An entry that gets another shape.
+    /// An entry that is restructured.
     Shaped {
         /// Which document.
         document: DocumentId,
         /// Where in it.
         pointer: Pointer,
-        /// What becomes of it.
+        /// The new structure.
         shape: Shape,
     },
     /// Words of the value at a path of the job file, for an edit; they occur once.
@@ -130,7 +130,7 @@ pub enum Place {
     },
 }
 
-/// Which document a path is of.
+/// The document that a path refers to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DocumentId {
     /// The job file.
@@ -140,7 +140,7 @@ pub enum DocumentId {
     Targets,
 }
 
-/// An edit that would mend a finding.
+/// An edit that would fix a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fix {
     /// What the edit does: `write \`memory: 32GiB\``.
@@ -224,7 +224,7 @@ impl Diagnostic {
         self
     }
 
-    /// Gives the sources that it points into other numbers.
+    /// Renumbers the sources that it points into.
     pub fn move_to(&mut self, number: impl Fn(SourceId) -> SourceId) {
         let edits = self.fixes.iter_mut().flat_map(|fix| &mut fix.edits);
         let places = self.labels.iter_mut().map(|label| &mut label.place);
@@ -242,7 +242,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds an edit that would mend it.
+    /// Adds an edit that would fix it.
     #[must_use]
     pub fn fix(
         mut self,
@@ -310,7 +310,7 @@ impl Diagnostic {
         diagnostic
     }
 
-    /// Offers to give an entry another shape.
+    /// Offers to restructure an entry.
     #[must_use]
     pub fn reshape(
         self,

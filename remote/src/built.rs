@@ -1,4 +1,4 @@
-//! What `jobc build` wrote for a target: the plan, the manifests, and the source map.
+//! The output of `jobc build` for a target: the plan, the manifests, and the source map.
 
 mod scripts;
 
@@ -24,7 +24,7 @@ pub struct BuiltDirectory {
     pub manifests: Vec<Manifest>,
     /// The batch scripts for Slurm, each after those it waits for.
     pub scripts: Vec<BatchScript>,
-    /// All files, where they are sent as they are: for Slurm and for machines.
+    /// All files, where they are sent as they are: for Slurm and for hosts.
     pub files: Vec<BuiltFile>,
 }
 

@@ -1,6 +1,6 @@
-//! A machine on which commands run: this host, or another one by the system's ssh.
+//! A host on which commands run: this host, or another one by the system's ssh.
 //!
-//! Commands are words, never shell text. On another machine they pass through the user's login shell and a POSIX shell
+//! Commands are words, never shell text. On another host they pass through the user's login shell and a POSIX shell
 //! ([`quote`], [`script`]); what profiles and banners print around their output is cut off by marks ([`marks`]).
 
 mod control;

@@ -1,4 +1,4 @@
-//! What every client of this crate shares: connections, timeouts, and a bounded number of tries.
+//! Code shared by every client of this crate: connections, timeouts, and a bounded number of tries.
 
 mod answer;
 mod body;
@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Between two pieces of what is sent, or of an answer that is not a stream.
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// As many as there are threads that submit jobs: a new connection takes a handshake.
+/// As many as threads that submit jobs: a new connection takes a handshake.
 const MAX_IDLE_CONNECTIONS: usize = 8;
 /// The wait from which on a user is told why nothing happens.
 const NOTABLE_DELAY: Duration = Duration::from_secs(2);
@@ -29,7 +29,7 @@ const NOTABLE_DELAY: Duration = Duration::from_secs(2);
 const BUFFER_SIZE: usize = 8 << 10;
 /// An answer is not read further than this.
 pub(crate) const MAX_ANSWER_BYTES: u64 = 256 << 20;
-/// Of an error answer that is not JSON this much is shown.
+/// Maximum number of bytes shown of an error response that is not JSON.
 pub(crate) const MAX_ERROR_TEXT: usize = 300;
 
 /// Gets what happens while a request is repeated, such as `the cluster answered 429; trying again in 5 s`.
@@ -47,7 +47,7 @@ pub(crate) struct Request<'a> {
 
 /// Why a request is repeated.
 pub(crate) struct Temporary {
-    /// What happened, for the user.
+    /// The error, for the user.
     pub(crate) why: String,
     /// The wait that the server requests.
     pub(crate) retry_after: Option<Duration>,

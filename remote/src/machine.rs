@@ -1,6 +1,6 @@
-//! Jobs on another machine: `jobc run` there, over the system's ssh.
+//! Jobs on another host: `jobc run` there, over the system's ssh.
 //!
-//! The records of `jobc` on the machine are the state of a job. A run has a directory there with the built files, the
+//! The records of `jobc` on the host are the state of a job. A run has a directory there with the built files, the
 //! job's files, and `run.json`, which identifies the job ([`runs`]). The directory is created atomically, and a lock
 //! protects the start of the job ([`submit`]), so a submission can be interrupted at any point and repeated.
 

@@ -1,4 +1,4 @@
-//! What every place that runs jobs can do, and the words in which it reports.
+//! The interface of every place that runs jobs, and the types of its reports.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use crate::identity::Identity;
 
 /// A place that runs jobs.
 pub trait Place: Send + Sync {
-    /// What makes a job the same: its plan, and what goes with it from the directory of the job file.
+    /// The identity of a job: its plan, and the files sent with it from the directory of the job file.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ pub trait Place: Send + Sync {
     /// Ends a job and removes it with its tasks.
     fn delete(&self, name: &str) -> Result<()>;
 
-    /// What this user lacks to use the place.
+    /// The permissions that this user lacks to use the place.
     fn check_access(&self) -> Result<Vec<AccessCheck>>;
 
     /// Passes each new event of a job to `output`, the existing ones first, until the job has ended.
@@ -106,13 +106,13 @@ pub trait Place: Send + Sync {
     /// Copies files into a task or out of it.
     fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied>;
 
-    /// What the running tasks of a job use now.
+    /// The current resource usage of a job's running tasks.
     fn usage(&self, name: &str) -> Result<Vec<TaskUsage>>;
 }
 
-/// What is submitted.
+/// A submission.
 pub struct Submission<'a> {
-    /// What `jobc build` wrote, under the name of the run.
+    /// The output of `jobc build`, under the name of the run.
     pub built: &'a BuiltDirectory,
     /// The job.
     pub identity: &'a Identity,
@@ -122,7 +122,7 @@ pub struct Submission<'a> {
     pub directory: &'a Path,
     /// Images that this host has, for a place that gets them from it.
     pub images: &'a [ImageLayout],
-    /// What the job needs and its files do not contain.
+    /// Requirements of the job that are not in its files.
     pub secrets: JobSecrets,
 }
 
@@ -157,12 +157,12 @@ impl From<jobc_sys::error::Error> for SubmitError {
 pub struct Problem {
     /// Whether the job can be submitted anyway.
     pub is_warning: bool,
-    /// What is wrong.
+    /// The error.
     pub message: String,
     /// Where it comes from: `job.yaml:11:3`, or a setting of the target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// What to do.
+    /// The advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
@@ -249,7 +249,7 @@ pub struct JobSummary {
     pub message: Option<String>,
     /// Its tasks.
     pub tasks: TaskCounts,
-    /// Who submitted it.
+    /// The user who submitted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// When it was created (RFC 3339).
@@ -324,7 +324,7 @@ pub struct Event {
     pub is_warning: bool,
     /// The cluster's word for it.
     pub reason: String,
-    /// What happened.
+    /// The event.
     pub message: String,
     /// How often.
     pub count: u64,
@@ -363,7 +363,7 @@ pub enum LogItem<'a> {
     Remark {
         /// The task.
         task: &'a str,
-        /// What it is.
+        /// Its type.
         text: &'a str,
     },
     /// Nothing happened for a while.
@@ -373,11 +373,11 @@ pub enum LogItem<'a> {
 /// A right, or something that the place must have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AccessCheck {
-    /// What is checked: `create jobs.batch`.
+    /// The checked permission: `create jobs.batch`.
     pub what: String,
     /// Whether it is there.
     pub is_allowed: bool,
-    /// What does not work without it.
+    /// The features that do not work without it.
     pub needed_for: &'static str,
     /// Whether jobs can be submitted without it.
     pub is_optional: bool,
@@ -398,13 +398,13 @@ pub struct ExecRequest {
 
 /// The streams of a command.
 pub struct ExecStreams<'a> {
-    /// What it reads; none for nothing.
+    /// Its input; `None` for no input.
     pub stdin: Option<OwnedFd>,
     /// Where its stdout goes; with a terminal, all of its output.
     pub stdout: OwnedFd,
     /// Where its stderr goes.
     pub stderr: OwnedFd,
-    /// What happens at this side meanwhile.
+    /// Callbacks on this side meanwhile.
     pub events: Option<ExecEvents<'a>>,
 }
 
@@ -416,7 +416,7 @@ pub struct ExecEvents<'a> {
     pub next: &'a mut dyn FnMut() -> Option<ExecEvent>,
 }
 
-/// What happens at the user's side of a command.
+/// Callbacks on the user's side of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecEvent {
     /// The terminal has this size now.
@@ -441,7 +441,7 @@ pub struct PortForward {
     pub port: String,
 }
 
-/// What happens to forwarded ports.
+/// The events of forwarded ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortForwardReport {
     /// Connections are accepted now.
@@ -470,19 +470,19 @@ pub struct CopyRequest {
     pub into_task: bool,
 }
 
-/// What was copied.
+/// The copied files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Copied {
     /// Files, directories and links.
     pub entries: u64,
     /// Bytes of files.
     pub bytes: u64,
-    /// What was left out, and why.
+    /// The files that were skipped, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
 }
 
-/// What a task uses.
+/// The resource usage of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TaskUsage {
     /// The task.

@@ -16,7 +16,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::place::{Copied, CopyRequest, ExecRequest, ExecStreams};
 
-/// Of the errors of a command this much is shown.
+/// Maximum number of bytes shown of a command's errors.
 const MAX_ERROR: u64 = 4096;
 /// The exit code of a command whose program is not in the task.
 const NOT_FOUND: u8 = 127;

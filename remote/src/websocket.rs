@@ -33,7 +33,7 @@ pub(crate) struct WebSocket {
     has_leftover: bool,
 }
 
-/// What a server sent.
+/// A message from the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     /// The bytes of a message, binary or text.
@@ -90,7 +90,7 @@ impl WebSocket {
         self.socket.get_ref().connection.is_flushed()
     }
 
-    /// What to wait for on the socket.
+    /// The socket events to wait for.
     pub(crate) fn interest(&self) -> PollFlags {
         let out = if self.is_flushed() { PollFlags::empty() } else { PollFlags::OUT };
         PollFlags::IN | out
@@ -207,7 +207,7 @@ impl Write for Pipe {
         Ok(bytes.len())
     }
 
-    /// What is queued is sent by [`WebSocket::step`], after what has arrived was read.
+    /// Queued data is sent by [`WebSocket::step`], after what has arrived was read.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -246,7 +246,8 @@ mod tests {
 
     use super::*;
 
-    /// What a client receives until the end from a server that sends these, after the client has sent `hello`.
+    /// The messages that a client receives until the end from a server that sends these, after the client has sent
+    /// `hello`.
     fn check(server: impl FnOnce(&mut tungstenite::WebSocket<std::net::TcpStream>) + Send) -> Vec<Message> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_the_protocol_is_an_error() {
+    fn protocol_violations_are_errors() {
         let all = check(|socket| {
             let frame = Frame::message("x", OpCode::Data(Data::Continue), true);
             socket.send(Sent::Frame(frame)).unwrap();

@@ -61,13 +61,13 @@ impl Digest {
         &self.hex
     }
 
-    /// The first twelve digits, as people are shown them.
+    /// The first twelve digits, as shown to people.
     pub fn short(&self) -> &str {
         &self.hex[..12]
     }
 }
 
-/// Why a text is not a digest.
+/// The error for text that is not a digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DigestError {
     /// The text.
@@ -153,7 +153,7 @@ impl Hasher {
         })
     }
 
-    /// Takes further bytes.
+    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
             State::Sha256(state) => state.update(bytes),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_digest_says_why() {
+    fn invalid_digests_have_a_reason() {
         let check = |text: &str, why: &str| {
             let error = text.parse::<Digest>().unwrap_err();
             assert!(error.to_string().ends_with(why), "{error}");

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations() {
+    fn durations_are_parsed() {
         let check = |text: &str, seconds: Option<u64>| {
             assert_eq!(Seconds::parse(text).ok().map(|s| s.0), seconds, "{text}");
         };

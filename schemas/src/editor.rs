@@ -1,8 +1,8 @@
 //! What editors read in the schemas and validators skip: documentation with an example, and whole blocks to insert.
 //!
 //! `markdownDescription`, `defaultSnippets`, `deprecationMessage` and `doNotSuggest` are keywords of the JSON language
-//! service of VS Code, which yaml-language-server understands as well. JSON Schema gives them no meaning, so what a
-//! file may hold is the same with and without them. So it is with the changes of form in [`Plain`].
+//! service of VS Code, which yaml-language-server understands as well. JSON Schema gives them no meaning, so a file may
+//! hold the same with and without them. The same goes for the changes of form in [`Plain`].
 
 mod snippets;
 
@@ -22,8 +22,8 @@ pub(crate) fn annotate(schema: &mut Schema, yaml: &dyn Fn(&Value) -> String) {
 ///
 /// It reports the first branch if several are equally wrong: for a map with a misspelled key the message should be
 /// about the key. It reports the `type` and the `const` of a word separately: the `const` implies both. And it offers a
-/// map among the `examples` of a value as `[object Object]`: the documentation shows it, and only what a key must have
-/// keeps it.
+/// map among the `examples` of a value as `[object Object]`: the documentation shows it instead, and only required keys
+/// keep it.
 struct Plain<'a> {
     definitions: &'a Map<String, Value>,
 }
@@ -64,7 +64,8 @@ impl Transform for Document<'_> {
     fn transform(&mut self, schema: &mut Schema) {
         transform_subschemas(self, schema);
         let Some(object) = schema.as_object_mut() else { return };
-        // What has no key, a type or a word, is described as it is: editors would show its backticks as they are.
+        // A type or a word has no key: it keeps the plain description, since editors would show its backticks
+        // literally.
         if let Some(text) = object.get("description").and_then(Value::as_str).map(str::to_owned) {
             object.entry("markdownDescription").or_insert(Value::String(text));
         }
@@ -73,7 +74,7 @@ impl Transform for Document<'_> {
             let Some(property) = property.as_object_mut() else { continue };
             property.insert("markdownDescription".to_owned(), text.into());
             if property.get("deprecated") == Some(&json!(true)) {
-                // Without a message editors do not strike a key out; what to write instead is in its description.
+                // Without a message, editors do not strike out a key; its description says what to write instead.
                 let reason = property.get("description").cloned().unwrap_or_default();
                 property.insert("deprecationMessage".to_owned(), reason);
                 property.insert("doNotSuggest".to_owned(), json!(true));
@@ -108,7 +109,7 @@ impl Document<'_> {
         parts.join("\n\n")
     }
 
-    /// The words that a value may be, each with what it means.
+    /// The words that a value may be, each with its meaning.
     fn words(&self, kind: &Value) -> String {
         let branches = |keyword| kind.get(keyword).and_then(Value::as_array).into_iter().flatten();
         let mut lines: Vec<String> = branches("oneOf")
@@ -130,7 +131,7 @@ impl Document<'_> {
     }
 }
 
-/// What a `$ref` names, or the schema itself.
+/// The definition that a `$ref` names, or the schema itself.
 fn resolve<'v>(definitions: &'v Map<String, Value>, schema: &'v Value) -> &'v Value {
     let name = schema.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix("#/$defs/"));
     name.and_then(|name| definitions.get(name)).unwrap_or(schema)

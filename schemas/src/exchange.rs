@@ -1,4 +1,4 @@
-//! What jobc and the program of a plug-in say to each other: one JSON object in, one out. `docs/guides/plugins.md` is the contract.
+//! The messages between jobc and the program of a plug-in: one JSON object in, one out. `docs/guides/plugins.md` is the contract.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub const CONTRACT: u32 = 1;
 #[serde(untagged)]
 #[schemars(title = "exchange of jobc and a plug-in")]
 pub enum PluginExchange {
-    /// Of jobc, on stdin.
+    /// From jobc, on stdin.
     Request(PluginRequest),
     /// The answer to `describe`.
     Manifest(PluginManifest),
@@ -30,12 +30,12 @@ pub enum PluginExchange {
 pub struct PluginRequest {
     /// Version of the contract: 1.
     pub contract: u32,
-    /// What is asked for.
+    /// What is requested.
     #[serde(flatten)]
     pub operation: PluginOperation,
 }
 
-/// What jobc asks for.
+/// What jobc requests.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "operation", rename_all = "lowercase")]
 pub enum PluginOperation {
@@ -50,7 +50,7 @@ pub enum PluginOperation {
         settings: Map<String, Value>,
         /// Whether what the plug-in cannot express may be left out.
         allow_lossy: bool,
-        /// The way from the directory of the plug-in's files to that of the job file, for relative paths.
+        /// Relative path from the directory of the plug-in's files to the directory of the job file.
         to_job: String,
     },
 }
@@ -62,15 +62,15 @@ pub enum PluginOperation {
 pub struct PluginManifest {
     /// Version of the contract: 1.
     pub contract: u32,
-    /// One line about what it writes.
+    /// One-line description of what it writes.
     pub about: String,
-    /// Features that it expresses, by their names in `jobc backends --format json`. Others are refused.
+    /// Features that it supports, by their names in `jobc backends --format json`. Others are rejected.
     #[serde(default)]
     pub expresses: Vec<String>,
-    /// Features that it expresses in part, with the reason. They need `--allow-lossy`.
+    /// Features that it supports in part, with the reason. They need `--allow-lossy`.
     #[serde(default)]
     pub lossy: BTreeMap<String, String>,
-    /// Features that it does not express, with the reason.
+    /// Features that it does not support, with the reason.
     #[serde(default)]
     pub refuses: BTreeMap<String, String>,
     /// Files that templates write; only in `backend.yaml`.
@@ -89,7 +89,7 @@ pub struct PluginTemplate {
     /// Whether there is one file for the job, or one for each role.
     #[serde(default)]
     pub each: PluginScope,
-    /// Whether the file can be executed.
+    /// Whether the file is executable.
     #[serde(default)]
     pub executable: bool,
 }
@@ -126,7 +126,7 @@ pub struct PluginAnswer {
 pub struct PluginFile {
     /// Relative path, without `.` and `..`.
     pub path: String,
-    /// Whether it can be executed.
+    /// Whether it is executable.
     #[serde(default)]
     pub executable: bool,
     /// Its text.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// A string that is one whole expression; integers may be filled by one.
 ///
 /// ASCII is all an expression here can hold, and compiles to an automaton a tenth the size of `.`: every start of
-/// `jobc` pays for the patterns its file meets.
+/// `jobc` pays for the patterns that apply to its file.
 const WHOLE_EXPRESSION: &str = r"^\$\{\{[ -~]*\}\}$";
 
 /// An integer of at least 0, or one whole expression.

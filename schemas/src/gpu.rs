@@ -103,13 +103,13 @@ pub enum Vendor {
     Amd,
     /// Intel.
     Intel,
-    /// Habana, Intel's Gaudi.
+    /// Habana (Intel Gaudi).
     Habana,
-    /// Huawei, the Ascend.
+    /// Huawei (Ascend).
     Huawei,
-    /// Cambricon, the MLU.
+    /// Cambricon (MLU).
     Cambricon,
-    /// Google, the TPU.
+    /// Google (TPU).
     Google,
 }
 
@@ -131,7 +131,7 @@ impl Vendor {
         }
     }
 
-    /// The maker as it writes itself.
+    /// The vendor's own spelling of its name.
     pub fn manufacturer(self) -> &'static str {
         match self {
             Self::Nvidia => "NVIDIA",

@@ -106,8 +106,8 @@ pub struct ImageBlock {
     pub steps: Vec<Step>,
 }
 
-/// Parts of the environment of the user who starts the job. They are looked up when the job starts, so no plan and no
-/// built file contains them.
+/// Parts of the environment of the user who starts the job. They are looked up when the job starts, so they are in
+/// neither the plan nor the built files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostImage {
@@ -120,8 +120,9 @@ pub struct HostImage {
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("examples" = [true]))]
     pub venv: bool,
-    /// Environment variables to pass, by name; `HF_*` stands for all whose names begin with `HF_`, `*` for all but those
-    /// of the login session. `env` of the job and of the role take precedence. The values are in no file.
+    /// Environment variables to pass, by name; `HF_*` stands for all variables whose names begin with `HF_`, `*` for
+    /// all except those of the login session. `env` of the job and of the role take precedence. The values are not
+    /// written to any file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(inner(regex(pattern = r"^([A-Za-z_][A-Za-z0-9_]*\*?|\*)$")), extend("examples" = [["WANDB_API_KEY", "HF_*"]]))]
     pub env: Vec<String>,

@@ -50,5 +50,5 @@ pub const JOB_SCHEMA: &str = include_str!("../job.v1.schema.json");
 pub const TARGETS_SCHEMA: &str = include_str!("../targets.v1.schema.json");
 /// The JSON Schema of `plan.json`.
 pub const PLAN_SCHEMA: &str = include_str!("../plan.v1.schema.json");
-/// The JSON Schema of what jobc and plug-ins say to each other.
+/// The JSON Schema of the messages between jobc and plug-ins.
 pub const PLUGIN_SCHEMA: &str = include_str!("../plugin.v1.schema.json");

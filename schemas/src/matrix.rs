@@ -56,7 +56,7 @@ pub struct MatrixRules {
     pub max_parallel: Option<u32>,
 }
 
-/// What identifies a combination: its values by axis, whatever their order and spelling. `0.10` is `0.1`.
+/// The key of a combination: its values by axis, regardless of order and spelling. `0.10` is `0.1`.
 pub fn combination_key(values: &IndexMap<String, Scalar>) -> String {
     let mut parts: Vec<(&str, String)> =
         values.iter().map(|(axis, value)| (axis.as_str(), value_key(value))).collect();

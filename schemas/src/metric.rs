@@ -11,8 +11,8 @@ pub struct Metric {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("examples" = ["val_loss=([0-9.e+-]+)"]))]
     pub log: Option<String>,
-    /// JSON or JSON Lines file with the number: an absolute path in data or an output of the role. Of JSON Lines, the
-    /// last line counts.
+    /// JSON or JSON Lines file with the number: an absolute path in data or an output of the role. In a JSON Lines
+    /// file, the last line counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("examples" = ["/output/result.json"]))]
     pub file: Option<String>,
@@ -30,9 +30,9 @@ pub struct Metric {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// Lower values, as of a loss.
+    /// Lower values, as for a loss.
     Lower,
-    /// Higher values, as of an accuracy.
+    /// Higher values, as for an accuracy.
     Higher,
 }
 

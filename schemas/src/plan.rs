@@ -1,4 +1,4 @@
-//! The plan: what was decided about a job, neutral of any backend, readable by people and by other programs.
+//! The plan: a resolved job, independent of any backend, readable by people and by other programs.
 //!
 //! Every quantity has its unit in its field's name; every default is filled in; what is absent means the
 //! target's own default. A role carries `instances` and never a list of tasks, so that a plan's size does not
@@ -98,7 +98,7 @@ impl JobPlan {
     /// Digits of the digest in labels, which may have at most 63 characters, and in tags.
     pub const LABEL_LENGTH: usize = 32;
 
-    /// The digest of what was decided, with the target's settings. How a place is reached is not part of the job.
+    /// The digest of the plan, with the target's settings but without the way to reach the target.
     pub fn digest(&self) -> Digest {
         let mut decided = self.clone();
         let settings = &mut decided.target.settings;
@@ -264,7 +264,7 @@ pub enum SecretPlan {
     File(String),
     /// An entry of the secret store of the target.
     Store {
-        /// The store's object.
+        /// Name of the object in the store.
         name: String,
         /// Key in the object.
         key: String,

@@ -13,7 +13,7 @@ mod tests {
     use super::plural;
 
     #[test]
-    fn one_alone_has_no_ending() {
+    fn one_has_no_plural_ending() {
         assert_eq!(
             [plural(0_u64, "GPU"), plural(1_usize, "GPU"), plural(2_u32, "GPU")],
             ["0 GPUs", "1 GPU", "2 GPUs"]

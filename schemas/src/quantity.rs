@@ -31,7 +31,7 @@ const UNITS: &[(&str, u64)] = &[
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
-/// Why a quantity was refused, in words for a message.
+/// Why a quantity was rejected, for a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantityError(pub String);
 
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_memory_says_what_to_write() {
+    fn invalid_memory_has_a_suggestion() {
         let check = |text: &str, part: &str| {
             let error = Bytes::parse(text).unwrap_err().0;
             assert!(error.contains(part), "{text}: {error}");

@@ -130,7 +130,7 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Takes a reference apart.
+    /// Splits a reference into its parts.
     pub fn of(text: &'a str) -> Self {
         let (rest, digest) = match text.split_once('@') {
             Some((rest, digest)) => (rest, Some(digest)),
@@ -147,10 +147,10 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Why a text is not a reference to an image.
+/// The error for text that is not an image reference.
 ///
-/// It has two forms. Its `Display` and [`ReferenceError::help`] are for who named an image on a command line;
-/// [`ReferenceError::finding`] is for who wrote it in a file, where the place is shown too.
+/// It has two forms. `Display` and [`ReferenceError::help`] are for an image on the command line;
+/// [`ReferenceError::finding`] is for an image in a file, where the place is shown too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReferenceError {
     /// The text.
@@ -168,7 +168,7 @@ pub enum ReferenceFault {
     Empty,
     /// The repository has capital letters and is fine otherwise.
     Uppercase(String),
-    /// The repository has a component that cannot be one.
+    /// The repository has an invalid component.
     Repository(String),
     /// The repository is longer than 255 characters.
     TooLong(String),
@@ -179,7 +179,7 @@ pub enum ReferenceFault {
 }
 
 impl ReferenceError {
-    /// The finding in the words of the distribution project, which every client of a registry prints.
+    /// The finding in the wording of the distribution project, which every registry client prints.
     pub fn finding(&self) -> String {
         let more = match &self.why {
             ReferenceFault::Empty => ": repository name must have at least one component",
@@ -264,7 +264,7 @@ fn is_of_tag(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
 }
 
-/// Where a tag is wrong that begins at a byte of the reference.
+/// The wrong part of a tag that begins at this byte of the reference.
 fn wrong_in_tag(start: usize, tag: &str) -> Range<usize> {
     let found = match tag.char_indices().find(|&(at, c)| !is_of_tag(c) || (at == 0 && matches!(c, '.' | '-')))
     {
@@ -274,7 +274,7 @@ fn wrong_in_tag(start: usize, tag: &str) -> Range<usize> {
     start + found.start..start + found.end
 }
 
-/// Where a path of components is wrong.
+/// The wrong part of a path of components.
 fn wrong_in_path(path: &str) -> Option<Range<usize>> {
     let mut start = 0;
     for word in path.split('/') {
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_put_in() {
+    fn defaults_are_added() {
         check("busybox", "docker.io/library/busybox:latest", "busybox:latest");
         check("org/app:1.2", "docker.io/org/app:1.2", "org/app:1.2");
         check("localhost/app", "localhost/app:latest", "localhost/app:latest");
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_image_says_why() {
+    fn invalid_references_have_a_reason() {
         let check = |text: &str, part: &str| {
             let error = text.parse::<Reference>().unwrap_err();
             let all = format!("{error}; {}", error.help());

@@ -24,8 +24,8 @@ pub struct Role {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "forms::positive", extend("examples" = [2]))]
     pub parallel: Option<u32>,
-    /// One group of tasks for each combination of the values of the axes. Each group is named `ROLE-m<i>`. Other roles
-    /// need the role by its name, which means all groups.
+    /// One group of tasks for each combination of the values of the axes. Each group is named `ROLE-m<i>`. `ROLE` in
+    /// `needs` of other roles means all groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"lr": [0.1, 0.01]}]))]
     pub matrix: Option<Matrix>,
@@ -285,8 +285,8 @@ pub struct UseChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [true]))]
     pub writable: Option<bool>,
-    /// Directory in it that this role mounts instead of all of it: a relative path. It is created if missing and the
-    /// role can write to it.
+    /// Subdirectory to mount instead of the whole entry: a relative path. It is created if it is missing and the role
+    /// can write to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("examples" = ["lr-${{ matrix.lr }}"]))]
     pub subpath: Option<String>,
@@ -347,7 +347,7 @@ pub struct Capabilities {
     pub drop: Vec<String>,
 }
 
-/// When a role ends the job. Default: never by success, and by its first failure.
+/// When a role ends the job. Default: its first failure ends the job, its success does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Completion {
@@ -416,7 +416,7 @@ pub struct Retry {
     pub disruptions: Option<Disruptions>,
 }
 
-/// The number of retries that `unlimited` stands for. No number in a job file is as large.
+/// The number of retries that `unlimited` stands for; larger than any number allowed in a job file.
 pub const UNLIMITED_RETRIES: u32 = u32::MAX;
 
 /// How a number of retries is written: a number, or `unlimited`.
@@ -457,7 +457,7 @@ pub(crate) mod retry_limit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Disruptions {
-    /// They count as any failure does.
+    /// They count like any other failure.
     #[default]
     Count,
     /// They are retried and do not count.

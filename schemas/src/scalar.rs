@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// The key under which the compiler keeps a number's text on the way from a document to a typed job.
 ///
-/// No file can hold it: keys that begin with `$` are refused by the schema wherever a scalar may be.
+/// No file can hold it: the schema rejects keys that begin with `$` wherever a scalar may be.
 pub const WRITTEN_KEY: &str = "$written";
 
 /// A string, number or bool together with the text it was written as.
@@ -17,7 +17,7 @@ pub const WRITTEN_KEY: &str = "$written";
 pub struct Scalar {
     /// The value.
     pub value: Value,
-    /// As written; what an expression or an environment variable renders.
+    /// As written; expressions and environment variables use this form.
     pub text: String,
 }
 

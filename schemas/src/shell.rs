@@ -24,7 +24,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// Texts that shells read in ways of their own.
+    /// Text that shells interpret.
     const AWKWARD: [&str; 36] = [
         "",
         " ",

@@ -19,7 +19,7 @@ pub fn number(text: &str) -> Option<i32> {
     number.filter(|number| (1..=64).contains(number))
 }
 
-/// The name of a signal, without `SIG`; nothing for those that have only a number.
+/// The name of a signal, without `SIG`; `None` for signals that have only a number.
 pub fn name(number: i32) -> Option<&'static str> {
     NAMES.iter().find(|(_, known)| *known == number).map(|(name, _)| *name)
 }

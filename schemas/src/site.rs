@@ -27,7 +27,7 @@ impl Site {
         format!("{}/codes/{code}.html", self.0)
     }
 
-    /// The text of a schema, whose `$id` is its file name, with its address as `$id`.
+    /// The text of a schema with its address as `$id`, in place of its file name.
     pub fn with_address(self, schema: &str, file: &str) -> String {
         schema.replace(&id(file), &id(&self.schema(file)))
     }

@@ -56,7 +56,7 @@ pub struct Target {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["the group's cluster in building 5"]))]
     pub description: Option<String>,
-    /// Registry and path where built images are pushed to and pulled from.
+    /// Registry and path that built images are pushed to and pulled from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("examples" = ["registry.example.com/ml"]))]
     pub registry: Option<String>,
@@ -64,7 +64,7 @@ pub struct Target {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"driver": "550.54.15", "cards": [{"model": "A100-80GB", "count": 8}]}]))]
     pub gpus: Option<TargetGpus>,
-    /// Limits that every job for the target must keep.
+    /// Limits for every job of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"require_digest": true, "max_gpus": 64}]))]
     pub policy: Option<Policy>,
@@ -92,20 +92,20 @@ pub struct Target {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"partition": "gpu", "container": "apptainer"}]))]
     pub slurm: Option<SlurmTarget>,
-    /// Machine that runs the jobs, or login node of the cluster, reached by ssh.
+    /// Host that runs the jobs, or login node of the cluster, reached over ssh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"host": "box"}]))]
     pub ssh: Option<SshTarget>,
 }
 
 impl Target {
-    /// Whether `jobc run` can run its jobs on this host: it has bundles, and they are neither for the nodes of a cluster
-    /// nor for another machine.
+    /// Whether `jobc run` can run its jobs on this host: it has bundles, and they are neither for the nodes of a
+    /// cluster nor for another host.
     pub fn is_host(&self) -> bool {
         self.has_bundles() && self.ssh.is_none()
     }
 
-    /// Whether it is another machine, on which jobs are run by `jobc run` there.
+    /// Whether it is another host, where `jobc run` runs the jobs.
     pub fn is_machine(&self) -> bool {
         self.has_bundles() && self.ssh.is_some()
     }

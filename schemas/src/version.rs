@@ -27,7 +27,7 @@ impl Version {
         self.parts.len()
     }
 
-    /// Whether the other begins with this one's numbers: `12.4` begins `12.4.1`.
+    /// Whether another version starts with the numbers of this one: `12.4.1` starts with `12.4`.
     pub fn is_prefix_of(&self, other: &Self) -> bool {
         other.parts.starts_with(&self.parts)
     }

@@ -239,7 +239,7 @@ fn output(text: &str) -> Option<&str> {
 }
 
 #[test]
-fn what_a_finding_says_to_write_has_a_fix() {
+fn every_suggested_text_has_a_fix() {
     let mut faults = Vec::new();
     let (_directory, cases) = cases();
     for (texts, compiled) in cases {

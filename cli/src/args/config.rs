@@ -19,7 +19,7 @@ pub(crate) enum ConfigCommand {
         /// Setting, such as `target`
         name: String,
     },
-    /// Change a setting in the file of the user or of the project
+    /// Change a setting in the user or project file
     Set {
         /// Setting, such as `target`
         name: String,
@@ -28,14 +28,14 @@ pub(crate) enum ConfigCommand {
         #[command(flatten)]
         file: FileArgs,
     },
-    /// Remove a setting from the file of the user or of the project
+    /// Remove a setting from the user or project file
     Unset {
         /// Setting, such as `target`
         name: String,
         #[command(flatten)]
         file: FileArgs,
     },
-    /// Print the path of the file of the user or of the project
+    /// Print the path of the user or project file
     Path {
         #[command(flatten)]
         file: FileArgs,
@@ -44,7 +44,7 @@ pub(crate) enum ConfigCommand {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct FileArgs {
-    /// Use `.jobc/config.toml` of the project [default: the file of the user]
+    /// Use the project file, `.jobc/config.toml` [default: the user file]
     #[arg(long)]
     pub project: bool,
 }

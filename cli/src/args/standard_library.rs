@@ -2,16 +2,16 @@
 
 use crate::completion;
 
-/// What is done with the standard library.
+/// The commands of `jobc std`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum StdCommand {
     /// List the built-in templates
     ///
-    /// `--format json` prints all that `show` has of each.
+    /// `--format json` prints the details of each template, as `show` does.
     Ls,
     /// Show the parameters of a built-in template, and an example
     ///
-    /// `--format json` has the JSON Schema of `with` and the text of the template too.
+    /// `--format json` also prints the JSON Schema of `with` and the text of the template.
     Show {
         /// Name of the template, such as `torchrun` or `std/torchrun`
         #[arg(add = completion::templates())]

@@ -1,4 +1,4 @@
-//! Compares two sets of files by meaning: values of YAML and JSON, lines of everything else.
+//! Compares two sets of files: values of YAML and JSON files, lines of all others.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -33,9 +33,9 @@ pub(crate) enum FileChangeKind {
 pub(crate) struct Change {
     /// Where: the path of a value, with the names of list items; `line N` in a text.
     pub place: String,
-    /// Before; nothing if it is new.
+    /// The old value; `None` if it is new.
     pub old: Option<Value>,
-    /// After; nothing if it is gone.
+    /// The new value; `None` if it was removed.
     pub new: Option<Value>,
     /// What caused it, if the source map knows: the line of the job, the setting of the target, the default.
     pub cause: Option<Part>,
@@ -58,7 +58,7 @@ pub(crate) fn changes(then: &[TargetFiles], now: &[TargetFiles]) -> Vec<FileChan
         let (old_map, new_map) = (map_of(&before), map_of(&after));
         let paths: BTreeSet<&String> =
             before.keys().chain(after.keys()).filter(|path| *path != FILE).collect();
-        // The decisions come before what follows from them.
+        // The plan comes before the files that follow from it.
         let (plan, files): (Vec<&String>, Vec<&String>) = paths.into_iter().partition(|path| *path == PLAN);
         for path in plan.into_iter().chain(files) {
             let kind = match (before.get(path), after.get(path)) {
@@ -103,7 +103,7 @@ fn in_file(path: &str, before: &[u8], after: &[u8], old_parts: &[Part], new_part
     in_lines(&before, &after, new_parts)
 }
 
-/// The changed lines of a text. A removed line directly before an added one is the old text of it.
+/// The changed lines of a text. A removed line directly before an added one is shown as its old text.
 fn in_lines(before: &str, after: &str, parts: &[Part]) -> Vec<Change> {
     let mut changes: Vec<Change> = vec![];
     for change in TextDiff::from_lines(before, after).iter_all_changes() {
@@ -129,7 +129,7 @@ fn in_lines(before: &str, after: &str, parts: &[Part]) -> Vec<Change> {
     changes
 }
 
-/// The place of two values that are compared.
+/// The path of two compared values.
 struct At {
     old: Pointer,
     new: Pointer,
@@ -235,7 +235,7 @@ fn nearest<'a>(parts: &'a [Part], pointer: &str) -> Option<&'a Part> {
     }
 }
 
-/// The keys that name an item of a list in our files.
+/// The keys that identify a list item in our files.
 const NAMING_KEYS: [&str; 6] = ["name", "destination", "mountPath", "path", "key", "type"];
 
 /// The name of each item; `None` if one has none, or two have the same.
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn items_with_names_are_paired_by_them() {
+    fn named_items_are_paired_by_name() {
         let before = "env:\n- {name: A, value: '1'}\n- {name: B, value: '2'}\n";
         let after = "env:\n- {name: C, value: '3'}\n- {name: A, value: '4'}\n";
         assert_eq!(
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn other_items_are_paired_by_number() {
+    fn unnamed_items_are_paired_by_index() {
         assert_eq!(
             check("x.json", r#"{"args":["a","b"]}"#, r#"{"args":["a","c","d"]}"#),
             [r#"args[1]: "b" -> "c""#, r#"args[2]: - -> "d""#]
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_have_lines() {
+    fn text_files_are_compared_by_line() {
         assert_eq!(
             check("Dockerfile", "FROM a\nRUN x\n", "FROM b\nRUN x\nRUN y\n"),
             [r#"line 1: "FROM a" -> "FROM b""#, r#"line 3: - -> "RUN y""#]

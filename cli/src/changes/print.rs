@@ -173,7 +173,7 @@ fn values(change: &Change) -> String {
     }
 }
 
-/// Both values in one line each. Of long ones that begin in the same way, it begins shortly before the difference.
+/// Both values, each on one line. Long values with a common prefix are cut to start shortly before the difference.
 fn cells(change: &Change) -> (Option<String>, Option<String>) {
     let text =
         |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned).replace('\n', "\\n");

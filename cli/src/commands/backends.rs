@@ -1,4 +1,4 @@
-//! `jobc backends`: what each backend can express: the answers that a build gets.
+//! `jobc backends`: which fields each backend supports, by the same checks as in a build.
 
 pub(crate) mod conformance;
 mod minimal_job;
@@ -23,23 +23,23 @@ use crate::outcome::Outcome;
 use crate::plugins::InstalledPlugin;
 use crate::{plugins, report, terminal};
 
-/// The targets that are asked.
+/// The targets to check.
 pub(super) enum Selection {
     /// The built-in ones.
     BuiltIn,
-    /// Those with every setting that a built-in one lacks.
+    /// Targets with every setting that the built-in ones lack.
     Equipped,
     /// One of a targets file, or a built-in one.
     Named(Option<Source>, String),
 }
 
-/// An answer of a backend: for its plain target, and whether settings of a target change it.
+/// The support of a backend: for its plain target, and whether target settings change it.
 struct Answer {
     support: Support,
     with_setting: bool,
 }
 
-/// The answers for one capability, for the backends of the columns.
+/// The support for one capability, in the order of the columns.
 type Answers = Vec<(BackendName, Answer)>;
 
 pub(crate) fn run(target: Option<&str>, format: FormatArg) -> Outcome {
@@ -84,7 +84,7 @@ pub(crate) fn run(target: Option<&str>, format: FormatArg) -> Outcome {
     Outcome::Success
 }
 
-/// What each backend says to a job that asks for a capability.
+/// The support of each backend for a job that requests a capability.
 fn answers(capability: Capability, ask: &Selection, columns: &[(&dyn Backend, &JobPlan)]) -> Answers {
     let job = minimal_job::job(capability);
     let plain = plans(&job, ask).unwrap_or_default();
@@ -107,7 +107,7 @@ fn answers(capability: Capability, ask: &Selection, columns: &[(&dyn Backend, &J
         .collect()
 }
 
-/// The answer that a build of the job gets: the least of those for the places that ask.
+/// The support that a build of the job reports: the least for any of the places that request it.
 fn support(backend: &dyn Backend, capability: Capability, job: &JobPlan) -> Support {
     let places = needs(job).into_iter().filter(|(needed, _)| *needed == capability);
     let answers = places.map(|(_, place)| backend.support_at(capability, &place, job));

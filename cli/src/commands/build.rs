@@ -72,7 +72,7 @@ fn run_once(build_args: &BuildArgs, format: FormatArg, write_sboms: WriteSboms) 
         _ => outcome,
     };
     if !build_args.watch {
-        // The process ends here. Dropping millions of values first would take a tenth of a large build.
+        // The process exits here: dropping millions of values first would take a tenth of the time of a large build.
         std::mem::forget(outputs);
     }
     outcome

@@ -55,7 +55,7 @@ fn run_once(check: &CheckArgs, format: FormatArg) -> Outcome {
     if warned && check.deny_warnings { Outcome::Errors } else { outcome }
 }
 
-/// Applies the fixes of all job files, and says which.
+/// Applies the fixes of all job files, and prints them.
 fn fix_all(check: &CheckArgs, jobs: &[Option<Utf8PathBuf>]) -> Result<(), Outcome> {
     let usage_error = |why: InputError| super::report_input_error(&why);
     fix::reject_stdin(check.job.job.iter().chain(&check.more)).map_err(usage_error)?;

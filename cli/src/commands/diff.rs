@@ -1,4 +1,4 @@
-//! `jobc diff`: what a change of a job file changes in the plan and in each written file, by meaning.
+//! `jobc diff`: shows which values in the plan and the built files a change of a job file changes.
 
 mod all;
 mod base;
@@ -19,7 +19,7 @@ use crate::{report, terminal};
 
 use base::Base;
 
-/// Exit code 3, also for what another command reports with 1 or 2: a script tells it from a difference.
+/// Exit code 3, even where other commands exit with 1 or 2, so that scripts can tell errors from differences.
 const ERROR: Outcome = Outcome::SystemError;
 
 pub(crate) fn run(args: &DiffArgs, format: FormatArg) -> Outcome {
@@ -128,14 +128,14 @@ fn old_files(
         Base::Revision(tree) => tree.path().join(&now.name),
     };
     if !directory.is_file() {
-        // The job is new: everything in it is.
+        // The job is new, and so is everything in it.
         return match base {
             Base::Revision(_) => Ok(Some(vec![])),
             _ => Err(InputError(format!("`{directory}` is not a job file"))),
         };
     }
     let mut old = args.job.clone();
-    // A targets file that was named is that of both; else each has its own.
+    // A targets file named on the command line applies to both versions; otherwise each has its own.
     old.job = Some(directory);
     Ok(compile(&old, format).map(|compiled| compiled.files))
 }

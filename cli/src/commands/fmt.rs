@@ -86,7 +86,7 @@ fn format_one(file: &Utf8Path, source: Source, is_check: bool) -> std::io::Resul
     Ok(FileResult::Changed)
 }
 
-/// A file that has no canonical form: its syntax errors are printed; JSON stays as it is.
+/// A file without a canonical form: syntax errors are printed; JSON is left unchanged.
 fn unformatted(shown: &Utf8Path, source: Source, prints: bool) -> FileResult {
     let text = source.text().to_owned();
     let mut sources = Sources::new();

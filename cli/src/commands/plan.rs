@@ -53,7 +53,7 @@ pub(crate) fn run(plan_args: &PlanArgs) -> Outcome {
             planned
                 .jobs
                 .retain(|job| job.name == name && job.target.settings.backends.contains(&BackendName::Slurm));
-            // What the backends cannot express is reported by `jobc build`, and some of it is done by `jobc submit`.
+            // `jobc build` reports what the backends cannot express; `jobc submit` does some of that itself.
             request.allow_lossy = true;
             let outputs = build(&sources, planned, &request, &mut Sink::new());
             let headers = outputs.iter().map(|output| header::of_output(output, sources.get(input.job)));

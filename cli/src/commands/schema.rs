@@ -32,7 +32,7 @@ pub(crate) fn run(name: SchemaArg, path: bool) -> Outcome {
 }
 
 /// The comment by which editors find a schema: its address if this build has a site, else the file of a package of the
-/// system. None without either: a job file is shared, and a path in one user's files helps no other.
+/// system. `None` without either: a job file is shared, and a path in the files of one user is useless to others.
 pub(crate) fn modeline(name: SchemaArg) -> Option<String> {
     let address = match Site::of_build() {
         Some(site) => site.schema(file_name(name)),
@@ -72,7 +72,7 @@ fn text(name: SchemaArg) -> Cow<'static, str> {
 /// A file with the schema: the one that a package has installed for all users, else one in the user's data directory,
 /// which is written.
 ///
-/// A file in the home directory belongs to an environment that may be gone tomorrow, such as one of `uvx`.
+/// A file in the home directory may belong to a short-lived environment, such as one of `uvx`.
 fn file(name: SchemaArg) -> io::Result<Utf8PathBuf> {
     if let Some(path) = installed(name) {
         return Ok(path);
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_modeline_names_no_file_of_one_user() {
+    fn modeline_does_not_contain_a_user_specific_path() {
         for (path, of_system) in [
             ("/usr/share/jobc/schemas/job.v1.schema.json", true),
             ("/usr/local/share/jobc/schemas/job.v1.schema.json", true),

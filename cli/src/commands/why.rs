@@ -1,4 +1,4 @@
-//! `jobc why`: what caused a line of a written file, and what a line of a job file causes.
+//! `jobc why`: traces a line of a built file to its cause, and a line of a job file to its effects.
 
 mod cause;
 mod effect;
@@ -38,7 +38,7 @@ fn answer(args: &WhyArgs, format: FormatArg) -> Result<Outcome, InputError> {
     effects(args, &place, format)
 }
 
-/// What a line of a job file causes: the job is compiled, and nothing is written.
+/// The effects of a line of a job file: the job is compiled, and nothing is written.
 fn effects(args: &WhyArgs, place: &Place, format: FormatArg) -> Result<Outcome, InputError> {
     let mut job_args = args.job.clone();
     job_args.job = Some(place.file.clone());

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_option_has_its_value_in_the_next_word_or_in_its_own() {
+    fn option_value_is_found_in_the_same_or_the_next_word() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(option(&words("build --targets a.yaml -t lab"), "--targets"), Some("a.yaml"));
         assert_eq!(option(&words("build --targets=a.yaml"), "--targets"), Some("a.yaml"));

@@ -32,7 +32,7 @@ pub(crate) fn document(format: &'static Format) -> Value {
     })
 }
 
-/// A type: what it is, where it is written, what its values may be, its fields.
+/// A type: its description, where it is used, its allowed values, its fields.
 fn section(
     format: &'static Format,
     name: Option<&'static str>,
@@ -70,7 +70,7 @@ fn section(
     })
 }
 
-/// What a type that is not a map of known keys may be, each with what it means.
+/// The alternatives of a type that is not a map of known keys, each with its meaning.
 fn values(format: &'static Format, rules: &'static Value, named: &mut Vec<&'static str>) -> Value {
     let branches = ["anyOf", "oneOf"].into_iter().filter_map(|keyword| rules[keyword].as_array()).flatten();
     let options: Vec<Value> = branches

@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use super::parameter::Arguments;
 use super::root::Root;
 
-/// A command line of this program, and what becomes of its output.
+/// A command line of this program, and how its output is returned.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Command {
     /// The words after the program.
@@ -40,7 +40,7 @@ pub(super) enum OutputKind {
     Tail,
 }
 
-/// For what only compiles.
+/// For commands that only compile.
 const COMPILE_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl Command {

@@ -12,7 +12,7 @@ use super::root::Root;
 
 /// Maximum size of an output, in bytes. A process that writes more is killed.
 const MAX_OUTPUT_BYTES: u64 = 16 << 20;
-/// How often is looked whether a process that has closed its output has ended.
+/// How often to check whether a process that has closed its output has exited.
 const POLL: Duration = Duration::from_millis(2);
 
 /// What a confined command sees of the environment, besides variables that begin with `JOBC_`: a job's parameters can have
@@ -60,7 +60,7 @@ pub(super) async fn run(command: &Command, root: &Root) -> Result<Finished, Stri
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let text = command.stdin.clone();
     std::thread::spawn(move || {
-        // It may end without reading all of it.
+        // It may exit without reading all of it.
         let writer = std::thread::spawn(move || stdin.map(|mut pipe| pipe.write_all(text.as_bytes())));
         let other = running.clone();
         let errors = std::thread::spawn(move || {

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_below_can_be_named() {
+    fn only_paths_below_the_root_are_accepted() {
         let scratch = tempfile::tempdir().unwrap();
         let top = Utf8Path::from_path(scratch.path()).unwrap();
         std::fs::create_dir_all(top.join("root/a")).unwrap();

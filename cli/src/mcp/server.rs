@@ -21,7 +21,7 @@ const MAX_COMMANDS: usize = 4;
 /// Methods whose parameters the library reads. With other parameters they arrive as unknown ones.
 const OWN_METHODS: [&str; 4] = ["initialize", "ping", "tools/call", "tools/list"];
 
-/// What a client is told to do with the tools.
+/// Instructions for clients on how to use the tools.
 const INSTRUCTIONS: &str = "jobc compiles one job file into OCI bundles, Kubernetes manifests, Slurm scripts and OpenPAI jobs. \
     Write the job file, call `check` until there are no errors, and read the result of `plan`. `explain` has the page of every \
     diagnostic code and field: do not guess fields. Paths are relative to the root directory.";
@@ -71,7 +71,7 @@ impl ServerHandler for Server {
             .and_then(|arguments| (tool.command)(&arguments, &self.root));
         let command = match command {
             Ok(command) => command,
-            // A model reads this and corrects its call; it does not read errors of the protocol.
+            // A model reads this and corrects its call; it never sees protocol errors.
             Err(why) => return Ok(tool_result::error(&why).into()),
         };
         let call = async {

@@ -7,7 +7,7 @@ use super::command::Command;
 use super::parameter::{Arguments, Parameter, schema};
 use super::root::Root;
 
-/// What the command line allows besides reading.
+/// The permissions that the command line grants besides reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Permissions {
     /// Tools that change files below the root directory.
@@ -21,7 +21,7 @@ pub(super) struct Permissions {
 pub(super) enum Effect {
     /// It compiles, and changes nothing.
     None,
-    /// It reads what jobs on this host and on targets are doing, and changes nothing.
+    /// It reads the state of jobs on this host and on targets, and changes nothing.
     Observes,
     /// It changes files below the root directory.
     Writes,

@@ -8,9 +8,9 @@ use super::command::{Command, OutputKind};
 use super::parameter::{Kind, Parameter};
 use super::tool::{Effect, Tool};
 
-/// For what asks this host or a target.
+/// For tools that query this host or a target.
 const OBSERVE_TIMEOUT: Duration = Duration::from_mins(2);
-/// For what may build, pull or push an image first.
+/// For tools that may build, pull or push an image first.
 const RUN_TIMEOUT: Duration = Duration::from_hours(1);
 
 const fn parameter(name: &'static str, kind: Kind, about: &'static str) -> Parameter {

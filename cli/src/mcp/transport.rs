@@ -18,10 +18,10 @@ use tokio::sync::mpsc;
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// How many messages are read ahead.
 const READ_AHEAD: usize = 16;
-/// How long the last answers may take to be written.
+/// How long writing the last answers may take.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the reading thread has seen.
+/// What the reading thread has received.
 enum Incoming {
     Line(Vec<u8>),
     TooLong,
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_message_gets_an_error() {
+    fn invalid_messages_get_an_error() {
         let code = |line: &str| {
             let answer = parse(line.as_bytes()).err()?;
             Some((answer["id"].clone(), answer["error"]["code"].as_i64().unwrap()))

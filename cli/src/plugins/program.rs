@@ -11,21 +11,21 @@ use jobc_compiler::plugin::Ask;
 use jobc_schema::exchange::PluginRequest;
 use jobc_schema::target::PluginName;
 
-/// From its start to the end of its answer, unless JOBC_PLUGIN_TIMEOUT says so many seconds.
+/// From its start to the end of its answer; JOBC_PLUGIN_TIMEOUT overrides it, in seconds.
 const TIMEOUT: u64 = 30;
-/// An answer may have so many bytes.
+/// Maximum size of an answer in bytes.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
-/// Of what it writes to stderr, so many are read.
+/// Maximum number of bytes read from its stderr.
 const MAX_ERROR_BYTES: u64 = 64 << 10;
-/// Of them so many characters are shown.
+/// Maximum number of characters of these that are shown.
 const MAX_ERROR_TEXT: usize = 1_000;
-/// What a program sees of the environment.
+/// The environment variables that a program can see.
 const ENVIRONMENT: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH"];
 
 /// The word by which this program starts itself as the sandbox, where there is one.
 static SANDBOX: OnceLock<&str> = OnceLock::new();
 
-/// Says by which word this program becomes the sandbox.
+/// Sets the word by which this program becomes the sandbox.
 pub(crate) fn use_sandbox(word: &'static str) {
     let _ = SANDBOX.set(word);
 }
@@ -123,7 +123,7 @@ fn talk(child: &mut Child, request: Vec<u8>) -> Result<(Vec<u8>, String), String
             let mut limited = pipe.take(limit + 1);
             let read = limited.read_to_end(&mut bytes);
             if !is_answer {
-                // The rest of a long complaint is not kept, but must not block it.
+                // The rest of a long error output is discarded, so that the program does not block.
                 let _ = std::io::copy(&mut limited.into_inner(), &mut std::io::sink());
             }
             let _ = sender.send((is_answer, read.map(|_| bytes)));

@@ -37,9 +37,9 @@ pub(crate) enum RuntimeCommand {
     Run(Box<RunArgs>),
     /// Submit a job to a cluster
     ///
-    /// It builds the job for a target with the backend `kubernetes`, checks it with the cluster, creates it there, and
-    /// prints its handle, `TARGET/NAME`. Submitting the same job twice creates it once. `ps`, `logs`, `inspect`,
-    /// `events`, `wait`, `stop` and `rm` accept handles.
+    /// The job is built for the target, checked with the cluster and created there, and its handle, `TARGET/NAME`, is
+    /// printed. Submitting the same job twice creates it once. `ps`, `logs`, `inspect`, `events`, `wait`, `stop` and
+    /// `rm` accept handles.
     Submit(Box<SubmitArgs>),
     #[command(flatten)]
     Job(JobCommand),
@@ -51,8 +51,8 @@ pub(crate) enum RuntimeCommand {
     Lock(LockArgs),
     /// Check whether this host can run containers, and suggest fixes
     ///
-    /// It runs jobs that end at once, and checks what they need. Nothing on the host changes. The exit status is 0 if
-    /// the user can run containers, and 1 if not.
+    /// The checks run jobs that exit immediately. Nothing on the host changes. The exit status is 0 if the user can run
+    /// containers, otherwise 1.
     Doctor(DoctorArgs),
     /// List targets, and check access to clusters
     Targets(TargetsArgs),

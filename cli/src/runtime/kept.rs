@@ -105,12 +105,13 @@ struct AttemptPosition {
     count: u64,
     /// Lines of that time that came again.
     seen: u64,
-    /// Whether lines that come may be kept already.
+    /// Whether incoming lines may already be kept.
     is_behind: bool,
 }
 
 impl AttemptPosition {
-    /// Whether a line is new; then it becomes the last. Once one is, all that follow are, even if a clock jumped.
+    /// Whether a line is new; then it becomes the last one. After a new line, all later lines are new, even if a clock
+    /// jumped.
     fn is_new(&mut self, time: &str) -> bool {
         let is_same = time == self.time;
         if self.is_behind {
@@ -147,7 +148,7 @@ impl KeptOutput {
 
     /// Keeps a line, unless it is kept already.
     pub(crate) fn add(&mut self, task: &str, attempt: u32, time: &str, text: &[u8]) {
-        // Without its time, a line that comes again is not known.
+        // Without a time, a repeated line cannot be recognized.
         if self.has_failed || time.is_empty() || !is_name(task) {
             return;
         }
@@ -184,7 +185,7 @@ impl TaskFile {
             size = 0;
             while reader.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
                 let Some(text) = line.strip_suffix(b"\n") else {
-                    // Half a line of a process that was killed.
+                    // A partial line from a process that was killed.
                     let _ = OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(size));
                     break;
                 };
@@ -251,7 +252,7 @@ fn parts(directory: &Path) -> Vec<u64> {
     numbers
 }
 
-/// The name of a directory: what a cluster calls a task is not trusted.
+/// The name of a directory; task names from a cluster are not trusted.
 fn is_name(task: &str) -> bool {
     !task.is_empty()
         && task.len() <= 128
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_come_again_are_kept_once() {
+    fn repeated_lines_are_kept_once() {
         let directory = tempfile::tempdir().unwrap();
         let (a, b, c) = ("2026-01-01T00:00:01.5Z", "2026-01-01T00:00:01.500000900Z", "2026-01-01T00:00:02Z");
         let shown = kept(
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_of_a_killed_process_is_taken_back() {
+    fn a_partial_line_of_a_killed_process_is_removed() {
         let directory = tempfile::tempdir().unwrap();
         let (first, second) = ("2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z");
         kept(directory.path(), &[&[(1, first)]]);

@@ -16,10 +16,10 @@ use crate::input::reason;
 /// The maximum size of a key in bytes.
 const MAX_KEY_BYTES: u64 = 64 << 10;
 
-/// Whether an image is signed.
+/// The result of verifying an image.
 #[cfg_attr(not(feature = "registry"), allow(dead_code, reason = "nothing is found without it"))]
 pub(crate) enum Found {
-    /// By the key of this name, at this place of the registry, for this repository.
+    /// Signed with the key of this name, at this location in the registry, for this repository.
     Signed { key: String, place: String, repository: Option<String> },
     /// Why not.
     Refused(String),
@@ -86,7 +86,7 @@ pub(crate) fn findings_of_lock(
     Ok(found)
 }
 
-/// Refuses built jobs with such an image.
+/// Rejects built jobs with an unsigned image.
 pub(crate) fn require<'a>(
     jobs: impl IntoIterator<Item = &'a JobPlan>,
     directory: Option<&Utf8Path>,

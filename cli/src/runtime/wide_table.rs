@@ -35,7 +35,7 @@ mod tests {
     use crate::table::Table;
 
     #[test]
-    fn columns_may_be_known_late() {
+    fn columns_can_be_defined_at_run_time() {
         let rows = [["a.1", "訓練", "it ended well, after a long while"], ["longer.12", "x", "\u{1b}[31m"]];
         let headings = ["ID", "名前", "WHY"];
         let (mut table, mut wide) =

@@ -12,8 +12,8 @@ pub(crate) struct Setting {
     pub variable: &'static str,
     pub default: &'static str,
     pub form: Form,
-    /// Whether a project's file may have it: not settings of the user's host, files or trust, because someone else
-    /// wrote a file in a checkout.
+    /// Whether a project's file may have it: not settings of the user's host, files or trust, because the file in a
+    /// checkout was written by someone else.
     pub is_of_project: bool,
 }
 

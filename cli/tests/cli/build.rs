@@ -10,7 +10,7 @@ use snapbox::str;
 use crate::directory::{Directory, HELLO, assert_same, contents};
 
 #[test]
-fn it_ends_with_a_table_of_what_was_written_and_the_total() {
+fn build_prints_a_table_of_written_files_and_totals() {
     let directory = Directory::with_job(HELLO);
     let run = directory.jobc(&["build"]).exits(0);
     assert_data_eq!(
@@ -38,7 +38,7 @@ hello: 2 instances, 2 CPUs, 128 MiB of memory
 }
 
 #[test]
-fn a_second_build_changes_nothing_and_says_so() {
+fn a_second_build_reports_no_changes() {
     let directory = Directory::with_job(HELLO);
     directory.jobc(&["build"]).exits(0);
     let times = |directory: &Directory| -> Vec<(Utf8PathBuf, SystemTime)> {
@@ -68,7 +68,7 @@ fn a_second_build_changes_nothing_and_says_so() {
 }
 
 #[test]
-fn check_is_silent_until_something_differs_and_then_shows_how() {
+fn check_prints_a_diff_only_if_files_differ() {
     let directory = Directory::with_job(HELLO);
     directory.jobc(&["build", "--check", "--backend", "cgroup"]).exits(1).says("nothing is built");
     assert!(directory.out().is_empty(), "`--check` writes nothing");
@@ -92,7 +92,7 @@ fn check_is_silent_until_something_differs_and_then_shows_how() {
 }
 
 #[test]
-fn check_sees_files_that_the_job_does_not_make_and_files_that_are_gone() {
+fn check_detects_extra_and_missing_files() {
     let directory = Directory::with_job(HELLO);
     directory.jobc(&["build"]).exits(0);
     directory.write("out/hello/local/oci/main-7/config.json", "{}");
@@ -105,7 +105,7 @@ fn check_sees_files_that_the_job_does_not_make_and_files_that_are_gone() {
 }
 
 #[test]
-fn tasks_that_are_no_more_leave_no_files() {
+fn files_of_removed_tasks_are_deleted() {
     let directory = Directory::with_job(HELLO);
     directory.jobc(&["build", "--set", "count=3"]).exits(0);
     assert!(directory.path().join("out/hello/local/oci/main-2").exists());
@@ -179,7 +179,7 @@ fn mounts_of_relative_paths_point_back_to_the_job() {
 }
 
 #[test]
-fn a_matrix_gets_a_directory_each() {
+fn each_job_of_a_matrix_gets_a_directory() {
     let directory = Directory::with_job(&HELLO.replace("roles:", "matrix: {lr: [1, 2]}\nroles:"));
     directory.jobc(&["build", "-b", "cgroup"]).exits(0);
     directory.jobc(&["build", "-b", "cgroup", "-o", "made"]).exits(0);
@@ -190,7 +190,7 @@ fn a_matrix_gets_a_directory_each() {
 }
 
 #[test]
-fn somebody_elses_files_are_never_removed() {
+fn foreign_files_are_never_removed() {
     let directory = Directory::with_job(HELLO);
     directory.write("out/hello/local/thesis.tex", "mine");
     directory.jobc(&["build"]).exits(3).says("`thesis.tex`, which jobc did not write");
@@ -221,7 +221,7 @@ fn an_edited_file_is_written_again() {
 }
 
 #[test]
-fn a_check_before_any_build_is_one_line() {
+fn check_before_the_first_build_prints_one_line() {
     let directory = Directory::with_job(HELLO);
     let run = directory.jobc(&["build", "--check", "--target", "local"]).exits(1);
     assert_eq!(run.out, "");
@@ -231,14 +231,14 @@ fn a_check_before_any_build_is_one_line() {
 }
 
 #[test]
-fn an_output_that_is_a_file_is_wrong_use() {
+fn an_output_path_that_is_a_file_is_a_usage_error() {
     let directory = Directory::with_job(HELLO);
     directory.write("file", "");
     directory.jobc(&["build", "-o", "file"]).exits(2).says("`-o file` is a file");
 }
 
 #[test]
-fn the_example_builds_as_its_golden_output() {
+fn the_example_matches_its_golden_output() {
     let directory = Directory::example("torchrun-4x8");
     let run = directory.jobc(&["build"]).exits(0);
     assert_data_eq!(

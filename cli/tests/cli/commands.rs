@@ -167,7 +167,7 @@ fn std_lists_and_shows_the_templates() {
 }
 
 #[test]
-fn a_starter_replaces_nothing_without_force() {
+fn init_does_not_overwrite_files_without_force() {
     let directory = Directory::with_job("mine");
     directory.jobc(&["init"]).exits(2).says("`job.yaml`").says("--force");
     assert_eq!(directory.read("job.yaml"), "mine");
@@ -178,7 +178,7 @@ fn a_starter_replaces_nothing_without_force() {
 }
 
 #[test]
-fn an_openpai_job_is_rewritten() {
+fn import_converts_an_openpai_job() {
     let directory = Directory::new();
     let job = "protocolVersion: 2\nname: Count\ntype: job\nprerequisites:\n  - {name: py, type: dockerimage, uri: 'python:3.12-slim'}\n\
         taskRoles:\n  main:\n    dockerImage: py\n    resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: 0}\n    commands: [python count.py]\n";
@@ -285,7 +285,7 @@ fn an_absent_file_does_not_hide_the_plan() {
 }
 
 #[test]
-fn a_plan_as_a_command_of_docker_is_whole() {
+fn plan_docker_prints_a_complete_command() {
     let directory = Directory::with_job(
         "version: 1\nname: x\nroles: {a: {image: \"busybox:1.36\", run: [echo, hi], env: {A: \"1 2\"}, resources: {gpu: 1, memory: 1GiB, ports: {p: {port: 80, publish: host}}}}}\n",
     );

@@ -44,7 +44,7 @@ fn a_job_is_compared_with_a_revision() {
 }
 
 #[test]
-fn a_comment_of_a_pull_request() {
+fn diff_prints_markdown_for_pull_requests() {
     let directory = repository();
     assert!(directory.jobc(&["diff", "--markdown", "-j", "jobs"]).exits(0).out.contains("no difference"));
     directory.write("jobs/job.yaml", &changed());
@@ -82,7 +82,7 @@ fn a_job_is_compared_with_built_files_and_another_job() {
 }
 
 #[test]
-fn errors_are_no_differences() {
+fn errors_are_distinguished_from_differences() {
     let directory = repository();
     let diff = |arguments: &[&str]| directory.jobc(&[&["diff", "-j", "jobs"], arguments].concat());
     diff(&["v9"]).exits(3).says("or a revision of this repository");
@@ -101,7 +101,7 @@ fn errors_are_no_differences() {
 
 /// A job that is not in the revision is new as a whole.
 #[test]
-fn a_new_job_is_new() {
+fn a_new_job_is_reported_as_new() {
     let directory = repository();
     directory.write("jobs/more/job.yaml", HELLO);
     let run = directory.jobc(&["diff", "-j", "jobs/more"]).exits(1);

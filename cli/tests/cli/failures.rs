@@ -124,7 +124,7 @@ fn a_killed_build_leaves_the_old_files_or_the_new_ones() {
 
 /// The exit codes of docs/reference/exit-codes.md.
 #[test]
-fn exit_codes() {
+fn exit_codes_match_the_documentation() {
     let directory = Directory::with_job(HELLO);
     directory.jobc(&["build"]).exits(0);
     directory.jobc(&["build", "--check"]).exits(0);

@@ -8,7 +8,7 @@ use crate::directory::{Directory, HELLO};
 const WRONG: &str = "version: 1\r\nname: hello\r\nimage: busybox:1.36\r\nroles:\r\n  main:\r\n    # 世界\r\n    resources: {cpus: 1, memory: 64}\r\n    run: echo hello\r\n    instnces: 2\r\n";
 
 #[test]
-fn safe_fixes_are_applied_and_the_rest_is_shown() {
+fn safe_fixes_are_applied_and_other_findings_shown() {
     let directory = Directory::with_job(WRONG);
     let run = directory.jobc(&["check", "--fix"]).exits(1);
     assert_data_eq!(

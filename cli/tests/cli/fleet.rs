@@ -19,7 +19,7 @@ fn fleet() -> Directory {
 }
 
 #[test]
-fn all_jobs_are_as_their_golden_files_say() {
+fn all_jobs_match_their_golden_files() {
     let directory = fleet();
     let run = directory.jobc(&["test", "jobs/tools/clean", "jobs/detection/detr-base"]).exits(0);
     assert!(run.out.starts_with("2 job files: 2 same in "), "{}", run.out);
@@ -44,7 +44,7 @@ fn a_change_of_a_template_shows_its_consequences() {
 }
 
 #[test]
-fn jobs_come_and_go() {
+fn added_and_removed_jobs_are_reported() {
     let directory = fleet();
     directory.write("jobs/tools/hello/job.yaml", "version: 1\nname: hello\nimage: busybox:1.36\nroles: {main: {resources: {cpu: 1, memory: 64MiB}, run: echo hello}}\n");
     std::fs::remove_file(directory.path().join("jobs/tools/clean/job.yaml")).unwrap();

@@ -13,7 +13,7 @@ fn wrong() -> Directory {
 }
 
 #[test]
-fn text_is_for_people() {
+fn text_format_shows_excerpts() {
     let run = wrong().jobc(&["check"]).exits(1);
     assert_data_eq!(
         run.err,
@@ -55,7 +55,7 @@ for more about an error, run `jobc explain J0101`
 }
 
 #[test]
-fn short_is_a_line_each() {
+fn short_format_prints_one_line_per_finding() {
     let run = wrong().jobc(&["check", "--format", "short"]).exits(1);
     assert_data_eq!(
         run.err,
@@ -69,7 +69,7 @@ job.yaml:8:34: error[J0105]: `memory`: `64` has no unit
 }
 
 #[test]
-fn json_is_for_programs() {
+fn json_format_is_machine_readable() {
     let run = wrong().jobc(&["check", "--format", "json"]).exits(1);
     assert_eq!(run.err, "", "programs read standard output alone");
     let report: Value = serde_json::from_str(&run.out).unwrap();
@@ -222,7 +222,7 @@ fn json_is_for_programs() {
 }
 
 #[test]
-fn github_gets_a_command_each() {
+fn github_format_prints_one_command_per_finding() {
     let run = wrong().jobc(&["check", "--format", "github"]).exits(1);
     assert_data_eq!(
         run.out.clone(),
@@ -287,7 +287,7 @@ fn sarif_paths_are_uris() {
 
 /// A build says the same as a check, and programs still find nothing else on standard output.
 #[test]
-fn a_failed_build_reports_as_a_check_does() {
+fn build_and_check_report_the_same_findings() {
     let directory = wrong();
     for format in ["text", "short", "json", "sarif", "github"] {
         let check = directory.jobc(&["check", "--format", format]).exits(1);

@@ -5,7 +5,7 @@ use crate::directory::{Directory, HELLO, Run, binary, command};
 const ESCAPE: char = '\u{1b}';
 
 #[test]
-fn a_reader_that_leaves_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let directory = Directory::with_job(HELLO);
     for line in [
         "\"$JOBC\" build --stdout --set count=400",

@@ -66,7 +66,7 @@ fn a_program_writes_files() {
 }
 
 #[test]
-fn what_a_plug_in_does_not_express_is_refused_at_its_line() {
+fn unsupported_features_of_a_plug_in_are_errors_at_their_lines() {
     if !jobc_test_skip::has_program("python3") {
         return;
     }

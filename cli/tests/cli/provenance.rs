@@ -32,7 +32,7 @@ fn annotations(directory: &Directory) -> Value {
 }
 
 #[test]
-fn files_say_what_they_were_made_of() {
+fn files_record_their_provenance() {
     let directory = repository();
     let commit = git(&directory, &["rev-parse", "HEAD"]);
     let found = annotations(&directory);
@@ -50,7 +50,7 @@ fn files_say_what_they_were_made_of() {
 }
 
 #[test]
-fn comparisons_ignore_it() {
+fn comparisons_ignore_provenance() {
     let directory = repository();
     directory.jobc(&["build", "--provenance", "-o", "built"]).exits(0);
     directory.jobc(&["build", "-o", "plain"]).exits(0);
@@ -83,7 +83,7 @@ fn a_repository_starts_no_programs() {
 }
 
 #[test]
-fn without_a_repository_the_rest_is_said() {
+fn provenance_works_without_a_repository() {
     let directory = Directory::with_job(HELLO);
     directory.write("targets.yaml", TARGETS);
     let found = annotations(&directory);

@@ -63,7 +63,7 @@ fn a_line_of_a_job_file_has_effects() {
 }
 
 #[test]
-fn answers_are_json_too() {
+fn why_prints_json_on_request() {
     let directory = built();
     let line = line_with(&directory, "out/hello/lab/kubernetes/03-job-hello.yaml", "completions:");
     let read = |line: &str| -> Value {

@@ -1,6 +1,6 @@
-//! `gpu: all`: the number of GPUs of the host, where it is known which host that is.
+//! `gpu: all`: replaced by the number of GPUs of the host, if the host is known.
 //!
-//! It is put into the document, so that ranks, processes and numbers follow from it as from one that the file has.
+//! The number is put into the document, so that ranks, processes and indexes follow from it as if the file had it.
 
 use indexmap::IndexMap;
 use jobc_schema::Pointer;
@@ -15,7 +15,7 @@ use crate::expand::Variant;
 /// The vendors whose GPUs jobs on a host can have, in the order in which they are looked for.
 const VENDORS: [Vendor; 3] = [Vendor::Nvidia, Vendor::Amd, Vendor::Intel];
 
-/// The variant with the number of the host's GPUs for every role that requests all of them; nothing where none does.
+/// The variant with the number of GPUs of the host for each role that requests all of them; `None` if no role does.
 pub fn count_all(
     variant: &Variant,
     look: &dyn Fn() -> Option<TargetGpus>,

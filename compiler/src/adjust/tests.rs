@@ -84,7 +84,7 @@ distributed: {framework: torchrun, roles: [train]}
 ";
 
 #[test]
-fn a_smaller_job_is_another_job() {
+fn scaling_down_changes_dependent_values() {
     assert_snapshot!(check(TRAINING, &[("train", 1), ("data", 2)], false));
 }
 

@@ -1,8 +1,8 @@
-//! How a target fills the placeholders of a text: addresses, ports, the instance's number.
+//! How a target fills in the placeholders of a text: addresses, ports, the index of the instance.
 
 use jobc_schema::plan::{Reference, Text};
 
-/// The values of a text's placeholders at a place.
+/// The values of the placeholders of a text at a place.
 pub trait Address {
     /// The number of the instance that reads the text, or an expression that expands to it there.
     fn index(&self) -> String;
@@ -56,7 +56,7 @@ pub fn fill(reference: &Reference, at: &dyn Address) -> String {
     }
 }
 
-/// Renders a text as a place sees it.
+/// Renders a text for a place.
 pub fn render(text: &Text, at: &dyn Address) -> String {
     text.render(|reference| fill(reference, at))
 }

@@ -1,4 +1,4 @@
-//! What a job may request of a backend, and how far a backend supports it.
+//! The features that a job may request of a backend, and how well a backend supports them.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use jobc_schema::plan::{GangPlan, JobPlan, ProbePlan, RolePlan, VolumeSource};
 use jobc_schema::resources::Publish;
 use jobc_schema::role::{Disruptions, NeedState, RetryScope};
 
-/// Something a job may ask for that not every backend can express.
+/// A feature that a job may request and that not every backend supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
-    /// An order between roles: this state of the other role.
+    /// An order between roles: the state that the other role must reach.
     Needs(NeedState),
     /// An order that waits for some instances only.
     NeedsMin,
@@ -20,11 +20,11 @@ pub enum Capability {
     ReadyProbe,
     /// Readiness by a line of the log.
     ReadyLog,
-    /// Readiness watched on after the first time.
+    /// Readiness that is checked again after the first success.
     ReadyKeep,
-    /// The job ends well when some instances of a role have.
+    /// The job succeeds once some instances of a role have succeeded.
     MinSucceeded,
-    /// The job fails only when several instances of a role have, or never by it.
+    /// The job fails only after several instances of a role have failed, or never because of the role.
     MinFailed,
     /// Retries of this scope.
     Retry(RetryScope),
@@ -38,7 +38,7 @@ pub enum Capability {
     JobTimeout,
     /// A limit on an instance's time.
     RoleTimeout,
-    /// All or nothing, demanded.
+    /// All or nothing, as a requirement.
     GangRequired,
     /// This many or none.
     GangMin,
@@ -50,7 +50,7 @@ pub enum Capability {
     RoleMatrix,
     /// A limit on the combinations of a role that run at the same time.
     RoleMaxParallel,
-    /// Numbers read of logs and files.
+    /// Metrics: numbers read from logs and files.
     Metrics,
     /// The host's network, a network of the job's own, or none.
     Network(Network),
@@ -70,7 +70,7 @@ pub enum Capability {
     EnvSecret,
     /// A secret of kind `env` or `file`, which the user who starts the job provides.
     SecretFromStarter,
-    /// A secret in the place's own store.
+    /// A secret in the secret store of the target.
     SecretFromStore,
     /// A bare path of the host.
     VolumePath,
@@ -92,13 +92,13 @@ pub enum Capability {
     Subpath,
     /// Volume options.
     VolumeOptions,
-    /// A role without CPUs or memory stated.
+    /// A role without CPUs or memory.
     NoCpu,
-    /// A role without memory stated.
+    /// A role without memory.
     NoMemory,
-    /// A size of /dev/shm.
+    /// The size of /dev/shm.
     Shm,
-    /// Room for files.
+    /// Disk space for files.
     Disk,
     /// A limit of processes.
     Pids,
@@ -118,7 +118,7 @@ pub enum Capability {
     GpuNone,
     /// GPUs of a model.
     GpuModel,
-    /// GPUs with so much memory.
+    /// GPUs with a minimum memory.
     GpuMemory,
     /// GPUs of a compute capability, CUDA or driver version.
     GpuVersion,
@@ -148,9 +148,9 @@ pub enum Capability {
     ImageFile,
     /// An image that is built.
     ImageBuild,
-    /// A log-in of a registry.
+    /// Credentials for a registry.
     RegistryLogin,
-    /// A rendezvous that instances leave and join.
+    /// An elastic rendezvous, which instances can leave and join.
     Elastic,
     /// ssh between instances.
     Ssh,
@@ -159,7 +159,7 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// Every capability with the words of a job file that ask for it, for `jobc backends`.
+    /// Every capability with the fields of a job file that request it, for `jobc backends`.
     pub const TABLE: &'static [(Self, &'static str)] = &[
         (Self::ImageBuild, "image block"),
         (Self::ImageHost, "image: host"),
@@ -248,16 +248,16 @@ impl Capability {
     ];
 }
 
-/// How far a backend can express something.
+/// How well a backend supports a feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Support {
     /// Exactly.
     Full,
-    /// Not in this format, but the executor of the plan does it: `jobc run` reads it from plan.json.
+    /// Not in this format, but by the executor of the plan: `jobc run` reads it from plan.json.
     Plan,
-    /// Not exactly: what happens instead; refused unless `--allow-lossy`.
+    /// Not exactly: what happens instead; an error unless `--allow-lossy` is given.
     Lossy(String),
-    /// Not at all: the reason and the nearest thing that works.
+    /// Not at all: the reason, and the closest alternative.
     None(String),
 }
 
@@ -306,7 +306,7 @@ pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
             ImageSource::Reference {} => {}
         }
     }
-    // A map, for a job may have thousands of roles that each need another.
+    // A map, because a job may have thousands of roles that need each other.
     let instances = job.roles.iter().map(|role| (role.name.as_str(), role.instances)).collect();
     for role in &job.roles {
         needs_of_role(&instances, role, &mut found);

@@ -1,23 +1,23 @@
-//! The arguments an instance is started with: script, set-up, and what the instances do that do not launch.
+//! The arguments that an instance is started with: script, setup, and the commands of instances that do not launch.
 
 use jobc_schema::distributed::Framework;
 use jobc_schema::plan::{CommandPlan, JobPlan, Launch, Reference, RolePlan, SshPlan, Text};
 
 use crate::openpai::has_ssh;
 
-/// Sets up what sshd needs. The host keys are generated at the start, because they are not checked inside a job; the
-/// user's keys come from `/etc/jobc/ssh`, which the executor of the plan mounts there.
+/// Sets up sshd. The host keys are generated at the start, because they are not checked inside a job; the user's keys
+/// come from `/etc/jobc/ssh`, which the executor of the plan mounts there.
 ///
 /// sshd starts commands with an almost empty environment. Each login gets the variables of the instance instead
 /// (sshd(8), `~/.ssh/environment`), so that all ranks have the same ones. They may be secrets: the file is in memory.
 /// A line cannot hold a value with line breaks.
 const SSH_SERVER: &str = include_str!("command/ssh_server.sh");
 
-/// What the instances that do not launch do, after [`SSH_SERVER`] and [`SSH_CLIENT`]. They log in as well: of more
-/// than 64 instances Open MPI starts some from others.
+/// The command of instances that do not launch, after [`SSH_SERVER`] and [`SSH_CLIENT`]. They log in as well: above 64
+/// instances, Open MPI starts some from others.
 const SSH_SERVE: &str = "exec \"$jobc_sshd\" -D -e $jobc_sshd_options\n";
 
-/// What instances do that both launch and serve, after [`SSH_SERVER`].
+/// The command of instances that both launch and serve, after [`SSH_SERVER`].
 const SSH_SERVE_BESIDE: &str = "\"$jobc_sshd\" $jobc_sshd_options\n";
 
 /// Sets up the key and the settings with which an instance logs in to the others.
@@ -34,7 +34,7 @@ const IDLE: &str = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; do
 
 /// The whole argument list of a role, or nothing where the image's own command runs.
 ///
-/// For [`CommandPlan::Args`] the list is what follows the image's ENTRYPOINT; [`keeps_entrypoint`] tells.
+/// For [`CommandPlan::Args`], the list follows the image's ENTRYPOINT; see [`keeps_entrypoint`].
 pub fn argv(job: &JobPlan, role: &RolePlan) -> Option<Vec<Text>> {
     let ssh = job.distributed.as_ref().and_then(|d| d.ssh.as_ref()).filter(|_| is_member(job, role));
     let own = match &role.command {
@@ -64,8 +64,8 @@ pub fn argv(job: &JobPlan, role: &RolePlan) -> Option<Vec<Text>> {
     match role.launch {
         Launch::All if ssh.is_some() => {
             let ssh = ssh?;
-            // Ranked instances serve: where all launch they reach each other, and DeepSpeed reaches its own host by
-            // ssh too. One that launches for others waits for them; where all launch there is nothing to wait for.
+            // Ranked instances serve: where all launch they reach each other, and DeepSpeed reaches its own host by ssh
+            // too. An instance that launches for others waits for them; if all launch, there is nothing to wait for.
             let ranked = is_ranked(job, role);
             let mut parts = if ranked { vec![SSH_SERVER, SSH_SERVE_BESIDE] } else { vec![] };
             parts.push(SSH_CLIENT);
@@ -129,7 +129,7 @@ fn behind(mut prelude: Text, own: Vec<Text>) -> Vec<Text> {
     bash(prelude).into_iter().chain([Text::literal("bash")]).chain(own).collect()
 }
 
-/// The settings the parts read, then the parts.
+/// The variables that the parts read, then the parts.
 fn ssh_script(parts: &[&str], ssh: &SshPlan, role: &RolePlan) -> Text {
     let mut text =
         Text::literal(format!("JOBC_SSH_PORT={} JOBC_SSH_USER={} JOBC_SSH_SELF=", ssh.port, ssh.user));

@@ -1,4 +1,4 @@
-//! What the kernel holds a task to: the numbers that bundles and cgroup files share.
+//! The limits of a task that the kernel enforces: the numbers that bundles and cgroup files share.
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::{IoPlan, JobPlan, RolePlan};
@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 /// The usual length of a CPU period, in microseconds.
 const PERIOD: u64 = 100_000;
 
-/// The longest CPU period the kernel takes, in microseconds; it also wants a quota of at least 1,000.
+/// The maximum CPU period that the kernel accepts, in microseconds; it also requires a quota of at least 1,000.
 const MAX_PERIOD: u64 = 1_000_000;
 
 /// The limits of a task; `None` means unlimited.
@@ -34,7 +34,7 @@ pub struct Limits {
     pub all_devices: bool,
 }
 
-/// CPU time: at most `quota` in each `period`, and `shares` against others when CPUs are scarce.
+/// CPU time: at most `quota` in each `period`, and `shares` relative to others when CPUs are scarce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuLimit {
     /// Microseconds of CPU time in a period.
@@ -79,7 +79,7 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// The device's number, where the job file has it. Only a host knows the number of a path.
+    /// The device's number, where the job file has it. Only the host knows the number for a path.
     pub fn number(&self) -> Option<(i64, i64)> {
         let (major, minor) = self.device.split_once(':').filter(|_| !self.device.starts_with('/'))?;
         Some((major.parse().ok()?, minor.parse().ok()?))
@@ -97,14 +97,14 @@ pub struct DeviceRule {
     pub minor: Option<u32>,
     /// Of `r`, `w` and `m`, which is mknod(2).
     pub access: &'static str,
-    /// What systemd calls it.
+    /// Its name in systemd.
     pub systemd: &'static str,
 }
 
 /// The devices a task may use, in the order of the rules; everything else is denied before.
 ///
-/// The set that container runtimes allow by themselves: making any node, but using only those that every Linux has.
-/// GPUs and RDMA devices have numbers of the host's own, so the executor of a task allows them.
+/// The set that container runtimes allow by themselves: any node may be created, but only those that every Linux has
+/// may be used. GPUs and RDMA devices have numbers of the host's own, so the executor of a task allows them.
 pub const DEVICES: &[DeviceRule] = &[
     device('c', None, None, "m", "char-*"),
     device('b', None, None, "m", "block-*"),
@@ -143,9 +143,9 @@ impl CpuLimit {
 
     /// The weight that cgroup v2 has instead of shares, from 1 to 10,000.
     ///
-    /// The linear formula of runc before 1.3.2 and crun before 1.23: the ends of one scale meet those of the other.
-    /// Later ones map 1,024 shares to a weight of 100 by a quadratic in the logarithm, and so give other weights for
-    /// the same shares.
+    /// The linear formula of runc before 1.3.2 and crun before 1.23, which maps the ends of one scale to those of the
+    /// other. Later ones map 1,024 shares to a weight of 100 by a quadratic in the logarithm, and so give other weights
+    /// for the same shares.
     pub fn weight(self) -> u64 {
         1 + (self.shares - 2) * 9_999 / 262_142
     }

@@ -6,7 +6,7 @@ use jobc_schema::plan::{JobPlan, RolePlan};
 use crate::backend::Context;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// The most tasks files are written for.
+/// The maximum number of tasks that files are written for.
 ///
 /// Every task's environment lists the addresses of all others, and Linux takes at most 128 KiB in one variable; the
 /// lists of 1,024 tasks with the longest names still fit.
@@ -22,7 +22,7 @@ pub struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// The task's name, `<role>-<index>`; unique within a job, for only the last part of it is a bare number.
+    /// The task's name, `<role>-<index>`; unique within a job, because only the last part is a bare number.
     pub fn name(&self) -> String {
         format!("{}-{}", self.role.name, self.index)
     }
@@ -33,7 +33,7 @@ impl Task<'_> {
     }
 }
 
-/// All tasks in the order of the file; none, with a finding, where there are more than [`MOST`].
+/// All tasks in the order of the file; none, with a finding, if there are more than [`MOST`].
 pub fn tasks<'a>(job: &'a JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<Task<'a>> {
     let count: u64 = job.roles.iter().map(|role| u64::from(role.instances)).sum();
     if count > MAX_TASKS {

@@ -18,7 +18,7 @@ use crate::backend::tasks::{Task, tasks};
 use crate::backend::{Backend, Capability, Content, Context, File, FilePart, Origin, PartSource, Support};
 use crate::diagnostic::Sink;
 
-/// Writes the limits of each task as the kernel and systemd take them.
+/// Writes the limits of each task in the formats of the kernel and systemd.
 #[derive(Debug)]
 pub struct CgroupBackend;
 
@@ -31,7 +31,7 @@ impl Backend for CgroupBackend {
         "cgroup v2 and v1 files and systemd properties, one set a task"
     }
 
-    /// Cgroups express limits; the executor of the tasks handles the rest of a job.
+    /// Cgroups only express limits; the executor of the tasks handles the rest of a job.
     fn support(&self, capability: Capability, _job: &JobPlan) -> Support {
         use Capability as C;
         match capability {
@@ -88,7 +88,7 @@ enum SettingOrigin {
     Resource(Vec<String>),
     /// A field of the target's `cgroup` settings.
     Target(&'static str),
-    /// What every task gets.
+    /// A default for every task.
     Usual,
 }
 

@@ -35,14 +35,14 @@ pub(crate) fn job(changes: &Value) -> JobPlan {
             "grace_period_seconds": 30,
             "security": {}
         });
-        // One command takes the place of another.
+        // A new command replaces the old one.
         if changes.get("command").is_some() {
             role["command"] = json!({});
         }
         merge(&mut role, &changes);
         role
     };
-    // The default role is there only until a test names its own.
+    // The default role is removed if a test defines its own.
     let named = changes.get("roles").and_then(Value::as_object).is_some();
     let own = |name: &String| !named || changes["roles"].get(name).is_some();
     job["roles"] = roles.into_iter().filter(|(name, _)| own(name)).map(fill).collect();

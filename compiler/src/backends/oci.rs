@@ -1,8 +1,8 @@
-//! Backend `oci`: one OCI bundle a task, `<role>-<i>/config.json` and the small files it binds.
+//! Backend `oci`: one OCI bundle per task, `<role>-<i>/config.json` and the small files it binds.
 //!
 //! A bundle does not depend on a host: its root is absent and named by an annotation, its GPU numbers are logical, and
-//! what only a host knows (image, devices, secrets, fetched data) is put in by `jobc run`, or by hand as
-//! docs/reference/oci.md says. config.json is of the runtime specification 1.1.0, which runc 1.1 and crun 1.8 accept.
+//! what only a host knows (image, devices, secrets, fetched data) is added by `jobc run`, or by hand as described in
+//! docs/reference/oci.md. config.json is of the runtime specification 1.1.0, which runc 1.1 and crun 1.8 accept.
 
 mod address;
 mod annotations;
@@ -26,7 +26,7 @@ use crate::backend::tasks::{Task, tasks};
 use crate::backend::{Backend, Capability, Context, File, Support, limits};
 use crate::diagnostic::Sink;
 
-/// Writes one OCI bundle a task.
+/// Writes one OCI bundle per task.
 #[derive(Debug)]
 pub struct OciBackend;
 
@@ -66,7 +66,7 @@ impl Backend for OciBackend {
     }
 }
 
-/// What of the GPU set-up the bundles carry.
+/// The GPU setup in the bundles.
 fn injection(job: &JobPlan, context: &Context<'_>) -> GpuInjection {
     let settings = job.target.settings.oci.as_ref();
     context.gpu_injection.or(settings.map(|settings| settings.gpu_injection)).unwrap_or_default()

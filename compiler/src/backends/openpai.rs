@@ -27,7 +27,7 @@ use crate::openpai::Names;
 
 use protocol_fields::ProtocolFields;
 
-/// The greatest number of retries that OpenPAI's controller can read; `unlimited` becomes it.
+/// The maximum number of retries that OpenPAI's controller accepts; `unlimited` becomes this number.
 const MAX_RETRIES: u32 = 2_147_483_647;
 
 /// Writes an OpenPAI protocol v2 job.
@@ -66,16 +66,16 @@ impl Backend for OpenpaiBackend {
     }
 }
 
-/// A job on its way into the protocol.
+/// A job that is being converted to the protocol.
 struct Lowering<'a> {
     job: &'a JobPlan,
     context: &'a Context<'a>,
     sink: &'a mut Sink,
-    /// What roles and ports are called there.
+    /// The names of roles and ports in OpenPAI.
     names: Names<'a>,
-    /// What the job brought from there.
+    /// Fields kept from the original OpenPAI job.
     kept: ProtocolFields,
-    /// Secrets that were used, by the name the protocol calls them; the value is a placeholder.
+    /// Secrets in use, by their name in the protocol; the values are placeholders.
     secrets: IndexMap<String, String>,
     origins: Vec<Origin>,
 }
@@ -120,14 +120,14 @@ impl Lowering<'_> {
         self.kept.finish_job(out).into()
     }
 
-    /// What the `dockerimage` prerequisite of an image is called.
+    /// The name of the `dockerimage` prerequisite of an image.
     fn image_name(&self, image: &str) -> String {
         let kept = self.job.images.get(image).and_then(|plan| self.kept.image(image, &plan.reference));
         let kept = kept.and_then(|number| self.kept.prerequisites().get(number)?.get("name")?.as_str());
         kept.map_or_else(|| names::image(image), str::to_owned)
     }
 
-    /// What is kept of the prerequisites, and one of type `dockerimage` for each other image that a role runs in.
+    /// The kept prerequisites, and one of type `dockerimage` for each other image that a role runs in.
     fn images(&mut self) -> Value {
         let job = self.job;
         let mut items: Vec<Value> = Vec::new();

@@ -1,7 +1,7 @@
-//! The programs that a role's command starts, if they can be read without running a shell.
+//! The programs that a role's command starts, as far as they can be determined without running a shell.
 //!
-//! Words are split as a shell does, quotes and continued lines included; nothing is expanded but a variable that the
-//! script itself sets to a command. It serves lints, so it skips what it cannot read.
+//! Words are split as a shell does, quotes and continued lines included; nothing is expanded except variables that the
+//! script itself sets to a command. It is for lints, so it skips what it cannot parse.
 
 mod launcher;
 mod program;
@@ -27,13 +27,13 @@ pub(crate) fn text(role: &RolePlan) -> String {
     }
 }
 
-/// The programs a role's command starts, in order; none where another language than a shell's reads it.
+/// The programs that a role's command starts, in order; none if the script is not for a shell.
 pub(crate) fn commands(role: &RolePlan) -> Vec<Command> {
     match &role.command {
         CommandPlan::Image {} | CommandPlan::Args(_) => vec![],
         CommandPlan::Argv { argv, setup } => {
             let words: Vec<String> = argv.iter().map(plain).collect();
-            // `[bash, -c, "…"]` is read as any program that starts another.
+            // `[bash, -c, "…"]` is treated like any program that starts another.
             let mut found = setup.as_ref().map(|s| split(&plain(s))).unwrap_or_default();
             found.extend(split::programs(&words));
             found
@@ -66,7 +66,7 @@ pub(crate) fn hides_pipes(role: &RolePlan) -> bool {
     words.first().is_some_and(|first| is_shell(first)) && !mentions
 }
 
-/// A text as it is read here: values that only a target knows are `$`, the instance's number is its variable.
+/// A text for parsing: values that only a target knows become `$`, the index of the instance its variable.
 pub(crate) fn plain(text: &Text) -> String {
     text.render(|reference| match reference {
         Reference::Index {} | Reference::Rank { .. } => "$JOBC_INDEX".to_owned(),

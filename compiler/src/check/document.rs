@@ -1,4 +1,4 @@
-//! Lints of the job file as written, before expressions are put in.
+//! Lints of the job file as written, before expressions are evaluated.
 
 pub(super) mod secret;
 pub(super) mod unused;

@@ -1,4 +1,5 @@
-//! What lints know about a role's GPUs: its image's CUDA, its cards, and in `host_facts` the target's cards.
+//! Facts for lints about a role's GPUs: the CUDA version of its image, its cards, and in `host_facts` the cards of the
+//! target.
 
 mod host_facts;
 
@@ -10,7 +11,7 @@ use jobc_schema::plan::{GpuPlan, ImagePlan, ImageSource};
 
 pub(super) use host_facts::{Card, HostGpuFacts, is_smaller};
 
-/// The NVIDIA GPUs that a role asks for.
+/// The NVIDIA GPUs that a role requests.
 pub(super) fn nvidia<'a>(role: &RoleView<'a>) -> Option<&'a GpuPlan> {
     role.plan.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && gpu.vendor == Vendor::Nvidia)
 }
@@ -21,7 +22,7 @@ pub(super) struct Toolkit {
     pub(super) version: Version,
     /// The place.
     pub(super) at: Pointer,
-    /// Who has it, in words: `` the image `…` ``.
+    /// Its origin, as text: `` the image `…` ``.
     pub(super) whose: String,
 }
 
@@ -50,7 +51,7 @@ fn cuda_of(view: &View<'_>, image: &ImagePlan) -> Option<(String, Pointer)> {
     Some((images::facts(reference)?.cuda?, at))
 }
 
-/// Where the job file asks for a role's GPUs.
+/// Where the job file requests a role's GPUs.
 pub(super) fn gpu_at(role: &RoleView<'_>) -> Pointer {
     role.at().keys(["resources", "gpu"])
 }

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_added_to_what_is_no_map() {
+    fn entries_are_only_added_to_maps() {
         assert_eq!(check("a: x\n", "a.b", &json!(1)), "-");
         assert_eq!(check("a:\nb: 1\n", "a", &json!(1)), "-");
     }

@@ -181,7 +181,7 @@ fn places_are_right_behind_a_byte_order_mark() {
 proptest::proptest! {
     /// No text makes the reader panic, and every place lies within the text.
     #[test]
-    fn any_text_is_answered(text in r#"(FROM a|RUN |COPY |ENV |ARG |<<EOF|EOF|[ \\\n"'$\{\}:=<\[\]a-c名\t-]){0,40}"#) {
+    fn any_text_is_parsed_without_a_panic(text in r#"(FROM a|RUN |COPY |ENV |ARG |<<EOF|EOF|[ \\\n"'$\{\}:=<\[\]a-c名\t-]){0,40}"#) {
         let _ = inspect_with(&text, Some("x"), &[("A", "1")]);
     }
 }
@@ -191,7 +191,7 @@ const LINTS: &[&str] = &["J0606", "J0607", "J0609", "J0611"];
 
 /// The findings of the parser for a builder and those of `inspect` for the same file: codes and lines.
 #[test]
-fn the_compiler_says_what_the_builder_says() {
+fn compiler_and_builder_report_the_same_findings() {
     let cases = [
         "FROM a:1\nRUN --network=foo x\n",
         "FROM a:1\nHEALTHCHECK --interval=banana CMD x\n",

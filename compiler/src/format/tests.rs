@@ -45,7 +45,7 @@ fn indentation_and_blanks() {
 }
 
 #[test]
-fn what_is_left_alone() {
+fn unsafe_changes_are_not_made() {
     check("broken", "version: 1   \nname: [x\n");
     check("json", "{\n    \"version\": 1,   \n    \"name\": \"x\"\n}\n");
     check("fine", "version: 1\nname: x\nroles:\n  a:\n    run: x\n");

@@ -98,7 +98,7 @@ taskRoles:
 }
 
 #[test]
-fn what_is_not_rewritten() {
+fn other_files_are_not_rewritten() {
     assert_eq!(run("job.yaml", "version: 1\nname: x\nroles: {a: {run: x}}\n"), RewriteResult::Own);
     assert_eq!(run("job.yaml", "protocolVersion: 2\nname: x\n"), RewriteResult::Refused);
     assert_eq!(run("job.yaml", "a: [\n"), RewriteResult::Refused);

@@ -201,7 +201,7 @@ body: {run: \"x # no note\"}
     }
 
     #[test]
-    fn what_is_no_template_has_no_description() {
+    fn invalid_templates_have_no_description() {
         assert_eq!(describe("run: x\n"), None);
         assert_eq!(describe("template: 1\nkind: job\n"), None);
         assert_eq!(describe("[\n"), None);

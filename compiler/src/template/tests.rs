@@ -69,7 +69,7 @@ body:
 ";
 
 #[test]
-fn what_the_user_writes_wins() {
+fn user_values_override_the_template() {
     insta::assert_snapshot!(check(
         "\
 version: 1

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_has_a_code() {
+    fn invalid_messages_get_an_error_code() {
         let code =
             |body: &str| message(body.as_bytes()).map(|_| ()).map_err(|(code, id, _)| (code as i32, id));
         assert_eq!(code("{"), Err((-32700, Value::Null)));

@@ -1,4 +1,4 @@
-//! The path of ssh's control socket: one connection to a machine serves all commands of a user for a while.
+//! The path of ssh's control socket: one connection to a host serves all commands of a user for a while.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -13,7 +13,7 @@ const TEMPORARY_SUFFIX: usize = 17;
 /// Digits of the digest in the socket's name.
 const DIGITS: usize = 16;
 
-/// The path of the control socket for a machine; none if no private directory has a path that is short enough.
+/// The path of the control socket for a host; none if no private directory has a path that is short enough.
 pub(super) fn path(host: &str, jump: Option<&str>) -> Option<PathBuf> {
     let user = rustix::process::getuid().as_raw();
     let set = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);

@@ -1,4 +1,4 @@
-//! Commands on this host or on another machine, by one interface.
+//! Commands on this host or on another host, by one interface.
 
 use std::io;
 use std::net::TcpStream;
@@ -11,12 +11,12 @@ use super::process;
 use super::running::{Running, Streams};
 use super::ssh::{Ssh, SshSettings};
 
-/// A machine on which commands run: this host, or another one by the system's ssh.
+/// A host on which commands run: this host, or another one by the system's ssh.
 #[derive(Debug)]
 pub enum Host {
     /// This host.
     Local,
-    /// Another machine.
+    /// Another host.
     Ssh(Ssh),
 }
 
@@ -26,16 +26,16 @@ impl Host {
         Self::Local
     }
 
-    /// Another machine. Nothing is sent yet.
+    /// Another host. Nothing is sent yet.
     ///
     /// # Errors
     ///
-    /// The settings name no machine.
+    /// The settings name no host.
     pub fn ssh(settings: SshSettings) -> Result<Self> {
         Ssh::new(settings).map(Self::Ssh)
     }
 
-    /// The name in messages: `this host`, or the name of the machine.
+    /// The name in messages: `this host`, or the name of the host.
     pub fn name(&self) -> &str {
         match self {
             Self::Local => "this host",
@@ -49,7 +49,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// The machine cannot be reached, the command cannot start on this host, there is too much output, or it takes
+    /// The host cannot be reached, the command cannot start on this host, there is too much output, or it takes
     /// longer than `timeout`.
     pub fn run(&self, command: &[&str], stdin: Option<&[u8]>, timeout: Duration) -> Result<Output> {
         let bytes = stdin.map(|bytes| move |output: &mut dyn io::Write| output.write_all(bytes));
@@ -69,7 +69,7 @@ impl Host {
         }
     }
 
-    /// Connects a local connection with a port that the machine reaches, until either side ends it.
+    /// Connects a local connection with a port that the host reaches, until either side ends it.
     ///
     /// # Errors
     ///

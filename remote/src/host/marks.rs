@@ -1,4 +1,4 @@
-//! Marks around the output of a command on another machine.
+//! Markers around the output of a command on another host.
 //!
 //! Login shells run files of the user and of the site, and some of them print. A mark on each stream says where the
 //! command's own output begins; a second one says where it ends, with the exit code: exit code 255 of ssh can be the

@@ -1,8 +1,8 @@
-//! What a command reads, and what it printed.
+//! The input and the output of a command.
 
 use std::io;
 
-/// What a command printed, and its exit status.
+/// The output of a command, and its exit status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
     /// Its exit code; 128 and the signal's number if a signal ended it.
@@ -32,7 +32,7 @@ impl Output {
         cause.or_else(|| last(&self.stderr)).or_else(|| last(&self.stdout)).unwrap_or_default()
     }
 
-    /// What to do about a cause that has nothing to do with jobc.
+    /// Advice for a cause outside of jobc.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         let errors = String::from_utf8_lossy(&self.stderr);
         let is_full = FULL.iter().any(|cause| errors.contains(cause));
@@ -40,7 +40,7 @@ impl Output {
     }
 }
 
-/// What the C library says of a disk or a quota that is full.
+/// The C library's messages for a full disk or quota.
 const FULL: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
 /// Other causes that `tar` and `sh` print before their last line.
 const CAUSES: [&str; 4] =
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_said_and_not_that_there_was_one() {
+    fn the_cause_of_a_failure_is_reported() {
         let output = |stderr: &str| Output {
             status: 2,
             stdout: b"out\n".to_vec(),

@@ -1,8 +1,8 @@
-//! What ssh says when it cannot reach a machine, as errors.
+//! Errors from the messages of ssh when it cannot reach a host.
 
 use jobc_sys::error::{Error, Kind};
 
-/// Messages of ssh, their meaning, and advice; `{}` is the machine.
+/// Messages of ssh, their meaning, and advice; `{}` is the host.
 const PROBLEMS: &[(&str, &str, &str)] = &[
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ssh_says_becomes_a_sentence_and_advice() {
+    fn ssh_errors_are_explained() {
         let key = "run `ssh box true` once, and compare the key that it shows with the machine's";
         check(255, "Host key verification failed.\r\n", "the host key of `box` is not known", key);
         check(

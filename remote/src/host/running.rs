@@ -20,7 +20,7 @@ const STREAM_TIMEOUT: Duration = Duration::from_millis(500);
 /// Where the streams of a command lead.
 #[derive(Debug, Default)]
 pub struct Streams {
-    /// What it reads.
+    /// Its input.
     pub stdin: Stream,
     /// Its standard output; with a terminal, all of its output.
     pub stdout: Stream,
@@ -44,7 +44,7 @@ pub enum Stream {
 #[derive(Debug)]
 pub struct Running {
     child: Child,
-    /// What the command reads, if that was asked for.
+    /// The command's input, if it was requested.
     pub stdin: Option<ChildStdin>,
     /// Its standard output, if that was asked for.
     pub stdout: Option<File>,
@@ -55,7 +55,7 @@ pub struct Running {
     connection: Option<Connection>,
 }
 
-/// The streams of a command on another machine.
+/// The streams of a command on another host.
 #[derive(Debug)]
 struct Connection {
     host: String,
@@ -75,7 +75,7 @@ impl Running {
         Ok(Self { child, stdin, stdout, stderr, kept: None, connection: None })
     }
 
-    /// Starts ssh, which runs a command on a machine between marks.
+    /// Starts ssh, which runs a command on a host between marks.
     pub(super) fn remote(mut command: Command, streams: Streams, mark: &Mark, host: &str) -> Result<Self> {
         let reads_nothing = matches!(streams.stdin, Stream::Null);
         command.stdin(if reads_nothing { Stdio::piped() } else { stdio(streams.stdin) });
@@ -97,7 +97,7 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// The machine could not be reached, or the connection was lost.
+    /// The host could not be reached, or the connection was lost.
     pub fn wait(&mut self) -> Result<i32> {
         let status = self.child.wait().map_err(|error| {
             Error::new(Kind::System, format!("cannot wait for a process: {}", describe_io(&error)))
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_connection_is_no_exit_code() {
+    fn a_lost_connection_is_not_an_exit_code() {
         let mark = Mark::random();
         let mut command =
             local(&["sh", "-c", "echo 'ssh: connect: Connection refused' >&2; exit 255"]).unwrap();

@@ -1,12 +1,12 @@
-//! The script that runs a command on another machine.
+//! The script that runs a command on another host.
 
 use super::marks::Mark;
 use jobc_schema::shell;
 
-/// What a command reads.
+/// The input of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reads {
-    /// What is sent to it.
+    /// The data sent to it.
     Input,
     /// Nothing. Its standard input then tells whether the other side still wants it.
     Nothing,

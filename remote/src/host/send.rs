@@ -1,4 +1,4 @@
-//! Files by their digest: the machine reports which it lacks, and gets those in one archive.
+//! Files by their digest: the host reports which it lacks, and gets those in one archive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -15,7 +15,7 @@ use super::machine::Host;
 use super::output::{Input, Output};
 use super::store;
 
-/// How long the machine may take for its answer.
+/// Timeout for the host's answer.
 const ASK_TIMEOUT: Duration = Duration::from_mins(2);
 /// How long nothing may move while files are sent and checked.
 const SEND_TIMEOUT: Duration = Duration::from_mins(10);
@@ -44,7 +44,7 @@ pub enum FileSource {
     Bytes(Vec<u8>),
 }
 
-/// What was sent.
+/// The sent files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// How many files were missing.
@@ -98,15 +98,15 @@ impl SendFile {
 }
 
 impl Host {
-    /// Sends files that a directory on the machine does not have yet. Each is kept under its digest, as
+    /// Sends files that a directory on the host does not have yet. Each is kept under its digest, as
     /// `STORE/sha256/HEX`; an existing one is complete.
     ///
-    /// One request finds out which are missing; one tar archive contains them. `store` is a path on the machine,
+    /// One request finds out which are missing; one tar archive contains them. `store` is a path on the host,
     /// relative to the home directory there.
     ///
     /// # Errors
     ///
-    /// A file cannot be read or changes meanwhile, the machine cannot be reached, or its disk is full.
+    /// A file cannot be read or changes meanwhile, the host cannot be reached, or its disk is full.
     pub fn send(&self, store: &str, files: &[SendFile]) -> Result<Sent> {
         send(self, store, files)
     }
@@ -205,7 +205,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn only_what_is_missing_is_sent() {
+    fn only_missing_files_are_sent() {
         let directory = tempfile::tempdir().unwrap();
         let store = directory.path().join("a b/store");
         let path = directory.path().join("x");

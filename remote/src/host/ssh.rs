@@ -1,4 +1,4 @@
-//! A machine reached by the system's ssh, with the user's own configuration.
+//! A host reached by the system's ssh, with the user's own configuration.
 
 use std::fs::File;
 use std::net::TcpStream;
@@ -20,10 +20,10 @@ const MAX_COMMAND: usize = 120 << 10;
 /// How long an unused connection stays open, so that a site with a second factor asks once.
 const PERSIST: &str = "ControlPersist=15m";
 
-/// How to reach a machine.
+/// How to reach a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SshSettings {
-    /// The machine: a name of ssh's configuration, `user@host`, or `ssh://user@host:port`.
+    /// The host: a name of ssh's configuration, `user@host`, or `ssh://user@host:port`.
     pub host: String,
     /// Machines to pass through, as in `ssh -J`.
     pub jump: Option<String>,
@@ -31,7 +31,7 @@ pub struct SshSettings {
     pub login_profile: bool,
 }
 
-/// A machine reached by ssh.
+/// A host reached by ssh.
 #[derive(Debug)]
 pub struct Ssh {
     settings: SshSettings,
@@ -111,7 +111,7 @@ impl Ssh {
         Running::remote(ssh, streams, &mark, self.name()).map_err(missing)
     }
 
-    /// Connects a local connection with a port that the machine reaches.
+    /// Connects a local connection with a port that the host reaches.
     pub(super) fn tunnel(&self, socket: TcpStream, address: &str, port: u16) -> Result<Running> {
         let copy = socket.try_clone().map_err(|error| {
             Error::new(Kind::System, format!("cannot pass on a connection: {}", describe_io(&error)))
@@ -145,7 +145,7 @@ impl Ssh {
         Ok(ssh)
     }
 
-    /// ssh with its options, without the machine.
+    /// ssh with its options, without the host.
     fn ssh(&self, reads: Reads) -> Command {
         let mut ssh = Command::new("ssh");
         ssh.args(self.options(reads == Reads::Terminal, can_ask()));
@@ -189,7 +189,7 @@ impl Ssh {
         })
     }
 
-    /// Whether the user's configuration has a control socket for the machine.
+    /// Whether the user's configuration has a control socket for the host.
     fn has_configured_socket(&self) -> bool {
         let mut ssh = Command::new("ssh");
         ssh.args(["-G", "--", self.name()]).stdin(Stdio::null()).stderr(Stdio::null());
@@ -206,7 +206,7 @@ fn is_shared(text: &str) -> bool {
     is_on("controlpath", &["none"]) && is_on("controlmaster", &["false", "no"])
 }
 
-/// Whether ssh can ask the user for a password, a second factor or the key of a machine.
+/// Whether ssh can ask the user for a password, a second factor or the key of a host.
 fn can_ask() -> bool {
     File::open("/dev/tty").is_ok()
         || std::env::var_os("SSH_ASKPASS").is_some_and(|program| !program.is_empty())

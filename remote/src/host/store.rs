@@ -1,4 +1,4 @@
-//! The scripts that keep files by their digest on a machine, for any POSIX shell with `tar` and `sha256sum`.
+//! The scripts that keep files by their digest on a host, for any POSIX shell with `tar` and `sha256sum`.
 //!
 //! A file gets its name when all of it is there and has the digest. What a connection that broke left behind has another
 //! name, and is removed a day later. Files that no directory has links to go 30 days after their last use.

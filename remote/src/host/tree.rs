@@ -1,4 +1,4 @@
-//! Directories on a machine, made of files that it has by their digest.
+//! Directories on a host, made of files that it has by their digest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,10 +13,10 @@ use super::output::Output;
 use super::send::{SendFile, Sent, check, transfer};
 use super::store;
 
-/// How long the machine may take to make a directory.
+/// Timeout for the host to create a directory.
 const MAKE_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// A directory to make on a machine.
+/// A directory to make on a host.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     /// Its entries, by path.
@@ -44,7 +44,7 @@ pub enum TreeKind {
     Symlink(String),
 }
 
-/// An image that this host has, and the machine may lack.
+/// An image that this host has, and the host may lack.
 #[derive(Clone, Debug)]
 pub struct ImageLayout {
     /// The name that the plan has for it.
@@ -204,7 +204,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt as _;
 
     #[test]
-    fn a_directory_is_the_same_there() {
+    fn a_directory_arrives_unchanged() {
         let scratch = tempfile::tempdir().unwrap();
         let source = scratch.path().join("source");
         fs::create_dir_all(source.join("it's/-n b")).unwrap();

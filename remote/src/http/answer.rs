@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_http_is_an_error() {
+    fn invalid_http_is_an_error() {
         assert!(take_answer(&mut b"SSH-2.0\r\n\r\n".to_vec()).is_err());
         assert!(take_answer(&mut vec![b'x'; MAX_HEAD + 1]).is_err());
     }

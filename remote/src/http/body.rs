@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_chunked_is_an_error() {
+    fn invalid_chunks_are_an_error() {
         for bytes in [
             &b"x\r\n"[..],
             b"-1\r\n",

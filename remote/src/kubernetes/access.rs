@@ -1,4 +1,4 @@
-//! What a cluster serves, and what this user may do there.
+//! The APIs of a cluster, and this user's permissions there.
 
 use jobc_sys::error::{Error, Result};
 use serde_json::Value;

@@ -46,7 +46,7 @@ pub(crate) struct Answers {
     known: Mutex<BTreeMap<String, Answer>>,
     /// Missing verbs, by what was asked about.
     missing: Mutex<BTreeMap<String, Vec<&'static str>>>,
-    /// What could not be read, as resources: `resourcequotas`.
+    /// The resources that could not be read: `resourcequotas`.
     denied: Mutex<BTreeSet<&'static str>>,
 }
 
@@ -106,7 +106,7 @@ impl Answers {
         self.ask(Some(resource), &key, ask, &|value| value)
     }
 
-    /// What could not be read, once: later calls get nothing.
+    /// The resources that could not be read, reported once: later calls return nothing.
     pub(crate) fn take_denied(&self) -> Vec<&'static str> {
         std::mem::take(&mut *lock(&self.denied)).into_iter().collect()
     }

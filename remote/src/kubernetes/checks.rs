@@ -1,4 +1,4 @@
-//! What the cluster is asked before anything is created.
+//! Checks of the cluster before anything is created.
 //!
 //! The modules below are pure functions over answers; this one asks, and puts them together.
 
@@ -313,7 +313,7 @@ fn nodes(
         if selector.is_empty() && !requests.keys().any(|resource| resource.contains('/')) {
             continue;
         }
-        // Of a large cluster only a page is read: it cannot say what no node has.
+        // In a large cluster only one page of nodes is read, which cannot prove that no node has a resource.
         let query = format!("limit={MAX_NODES}&labelSelector={}", encode_segment(&selector));
         let page = context.answers.quiet(context.client, &format!("/api/v1/nodes?{query}"))?;
         let Some(page) = page.found() else { return Ok(()) };

@@ -21,12 +21,12 @@ pub(crate) use follow::follow;
 /// Objects whose events are asked for one by one; of a larger job, the events of the namespace are read.
 const MAX_EVENT_QUERIES: usize = 20;
 
-/// Whether the events of a job with so many tasks are asked for one by one.
+/// Whether the events of a job with this number of tasks are requested one by one.
 pub(crate) fn are_few(tasks: u64) -> bool {
     tasks < MAX_EVENT_QUERIES as u64
 }
 
-/// An event, as far as it is read.
+/// The fields of an event that are read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawEvent {
@@ -81,7 +81,7 @@ impl RawEvent {
         object == run || object.strip_prefix(run).is_some_and(|rest| rest.starts_with('-'))
     }
 
-    /// What makes two reports of it the same: its object in the API, and how often it has happened.
+    /// The identity of a report: its object in the API, and its count.
     fn identity(&self) -> (String, u64) {
         (self.metadata.uid.clone(), self.count.unwrap_or(1))
     }

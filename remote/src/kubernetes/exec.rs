@@ -28,11 +28,11 @@ const STATUS: u8 = 3;
 const RESIZE: u8 = 4;
 /// In `v5`: closes the channel that follows.
 const CLOSE: u8 = 255;
-/// What is read from stdin at once.
+/// Maximum number of bytes read from stdin at once.
 const READ_SIZE: usize = 32 << 10;
 /// After the command's status, the server closes the connection; it is not waited for longer than this.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
-/// The exit code of a program whose output has no reader any more.
+/// The exit code of a program whose output no longer has a reader.
 const BROKEN_PIPE_CODE: u8 = 128 + 13;
 
 /// Runs a command in a pod until it ends; returns its exit code.
@@ -115,7 +115,7 @@ impl Session {
                 interests.len() - 1
             };
             let events = streams.events.as_ref().map(|events| add(events.ready));
-            // What the server does not take now stays in the pipe.
+            // Data that the server does not accept yet stays in the pipe.
             let has_room = self.socket.is_flushed();
             let of_input = input.as_ref().filter(|_| has_room).map(|file| add(file.as_fd()));
             let timeout = if self.status.is_some() { END_TIMEOUT } else { self.socket.timeout() };

@@ -39,7 +39,7 @@ enum InteractiveMode {
     Always,
 }
 
-/// What a plugin printed.
+/// The output of a plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Credential {
     pub(crate) token: Option<String>,

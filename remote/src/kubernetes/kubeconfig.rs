@@ -47,7 +47,7 @@ pub struct ClusterConfig {
     pub(crate) token: TokenSource,
     /// Headers of a user who is impersonated.
     pub(crate) impersonate: Vec<(String, String)>,
-    /// What the jobs of the target use.
+    /// The features that the target's jobs use.
     pub uses: Uses,
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Position {
     seen: u64,
 }
 
-/// What to do with a line that a stream brings.
+/// The action for a line of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Show,

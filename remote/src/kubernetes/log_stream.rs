@@ -18,7 +18,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_mins(2);
 /// Lines are passed on in pieces of this size.
 const MAX_LINE: usize = 1 << 20;
-/// Of an error answer this much is read.
+/// Maximum number of bytes read of an error response.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// Buffers are made smaller than this when they are empty: there may be hundreds.
 const KEPT_CAPACITY: usize = 4 << 10;
@@ -82,7 +82,7 @@ impl LogStream {
         })
     }
 
-    /// What to wait for on the socket.
+    /// The socket events to wait for.
     pub(crate) fn interest(&self) -> PollFlags {
         let out = if self.connection.is_flushed() { PollFlags::empty() } else { PollFlags::OUT };
         PollFlags::IN | out
@@ -124,7 +124,7 @@ impl LogStream {
             return ControlFlow::Continue(Progress::Ended { is_clean: true });
         }
         if failed {
-            // What came of the last line comes again.
+            // The received part of the last line is sent again.
             return broken;
         }
         ControlFlow::Continue(Progress::Open)

@@ -44,12 +44,12 @@ pub(crate) struct LogStreams {
     next: u64,
 }
 
-/// What happened in a while.
+/// The events of one wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Polled {
     /// Something was shown.
     pub(crate) is_busy: bool,
-    /// So many pods have nothing more to show.
+    /// The number of pods without further output.
     pub(crate) ended: usize,
 }
 
@@ -198,7 +198,7 @@ impl LogStreams {
 }
 
 impl PodLog {
-    /// What the next stream asks for.
+    /// The parameters of the next stream.
     fn request(&mut self, extent: &Extent) -> String {
         self.resumption = self.position.resume();
         self.has_progressed = false;

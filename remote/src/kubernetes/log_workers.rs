@@ -38,7 +38,7 @@ pub(super) enum Work {
     Ask(String),
 }
 
-/// What came of it.
+/// The result.
 pub(super) enum Outcome {
     Opened(std::result::Result<Box<LogStream>, ApiError>),
     Asked(std::result::Result<Option<FoundPod>, ApiError>),

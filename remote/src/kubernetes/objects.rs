@@ -135,7 +135,7 @@ pub(crate) fn pods(client: &Client, found: &ClusterJob) -> Result<Vec<Pod>> {
     Ok(pods)
 }
 
-/// Whether a job has ended or does not exist any more.
+/// Whether a job has ended or no longer exists.
 pub(crate) fn has_ended(client: &Client, found: &ClusterJob) -> Result<bool> {
     let now = client.find::<Value>(&found.path(&client.config().namespace));
     Ok(now.map_err(|error| error.into_error("read the job"))?.is_none_or(|object| {

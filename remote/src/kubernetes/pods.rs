@@ -150,7 +150,7 @@ impl Pod {
         index.and_then(|index| index.parse().ok()).unwrap_or_default()
     }
 
-    /// What tasks are sorted by.
+    /// The sort key of tasks.
     pub(crate) fn task_order(&self) -> (String, u64) {
         (self.role().to_owned(), self.index())
     }

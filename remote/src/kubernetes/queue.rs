@@ -1,4 +1,4 @@
-//! What Kueue says about a job in a queue.
+//! The state of a job in a queue, as reported by Kueue.
 
 use jobc_schema::percent::encode_segment;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use super::why::{self, Position, Reason};
 
 /// Workloads of a page of those that wait.
 const PAGE: u64 = 1000;
-/// Of a longer queue, the position is not looked for.
+/// In a longer queue, the position is not determined.
 const MAX_PAGES: u64 = 20;
 
 /// Why a job is not admitted, and its position in the queue; nothing without Kueue.

@@ -24,7 +24,7 @@ pub(crate) fn of_job(client: &Client, found: &ClusterJob, summary: &JobSummary, 
     }
     reasons.extend(why::of_pods(pods));
     if matches!(summary.state, JobState::Pending | JobState::Suspended) {
-        // What may not be read is left out.
+        // Objects without read permission are left out.
         let events = events::of_job(client, found, Some(pods)).unwrap_or_default();
         reasons.extend(why::of_events(events.iter().map(|observed| Report {
             reason: &observed.event.reason,

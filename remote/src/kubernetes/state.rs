@@ -1,4 +1,4 @@
-//! What the object of a job says about its state.
+//! The state in the object of a job.
 
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ pub(crate) fn condition<'a>(object: &'a Value, kinds: &[&str]) -> Option<&'a Val
         .find(|condition| kinds.contains(&text(condition, "/type")) && text(condition, "/status") == "True")
 }
 
-/// What an object says of its state, with the reason and the message.
+/// A condition of an object, with the reason and the message.
 fn state<'a>(workload: &Workload, object: &'a Value) -> (Option<JobState>, &'a str, &'a str) {
     let of = |late: bool, state: JobState| if late { JobState::TimedOut } else { state };
     match &workload.status {

@@ -31,7 +31,7 @@ pub(crate) struct Status {
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// What an error is about.
+/// The object of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Details {

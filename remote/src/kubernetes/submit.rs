@@ -229,7 +229,7 @@ fn create_secrets(
         let object = labeled(&object, submission, Some(namespace));
         match client.create(&format!("/api/v1/namespaces/{namespace}/secrets?fieldManager=jobc"), &object) {
             Ok(_) => {}
-            // Of an earlier attempt: the run's name is only this submission's.
+            // It is from an earlier attempt: the run's name belongs only to this submission.
             Err(error) if error.is(409) => {}
             Err(error) => return Err(error.into_error(&format!("create Secret `{name}`")).into()),
         }

@@ -11,7 +11,7 @@ use std::os::fd::AsFd as _;
 
 /// To connect, and until the server answers: the pod's node takes part in it.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Of an error answer this much is read.
+/// Maximum number of bytes read of an error response.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
 impl Client {

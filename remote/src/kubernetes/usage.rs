@@ -1,4 +1,4 @@
-//! What the tasks of a job use, from the metrics API (`metrics.k8s.io`).
+//! The resource usage of a job's tasks, from the metrics API (`metrics.k8s.io`).
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
-//! What the jobs of a target use of a cluster besides Jobs and JobSets.
+//! The cluster features that a target's jobs use besides Jobs and JobSets.
 
 use jobc_schema::target::{KubernetesKind, KubernetesTarget};
 
 use super::kinds::{WORKLOADS, Workload};
 use super::rule::Rule;
 
-/// What the jobs of a target use.
+/// The features that a target's jobs use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uses {
     kind: KubernetesKind,
@@ -19,7 +19,7 @@ const OBJECT: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 const DEPENDENT: &[&str] = &["create", "patch"];
 
 impl Uses {
-    /// What the settings of a target use.
+    /// The features that a target's settings use.
     pub fn of(settings: &KubernetesTarget) -> Self {
         Self {
             kind: settings.kind,

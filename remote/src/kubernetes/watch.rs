@@ -59,7 +59,7 @@ struct Version {
     resource_version: String,
 }
 
-/// What a watch reports.
+/// The report of a watch.
 #[derive(Debug)]
 pub(crate) enum Change<T> {
     /// All objects: at the start, and after the server has forgotten where the watch was. What is not among them does

@@ -1,4 +1,4 @@
-//! What `jobc` on the machine answers.
+//! The answers of `jobc` on the host.
 
 use jobc_sys::error::{Error, Kind, Result};
 use serde::de::DeserializeOwned;
@@ -20,7 +20,7 @@ pub(super) fn json<T: DeserializeOwned>(host: &str, output: Output) -> Result<T>
     parse(host, &output.stdout)
 }
 
-/// Reads JSON of the machine.
+/// Reads JSON of the host.
 pub(super) fn parse<T: DeserializeOwned>(host: &str, text: &[u8]) -> Result<T> {
     serde_json::from_slice(text).map_err(|error| {
         Error::new(Kind::System, format!("`jobc` on `{host}` printed something unexpected: {error}"))
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_there_is_the_same_error_here() {
+    fn remote_errors_are_reported_unchanged() {
         let stderr =
             b"warning: x\nerror: there is no job `nope`\n = help: `jobc ps --all` lists the jobs\n".to_vec();
         let error = succeeded("box", Output { status: 2, stdout: vec![], stderr }).unwrap_err();

@@ -1,4 +1,4 @@
-//! Requirements of a machine and a job, checked before anything is created.
+//! Requirements of a host and a job, checked before anything is created.
 
 use jobc_schema::plan::{ImageSource, JobPlan, SecretPlan};
 use jobc_sys::error::Result;
@@ -7,7 +7,7 @@ use super::program::Connection;
 use super::runs::{self, Listing};
 use crate::place::{AccessCheck, Problem, Submission};
 
-/// What keeps a job from running on the machine.
+/// The reason why a job cannot run on the host.
 pub(super) fn job(name: &str, listing: &Listing, submission: &Submission<'_>) -> Vec<Problem> {
     let mut problems = of_plan(&submission.built.plan);
     for tool in &listing.missing {
@@ -19,7 +19,7 @@ pub(super) fn job(name: &str, listing: &Listing, submission: &Submission<'_>) ->
     problems
 }
 
-/// What a plan needs that another machine does not have.
+/// The requirements of a plan that another host does not meet.
 fn of_plan(plan: &JobPlan) -> Vec<Problem> {
     let mut problems = Vec::new();
     for image in plan.images.values() {
@@ -51,7 +51,7 @@ fn problem(message: String, help: &str) -> Problem {
     Problem { is_warning: false, message, place: None, help: Some(help.to_owned()) }
 }
 
-/// The properties of this user on the machine.
+/// The properties of this user on the host.
 pub(super) fn access(connection: &Connection) -> Result<Vec<AccessCheck>> {
     let check = |what: String, is_allowed, needed_for| AccessCheck {
         what,

@@ -40,7 +40,7 @@ pub(super) fn read(line: &str) -> Option<Event> {
     })
 }
 
-/// The detail of an event in words: `container: a.1.main-0, pid: 17`.
+/// The detail of an event as text: `container: a.1.main-0, pid: 17`.
 fn text(detail: &Value) -> String {
     match detail {
         Value::Object(fields) => {

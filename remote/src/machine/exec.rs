@@ -1,4 +1,4 @@
-//! Commands in tasks, by `jobc exec` on the machine.
+//! Commands in tasks, by `jobc exec` on the host.
 
 use jobc_sys::error::{Error, Kind, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -15,10 +15,10 @@ use crate::place::JobSummary;
 
 /// After this time without a line, the caller learns that nothing happened.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often a lost connection is made anew while a job is waited for, and how long before it.
+/// Number of reconnects while waiting for a job, and the delay before each.
 const MAX_RECONNECTIONS: u32 = 30;
 const RECONNECTION_DELAY: Duration = Duration::from_secs(2);
-/// Of the errors of a command this much is read.
+/// Maximum number of bytes read of a command's errors.
 const MAX_ERROR: u64 = 64 << 10;
 
 /// Runs `jobc` with words, and passes each line of its output on; none when nothing happened for a while.
@@ -72,7 +72,7 @@ pub(super) fn lines(
     }
 }
 
-/// Waits for the end of a job. A connection that is lost is made anew.
+/// Waits for the end of a job. Reconnects if the connection is lost.
 pub(super) fn wait(
     connection: &Connection,
     name: &str,

@@ -14,12 +14,12 @@ use crate::host::ImageLayout;
 /// How long the import of an image may take.
 const IMPORT_TIMEOUT: Duration = Duration::from_hours(1);
 
-/// Sends images to the machine that it lacks, each once.
+/// Sends images to the host that it lacks, each once.
 #[derive(Debug, Default)]
 pub(super) struct ImageSender(Mutex<BTreeSet<String>>);
 
 impl ImageSender {
-    /// Sends an image unless the machine has it. Layers that the machine got before are not sent again.
+    /// Sends an image unless the host has it. Layers that the host got before are not sent again.
     pub(super) fn send(&self, connection: &Connection, image: &ImageLayout) -> Result<()> {
         let mut sent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if sent.contains(&image.reference) {
@@ -38,7 +38,7 @@ impl ImageSender {
     }
 }
 
-/// Whether the machine has an image under its name.
+/// Whether the host has an image under its name.
 fn has(connection: &Connection, image: &ImageLayout) -> Result<bool> {
     let output = connection.jobc(&["image", "inspect", &image.reference, "--format", "json"])?;
     match output.status {

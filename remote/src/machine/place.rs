@@ -1,4 +1,4 @@
-//! A machine as a place that runs jobs.
+//! A host as a place that runs jobs.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -23,23 +23,23 @@ use crate::place::{
     LogRequest, Place, PortForward, PortForwardReport, Problem, Submission, SubmitError, TaskUsage,
 };
 
-/// A machine that runs jobs.
+/// A host that runs jobs.
 pub struct Machine {
     connection: Connection,
     images: ImageSender,
     /// The files of jobs by the directory of the job file and the plan's digest.
     sources: Mutex<BTreeMap<(PathBuf, String), Arc<Sources>>>,
-    /// What there was when jobs were listed last.
+    /// The runs and jobs when they were last listed.
     listing: Mutex<Option<Arc<Listing>>>,
     notice: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Machine {
-    /// A machine. `notice` gets warnings of the machine. Nothing is sent yet.
+    /// A host. `notice` gets warnings of the host. Nothing is sent yet.
     ///
     /// # Errors
     ///
-    /// The settings name no machine.
+    /// The settings name no host.
     pub fn new(access: Access, notice: impl Fn(&str) + Send + Sync + 'static) -> Result<Self> {
         Ok(Self {
             connection: Connection::new(access)?,
@@ -63,14 +63,14 @@ impl Machine {
         Ok(sources)
     }
 
-    /// What there is on the machine now.
+    /// The current runs and jobs on the host.
     fn listing(&self) -> Result<Arc<Listing>> {
         let found = Arc::new(runs::list(&self.connection)?);
         *self.listing.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&found));
         Ok(found)
     }
 
-    /// What there was when jobs were listed last: a submission begins with a list.
+    /// The runs and jobs when they were last listed: a submission begins with a list.
     fn last_listing(&self) -> Result<Arc<Listing>> {
         let last = self.listing.lock().unwrap_or_else(PoisonError::into_inner).clone();
         last.map_or_else(|| self.listing(), Ok)

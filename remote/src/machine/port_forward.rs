@@ -1,4 +1,4 @@
-//! Ports of tasks on loopback here: each connection goes through ssh to the port on the machine.
+//! Ports of tasks on loopback here: each connection goes through ssh to the port on the host.
 
 use std::io::{ErrorKind, Read as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! `jobc` on the machine: this program, copied there once per version, or an installed one.
+//! `jobc` on the host: this program, copied there once per version, or an installed one.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -18,18 +18,18 @@ pub(super) const START_TIMEOUT: Duration = Duration::from_hours(6);
 /// Digits of the digest in the program's name.
 const DIGITS: usize = 16;
 
-/// How to reach a machine, and what to run there.
+/// How to reach a host, and the program to run there.
 #[derive(Clone, Debug)]
 pub struct Access {
     /// The settings of the target.
     pub ssh: SshTarget,
     /// This program, which is copied there.
     pub program: PathBuf,
-    /// What `--version` of this program prints.
+    /// The output of this program's `--version`.
     pub version: String,
 }
 
-/// A machine with `jobc`.
+/// A host with `jobc`.
 pub(super) struct Connection {
     pub(super) host: Host,
     /// The directory of the target, below the home directory or absolute.
@@ -65,7 +65,7 @@ impl Connection {
         Self { host: Host::local(), directory: directory.to_owned(), access, path, installing }
     }
 
-    /// The machine in messages.
+    /// The host in messages.
     pub(super) fn name(&self) -> &str {
         self.host.name()
     }
@@ -126,7 +126,7 @@ impl Connection {
         self.host.start(&command, streams, terminal)
     }
 
-    /// Copies this program to the machine.
+    /// Copies this program to the host.
     pub(super) fn install(&self) -> Result<()> {
         let _one = self.installing.lock().unwrap_or_else(PoisonError::into_inner);
         let name = self.name();

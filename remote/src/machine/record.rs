@@ -184,7 +184,7 @@ fn state(word: &str) -> JobState {
     }
 }
 
-/// What the place's words for states do not say.
+/// Details that the place's states do not express.
 fn reason(word: &str) -> Option<String> {
     ["queued", "preparing", "paused", "stopping", "lost"].contains(&word).then(|| word.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Runs and jobs of the machine: which run has which job.
+//! Runs and jobs of the host: which run has which job.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::scripts::LIST;
 use crate::identity::is_suffix;
 use crate::place::{JobState, JobSummary, TaskCounts};
 
-/// What `run.json` in the directory of a run says; one line.
+/// The content of `run.json` in the directory of a run; one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RunInfo {
     /// The name of the run.
@@ -21,7 +21,7 @@ pub(super) struct RunInfo {
     pub(super) job: String,
     /// The digest of the job, as in [`crate::identity::Identity::label`].
     pub(super) digest: String,
-    /// Who submitted it.
+    /// The user who submitted it.
     pub(super) user: String,
     /// How many tasks it has.
     pub(super) tasks: u64,
@@ -30,7 +30,7 @@ pub(super) struct RunInfo {
     pub(super) outputs: Vec<String>,
 }
 
-/// A job of the machine. Jobs that were started there by hand have no run.
+/// A job of the host. Jobs that were started there by hand have no run.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) run: Option<RunInfo>,
@@ -75,14 +75,14 @@ impl Entry {
     }
 }
 
-/// What there is on the machine.
+/// The runs and jobs on the host.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listing {
     /// All jobs, the newest first; runs whose job was not started yet come before them.
     pub(super) entries: Vec<Entry>,
     /// The names of runs that are taken.
     pub(super) names: BTreeSet<String>,
-    /// Programs that the machine lacks.
+    /// Programs that the host lacks.
     pub(super) missing: Vec<String>,
 }
 
@@ -137,7 +137,7 @@ fn read(host: &str, text: &[u8]) -> Result<Listing> {
     Ok(Listing { entries, names, missing })
 }
 
-/// The job of a name: a run, an id of the machine, or the newest run of a job.
+/// The job of a name: a run, an id of the host, or the newest run of a job.
 pub(super) fn find(connection: &Connection, name: &str) -> Result<Entry> {
     let entries = list(connection)?.entries;
     let is_named =
@@ -153,7 +153,7 @@ pub(super) fn find(connection: &Connection, name: &str) -> Result<Entry> {
     })
 }
 
-/// The words by which `jobc` on the machine knows the job of a name.
+/// The arguments with which `jobc` on the host identifies the job of a name.
 pub(super) fn id(connection: &Connection, name: &str) -> Result<String> {
     // The run's name is the name of a job there, and an id is one.
     let is_exact = |(_, end): (&str, &str)| is_suffix(end);

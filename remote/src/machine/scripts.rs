@@ -1,4 +1,4 @@
-//! What runs on the machine besides `jobc`, for any POSIX shell. Commands start in the home directory.
+//! Scripts on the host besides `jobc`, for any POSIX shell. Commands start in the home directory.
 
 /// The exit code of a script that does not find `jobc`.
 pub(super) const NO_PROGRAM: i32 = 97;
@@ -15,7 +15,7 @@ ln -f "$1/sha256/$2" "$3" 2>/dev/null || { cp "$1/sha256/$2" "$3.$$" && mv "$3.$
 exec "$3" --version
 "#;
 
-/// Prints what the machine lacks, the runs with the ids of their jobs, all names of runs, a line `jobs`, and what
+/// Prints what the host lacks, the runs with the ids of their jobs, all names of runs, a line `jobs`, and what
 /// `jobc ps` prints: `DIRECTORY PROGRAM`.
 pub(super) const LIST: &str = r#"command -v "$2" >/dev/null || exit 97
 for tool in tar sha256sum flock base64; do

@@ -100,7 +100,7 @@ fn is_within(path: &str, other: &str) -> bool {
     other.is_empty() || path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A path below the directory of the job file, without `.` and `..`; none for a path of the machine.
+/// A path below the directory of the job file, without `.` and `..`; none for a path of the host.
 fn below(name: &str, path: &str) -> Result<Option<String>> {
     if path.starts_with(['/', '~']) {
         return Ok(None);

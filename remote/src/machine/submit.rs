@@ -17,7 +17,7 @@ use super::sources::Sources;
 use crate::host::{SendFile, Tree, TreeEntry, TreeKind};
 use crate::place::Submission;
 
-/// Creates a run and starts its job; what is there already is left alone. Returns warnings of the machine.
+/// Creates a run and starts its job; existing files are left unchanged. Returns warnings of the host.
 pub(super) fn submit(
     connection: &Connection,
     images: &ImageSender,

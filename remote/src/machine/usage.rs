@@ -1,4 +1,4 @@
-//! What tasks use, as `jobc stats` prints it.
+//! The resource usage of tasks, as printed by `jobc stats`.
 
 use serde::Deserialize;
 
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_is_a_tasks() {
+    fn a_sample_belongs_to_a_task() {
         let line =
             r#"{"job":"a.1","time":"2026","task":"main-0","memory":5,"cpu_millis":7,"memory_limit":9}"#;
         let usage = read(line).unwrap();

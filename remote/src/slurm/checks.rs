@@ -126,7 +126,7 @@ fn ask(access: &Access, scripts: &[BatchScript]) -> Result<Vec<Problem>> {
     Ok(found)
 }
 
-/// What the release of the cluster lacks.
+/// The features that the cluster's Slurm version lacks.
 fn releases(facts: &ClusterFacts, access: &Access) -> Vec<Problem> {
     let setting = |name: &str| Some(format!("the setting `slurm.{name}` of the target"));
     let mut found = vec![];
@@ -157,7 +157,7 @@ fn number(release: &str) -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// What would wait for ever, because all partitions of the job allow less.
+/// Requests that would wait forever, because all partitions of the job allow less.
 fn limits(facts: &ClusterFacts, script: &BatchScript) -> Vec<Problem> {
     let partitions = facts.partitions_of(script.option("partition").as_deref());
     if partitions.is_empty() {
@@ -228,7 +228,7 @@ fn minutes(text: &str) -> Option<u64> {
     Some(days * 24 * 60 + hours * 60 + minutes + seconds.div_ceil(60))
 }
 
-/// What the user needs on the cluster, and whether it exists.
+/// The user's prerequisites on the cluster, and whether they exist.
 pub(crate) fn access(access: &Access) -> Result<Vec<AccessCheck>> {
     let container = access.settings.container.as_str();
     let images = access.settings.images.as_deref().unwrap_or_default();

@@ -90,7 +90,7 @@ impl Cluster {
         Ok(runs)
     }
 
-    /// A run by its name, without asking Slurm; none if there is none.
+    /// A run by its name, without asking Slurm; `None` if it does not exist.
     pub(crate) fn read_run(&self, name: &str) -> Result<Option<Run>> {
         Ok(self.read(&["", "tasks", "", name])?.pop())
     }
@@ -106,7 +106,7 @@ impl Cluster {
     }
 
     fn named(&self, name: &str, find: impl Fn(&str) -> Result<Option<Run>>) -> Result<Run> {
-        // A name that begins with a point is none of a run, and could be `..`.
+        // A name that begins with a dot is not the name of a run, and could be `..`.
         let is_name = !name.starts_with('.');
         if is_name && let Some(run) = find(name)? {
             return Ok(run);
@@ -252,7 +252,7 @@ impl Place for Cluster {
         request: &LogRequest,
         output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
-        // What was written until now can be read while Slurm does not answer.
+        // Earlier output can be read while Slurm does not answer.
         let run = if request.follow { self.run(name)? } else { self.run_by_files(name)? };
         logs::logs(self, &self.access, &run, request, output)
     }

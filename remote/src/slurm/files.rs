@@ -19,7 +19,7 @@ use crate::place::Submission;
 /// The directory of runs where the target names none.
 pub(crate) const DEFAULT_DIRECTORY: &str = "~/.local/state/jobc/slurm";
 
-/// What goes with a job to a host that is reached by ssh.
+/// The files sent with a job to a host over ssh.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
     /// By path below the directory of the job file.

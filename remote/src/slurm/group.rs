@@ -138,7 +138,7 @@ mod tests {
 
     /// The states of the reference, from the queue without a report of the script.
     #[test]
-    fn each_state_of_slurm_has_its_own() {
+    fn each_slurm_state_is_mapped() {
         for (word, reason, is_stopped, expected) in [
             ("PENDING", "Priority", false, GroupState::Pending),
             ("PENDING", "JobHeldUser", false, GroupState::Held),

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_and_slurm_say_things_about_the_job() {
+    fn messages_of_scripts_and_slurm_are_recognized() {
         for (line, text) in [
             (
                 "jobc: role main failed: instance 1 ended with exit code 7",

@@ -110,7 +110,7 @@ fn first_piece(bytes: &[u8]) -> Option<(Piece<'_>, &[u8])> {
     let offset: u64 = words.next()?.parse().ok()?;
     let length: usize = words.next()?.parse().ok()?;
     let rest = &bytes[end + 1..];
-    // Of a file that was cut off meanwhile there is less, and then nothing is known of what follows.
+    // A file that was truncated meanwhile is shorter; then nothing is known about the rest.
     let bytes = rest.get(..length).unwrap_or(rest);
     Some((Piece { file, offset, bytes }, &rest[bytes.len()..]))
 }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_shown_once_and_whole() {
+    fn complete_lines_are_shown_once() {
         let mut output = Output::default();
         let mut lines = Vec::new();
         let mut line =

@@ -1,4 +1,4 @@
-//! What `sbatch` refuses, at the lines of the job that it is about.
+//! Errors of `sbatch`, at the lines of the job that cause them.
 
 use crate::built::BatchScript;
 use crate::place::Problem;

@@ -22,7 +22,7 @@ pub(crate) struct QueueRow {
     pub(crate) ended: Option<u64>,
     /// Its nodes, such as `n[0-3]`.
     pub(crate) nodes: String,
-    /// What it waits for, such as `afterok:12(unfulfilled)`.
+    /// The dependency that it waits for, such as `afterok:12(unfulfilled)`.
     pub(crate) dependency: String,
     /// The comment.
     pub(crate) comment: String,

@@ -40,13 +40,13 @@ pub(crate) struct RunRecord {
     pub(crate) job: String,
     /// The beginning of the digest of the plan.
     pub(crate) plan: String,
-    /// Who submitted it.
+    /// The user who submitted it.
     pub(crate) user: String,
     /// When, in seconds since 1970.
     pub(crate) submitted: u64,
     /// The longest time that its tasks have to end, in seconds.
     pub(crate) grace: u64,
-    /// What its Slurm jobs are, each after those it waits for.
+    /// Its Slurm jobs, each after its dependencies.
     pub(crate) groups: Vec<GroupRecord>,
 }
 

@@ -103,7 +103,7 @@ mod tests {
 
     const VERDICT: &str = include_str!("verdict.sh");
 
-    /// What `verdict.sh` writes about Slurm job 7 of a run that has started, where Slurm's commands print this. A text that
+    /// The output of `verdict.sh` about Slurm job 7 of a started run, for this output of Slurm's commands. A text that
     /// begins with `!` is an error.
     fn verdict(scontrol: &str, sacct: &str) -> String {
         let scratch = tempfile::tempdir().unwrap();

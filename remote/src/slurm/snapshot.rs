@@ -20,13 +20,13 @@ pub(crate) struct RunFiles {
     pub(crate) has_secrets: bool,
     /// The id of the Slurm job of each group.
     pub(crate) jobs: BTreeMap<String, String>,
-    /// What happened to each group, the oldest first.
+    /// The history of each group, the oldest event first.
     pub(crate) events: BTreeMap<String, Vec<GroupEvent>>,
-    /// What happened to each task, the oldest first.
+    /// The history of each task, the oldest event first.
     pub(crate) tasks: BTreeMap<String, Vec<TaskEvent>>,
 }
 
-/// What happened to a group.
+/// The events of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GroupEvent {
     /// When, in seconds since 1970.
@@ -65,7 +65,7 @@ pub(crate) enum GroupChange {
     },
 }
 
-/// What happened to a task.
+/// The events of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TaskEvent {
     /// When, in seconds since 1970.

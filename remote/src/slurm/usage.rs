@@ -1,4 +1,4 @@
-//! What the running tasks of a run use, measured on their nodes.
+//! The resource usage of a run's running tasks, measured on their nodes.
 
 use jobc_sys::error::Result;
 

@@ -4,16 +4,16 @@ use super::queue::QueueRow;
 use super::record::GroupRecord;
 use super::time;
 
-/// A reason in words, and the options of `sbatch` that it is about.
+/// A reason as text, and the options of `sbatch` that cause it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reason {
     pub(crate) text: String,
     pub(crate) options: &'static [&'static str],
 }
 
-/// What requests nodes.
+/// Options that request nodes.
 const NODES: &[&str] = &["nodes"];
-/// What requests parts of nodes.
+/// Options that request parts of nodes.
 const RESOURCES: &[&str] = &["gpus-per-node", "gres", "mem", "cpus-per-task", "constraint", "nodes"];
 
 /// Why a job waits. `has_started` is whether it has run before.
@@ -95,7 +95,7 @@ fn is_share(word: &str, beginnings: &[&str]) -> bool {
     beginnings.iter().any(|beginning| word.starts_with(beginning))
 }
 
-/// What a job waits for: `afterok:12(unfulfilled),afterok:13(unfulfilled)`.
+/// The dependencies that a job waits for: `afterok:12(unfulfilled),afterok:13(unfulfilled)`.
 fn dependency(text: &str) -> String {
     let ids = text.split([',', '?']).filter_map(|part| part.split_once(':'));
     let ids: Vec<&str> = ids.map(|(_, id)| id.split('(').next().unwrap_or(id)).collect();

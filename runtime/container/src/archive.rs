@@ -29,8 +29,8 @@ const MAX_FILE_SIZE: u64 = 2 << 40;
 ///
 /// If root starts it, everything gets the owner, group, device number, permission bits and file capabilities of the
 /// archive. If another user starts it, everything belongs to that user, and set-user-id bits and devices below /dev,
-/// which every container gets anew, are left out. On an error nothing is left behind. Leftovers of a killed run are
-/// removed.
+/// which every container gets from the runtime, are left out. On an error nothing is left behind. Leftovers of a killed
+/// run are removed.
 pub fn unpack(archive: &Path, root: &Path) -> Result<()> {
     unpack_cancelable(&AtomicBool::new(false), archive, root)
 }

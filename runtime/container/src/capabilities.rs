@@ -25,11 +25,11 @@ const CAPABILITIES_POINTER: &str = "/process/capabilities";
 pub struct CapabilitySets {
     /// The limit for this process and its children.
     pub bounding: u64,
-    /// What permission checks look at.
+    /// The capabilities used in permission checks.
     pub effective: u64,
     /// The capabilities that can become effective.
     pub permitted: u64,
-    /// What lives through `execve` of a file that has it as inheritable.
+    /// The capabilities kept across `execve` of a file that has them as inheritable.
     pub inheritable: u64,
     /// The capabilities that survive `execve` of a file without file capabilities.
     pub ambient: u64,

@@ -1,4 +1,4 @@
-//! What the new process keeps between its steps: file descriptors.
+//! The file descriptors that the new process keeps between its steps.
 
 pub mod path;
 pub mod report;
@@ -18,7 +18,7 @@ const REMEMBERED_MOUNTS: [&CStr; 4] = [c"dev/pts", c"dev", c"proc", c"sys"];
 /// The magic numbers of procfs, sysfs, both sorts of cgroups, devpts and mqueue (statfs(2)).
 const KERNEL_FILE_SYSTEMS: [u64; 6] = [0x9fa0, 0x6265_6572, 0x0027_e0eb, 0x6367_7270, 0x1cd1, 0x1980_0202];
 
-/// What the new process keeps between steps: file descriptors.
+/// The file descriptors that the new process keeps between steps.
 #[allow(clippy::struct_excessive_bools)] // each is a fact that a step has found
 pub struct Child<'a, K> {
     /// The kernel it speaks to.

@@ -27,7 +27,7 @@ pub struct Config {
     /// specification wants them ignored (config.md, "Extensibility"); `jobc run` refuses them, since it would not keep
     /// them.
     pub unknown: Vec<String>,
-    /// The names of capabilities that no kernel has as far as is known here; they are not in the content.
+    /// Names of unknown capabilities; they are not in the content.
     pub unknown_capabilities: Vec<String>,
 }
 

@@ -118,7 +118,7 @@ fn cgroup(record: &Record) -> Cgroup {
     Cgroup::open(record.cgroup.clone().unwrap_or_default())
 }
 
-/// Removes a container, whatever is left of it.
+/// Removes what remains of a container.
 ///
 /// With `force` a running container is killed first, and a missing one is not an error.
 ///
@@ -233,7 +233,7 @@ impl Container {
         Ok(failed)
     }
 
-    /// Kills whatever of it still runs, waits until it is gone, and removes its cgroups.
+    /// Kills its remaining processes, waits until they have exited, and removes its cgroups.
     fn kill_and_remove_cgroups(&self) -> Result<()> {
         let cgroup = cgroup(&self.record);
         if let Some(process) = self.record.process.filter(|_| !self.reaped)

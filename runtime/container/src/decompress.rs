@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
 
-/// What compresses an archive or a layer.
+/// The compression of an archive or a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// gzip (RFC 1952).

@@ -28,7 +28,7 @@ use crate::state::store::Store;
 use crate::terminal::socket;
 use jobc_sys::error::{Error, Kind, Result};
 
-/// What to start in a container.
+/// The process to start in a container.
 #[derive(Debug)]
 pub struct ExecRequest {
     /// The process, as config.json would have it.
@@ -41,7 +41,7 @@ pub struct ExecRequest {
     pub pid_file: Option<PathBuf>,
     /// Whether it runs detached.
     pub detached: bool,
-    /// Whether the container may be frozen: the process then begins when it is not any more.
+    /// Whether the container may be frozen: the process then starts when the container is thawed.
     pub ignore_paused: bool,
     /// Groups below the container's cgroups, to enter instead.
     pub sub_groups: SubGroups,
@@ -139,7 +139,7 @@ fn complete(mut process: Value) -> Result<(Written, Option<String>)> {
     Ok((process, unknown_capabilities(&unknown)))
 }
 
-/// Refuses a process that its container's configuration would be refused with.
+/// Rejects a process that would be rejected in its container's configuration.
 fn refuse(spec: &Spec, process: &Written) -> Result<()> {
     let mut spec = spec.clone();
     spec.set_process(Some(process.clone()));

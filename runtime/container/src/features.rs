@@ -1,4 +1,4 @@
-//! What this runtime supports, as the OCI runtime specification's features structure.
+//! The features of this runtime, as the OCI runtime specification's features structure.
 //!
 //! Each list has one source: the properties of config.json come from the table in [`crate::config::support`], the mount
 //! options from their table. It lists what the runtime supports; `jobc doctor` shows what this host supports.

@@ -67,7 +67,7 @@ impl fmt::Display for Stage {
     }
 }
 
-/// What the hooks of a stage are given.
+/// The arguments of the hooks of a stage.
 #[derive(Clone, Copy, Debug)]
 pub struct HookContext<'a> {
     /// The container's state as JSON. Its `pid` is the container's first process wherever there is one, in the stages

@@ -74,7 +74,7 @@ fn copy(from: HostPath<'_>, recursive: bool, propagation: Option<u64>) -> Result
 ///
 /// # Errors
 ///
-/// What the kernel refuses, at the mount's place in config.json.
+/// The error of the kernel, at the mount's path in config.json.
 pub fn create_mounts(steps: &mut [Step]) -> Result<Vec<OwnedFd>> {
     create_mounts_with(steps, &mut user_namespace)
 }
@@ -146,7 +146,7 @@ fn user_namespace(maps: &IdMaps) -> Result<OwnedFd> {
         has_parent_work: true,
         in_user_namespace: true,
         agent: None,
-        // It never comes to that.
+        // Unreachable.
         program: Program {
             image: nothing.into(),
             failure: None,

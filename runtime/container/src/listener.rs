@@ -1,4 +1,4 @@
-//! Who decides calls in the kernel's place: the agent that a filter's listener is handed to (seccomp_unotify(2)).
+//! The agent that gets a filter's listener and decides syscalls instead of the kernel (seccomp_unotify(2)).
 //!
 //! The agent's socket is connected ahead and never given to a process of the container, which could speak there in the
 //! host's name: the listener is taken from the process by pidfd_getfd(2), and sent on with the container's state

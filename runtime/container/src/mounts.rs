@@ -29,9 +29,9 @@ use jobc_sys::syscall::{CWD, Fd, Kernel, MountAttributes};
 pub struct Mount {
     /// Where it is put.
     pub target: ContainerPath,
-    /// What the place is made as, where it is missing.
+    /// The type with which the mount point is created if it is missing.
     pub target_kind: TargetKind,
-    /// What is mounted.
+    /// The source of the mount.
     pub source: Source,
     /// Changes of the mount's attributes; for a new file system only those to set.
     pub attributes: MountAttributes,
@@ -66,7 +66,7 @@ pub enum Source {
     },
 }
 
-/// What needs rights on the host.
+/// The part that requires privileges on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TreeCopy {
     /// The mount shows other owners than its file system has.

@@ -99,7 +99,7 @@ pub fn flag_names(flags: u32) -> String {
 /// An existing namespace to enter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinNamespace {
-    /// Which kind.
+    /// Its type.
     pub kind: Namespace,
     /// The namespace, open.
     pub fd: Fd,

@@ -18,7 +18,7 @@ use crate::probe;
 
 pub use engine::Engine;
 
-/// What containers of this process go without.
+/// Features that containers of this process lack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restrictions {
     /// No new procfs: parts of /proc are masked, and a new one would show them (`mount_too_revealing` of the kernel).
@@ -58,7 +58,7 @@ impl Restrictions {
         })
     }
 
-    /// A note for the user on what containers lack because of the engine, which is asked for only then; nothing if they
+    /// A note for the user on what containers lack because of the engine, which is determined only then; `None` if they
     /// lack nothing.
     pub fn note(&self, engine: impl FnOnce() -> Option<Engine>) -> Option<String> {
         let what = match (self.no_proc, self.no_host_name) {

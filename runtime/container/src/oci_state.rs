@@ -51,7 +51,7 @@ pub struct State<'a> {
     pub oci_version: &'static str,
     /// The container's name.
     pub id: &'a str,
-    /// Its first process, in the namespace of the reader; 0 where there is none.
+    /// Its first process, in the PID namespace of the reader; 0 if there is none.
     pub pid: u32,
     /// Where it is in its life.
     pub status: Status,

@@ -34,7 +34,7 @@ pub struct Step {
     pub pointer: Option<String>,
 }
 
-/// What the new process does, in the order of [`crate::prepare`].
+/// The operations of the new process, in the order of [`crate::prepare`].
 #[derive(Debug)]
 pub enum Operation {
     /// Ask to be killed when the thread that made this process ends, or no longer.

@@ -37,7 +37,7 @@ use jobc_sys::host::Host;
 ///
 /// # Errors
 ///
-/// What cannot be kept, at its place in config.json. Nothing is changed on the host.
+/// An unsupported setting, at its path in config.json. Nothing is changed on the host.
 pub fn prepare(
     bundle: &Bundle,
     root: &Root,

@@ -14,7 +14,7 @@ pub struct Limit {
     pub name: &'static str,
     /// Its number, `RLIMIT_*` of the kernel.
     pub resource: u32,
-    /// The limit that counts, in the resource's own unit; 18446744073709551615 is none (`RLIM_INFINITY`).
+    /// The effective limit, in the resource's own unit; 18446744073709551615 is none (`RLIM_INFINITY`).
     pub soft: u64,
     /// How far the process itself may raise it.
     pub hard: u64,

@@ -37,7 +37,7 @@ pub enum Root {
     },
 }
 
-/// The most lower layers of a root (`OVL_MAX_STACK` of the kernel).
+/// Maximum number of lower layers of a root (`OVL_MAX_STACK` of the kernel).
 pub const MAX_LOWER_LAYERS: usize = 500;
 
 /// The writable layer of an overlay.

@@ -16,7 +16,7 @@ use jobc_sys::accounts;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::JobId;
 
-/// Which containers the scope is for.
+/// The containers that the scope is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScopeOwner {
     /// A job's.
@@ -48,7 +48,7 @@ pub struct Scope {
     systemd: Systemd,
     unit: Unit,
     description: String,
-    /// Where its group would be.
+    /// The location of its group.
     pub group: ScopeGroup,
 }
 
@@ -78,7 +78,7 @@ impl Scope {
     /// As [`Self::find`], with a timeout for each answer.
     pub fn find_with_timeout(holder: &ScopeOwner, timeout: Duration) -> Result<Self> {
         let systemd = Systemd::connect_with_timeout(true, timeout).map_err(|error| {
-            // What callers of an OCI runtime can do instead is not for who runs jobs.
+            // The advice for callers of an OCI runtime does not apply to users who run jobs.
             let way = error
                 .help
                 .as_deref()

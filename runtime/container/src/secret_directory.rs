@@ -70,7 +70,7 @@ impl SecretDirectory {
         Ok(path)
     }
 
-    /// Makes a directory in it, for whatever else must not reach a disk, and returns its path.
+    /// Creates a directory in it, for other data that must not be written to disk, and returns its path.
     pub fn create_directory(&self, name: &str) -> Result<PathBuf> {
         let path = self.0.join(name);
         self.create(&path)?;
@@ -87,8 +87,8 @@ impl SecretDirectory {
         Ok(())
     }
 
-    /// Makes the directory and one below it. The first name that is not ours alone is refused: another user can have
-    /// made it.
+    /// Makes the directory and one below it. A name that is not exclusively ours is refused: another user can have made
+    /// it.
     fn create(&self, last: &Path) -> Result<()> {
         let own = self.0.parent().filter(|parent| parent.starts_with(SHARED_MEMORY));
         if let Some(own) = own {
@@ -142,7 +142,7 @@ fn create_private_directory(path: &Path) -> Result<()> {
     }
 }
 
-/// Refuses a directory that is not this user's alone; a link is none.
+/// Refuses a path that is not a directory which only this user can access; links are refused.
 pub fn refuse_foreign(path: &Path) -> Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let status = rustix::fs::open(path, flags, Mode::empty())

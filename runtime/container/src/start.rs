@@ -46,7 +46,7 @@ pub struct PreparedProcess {
     pub set_not_dumpable: bool,
     /// Whether the container is in its own user namespace.
     pub in_user_namespace: bool,
-    /// Who gets the listener of its filter, where it has one ([`PreparedProcess::notifies`]); set by who asks for the process.
+    /// The receiver of its filter's listener, if it has one ([`PreparedProcess::notifies`]); set by who asks for the process.
     pub agent: Option<Agent>,
     /// The program to execute.
     pub program: Program,
@@ -67,7 +67,7 @@ pub struct Program {
     pub arguments: Vec<CString>,
     /// The environment.
     pub environment: Vec<CString>,
-    /// What belongs to the environment and is shown nowhere.
+    /// The part of the environment that is never shown.
     pub secret_environment: SecretEnvironment,
     /// The filter that the trampoline loads.
     pub filter: Option<Filter>,

@@ -67,7 +67,7 @@ pub struct Record {
     pub bundle: PathBuf,
     /// Seconds since 1970.
     pub created: u64,
-    /// Who made it.
+    /// Its creator.
     pub owner: u32,
     /// The container's first process.
     #[serde(default, skip_serializing_if = "Option::is_none")]

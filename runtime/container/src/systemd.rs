@@ -213,7 +213,7 @@ impl Systemd {
 
     /// Has systemd forget that a unit failed, as after an out-of-memory kill.
     pub fn reset_failed(&mut self, unit: &Unit) {
-        // Mostly it knows nothing of it any more.
+        // Usually the unit no longer exists.
         let _ = self.call_reset_failed(unit);
     }
 
@@ -221,7 +221,7 @@ impl Systemd {
         self.call("ResetFailedUnit", Body::default().with_value(&text(&unit.name))).map(drop)
     }
 
-    /// What every container's unit has.
+    /// The properties of every container's unit.
     fn common_properties(&self, unit: &Unit, id: &str, pid: u32) -> Vec<Property> {
         let yes = Value::Bool(true);
         let mut list = vec![
@@ -306,7 +306,7 @@ fn start(unit: &Unit, properties: &[Property]) -> Body {
         .with_no_units()
 }
 
-/// A failure in words that follow a colon.
+/// The text of a failure, to follow a colon.
 fn describe_failure(failure: &Failure, timeout: Duration) -> String {
     match failure {
         Failure::Unreachable(errno) => describe(*errno),

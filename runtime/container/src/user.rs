@@ -29,7 +29,7 @@ pub struct Account {
 /// The home directory of a user from /etc/passwd in the layers of `root`, lowest first: the value of `HOME` if
 /// config.json's environment has none.
 ///
-/// `/` if the file cannot be read, or has no such user or no absolute path.
+/// `/` if the file cannot be read, does not contain the user, or has a relative path.
 pub fn home(root: &[PathBuf], uid: u32) -> CString {
     let passwd = Layers::open(root).ok().and_then(|root| read(&root, PASSWD).ok());
     let home = passwd.as_ref().and_then(|passwd| users(passwd).find(|entry| entry.uid == uid));

@@ -27,7 +27,7 @@ pub(super) const SETUP: &str = "capability.set-up";
 /// `CAP_SYS_ADMIN` as a bit of a set: without it root makes no namespace and no mount, and attaches no BPF program.
 pub(super) const SYS_ADMIN: u64 = 1 << number::CAP_SYS_ADMIN;
 
-/// What root's set-up takes, a bit for each.
+/// The capabilities that root's setup requires, as bits.
 const REQUIRED_CAPABILITIES: u64 = SYS_ADMIN
     | 1 << number::CAP_SETUID
     | 1 << number::CAP_SETGID

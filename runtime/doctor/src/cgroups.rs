@@ -83,7 +83,7 @@ fn version(machine: &dyn Host) -> CheckResult {
     }
 }
 
-/// What bundles of jobs limit.
+/// The limits in bundles of jobs.
 const LIMITING_CONTROLLERS: [Controller; 6] = [
     Controller::Memory,
     Controller::Cpu,
@@ -218,7 +218,7 @@ fn advice(machine: &dyn Host, why: &str) -> Option<String> {
     (has_systemd(machine) || !advice.contains("systemd-run")).then(|| advice.to_owned())
 }
 
-/// How to delegate cgroups to a user who has none.
+/// Advice to delegate cgroups to a user without delegated cgroups.
 fn delegation_fixes(machine: &dyn Host) -> Vec<String> {
     let user = machine.user();
     let name = user.name.unwrap_or_else(|| user.uid.to_string());
@@ -263,7 +263,7 @@ fn start_in_cgroup(machine: &dyn Host) -> CheckResult {
         return CheckResult::missing("no cgroup v2 hierarchy")
             .fix("mount -t cgroup2 none /sys/fs/cgroup/unified");
     }
-    // Nothing is limited, so this asks for a place alone.
+    // Without limits, this only requests a group.
     let groups = machine.probe("limits=", RunAs::CurrentUser).unwrap_or_default();
     let group = groups.lines().find_map(|line| line.strip_prefix("v2 ")).map(str::to_owned);
     let scope = || {

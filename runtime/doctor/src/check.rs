@@ -8,7 +8,7 @@ use super::host::Host;
 pub(super) struct Check {
     /// Its stable name, `subject.thing`.
     pub(super) name: &'static str,
-    /// What it is for, as words that follow "for".
+    /// Its purpose, as text to follow "for".
     pub(super) purpose: &'static str,
     /// Whether containers can be run without it.
     pub(super) need: Need,
@@ -16,7 +16,7 @@ pub(super) struct Check {
     pub(super) run: fn(&dyn Host) -> CheckResult,
 }
 
-/// Who cannot run containers if it is missing.
+/// The users who cannot run containers if it is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     /// The kernel lacks it, for all users.
@@ -39,7 +39,7 @@ pub enum Status {
     Ok,
     /// Some of it, or not for this user.
     Limited,
-    /// Nothing of it.
+    /// Not available.
     Missing,
 }
 

@@ -2,7 +2,7 @@
 
 use super::host::Host;
 
-/// What runs here: whose packages it takes, and what starts its kernel.
+/// The distribution: its package manager and its boot loader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Distribution {
     family: Family,

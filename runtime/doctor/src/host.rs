@@ -36,11 +36,11 @@ pub trait Host: Send + Sync + 'static {
     fn read(&self, path: &str) -> Option<String>;
     /// The names in a directory, sorted; none if it does not exist.
     fn names(&self, directory: &str) -> Vec<String>;
-    /// What a path leads to.
+    /// The target of a path.
     fn entry(&self, path: &str) -> Option<Entry>;
     /// Where a program is, on `PATH` or in the directories for administration.
     fn program(&self, name: &str) -> Option<String>;
-    /// The first line of a program's output, or why there is none.
+    /// The first line of a program's output, or why it is missing.
     fn run_program(&self, program: &str, arguments: &[&str]) -> Result<String, String>;
     /// Runs steps of [`jobc_container::probe`] in a separate process: their output, or which step failed and why.
     fn probe(&self, steps: &str, as_whom: RunAs) -> Result<String, String>;
@@ -48,7 +48,7 @@ pub trait Host: Send + Sync + 'static {
     fn needs_user_namespace(&self) -> bool;
     /// Runs a job file by `jobc run` to its end, and removes what is left of the job.
     fn run_job(&self, job: &str) -> Result<(), Refusal>;
-    /// The controllers that a scope of this user's systemd would have; or why there is none to be had.
+    /// The controllers that a scope of this user's systemd would have, or why a scope is not available.
     fn scope(&self) -> Result<Vec<Controller>, Refusal>;
     /// Whether the kernel has a syscall.
     fn has_syscall(&self, call: Syscall) -> bool;
@@ -58,19 +58,19 @@ pub trait Host: Send + Sync + 'static {
     fn gpus(&self) -> Inventory;
 }
 
-/// Why something is not to be had, and how it would be.
+/// Why something is not available, and how to get it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The reason.
     pub why: String,
-    /// What to do, if anything.
+    /// Advice, if any.
     pub fix: Option<String>,
 }
 
 /// The user who runs a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RunAs {
-    /// Whoever runs this.
+    /// The user who runs this process.
     CurrentUser,
     /// An unprivileged user, which root can become.
     Nobody,
@@ -95,12 +95,12 @@ impl User {
     }
 }
 
-/// What a path leads to, links followed.
+/// The target of a path, with links followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Whether it is a directory.
     pub is_directory: bool,
-    /// What of reading and writing this user may do.
+    /// Whether this user may read and write it.
     pub access: Access,
     /// Whether running it gives more rights: the set-user-id bit with root as owner, or file capabilities.
     pub elevates_privileges: bool,

@@ -1,4 +1,4 @@
-//! What this host can do, and how to get what is missing.
+//! The features of this host, and how to get those that are missing.
 //!
 //! A [`Check`] is a row of a table: its name, its purpose, who needs it, and a small function. The function examines
 //! the host through the trait [`Host`], so that tests can describe hosts. Where possible the kernel is tested instead
@@ -82,7 +82,7 @@ pub struct Containers {
 pub struct ContainerSupport {
     /// `ok`: yes; `limited`: yes, without some things; `missing`: no.
     pub status: Status,
-    /// What they lack, or what prevents them: text, or names of checks.
+    /// Their missing requirements, or the cause: text, or names of checks.
     pub without: Vec<String>,
 }
 

@@ -25,7 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// What is enough on a host without RDMA: the GPU driver pins its memory itself.
+/// The sufficient limit on a host without RDMA: the GPU driver pins its memory itself.
 const MEMLOCK_BYTES: u64 = 64 << 20;
 
 /// The hard limit of a row of /proc/self/limits, held against what programs usually want.

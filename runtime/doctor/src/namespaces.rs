@@ -191,7 +191,7 @@ fn commands_of(fixes: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// What may let a step succeed, for root or for an unprivileged user.
+/// Advice that may let a step succeed, for root or for an unprivileged user.
 fn fixes(machine: &dyn Host, step: &str, root: bool) -> Vec<String> {
     match step {
         "user" => user_namespaces(machine),

@@ -1,4 +1,4 @@
-//! What connects containers to a network. Nothing is run: where /dev/net/tun may not be opened, pasta waits for ever.
+//! Programs that connect containers to a network. Nothing is run: without access to /dev/net/tun, pasta waits forever.
 
 use super::check::{Check, CheckResult, Need};
 use super::distribution::{Distribution, Package};

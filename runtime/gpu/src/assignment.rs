@@ -1,8 +1,8 @@
-//! Which task has which seat of a job's leased GPUs.
+//! Assigns the seats of a job's leased GPUs to tasks.
 //!
 //! Where all instances of a role run at once, task `i` has seat `i` for good, through every attempt. With `parallel`
-//! there are fewer seats than tasks: a task takes the one it had before, else the first that is free. So it is with the
-//! combinations of a matrix with a limit on how many run at once.
+//! there are fewer seats than tasks: a task takes the one it had before, or else the first free one. The same applies
+//! to the combinations of a matrix with a limit on how many run at once.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ impl Assignments {
         self.lease.slots_of(&self.lease.seats[seat]).cloned().collect()
     }
 
-    /// What a task has now.
+    /// The current devices of a task.
     pub fn slots_of(&self, task: &TaskId) -> Vec<Slot> {
         let own = self.current.iter().find(|(_, other)| *other == task);
         own.map(|(&seat, _)| self.lease.slots_of(&self.lease.seats[seat]).cloned().collect())

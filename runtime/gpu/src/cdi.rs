@@ -28,9 +28,9 @@ pub struct Spec {
     /// Notes, which nothing here reads.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// What a container can be given.
+    /// A device that a container can be given.
     pub devices: Vec<Device>,
-    /// What a container gets that is given any of them.
+    /// The edits of a container with any of these devices.
     #[serde(default, skip_serializing_if = "Edits::is_empty")]
     pub container_edits: Edits,
 }
@@ -44,7 +44,7 @@ pub struct Device {
     /// Notes, which nothing here reads.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// What a container gets that is given this one.
+    /// The edits of a container with this device.
     pub container_edits: Edits,
 }
 
@@ -204,7 +204,7 @@ impl Spec {
     ///
     /// # Errors
     ///
-    /// What is not as the specification has it, at its place in the file.
+    /// A violation of the specification, at its path in the file.
     pub fn read(path: &Path, text: &str) -> Result<Self> {
         let shown = path.display();
         let wrong =

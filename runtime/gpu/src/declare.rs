@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_cut_into_nothing_is_of_no_use() {
+    fn a_card_without_mig_instances_is_not_usable() {
         let inventory = Inventory { gpus: vec![cut_up(&[])], ..Inventory::default() };
         assert_eq!(inventory.to_target_gpus().cards, Some(vec![]));
     }

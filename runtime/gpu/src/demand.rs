@@ -59,12 +59,12 @@ pub struct Demand {
     pub apart: Vec<usize>,
 }
 
-/// What is chosen for the GPUs of a run, next to its plan.
+/// The choices for the GPUs of a run, in addition to its plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Choices<'a> {
     /// Devices by name, and no others: of every role ([`EVERY_ROLE`]), or by role, the first ones first.
     pub devices: &'a IndexMap<String, Vec<String>>,
-    /// What serves slices of GPUs [default: chosen from job and host].
+    /// How slices of GPUs are enforced [default: chosen from job and host].
     pub share: Option<GpuShare>,
     /// Go on where a slice cannot be kept.
     pub allow_unenforced: bool,

@@ -51,7 +51,7 @@ fn matches_name(word: &str, device: DeviceId, inventory: &Inventory) -> bool {
     match (word.split_once(':'), device.mig) {
         (Some((gpu, mig)), Some(number)) => is_number(device.gpu, gpu) && is_number(number, mig),
         (None, None) if word.bytes().all(|byte| byte.is_ascii_digit()) => is_number(device.gpu, word),
-        // Too short a beginning would be a name by chance.
+        // A very short prefix could match by chance.
         (None, _) => word.len() > 4 && has_prefix(&inventory.name(device), word),
         _ => false,
     }
@@ -116,13 +116,13 @@ mod tests {
     }
 
     #[test]
-    fn by_number_by_name_and_by_the_beginning_of_a_name() {
+    fn devices_are_found_by_index_name_and_prefix() {
         assert_eq!(check(&["1", "0"]), "1 0");
         assert_eq!(check(&["GPU-00000001", "2:1", "mig-2-0"]), "1 2:1 2:0");
     }
 
     #[test]
-    fn what_names_none_or_several_is_refused() {
+    fn unknown_and_ambiguous_names_are_rejected() {
         assert_snapshot!([check(&["7"]), check(&["GPU-0000"]), check(&["0", "GPU-00000000"]), check(&["2"]), check(&["2:7"]), check(&["GPU-"])].join("\n"), @r"
         this host has no GPU `7`; name one by its number or by a prefix of its name, as listed by `jobc gpu ls`: 0, 1, 2:0, 2:1
         `GPU-0000` is a prefix of GPU-00000000 and GPU-00000001; write a longer prefix

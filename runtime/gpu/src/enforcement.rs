@@ -1,4 +1,4 @@
-//! What keeps a task within its slices of cards, while its job runs.
+//! Keeps tasks within their slices of cards while their job runs.
 //!
 //! A MIG instance enforces itself. With MPS, a server of the driver runs between the tasks and the cards
 //! ([`mps`](super::mps)) and refuses what exceeds the limits; with HAMi-core a library in each program does. Both get
@@ -20,7 +20,7 @@ use super::mps;
 use super::sharing::SharingSupport;
 use jobc_sys::error::Result;
 
-/// What serves a job's slices. Dropping it gives them up.
+/// The enforcement of a job's slices. Dropping it ends it.
 #[derive(Debug, Default)]
 pub struct SliceEnforcer {
     /// MPS servers, by the cards of each.

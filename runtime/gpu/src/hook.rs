@@ -23,7 +23,7 @@ use jobc_sys::error::{Error, Kind, Result};
 /// The command, for `jobc` itself.
 pub const COMMAND: &str = "gpu-hook";
 
-/// What the hook is to do.
+/// The task of the hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookRequest {
     /// The driver's release.

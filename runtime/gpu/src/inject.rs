@@ -27,7 +27,7 @@ pub use environment::value;
 pub use job::{is_host_root, visible_by_author, without_devices};
 pub use request::{InjectionMethod, InjectionReport, InjectionRequest};
 
-/// What the tasks of a job share: the host's devices, and what was found of files for them, once.
+/// Data that the tasks of a job share: the host's devices and their files, searched once.
 #[derive(Debug)]
 pub struct Injector {
     host: Host,
@@ -64,14 +64,14 @@ impl Injector {
 
     /// Gives a container exactly these devices, none of them included.
     ///
-    /// With no devices and `none` in the author's `NVIDIA_VISIBLE_DEVICES`, it gets the driver's files alone, as from
+    /// With no devices and `none` in the author's `NVIDIA_VISIBLE_DEVICES`, it only gets the driver's files, as from
     /// NVIDIA's runtime (container-toolkit, "Environment variables").
     ///
     /// The configuration must be complete except for them: its user namespace and its program's user are read.
     ///
     /// # Errors
     ///
-    /// A device that does not exist any more, a way that does not serve it, a CDI file that does not fit the host.
+    /// A device that no longer exists, a method that does not support it, a CDI file that does not match the host.
     pub fn inject(
         &self,
         spec: &mut Spec,
@@ -240,7 +240,7 @@ impl Injector {
         let mut notes = Vec::new();
         let mut files = (is_nvidia && !self.has_driver_in_root(wants)).then(|| self.files());
         if files.is_some() && wants.host_root && edit::is_in_user_namespace(spec) {
-            // Nobody makes files in directories of a user that the namespace does not have.
+            // Files cannot be created in directories of a user that is not mapped in the namespace.
             files = None;
             notes.push(format!(
                 "the driver's files below `{}` cannot be added to the host's own without root",
@@ -270,7 +270,7 @@ impl Injector {
     }
 }
 
-/// What a device may be called in a CDI file, the surest first.
+/// The names that a device can have in a CDI file, the most specific first.
 fn cdi_names(inventory: &Inventory, device: DeviceId) -> Vec<String> {
     if let Some(mig) = device.mig {
         let uuid = inventory.mig(device).and_then(|mig| mig.uuid.clone());

@@ -81,7 +81,7 @@ pub struct Gpu {
     pub nodes: Vec<PathBuf>,
     /// Multi-Instance GPU: absent if the card does not support it, or if it is unknown.
     pub mig: Option<Mig>,
-    /// How it reaches other cards, those of the same inventory.
+    /// Its connections to other cards of the same inventory.
     pub links: Vec<Link>,
     /// The processes that use it now, if visible to this user.
     pub processes: Vec<Process>,
@@ -97,7 +97,7 @@ pub struct Gpu {
 pub struct Link {
     /// The other card's index.
     pub to: u32,
-    /// By what, the nearest that there is.
+    /// The type of the connection, the closest one.
     pub by: LinkType,
 }
 
@@ -158,7 +158,7 @@ impl Inventory {
         devices
     }
 
-    /// What a device is called everywhere else: `GPU-…` or `MIG-…`, else its number, `0` or `0:1`.
+    /// The name of a device everywhere else: `GPU-…` or `MIG-…`, else its number, `0` or `0:1`.
     pub fn name(&self, device: DeviceId) -> String {
         let uuid = match device.mig {
             Some(_) => self.mig(device).and_then(|mig| mig.uuid.clone()),

@@ -185,14 +185,14 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
 /// Why a cache is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// It is none, or broken.
+    /// It is not a cache, or is corrupt.
     NoCache,
     /// Its entries share strings so often that a copy would be far larger than the file.
     TooLarge,
 }
 
 /// How many bytes of names may be copied from a cache. ldconfig writes a name as the end of its path, so that entries
-/// share strings: twice the file is usual, and without a bound it would be the square of its size.
+/// share strings: twice the size of the file is usual; without a limit, it could be the square of its size.
 struct Budget {
     left: usize,
     is_exhausted: bool,

@@ -1,4 +1,4 @@
-//! What a job has of the host's GPUs: exact devices, decided once when it is admitted.
+//! The GPUs of the host that a job has: exact devices, decided once when it is admitted.
 //!
 //! A [`Slot`] is one device, or a slice of one; a [`DeviceSet`] is what one task has while it runs. Roles that never run
 //! together may have seats on the same slots, and the tasks of a role with `parallel` take its seats in turns.
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::inventory::DeviceId;
 
-/// What a job has of the host's GPUs.
+/// The GPUs of the host that a job has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuLease {
     /// The devices and slices of devices, each once.
@@ -22,7 +22,7 @@ pub struct GpuLease {
 pub struct Slot {
     /// The card or the MIG instance.
     pub device: DeviceId,
-    /// What the host calls it: `GPU-…`, `MIG-…`, or its number.
+    /// Its name on the host: `GPU-…`, `MIG-…`, or its number.
     pub name: String,
     /// How much of it; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,9 +38,9 @@ pub struct Slice {
     /// Percent of the card's cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores_percent: Option<u32>,
-    /// What serves it.
+    /// The method that provides it.
     pub by: Sharing,
-    /// What keeps tasks within it.
+    /// The method that keeps tasks within it.
     pub enforced_by: Enforcement,
     /// All cards of the task that has it, in order; with MPS one server serves exactly these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -61,7 +61,7 @@ pub enum Sharing {
     None,
 }
 
-/// What a task has while it runs.
+/// The devices of a task while it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSet {
     /// The role whose tasks have it.
@@ -78,7 +78,7 @@ impl GpuLease {
         self.slots.is_empty()
     }
 
-    /// What a seat has, in order.
+    /// The devices of a seat, in order.
     pub fn slots_of<'a>(&'a self, seat: &'a DeviceSet) -> impl Iterator<Item = &'a Slot> {
         // A record is untrusted: any user may have written it.
         seat.slots.iter().filter_map(|&slot| self.slots.get(slot))
@@ -91,7 +91,7 @@ impl GpuLease {
 }
 
 impl Sharing {
-    /// What keeps tasks within their slices.
+    /// The method that keeps tasks within their slices.
     pub fn enforcer(self) -> Enforcement {
         match self {
             Self::Mig => Enforcement::Hardware,

@@ -26,7 +26,7 @@ use jobc_sys::open_inside::open_inside;
 pub struct Library {
     /// Where it is, from the driver's root on: containers have it there too.
     pub path: PathBuf,
-    /// What of the driver it serves.
+    /// The feature of the driver that it serves.
     pub capability: DriverCapability,
     /// Whether it is for 32-bit programs.
     pub is_32_bit: bool,
@@ -106,7 +106,7 @@ const LIBRARY_CAPABILITIES: &[(&str, DriverCapability)] = &[
 const INDEPENDENT_VERSIONS: [&str; 4] =
     ["libnvidia-egl-gbm", "libnvidia-egl-wayland", "libnvidia-egl-xcb", "libnvidia-egl-xlib"];
 
-/// What lies below such a directory.
+/// The subdirectory in such a directory.
 const SUBDIRECTORIES: [&str; 2] = ["vdpau", "gbm"];
 
 /// Libraries whose directory is looked up in the loader's cache.

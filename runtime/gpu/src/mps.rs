@@ -45,7 +45,7 @@ const DAEMON_TIMEOUT: Duration = Duration::from_secs(20);
 
 const MIB: u64 = 1 << 20;
 
-/// A daemon that is to be there.
+/// A daemon that must run.
 #[derive(Clone, Debug)]
 pub struct Server<'a> {
     /// `nvidia-cuda-mps-control`.
@@ -54,7 +54,7 @@ pub struct Server<'a> {
     pub host: &'a Host,
     /// Its cards, in the order in which tasks see them.
     pub cards: &'a [DeviceId],
-    /// What the driver calls them.
+    /// Their names in the driver.
     pub names: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ pub fn directory(jobs: &Path) -> PathBuf {
 ///
 /// # Errors
 ///
-/// Why there is none, with the daemon's output.
+/// The daemon could not be started; with its output.
 pub fn join(directory: &Path, server: &Server<'_>, stopped: &AtomicBool) -> Result<Client> {
     let name: Vec<String> = server.cards.iter().map(|card| short_name(*card)).collect();
     let place = DaemonDirectories::create(directory, &name.join("-"))?;

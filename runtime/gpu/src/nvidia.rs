@@ -13,7 +13,7 @@ use super::inventory::Gpu;
 use super::{drm, pci};
 use jobc_nvml::{Mig, MigDevice};
 
-/// What the driver's files show.
+/// The content of the driver's files.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct DriverReport {
     /// The driver's release; `None` if it is not loaded.

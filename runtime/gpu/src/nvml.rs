@@ -56,7 +56,7 @@ pub(super) fn query(machine: &Host) -> Result<QueryResult, NvmlUnavailable> {
                 let by = asker.is_separate().then(|| asker.program().to_owned());
                 return Ok(QueryResult { report, program: by });
             }
-            // What hangs once would hang again.
+            // A query that hung once would hang again.
             Err(QueryError::TimedOut(why)) => return Err(NvmlUnavailable::Failed(why)),
             Err(QueryError::Refused(why)) => {
                 first.get_or_insert(why);

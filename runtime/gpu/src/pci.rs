@@ -83,7 +83,7 @@ fn bus_path(machine: &Host, pci: &str) -> Option<Vec<String>> {
     (place.len() > 1).then_some(place)
 }
 
-/// What lies between two devices.
+/// The connection between two devices.
 fn link_between(here: &[String], there: &[String], node: Option<u32>, other: Option<u32>) -> LinkType {
     let common = here.iter().zip(there).take_while(|(one, other)| one == other).count();
     match common {

@@ -1,4 +1,4 @@
-//! Which devices a job gets: all that it requests, or none.
+//! Chooses the devices that a job gets: all that it requests, or none.
 //!
 //! Linked devices are kept together, and a linked group is not split for a job if a card with fewer links is
 //! sufficient; among equal choices the lowest numbers are used. A task's devices are near each other first, then those
@@ -24,7 +24,7 @@ pub use usage::DeviceUsage;
 pub struct FreeDevices<'a> {
     /// The host.
     pub inventory: &'a Inventory,
-    /// What others have.
+    /// Devices of other jobs.
     pub usage: &'a DeviceUsage,
     /// The requesting user: one MPS server cannot serve programs of two users.
     pub uid: u32,
@@ -45,7 +45,7 @@ pub struct PlacementError(pub usize);
 pub fn place(demands: &Demands, room: FreeDevices<'_>) -> Result<GpuLease, PlacementError> {
     let plan: Vec<usize> = (0..demands.roles.len()).collect();
     let mut heavy = plan.clone();
-    // What few devices will do for comes before what takes any.
+    // Demands that few devices match come before demands that any device matches.
     heavy.sort_by_key(|&place| {
         let demand = &demands.roles[place];
         (demand.pins.is_empty(), demand.accepts_any_device(), std::cmp::Reverse(demand.total()))
@@ -101,10 +101,10 @@ pub fn count_available(demand: &Demand, room: FreeDevices<'_>) -> u64 {
 struct Placement<'a> {
     demands: &'a Demands,
     free: FreeDevices<'a>,
-    /// What others have, and slices that this job has by now.
+    /// Devices of other jobs, and slices that this job already has.
     usage: DeviceUsage,
     lease: GpuLease,
-    /// Which demands use a slot.
+    /// The demands that use a slot.
     users: Vec<Vec<usize>>,
 }
 
@@ -137,7 +137,7 @@ impl<'a> Placement<'a> {
         let mut chosen = if demand.pins.is_empty() {
             topology::choose(&free, each * seats, self.free.inventory)?
         } else {
-            // Whoever names devices has decided.
+            // Devices named by the user are used as given.
             (free.len() >= each * seats).then(|| free[..each * seats].to_vec())?
         };
         for number in 0..seats {
@@ -174,7 +174,7 @@ impl<'a> Placement<'a> {
         Some(())
     }
 
-    /// What a demand may have now: slots of roles that are never there with it, and free devices.
+    /// The devices that a demand can use now: slots of roles that never run at the same time, and free devices.
     fn candidates(&self, place: usize) -> Vec<Candidate> {
         let demand = &self.demands.roles[place];
         let devices = eligible(demand, self.free.inventory);

@@ -1,4 +1,5 @@
-//! What an image requires of the host by its variables `NVIDIA_REQUIRE_*`, judged for each device that a task has.
+//! The requirements of an image for the host in its variables `NVIDIA_REQUIRE_*`, judged for each device that a task
+//! has.
 //!
 //! NVIDIA's container toolkit does the same before it starts a container: every variable must hold for every device. An
 //! unknown property, such as the brand without NVML, rejects nothing. Source: NVIDIA container toolkit,
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn it_can_be_switched_off() {
+    fn requirements_can_be_disabled() {
         let old = machine("470.223.02", Some("11.4"), Some("tesla"));
         assert_ne!(check_requirements(&["NVIDIA_REQUIRE_X=driver>500"], &old), "fine");
         assert_eq!(
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_no_permission() {
+    fn unreadable_requirements_are_errors() {
         assert!(
             check_requirements(&["NVIDIA_REQUIRE_CUDA=cuda is new"], &machine("550.1", None, None))
                 .contains("cannot be read")

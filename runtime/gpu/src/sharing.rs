@@ -1,4 +1,4 @@
-//! What serves slices of cards on this host: as strict as the job requests, with what is installed.
+//! Chooses how slices of cards are enforced on this host: as strict as the job requests, with the installed software.
 //!
 //! | isolation | served by, the first that there is |
 //! |---|---|
@@ -27,7 +27,7 @@ pub const HAMI_LIBRARY: &str = "/usr/local/vgpu/libvgpu.so";
 /// The program that starts MPS servers.
 const MPS_CONTROL: &str = "nvidia-cuda-mps-control";
 
-/// What there is to share cards with.
+/// The available methods to share cards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharingSupport {
     /// The program that starts MPS servers.
@@ -40,7 +40,7 @@ pub struct SharingSupport {
     pub has_whole_cards: bool,
 }
 
-/// How the user who runs a job wants its slices served.
+/// The method to share cards that the user of a job chose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharingChoice {
     /// By this [default: chosen from job and host].
@@ -66,7 +66,7 @@ impl SharingSupport {
     }
 }
 
-/// What serves a role's slices, and notes for the user.
+/// The method for a role's slices, and notes for the user.
 ///
 /// # Errors
 ///
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_serves_as_strictly_as_requested() {
+    fn slices_are_served_as_strictly_as_requested() {
         use Isolation::{Hard, None as No, Soft};
         let some = || Some(PathBuf::from("/there"));
         let bare = SharingSupport { has_whole_cards: true, ..SharingSupport::default() };

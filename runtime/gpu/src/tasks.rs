@@ -15,7 +15,7 @@ use jobc_container::root::Root;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
 
-/// What the tasks of a job share of the host's GPUs.
+/// The GPUs of the host that the tasks of a job share.
 #[derive(Debug)]
 pub struct TaskGpus {
     injector: Injector,
@@ -61,7 +61,7 @@ impl TaskGpus {
     ///
     /// # Errors
     ///
-    /// A device that is gone, or cannot be brought in.
+    /// A device that no longer exists or cannot be added to the container.
     pub fn inject(
         &self,
         task: &TaskId,
@@ -87,7 +87,7 @@ impl TaskGpus {
         Ok(notes)
     }
 
-    /// What a task has now.
+    /// The current devices of a task.
     pub fn slots_of(&self, task: &TaskId) -> Vec<Slot> {
         self.assignments().slots_of(task)
     }

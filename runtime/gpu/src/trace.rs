@@ -1,4 +1,4 @@
-//! How a running task talks to the drivers of GPUs: its calls on their nodes, counted and timed by strace(1).
+//! Traces the calls of a running task to GPU drivers: its syscalls on their nodes, counted and timed by strace(1).
 //!
 //! strace stops the traced processes at every one of these calls, so they run slower while traced; the times that it
 //! reports are times in the kernel and stay valid. It attaches from outside, to every process of the task, and follows

@@ -77,13 +77,13 @@ pub use git::{FetchedContext, PinnedFiles, PinnedRequest};
 pub use layer::Compression;
 pub use shared_cache::{export_cache, import_cache};
 
-/// What is to be built, and how.
+/// The input and the options of a build.
 pub struct Request<'a> {
     /// The graph of stages, as [`dockerfile::read`](jobc_dockerfile::read) gives it.
     pub build: &'a Build,
     /// The build context, from which `COPY` copies; `None` if there is none.
     pub context: Option<PathBuf>,
-    /// What of it is not seen.
+    /// Files of the context that are ignored.
     pub ignore: Ignore,
     /// Labels for the image, besides those of the Dockerfile.
     pub labels: IndexMap<String, String>,
@@ -101,15 +101,15 @@ pub struct Request<'a> {
     ///
     /// The same context then gives the same image, whenever and wherever it is built.
     pub epoch: Option<i64>,
-    /// What the image is for.
+    /// The platform of the image.
     pub platform: Platform,
     /// How layers are compressed.
     pub compression: Compression,
     /// The fetcher of base images that the store lacks.
     pub fetch: Option<&'a dyn Fetch>,
-    /// What the build may reach: networks, agents, other hosts.
+    /// The access of the build to networks, agents and other hosts.
     pub access: Access<'a>,
-    /// What few builds have.
+    /// Options that few builds use.
     pub extras: Extras,
 }
 
@@ -127,7 +127,7 @@ pub enum BuildError {
 pub struct Failure {
     /// The instruction.
     pub span: Option<Span>,
-    /// What went wrong.
+    /// The error.
     pub error: Error,
     /// The last lines that a command has written.
     pub output: Vec<Vec<u8>>,
@@ -217,7 +217,7 @@ fn context(path: &Path) -> Result<PathBuf> {
 /// How often cancellation is checked, in milliseconds.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What the stages of a build share.
+/// State that the stages of a build share.
 struct Builder<'a> {
     store: &'a Store,
     request: &'a Request<'a>,
@@ -248,7 +248,7 @@ struct StageResult {
     platform: Platform,
     /// Its layers, the lowest first.
     layers: Vec<Layer>,
-    /// What its files depend on.
+    /// The inputs that its files depend on.
     key: Digest,
     /// When its last layer was made, in seconds since 1970.
     created: Option<u64>,

@@ -25,20 +25,20 @@ pub struct Config {
     /// The system, by Go's name: `linux`.
     #[serde(default)]
     pub os: String,
-    /// What its processes are given.
+    /// The settings of its processes.
     #[serde(default)]
     pub config: Execution,
     /// Its layers.
     pub rootfs: RootFs,
-    /// How it came to be, one entry a step.
+    /// Its history, one entry per step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<History>,
-    /// What is unknown here.
+    /// Unknown fields.
     #[serde(flatten)]
     pub rest: UnknownFields,
 }
 
-/// What the processes of an image are given.
+/// The settings of the processes of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Execution {
@@ -78,7 +78,7 @@ pub struct Execution {
     /// Docker's: how to see whether a container is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub healthcheck: Option<Value>,
-    /// What is unknown here.
+    /// Unknown fields.
     #[serde(flatten)]
     pub rest: UnknownFields,
 }

@@ -1,7 +1,7 @@
-//! What differs between two images, file by file.
+//! The differences between two images, file by file.
 //!
 //! Both are read from the archives of their layers: nothing is unpacked or mounted, so that any user can do it. Layers
-//! that both begin with are read once. Times are not compared: a build sets them anew.
+//! that both begin with are read once. Times are not compared: each build sets them.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read as _};

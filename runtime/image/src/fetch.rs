@@ -9,7 +9,7 @@ use crate::store::Store;
 use jobc_schema::reference::Reference;
 use jobc_sys::error::Result;
 
-/// Whoever can bring an image from a registry into a store.
+/// Pulls an image from a registry into a store.
 pub trait Fetch: Sync {
     /// Resolves a name at the registry, and fetches what the store lacks of it under that name; returns an index or a
     /// manifest.

@@ -65,7 +65,7 @@ pub const CONTAINERD_NAME: &str = "io.containerd.image.name";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// What kind of document it is.
+    /// The media type of the document.
     pub media_type: String,
     /// Its digest.
     pub digest: Digest,
@@ -74,13 +74,13 @@ pub struct Descriptor {
     /// Alternative addresses, for layers that registries may not serve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub urls: Vec<String>,
-    /// What is noted of it.
+    /// Its annotations.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub annotations: IndexMap<String, String>,
     /// The platform of a manifest in an index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
-    /// What is unknown here.
+    /// Unknown fields.
     #[serde(flatten)]
     pub rest: UnknownFields,
 }
@@ -119,10 +119,10 @@ pub struct Manifest {
     pub config: Descriptor,
     /// The layers.
     pub layers: Vec<Descriptor>,
-    /// What is noted of it.
+    /// Its annotations.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub annotations: IndexMap<String, String>,
-    /// What is unknown here.
+    /// Unknown fields.
     #[serde(flatten)]
     pub rest: UnknownFields,
 }
@@ -152,10 +152,10 @@ pub struct Index {
     pub media_type: Option<String>,
     /// The manifests, or nested indexes.
     pub manifests: Vec<Descriptor>,
-    /// What is noted of it.
+    /// Its annotations.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub annotations: IndexMap<String, String>,
-    /// What is unknown here.
+    /// Unknown fields.
     #[serde(flatten)]
     pub rest: UnknownFields,
 }

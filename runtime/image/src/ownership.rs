@@ -18,19 +18,19 @@ pub(crate) struct LayerDirectories {
     pub(crate) shared: Vec<PathBuf>,
 }
 
-/// Whose the files are.
+/// The owners of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ownership {
     /// The owners of the image: root unpacks.
     Root,
-    /// All belong to the user, who has no other ids.
+    /// All belong to the user, who has no subordinate IDs.
     SingleUser,
     /// The owners of the image, mapped to the ids that the user was granted: unpacking needs a user namespace.
     Mapped(IdMaps),
 }
 
 impl Ownership {
-    /// Whose the files are that this process unpacks.
+    /// The owners of the files that this process unpacks.
     pub fn of_current_user() -> Result<Self> {
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         if !needs_user_namespace() {

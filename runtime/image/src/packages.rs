@@ -28,7 +28,7 @@ pub struct Inventory {
     pub distribution: Option<Distribution>,
     /// The packages, sorted by kind, name, version and path.
     pub packages: Vec<Package>,
-    /// What was found and could not be read, in sentences.
+    /// Databases that were found but could not be read, as sentences.
     pub gaps: Vec<String>,
 }
 

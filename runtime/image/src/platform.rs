@@ -18,7 +18,7 @@ pub struct Platform {
     /// The variant of the processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// What is unknown here: a version of the system and its features.
+    /// Unknown fields: the version of the operating system and its features.
     #[serde(flatten)]
     pub rest: UnknownFields,
 }

@@ -26,7 +26,7 @@ use jobc_sys::error::{Error, Kind, Result, describe_io};
 ///
 /// # Errors
 ///
-/// Of an image nothing is whole in the store, a blob was changed, `output` fails, or `stopped` has become true.
+/// An image is incomplete in the store, a blob was changed, `output` fails, or `stopped` has become true.
 pub fn save(
     store: &Store,
     images: &[(Descriptor, Option<Reference>)],
@@ -76,7 +76,7 @@ pub fn save(
     archive.finish().map(drop).map_err(|error| failed(&error))
 }
 
-/// What is to be in an archive.
+/// The content of an archive.
 struct ArchiveContent<'a> {
     store: &'a Store,
     /// Blobs in the order that they are named in, each once, with their bytes.

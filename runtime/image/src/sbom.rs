@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::packages::{Distribution, Inventory, License, Package};
 use crate::store::Image;
 
-/// What a document is about.
+/// The subject of a document.
 pub struct Subject<'a> {
     /// The name of the image, if it has one.
     pub name: Option<&'a Reference>,
@@ -22,7 +22,7 @@ pub struct Subject<'a> {
     pub image: &'a Image,
     /// The image that it was built on, if the store has it, with its name.
     pub base: Option<(&'a Digest, Option<&'a Reference>)>,
-    /// What is installed in it.
+    /// The packages installed in it.
     pub inventory: &'a Inventory,
     /// The version of jobc.
     pub version: &'a str,
@@ -132,7 +132,7 @@ fn property(name: &str, value: &str) -> Value {
     json!({"name": format!("dev.jobc.{name}"), "value": value})
 }
 
-/// What is not in the document.
+/// Reasons why the document is incomplete.
 fn gaps(inventory: &Inventory) -> Vec<Value> {
     let known =
         "packages of dpkg, apk, Python and conda; not npm, Go, Rust and files without a package manager";

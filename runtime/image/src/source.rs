@@ -41,7 +41,8 @@ pub use imported::{ImportedImage, SourceKind};
 ///
 /// # Errors
 ///
-/// It is none of the above, is broken, or does not fit the disk. What came in until then is left to be collected.
+/// It is none of the above, is corrupt, or does not fit on the disk. Blobs imported until then are left for garbage
+/// collection.
 pub fn import(
     store: &Store,
     source: &Path,

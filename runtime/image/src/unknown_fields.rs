@@ -1,6 +1,6 @@
-//! What documents of images have beyond what is known here.
+//! Unknown fields in documents of images.
 
 use serde_json::Value;
 
-/// What is unknown here, kept as it was.
+/// Unknown fields, preserved as they were.
 pub type UnknownFields = serde_json::Map<String, Value>;

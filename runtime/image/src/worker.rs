@@ -1,4 +1,4 @@
-//! What an unprivileged user has done in a user namespace: this program again, where the ids that the user was granted
+//! Work that an unprivileged user does in a user namespace: this program again, where the ids that the user was granted
 //! are its own.
 //!
 //! A process with threads cannot enter a user namespace, and a process that entered one cannot leave it. So another
@@ -27,7 +27,7 @@ use jobc_sys::id_map::IdMaps;
 /// The first argument of the process; a program's `main` passes it to [`become_worker`](crate::unpack::become_worker).
 pub const COMMAND: &str = "image-worker";
 
-/// What the process is to do.
+/// The task of the process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum WorkerRequest {
     /// Unpack the layers of an image that are missing.
@@ -143,7 +143,7 @@ impl Worker {
                 return Err(Error::new(Kind::State, "unpacking was canceled"));
             }
             match self.socket.read_line(&mut text) {
-                // What was read of a line stays in `text`.
+                // The part of a line that was read stays in `text`.
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
                 {

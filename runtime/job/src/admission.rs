@@ -52,7 +52,7 @@ pub enum AdmissionOutcome {
     Queued {
         /// How many wait before it, and one.
         place: usize,
-        /// What is missing, as text.
+        /// The missing resources, as text.
         waits_for: String,
     },
 }
@@ -77,7 +77,7 @@ impl Admission {
         Ok(Self { ledger, entry })
     }
 
-    /// What the job takes.
+    /// The resources that the job claims.
     pub fn claim(&self) -> &Claim {
         &self.entry.claim
     }
@@ -177,7 +177,7 @@ pub fn dry_run_gpus(plan: &JobPlan, submission: &Submission, inventory: Inventor
     Ok(TaskGpus::new(plan, submission.gpu_injection, injector, leased, SliceEnforcer::default()))
 }
 
-/// What a claim lacks next to other claims, as text; `None` if it fits.
+/// The resources that a claim lacks besides other claims, as text; `None` if it fits.
 ///
 /// Only the requested measures are compared: a job without GPUs does not wait for those with GPUs.
 fn shortage(claim: &Claim, capacity: &Capacity, others: &[&Entry]) -> Option<String> {

@@ -49,7 +49,7 @@ pub struct Allocation {
     secret_mounts: Vec<Mount>,
 }
 
-/// What is given to a bundle from outside.
+/// Resources that a bundle gets from outside.
 #[derive(Debug)]
 pub struct AllocationRequest<'a> {
     /// A root that the command line names.

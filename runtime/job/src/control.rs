@@ -1,4 +1,5 @@
-//! What commands ask of a running job's supervisor: one line of JSON there, one back, over the socket `control`.
+//! Requests of commands to a running job's supervisor: one line of JSON each for the request and the reply, over the
+//! socket `control`.
 //!
 //! Only users who can enter the job's directory can connect; the supervisor also compares the peer's user with its own.
 
@@ -42,7 +43,7 @@ pub enum Request {
     Resume {},
 }
 
-/// What comes back.
+/// The reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Response {
@@ -50,9 +51,9 @@ pub enum Response {
     Done {},
     /// It is not, and why.
     Refused {
-        /// What is wrong.
+        /// The error.
         message: String,
-        /// What to do instead.
+        /// The advice.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         help: Option<String>,
     },

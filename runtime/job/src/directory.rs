@@ -35,7 +35,7 @@ pub struct JobDirectories {
     pub records: PathBuf,
 }
 
-/// The directories of one job. Nothing of them need be there.
+/// The directories of one job. They need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// The job.
@@ -173,12 +173,12 @@ impl Directory {
         self.record.join("job.json")
     }
 
-    /// What has happened to it, a line each ([`crate::event::Event`]).
+    /// Its events, one per line ([`crate::event::Event`]).
     pub fn events_file(&self) -> PathBuf {
         self.record.join("events.jsonl")
     }
 
-    /// What its tasks used, a line each time ([`crate::metrics`]).
+    /// The resource usage of its tasks, one line per sample ([`crate::metrics`]).
     pub fn samples_file(&self) -> PathBuf {
         self.record.join("samples.jsonl")
     }
@@ -193,7 +193,7 @@ impl Directory {
         self.record.join("job-file")
     }
 
-    /// What the run was made from ([`crate::origin::Origin`]).
+    /// The origin of the run ([`crate::origin::Origin`]).
     pub fn origin_file(&self) -> PathBuf {
         self.record.join("origin.json")
     }

@@ -1,4 +1,4 @@
-//! What happens to a job: the lines of `events.jsonl`, appended by its supervisor alone.
+//! The events of a job: the lines of `events.jsonl`, appended by its supervisor alone.
 
 mod reader;
 
@@ -64,7 +64,7 @@ pub enum Kind {
     Ready,
     /// A task was not ready in time, or with `keep` is not any more: `why`.
     NotReady,
-    /// What a task used, once in a while and at its end: the fields of a sample.
+    /// The resource usage of a task, periodically and at its end: the fields of a sample.
     Sampled,
     /// A task, role or job is retried: `scope`, `attempt`, `backoff_ms`, `why`.
     Retried,

@@ -27,10 +27,10 @@ pub struct Caller {
     pub variables: Vec<(OsString, OsString)>,
 }
 
-/// What the tasks of a role get of it.
+/// The part of it that the tasks of a role get.
 #[derive(Clone, Debug, Default)]
 pub struct HostEnvironment {
-    /// What an image would set: PATH, the working directory.
+    /// The settings that an image would provide: PATH, the working directory.
     pub(crate) settings: Image,
     /// Directories of the host at their own paths.
     pub(crate) mounts: Vec<HostMount>,

@@ -1,4 +1,4 @@
-//! How the tasks of a job reach each other, the host and the world.
+//! Connects the tasks of a job with each other, the host and the internet.
 //!
 //! | `network` | what a task has |
 //! |---|---|
@@ -167,7 +167,7 @@ impl Network {
         self.events.take()
     }
 
-    /// What was made, in the plan's word: `host`, `job` or `none`.
+    /// The network that was created, as named in the plan: `host`, `job` or `none`.
     pub fn name(&self) -> &'static str {
         match self.mode {
             Wanted::Auto | Wanted::Host => "host",
@@ -217,7 +217,8 @@ impl Network {
 
     /// An IPv4 stream socket (TCP) from which a task is reached; it neither blocks nor is it connected yet.
     ///
-    /// Whoever connects it to [`Self::address`] reaches what listens in the task, wherever the caller is.
+    /// Connecting it to [`Self::address`] reaches a listening process in the task, regardless of the caller's
+    /// namespace.
     pub fn socket(&self, task: usize) -> Result<OwnedFd> {
         if task >= self.tasks.len() {
             return Err(no_such_task(task));

@@ -1,5 +1,5 @@
-//! What a run was made from and where it runs: the content of `origin.json`, which the supervisor writes once, when the
-//! job has its resources. It holds no secret's value. Reports read it.
+//! The origin and the host of a run: the content of `origin.json`, which the supervisor writes once, when the job has
+//! its resources. It holds no secret's value. Reports read it.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use jobc_sys::accounts;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::write_atomic::Durability;
 
-/// What a run was made from and where it runs.
+/// The origin and the host of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Origin {
@@ -82,7 +82,7 @@ pub struct Host {
 /// A GPU of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gpu {
-    /// What tasks' records and samples call it: a UUID.
+    /// Its name in tasks' records and samples: a UUID.
     pub name: String,
     /// Its number, `3`, or `0:1` for a MIG instance.
     pub number: String,

@@ -41,7 +41,7 @@ pub use task::{TaskBundle, prepare_task};
 ///
 /// # Errors
 ///
-/// What is missing, at the field of the job file that names it. What was made until then stays, for [`release`].
+/// A missing resource, at its field in the job file. Resources created before are kept for [`release`].
 pub fn provide(
     job: &Job<'_>,
     on_progress: &mut dyn FnMut(Progress),
@@ -74,7 +74,7 @@ pub fn dry_run(job: &Job<'_>) -> Result<ProvisionedJob> {
     assemble(job, roles, Vec::new(), &never)
 }
 
-/// What every task of a job needs, with the job's own keys for ssh.
+/// The resources that every task of a job needs, with the job's own SSH keys.
 fn assemble(
     job: &Job<'_>,
     roles: IndexMap<String, RoleRoot>,

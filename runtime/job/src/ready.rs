@@ -31,14 +31,14 @@ const MAX_PROBES: usize = 16;
 /// The stack of a probing thread, in bytes.
 const STACK_BYTES: usize = 512 << 10;
 
-/// What was found of a task: it is ready; it was not in time, or with `keep` is not any more, and why.
+/// The result for a task: it is ready; or it was not ready in time, or with `keep` is no longer ready, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Which.
+    /// The task.
     pub task: TaskNumber,
-    /// Which attempt of it.
+    /// Its attempt.
     pub attempt: u32,
-    /// What.
+    /// The result.
     pub ready: std::result::Result<(), String>,
 }
 
@@ -162,7 +162,7 @@ impl SharedState {
         }
     }
 
-    /// What each thread does.
+    /// The main function of each thread.
     fn run_thread(self: &Arc<Self>) {
         let mut state = self.state();
         while !state.closed {

@@ -24,9 +24,9 @@ const ABANDONED_AGE: Duration = Duration::from_mins(1);
 /// A job that was found lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostJob {
-    /// Which.
+    /// The job.
     pub id: JobId,
-    /// What could not be removed of it, a line each.
+    /// The parts of it that could not be removed, one per line.
     pub not_removed: Vec<String>,
 }
 

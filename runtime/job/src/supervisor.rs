@@ -71,7 +71,7 @@ use poll::{EventSource, Poll};
 use rendezvous::RendezvousWatch;
 use spawner::Spawner;
 
-/// What a supervisor has of the command that started it.
+/// The input of a supervisor from the command that started it.
 #[derive(Debug)]
 pub struct InheritedFds {
     /// The job's lock, held.
@@ -94,13 +94,13 @@ struct Supervisor {
     mailbox: Mailbox<Message>,
     control_socket: ControlSocket,
     spawner: Spawner,
-    /// What runs, by task.
+    /// The running attempts, by task.
     attempts: BTreeMap<TaskNumber, Attempt>,
     /// Attempts whose containers are being removed: how they ended, and the host's information about it.
     ending: BTreeMap<TaskNumber, (Exit, Option<String>)>,
     /// Attempts whose program could not be executed, while their containers are removed: the exit code, and why.
     failing: BTreeMap<TaskNumber, (u8, String)>,
-    /// Who has come to the rendezvous, where one can be missed.
+    /// The members that have joined the rendezvous, if it can be checked.
     rendezvous: Option<RendezvousWatch>,
     /// Checks whether tasks are ready.
     prober: Prober,
@@ -112,13 +112,13 @@ struct Supervisor {
     log_metrics: Arc<LogMetrics>,
     /// When the metrics that are in files are read next.
     next_reading: Option<Instant>,
-    /// What tasks use.
+    /// The resource usage of tasks.
     sampler: Sampler,
     /// The buffer for tasks' output.
     buffer: Vec<u8>,
     /// The thread that prepares the job.
     preparation: Option<JoinHandle<()>>,
-    /// What the job has of the host while it runs.
+    /// The host resources of the job while it runs.
     prepared: Option<PreparedHost>,
     started: Instant,
     /// How it ended.

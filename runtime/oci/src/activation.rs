@@ -1,5 +1,5 @@
-//! What a service manager passes to a container: sockets (sd_listen_fds(3)) and a socket for readiness (sd_notify(3)),
-//! as in runc.
+//! Resources that a service manager passes to a container: sockets (sd_listen_fds(3)) and a socket for readiness
+//! (sd_notify(3)), as in runc.
 
 use std::fs::{self, Permissions};
 use std::io::IoSlice;

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bundle_that_asks_and_has_nothing_is_told() {
+    fn gpu_request_without_devices_or_hooks_is_a_warning() {
         let check = |env: &str, rest: &str, expected: bool| {
             let text = format!(
                 r#"{{"ociVersion": "1.0.2", "process": {{"cwd": "/", "user": {{"uid": 0, "gid": 0}}, "env": ["{env}"]}}{rest}}}"#

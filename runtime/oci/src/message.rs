@@ -1,6 +1,6 @@
 //! The messages for users about a container.
 
-/// What went wrong: the error, and what to do about it.
+/// An error and its advice.
 pub fn error(error: &jobc_sys::Error) -> String {
     jobc_terminal::error(&error.to_string(), error.help.as_slice())
 }

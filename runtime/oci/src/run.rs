@@ -199,7 +199,7 @@ fn create_container(
             let first = first.try_clone_to_owned().map_err(|error| {
                 Error::system("watch the container", Errno::from_io_error(&error).unwrap_or(Errno::IO))
             })?;
-            // This process is the one to watch, and has more to wait for. Who is not notified sees its service fail.
+            // This process is the one to watch, and has more to wait for. A service without the notification fails.
             std::thread::spawn(move || readiness.forward(first.as_fd(), std::process::id()));
         }
     }

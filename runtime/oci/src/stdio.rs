@@ -1,4 +1,4 @@
-//! What a process needs first, and what the standard library's startup would have done.
+//! The first steps of a process, which the startup code of the standard library would otherwise do.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};

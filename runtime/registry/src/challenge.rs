@@ -1,4 +1,4 @@
-//! What a registry requires before it serves: the header `WWW-Authenticate` (RFC 9110, section 11.6.1).
+//! The authentication that a registry requires: the header `WWW-Authenticate` (RFC 9110, section 11.6.1).
 
 /// One way to be let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_ends_the_list() {
+    fn an_unreadable_challenge_ends_the_list() {
         assert_eq!(check(""), "");
         assert_eq!(check("realm=x"), "");
         assert_eq!(check(r#"Bearer realm="https://never.ends"#), "bearer");

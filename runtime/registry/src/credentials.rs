@@ -15,7 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use jobc_sys::error::{Error, Kind, Result};
 use serde::Deserialize;
 
-/// What Docker Hub is called in these files, as docker's first registry was.
+/// The name of Docker Hub in these files, from docker's first registry.
 const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
 
 /// Credentials for a registry, or for its token service.
@@ -35,7 +35,7 @@ pub enum Credential {
 }
 
 impl fmt::Debug for Credential {
-    /// Which kind it is, never its value.
+    /// Its type, never its value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Password { .. } => "Password",

@@ -35,7 +35,7 @@ impl Duplex {
     ///
     /// # Errors
     ///
-    /// Why not, in words.
+    /// The reason, as text.
     pub fn connect(
         address: &str,
         tls: &TlsConnector,

@@ -55,7 +55,7 @@ impl Endpoint {
         format!("{}/v2/{}{repository}/{what}", self.address, self.prefix)
     }
 
-    /// What a request about a repository needs: `pull`, or `pull,push`.
+    /// The permissions that a request about a repository needs: `pull`, or `pull,push`.
     pub(crate) fn scope(&self, repository: &str, actions: &str) -> String {
         format!("repository:{}{repository}:{actions}", self.prefix)
     }

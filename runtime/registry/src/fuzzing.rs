@@ -1,4 +1,4 @@
-//! What reads a registry's answers, for the program of fuzz/ that gives it arbitrary ones.
+//! Parsers of a registry's answers, for the fuzz targets in fuzz/.
 
 use jobc_image::{Descriptor, Digest, Reference};
 use ureq::Body;

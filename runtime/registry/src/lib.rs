@@ -29,7 +29,8 @@ pub use credentials::Credentials;
 pub use settings::Settings;
 pub use web::WebClient;
 
-/// So many blobs are on their way at once: one connection seldom fills a line, and registries refuse clients with many.
+/// Maximum number of concurrent blob transfers: one connection rarely uses the full bandwidth, and registries refuse
+/// clients with many.
 const MAX_CONCURRENT: usize = 4;
 
 /// What every HTTP client of jobc shares: TLS, the host's certificates, the environment's proxies, waits between tries.

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_in_two_ways_is_refused() {
+    fn ambiguous_documents_are_rejected() {
         let list = r#"{"schemaVersion": 2, "manifests": []}"#;
         assert!(check(Some(media::MANIFEST), list).contains("looks like another type"));
         let own = format!(r#"{{"mediaType": "{}", "layers": []}}"#, media::INDEX);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_image_says_what_it_is() {
+    fn documents_that_are_not_images_are_named() {
         assert!(check(None, "<html>").contains("is not a manifest"));
         assert!(check(None, r#"{"schemaVersion": 1}"#).contains("schema 1"));
         let signed = Some("application/vnd.docker.distribution.manifest.v1+prettyjws");

@@ -32,7 +32,7 @@ impl Client {
     /// Sends an image of the store to a registry under a name. Blobs that the registry has, in this repository or in
     /// another from which an image is here, are not sent.
     ///
-    /// Of a list of which only some images are in the store, only the one for the platform is pushed. Returns the new
+    /// If only some images of an index are in the store, only the one for the platform is pushed. Returns the new
     /// target of the name in the registry.
     ///
     /// # Errors

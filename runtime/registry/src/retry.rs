@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_until_enough_was_tried() {
+    fn pauses_double_up_to_the_maximum_number_of_tries() {
         let mut backoff = Backoff::default();
         for expected in [250, 500, 1000, 2000, 4000] {
             let wait = backoff.failed(None).unwrap().as_millis();

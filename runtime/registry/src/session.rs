@@ -46,17 +46,17 @@ pub(crate) struct Call<'a> {
     address: String,
     headers: Vec<(&'static str, String)>,
     payload: Payload<'a>,
-    /// What it needs to be allowed, as registries write it: `repository:NAME:pull`.
+    /// The scope that it needs, as registries write it: `repository:NAME:pull`.
     scope: String,
 }
 
-/// What a request carries.
+/// The body of a request.
 pub(crate) enum Payload<'a> {
     /// Nothing.
     None,
     /// A manifest.
     Bytes(&'a [u8]),
-    /// A blob, of so many bytes.
+    /// A blob, with its size in bytes.
     File(File, u64, &'a (dyn Fn(u64) + Sync)),
 }
 
@@ -104,7 +104,7 @@ impl<'a> Call<'a> {
 }
 
 impl Session {
-    /// Prepares to talk with an endpoint; nothing is sent yet.
+    /// Prepares a session with an endpoint; nothing is sent yet.
     pub(crate) fn new(
         endpoint: Endpoint,
         settings: &RegistrySettings,
@@ -245,7 +245,7 @@ impl Session {
     }
 }
 
-/// Waits before a retry; the error if there is to be none.
+/// Waits before a retry; returns the error if there is no retry.
 pub(crate) fn wait_for_retry(backoff: &mut Backoff, trouble: RequestError) -> Result<()> {
     match trouble {
         RequestError::Final(error) => Err(error),

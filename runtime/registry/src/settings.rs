@@ -67,7 +67,7 @@ impl Settings {
     /// The first setting that is unknown or of the wrong type.
     pub fn read(value: serde_json::Value) -> Result<Self, SettingsError> {
         use serde_path_to_error::Segment;
-        // A file of comments alone settles nothing.
+        // A file with only comments sets nothing.
         if value.is_null() {
             return Ok(Self::default());
         }

@@ -18,7 +18,7 @@ use crate::client::Client;
 
 pub use key::PublicKey;
 
-/// Whose signature an image must have.
+/// The required signer of an image.
 #[derive(Debug)]
 pub struct Requirement<'a> {
     /// A signature by any of these keys is enough.

@@ -43,7 +43,7 @@ pub struct TlsSettings<'a> {
 ///
 /// # Errors
 ///
-/// What is wrong with the text.
+/// The error in the text.
 pub fn certificates_from_pem(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     CertificateDer::pem_slice_iter(text).collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
@@ -52,7 +52,7 @@ pub fn certificates_from_pem(text: &[u8]) -> Result<Vec<CertificateDer<'static>>
 ///
 /// # Errors
 ///
-/// What is wrong with the text.
+/// The error in the text.
 pub fn key_from_pem(text: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
         pem::Error::NoItemsFound => "it contains no private key".to_owned(),

@@ -26,7 +26,7 @@ use crate::settings::RegistrySettings;
 const MAX_REDIRECTS: usize = 10;
 /// The timeout for the start of a response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
-/// Of a header no more is kept.
+/// Maximum number of bytes kept of a header.
 const MAX_HEADER_LENGTH: usize = 4096;
 
 /// Downloads files from web servers, with the host's certificates and the environment's proxies.
@@ -96,7 +96,7 @@ fn download_once(
             format!("cannot write a download: {}", describe_io(&error)),
         ))
     };
-    // What an earlier try has left.
+    // The leftovers of an earlier try.
     output.set_len(0).and_then(|()| output.rewind()).map_err(disk)?;
     let mut body = response.body_mut().as_reader();
     let mut buffer = vec![0; 1 << 16];

@@ -7,10 +7,10 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The most bytes that are read of a file.
+/// Maximum number of bytes read of a file.
 pub const MAX_SIZE: u64 = 8 << 20;
 
-/// The most bytes that a line may have; a longer one is passed over. A group of 30,000 members fits.
+/// Maximum length of a line in bytes; a longer one is skipped. A group of 30,000 members fits.
 const MAX_LINE: usize = 1 << 20;
 
 /// A line of /etc/passwd.

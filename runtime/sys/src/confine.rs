@@ -13,7 +13,7 @@ use crate::error::{Error, Kind, Result};
 use crate::syscall::linux::Linux;
 use crate::syscall::{Kernel as _, MountAttributes, NewMount, Prctl};
 
-/// What a confined process may use.
+/// The resources that a confined process may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// CPU time in seconds.

@@ -1,4 +1,4 @@
-//! Errors between a bundle and a running container, in words for the user who started it.
+//! Errors between a bundle and a running container, as text for the user who started it.
 
 mod errno;
 
@@ -15,13 +15,13 @@ use jobc_schema::reference::ReferenceError;
 /// Shown as `config.json: /mounts/3/options: …`, with the advice on a line of its own, which the command line prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// Which sort of trouble it is; decides the exit code.
+    /// The type of the error; determines the exit code.
     pub kind: Kind,
-    /// What is wrong: lower case, no full stop, names in backticks.
+    /// The message: lower case, no period, names in backticks.
     pub message: String,
     /// A JSON Pointer into config.json, where a field is at fault.
     pub pointer: Option<String>,
-    /// What to do instead.
+    /// The advice.
     pub help: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub enum Kind {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of a kind with its message.
+    /// An error of a type with its message.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), pointer: None, help: None }
     }
@@ -84,7 +84,7 @@ impl Error {
     }
 }
 
-/// An error number in words with its name, such as `no such file or directory (ENOENT)`.
+/// The text and the name of an error number, such as `no such file or directory (ENOENT)`.
 pub fn describe(errno: Errno) -> String {
     let text = std::io::Error::from_raw_os_error(errno.raw_os_error()).to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

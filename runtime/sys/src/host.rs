@@ -1,4 +1,4 @@
-//! What the steps of a start depend on besides the bundle: this process's rights, and the kernel's reach.
+//! The facts that a start depends on besides the bundle: this process's rights, and the kernel's reach.
 
 use std::sync::OnceLock;
 
@@ -50,7 +50,7 @@ pub fn in_user_namespace() -> bool {
         let mut name = [0; 64];
         match rustix::fs::readlinkat_raw(CWD, c"/proc/self/ns/user", &mut name[..]) {
             Ok(size) => name[..size] != *INITIAL_NAMESPACE,
-            // A kernel without user namespaces has the host's alone.
+            // A kernel without user namespaces has only the host's.
             Err(_) => false,
         }
     })
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_another_id_or_group_is_not_alone() {
+    fn an_additional_id_or_group_is_detected() {
         let check = |users: &str, groups: &str, further: &str| {
             let status = format!(
                 "Name:\tjobc\nUid:\t{users}\nGid:\t{groups}\nGroups:\t{further} \nCapPrm:\t0\nCapEff:\t0\nCapBnd:\t1f\nSigIgn:\t0\n"

@@ -1,4 +1,4 @@
-//! What jobs and tasks are called.
+//! The IDs of jobs and tasks.
 
 use std::fmt;
 use std::str::FromStr;

@@ -17,7 +17,7 @@ use crate::error::{Error, Kind, Result, describe_io};
 use crate::host::ProcessStatus;
 use crate::program_path;
 
-/// The most extents a map can have (`UID_GID_MAP_MAX_EXTENTS`).
+/// Maximum number of extents of a map (`UID_GID_MAP_MAX_EXTENTS`).
 const MAX_EXTENTS: usize = 340;
 
 /// A run of ids: `length` of them, from `inside` in the namespace and from `outside` in the one above.
@@ -44,7 +44,7 @@ pub struct IdMaps {
     pub groups: IdMap,
 }
 
-/// Who writes the maps.
+/// The writer of the maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Writer {
     /// The container's first process, which knows no other ids than these two and gives up setgroups(2).
@@ -176,12 +176,12 @@ impl IdMaps {
         }
     }
 
-    /// Who can write these maps where this process starts the container.
+    /// The possible writer of these maps if this process starts the container.
     fn current_writer(&self) -> Result<Writer> {
         self.writer(rustix::process::geteuid(), rustix::process::getegid(), is_privileged())
     }
 
-    /// Who can write these maps where `uid` and `gid` start the container, `privileged` or not to map any id.
+    /// The possible writer of these maps if `uid` and `gid` start the container, `privileged` or not to map any id.
     fn writer(&self, uid: Uid, gid: Gid, privileged: bool) -> Result<Writer> {
         if privileged {
             return Ok(Writer::Parent);

@@ -1,4 +1,4 @@
-//! What the runtime asks of the kernel, and what all of its parts share: errors, ids, signals, files.
+//! Syscalls of the runtime, and code shared by all of its parts: errors, IDs, signals, files.
 //!
 //! Every syscall that a container's first process makes goes through [`syscall::Kernel`], so that tests can record
 //! them or let one fail. `unsafe` code is in [`syscall`] and [`c_list`].

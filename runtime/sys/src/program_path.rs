@@ -12,7 +12,8 @@ pub fn find(name: &str) -> Option<PathBuf> {
     find_in(directories(), name)
 }
 
-/// The directories of `PATH`. Relative ones are left out: a program in the current directory is not started unasked.
+/// The directories of `PATH`. Relative ones are left out: a program in the current directory is not started by
+/// accident.
 pub fn directories() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT.into());
     std::env::split_paths(&path).filter(|directory| directory.is_absolute()).collect()

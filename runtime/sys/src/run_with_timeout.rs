@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn much_talk_is_cut() {
+    fn long_output_is_cut() {
         let output = sh("yes | head -c 2000000", Duration::from_mins(1)).unwrap();
         assert_eq!(output.text.len(), MAX_OUTPUT_SIZE);
     }

@@ -217,7 +217,7 @@ impl Signals {
         Ok(Self { signalfd: descriptor, blocked_before })
     }
 
-    /// The next signal that came; nothing when there is none now.
+    /// The next pending signal; `None` if there is none.
     pub fn next(&self) -> Option<Signal> {
         self.next_with_sender().map(|(signal, _)| signal)
     }
@@ -235,7 +235,7 @@ impl Signals {
     }
 }
 
-/// Who sent a signal.
+/// The sender of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// The terminal, to its foreground process group: a key, or a hangup.

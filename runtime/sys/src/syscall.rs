@@ -70,7 +70,8 @@ impl FileStatus {
     }
 }
 
-/// What mount_setattr(2) changes: `MOUNT_ATTR_*` bits to set and to clear, and the propagation (`MS_*`), 0 for as is.
+/// The changes for mount_setattr(2): `MOUNT_ATTR_*` bits to set and to clear, and the propagation (`MS_*`), 0 for as
+/// is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MountAttributes {
     /// Bits to set.
@@ -81,10 +82,10 @@ pub struct MountAttributes {
     pub propagation: u64,
 }
 
-/// What mount(2) takes for a new file system.
+/// The arguments of mount(2) for a new file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewMount<'a> {
-    /// What mountinfo shows as its source.
+    /// Its source in mountinfo.
     pub source: &'a CStr,
     /// A name in the working directory.
     pub name: &'a CStr,

@@ -22,7 +22,7 @@ use rustix::io::Errno;
 #[cfg(test)]
 use tests::{Step, reach};
 
-/// The most bytes of the target's name that its temporary file's name has: names end at 255 bytes (`NAME_MAX`).
+/// Maximum number of bytes of the target's name in the temporary file's name: names end at 255 bytes (`NAME_MAX`).
 const MAX_NAME: usize = 230;
 
 /// The number of temporary files of a target to look for after a write to the disk.
@@ -31,7 +31,7 @@ const MAX_SWEPT: u32 = 16;
 /// How often a number is tried that is found in use and free by turns.
 const MAX_TRIES: u32 = 16;
 
-/// What a replaced file survives.
+/// The durability of a replaced file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// The death of this process at any moment, but not a power failure, after which the file may be the old one, the
@@ -162,7 +162,7 @@ impl Write for AtomicFile<'_> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if !self.renamed {
-            // What stays is removed by the next writer.
+            // The next writer removes what remains.
             let _ = rustix::fs::unlinkat(self.directory, &self.path, AtFlags::empty());
         }
     }
@@ -230,7 +230,7 @@ fn remove_abandoned(directory: BorrowedFd<'_>, path: &Path) -> bool {
     if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return false;
     }
-    // Only who has the lock renames or removes the file: once it is seen at its name, it stays there.
+    // Only the holder of the lock renames or removes the file: once it is seen at its name, it stays there.
     match (rustix::fs::fstat(&file), rustix::fs::statat(directory, path, AtFlags::SYMLINK_NOFOLLOW)) {
         (Ok(locked), Ok(there)) if (locked.st_dev, locked.st_ino) == (there.st_dev, there.st_ino) => {
             rustix::fs::unlinkat(directory, path, AtFlags::empty()).is_ok()

@@ -1,6 +1,6 @@
 //! YAML of programs written in Go (CDI files, kubeconfigs, manifests), as the JSON that it means.
 //!
-//! They read plain words as YAML 1.1 has them: `0666` is octal.
+//! They read plain scalars as in YAML 1.1: `0666` is octal.
 
 use granit_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};

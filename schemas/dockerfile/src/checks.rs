@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_option_is_named() {
+    fn unknown_options_are_reported() {
         for (value, words) in
             [("skipped=x", "unknown option `skipped`"), ("error=maybe", "`error=maybe` is neither")]
         {

@@ -19,7 +19,7 @@ fn options(target: Option<&str>) -> Options<'_> {
 }
 
 #[test]
-fn what_a_line_says() {
+fn instructions_are_parsed() {
     insta::assert_snapshot!(check(&[
         "FROM a\nRUN echo $BASE \\\n  # not this\n  \"b c\"\nRUN [\"echo\", \"$BASE\"]\nrun x\n",
         "FROM a\nENV A=1 B=\"b $BASE\" C=c\\ d 'D'=$A\nENV E e  $BASE 'f'\nLABEL \"k.x\"=v l='$BASE' m=\"a\\\nb\"\n",
@@ -92,7 +92,7 @@ fn stages_that_the_target_needs() {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_files_are_rejected() {
     insta::assert_snapshot!(check(&[
         "",
         "# only\n",

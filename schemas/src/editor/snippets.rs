@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 struct Snippet {
     /// The place in the schema, as a JSON Pointer.
     at: &'static str,
-    /// What a person picks it by.
+    /// The title in the editor's list.
     label: &'static str,
-    /// What it is for.
+    /// The description in the editor's list.
     about: &'static str,
-    /// What is inserted.
+    /// The inserted text.
     body: Value,
 }
 

@@ -70,7 +70,7 @@ pub struct Facts {
     pub brand: Option<String>,
 }
 
-/// The result of a requirement for facts.
+/// The result of checking a requirement against facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It holds.
@@ -87,7 +87,7 @@ impl Require {
         name.starts_with("NVIDIA_REQUIRE_")
     }
 
-    /// Whether the value of `NVIDIA_DISABLE_REQUIRE` switches all requirements off: as Go's `ParseBool` reads it.
+    /// Whether the value of `NVIDIA_DISABLE_REQUIRE` disables all requirements, parsed like Go's `ParseBool`.
     pub fn is_disabled(value: &str) -> bool {
         matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True")
     }
@@ -95,14 +95,14 @@ impl Require {
     /// Parses the value of a variable; an empty value requires nothing.
     ///
     /// # Errors
-    /// The condition that cannot be read, in words.
+    /// A message about the condition that cannot be parsed.
     pub fn parse(text: &str) -> Result<Self, String> {
         let alternative = |text: &str| text.split(',').map(Condition::parse).collect::<Result<Vec<_>, _>>();
         let alternatives = text.split_whitespace().map(alternative).collect::<Result<_, _>>()?;
         Ok(Self { alternatives })
     }
 
-    /// The result for facts: one alternative that holds is enough.
+    /// Checks the requirement against facts: one alternative that holds is enough.
     pub fn evaluate(&self, facts: &Facts) -> Verdict {
         let all = |conditions: &Vec<Condition>| {
             let verdicts = conditions.iter().map(|condition| condition.evaluate(facts));
@@ -153,7 +153,7 @@ impl Condition {
         Ok(Self { name, comparison: *comparison, value: value.to_owned() })
     }
 
-    /// The result for facts.
+    /// Checks the condition against facts.
     pub fn evaluate(&self, facts: &Facts) -> Verdict {
         let version = match self.name {
             Name::Cuda => &facts.cuda,
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_says_what_it_needs() {
+    fn requirements_of_an_image_are_checked() {
         let cuda = "cuda>=12.1 brand=tesla,driver>=470,driver<471 brand=unknown,driver>=470,driver<471";
         let check = |text: &str, facts: &Facts, expected: Verdict| {
             let read = Require::parse(text).unwrap();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_condition_is_refused_by_name() {
+    fn invalid_conditions_are_rejected_by_name() {
         for (text, word) in [
             ("cuda", "`cuda`"),
             ("cuda>", "`cuda>`"),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_switched_off_as_go_reads_it() {
+    fn disable_require_is_parsed_like_go() {
         assert!(Require::is_disabled("true") && Require::is_disabled("1"));
         assert!(!Require::is_disabled("yes") && !Require::is_disabled(""));
         assert!(

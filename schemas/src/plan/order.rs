@@ -18,7 +18,7 @@ impl RoleOrder {
     /// The order that the needs of the roles make.
     pub fn of(plan: &JobPlan) -> Self {
         let place = |name: &str| plan.roles.iter().position(|role| role.name == name);
-        // Who begins no sooner than a role begins, and, of these, who begins only when it has ended.
+        // Roles that begin no sooner than a role does, and those of them that begin only when it has ended.
         let (mut later, mut ended) = (vec![vec![]; plan.roles.len()], vec![vec![]; plan.roles.len()]);
         for (number, role) in plan.roles.iter().enumerate() {
             for need in &role.needs {
@@ -42,7 +42,7 @@ impl RoleOrder {
         Self { after: after.collect() }
     }
 
-    /// Whether two roles, by their places in the plan, are never there at the same time.
+    /// Whether two roles, by their places in the plan, never run at the same time.
     pub fn never_together(&self, one: usize, other: usize) -> bool {
         self.after[one].contains(&other) || self.after[other].contains(&one)
     }

@@ -24,12 +24,12 @@ pub enum BackendName {
     Openpai,
     /// Slurm batch scripts.
     Slurm,
-    /// What a plug-in writes.
+    /// The output of a plug-in.
     Plugin(PluginName),
 }
 
-/// The name of a plug-in: lower-case letters, digits and `-`, at most 40 characters. Copies share its text, which lives as long
-/// as the program: there are only as many as there are different names in the files of a user.
+/// The name of a plug-in: lower-case letters, digits and `-`, at most 40 characters. Copies share its text, which is
+/// never freed: there are only as many as distinct names in the user's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PluginName(&'static str);
 
@@ -67,7 +67,7 @@ impl BackendName {
             Self::Kubernetes => "Kubernetes manifests.",
             Self::Openpai => "An OpenPAI protocol v2 job.",
             Self::Slurm => "Slurm batch scripts.",
-            Self::Plugin(_) => "What a plug-in writes.",
+            Self::Plugin(_) => "The output of a plug-in.",
         }
     }
 }
@@ -90,7 +90,7 @@ impl PluginName {
     }
 }
 
-/// Why a text is not the name of a backend.
+/// The error for text that is not the name of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackendNameError;
 

@@ -26,7 +26,7 @@ pub struct TargetGpus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [[{"model": "A100-80GB", "count": 8}]]))]
     pub cards: Option<Vec<TargetCard>>,
-    /// Whether this was found on the host rather than written by a person: no line of a file can be shown then.
+    /// Whether this was detected on the host instead of read from a file, so that no line can be shown.
     #[serde(skip)]
     #[schemars(skip)]
     pub found: bool,

@@ -53,7 +53,7 @@ pub struct KubernetesTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"), extend("examples" = ["ml"]))]
     pub namespace: Option<String>,
-    /// Pod Security level that the namespace enforces. What it forbids is an error at its line.
+    /// Pod Security level that the namespace enforces. Settings that it forbids are errors at their lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["restricted"]))]
     pub pod_security: Option<PodSecurity>,
@@ -107,7 +107,7 @@ pub struct KubernetesTarget {
     pub patches: Vec<Patch>,
 }
 
-/// What pods get from a target.
+/// Settings of the pods of a target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PodSettings {
     /// Labels of objects and pods.
@@ -206,7 +206,7 @@ pub struct TrainingRuntime {
     #[serde(default)]
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub namespaced: bool,
-    /// Replicated job of the runtime that trains.
+    /// Replicated job of the runtime that runs the training.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("default" = "node", "examples" = ["node"]))]
     pub job: Option<String>,
@@ -386,7 +386,7 @@ pub struct Storage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["imagenet-ro"]))]
     pub pvc: Option<String>,
-    /// A directory of the node.
+    /// A directory on the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^/"), extend("examples" = ["/mnt/imagenet"]))]
     pub host_path: Option<String>,
@@ -419,7 +419,8 @@ pub struct Patch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<IndexMap<String, Value>>", extend("examples" = [{"metadata": {"labels": {"team": "vision"}}}]))]
     pub patch: Option<Value>,
-    /// Operations of a JSON Patch (RFC 6902), applied in order after `patch`. One that fits nothing is an error.
+    /// Operations of a JSON Patch (RFC 6902), applied in order after `patch`. An operation that matches nothing is an
+    /// error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [[{"op": "remove", "path": "/spec/template/spec/hostNetwork"}]]))]
     pub operations: Vec<PatchOperation>,
@@ -449,16 +450,16 @@ pub struct PatchOperation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PatchVerb {
-    /// Adds a key, or inserts an item before one of a list.
+    /// Adds a key, or inserts an item into a list.
     Add,
-    /// Removes what must be there.
+    /// Removes a value, which must exist.
     Remove,
-    /// Gives another value to what must be there.
+    /// Replaces a value, which must exist.
     Replace,
-    /// Moves what is at `from`.
+    /// Moves the value at `from`.
     Move,
-    /// Copies what is at `from`.
+    /// Copies the value at `from`.
     Copy,
-    /// Compares what is there with `value`.
+    /// Fails unless the value equals `value`.
     Test,
 }

@@ -34,11 +34,11 @@ pub struct SlurmTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[!-~]+$"), extend("examples" = ["course"]))]
     pub reservation: Option<String>,
-    /// Features that nodes must have, as `--constraint` takes them.
+    /// Features that nodes must have, in the syntax of `--constraint`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[!-~]+$"), extend("examples" = ["skylake|icelake"]))]
     pub constraint: Option<String>,
-    /// Licenses, as `--licenses` takes them.
+    /// Licenses, in the syntax of `--licenses`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[!-~]+$"), extend("examples" = ["matlab:2"]))]
     pub licenses: Option<String>,
@@ -46,7 +46,7 @@ pub struct SlurmTarget {
     #[serde(default)]
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub exclusive: bool,
-    /// Maximum number of leaf switches, optionally with the longest wait for them: `COUNT[@TIME]`.
+    /// Maximum number of leaf switches, optionally with the maximum time to wait for them: `COUNT[@TIME]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9]+(@[0-9:-]+)?$"), extend("examples" = ["1@60"]))]
     pub switches: Option<String>,
@@ -70,7 +70,7 @@ pub struct SlurmTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^/[^\x00-\x1f]*$"), extend("examples" = ["/scratch/me/images"]))]
     pub images: Option<String>,
-    /// Directory of each node in which images are unpacked once for all jobs, with `container: jobc`. Default:
+    /// Directory on each node where images are unpacked once for all jobs, with `container: jobc`. Default:
     /// `jobc-UID/images` in the node's directory for temporary files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^/[^\x00-\x1f]*$"), extend("examples" = ["/local/me/images"]))]
@@ -83,7 +83,7 @@ pub struct SlurmTarget {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "modules", extend("examples" = [["cuda/12.4", "openmpi"]]))]
     pub modules: Vec<String>,
-    /// More options of `sbatch`, without `--`. `true` is an option without a value.
+    /// More `sbatch` options, without `--`. `true` stands for an option without a value.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"pattern": "^[a-z][a-z0-9-]*$"}, "examples" = [{"mail-type": "END", "mail-user": "me@example.com"}]))]
     pub extra: IndexMap<String, Scalar>,
@@ -93,7 +93,7 @@ pub struct SlurmTarget {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SlurmContainer {
-    /// `jobc` in each task; nothing must be installed by an administrator.
+    /// `jobc` in each task; an administrator need not install anything.
     #[default]
     Jobc,
     /// The plug-in pyxis, with enroot.

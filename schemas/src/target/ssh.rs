@@ -3,25 +3,25 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A machine, or the login node of a cluster, reached by the system's `ssh`.
+/// A host, or the login node of a cluster, reached with the system's `ssh`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SshTarget {
-    /// Machine: a name of the ssh configuration, `user@host`, or `ssh://user@host:port`.
+    /// Host: a name from the ssh configuration, `user@host`, or `ssh://user@host:port`.
     #[schemars(regex(pattern = r"^[!-,.-~][!-~]*$"), extend("examples" = ["box", "ann@box.example.com"]))]
     pub host: String,
-    /// Machines to connect through, as in `ssh -J`. Default: as in the ssh configuration.
+    /// Hosts to connect through, as in `ssh -J`. Default: as in the ssh configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[!-,.-~][!-~]*$"), extend("examples" = ["gate.example.com"]))]
     pub jump: Option<String>,
-    /// Directory of the machine for programs, files and outputs of jobs. Relative paths begin in the home directory.
+    /// Directory on the host for programs, files and outputs of jobs. Relative paths start at the home directory.
     #[serde(default = "directory")]
     #[schemars(
         regex(pattern = r"^[!-,.-~][^\x00-\x1f]*$"),
         extend("default" = SshTarget::DIRECTORY, "examples" = ["/scratch/ann/jobc"])
     )]
     pub directory: String,
-    /// `jobc` on the machine: `auto` copies this program there, once a version; a path or a name runs that one.
+    /// `jobc` on the host: `auto` copies this program there, once per version; a path or name selects an installed one.
     #[serde(default = "jobc")]
     #[schemars(
         regex(pattern = r"^[!-,.-~][^\x00-\x1f]*$"),

@@ -1,4 +1,4 @@
-//! `jobc backend test NAME`: whether a plug-in keeps to the contract, by jobs that ask for one thing each.
+//! `jobc backend test NAME`: tests whether a plug-in follows the contract, with jobs that request one feature each.
 
 use jobc_compiler::backend::{Backend as _, Capability, Context, File, Support};
 use jobc_compiler::diagnostic::{Severity, Sink};
@@ -63,7 +63,7 @@ pub(crate) fn run(name: &str) -> Outcome {
     if failed == 0 && passed > 0 { Outcome::Success } else { Outcome::Errors }
 }
 
-/// The smallest job that asks for something.
+/// The smallest job that requests a feature.
 fn job(name: &str, capability: Capability) -> Option<JobPlan> {
     let targets = json!({"version": 1, "targets": {TARGET: {"backends": [name]}}}).to_string();
     let ask = Selection::Named(Some(Source::new("targets.json", targets)), TARGET.to_owned());

@@ -1,4 +1,4 @@
-//! The smallest job that asks for a capability, so that the answer is the one that a build of such a job gets.
+//! The smallest job that requests a capability, so that the result is that of a build of such a job.
 
 use jobc_compiler::backend::Capability;
 use jobc_compiler::compile::built_in_targets;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 /// The name of the data of such a job; targets that provide it name it.
 pub(super) const DATA: &str = "d";
-/// The name of the role that asks.
+/// The name of the role that requests it.
 pub(super) const ROLE: &str = "a";
 
-/// A job of two roles that asks for one thing besides CPUs and memory.
+/// A job of two roles that requests one feature besides CPUs and memory.
 pub(super) fn job(capability: Capability) -> Value {
     let mut job = json!({
         "version": 1,
@@ -190,7 +190,7 @@ pub(super) fn plain() -> Value {
     targets
 }
 
-/// Targets whose settings a plain target lacks, each with the backend it has them for.
+/// Targets with settings that a plain target lacks, each with the backend that uses them.
 pub(super) fn equipped() -> Value {
     let kubernetes = |settings: Value| json!({"backends": ["kubernetes"], "registry": "example.com/team", "kubernetes": settings});
     let slurm = |mut settings: Value| {

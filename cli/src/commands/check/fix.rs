@@ -1,4 +1,4 @@
-//! `jobc check --fix`: applies the fixes of findings to the files, again and again until there are none left.
+//! `jobc check --fix`: applies the fixes of findings to the files, repeatedly until none are left.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::diagnostic::apply::apply;
@@ -8,7 +8,7 @@ use jobc_compiler::source::{Source, Sources};
 use crate::input::{self, shorten};
 use crate::replace::replace;
 
-/// A fix can bring to light what the mistake has hidden, such as wrong values behind a wrong key.
+/// A fix can reveal mistakes that were hidden, such as wrong values behind a wrong key.
 const MAX_ROUNDS: usize = 20;
 
 /// Fixes that were applied: where, and what they did.
@@ -40,7 +40,7 @@ pub(super) fn fix<E>(
     Ok(applied)
 }
 
-/// Whether a source is a file whose text is still that which was checked: templates of jobc itself are not.
+/// Whether a source is a file that has not changed since it was checked; built-in templates are not files.
 fn is_editable(source: &Source) -> bool {
     source.path() != input::STDIN && input::read(source.path()).is_ok_and(|text| text == source.text())
 }

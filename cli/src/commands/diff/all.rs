@@ -33,7 +33,7 @@ pub(super) fn changes(
     for name in names {
         let files = |root: &Utf8Path| {
             let job = root.join(&name);
-            // A job that is on one side only is new, or gone.
+            // A job that exists only on one side is new or removed.
             if !job.is_file() {
                 return Some(vec![]);
             }

@@ -17,7 +17,7 @@ pub(super) enum Base {
     Revision(Tree),
 }
 
-/// The files of a revision in a temporary directory, which goes with the value.
+/// The files of a revision in a temporary directory, which is removed on drop.
 pub(super) struct Tree {
     root: Utf8PathBuf,
     /// The job's directory in it.

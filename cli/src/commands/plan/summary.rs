@@ -158,7 +158,7 @@ fn first_line(whole: &str) -> String {
     if lines.next().is_some() { first + " …" } else { first }
 }
 
-/// A text; what is known only when the job runs in the words of a job file.
+/// A text; placeholders are shown in the syntax of a job file.
 fn text(text: &Text) -> String {
     use jobc_schema::plan::Reference::{Host, Hosts, Index, Port, Ports, Rank};
     let at = |index: &Option<u32>| index.map_or(String::new(), |index| format!("[{index}]"));
@@ -229,7 +229,7 @@ fn volumes(job: &JobPlan) -> Vec<String> {
     job.volumes.iter().map(one).collect()
 }
 
-/// The variables that the job sets, those alike in all roles once, and how many jobc adds.
+/// The variables that the job sets, with equal ones of all roles once, and the number that jobc adds.
 fn environment(job: &JobPlan) -> Vec<String> {
     let value = |value: &EnvPlan| match value {
         EnvPlan::Secret { secret } => format!("(secret {secret})"),
@@ -265,7 +265,7 @@ fn environment(job: &JobPlan) -> Vec<String> {
     lines
 }
 
-/// Several names, not all where they are many.
+/// Several names, cut off if there are many.
 fn some(names: &[String]) -> String {
     match names.len().checked_sub(MAX_NAMES).filter(|more| *more > 0) {
         Some(more) => format!("{}, and {more} more", names[..MAX_NAMES].join(", ")),

@@ -1,7 +1,7 @@
 //! Results of earlier tests, so that a job whose inputs are the same is not compiled again.
 //!
-//! An entry says: with these inputs, this program and these golden files, the job was the same as its golden files. Only
-//! that is kept, never a difference or an error. Everything is compared again, by digest, before an entry is used.
+//! An entry means that with these inputs, this program and these golden files, the test passed. Differences and errors
+//! are never cached. All of these are compared again, by digest, before an entry is used.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,9 +17,9 @@ use crate::inputs::Inputs;
 use crate::output::list;
 use crate::platform::{directories, files};
 
-/// The format of entries; other ones are not read.
+/// The format of entries; entries in other formats are ignored.
 const VERSION: u32 = 1;
-/// Entries that were not written for so long are removed.
+/// Entries older than this are removed.
 const MAX_AGE: Duration = Duration::from_hours(24 * 30);
 
 /// The directory of entries.
@@ -65,8 +65,8 @@ impl Cache {
         is_valid.then_some(entry.targets)
     }
 
-    /// Keeps that a job is the same as its golden files. `golden` is their digest before the comparison: if they have
-    /// changed meanwhile, nothing is kept. Errors of the file system only cost time later.
+    /// Caches a passed test. `golden` is the digest of the golden files before the comparison: if they changed
+    /// meanwhile, nothing is cached. File system errors are ignored: they only cost time later.
     pub(super) fn put(
         &self,
         args: &TestArgs,

@@ -21,7 +21,7 @@ use crate::terminal;
 use super::cache::{self, Cache};
 use super::golden;
 
-/// What the test of a job file has found.
+/// The result of testing a job file.
 pub(super) struct CaseResult {
     /// The job file.
     pub file: Utf8PathBuf,
@@ -37,7 +37,7 @@ pub(super) struct CaseResult {
     pub error: Option<CaseError>,
     /// Whether the differences were accepted.
     pub accepted: bool,
-    /// Whether it was not compiled, since nothing has changed since it was the same.
+    /// Whether it was not compiled because nothing has changed since it last passed.
     pub is_cached: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::output::list;
 
 /// The directories of jobs and targets that a job file no longer has, below its golden directory.
 ///
-/// A directory with another job file may have golden files of that one: nothing in it counts as obsolete.
+/// If the directory has another job file, the golden files may belong to that: nothing counts as obsolete.
 pub(super) fn obsolete(
     directory: &Utf8Path,
     golden: &str,

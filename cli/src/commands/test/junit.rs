@@ -116,7 +116,7 @@ mod tests {
     use super::escaped;
 
     #[test]
-    fn no_text_breaks_the_report() {
+    fn any_text_is_escaped_in_the_report() {
         assert_eq!(
             escaped("a < b && \"c\" > d\n\u{1b}[31mred\u{1b}[0m\u{7}你"),
             "a &lt; b &amp;&amp; &quot;c&quot; &gt; d\nred你"

@@ -19,7 +19,7 @@ pub(super) struct Totals {
     pub errors: usize,
     /// How many of the changed and new ones were accepted.
     pub accepted: usize,
-    /// How many were not compiled, since nothing has changed since they were the same.
+    /// How many were not compiled because nothing has changed since they last passed.
     pub cached: usize,
     pub took: Duration,
 }

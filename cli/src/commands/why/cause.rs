@@ -24,7 +24,7 @@ pub(super) struct Cause {
     origins: Vec<OriginLine>,
 }
 
-/// An origin, with what else is known of it.
+/// An origin with its details.
 struct OriginLine {
     part: Part,
     /// The job file's path, and the line where the field is.
@@ -114,7 +114,7 @@ fn parameters(lines: &Lines, spec: &str) -> Vec<(String, u32)> {
     names.into_iter().filter_map(|name| line(&name).map(|line| (name, line))).collect()
 }
 
-/// Maximum number of origins of a value that are printed; all that is below a key may have hundreds.
+/// Maximum number of origins printed for a value; a key may have hundreds below it.
 const MAX_ORIGINS: usize = 12;
 
 /// The causes, for people.

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_the_number_after_the_file() {
+    fn line_number_is_parsed_after_the_file_name() {
         let check = |text: &str| {
             Place::parse(text).map(|place| (place.file.into_string(), place.line)).map_err(|_| ())
         };

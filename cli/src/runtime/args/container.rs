@@ -1,4 +1,4 @@
-//! The options of `docker run` that `jobc run -- COMMAND` takes too, spelled as there.
+//! The options of `docker run` that `jobc run -- COMMAND` also accepts, with the same names.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub(crate) struct ContainerArgs {
     pub image: Option<String>,
     /// Mount a file or directory of the host for COMMAND (repeatable)
     ///
-    /// Example: `-v ./data:/data:ro`. HOST is a path; a relative one begins with `./` or `../`.
+    /// Example: `-v ./data:/data:ro`. HOST is a path; a relative path must begin with `./` or `../`.
     #[arg(long, short, value_name = "HOST:CONTAINER[:ro]", value_parser = parse_volume, help_heading = HEADING)]
     pub volume: Vec<Volume>,
     /// Working directory of COMMAND
@@ -27,7 +27,7 @@ pub(crate) struct ContainerArgs {
     /// User of COMMAND
     #[arg(long, short, value_name = "USER[:GROUP]", help_heading = HEADING)]
     pub user: Option<String>,
-    /// Network of COMMAND [default: `job` with `--publish`, otherwise that of the target]
+    /// Network of COMMAND [default: `job` with `--publish`, otherwise from the target]
     ///
     /// `host`, `none`, or `job`: a private network, called `bridge` by Docker.
     #[arg(long, alias = "net", value_name = "NETWORK", value_parser = parse_network, help_heading = HEADING)]
@@ -42,7 +42,8 @@ pub(crate) struct ContainerArgs {
     pub ulimit: Vec<(String, Value)>,
     /// Limit the bytes per second that COMMAND reads from a device (repeatable)
     ///
-    /// Example: `--device-read-bps /dev/nvme0n1:500mb`. A path that is not a device stands for that of its file system.
+    /// Example: `--device-read-bps /dev/nvme0n1:500mb`. A path that is not a device stands for the device of its file
+    /// system.
     #[arg(long, value_name = "PATH:RATE", value_parser = parse_byte_rate, help_heading = HEADING)]
     pub device_read_bps: Vec<(String, Value)>,
     /// Limit the bytes per second that COMMAND writes to a device (repeatable)
@@ -66,7 +67,7 @@ pub(crate) struct ContainerArgs {
     /// Make the root file system read-only
     #[arg(long, help_heading = HEADING)]
     pub read_only: bool,
-    /// Accepted because `docker run` has it; containers are always removed at their end
+    /// Accepted for compatibility with `docker run`; containers are always removed when they exit
     #[arg(long, help_heading = HEADING)]
     pub rm: bool,
     #[command(flatten)]
@@ -150,7 +151,7 @@ fn parse_volume(text: &str) -> Result<Volume, String> {
     let mut writable = true;
     for word in mode.unwrap_or_default().split(',') {
         match word {
-            // Labels of SELinux are not changed.
+            // SELinux labels are not changed.
             "" | "rw" | "z" | "Z" => {}
             "ro" => writable = false,
             other => return Err(format!("unknown mode `{other}`; write `ro` or leave it out")),
@@ -224,7 +225,7 @@ fn parse_ulimit(text: &str) -> Result<(String, Value), String> {
     Ok((name.to_owned(), value))
 }
 
-/// A size as `docker run` has it: `16g`, `512m`, `64k` and bytes; otherwise as in job files. In the words of job files.
+/// A size in the syntax of `docker run` (`16g`, `512m`, `64k`, bytes) or of job files, as a size of a job file.
 pub(crate) fn docker_size(text: &str) -> Option<String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -235,7 +236,7 @@ pub(crate) fn docker_size(text: &str) -> Option<String> {
         "t" | "T" | "tb" => "TiB",
         "" | "b" | "B" => {
             let bytes = number.parse::<u64>().ok()?;
-            // A smaller number of bytes is a unit that was left out.
+            // A smaller number probably lacks its unit.
             return (bytes >= 1 << 20 && bytes.is_multiple_of(1024))
                 .then(|| jobc_schema::Bytes(bytes).to_string());
         }
@@ -257,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn volumes() {
+    fn volumes_are_parsed_like_docker() {
         let here = std::env::current_dir().unwrap().canonicalize().unwrap().display().to_string();
         let volume = |source: &str, mount: &str, writable| {
             Ok(Volume { source: source.to_owned(), mount: mount.to_owned(), writable })
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_limits() {
+    fn sizes_and_limits_are_parsed_like_docker() {
         assert_eq!(docker_size("16g").as_deref(), Some("16GiB"));
         assert_eq!(docker_size("512M").as_deref(), Some("512MiB"));
         assert_eq!(docker_size("1073741824").as_deref(), Some("1GiB"));

@@ -28,7 +28,7 @@ pub(crate) enum GpuCommand {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LsArgs {
-    /// Show whole UUIDs, bus addresses, links, temperature, power, clocks and settings too
+    /// Also show full UUIDs, bus addresses, links, temperature, power, clocks and settings
     #[arg(long, short)]
     pub wide: bool,
     #[command(flatten)]

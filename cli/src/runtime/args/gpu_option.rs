@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_docker() {
+    fn docker_forms_are_parsed() {
         check("2", json!(2), &[]);
         check("0", json!(0), &[]);
         check("all", json!("all"), &[]);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_values_are_reported() {
         let check = |text: &str, part: &str| {
             let error = text.parse::<GpuOption>().expect_err(text);
             assert!(error.contains(part), "{text}: {error}");

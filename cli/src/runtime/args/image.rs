@@ -38,15 +38,15 @@ pub(crate) enum ImageCommand {
     ///
     /// `jobc image import`, `docker load`, podman and skopeo read the archive.
     Save(SaveArgs),
-    /// Give an image another name
+    /// Add a name to an image
     Tag(TagArgs),
     /// Show the details of an image as JSON
     Inspect(InspectArgs),
-    /// Show the steps that made an image, the last one first
+    /// Show the steps that built an image, newest first
     History(HistoryArgs),
     /// List files that differ between two images, or between an image and its base
     ///
-    /// `A` marks an added, `C` a changed and `D` a deleted path. Timestamps are not compared.
+    /// `A` marks an added path, `C` a changed one and `D` a deleted one. Timestamps are not compared.
     Diff(DiffArgs),
     /// Mount an image read-only, or list mounted images
     ///
@@ -56,7 +56,7 @@ pub(crate) enum ImageCommand {
     /// Unmount images
     #[command(visible_alias = "unmount")]
     Umount(UmountArgs),
-    /// Write a software bill of materials of an image
+    /// Write a software bill of materials (SBOM) of an image
     Sbom(SbomArgs),
     /// Verify the integrity of the image store, or the signature of an image
     Verify(VerifyArgs),
@@ -115,7 +115,7 @@ pub(crate) struct InspectArgs {
     /// Image name or digest
     #[arg(add = images())]
     pub image: String,
-    /// Platform to show of a multi-platform image [default: host]
+    /// Platform of a multi-platform image to show [default: host]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     pub platform: Option<String>,
 }
@@ -125,16 +125,16 @@ pub(crate) struct VerifyArgs {
     /// Image in a registry, whose signature is verified [default: the image store is verified]
     #[arg(value_name = "IMAGE", requires = "key", add = images())]
     pub image: Option<String>,
-    /// Public key that must have signed the image, as `cosign sign --key` does (repeatable: any of them)
+    /// Public key for a signature made with `cosign sign --key` (repeatable; one must match)
     #[arg(long, value_name = "FILE", requires = "image")]
     pub key: Vec<PathBuf>,
-    /// Accept a signature that names another repository, of an image that was copied after it was signed
+    /// Accept a signature for another repository, for images that were copied after they were signed
     #[arg(long, requires = "image")]
     pub any_name: bool,
     /// Use HTTP instead of HTTPS for registries
     #[arg(long, requires = "image")]
     pub plain_http: bool,
-    /// Remove corrupted blobs, so that they are pulled again
+    /// Remove corrupted blobs; they are pulled again when needed
     #[arg(long, conflicts_with = "image")]
     pub remove: bool,
     #[command(flatten)]
@@ -145,14 +145,14 @@ pub(crate) struct VerifyArgs {
 pub(crate) struct RmArgs {
     /// Image names or digests
     ///
-    /// A name removes that name, a digest all names of the image.
+    /// A name removes only that name; a digest removes all names of the image.
     #[arg(required = true, value_name = "IMAGE", add = images())]
     pub images: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GcArgs {
-    /// Remove the build cache too: steps and the directories of `--mount=type=cache`
+    /// Also remove the build cache: steps and the directories of `--mount=type=cache`
     #[arg(long)]
     pub cache: bool,
     /// Print what would be removed, and remove nothing
@@ -181,7 +181,7 @@ pub(crate) struct PullArgs {
     /// Platform to pull from a multi-platform image, such as `linux/arm64` [default: host]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     pub platform: Option<String>,
-    /// Unpack the layers while they are downloaded, so that the first job starts sooner
+    /// Unpack layers during the download, so that the first job starts sooner
     #[arg(long)]
     pub unpack: bool,
     #[command(flatten)]
@@ -221,13 +221,13 @@ pub(crate) struct BuildArgs {
     pub target: Option<String>,
     /// Set a build argument (repeatable)
     ///
-    /// Without `=VALUE`, the value is that of the environment variable `NAME`.
+    /// Without `=VALUE`, the value of the environment variable `NAME` is used.
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub build_arg: Vec<String>,
     /// Secret for `RUN --mount=type=secret` (repeatable)
     ///
-    /// Example: `--secret id=token,src=token.txt`. Without `src` and `env`, the value is that of the environment
-    /// variable `NAME`.
+    /// Example: `--secret id=token,src=token.txt`. Without `src` and `env`, the value of the environment variable
+    /// `NAME` is used.
     #[arg(long, value_name = "id=NAME[,src=FILE|,env=VARIABLE]")]
     pub secret: Vec<String>,
     #[command(flatten)]
@@ -238,13 +238,13 @@ pub(crate) struct BuildArgs {
     /// Do not use the build cache
     #[arg(long)]
     pub no_cache: bool,
-    /// Check registries for newer base images, even if the image store has them
+    /// Check registries for newer base images, even if they are in the image store
     #[arg(long)]
     pub pull: bool,
     /// Platforms to build for, such as `linux/amd64,linux/arm64` [default: host]
     ///
-    /// Several platforms give a multi-platform image. `RUN` commands of other architectures need an emulator that is
-    /// registered with the kernel, such as that of the Debian package qemu-user-static.
+    /// Several platforms produce a multi-platform image. `RUN` commands for other architectures need an emulator
+    /// registered with the kernel, such as the Debian package qemu-user-static.
     #[arg(long, value_name = "OS/ARCH[/VARIANT]", value_delimiter = ',')]
     pub platform: Vec<String>,
     #[command(flatten)]
@@ -254,7 +254,7 @@ pub(crate) struct BuildArgs {
     pub builder: BuilderArg,
     /// Latest timestamp in the image, in seconds since 1970 [default: no limit]
     ///
-    /// With this option, the same files give the same image.
+    /// With this option, the same files produce the same image.
     #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH")]
     pub timestamp: Option<i64>,
     /// Use HTTP instead of HTTPS for registries

@@ -8,14 +8,14 @@ use clap::Args as ClapArgs;
 pub(crate) struct BuildMoreArgs {
     /// Additional build context for `FROM NAME` and `COPY --from=NAME` (repeatable)
     ///
-    /// `PATH` is a directory, which only `COPY --from` takes. `oci-layout:PATH[:TAG]` is an OCI image layout, any other
-    /// value an image.
+    /// `PATH` is a directory, for `COPY --from` only. `oci-layout:PATH[:TAG]` is an OCI image layout. Any other value
+    /// is an image.
     #[arg(long, value_name = "NAME=PATH|oci-layout:PATH|IMAGE")]
     pub build_context: Vec<String>,
-    /// Read the build cache of an image in a registry (repeatable)
+    /// Import the build cache from an image in a registry (repeatable)
     #[arg(long, value_name = "type=registry,ref=IMAGE")]
     pub cache_from: Vec<String>,
-    /// Push the build cache to a registry as an image (repeatable)
+    /// Export the build cache to an image in a registry (repeatable)
     #[arg(long, value_name = "type=registry,ref=IMAGE")]
     pub cache_to: Vec<String>,
     /// Also write the image to a file or a directory (repeatable)
@@ -28,7 +28,7 @@ pub(crate) struct BuildMoreArgs {
     /// Write the image digest to a file
     #[arg(long, value_name = "FILE")]
     pub iidfile: Option<PathBuf>,
-    /// Write the digests and the names of the image to a file as JSON, with the keys that BuildKit uses
+    /// Write the digests and names of the image to a JSON file, with the keys of BuildKit
     #[arg(long, value_name = "FILE")]
     pub metadata_file: Option<PathBuf>,
     /// Write a software bill of materials of the image to a file (CycloneDX, JSON)
@@ -36,7 +36,7 @@ pub(crate) struct BuildMoreArgs {
     pub sbom: Option<PathBuf>,
     /// Add a line to /etc/hosts of `RUN` commands (repeatable)
     ///
-    /// Not part of the image.
+    /// The line does not become part of the image.
     #[arg(long, value_name = "HOST:IP")]
     pub add_host: Vec<String>,
     /// Size of /dev/shm of `RUN` commands, such as `512m` or `2g` [default: 64m]

@@ -14,7 +14,7 @@ pub(crate) struct TagArgs {
     pub source: String,
     /// New name: `NAME[:TAG]`
     ///
-    /// If another image has the name, it loses it.
+    /// If another image has this name, that image loses it.
     pub target: String,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct SbomArgs {
     /// Image name or digest
     #[arg(add = images())]
     pub image: String,
-    /// Platform to read of a multi-platform image [default: host]
+    /// Platform of a multi-platform image to read [default: host]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     pub platform: Option<String>,
     /// Write to a file [default: stdout]
@@ -36,13 +36,13 @@ pub(crate) struct HistoryArgs {
     /// Image name or digest
     #[arg(add = images())]
     pub image: String,
-    /// Platform to show of a multi-platform image [default: host]
+    /// Platform of a multi-platform image to show [default: host]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     pub platform: Option<String>,
-    /// Print whole commands and digests
+    /// Print full commands and digests
     #[arg(long)]
     pub no_trunc: bool,
-    /// Print sizes and times for people; `--human=false` prints bytes and whole timestamps
+    /// Print human-readable sizes and times; `--human=false` prints bytes and full timestamps
     #[arg(long, short = 'H', value_name = "BOOL", action = ArgAction::Set, default_value_t = true, num_args = 0..=1,
           require_equals = true, default_missing_value = "true")]
     pub human: bool,
@@ -63,7 +63,7 @@ pub(crate) struct DiffArgs {
     /// With two images, the output shows how the second differs from the first.
     #[arg(add = images())]
     pub other: Option<String>,
-    /// Platform to compare of multi-platform images [default: host]
+    /// Platform of multi-platform images to compare [default: host]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     pub platform: Option<String>,
     #[command(flatten)]
@@ -77,7 +77,7 @@ pub(crate) struct MountArgs {
     pub image: Option<String>,
     /// Directory to mount on [default: a new one in the image store]
     pub directory: Option<PathBuf>,
-    /// Platform to mount of a multi-platform image [default: host]
+    /// Platform of a multi-platform image to mount [default: host]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     pub platform: Option<String>,
     #[command(flatten)]
@@ -89,7 +89,7 @@ pub(crate) struct MountArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct UmountArgs {
-    /// Directories, or image names or digests, which unmount all mounts of the image
+    /// Directories to unmount, or image names or digests to unmount all mounts of an image
     #[arg(required_unless_present = "all", value_name = "DIR|IMAGE", add = images())]
     pub mounts: Vec<String>,
     /// Unmount all images

@@ -1,17 +1,17 @@
-//! The options that pick a metric to compare.
+//! The options that select a metric to compare.
 
 use clap::{Args as ClapArgs, ValueEnum};
 use jobc_job::metric_choice::MetricChoice;
 use jobc_schema::metric::Better;
 
-/// What is compared.
+/// The compared metrics.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub(crate) struct MetricArgs {
     /// Metric to compare (repeatable) [default: the metrics of the job file]
     ///
-    /// A regular expression with one group matches the number in the log: the last match counts. FILE:KEY is a number in
-    /// a JSON or JSON Lines file, in data or an output of the job, such as `/output/result.json:eval.loss`. A name is a
-    /// metric of the job file.
+    /// A metric is a regular expression whose only group matches the number in the log (the last match counts),
+    /// FILE:KEY for a number in a JSON or JSON Lines file in data or an output of the job, such as
+    /// `/output/result.json:eval.loss`, or the name of a metric of the job file.
     #[arg(long, value_name = "REGEX|FILE:KEY|NAME")]
     pub metric: Vec<MetricChoice>,
     /// Mark the best value: the lowest or the highest [default: `better` of the metric in the job file]

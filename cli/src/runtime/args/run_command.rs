@@ -15,13 +15,13 @@ pub(crate) struct CommandArgs {
     /// Command to run without a job file
     ///
     /// It runs in this directory, on the files of the host, with the active virtual environment or conda environment
-    /// and the variables of this shell. Only this directory keeps what the command writes. With `--image` it runs in
-    /// a container of that image, as by `docker run`.
+    /// and the variables of this shell. Changes outside this directory are discarded. With `--image`, it runs in a
+    /// container of that image, as with `docker run`.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
     /// GPUs for COMMAND: a number, `all`, or `device=0,1` [default: 0]
     ///
-    /// The value is that of `docker run --gpus`. `device=` takes indexes, UUIDs and MIG instances, as `--devices` does.
+    /// The syntax is that of `docker run --gpus`. `device=` takes indexes, UUIDs and MIG instances, like `--devices`.
     #[arg(long, value_name = "N|all|device=GPU,...", value_parser = GpuOption::from_str,
           help_heading = COMMAND_HEADING)]
     pub gpus: Option<GpuOption>,
@@ -41,16 +41,17 @@ pub(crate) struct CommandArgs {
     /// Stop COMMAND after this time
     #[arg(long, value_name = "TIME", value_parser = parse_timeout, help_heading = COMMAND_HEADING)]
     pub timeout: Option<String>,
-    /// Variable for COMMAND (repeatable) [default: all but those of the login session; none with `--image`]
+    /// Environment variable for COMMAND (repeatable) [default: all except those of the login session; none with
+    /// `--image`]
     ///
-    /// `NAME` passes that of this shell, `HF_*` all that begin so, and no others are passed then. `NAME=VALUE` sets
-    /// one. Values passed by name are in no file.
+    /// `NAME` passes a variable of this shell, `HF_*` all that begin with `HF_`; then no others are passed.
+    /// `NAME=VALUE` sets a variable. Values passed by name are not written to any file.
     #[arg(long, short, value_name = "NAME[=VALUE]", value_parser = parse_variable, help_heading = COMMAND_HEADING)]
     pub env: Vec<Variable>,
     /// Name of the job [default: from COMMAND]
     #[arg(long, value_name = "NAME", value_parser = parse_name, help_heading = COMMAND_HEADING)]
     pub name: Option<String>,
-    /// Write the job file that COMMAND and its options stand for
+    /// Write the equivalent job file to FILE
     #[arg(long, value_name = "FILE", value_parser = parse_path, help_heading = COMMAND_HEADING)]
     pub save: Option<Utf8PathBuf>,
     #[command(flatten)]
@@ -60,13 +61,13 @@ pub(crate) struct CommandArgs {
 /// One `--env`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Variable {
-    /// Of this shell, by name or by the beginning of names.
+    /// Variables of this shell, by name or prefix.
     Passed(String),
     /// With a value.
     Set(String, String),
 }
 
-/// An amount of memory, with the words it was written in.
+/// An amount of memory, as written and in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Amount {
     pub text: String,
@@ -75,7 +76,7 @@ pub(crate) struct Amount {
 
 const COMMAND_HEADING: &str = "Command options";
 
-/// The longest name of a job.
+/// The maximum length of the name of a job.
 pub(crate) const MAX_JOB_NAME: usize = 40;
 
 fn parse_cpus(text: &str) -> Result<Cpus, String> {
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables() {
+    fn variables_are_parsed() {
         let passed = |name: &str| Ok(Variable::Passed(name.to_owned()));
         assert_eq!(parse_variable("HF_*"), passed("HF_*"));
         assert_eq!(parse_variable("*"), passed("*"));
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_job_files() {
+    fn names_follow_the_rules_of_job_files() {
         for name in ["a", "3d", "a-b", &"a".repeat(MAX_JOB_NAME)] {
             assert_eq!(parse_name(name), Ok(name.to_owned()));
         }

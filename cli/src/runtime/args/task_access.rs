@@ -12,10 +12,10 @@ pub(crate) struct PortForwardArgs {
     /// Handle of a job on a cluster, such as `lab/train`
     #[arg(add = only_handles())]
     pub job: String,
-    /// Ports to forward (repeatable): a task, and a port of it by label or number
+    /// Ports to forward (repeatable): a task and its port, by label or number
     ///
-    /// A label is one of `resources.ports` of the job file. The port on 127.0.0.1 has the same number, or LOCAL. A role
-    /// stands for its first task.
+    /// Labels are the keys of `resources.ports` in the job file. The port on 127.0.0.1 has the same number, or LOCAL. A
+    /// role stands for its first task.
     #[arg(required = true, value_name = "[LOCAL:]TASK:PORT")]
     pub ports: Vec<ForwardedPort>,
 }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_has_a_task_and_may_have_a_number_here() {
+    fn port_is_parsed_with_an_optional_local_number() {
         let port = |local, task: &str, port: &str| ForwardedPort {
             local,
             task: task.to_owned(),

@@ -35,7 +35,7 @@ pub(crate) struct LogsArgs {
     /// Job and tasks [default: all tasks of the newest job]
     ///
     /// A job is an ID such as `train.2`, or a job name for its newest run. A sweep is named like a job. A task is
-    /// `worker-0`, or a role for all its tasks. Tasks without a job are those of the newest job. A handle such as
+    /// `worker-0`, or a role for all its tasks. Without a job, tasks of the newest job are meant. A handle such as
     /// `lab/train` names a job on a cluster.
     #[arg(value_names = ["JOB", "TASK"], num_args = 0.., add = job_and_tasks(JobFilter::All, TaskFilter::All))]
     pub words: Vec<String>,
@@ -86,7 +86,7 @@ pub(crate) struct LineFormatArgs {
     pub format: FormatArg,
 }
 
-/// A moment: a duration before now, or RFC 3339 with or without a zone; the default zone is UTC.
+/// A time: a duration before now, or RFC 3339 with or without a zone; the default zone is UTC.
 fn parse_time(text: &str) -> Result<Time, String> {
     if let Ok(ago) = parse_duration(text) {
         let ago = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_so_long_ago_or_a_date() {
+    fn time_is_a_duration_ago_or_a_timestamp() {
         let ago = parse_time("10m").unwrap();
         assert!((590..=610).contains(&Time::now().since(ago).as_secs()));
         for text in ["2026-11-21T13:31:53Z", "2026-11-21 13:31:53", "2026-11-21T13:31:53.000Z"] {

@@ -1,4 +1,4 @@
-//! `jobc doctor`: what this host can do, and how to get what is missing.
+//! `jobc doctor`: checks what this host supports, and suggests fixes.
 
 mod fix;
 

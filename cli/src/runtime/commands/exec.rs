@@ -102,7 +102,7 @@ fn exec_in_task(args: &JobExecArgs) -> Result<ExitCode> {
     let signals = Signals::block_forwarded()?;
     let (process, terminal) = exec::exec(&store, &id, request)?;
     let mut relay = terminal.map(Relay::new).transpose()?;
-    // Only now: a process with threads cannot enter every namespace.
+    // Only now, because a process with threads cannot enter every namespace.
     let shown = output.map(CommandOutput::start_thread).transpose()?;
     let exit = wait(&process, &signals, relay.as_mut(), SignalPolicy::Foreground)?;
     if let Some(shown) = shown {

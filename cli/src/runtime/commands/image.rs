@@ -66,8 +66,8 @@ pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
     }
 }
 
-/// The image store: the one that is named, or that of this user; above the shared stores of this host. A shared store
-/// that cannot be read is reported and passed over.
+/// The image store: the given one, or that of this user, on top of the shared stores of this host. Unreadable shared
+/// stores are reported and skipped.
 pub(crate) fn open(root: Option<&Path>) -> std::result::Result<Store, Error> {
     let shared = listed_shared_stores()?;
     let (store, unreadable) = match root.map(Path::to_owned).or_else(image_root) {

@@ -28,7 +28,7 @@ pub(crate) struct ImageBuilder<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) pull: PullPolicy,
     pub(crate) progress: ProgressFn<'a>,
-    /// Set to end a build.
+    /// Set to true to cancel a build.
     pub(crate) stopped: &'a AtomicBool,
 }
 

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stretch_of_time_has_the_precision_that_people_want() {
+    fn durations_have_at_most_two_units() {
         let shown = |seconds: f64| format_duration(Duration::from_secs_f64(seconds));
         assert_eq!(
             [0.25, 9.99, 10.0, 119.0, 120.0, 3599.0, 3600.0, 86_399.0, 90_000.0, 8_640_000.0].map(shown),

@@ -60,7 +60,7 @@ pub(crate) fn run(lock: &LockArgs, format: FormatArg) -> Outcome {
     if lock.check && templates.iter().any(|name| !old.templates.contains_key(name)) {
         return check(templates.iter().filter(|name| !old.templates.contains_key(*name)), &path);
     }
-    // Images by name only: existing entries do not change which images the job has.
+    // By name only: existing lock entries must not change which images the job uses.
     let files = templates::WithLock { files: request.files, text: lock_file_text(&new) };
     let request = Request { locking: Locking::Ignored, files: &files, ..request };
     let Some(planned) = plan(&mut sources, &request, &mut sink).filter(|_| !sink.has_errors()) else {
@@ -222,7 +222,7 @@ fn lock_file_text(locked: &Locked) -> String {
         text += "templates:\n";
     }
     for (name, entry) in &locked.templates {
-        // Nor has the name of a template; a commit of digits alone would be a number.
+        // The same goes for names of templates; a commit of digits only would be parsed as a number.
         let _ =
             writeln!(text, "  \"{name}\":\n    commit: \"{}\"\n    digest: {}", entry.commit, entry.digest);
     }

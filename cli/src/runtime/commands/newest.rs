@@ -1,7 +1,7 @@
-//! Which job a command takes that names none.
+//! Which job a command uses if none is named.
 //!
-//! Commands that only look take the newest job. `wait` and `exec` take the newest running one. `stop` never chooses: it
-//! takes the only running job, and asks at a terminal.
+//! Commands that only show something use the newest job. `wait` and `exec` use the newest running one. `stop` never
+//! chooses: it uses the only running job, and asks on a terminal.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
@@ -108,8 +108,8 @@ fn running_subjects(jobs: &Jobs) -> Result<Vec<RunningSubject>> {
     Ok(subjects)
 }
 
-/// The jobs and sweeps to end, of a command that names none: the only one that runs. At a terminal the user is asked,
-/// and may choose none.
+/// The jobs and sweeps to stop if none is named: the only one that runs. On a terminal the user is asked, and may
+/// choose none.
 pub(crate) fn jobs_to_stop(jobs: &Jobs) -> Result<Vec<Subject>> {
     let running = running_subjects(jobs)?;
     let asks = io::stdin().is_terminal() && io::stderr().is_terminal();
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_chooses_by_number_and_never_by_accident() {
+    fn only_exact_numbers_select_jobs() {
         assert_eq!(chosen("", 3).unwrap(), [0; 0]);
         assert_eq!(chosen("3, 1 3", 3).unwrap(), [0, 2]);
         assert_eq!(chosen("ALL", 3).unwrap(), [0, 1, 2]);

@@ -1,4 +1,4 @@
-//! What needs no command for jobs on this host: their ports and files are here.
+//! Commands that jobs on this host do not need, since their ports and files are here.
 
 use std::process::ExitCode;
 

@@ -61,8 +61,8 @@ pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
     })
 }
 
-/// The note on `NV_GPU`, by which nvidia-docker 1 chose GPUs. It is not read, so that a left-over variable of the shell
-/// changes no job.
+/// The note on `NV_GPU`, by which nvidia-docker 1 chose GPUs. It is ignored, so that a leftover shell variable does not
+/// affect jobs.
 fn nv_gpu_note(args: &RunArgs, value: Option<&str>) -> Option<String> {
     let value = value.filter(|value| !value.is_empty())?;
     let by_option = args.no_gpu || !args.devices.is_empty() || args.command.gpus.is_some();
@@ -189,7 +189,7 @@ const BUILT_IN_RUNTIME_OPTIONS: [OptionCheck; 5] = [
     ("--cgroup", |args| args.cgroup.is_some()), ("--secrets", |args| args.secrets.is_some()),
     ("--image-root", RunArgs::sets_image_root),
 ];
-/// Options that change what a job file has.
+/// Options that override values of a job file.
 #[rustfmt::skip]
 const FILE_OPTIONS: [OptionCheck; 6] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
@@ -228,7 +228,7 @@ const COMMAND_OPTIONS: [CommandOptionCheck; 24] = [
     ("--read-only", |args| args.container.read_only), ("--rm", |args| args.container.rm),
 ];
 
-/// Rejects options that do not apply to the input: an option that is ignored silently would be taken for effective.
+/// Rejects options that do not apply to the input, because a silently ignored option would seem to work.
 fn reject_options(args: &RunArgs, options: &[OptionCheck], what: &str) -> Result<()> {
     match options.iter().find(|(_, given)| given(args)) {
         None => Ok(()),

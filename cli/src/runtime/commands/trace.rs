@@ -29,7 +29,7 @@ pub(crate) fn run(args: &TraceArgs) -> Result<ExitCode> {
         let error = Error::new(Kind::State, format!("job `{}` is paused: it makes no calls", record.id));
         return Err(error.help(format!("resume it with `jobc resume {}`", record.id)).into());
     }
-    // Ctrl-C ends the tracing, and the counts so far are shown.
+    // Ctrl-C stops the tracing, and the counts so far are shown.
     let signals = Signals::block_forwarded()?;
     let stop = || std::iter::from_fn(|| signals.next()).any(|signal| signal != Signal::WINCH);
     let calls = trace(&process_tree(process.pid), args.duration, stop)?;

@@ -75,7 +75,7 @@ fn handles(_current: &OsStr) -> Vec<CompletionCandidate> {
     vec![]
 }
 
-/// The tasks of the handle among some words, as far as their output is kept here; none if there is no handle.
+/// The tasks of the handle among some words whose output is kept here; none if there is no handle.
 #[cfg(feature = "remote")]
 fn tasks_of_handle(words: &[String]) -> Option<Vec<CompletionCandidate>> {
     let handle = words.iter().skip(1).find_map(|word| word.parse::<jobc_remote::Handle>().ok())?;
@@ -96,7 +96,7 @@ pub(crate) fn tasks(filter: TaskFilter) -> ArgValueCompleter {
 }
 
 /// Jobs until one is named, and tasks of it, or of the job that a command without a name takes. A command that runs a
-/// program in a task has one task.
+/// program in a task accepts one task.
 pub(crate) fn job_and_tasks(jobs: JobFilter, filter: TaskFilter) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let words = words::before_cursor();

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_has_a_bar_and_all_have_one_together() {
+    fn each_running_item_and_the_total_have_a_bar() {
         let items = [
             item("blob", "sha256:0123456789abcdef", 512, Some(1024)),
             item("blob", "sha256:fedcba9876543210", 1024, Some(1024)),

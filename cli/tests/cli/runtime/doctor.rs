@@ -69,7 +69,7 @@ fn the_report_is_of_one_shape_for_root_and_for_others() {
 
 /// The doctor tries the kernel, so what this test can create itself must also be available to the doctor.
 #[test]
-fn what_unshare_can_make_is_found() {
+fn namespaces_that_unshare_can_create_are_found() {
     let directory = Directory::new();
     let report = json(&directory.jobc(&["doctor", "--format", "json"]));
     let user = if rustix::process::geteuid().is_root() { "" } else { "-Ur " };
@@ -196,7 +196,7 @@ fn people_get_subjects_and_a_summary_and_colors_on_a_terminal_only() {
 }
 
 #[test]
-fn a_form_of_findings_is_no_form_of_a_report() {
+fn formats_for_findings_are_rejected_for_the_report() {
     for format in ["sarif", "github"] {
         let run = Directory::new()
             .jobc(&["doctor", "--format", format])

@@ -59,7 +59,7 @@ fn runs(directory: &Directory) -> Vec<(&'static str, Run)> {
 }
 
 #[test]
-fn what_is_written_stays_in_the_container() {
+fn changes_stay_in_the_container() {
     let script =
         "ls /usr/bin >/dev/null && touch /etc/jobc-was-here /usr/jobc-was-here && ls /etc/jobc-was-here";
     for (who, run) in runs(&place(script, &json!({}))) {
@@ -101,7 +101,7 @@ fn etc_is_written_where_it_has_mounts_or_is_one() {
 }
 
 #[test]
-fn a_read_only_root_is_one_in_every_directory() {
+fn a_read_only_root_is_read_only_in_every_directory() {
     let script = "for directory in / /etc /usr /var; do touch $directory/jobc-was-here 2>/dev/null && echo $directory; done; true";
     for (who, run) in runs(&place(script, &json!({"root": {"path": "rootfs", "readonly": true}}))) {
         assert_eq!(run.code, Some(0), "{who}: {}", run.err);

@@ -63,7 +63,7 @@ for more about an error, run `jobc explain J0601`
 }
 
 #[test]
-fn what_cannot_be_meant_is_wrong_use() {
+fn contradictory_options_are_usage_errors() {
     let directory = Directory::new();
     let check = |arguments: &[&str], expected: &str| {
         let run = image(&directory, arguments, "/nowhere").exits(2);
@@ -123,7 +123,7 @@ fn an_image_is_built_and_named() {
 }
 
 #[test]
-fn what_goes_wrong_while_building_is_reported_with_its_line() {
+fn build_errors_are_reported_with_their_lines() {
     let directory = Directory::new();
     let check = |dockerfile: &str, expected: &str| {
         directory.write("Dockerfile", dockerfile);
@@ -227,7 +227,7 @@ fn an_old_docker_gets_the_buildkit_variable() {
 
 /// An image goes from one store to another in a file, or through a pipe.
 #[test]
-fn an_image_is_saved_and_brought_in_elsewhere() {
+fn a_saved_image_can_be_imported_elsewhere() {
     let directory = Directory::new();
     directory.write("Dockerfile", "FROM scratch\nCOPY Dockerfile /\n");
     let built = image(&directory, &["build", "-t", "local/a:1", "."], "/nowhere").exits(0);
@@ -276,7 +276,7 @@ fn without_directory(log: &str, directory: &Utf8Path) -> String {
 
 /// The real one, if it is installed: its image is in the store.
 #[test]
-fn what_buildah_builds_is_brought_in() {
+fn images_built_by_buildah_are_imported() {
     let directory = Directory::new();
     directory.write("Dockerfile", "FROM scratch\nARG V=1\nCOPY hello /\nENV A=$V\n");
     directory.write("hello", "hi\n");

@@ -57,7 +57,7 @@ fn names_get_the_digests_of_the_store() {
 }
 
 #[test]
-fn what_is_written_stays_until_it_is_requested_again() {
+fn lock_entries_stay_until_they_are_updated() {
     let directory = directory();
     let lock = |more: &[&str]| {
         directory.jobc(&[&["lock", "--local", "--image-root", "images"], more].concat()).exits(0);
@@ -91,7 +91,7 @@ fn an_image_that_is_not_locked_is_refused_where_that_is_requested() {
 }
 
 #[test]
-fn an_image_that_is_nowhere_leaves_the_file_as_it_was() {
+fn a_missing_image_leaves_the_lock_file_unchanged() {
     let directory = Directory::with_job(JOB);
     directory
         .jobc(&["lock", "--local", "--image-root", "images"])
@@ -247,7 +247,7 @@ fn a_cache_or_lock_that_does_not_fit_is_refused() {
 }
 
 #[test]
-fn what_git_cannot_give_is_said_at_the_line() {
+fn git_errors_are_reported_at_their_lines() {
     let place = WithRepository::new();
     std::os::unix::fs::symlink("/etc/passwd", place.0.path().join("repository/train/link")).unwrap();
     place.0.write("repository/other/template.yaml", TEMPLATE);

@@ -111,7 +111,7 @@ error: container does not exist: `a`
 }
 
 #[test]
-fn what_is_forced_away_leaves_nothing() {
+fn forced_deletion_leaves_nothing() {
     let Some(directory) = bundle("sleep 1000", |_| {}) else { return };
     let run = script(
         &directory,
@@ -454,7 +454,7 @@ error: config.json: /linux/cgroupsPath: `system.slice:jobc:demo` names a systemd
 }
 
 #[test]
-fn what_is_not_there_is_reported() {
+fn missing_containers_are_reported() {
     let directory = Directory::new();
     for (arguments, says) in [
         (&["create", "--no-pivot", "a"][..], "pivot_root"),

@@ -205,7 +205,7 @@ fn an_import_reads_stdin() {
 }
 
 #[test]
-fn a_root_that_cannot_be_had_leaves_nothing() {
+fn an_unusable_root_leaves_nothing_behind() {
     for user in users() {
         let bundle = Bundle::new(user, "absent", "true");
         bundle.run(&[]).exits(125).says("/root/path: the root `rootfs` does not exist");

@@ -8,7 +8,7 @@ use crate::directory::{Directory, HELLO, Run, binary, command};
 use crate::runtime::oci::bundle;
 
 #[test]
-fn what_is_no_bundle_is_distinguished_from_one() {
+fn directories_that_are_not_bundles_are_rejected() {
     let directory = Directory::with_job(HELLO);
     directory.jobc(&["build", "--target", "local"]).exits(0);
     directory
@@ -52,7 +52,7 @@ error: config.json: /linux/memorySize: unknown property, and 1 more
 }
 
 #[test]
-fn what_would_be_passed_over_is_refused() {
+fn options_that_would_be_ignored_are_rejected() {
     let Some(directory) = bundle("true", |_| {}) else { return };
     let by_runc: &[&str] = &["--oci-runtime", "runc"];
     for (others, options, why) in [
@@ -122,7 +122,7 @@ fn another_runtime_runs_the_same_copy() {
 /// A program without a handler ends by a signal, although the kernel would ignore it for the first process of a
 /// namespace; one with a handler gets it; one that ignores it is killed by repeating.
 #[test]
-fn signals_do_what_they_do_to_a_command() {
+fn signals_act_as_on_a_plain_command() {
     let send = |script: &str, signals: &str| {
         let directory = bundle(script, |_| {})?;
         Some(directory.bash(&format!(
@@ -170,7 +170,7 @@ fn a_killed_jobc_takes_its_container_along() {
 }
 
 #[test]
-fn a_terminal_is_one_and_is_given_back() {
+fn a_terminal_is_allocated_and_restored() {
     if !command("script").arg("--version").output().is_ok_and(|output| output.status.success()) {
         jobc_test_skip::skip("script");
         return;
@@ -196,7 +196,7 @@ fn a_terminal_is_one_and_is_given_back() {
 }
 
 #[test]
-fn pipes_go_through() {
+fn input_and_output_pipes_are_passed_through() {
     let Some(directory) = bundle("cat; echo done >&2", |_| {}) else { return };
     let run = directory.bash("seq 100000 | \"$JOBC\" run . | tail -1; echo ${PIPESTATUS[1]}").exits(0);
     assert_eq!((run.out.as_str(), run.err.as_str()), ("100000\n0\n", "done\n"));

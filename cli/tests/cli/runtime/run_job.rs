@@ -83,7 +83,7 @@ fn one_target_with_the_oci_backend_is_chosen() {
 
 /// The streams, the line about the end, and the exit code of each ending.
 #[test]
-fn each_ending_has_its_line_and_its_code() {
+fn each_outcome_has_its_message_and_exit_code() {
     if !jobc_test_skip::is_root() {
         return;
     }

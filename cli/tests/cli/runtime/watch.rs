@@ -55,7 +55,7 @@ impl Directory {
 }
 
 #[test]
-fn logs_are_merged_and_say_whose_they_are() {
+fn logs_are_merged_with_task_prefixes() {
     let run = ended().about_jobs(&["logs", "watched"]).exits(0);
     assert_eq!(
         run.out,
@@ -83,7 +83,7 @@ fn a_task_alone_is_shown_as_it_printed() {
 }
 
 #[test]
-fn what_is_not_there_is_reported() {
+fn missing_jobs_and_tasks_are_reported() {
     let directory = ended();
     directory.about_jobs(&["logs", "wached"]).exits(2).says("did you mean `watched`?");
     directory.about_jobs(&["logs", "watched", "worker-1"]).exits(2).says("has no task `worker-1`");
@@ -95,7 +95,7 @@ fn what_is_not_there_is_reported() {
 }
 
 #[test]
-fn programs_get_an_object_a_line() {
+fn json_output_has_one_object_per_line() {
     let directory = ended();
     let objects = |run: Run| -> Vec<Value> {
         run.exits(0).out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -115,7 +115,7 @@ fn programs_get_an_object_a_line() {
 }
 
 #[test]
-fn events_are_lines() {
+fn events_prints_one_line_per_event() {
     let run = ended().about_jobs(&["events", "-f", "watched"]).exits(0);
     assert_eq!(
         run.out,
@@ -135,7 +135,7 @@ fn nothing_is_used_by_a_job_that_has_ended() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let directory = ended();
     let long: String = (0..20_000).map(|n| format!("2026-11-21T13:00:30.000000Z stdout F 1 {n}\n")).collect();
     directory.write("state/jobc/jobs/watched.1/logs/worker-0/000002.log", &long);

@@ -14,7 +14,7 @@ fn shown(changes: &Value) -> String {
 }
 
 #[test]
-fn every_limit_in_every_form() {
+fn every_limit_is_written_in_every_format() {
     insta::assert_snapshot!(shown(&json!({
         "target": {"settings": {"cgroup": {"cpuset": "0-3,8", "mems": "0", "io_weight": 500, "swap": "1GiB"}}},
         "roles": {"main": {"resources": {
@@ -29,7 +29,7 @@ fn every_limit_in_every_form() {
 }
 
 #[test]
-fn what_was_not_requested_is_not_limited() {
+fn only_requested_limits_are_written() {
     let text = shown(&json!({}));
     for word in ["cpu", "memory", "CPU", "Memory", "pids", "Tasks", "io.", "IO", "hugetlb", "swap"] {
         assert!(!text.contains(word), "{word} in {text}");

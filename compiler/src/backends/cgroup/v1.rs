@@ -1,4 +1,4 @@
-//! Files of the trees of version 1, one directory a controller; Documentation/admin-guide/cgroup-v1 of the kernel.
+//! Files of the cgroup v1 hierarchies, one directory per controller; Documentation/admin-guide/cgroup-v1 of the kernel.
 
 use crate::backend::limits::{DEVICES, DeviceRule, Limits, Throttle};
 
@@ -53,14 +53,14 @@ pub(super) fn files(limits: &Limits) -> Vec<Setting> {
     list
 }
 
-/// A limit as the kernel reads it, one a write: `259:0 1000000`.
+/// A limit as the kernel reads it, one per write: `259:0 1000000`.
 fn rate(throttle: &Throttle, key: &str) -> Option<String> {
     let (major, minor) = throttle.number()?;
     let (_, rate) = throttle.limits.rates().find(|(known, _)| *known == key)?;
     Some(format!("{major}:{minor} {rate}"))
 }
 
-/// A rule as the kernel reads it, one a write: `c 1:3 rwm`.
+/// A rule as the kernel reads it, one per write: `c 1:3 rwm`.
 fn line(rule: &DeviceRule) -> String {
     let number = |number: Option<u32>| number.map_or_else(|| "*".to_owned(), |n| n.to_string());
     format!("{} {}:{} {}", rule.kind, number(rule.major), number(rule.minor), rule.access)

@@ -1,6 +1,6 @@
 //! Files of the unified tree; Documentation/admin-guide/cgroup-v2.rst of the kernel.
 //!
-//! Devices have no file there: a program attached to the group decides, which the runtime makes from the bundle.
+//! There is no file for devices: a BPF program attached to the group decides, which the runtime makes from the bundle.
 
 use crate::backend::limits::{Limits, Throttle};
 
@@ -30,7 +30,7 @@ pub(super) fn files(limits: &Limits) -> Vec<Setting> {
     if let Some(weight) = limits.io {
         list.push(Setting::of_target("io_weight", "io.weight", &weight.v2()));
     }
-    // One a write, as in version 1.
+    // One per write, as in cgroup v1.
     let lines: Vec<String> = limits.throttles.iter().filter_map(line).collect();
     if !lines.is_empty() {
         list.push(Setting::of("io", "io.max", &lines.join("\n")));

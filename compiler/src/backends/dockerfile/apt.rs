@@ -10,7 +10,7 @@ use super::build::Build;
 use jobc_schema::shell;
 
 impl Build<'_> {
-    /// Installs packages, where the base has apt.
+    /// Installs packages if the base image has apt.
     pub(super) fn apt(&mut self, packages: &[String], at: &Pointer) {
         match self.base.system {
             System::Debian | System::Unknown => {
@@ -47,7 +47,7 @@ impl Build<'_> {
         if self.apt_seen {
             lines.push("apt-get update".to_owned());
         } else {
-            // Debian's images delete what apt fetched; with a cache mount it is kept outside the image.
+            // Debian's images delete downloaded packages; with a cache mount, they are kept outside of the image.
             lines.push("rm -f /etc/apt/apt.conf.d/docker-clean".to_owned());
             lines.push("&& apt-get update".to_owned());
         }

@@ -1,7 +1,7 @@
 //! Contents of a base image, derived from its reference.
 //!
-//! Only what the publishers' own tag grammar defines is taken as known; anything else is unknown, and then either the
-//! base's own programs are used or the build checks.
+//! Only facts defined by the publisher's tag grammar count as known; for anything else, the base image's own programs
+//! are used or the build checks.
 
 use std::fmt;
 
@@ -57,28 +57,28 @@ impl fmt::Display for Version {
 pub(super) enum System {
     /// Debian or Ubuntu: apt.
     Debian,
-    /// Alpine, or busybox: no apt, no glibc, ash for a shell.
+    /// Alpine or busybox: no apt, no glibc, and ash as the shell.
     Alpine,
-    /// Fedora, Rocky Linux, Red Hat's UBI and their kin.
+    /// Fedora, Rocky Linux, Red Hat's UBI and similar.
     Rpm,
-    /// Nothing but what is copied in.
+    /// Empty: only what is copied in.
     Bare,
-    /// The reference does not contain it.
+    /// Unknown from the reference.
     Unknown,
 }
 
 /// The Python of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Python {
-    /// There, of this version.
+    /// Installed, in this version.
     Known(Version),
-    /// Present; the reference does not contain the version.
+    /// Installed; the version is unknown from the reference.
     Some,
-    /// Not there; apt's `python3` has this version, where it is known.
+    /// Not installed; apt's `python3` has this version, if known.
     Apt(Option<Version>),
-    /// Not there, and apt is not either.
+    /// Not installed, and neither is apt.
     None,
-    /// Perhaps there.
+    /// Possibly installed.
     Unknown,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct Base {
     pub(super) system: System,
     pub(super) python: Python,
     pub(super) conda: Option<CondaTool>,
-    /// The user its commands run as, where that is not root.
+    /// The user that its commands run as, if not root.
     pub(super) user: Option<&'static str>,
 }
 
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_references_tell() {
+    fn facts_are_derived_from_references() {
         let known = |reference| Base::of(reference);
         let cases: Vec<String> = [
             "python:3.11-slim",

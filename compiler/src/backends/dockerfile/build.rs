@@ -18,9 +18,9 @@ pub(super) struct Build<'a> {
     pub(super) base: Base,
     /// The place of the image block.
     pub(super) at: &'a Pointer,
-    /// Who commands run as at this point; root where absent.
+    /// The user that commands run as at this point; `None` means root.
     pub(super) user: Option<String>,
-    /// Whether an apt step came before, which has freed the cache of the image's cleaner.
+    /// Whether an earlier apt step has disabled the cache cleanup of the image.
     pub(super) apt_seen: bool,
     pub(super) context: &'a Context<'a>,
     pub(super) sink: &'a mut Sink,
@@ -32,11 +32,11 @@ impl Build<'_> {
         self.push_with(kind, &[], at);
     }
 
-    /// The same below lines of comment.
+    /// As above, below comment lines.
     pub(super) fn push_with(&mut self, kind: Kind, comments: &[&str], at: &Pointer) {
         let mut comments: Vec<String> = comments.iter().map(|&comment| comment.to_owned()).collect();
         if self.repeats_run(&kind) {
-            // One layer a step, so that a changed step does not repeat the ones before it.
+            // One layer per step, so that a changed step does not rerun earlier ones.
             match comments.iter_mut().find(|comment| comment.starts_with("hadolint ignore=")) {
                 Some(pragma) => pragma.push_str(",DL3059"),
                 None => comments.push("hadolint ignore=DL3059".to_owned()),
@@ -46,7 +46,7 @@ impl Build<'_> {
         self.note(number, PartSource::Spec(at.clone()));
     }
 
-    /// Whether hadolint would have a short `RUN` joined to the one before it.
+    /// Whether hadolint would suggest joining a short `RUN` with the previous one.
     fn repeats_run(&self, kind: &Kind) -> bool {
         let last = self.file.instructions.last().map(|instruction| &instruction.kind);
         let (Kind::Run { mounts, command }, Some(Kind::Run { mounts: before, .. })) = (kind, last) else {
@@ -97,7 +97,7 @@ impl Build<'_> {
         }
     }
 
-    /// `USER`, where it is not that user already; absent: root.
+    /// `USER`, unless that user is already set; `None` means root.
     pub(super) fn become_user(&mut self, user: Option<String>, at: &Pointer) {
         if self.user == user {
             return;

@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use jobc_schema::shell;
 
-/// What targets call the image: its reference, prefixed with the target's registry.
+/// The name of the image in targets: its reference, prefixed with the registry of the target.
 fn tag(job: &JobPlan, image: &ImagePlan) -> String {
     match &job.target.settings.registry {
         Some(registry) => format!("{}/{}", registry.trim_end_matches('/'), image.reference),
@@ -23,7 +23,7 @@ fn to_job(context: &Context<'_>) -> Utf8PathBuf {
     Utf8Path::new("../..").join(&context.to_job)
 }
 
-/// The comment at the head of a Dockerfile: what it is of, and how it is built.
+/// The comment at the top of a Dockerfile: what it builds, and how to build it.
 pub(super) fn head(job: &JobPlan, name: &str, image: &ImagePlan, context: &Context<'_>) -> Vec<String> {
     let mut head = vec![
         format!(

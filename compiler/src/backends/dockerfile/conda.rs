@@ -22,7 +22,7 @@ impl CondaTool {
     }
 }
 
-/// Puts the programs of micromamba's environment on PATH, where its own start-up script does not run.
+/// Puts the programs of micromamba's environment on PATH, since its startup script does not run.
 pub(super) fn put_on_path(build: &mut Build<'_>, steps: &[BuildStep]) {
     let used =
         |step: &BuildStep| matches!(step, BuildStep::Run(_) | BuildStep::Python(_) | BuildStep::Conda(_));
@@ -68,7 +68,7 @@ pub(super) fn install(build: &mut Build<'_>, wanted: &Conda, at: &Pointer) {
     }
 }
 
-/// Conda's directory of packages, kept from build to build where root builds.
+/// Conda's package directory, kept between builds if root builds.
 pub(super) fn cache(build: &Build<'_>) -> Vec<Mount> {
     if build.user.is_some() {
         return vec![];

@@ -23,7 +23,7 @@ impl Build<'_> {
         } else {
             format!("/{}", copy.to.trim_start_matches("./"))
         };
-        // A reference without a tag reads as the name of a stage.
+        // A reference without a tag would be read as the name of a stage.
         let from = copy.image.as_ref().map(|image| {
             let parts = Parts::of(image);
             if parts.tag.or(parts.digest).is_some() { image.clone() } else { format!("{image}:latest") }

@@ -1,4 +1,4 @@
-//! What of the context a builder is not sent.
+//! Files of the context that are not sent to a builder.
 
 use std::fmt::Write as _;
 
@@ -27,9 +27,10 @@ const PATTERNS: &[(&str, &[&str])] = &[
     ("settings that often hold secrets", &[".env", ".env.*", ".netrc", ".ssh", ".aws"]),
 ];
 
-/// The rules next to a Dockerfile: ours, less what the job copies by name, then the user's own `.dockerignore`.
+/// The rules next to a Dockerfile: ours, without those for files that the job copies by name, then the user's own
+/// `.dockerignore`.
 ///
-/// A builder that finds this file does not read `.dockerignore`, so its lines are taken over.
+/// A builder that finds this file does not read `.dockerignore`, so its lines are included.
 pub(super) fn rules(job: &JobPlan, copied: &[String], context: &Context<'_>) -> String {
     let mut text = String::from("# Left out of the build context; see docs/reference/dockerfile.md.\n");
     for (reason, patterns) in PATTERNS {
@@ -86,7 +87,7 @@ fn literal(path: &str) -> String {
     out
 }
 
-/// Whether one of our patterns would leave a copied path out, or a part of its way.
+/// Whether one of our patterns would exclude a copied path or one of its parents.
 fn is_left_out(path: &str, outputs: &[String]) -> bool {
     let under = |directory: &str| {
         path == directory || path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))

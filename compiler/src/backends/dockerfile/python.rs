@@ -1,8 +1,9 @@
 //! Python and what pip installs.
 //!
-//! A base that brings a Python keeps it. On a plain distribution apt's `python3` serves where its version is the one
-//! asked for; else uv, itself installed by pip in a pinned version, brings a stand-alone build of exactly the requested
-//! version. Pip always writes into a virtual environment there: distributions forbid it their own (PEP 668).
+//! A base image with Python keeps it. On a plain distribution, apt's `python3` is used if its version matches the
+//! request; otherwise uv, installed by pip in a pinned version, installs a stand-alone build of exactly the requested
+//! version. Pip always writes to a virtual environment there, because distributions forbid changes to their own Python
+//! (PEP 668).
 
 use jobc_schema::Pointer;
 use jobc_schema::image::Python as Wanted;
@@ -17,7 +18,7 @@ use super::conda;
 use super::requirements;
 use jobc_schema::shell;
 
-/// The release of uv that fetches other Pythons; fixed, since each release fixes the patch version of `3.11`.
+/// The release of uv that fetches other Python versions; pinned, since each release pins the patch version of `3.11`.
 const UV: &str = "uv==0.13.8";
 /// The virtual environment, on PATH.
 const VENV: &str = "/opt/venv";
@@ -37,7 +38,7 @@ enum Source {
     Conda(CondaTool, Version),
 }
 
-/// Sees to a Python and installs packages.
+/// Makes sure that Python is available, and installs packages.
 pub(super) fn install(build: &mut Build<'_>, wanted: &Wanted, steps: &[BuildStep], at: &Pointer) {
     let requested = wanted.version.as_deref().and_then(Version::parse);
     let Some(source) = source(build, requested, at) else { return };
@@ -75,7 +76,7 @@ fn source(build: &mut Build<'_>, requested: Option<Version>, at: &Pointer) -> Op
             );
             None
         }
-        // What these bases bring, such as PyTorch, is installed into their own Python.
+        // The packages of these base images, such as PyTorch, are installed in their own Python.
         (Python::Some, Some(requested)) => match conda {
             Some(tool) if !build.from.contains("pytorch") => Some(Source::Conda(tool, requested)),
             _ => Some(Source::Checked(requested)),
@@ -105,7 +106,7 @@ fn source(build: &mut Build<'_>, requested: Option<Version>, at: &Pointer) -> Op
     }
 }
 
-/// Ends the build where the base has another version: better than a program that breaks at run time.
+/// Fails the build if the base has another version: better than a program that breaks at run time.
 fn check(build: &mut Build<'_>, requested: Version, at: &Pointer) {
     let (slice, form) = if requested.has_patch() { (3, "%d.%d.%d") } else { (2, "%d.%d") };
     let line = format!(
@@ -118,7 +119,7 @@ fn check(build: &mut Build<'_>, requested: Version, at: &Pointer) {
 
 /// Apt's `python3` with a virtual environment.
 fn apt(build: &mut Build<'_>, steps: &[BuildStep], at: &Pointer) {
-    // Modules that the job installs by apt are seen by its own Python only if the environment lets them in.
+    // The job's Python only sees modules installed by apt if the virtual environment includes system packages.
     let modules = steps.iter().any(|step| {
         matches!(step, BuildStep::Apt(packages) if packages.iter().any(|package| {
             package.starts_with("python3-") && !["pip", "venv", "dev", "minimal"].iter().any(|tool| package[8..].starts_with(tool))

@@ -11,7 +11,7 @@ use crate::emit::dockerfile::Kind;
 use super::build::Build;
 use super::copy::inside_context;
 
-/// Where files that only the build reads are put.
+/// The directory for files that only the build reads.
 pub(super) const DIRECTORY: &str = "/opt/jobc";
 
 /// Copies the requirements files by themselves, before anything else of the job, so that the installed packages stay

@@ -11,7 +11,7 @@ use super::base::{Base, System};
 use super::build::Build;
 use super::{command, conda, python, user};
 
-/// What became of an image block.
+/// The result of compiling an image block.
 pub(super) struct LoweredImage {
     pub(super) dockerfile: Dockerfile,
     pub(super) origins: Vec<Origin>,
@@ -121,7 +121,7 @@ fn places(steps: &[BuildStep], at: &Pointer) -> Vec<Pointer> {
         BuildStep::Workdir(_) | BuildStep::User(_) => None,
     };
     let ranks: Option<Vec<_>> = steps.iter().map(rank).collect();
-    // Lists may give several steps, the other keys one.
+    // Lists may result in several steps, the other keys in one.
     let fixed = ranks.filter(|r| r.windows(2).all(|w| w[0].0 < w[1].0 || (w[0].0 == w[1].0 && w[0].0 >= 4)));
     let Some(ranks) = fixed else {
         return (0..steps.len()).map(|i| at.key("steps").index(i)).collect();

@@ -12,7 +12,7 @@ use crate::files::MemoryFiles;
 
 use super::DockerfileBackend;
 
-/// A job whose images are these; the rest is as small as a plan can be.
+/// A minimal job with these images.
 pub(super) fn job(images: &Value) -> JobPlan {
     let mut plan = json!({
         "name": "resnet50", "description": "ResNet-50 on ImageNet,\ndata parallel",
@@ -99,7 +99,7 @@ fn the_example_of_the_language() {
 }
 
 #[test]
-fn pythons() {
+fn python_is_installed_as_requested() {
     let cases: Vec<String> = [
         ("python:3.11-slim", None),
         ("python:3.11-slim", Some("3.11.9")),
@@ -129,7 +129,7 @@ fn pythons() {
 }
 
 #[test]
-fn users() {
+fn users_are_created() {
     let cases: Vec<String> = [
         ("debian:12-slim", "app"),
         ("debian:12-slim", "app:staff"),
@@ -207,7 +207,7 @@ fn requirements_and_what_they_name() {
 }
 
 #[test]
-fn what_cannot_be_built() {
+fn invalid_images_are_reported() {
     insta::assert_snapshot!(check(json!({
         "from": "nvidia/cuda:12.6.3-devel-ubi9",
         "args": {"A": "two\nlines"},
@@ -223,7 +223,7 @@ fn what_cannot_be_built() {
 }
 
 #[test]
-fn what_is_left_out_of_the_context() {
+fn ignored_files_are_left_out_of_the_context() {
     let mut plan = build(json!({
         "from": "python:3.11",
         "steps": [

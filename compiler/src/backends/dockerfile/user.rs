@@ -1,4 +1,4 @@
-//! The user commands run as.
+//! The user that commands run as.
 
 use jobc_schema::Pointer;
 
@@ -8,9 +8,9 @@ use super::base::System;
 use super::build::Build;
 use jobc_schema::shell;
 
-/// Creates the user and group an image block names, where the base has none of that name, and their working directory.
+/// Creates the user and group of an image block if the base image lacks them, and their working directory.
 ///
-/// Numbers need no entry in `/etc/passwd`. The directory is made here because `WORKDIR` makes it root's.
+/// Numeric IDs need no entry in `/etc/passwd`. The directory is created here because `WORKDIR` would give it to root.
 pub(super) fn create(build: &mut Build<'_>, user: Option<&str>, workdir: Option<&str>, at: &Pointer) {
     let Some(user) = user else { return };
     let (name, group) = user.split_once(':').map_or((user, None), |(name, group)| (name, Some(group)));

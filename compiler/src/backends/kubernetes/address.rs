@@ -1,4 +1,4 @@
-//! How pods find each other, and how a pod learns its own number.
+//! How pods find each other, and how a pod gets its own index.
 
 use jobc_schema::plan::{Piece, Reference, RolePlan, Text};
 use jobc_schema::shell::quote;
@@ -11,10 +11,10 @@ use super::shape::Shape;
 
 /// The variable that holds the instance's number in every pod.
 pub(super) const INDEX: &str = "JOBC_INDEX";
-/// The variable with the pod's own name, of which addresses in a LeaderWorkerSet are made.
+/// The variable with the pod's own name, from which addresses in a LeaderWorkerSet are built.
 pub(super) const POD: &str = "JOBC_POD";
 
-/// Who puts the instance's number into a text.
+/// What puts the index of the instance into a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expander {
     /// The kubelet, which expands `$(NAME)` in commands, arguments and variables.
@@ -29,7 +29,7 @@ pub(super) struct PodAddress<'a> {
     pub cluster: &'a Cluster<'a>,
     /// The role that reads the text.
     pub role: &'a RolePlan,
-    /// Who puts the instance's number into it.
+    /// What puts the index of the instance into it.
     pub by: Expander,
 }
 
@@ -97,14 +97,14 @@ impl PodAddress<'_> {
     }
 }
 
-/// Whether a text holds a rank that must be added up, which only a shell can do.
+/// Whether a text contains a rank that must be computed, which only a shell can do.
 pub(super) fn has_sum(text: &Text, role: &RolePlan) -> bool {
     let is_sum = |offset: u32| offset > 0 && !is_prefix(offset, role);
     role.instances > 1
         && text.references().any(|r| matches!(r, Reference::Rank { offset } if is_sum(*offset)))
 }
 
-/// Whether the ranks of a role are its numbers with the same digits before: those of ten instances from 10, 20, 30, ...
+/// Whether the ranks of a role are its indexes with a common prefix: those of ten instances from 10, 20, 30, ...
 fn is_prefix(offset: u32, role: &RolePlan) -> bool {
     offset > 0 && offset.is_multiple_of(10) && role.instances <= 10
 }
@@ -122,7 +122,7 @@ pub(super) fn render_expanded(text: &Text, at: &PodAddress<'_>) -> String {
     out
 }
 
-/// A length that the rendered text surely has; known without rendering a list of 100,000 hosts.
+/// A lower bound for the length of the rendered text, without rendering a list of 100,000 hosts.
 pub(super) fn min_length(text: &Text, at: &PodAddress<'_>) -> usize {
     let hosts = text.references().map(|reference| match reference {
         Reference::Hosts { role, .. } => at.instances(role) as usize * 8,
@@ -136,7 +136,7 @@ pub(super) fn render_word(text: &Text, at: &PodAddress<'_>) -> String {
     text.render_with(quote, |reference| format!("\"{}\"", fill(reference, at)))
 }
 
-/// Text that comes out of the kubelet's expansion as it went in.
+/// Escapes text so that the kubelet's expansion leaves it unchanged.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     escape_into(text, false, &mut out);
@@ -164,7 +164,7 @@ fn escape_into(text: &str, hole_follows: bool, out: &mut String) {
 mod tests {
     use super::escape;
 
-    /// The kubelet's expansion, with no variable known to it.
+    /// The kubelet's expansion, without any known variables.
     fn expand(text: &str) -> String {
         let mut out = String::new();
         let mut rest = text;

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Affinity, NodeSelector, NodeSelectorRequirement
 
 use super::gpu::Requirement;
 
-/// Adds to an affinity that a node must meet one of the alternatives.
+/// Adds to an affinity the requirement that a node meets one of the alternatives.
 ///
 /// Terms of a node selector are alternatives and the expressions of one all hold, so every term the target has is
 /// joined with every alternative.

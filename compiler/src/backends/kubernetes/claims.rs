@@ -41,7 +41,7 @@ pub(super) fn object_name(job: &JobPlan, role: &RolePlan) -> String {
     format!("{}-{}-gpu", job.name, role.name)
 }
 
-/// Whether all pods of a role share one claim: they share one card then.
+/// Whether all pods of a role share one claim, and thus one card.
 pub(super) fn is_shared(job: &JobPlan, role: &RolePlan) -> bool {
     role.resources
         .gpu
@@ -162,7 +162,7 @@ fn selectors(gpu: &GpuPlan, form: &ClaimForm) -> Vec<String> {
     found
 }
 
-/// One model: the word in the product's name, and where the job names a size, the memory.
+/// One model: the word in the product name, and the memory if the job names a size.
 fn of_model(model: &str, product: &str, form: &ClaimForm) -> String {
     let known = models::find(model);
     let word = short(model).to_lowercase();
@@ -195,7 +195,7 @@ fn semantic(version: &str) -> String {
     numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(".")
 }
 
-/// Text within quotes of CEL.
+/// Text inside CEL quotes.
 fn quoted(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\'', "\\'")
 }

@@ -20,12 +20,12 @@ pub(super) struct Cluster<'a> {
     pub shape: Shape,
     /// The releases the output must fit.
     pub releases: Releases,
-    /// The roles by name, for a job may have thousands.
+    /// The roles by name, because a job may have thousands.
     roles: IndexMap<&'a str, &'a RolePlan>,
 }
 
 impl<'a> Cluster<'a> {
-    /// Looks at a job and its target.
+    /// Collects the facts about a job and its target.
     pub(super) fn new(job: &'a JobPlan) -> Self {
         let settings = settings(job);
         Self {
@@ -42,7 +42,7 @@ impl<'a> Cluster<'a> {
         self.roles.get(name).copied()
     }
 
-    /// What the table says of the kind.
+    /// The row of the kind in the table.
     pub(super) fn kind(&self) -> &'static Kind {
         kind_of(self.shape, self.settings.runtime.is_some())
     }
@@ -59,7 +59,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// What the names of a role's pods begin with: they go on with the index, and for Jobs with random characters.
+    /// The prefix of the names of a role's pods, followed by the index, and for Jobs by random characters.
     pub(super) fn pod_base(&self, role: &str) -> String {
         let name = &self.job.name;
         match self.shape {

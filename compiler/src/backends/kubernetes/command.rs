@@ -13,13 +13,13 @@ use super::cluster::Cluster;
 /// A container's `command` and `args`.
 #[derive(Debug, Default)]
 pub(super) struct Command {
-    /// In place of the image's ENTRYPOINT.
+    /// Replaces the image's ENTRYPOINT.
     pub command: Option<Vec<String>>,
-    /// In place of the image's CMD.
+    /// Replaces the image's CMD.
     pub args: Option<Vec<String>>,
 }
 
-/// The command of a role; `sums` are variables that only a shell can work out, exported before it.
+/// The command of a role; `sums` are variables that only a shell can compute, exported before it.
 pub(super) fn command(
     cluster: &Cluster<'_>,
     role: &RolePlan,

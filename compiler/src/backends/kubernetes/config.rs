@@ -20,7 +20,7 @@ use super::secrets;
 use super::shape::Shape;
 use super::volumes::Volumes;
 
-/// The most a ConfigMap may hold: `MaxSecretSize` of k8s.io/kubernetes, 1 MiB, for keys and values together.
+/// The maximum size of a ConfigMap: `MaxSecretSize` of k8s.io/kubernetes, 1 MiB, for keys and values together.
 const MAX_BYTES: usize = 1 << 20;
 
 /// The ConfigMaps of a job, and which key of which map each file of a role is.
@@ -87,7 +87,7 @@ fn text_files<'r>(cluster: &Cluster<'_>, role: &'r RolePlan, sink: &mut Sink) ->
             matches!(r, Reference::Index {} | Reference::Rank { .. } | Reference::Host { index: None, .. })
         };
         let varies = role.instances > 1 && text.references().any(number);
-        // `support` refuses a user's file that differs by instance.
+        // `support` rejects a user's file that differs between instances.
         if varies && !ours {
             continue;
         }
@@ -252,7 +252,7 @@ pub(super) fn objects(
     maps.into_iter().filter_map(object).collect()
 }
 
-/// A short stand-in for a text, to count equal ones once without keeping two copies.
+/// A short digest of a text, to count equal texts once without keeping two copies.
 fn digest(text: &str) -> [u8; 32] {
     use sha2::{Digest, Sha256};
     Sha256::digest(text.as_bytes()).into()

@@ -19,9 +19,9 @@ const MAX_BYTES: usize = 131_072 - 256;
 
 /// A container's environment.
 pub(super) struct Environment<'a> {
-    /// The variables, in an order in which each is after what it uses.
+    /// The variables, ordered so that each comes after those that it uses.
     pub vars: Vec<EnvVar>,
-    /// Variables that only a shell can work out.
+    /// Variables that only a shell can compute.
     pub sums: Vec<(&'a str, &'a Text)>,
     /// Those of them that the kubelet reads from a file.
     pub in_file: Vec<(&'a str, &'a Text)>,
@@ -147,7 +147,7 @@ fn plain(name: &str, value: String) -> EnvVar {
     EnvVar { name: name.to_owned(), value: Some(value), value_from: None }
 }
 
-/// The rendered value, or nothing where no process could be started with it.
+/// The rendered value, or `None` if no process could be started with it.
 fn value(cluster: &Cluster<'_>, role: &RolePlan, text: &Text) -> Option<String> {
     let at = PodAddress { cluster, role, by: Expander::Kubelet };
     if super::address::min_length(text, &at) > MAX_BYTES {

@@ -1,5 +1,6 @@
-//! Variables that need a sum, in the container's own environment: an init container adds up and writes a file, from which
-//! the kubelet reads them (KEP-3721). So `kubectl exec` has them too, and the image's own command can run.
+//! Variables that need a sum, in the container's own environment: an init container adds up and writes a file, from
+//! which the kubelet reads them (KEP-3721). That way, `kubectl exec` gets them too, and the image's own command can
+//! run.
 
 use jobc_schema::plan::{Piece, RolePlan, Text};
 use jobc_schema::target::KubernetesGate;

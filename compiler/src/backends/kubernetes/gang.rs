@@ -30,7 +30,7 @@ fn is_wanted(cluster: &Cluster<'_>) -> bool {
     cluster.settings.gang.is_some() && cluster.job.gang != GangPlan::None
 }
 
-/// Refuses it where the kind, or its release, has no field for it.
+/// Rejects it if the kind or its release has no field for it.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     let kubernetes = cluster.releases.kubernetes;
     let kind = cluster.kind();
@@ -91,7 +91,7 @@ pub(super) fn apply(cluster: &Cluster<'_>, objects: &mut Vec<Object>) {
     let mut first = objects.len();
     for (number, object) in objects.iter_mut().enumerate() {
         let found: Vec<Pointer> = pods(cluster, object).into_iter().map(|(at, ..)| at).collect();
-        // The pod that submits to Ray comes when the cluster runs.
+        // The pod that submits to Ray is created only once the cluster runs.
         for at in found.into_iter().filter(|at| !at.as_str().contains("/submitterPodTemplate/")) {
             first = first.min(number);
             if let Some(Value::Object(spec)) = object.value.pointer_mut(at.as_str()) {

@@ -1,8 +1,8 @@
 //! GPUs of a pod: the requirements of its provider, the environment, and the labels that a node must have.
 //!
-//! A provider is a row of `stdlib/gpu/providers.yaml`; `given` fills the row in, `refusal` says what it cannot serve.
-//! The objects that some providers need, claims and a pod without a Job, are in `claims` and `sharepod` next to this
-//! directory.
+//! A provider is a row of `stdlib/gpu/providers.yaml`; `pod_request` fills in the row, `refusal` lists what it cannot
+//! provide. The objects that some providers need, claims and a pod without a Job, are in `claims` and `sharepod` next
+//! to this directory.
 
 mod fill;
 mod gpu_plan;
@@ -26,7 +26,7 @@ pub(super) use products::{families, labels_of, short};
 pub(super) use provider::{missing_settings, names, object_kind, provider};
 pub(super) use refusal::refusal;
 
-/// What of the driver a container gets unless it asks: NVIDIA's container toolkit, `DefaultDriverCapabilities`.
+/// The driver capabilities of a container that requests none: NVIDIA's container toolkit, `DefaultDriverCapabilities`.
 const DEFAULT_CAPABILITIES: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
 
 /// Variables that the NVIDIA runtime reads.
@@ -51,7 +51,7 @@ pub(super) fn environment(job: &JobPlan, role: &RolePlan) -> Vec<(&'static str, 
     }
 }
 
-/// Whether the GPUs of a pod are only in its environment: they are on other hosts then.
+/// Whether the GPUs of a pod are only in its environment, because they are on other hosts.
 fn is_elsewhere(job: &JobPlan, gpu: &GpuPlan) -> bool {
     let way = provider(job, gpu.vendor).ok().and_then(|provider| provider.way(gpu.share.as_ref()));
     way.is_some_and(|way| !way.asks.is_empty() && way.asks.iter().all(|ask| ask.place == PodField::Env))

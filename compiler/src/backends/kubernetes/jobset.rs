@@ -110,7 +110,7 @@ fn depends_on(role: &RolePlan) -> Vec<DependsOn> {
     role.needs.iter().map(|need| DependsOn { name: need.role.clone(), status: status(need.state) }).collect()
 }
 
-/// Which roles decide that the job has succeeded; nothing where all do.
+/// The roles that decide that the job has succeeded; `None` if all do.
 ///
 /// A role with a threshold ends the job alone. Roles that only serve never end, so the others decide.
 fn success_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<SuccessPolicy> {

@@ -1,4 +1,4 @@
-//! The kinds of objects: what each of them can express, and since which release. No other module knows.
+//! The kinds of objects: what each of them can express, and since which release. Only this module has that information.
 //!
 //! Sources: batch/v1 of Kubernetes 1.37, JobSet 0.12, Kubeflow Trainer 2.3, Volcano 1.15, MPI Operator 0.8, KubeRay 1.7,
 //! LeaderWorkerSet 0.10: their definitions, and their controllers where a definition does not say what a field does.
@@ -23,9 +23,9 @@ pub(super) use table::KINDS;
 pub(super) struct Kind {
     /// Its name as Kubernetes writes it.
     pub name: &'static str,
-    /// What serves it, if Kubernetes itself does not.
+    /// The controller for it, if it is not part of Kubernetes.
     pub product: Option<Product>,
-    /// The settings of a target that it has something for.
+    /// The settings of a target that it supports.
     pub takes: &'static [Setting],
     /// The pod field for a gang of Kubernetes itself: the first entry whose releases the target has.
     pub gang: &'static [GangField],
@@ -33,7 +33,7 @@ pub(super) struct Kind {
     pub answers: &'static [(Capability, Answer)],
 }
 
-/// A setting of a target that not every kind has something for.
+/// A setting of a target that not every kind supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Setting {
     /// It can be created suspended.
@@ -78,7 +78,7 @@ pub(super) enum PodGang {
     PodGroup,
 }
 
-/// How far a kind can express something.
+/// How well a kind supports a feature.
 #[derive(Clone, Copy)]
 pub(super) enum Answer {
     /// Exactly.
@@ -117,12 +117,12 @@ pub(super) fn kind(job: &JobPlan) -> &'static Kind {
 }
 
 impl Kind {
-    /// Whether it has something for a setting.
+    /// Whether it supports a setting.
     pub(super) fn takes(&self, setting: Setting) -> bool {
         self.takes.contains(&setting)
     }
 
-    /// What the table says of a capability; nothing if it is a matter of the pods.
+    /// The entry of the table for a capability; `None` if it concerns only the pods.
     pub(super) fn answer(
         &self,
         capability: Capability,

@@ -16,7 +16,7 @@ use super::origins::Origins;
 use super::settings::setting_at;
 use super::{metadata, pod};
 
-/// Refuses a job that is not such a group.
+/// Rejects a job that is not such a group.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     let setting = Place::target(&setting_at(cluster.job, ["kind"]));
     let refuse = |at: Pointer, message: String, note: &str, sink: &mut Sink| {
@@ -37,7 +37,7 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
             "write the role with one instance first, or `kind: jobset` for the target",
             sink,
         ),
-        // Their numbers begin at 1, and no field of a pod is one less.
+        // Their numbers begin at 1, and no field of a pod has the number minus one.
         [_, worker] if worker.instances != 1 => refuse(
             worker.at().key("instances"),
             format!(

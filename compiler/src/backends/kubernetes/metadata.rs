@@ -65,7 +65,7 @@ pub(super) fn workload(cluster: &Cluster<'_>) -> ObjectMeta {
 
 /// The metadata of a role's pods: labels of the job, of the target, then of the role.
 ///
-/// What the role's GPUs need is beneath what people wrote.
+/// Labels and annotations for GPUs have lower precedence than those of the user.
 pub(super) fn pod(
     cluster: &Cluster<'_>,
     role: &RolePlan,

@@ -27,7 +27,7 @@ pub(super) fn parts<'a>(cluster: &Cluster<'a>) -> Option<(&'a RolePlan, &'a Role
     fits.then_some((launcher, worker))
 }
 
-/// Refuses a job that has other parts than an MPIJob.
+/// Rejects a job with parts that an MPIJob does not have.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     let setting = Place::target(&setting_at(cluster.job, ["kind"]));
     let Some((launcher, _)) = parts(cluster) else {
@@ -100,7 +100,8 @@ pub(super) fn job(
 
 fn run_policy(cluster: &Cluster<'_>, launcher: &RolePlan, origins: &mut Origins) -> Value {
     let mut policy = Map::from_iter([
-        // What still runs when the launcher has ended; its own logs and those of failed workers stay.
+        // Pods that still run after the launcher has ended are removed; the logs of the launcher and of failed workers
+        // stay.
         ("cleanPodPolicy".to_owned(), json!("Running")),
         ("backoffLimit".to_owned(), json!(policy::restarts(launcher.retry.max))),
     ]);

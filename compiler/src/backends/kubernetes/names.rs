@@ -1,4 +1,4 @@
-//! Names that Kubernetes makes out of the job's and its roles', checked before the cluster would refuse them.
+//! Names that Kubernetes derives from those of the job and its roles, checked before the cluster would reject them.
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::RolePlan;
@@ -12,7 +12,7 @@ use super::service::{publishes, service_name};
 use super::settings::{RoleSettings, setting_at};
 use super::shape::Shape;
 
-/// The longest host name, DNS label and label value.
+/// The maximum length of host names, DNS labels and label values.
 const MAX_NAME_LENGTH: usize = 63;
 
 /// The maximum number of simultaneous pods of an Indexed Job: `maxParallelismForIndexedJob` of

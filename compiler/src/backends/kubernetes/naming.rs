@@ -14,11 +14,11 @@ pub(super) const MPI_JOB: &str = "training.kubeflow.org/job-name";
 pub(super) const MPI_ROLE: &str = "training.kubeflow.org/job-role";
 /// The label with the name of a LeaderWorkerSet.
 pub(super) const LWS_NAME: &str = "leaderworkerset.sigs.k8s.io/name";
-/// The label of jobc with the name of a RayJob, for KubeRay chooses the names of its pods.
+/// The label of jobc with the name of a RayJob, because KubeRay chooses the names of its pods.
 pub(super) const RAY_JOB: &str = "jobc.dev/name";
 /// The label of a replicated job with its part in a TrainJob.
 pub(super) const TRAINJOB_STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
-/// The name that Kubeflow Trainer's webhook wants for the container of the role that trains.
+/// The container name that Kubeflow Trainer's webhook requires for the role that trains.
 pub(super) const TRAINJOB_CONTAINER: &str = "node";
 
 /// The field of a pod in which the controller keeps its number.
@@ -31,7 +31,7 @@ pub(super) fn index_field(shape: Shape) -> &'static str {
     }
 }
 
-/// The word of the MPI Operator for a role.
+/// The MPI Operator's name for a role.
 pub(super) fn mpi_part(role: &RolePlan) -> &'static str {
     if role.launch == Launch::None { "worker" } else { "launcher" }
 }
@@ -44,7 +44,7 @@ pub(super) fn trainer(job: &JobPlan) -> Option<&RolePlan> {
     largest.or_else(|| job.roles.iter().rev().max_by_key(|role| role.instances))
 }
 
-/// Whether a RayJob cannot say a text: it names pods, or their numbers.
+/// Whether a RayJob cannot express a text, because it refers to pods or their indexes.
 pub(super) fn is_unknown_to_ray(role: &RolePlan, text: &Text) -> bool {
     text.references().any(|reference| match reference {
         Reference::Host { .. } | Reference::Hosts { .. } => true,

@@ -1,4 +1,4 @@
-//! Objects on their way to files.
+//! Objects before they are written to files.
 
 use jobc_schema::Pointer;
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub(super) struct Object {
     pub origins: Vec<Origin>,
 }
 
-/// One file an object, numbered in the order to apply.
+/// One file per object, numbered in the order to apply.
 pub(super) fn files(objects: Vec<Object>, patched: bool) -> Vec<File> {
     let digits = objects.len().to_string().len().max(2);
     objects
@@ -31,7 +31,7 @@ pub(super) fn files(objects: Vec<Object>, patched: bool) -> Vec<File> {
             let value = ordered(object.value);
             let mut origins = object.origins;
             if patched {
-                // A patch may have taken a part away.
+                // A patch may have removed a part.
                 origins.retain(|origin| match &origin.part {
                     FilePart::Pointer(part) => has(&value, part),
                     FilePart::Line(_) => true,

@@ -1,4 +1,4 @@
-//! Values as people who know Kubernetes expect to read them.
+//! Orders keys as Kubernetes users expect to read them.
 
 use serde_json::{Map, Value};
 
@@ -36,7 +36,7 @@ fn order(value: &mut Value) {
 
 fn order_map(map: &mut Map<String, Value>) {
     let rank = |key: &str| FIRST.iter().position(|first| *first == key).unwrap_or(FIRST.len());
-    // Most maps are in order already; to make one anew takes longer than to look.
+    // Most maps are already in order, and checking is faster than rebuilding.
     if !map.keys().is_sorted_by_key(|key| rank(key)) {
         let mut entries: Vec<(String, Value)> = std::mem::take(map).into_iter().collect();
         entries.sort_by_key(|(key, _)| rank(key));
@@ -49,7 +49,7 @@ fn order_map(map: &mut Map<String, Value>) {
     }
 }
 
-/// The first key of a value that another does not have; how an unknown field is found after it was read as a type.
+/// The first key of a value that another does not have; used to find unknown fields after deserialization.
 pub(super) fn lost_key(before: &Value, after: &Value) -> Option<String> {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => before.iter().find_map(|(key, value)| {

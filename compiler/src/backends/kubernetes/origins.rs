@@ -32,13 +32,13 @@ impl Origins {
         self.note(part, PartSource::Default(why));
     }
 
-    /// The origins without those of parts that were taken away.
+    /// The origins without those of removed parts.
     pub(super) fn without(mut self, parts: &[Pointer]) -> Self {
         self.found.retain(|origin| !matches!(&origin.part, FilePart::Pointer(at) if parts.contains(at)));
         self
     }
 
-    /// Takes over the origins of a part of the object.
+    /// Adds the origins of a part of the object.
     pub(super) fn append(&mut self, other: Self) {
         self.found.extend(other.found);
     }

@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use super::object::Object;
 use super::settings::{setting_at, settings};
 
-/// Applies the target's patches; one that matches no object is an error, because it was meant to change something.
+/// Applies the target's patches; a patch that matches no object is an error, because it was meant to change something.
 pub(super) fn apply(job: &JobPlan, objects: &mut [Object], sink: &mut Sink) {
     for (number, patch) in settings(job).patches.iter().enumerate() {
         let mut matched = false;
@@ -73,7 +73,7 @@ fn empty(job: &JobPlan, number: usize) -> Diagnostic {
     .note("write `patch`, a JSON merge patch, or `operations`, a JSON Patch")
 }
 
-/// An operation that fits nothing in an object.
+/// An operation that matches nothing in an object.
 fn unfit(job: &JobPlan, object: &Object, (number, operation): (usize, usize), why: &str) -> Diagnostic {
     let (target, kind, name) = (&job.target.name, &object.kind, &object.name);
     Diagnostic::error(

@@ -127,7 +127,7 @@ pub(super) fn check(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
     own_affinity(cluster, &settings, sink);
 }
 
-/// What a pod needs besides its resources to get its GPUs, beneath the settings of the target.
+/// What a pod needs besides resources to get its GPUs; the settings of the target take precedence.
 fn serve_gpus(
     cluster: &Cluster<'_>,
     role: &RolePlan,
@@ -213,7 +213,7 @@ fn container(
     container
 }
 
-/// What the cluster pulls: a reference as it is, or a built image prefixed with the target's registry.
+/// The image to pull: a reference unchanged, or a built image prefixed with the registry of the target.
 fn image(cluster: &Cluster<'_>, role: &RolePlan) -> Option<String> {
     let image = cluster.job.image_of(role)?;
     Some(match (&image.source, &cluster.job.target.settings.registry) {
@@ -224,7 +224,7 @@ fn image(cluster: &Cluster<'_>, role: &RolePlan) -> Option<String> {
     })
 }
 
-/// The ports a container declares; a range is named once, for names must differ.
+/// The ports that a container declares; a range is named once, because names must be unique.
 fn ports(role: &RolePlan) -> Vec<ContainerPort> {
     let mut found = vec![];
     for port in &role.ports {

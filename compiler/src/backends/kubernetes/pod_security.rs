@@ -1,7 +1,7 @@
-//! Pod Security ahead of the cluster: what the namespace would refuse of the finished objects, at the lines of the job.
+//! Pod Security checks before submission: reports what the namespace would reject, at the lines of the job.
 //!
 //! The levels are those of the Pod Security Standards as pod-security-admission enforces them (its package `policy`). A
-//! namespace judges pods only: it takes a Job whose pods it then refuses, so the job would wait for ever.
+//! namespace only checks pods: it accepts a Job whose pods it then rejects, so the job would wait forever.
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::RolePlan;
@@ -49,11 +49,11 @@ const RESTRICTED_VOLUMES: [&str; 9] = [
     "secret",
 ];
 
-/// Something of a pod that the namespace refuses.
+/// A part of a pod that the namespace rejects.
 struct Violation {
     /// Its place in the object.
     part: Pointer,
-    /// What is refused, as in "forbids ...".
+    /// What is rejected, as in "forbids ...".
     what: String,
     /// What to write instead.
     instead: String,
@@ -61,12 +61,12 @@ struct Violation {
     of_user: bool,
 }
 
-/// Whether the target names a level that refuses anything.
+/// Whether the target names a level with any restrictions.
 pub(super) fn is_enforced(cluster: &Cluster<'_>) -> bool {
     cluster.settings.pod_security.is_some_and(|level| level != PodSecurity::Privileged)
 }
 
-/// Reports what the namespace of the target would refuse of the objects' pods.
+/// Reports the parts of pods that the namespace of the target would reject.
 pub(super) fn check(cluster: &Cluster<'_>, objects: &[Object], sink: &mut Sink) {
     let Some(level) = cluster.settings.pod_security.filter(|level| *level != PodSecurity::Privileged) else {
         return;

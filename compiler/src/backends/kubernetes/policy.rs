@@ -59,7 +59,7 @@ fn retries(cluster: &Cluster<'_>, role: &RolePlan, spec: &mut JobSpec, origins: 
         spec.pod_failure_policy = Some(policy);
         origins.spec(["podFailurePolicy"], &retry.key(key));
         if cluster.releases.kubernetes >= POD_REPLACEMENT_POLICY {
-            // The only value that goes with a podFailurePolicy.
+            // The only value allowed with a podFailurePolicy.
             spec.pod_replacement_policy = Some("Failed".to_owned());
         }
     }

@@ -44,7 +44,7 @@ fn shm(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &mut S
     }
 }
 
-/// Providers that are declared next to the chosen one and cannot serve the same nodes.
+/// Declared providers that cannot serve the same nodes as the chosen one.
 fn others(cluster: &Cluster<'_>, sink: &mut Sink) {
     let Some(gpu) = &cluster.settings.gpu else { return };
     let chosen = gpu.provider.as_deref().unwrap_or("nvidia");
@@ -181,7 +181,7 @@ fn release(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &m
     }
 }
 
-/// What the provider's units made more.
+/// Amounts that were rounded up to the units of the provider.
 fn rounded(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &mut Sink) {
     let Some(given) = pod_request(cluster.job, role) else { return };
     for rounded in &given.rounded {

@@ -24,7 +24,7 @@ use super::policy;
 use super::settings::setting_at;
 use jobc_schema::shell::quote;
 
-/// The longest name of a RayJob that KubeRay takes.
+/// The maximum length of the name of a RayJob.
 const MAX_NAME_LENGTH: usize = 47;
 /// The role of the pod that submits the driver, in the label.
 const SUBMITTER: &str = "driver";
@@ -43,7 +43,7 @@ fn parts<'a>(cluster: &Cluster<'a>) -> Option<(&'a RolePlan, Vec<&'a RolePlan>)>
     Some((head, workers))
 }
 
-/// Refuses a job that is not a Ray cluster, and what names the pods of one.
+/// Rejects a job that is not a Ray cluster, and references to the pods of one.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     let setting = Place::target(&setting_at(cluster.job, ["kind"]));
     let Some((head, _)) = parts(cluster) else {
@@ -112,7 +112,7 @@ fn texts(role: &RolePlan) -> Vec<(Pointer, &Text)> {
     found
 }
 
-/// What jobc's own start of Ray has before it.
+/// The prefix of the command with which jobc starts Ray.
 fn user_setup(head: &RolePlan) -> Option<&Text> {
     let setup = match &head.command {
         CommandPlan::Argv { setup, .. } | CommandPlan::Script { setup, .. } => setup.as_ref()?,

@@ -20,7 +20,7 @@ pub(super) struct Releases {
     pub lws: Release,
 }
 
-/// The releases meant where the target names none.
+/// The default releases, for targets that name none.
 pub(super) const DEFAULT: Releases =
     Releases { kubernetes: (1, 36), jobset: (0, 12), trainer: (2, 3), kuberay: (1, 7), lws: (0, 10) };
 

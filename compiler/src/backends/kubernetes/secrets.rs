@@ -16,7 +16,7 @@ use jobc_schema::shell::quote;
 
 /// The type of a Secret with any keys.
 const OPAQUE: &str = "Opaque";
-/// The type of a Secret with a registry's log-in.
+/// The type of a Secret with registry credentials.
 const DOCKER_CONFIG: &str = "kubernetes.io/dockerconfigjson";
 
 /// The Secret with the job's secrets, one key each.
@@ -29,7 +29,7 @@ pub(super) fn ssh_secret(job: &JobPlan) -> String {
     format!("{}-ssh", job.name)
 }
 
-/// The Secrets with the log-ins of the job's registries, in their order.
+/// The Secrets with the credentials for the job's registries, in their order.
 pub(super) fn registry_secrets(job: &JobPlan) -> impl Iterator<Item = String> + '_ {
     (0..job.registries.len()).map(|i| format!("{}-registry-{i}", job.name))
 }

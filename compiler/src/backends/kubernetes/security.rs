@@ -1,4 +1,4 @@
-//! A container's security context, and who it runs as.
+//! A container's security context, and the user that it runs as.
 
 use jobc_schema::plan::{JobPlan, RolePlan};
 use k8s_openapi::api::core::v1::{Capabilities, SeccompProfile, SecurityContext};
@@ -10,7 +10,7 @@ use super::origins::Origins;
 use super::settings::settings;
 use super::volumes::volume;
 
-/// The greatest user or group number that Kubernetes takes.
+/// The maximum user or group ID that Kubernetes accepts.
 const MAX_ID: i64 = 2_147_483_647;
 
 /// The security context of a role's container.
@@ -81,7 +81,7 @@ pub(super) fn security_context(
     }
     let mut drop = requested.capabilities.as_ref().map_or(vec![], |capabilities| capabilities.drop.clone());
     if unprivileged {
-        // Without new privileges no program of this user can have them.
+        // With no new privileges, no program of this user can gain them.
         drop = vec!["ALL".to_owned()];
         origins.fallback(
             place.into_iter().chain(["capabilities", "drop"]),

@@ -44,7 +44,7 @@ impl Shape {
     }
 }
 
-/// The kind of object a job becomes: the one its target names, else the simplest that can express the job.
+/// The kind of object for a job: the one that its target names, else the simplest that can express the job.
 pub(super) fn shape(job: &JobPlan) -> Shape {
     let one_job = || match &job.roles[..] {
         [role] if role.instances == 1 && !needs_addresses(job, role) => Shape::Job,
@@ -96,9 +96,9 @@ fn needs_addresses(job: &JobPlan, role: &RolePlan) -> bool {
             .any(|r| matches!(r, Reference::Host { .. } | Reference::Hosts { .. }))
 }
 
-/// Whether it is the JobSet that tries a role again, and not the role's own Job.
+/// Whether the JobSet retries a role, instead of the role's own Job.
 ///
-/// An attempt that covers one instance only is the Job's matter, whatever the scope is called.
+/// If only one instance is retried, the Job does it, regardless of the scope.
 pub(super) fn restarts_by_jobset(job: &JobPlan, role: &RolePlan) -> bool {
     let covers_more = match role.retry.scope {
         RetryScope::Task => false,

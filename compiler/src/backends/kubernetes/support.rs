@@ -1,4 +1,4 @@
-//! What Kubernetes can express of a job, each refusal with its reason and the nearest thing that works.
+//! Which features of a job Kubernetes supports; each refusal has a reason and the closest alternative.
 
 mod pods;
 mod policies;
@@ -18,7 +18,7 @@ use super::settings::settings;
 use super::shape::{Shape, shape};
 use super::volumes::{self, volume};
 
-/// The answer for one place of the job: it depends on the place as well as on the capability.
+/// The support at one place of the job, which depends on the place as well as on the capability.
 pub(super) fn support_at(capability: Capability, place: &Pointer, job: &JobPlan) -> Support {
     if !depends_on_asker(capability, job) {
         return answer(capability, &Requester::Job, job);
@@ -46,7 +46,7 @@ pub(super) fn support_at(capability: Capability, place: &Pointer, job: &JobPlan)
     }
 }
 
-/// Whether the answer can differ by who asks; where it cannot, a role need not be looked up among thousands.
+/// Whether the support depends on the requester; if not, a role need not be looked up among thousands.
 fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
     let releases = Releases::of(settings(job));
     let shape = shape(job);
@@ -87,7 +87,7 @@ fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
     }
 }
 
-/// The answer for the whole job: the least of those for the places that ask.
+/// The support for the whole job: the least for any of the places that request it.
 pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
     let answers = capability::needs(job)
         .into_iter()
@@ -102,7 +102,7 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
     answers.min_by_key(rank).unwrap_or_else(|| answer(capability, &Requester::Job, job))
 }
 
-/// Who asks for something.
+/// The requester of a feature.
 enum Requester<'a> {
     /// The job, or no particular role.
     Job,

@@ -21,7 +21,7 @@ const API_VERSION: &str = "trainer.kubeflow.org/v1alpha1";
 /// The annotation of a runtime with its queue of Volcano.
 const VOLCANO_QUEUE: &str = "scheduling.volcano.sh/queue-name";
 
-/// The runtime, if it is the job's own, and the TrainJob.
+/// The runtime, if the job has its own, and the TrainJob.
 pub(super) fn objects(
     cluster: &Cluster<'_>,
     configs: &Configs,
@@ -47,7 +47,7 @@ pub(super) fn objects(
     ]
 }
 
-/// A TrainJob with what is the same for every runtime.
+/// A TrainJob with the fields that are the same for every runtime.
 fn trainjob(
     cluster: &Cluster<'_>,
     runtime_kind: &str,

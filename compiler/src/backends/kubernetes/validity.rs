@@ -1,4 +1,4 @@
-//! Whether the target can hold the job at all: its kind, its releases, its queue, and where images come from.
+//! Whether the target can run the job at all: its kind, its releases, its queue, and its images.
 
 mod for_kind;
 mod kind;
@@ -57,7 +57,7 @@ fn suspended_queue(cluster: &Cluster<'_>, sink: &mut Sink) {
     );
 }
 
-/// Releases too old for the fields that every job needs.
+/// Reports releases that are too old for the fields that every job needs.
 fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
     let mut old = |key: &str, product: &str, has: Release, oldest: Release| {
         if has < oldest {
@@ -120,7 +120,7 @@ fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
     }
 }
 
-/// More needs than `dependsOn` has room for.
+/// Reports more dependencies than `dependsOn` can have.
 fn needs(cluster: &Cluster<'_>, sink: &mut Sink) {
     let max = cluster.releases.max_depends_on();
     if !cluster.shape.is_jobset() || max == 0 {
@@ -176,7 +176,7 @@ fn launches(cluster: &Cluster<'_>, sink: &mut Sink) {
     }
 }
 
-/// A cluster pulls images; one that is built here must be somewhere.
+/// A cluster pulls images, so built images need a registry.
 fn images(cluster: &Cluster<'_>, sink: &mut Sink) {
     if cluster.job.target.settings.registry.is_some() {
         return;

@@ -1,8 +1,8 @@
 //! The Volcano Job of a job: a task for each role.
 //!
-//! Volcano's controller (pkg/controllers/job of volcano-sh/volcano) names pods `<job>-<task>-<index>` and labels them with
-//! the index. Its plugin `svc` makes the Service that gives them addresses, and a NetworkPolicy, which is turned off: it
-//! would keep everything out that is not of the job.
+//! Volcano's controller (pkg/controllers/job of volcano-sh/volcano) names pods `<job>-<task>-<index>` and labels them
+//! with the index. Its plugin `svc` makes the Service that gives them addresses, and a NetworkPolicy, which is turned
+//! off: it would block all traffic from outside of the job.
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::{GangPlan, Launch, RolePlan};
@@ -91,13 +91,13 @@ fn task(
     Value::Object(task)
 }
 
-/// How many instances of a role the others wait for, if any waits.
+/// How many instances of a role other roles wait for, if any.
 fn needed(cluster: &Cluster<'_>, role: &RolePlan) -> Option<u32> {
     let needs = cluster.job.roles.iter().flat_map(|other| &other.needs);
     needs.filter(|need| need.role == role.name).map(|need| need.min).max()
 }
 
-/// What the end of a pod of a role does; the first policy that fits decides.
+/// What happens when a pod of a role ends; the first matching policy decides.
 fn policies(cluster: &Cluster<'_>, role: &RolePlan) -> Vec<Value> {
     let restart = match role.retry.scope {
         RetryScope::Task => "RestartPod",
@@ -109,7 +109,7 @@ fn policies(cluster: &Cluster<'_>, role: &RolePlan) -> Vec<Value> {
     } else {
         restart
     };
-    // It keeps the pods that have ended, whose logs say why; a restart does not.
+    // It keeps the pods that have ended, whose logs show the reason; a restart does not.
     let give_up = "TerminateJob";
     let mut found = vec![];
     if role.retry.max == 0 {
@@ -135,7 +135,7 @@ fn deciding<'a>(cluster: &Cluster<'a>) -> Vec<&'a RolePlan> {
     cluster.job.roles.iter().filter(|role| role.launch != Launch::None).collect()
 }
 
-/// Whether the success of all pods of a role is that of the job, though pods of others run on.
+/// Whether the job succeeds once all pods of a role have, even if pods of others still run.
 fn completes_alone(cluster: &Cluster<'_>, role: &RolePlan) -> bool {
     let deciding = deciding(cluster);
     deciding.len() == 1
@@ -144,7 +144,7 @@ fn completes_alone(cluster: &Cluster<'_>, role: &RolePlan) -> bool {
         && role.launch == Launch::All
 }
 
-/// Refuses a job whose end Volcano cannot see.
+/// Rejects a job whose end Volcano cannot detect.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     let deciding = deciding(cluster);
     let serving = cluster.job.roles.len() - deciding.len();

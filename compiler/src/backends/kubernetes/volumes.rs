@@ -206,7 +206,7 @@ fn nfs(host: &str, path: &str) -> NFSVolumeSource {
     NFSVolumeSource { server: host.to_owned(), path: path.to_owned(), read_only: None }
 }
 
-/// Data must be there; outputs are created if missing.
+/// Data must exist; outputs are created if missing.
 fn host_path(path: &str, kind: VolumeKind) -> HostPathVolumeSource {
     let type_ = if kind == VolumeKind::Data { "Directory" } else { "DirectoryOrCreate" };
     HostPathVolumeSource { path: path.to_owned(), type_: Some(type_.to_owned()) }

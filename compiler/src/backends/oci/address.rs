@@ -13,19 +13,19 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 /// Where the tasks of one job find each other.
 pub(super) struct AddressBook<'a> {
     network: Network,
-    /// Whether the nodes of a cluster are known only when a batch script runs, which fills in placeholders.
+    /// Whether the nodes are only known when a batch script runs, which then fills in placeholders.
     is_open: bool,
     roles: BTreeMap<&'a str, &'a RolePlan>,
 }
 
-/// What one task sees.
+/// The view of one task.
 pub(super) struct TaskAddresses<'a> {
     places: &'a AddressBook<'a>,
     task: Task<'a>,
 }
 
 impl<'a> AddressBook<'a> {
-    /// The places of a job.
+    /// The addresses of a job.
     pub(super) fn new(job: &'a JobPlan) -> Self {
         Self {
             network: job.network,
@@ -34,7 +34,7 @@ impl<'a> AddressBook<'a> {
         }
     }
 
-    /// What one task sees.
+    /// The view of one task.
     pub(super) fn for_task(&'a self, task: Task<'a>) -> TaskAddresses<'a> {
         TaskAddresses { places: self, task }
     }
@@ -96,12 +96,12 @@ impl Address for TaskAddresses<'_> {
     }
 }
 
-/// The placeholder of a port that a batch script of Slurm chooses.
+/// The placeholder of a port that a Slurm batch script chooses.
 fn open_port(role: &str, label: &str, index: u32, more: u32) -> String {
     format!("@jobc:port:{role}:{label}:{index}+{more}@")
 }
 
-/// Reports ports that would be above the last one there is.
+/// Reports port numbers above 65535.
 pub(super) fn check_ports(job: &JobPlan, places: &AddressBook<'_>, sink: &mut Sink) {
     for role in &job.roles {
         for port in &role.ports {

@@ -6,7 +6,7 @@ use oci_spec::runtime::{Capabilities, Capability, LinuxCapabilities};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::suggest;
 
-/// What Docker, containerd and CRI-O give a container by default, in the order of the kernel's numbers.
+/// The default capabilities in Docker, containerd and CRI-O, in the order of the kernel's numbers.
 const DEFAULT_CAPABILITIES: [Capability; 14] = [
     Capability::Chown,
     Capability::DacOverride,
@@ -69,7 +69,7 @@ const ALL: [Capability; 41] = [
     Capability::CheckpointRestore,
 ];
 
-/// A name of the job file: one capability, or all.
+/// A name in the job file: one capability, or all.
 enum CapabilityName {
     All,
     One(Capability),
@@ -92,7 +92,7 @@ pub(super) fn task_capabilities(role: &RolePlan) -> Vec<Capability> {
     ALL.into_iter().filter(keep).collect()
 }
 
-/// Reports names that no capability has.
+/// Reports unknown capability names.
 pub(super) fn check_names(role: &RolePlan, sink: &mut Sink) {
     let Some(wanted) = &role.security.capabilities else { return };
     let at = role.at().keys(["security", "capabilities"]);
@@ -150,8 +150,8 @@ pub(super) fn name(capability: Capability) -> String {
 
 /// The capability sets of a process.
 ///
-/// Ambient and inheritable sets stay empty, so that a program of another user does not inherit what root holds. A user
-/// known not to be root gets the bounding set alone, which is what execve(2) would leave.
+/// Ambient and inheritable sets stay empty, so that programs of other users do not inherit the capabilities of root. A
+/// user known not to be root only gets the bounding set, which is what execve(2) would leave.
 pub(super) fn sets(held: &[Capability], uid: u32) -> LinuxCapabilities {
     let all: Capabilities = held.iter().copied().collect();
     let effective = if uid == 0 { all.clone() } else { Capabilities::default() };

@@ -1,4 +1,4 @@
-//! GPUs of a bundle: the vendors' environment contracts, and what a host injects by.
+//! GPUs of a bundle: the environment variables of the vendors, and the injection methods.
 //!
 //! Numbers are logical: task `i` of a role has `count` of them from `first + i * count`. `oci.devices` of the target
 //! maps them to cards, otherwise the program that runs the bundle does. reference/gpu.md A.3 and A.4 have the sources
@@ -12,7 +12,7 @@ use oci_spec::runtime::{Hook, Hooks};
 use crate::backend::tasks::Task;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Where NVIDIA's packages put the hook.
+/// Where NVIDIA's packages install the hook.
 const HOOK: &str = "/usr/bin/nvidia-container-runtime-hook";
 
 /// The logical numbers of a task's GPUs or slices.
@@ -22,12 +22,12 @@ pub(super) fn numbers(gpu: &GpuPlan, task: Task<'_>) -> Vec<u64> {
     (first..first + count).collect()
 }
 
-/// The numbers with commas between, as the vendors' variables want them.
+/// The numbers, separated by commas, as the vendors' variables require.
 pub(super) fn list(numbers: &[u64]) -> String {
     numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// The variables that ask the vendor's runtime for the task's GPUs; none if the role has no `gpu`.
+/// The variables that request the task's GPUs from the vendor's runtime; none if the role has no `gpu`.
 ///
 /// `void` hides all: for `gpu: 0`, for slices, whose devices only an allocation can name, so that a program never sees
 /// whole cards instead, and if the target names too few.
@@ -62,7 +62,7 @@ pub(super) fn env(job: &JobPlan, task: Task<'_>) -> Vec<(&'static str, String)> 
     }
 }
 
-/// What a bundle injects, if the chosen method supports the task's GPUs.
+/// The injection in a bundle, if the chosen method supports the task's GPUs.
 pub(super) enum Injection {
     /// NVIDIA's prestart hook.
     Hook(Hooks),
@@ -70,7 +70,7 @@ pub(super) enum Injection {
     Devices(String),
 }
 
-/// What the task's bundle injects.
+/// The injection in the bundle of the task.
 pub(super) fn injection(job: &JobPlan, task: Task<'_>, chosen: GpuInjection) -> Option<Injection> {
     let gpu = task.role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && serves(chosen, gpu))?;
     match chosen {
@@ -103,7 +103,7 @@ pub(super) fn check_devices(job: &JobPlan, sink: &mut Sink) {
     }
 }
 
-/// Reports roles whose GPUs the chosen way does not serve.
+/// Reports roles whose GPUs the chosen method does not support.
 pub(super) fn check_injection(job: &JobPlan, chosen: GpuInjection, sink: &mut Sink) {
     let way = match chosen {
         GpuInjection::None => return,
@@ -134,7 +134,7 @@ pub(super) fn check_injection(job: &JobPlan, chosen: GpuInjection, sink: &mut Si
     }
 }
 
-/// Whether a way of injection knows the devices before a host has allocated them.
+/// Whether an injection method knows the devices before a host has allocated them.
 fn serves(chosen: GpuInjection, gpu: &GpuPlan) -> bool {
     gpu.share.is_none()
         && match chosen {
@@ -155,7 +155,7 @@ fn nvidia_hook() -> Hooks {
     hooks
 }
 
-/// `12.4.1` as `12.4`: the driver knows no more of a CUDA version.
+/// `12.4.1` as `12.4`: the driver only distinguishes these.
 fn major_minor(version: &str) -> String {
     version.split('.').take(2).collect::<Vec<_>>().join(".")
 }

@@ -1,4 +1,4 @@
-//! What a bundle knows of its image before the image exists, and what it leaves to the image.
+//! Image settings that are known before the image exists, and those left to the image.
 
 use jobc_schema::plan::{BuildStep, CommandPlan, ImagePlan, ImageSource, JobPlan, RolePlan};
 
@@ -7,7 +7,7 @@ use crate::backend::command;
 /// The settings of an image from its build block.
 #[derive(Debug, Default)]
 pub(super) struct ImageSettings<'a> {
-    /// Who commands run as.
+    /// The user that commands run as.
     pub(super) user: Option<&'a str>,
     /// The directory commands start in; absolute.
     pub(super) workdir: Option<&'a str>,
@@ -34,7 +34,7 @@ pub(super) fn known<'a>(job: &'a JobPlan, role: &RolePlan) -> ImageSettings<'a> 
     }
 }
 
-/// Which process settings come from the image, in the words of the annotation `dev.jobc.from-image`.
+/// The process settings that come from the image, as listed in the annotation `dev.jobc.from-image`.
 ///
 /// `env`: variables that `process.env` does not have; `path`: the value of PATH, instead of the default there; `cwd`,
 /// `user`: instead of the defaults; `entrypoint`: goes before `process.args`; `command`: replaces `process.args`.

@@ -28,7 +28,7 @@ const MASKED_PATHS: [&str; 12] = [
     "/sys/firmware",
 ];
 
-/// Paths that may be read and not written.
+/// Read-only paths.
 const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
 /// The Linux part of a task's bundle.

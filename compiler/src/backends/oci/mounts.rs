@@ -12,7 +12,7 @@ use crate::backend::tasks::Task;
 use crate::backend::{Address, Content, Context, File, FilePart, Origin, PartSource, render};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// The size of /dev/shm where the role asks for none: that of the usual engines.
+/// The default size of /dev/shm, as in other container engines.
 const SHM: &str = "65536k";
 
 /// A mount, and the place of the job file that requests it.
@@ -26,7 +26,7 @@ pub(super) fn mounts(job: &JobPlan, task: Task<'_>, context: &Context<'_>) -> Ve
     let role = task.role;
     let mut list = kernel_mounts(role);
     if matches!(job.network, Network::Auto | Network::Host) {
-        // Who shares the host's network asks the host's resolver; a file of the role's own goes before it.
+        // With the host's network, the host's resolver is used; the role's own file takes precedence.
         for path in ["/etc/hosts", "/etc/resolv.conf"] {
             if !role.files.iter().chain(&role.provided_files).any(|file| file.path == path) {
                 list.push(bind(path, path, &["rbind", "nosuid", "nodev", "noexec", "ro"], None));
@@ -91,7 +91,7 @@ fn bundle_path(path: &str) -> Utf8PathBuf {
 /// The source of a volume's bind mount: a directory of the host, or next to the bundles for what `jobc run` fetches or
 /// creates.
 ///
-/// A relative path is relative to the bundle, which lies two directories below the target's.
+/// A relative path is relative to the bundle, which is two levels below the target directory.
 fn source(job: &JobPlan, name: &str, volume: &VolumePlan, context: &Context<'_>) -> Option<Utf8PathBuf> {
     let of_machine = |path: &str| {
         if path.starts_with('/') {
@@ -108,7 +108,7 @@ fn source(job: &JobPlan, name: &str, volume: &VolumePlan, context: &Context<'_>)
         VolumeSource::Https { .. } | VolumeSource::Git { .. } | VolumeSource::Job {} => {
             Some(Utf8PathBuf::from("../volumes").join(name))
         }
-        // Refused before, by the capabilities.
+        // Rejected earlier, by the capability checks.
         VolumeSource::Nfs { .. }
         | VolumeSource::S3 { .. }
         | VolumeSource::Pvc { .. }

@@ -1,4 +1,4 @@
-//! The process of a bundle: what runs, as whom, where, with which environment and rights.
+//! The process of a bundle: its command, user, working directory, environment and privileges.
 
 use indexmap::IndexMap;
 use jobc_schema::plan::{EnvPlan, JobPlan, RolePlan};
@@ -14,7 +14,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 /// The placeholder for the image's own command until the image is available.
 ///
-/// A bundle must have arguments, and one that is run before they are put in must not look like a success.
+/// A bundle must have arguments, and running it before they are filled in must not look like success.
 const NO_COMMAND: &str =
     "echo \"jobc: this bundle runs its image's own command; put it into process.args\" >&2; exit 127";
 

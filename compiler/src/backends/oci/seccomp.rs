@@ -28,16 +28,16 @@ pub(super) struct Table {
 /// Flags of clone(2) that make namespaces, which only CAP_SYS_ADMIN may.
 const NAMESPACE_FLAGS: u64 = 0x7e02_0000;
 
-/// The execution domains programs ask for: Linux, Linux in UNAME26 form, 32-bit, both, and the question which is set.
+/// The execution domains that programs request: Linux, Linux with UNAME26, 32-bit, both, and the query value.
 const PERSONALITIES: [u64; 5] = [0, 0x0002_0000, 0x0000_0008, 0x0002_0008, 0xffff_ffff];
 
 /// The address family of virtual machine sockets, which reach past the network namespace.
 const AF_VSOCK: u64 = 40;
 
-/// The error number of a refused call.
+/// The error number of a denied call.
 const EPERM: u32 = 1;
 
-/// What clone3 returns, whose flags a filter cannot see, so that the C library falls back to clone.
+/// The error of clone3, whose flags a filter cannot check, so that the C library falls back to clone.
 const ENOSYS: u32 = 38;
 
 /// Reads the table.

@@ -1,4 +1,4 @@
-//! What a bundle can express, what `jobc run` adds from the plan, and what neither can.
+//! Which features a bundle supports, which `jobc run` adds from the plan, and which are not supported.
 
 use jobc_schema::Pointer;
 use jobc_schema::gpu::Vendor;
@@ -9,7 +9,7 @@ use crate::backend::{Capability, Support};
 
 use super::mounts::storage;
 
-/// How far a bundle can express something that a place of the job file asks for.
+/// How well a bundle supports a feature at one place of the job file.
 pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) -> Support {
     use Capability as C;
     // `/data/NAME` or `/outputs/NAME`, with `source` below where it has one.
@@ -32,7 +32,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::Retry(_)
         | C::RetryExitCodes
         | C::RetryBackoff
-        // Nothing takes a task of a host away from its job.
+        // No platform can evict a task on a host.
         | C::RetryDisruptions
         | C::JobTimeout
         | C::RoleTimeout

@@ -80,7 +80,7 @@ fn bundle(changes: &Value) -> Value {
     all.remove(0).1
 }
 
-/// What one role is reported for, and whether it is refused.
+/// The findings for one role, and whether they are errors.
 fn report(changes: &Value) -> String {
     let (files, report) = fixture::lower(&OciBackend, &fixture::job(changes));
     format!("{report}{} files", files.len())
@@ -145,7 +145,7 @@ fn bundles_are_the_same_on_every_run() {
 }
 
 #[test]
-fn what_was_not_requested_is_not_there() {
+fn only_requested_settings_are_written() {
     let config = bundle(&json!({}));
     let resources = config["linux"]["resources"].as_object().unwrap();
     assert_eq!(resources.keys().collect::<Vec<_>>(), ["devices"]);

@@ -13,8 +13,8 @@ use super::{Lowering, storage};
 
 /// Whether the job's tasks start together.
 ///
-/// OpenPAI retries single tasks only without that, so `gang: auto` gives way to such retries where no task needs
-/// another's address.
+/// OpenPAI retries single tasks only without gang scheduling, so `gang: auto` yields to such retries if no task needs
+/// the address of another.
 pub(super) fn gang_allocation(job: &JobPlan) -> bool {
     match job.gang {
         GangPlan::Required | GangPlan::Min(_) => true,
@@ -121,7 +121,7 @@ impl Lowering<'_> {
             set("skuNum", sku_num.map(Value::from));
             set("pinnedCellId", pinned_cell.as_deref().map(Value::from));
             set("affinityGroupName", affinity_group.as_deref().map(Value::from));
-            // A priority acts on the roles that are listed, and a server refuses an empty list.
+            // A priority applies to the listed roles, and the server rejects an empty list.
             if !cell.is_empty() || settings.priority.is_some() {
                 let called = self.names.role(&role.name);
                 let setting = if cell.is_empty() { "priority" } else { "roles" };

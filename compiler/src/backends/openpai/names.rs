@@ -1,12 +1,12 @@
-//! Names as OpenPAI takes them.
+//! Names that OpenPAI accepts.
 
 use jobc_schema::plan::JobPlan;
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::openpai::{Names, short};
 
-/// A role in variables and host names: the server strips all but letters and digits, so nothing else is written in
-/// the first place where the job does not come from there.
+/// A role in variables and host names: the server strips everything except letters and digits, so jobs that do not come
+/// from OpenPAI get names without other characters.
 pub(super) fn role(name: &str) -> String {
     short(name)
 }
@@ -24,7 +24,7 @@ pub(super) fn image(name: &str) -> String {
     format!("image_{}", name.replace('-', "_"))
 }
 
-/// Refuses roles that have one name on OpenPAI.
+/// Rejects roles that would have the same name on OpenPAI.
 pub(super) fn check(job: &JobPlan, sink: &mut Sink) {
     let mut seen: std::collections::BTreeMap<String, &str> = std::collections::BTreeMap::new();
     for found in &job.roles {

@@ -1,4 +1,4 @@
-//! What a job that came from OpenPAI brought: fields of the protocol that are written again as they were.
+//! Protocol fields of a job that came from OpenPAI, which are written back unchanged.
 
 use indexmap::IndexMap;
 use jobc_schema::Scalar;
@@ -22,8 +22,8 @@ fn values(job: &JobPlan) -> impl Iterator<Item = (&String, &Scalar)> {
 }
 
 impl ProtocolFields {
-    /// Takes what is kept. Where a parameter has another value now, the commands that have the old one in them are
-    /// left behind, and made from the plan.
+    /// Reads the kept fields. If a parameter has a new value, commands with the old value are dropped and generated
+    /// from the plan.
     pub(super) fn new(job: &JobPlan) -> Self {
         let settings = job.target.settings.openpai.as_ref();
         let mut fields = settings.map(|settings| settings.protocol.clone()).unwrap_or_default();
@@ -43,7 +43,7 @@ impl ProtocolFields {
         Self { fields, params }
     }
 
-    /// Whether the job was one of OpenPAI's.
+    /// Whether the job came from OpenPAI.
     pub(super) fn is_from_openpai(&self) -> bool {
         !self.fields.is_empty()
     }
@@ -72,11 +72,11 @@ impl ProtocolFields {
         self.fields.get("taskRoles")?.get(role)?.as_object()
     }
 
-    /// Writes what is kept of a task role over what was made.
+    /// Overrides generated fields of a task role with kept ones.
     pub(super) fn finish_role(&self, role: &str, mut out: Map<String, Value>) -> Map<String, Value> {
         for (key, value) in self.role(role).into_iter().flatten() {
             match (key.as_str(), value) {
-                // Ports are the plan's; those that every task has unasked are in no plan's output.
+                // Ports come from the plan; those that every task has by default are not written.
                 ("resourcePerInstance", Value::Object(resources)) => {
                     let ports = resources.get("ports").and_then(Value::as_object);
                     for (label, count) in ports.into_iter().flatten() {
@@ -97,14 +97,14 @@ impl ProtocolFields {
         in_order(&ROLE_FIELDS, out)
     }
 
-    /// Writes what is kept of the job over what was made, in the order of the protocol.
+    /// Overrides generated fields of the job with kept ones, in the order of the protocol.
     pub(super) fn finish_job(&self, mut out: Map<String, Value>) -> Map<String, Value> {
         if !self.params.is_empty() {
             out.insert("parameters".to_owned(), self.params.clone().into());
         }
         for (key, value) in &self.fields {
             match key.as_str() {
-                // Made with what is kept in mind.
+                // Generated in consideration of the kept fields.
                 "name" | "prerequisites" | "taskRoles" => {}
                 "extras" => {
                     let extras = out.entry("extras").or_insert_with(|| Map::new().into());
@@ -132,7 +132,7 @@ fn in_order(order: &[&str], mut map: Map<String, Value>) -> Map<String, Value> {
     ordered
 }
 
-/// Lays one value over another: maps are merged, anything else takes the place.
+/// Merges one value over another: maps are merged, anything else is replaced.
 fn lay_over(under: &mut Value, over: &Value) {
     match (under, over) {
         (Value::Object(under), Value::Object(over)) => {
@@ -144,7 +144,7 @@ fn lay_over(under: &mut Value, over: &Value) {
     }
 }
 
-/// Whether two values are one to OpenPAI: `1.0` is 1 there.
+/// Whether OpenPAI treats two values as equal: `1.0` is 1 there.
 fn alike(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => (a - b).abs() <= f64::EPSILON * a.abs(),

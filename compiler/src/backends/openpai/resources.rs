@@ -27,7 +27,7 @@ impl Lowering<'_> {
         out.insert("cpu".into(), cpu.unwrap_or(1).into());
         out.insert("memoryMB".into(), memory.unwrap_or(1).into());
         out.insert("gpu".into(), gpus.into());
-        // Every task there has a port for ssh and one for HTTP unasked.
+        // By default, every task has a port for ssh and one for HTTP.
         let given =
             |port: &&PortPlan| port.auto && port.count == 1 && OWN_PORTS.contains(&port.label.as_str());
         let ports: Map<String, Value> = role
@@ -54,7 +54,7 @@ impl Lowering<'_> {
         out.into()
     }
 
-    /// `extraContainerOptions`, where the job asks for any; OpenPAI's own /dev/shm is 512 MiB.
+    /// `extraContainerOptions`, if the job needs any; OpenPAI's own /dev/shm is 512 MiB.
     pub(super) fn container_options(&mut self, role: &RolePlan) -> Option<Value> {
         let mut out = Map::new();
         let part = jobc_schema::Pointer::ROOT.keys([

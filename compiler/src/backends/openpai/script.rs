@@ -1,4 +1,4 @@
-//! What an instance runs, as the one script OpenPAI gives to `bash -o errexit -o nounset -o pipefail`.
+//! The command of an instance, as the single script that OpenPAI passes to `bash -o errexit -o nounset -o pipefail`.
 //!
 //! It is one item of `commands`: servers differ in whether they join items by a line break or by `&&`.
 
@@ -14,7 +14,7 @@ use crate::openpai::Section;
 /// The provided file with the whole picture; the others are host files.
 const JOB_FILE: &str = "/etc/jobc/job.json";
 
-/// What instances do that do not launch: nothing, until the job ends.
+/// The command of instances that do not launch: idle until the job ends.
 const IDLE: &str = "trap 'exit 0' TERM INT\n  while :; do sleep 3600 & wait $!; done";
 
 impl Lowering<'_> {
@@ -61,7 +61,7 @@ impl Lowering<'_> {
         format!("{hosts}{aliases}{out}")
     }
 
-    /// Writes a part under its mark, where there is anything in it.
+    /// Writes a part under its marker comment, unless it is empty.
     fn part(&mut self, section: Section, out: &mut String, write: impl FnOnce(&mut Self, &mut String)) {
         let mut text = String::new();
         write(self, &mut text);
@@ -100,7 +100,7 @@ impl Lowering<'_> {
                 }
                 EnvPlan::Secret { secret } => {
                     let template = self.secret(secret);
-                    // A here-document takes any value: nothing in it is read by the shell.
+                    // A here-document accepts any value: the shell expands nothing in it.
                     let _ = writeln!(
                         out,
                         "IFS= read -r -d '' {name} <<'JOBC_SECRET' || :\n{template}\nJOBC_SECRET\nexport {name}=\"${{{name}%$'\\n'}}\""
@@ -200,14 +200,14 @@ impl Lowering<'_> {
                 let script = word(self.job, role, &whole, Hosts::Addresses);
                 let _ = writeln!(out, "exec {}{} {script}", limit.unwrap_or_default(), shell.join(" "));
             }
-            // Refused before; with `--allow-lossy` there is still nothing that could be run.
+            // Rejected earlier; even with `--allow-lossy`, there is nothing to run.
             CommandPlan::Image {} | CommandPlan::Args(_) => {
                 out.push_str("echo 'jobc: OpenPAI cannot run the command of an image' >&2\nexit 1\n");
             }
         }
     }
 
-    /// A script of the user's in OpenPAI's own shell, which has the options a `run` string is run with.
+    /// A user's script in OpenPAI's own shell, which has the same options as a `run` string.
     fn inline(&self, role: &RolePlan, text: &Text, out: &mut String) {
         match text.as_literal() {
             Some(script) if shell::is_verbatim(text) => {
@@ -223,7 +223,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Sets a variable for the command; `export` itself would hide that a list could not be made.
+/// Sets a variable for the command; `export` itself would hide a failure of the expansion.
 fn export(name: &str, value: &str, out: &mut String) {
     let _ = if value.contains("$(jobc_") {
         writeln!(out, "{name}={value}\nexport {name}")

@@ -25,7 +25,7 @@ pub(super) const HOSTS: &str = r#"jobc_hosts() { # ROLE COUNT LABEL BEFORE AFTER
 }
 "#;
 
-/// The same with the names that OpenPAI's ssh set-up knows.
+/// The same with the names of OpenPAI's ssh setup.
 pub(super) const ALIASES: &str = r#"jobc_aliases() { # ROLE COUNT BEFORE AFTER SEPARATOR
   local i list=
   for ((i = 0; i < $2; i++)); do
@@ -62,7 +62,7 @@ pub(super) fn word(job: &JobPlan, role: &RolePlan, text: &Text, hosts: Hosts) ->
     for piece in text.pieces() {
         match piece {
             Piece::Literal(text) => {
-                // `<` and `%` on both sides of a seam would still meet.
+                // `<` and `%` on both sides of a boundary would still be adjacent.
                 if last_ends_open && text.starts_with('%') {
                     out.push_str("''");
                 }

@@ -24,7 +24,7 @@ pub(super) fn path(job: &JobPlan, storage: &OpenpaiStorage) -> Option<String> {
     })
 }
 
-/// Commands that let a role see its volumes where it wants them; a storage has one place for all roles.
+/// Commands that make volumes available at the mount points of a role; a storage has one mount point for all roles.
 pub(super) fn links(job: &JobPlan, role: &RolePlan) -> Vec<String> {
     let mut lines = Vec::new();
     for mount in &role.mounts {

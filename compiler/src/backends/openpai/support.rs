@@ -1,4 +1,4 @@
-//! What OpenPAI can express, with the reason and the nearest thing that works where it cannot.
+//! Which features OpenPAI supports; for others, the reason and the closest alternative.
 
 use jobc_schema::gpu::Vendor;
 use jobc_schema::job::Network;
@@ -10,7 +10,7 @@ use crate::backend::{Capability, Support};
 use super::extras::gang_allocation;
 use super::storage;
 
-/// How far a job's wish can be met.
+/// How well a feature of a job is supported.
 pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
     let none = |why: &str| Support::None(why.to_owned());
     let lossy = |why: &str| Support::Lossy(why.to_owned());
@@ -218,7 +218,7 @@ fn provided(job: &JobPlan, of_kind: impl Fn(&VolumeSource) -> bool) -> Support {
     }
 }
 
-/// Whether the target chooses the hardware of every role that asks for some.
+/// Whether the target selects hardware for every role that requests some.
 fn sku(job: &JobPlan, asks: impl Fn(&RolePlan) -> bool) -> Support {
     let settings = job.target.settings.openpai.as_ref();
     let chosen = |role: &&RolePlan| {

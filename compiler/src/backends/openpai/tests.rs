@@ -13,7 +13,7 @@ use crate::files::MemoryFiles;
 
 use super::OpenpaiBackend;
 
-/// A role as small as a plan can have it, with these fields on top.
+/// A minimal role with these additional fields.
 fn role(name: &str, fields: &Value) -> Value {
     let mut role = json!({
         "name": name, "instances": 1, "image": "main",
@@ -75,7 +75,7 @@ fn yaml(job: &JobPlan) -> Value {
     }
 }
 
-/// What is refused, what is found, and the file.
+/// The errors, the findings, and the file.
 fn check(job: &JobPlan) -> String {
     let mut shown = String::new();
     for (capability, at) in needs(job) {

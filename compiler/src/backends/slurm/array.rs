@@ -36,7 +36,7 @@ fn request(job: &JobPlan, context: &Context<'_>) -> Option<Vec<String>> {
     Some(lines.filter(|line| !line.contains("--job-name=")).collect())
 }
 
-/// Reports a matrix whose `max_parallel` no array can keep.
+/// Reports a matrix whose `max_parallel` an array cannot enforce.
 pub(super) fn check(job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
     if job.max_parallel.is_none() {
         return;

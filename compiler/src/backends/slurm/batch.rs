@@ -1,4 +1,4 @@
-//! The batch script of a group: the request, what is this job's own, and the part that is the same in all.
+//! The batch script of a group: the request, the part specific to the job, and the common part.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use super::parts::Parts;
 use super::shell::variable;
 use super::{bundle, header, ports, step};
 
-/// What every batch script ends with.
+/// The end of every batch script.
 const COMMON: &str = include_str!("batch.sh");
 
 /// The script of a group.
@@ -34,7 +34,7 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>)
         let _ = writeln!(text, "#JOBC --after={}", after.join(","));
     }
     let _ = writeln!(text, "{}", about(parts.job, groups, group, &file));
-    // srun would otherwise pass on only what sbatch did.
+    // Otherwise srun would only pass on what sbatch passed on.
     text.push_str("export SLURM_EXPORT_ENV=ALL PATH\n");
     modules(parts, &mut text);
     facts(parts, group, &mut text);
@@ -78,7 +78,7 @@ fn modules(parts: &Parts<'_>, text: &mut String) {
     }
 }
 
-/// What the common part reads.
+/// The variables that the common part reads.
 fn facts(parts: &Parts<'_>, group: &Group<'_>, text: &mut String) {
     let job = parts.job;
     let names = with_step(group).map(|role| role.name.as_str()).collect::<Vec<_>>().join(" ");
@@ -101,7 +101,7 @@ fn facts(parts: &Parts<'_>, group: &Group<'_>, text: &mut String) {
         Some(directory) => {
             let _ = writeln!(text, "jobc_base={}", quote(directory));
         }
-        // Beside the directory of the target, so that what jobs write there does not stand in the way of a build.
+        // Next to the target directory, so that files written by jobs do not interfere with builds.
         None => text.push_str("jobc_base=${PWD%/slurm}.slurm\n"),
     }
     text.push_str("jobc_secrets=${jobc_secrets-${PWD%/slurm}.slurm/secrets} jobc_bundles=${PWD%/slurm}.slurm/bundles-$SLURM_JOB_ID\n");
@@ -150,7 +150,7 @@ fn assign(group: &Group<'_>, text: &mut String) {
     text.push_str("}\n");
 }
 
-/// What must have happened before each role starts.
+/// The conditions for the start of each role.
 fn needs(job: &JobPlan, group: &Group<'_>, text: &mut String) {
     text.push_str("# Whether a role may start.\njobc_needs() { # ROLE\n  case $1 in\n");
     for role in with_step(group) {

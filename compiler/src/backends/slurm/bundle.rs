@@ -8,7 +8,7 @@ use super::group::Group;
 use super::parts::Parts;
 use super::shell::variable;
 
-/// Copies a bundle to where its relative paths mean the same, and fills it.
+/// Copies a bundle to a place where its relative paths stay valid, and fills in its placeholders.
 pub(super) const FILL: &str = r#"
 # A copy of the instance's bundle with the addresses of this job.
 jobc_fill() { # ROLE
@@ -19,7 +19,7 @@ jobc_fill() { # ROLE
 }
 "#;
 
-/// Finds `jobc` where users put it, too: a step has the `PATH` of a login.
+/// Also finds `jobc` in the usual user directories: a step has the `PATH` of a login.
 pub(super) const PROGRAM: &str = r#"PATH=$PATH:$HOME/.local/bin:$HOME/bin
 command -v jobc >/dev/null || { jobc_say "no jobc in PATH of $SLURMD_NODENAME: copy it to ~/.local/bin"; exit 125; }
 "#;

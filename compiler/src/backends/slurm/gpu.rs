@@ -1,4 +1,4 @@
-//! GPUs: what is requested of a node, and the nodes that have the right ones.
+//! GPUs: the GPU request, and the selection of suitable nodes.
 
 use indexmap::IndexMap;
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
@@ -16,7 +16,7 @@ pub(super) fn request(_job: &JobPlan, settings: &SlurmTarget, role: &RolePlan) -
     })
 }
 
-/// The GRES type of a role's GPUs, where the job asks for some and the target has one for them.
+/// The GRES type of a role's GPUs, if the job requests a model and the target has a type for it.
 fn kind(settings: &SlurmTarget, gpu: &GpuPlan) -> Option<String> {
     if let Some(profile) = gpu.share.as_ref().and_then(|share| share.profile.as_ref()) {
         return settings.gpu_types.get(profile).cloned();
@@ -30,7 +30,7 @@ fn kind(settings: &SlurmTarget, gpu: &GpuPlan) -> Option<String> {
     }
 }
 
-/// The features of nodes with a role's GPUs, where the job asks for some and no type says it.
+/// The features of nodes with a role's GPUs, if the job requests a model and no GRES type identifies it.
 pub(super) fn constraint(settings: &SlurmTarget, role: &RolePlan) -> Option<String> {
     let gpu = role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && is_particular(gpu))?;
     if kind(settings, gpu).is_some() {
@@ -40,12 +40,12 @@ pub(super) fn constraint(settings: &SlurmTarget, role: &RolePlan) -> Option<Stri
     (!features.is_empty()).then(|| features.join("|"))
 }
 
-/// Whether the target says which nodes have the GPUs that a role asks for.
+/// Whether the target specifies which nodes have the GPUs that a role requests.
 pub(super) fn is_known(settings: &SlurmTarget, gpu: &GpuPlan) -> bool {
     kind(settings, gpu).is_some() || !words(&settings.gpu_features, gpu).is_empty()
 }
 
-/// Whether some GPUs do and others do not.
+/// Whether this is true for only some of the GPUs.
 fn is_particular(gpu: &GpuPlan) -> bool {
     !gpu.models.is_empty() || gpu.memory_bytes.is_some() || gpu.compute_capability.is_some()
 }

@@ -1,4 +1,4 @@
-//! Groups: the roles that one Slurm job runs together, and the parts of its allocation.
+//! Groups: the roles that one Slurm job runs together, and the components of its allocation.
 //!
 //! Roles are in one group if they run at the same time, or know each other's addresses, because a job's nodes are
 //! unknown when another one is submitted. An edge `needs: {other: succeeded}` between two groups becomes a dependency
@@ -20,7 +20,7 @@ pub(super) struct Group<'a> {
     pub(super) roles: Vec<&'a RolePlan>,
     /// The parts of its allocation; more than one is a heterogeneous job.
     pub(super) components: Vec<Component<'a>>,
-    /// Which groups must succeed before, by number.
+    /// The groups that must succeed first, by number.
     pub(super) after: Vec<usize>,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Sets<'a> {
             return;
         }
         for stage in &job.stages {
-            // The combinations of a matrix know nothing of each other, and one job each waits less.
+            // The combinations of a matrix are independent, and separate jobs wait less.
             let together = |role: &RolePlan| role.matrix.is_none() || matches!(job.gang, GangPlan::Required);
             let roles = stage.iter().filter_map(|name| number(name));
             let roles: Vec<usize> = roles.filter(|&number| together(&job.roles[number])).collect();
@@ -151,8 +151,8 @@ impl<'a> Sets<'a> {
         }
     }
 
-    /// Joins groups whose edge waits for more than the job says: the first group has a role that the other does not
-    /// need and that ends later.
+    /// Merges groups if a dependency between them would wait too long: the first group has a role that the other does
+    /// not need and that ends later.
     fn join_inexact(&mut self) -> bool {
         let needed: BTreeSet<(usize, usize)> =
             self.edges.iter().map(|(own, other)| (self.set_of[*own], *other)).collect();

@@ -91,7 +91,7 @@ pub(super) fn check_amounts(job: &JobPlan, settings: &SlurmTarget, sink: &mut Si
 
 /// Reports limits that bash counts in coarser units.
 fn check_limits(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
-    // Bundles have them in bytes.
+    // In bundles, they are in bytes.
     if matches!(settings.container, SlurmContainer::Jobc | SlurmContainer::Oci) {
         return;
     }
@@ -106,7 +106,7 @@ fn check_limits(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
     }
 }
 
-/// How often a group is started again.
+/// How often a group is restarted.
 pub(super) fn job_retries(group: &Group<'_>) -> u32 {
     let retries = group.roles.iter().filter(|role| role.retry.scope == RetryScope::Job);
     retries.map(|role| role.retry.max).max().unwrap_or(0)
@@ -125,7 +125,7 @@ pub(super) fn passed_variables(job: &JobPlan) -> Vec<&str> {
     names
 }
 
-/// The variables of the user that sbatch hands on: none, or those of the image that is the user's own surroundings.
+/// The variables of the user that sbatch passes on: none, or those for the image `host`.
 fn exported(job: &JobPlan) -> Vec<&str> {
     let mut names = vec![];
     for image in job.images.values() {
@@ -157,7 +157,7 @@ impl Lines {
         }
     }
 
-    /// What holds for the whole job.
+    /// The options for the whole job.
     fn of_job(&mut self, parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>) {
         let (job, settings) = (parts.job, parts.settings);
         let root = Pointer::ROOT;
@@ -177,13 +177,13 @@ impl Lines {
             self.push("--requeue", spec(&root.key("retry")));
             self.push("--open-mode=append", spec(&root.key("retry")));
         } else {
-            // Many clusters start a job again when a node fails.
+            // Many clusters requeue a job after a node failure.
             self.push("--no-requeue", PartSource::Default("without `retry` a job runs once"));
         }
         self.setting("licenses", settings.licenses.as_ref(), "licenses");
     }
 
-    /// What holds for a part of the allocation.
+    /// The options for a component of the allocation.
     fn of_component(&mut self, parts: &Parts<'_>, component: &Component<'_>, is_first: bool) {
         let (job, settings) = (parts.job, parts.settings);
         let root = Pointer::ROOT;

@@ -1,4 +1,4 @@
-//! What every file is made from.
+//! The inputs for all files.
 
 use jobc_schema::plan::JobPlan;
 use jobc_schema::target::{SlurmContainer, SlurmTarget};

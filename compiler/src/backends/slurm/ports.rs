@@ -1,4 +1,4 @@
-//! Port numbers, which a Slurm job takes by its number.
+//! Port numbers, which a Slurm job derives from its ID.
 //!
 //! Tasks share the network of their nodes with other jobs. Ports that the user leaves open come from a range below
 //! those that Linux gives out itself, at a place that follows from the job's number, so that jobs on one node differ.

@@ -1,4 +1,4 @@
-//! The script of a role: what its environment is, then its command.
+//! The script of a role: its environment, then its command.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ const COMMON: &str = include_str!("task.sh");
 /// Where files of jobc are in a container.
 const ETC: &str = "/etc/jobc/";
 
-/// The script of a role; none where Slurm starts the containers by itself.
+/// The script of a role; `None` if Slurm itself starts the containers.
 pub(super) fn script(parts: &Parts<'_>, role: &RolePlan) -> Option<File> {
     if parts.container() == SlurmContainer::Oci {
         return None;
@@ -66,7 +66,7 @@ impl Script<'_> {
         out
     }
 
-    /// What the common part reads.
+    /// The variables that the common part reads.
     fn facts(&self, out: &mut String) {
         let role = self.role;
         let task = role.retry.scope == RetryScope::Task;
@@ -142,7 +142,7 @@ impl Script<'_> {
         }
     }
 
-    /// The directory in which the job was submitted, where the image is the caller's own surroundings.
+    /// The directory in which the job was submitted, if the image is `host`.
     fn callers_directory(&self) -> Option<String> {
         use jobc_schema::plan::ImageSource;
         match self.parts.job.image_of(self.role)?.source {
@@ -203,7 +203,7 @@ impl Script<'_> {
                 quote(path)
             ),
             ProbePlan::Exec(argv) => self.filling.words(argv),
-            // Refused before.
+            // Rejected earlier.
             ProbePlan::Log(_) => "true".to_owned(),
         };
         let _ = writeln!(
@@ -213,19 +213,19 @@ impl Script<'_> {
         );
     }
 
-    /// What a program needs that starts processes on other nodes; and the command that another one asks for.
+    /// The setup for a program that starts processes on other nodes, and the command requested by another one.
     fn launcher(&self, out: &mut String) {
         for (name, value) in run::launcher_environment(self.parts.job) {
             export(name, value, out);
         }
         out.push_str("export PATH=\"$jobc_directory/bin:$PATH\" jobc_addresses=\"$1\"\n");
-        // Launchers that know Slurm would start processes by its steps, and wait for nodes that this one has.
+        // Launchers with Slurm support would start processes as steps, and wait for nodes that this step holds.
         out.push_str("for name in \"${!SLURM_@}\"; do [ \"$name\" = SLURM_CONF ] || unset \"$name\"; done\n");
         out.push_str("[ $# -lt 2 ] || exec bash -c \"$2\"\n");
     }
 }
 
-/// Sets a variable for the command; `export` itself would hide that a list could not be made.
+/// Sets a variable for the command; `export` itself would hide a failure of the expansion.
 fn export(name: &str, value: &str, out: &mut String) {
     let _ = writeln!(out, "export {name}={value}");
 }

@@ -1,4 +1,4 @@
-//! What an instance runs: its image, its command, and how it reaches other nodes.
+//! The command of an instance: its image, its arguments, and how it reaches other nodes.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ use super::{bundle, header, volumes};
 /// Stands for `ssh` in the tasks of programs that start processes on other nodes.
 const REMOTE_SHELL: &str = include_str!("remote_shell.sh");
 
-/// Reports images that nothing runs.
+/// Reports images that cannot be used.
 pub(super) fn check_images(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
     if settings.container != SlurmContainer::None {
         return;
@@ -151,7 +151,7 @@ pub(super) fn uses_secrets(role: &RolePlan) -> bool {
     role.env.values().any(|value| matches!(value, EnvPlan::Secret { .. })) || role.files.iter().any(is_secret)
 }
 
-/// The lines that find the files of a role's image, and where they are unpacked; none for the nodes' own.
+/// The lines that find the files of a role's image, and where they are unpacked; none for the node's own files.
 pub(super) fn find_root(parts: &Parts<'_>, role: &RolePlan) -> Option<String> {
     let image = parts.job.image_of(role)?;
     if matches!(image.source, ImageSource::Host { .. }) {

@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 
 use super::header;
 
-/// The options that the backend writes itself, with the place that says them.
+/// The options that the backend writes itself, with the field that sets them.
 const OWN: &[(&str, &str)] = &[
     ("account", "`account`"),
     ("array", "`matrix` of the job"),
@@ -45,7 +45,7 @@ const OWN: &[(&str, &str)] = &[
     ("tmp", "`resources.disk` of the job"),
 ];
 
-/// Options that change what a script does before it runs, where its output goes, or what `sbatch` prints.
+/// Options that affect how a script is run, where its output goes, or what `sbatch` prints.
 const OF_JOBC: &[&str] = &[
     "chdir",
     "error",
@@ -63,7 +63,7 @@ const OF_JOBC: &[&str] = &[
     "wrap",
 ];
 
-/// Reports settings that do not fit together.
+/// Reports settings that conflict with each other.
 pub(super) fn check(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
     let at = Pointer::ROOT.keys(["targets", &job.target.name, "slurm"]);
     let container = settings.container;

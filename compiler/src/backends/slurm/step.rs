@@ -46,7 +46,7 @@ fn whole_role(parts: &Parts<'_>, group: &Group<'_>, role: &RolePlan, text: &mut 
     if parts.container() == SlurmContainer::Pyxis {
         options.extend(pyxis(parts, role));
     }
-    // In the place of the shell: then it can be stopped alone.
+    // Replaces the shell, so that it can be stopped on its own.
     let _ = write!(text, "  exec srun");
     for option in options {
         let _ = write!(text, " {option}");
@@ -95,7 +95,7 @@ fn common(parts: &Parts<'_>, group: &Group<'_>, role: &RolePlan, tasks: u32, nod
 /// The options of pyxis.
 fn pyxis(parts: &Parts<'_>, role: &RolePlan) -> Vec<String> {
     let mut options = vec![format!("--container-image={}", run::enroot_image(parts, role))];
-    // Secrets of `submit.sh` are beside the directory of the job.
+    // The secrets of `submit.sh` are next to the directory of the job.
     let secrets = run::uses_secrets(role).then_some("\"$jobc_secrets:$jobc_secrets:ro\"");
     let own = ["\"$jobc_directory:$jobc_directory\"", "\"$jobc_run:$jobc_run\""].into_iter().chain(secrets);
     let mounts = own.map(str::to_owned).chain(volumes::binds(parts, role));

@@ -11,7 +11,7 @@ use super::group::Group;
 use super::parts::Parts;
 use super::shell::variable;
 
-/// The script, where there are several Slurm jobs, or secrets to hand on. Beside an array it submits that.
+/// The script, if there are several Slurm jobs or secrets to pass on. Next to an array, it submits that.
 pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], has_array: bool) -> Option<File> {
     let secrets = used_secrets(parts.job);
     if groups.len() < 2 && secrets.is_empty() {
@@ -65,8 +65,8 @@ submit() { # SCRIPT OPTION...
 }
 "#;
 
-/// Submits each group with the numbers of those it needs. The first ones are held until all are there: Slurm forgets
-/// ended jobs, and a dependency on a forgotten one never holds, or always does.
+/// Submits each group with the numbers of those it needs. The first ones are held until all are submitted: Slurm
+/// forgets ended jobs, and a dependency on a forgotten one never holds, or always does.
 fn chain(groups: &[Group<'_>], text: &mut String) {
     let id = |group: &Group<'_>| format!("job_{}", variable(&group.name));
     text.push_str(SUBMIT);

@@ -1,4 +1,4 @@
-//! What Slurm can express, with the reason and the nearest thing that works where it cannot.
+//! Which features Slurm supports; for others, the reason and the closest alternative.
 
 #![expect(clippy::match_same_arms, reason = "the arms are in the order of what they are about")]
 
@@ -14,7 +14,7 @@ use crate::backend::{Capability, Support};
 use super::parts::settings;
 use super::{gpu, group};
 
-/// The longest time of `--signal`.
+/// The maximum time of `--signal`.
 const MAX_SIGNAL_SECONDS: u64 = 65_535;
 
 fn none(why: &str) -> Support {
@@ -25,7 +25,7 @@ fn lossy(why: &str) -> Support {
     Support::Lossy(why.to_owned())
 }
 
-/// How far a wish can be met that a place of the job file has.
+/// How well a feature at one place of the job file is supported.
 pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) -> Support {
     use Capability as C;
     let settings = settings(job);
@@ -88,7 +88,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
     }
 }
 
-/// Those that are exact but in one case.
+/// Features that are supported exactly except in one case.
 fn lossy_parts(capability: Capability, job: &JobPlan) -> Support {
     match capability {
         Capability::JobTimeout if group::count(job) > 1 => lossy(
@@ -98,7 +98,7 @@ fn lossy_parts(capability: Capability, job: &JobPlan) -> Support {
     }
 }
 
-/// What holds for every way of running containers but Slurm's own.
+/// The support with all container runtimes except Slurm's own.
 fn rest(
     capability: Capability,
     settings: &SlurmTarget,
@@ -284,7 +284,7 @@ fn of_oci(
     }
 }
 
-/// The grace period of a role, or the longest of the job's.
+/// The grace period of a role, or the maximum of all roles.
 fn grace_of(role: Option<&RolePlan>, job: &JobPlan) -> u64 {
     let of_job = || job.roles.iter().map(|role| role.grace_period_seconds).max().unwrap_or(0);
     role.map_or_else(of_job, |role| role.grace_period_seconds)
@@ -301,7 +301,7 @@ fn ready_probe(role: Option<&RolePlan>) -> Support {
     }
 }
 
-/// Where the target gives a directory for a volume.
+/// Whether the target provides a directory for a volume.
 fn provided(settings: &SlurmTarget, segments: &[String], what: &str) -> Support {
     let name = segments.get(1).map_or("NAME", String::as_str);
     if settings.storage.contains_key(name) {
@@ -312,7 +312,7 @@ fn provided(settings: &SlurmTarget, segments: &[String], what: &str) -> Support 
     ))
 }
 
-/// Whether the cluster can be asked for particular GPUs.
+/// Whether particular GPUs can be requested from the cluster.
 fn particular(settings: &SlurmTarget, gpu: Option<&GpuPlan>, job: &JobPlan, field: &str) -> Support {
     // A target whose nodes have cards of one kind: other passes have compared them.
     let uniform = job.target.settings.gpus.as_ref().and_then(|gpus| gpus.cards.as_ref());

@@ -12,8 +12,8 @@ use crate::backends::fixture;
 /// The parts of scripts that are the same in every job.
 const COMMON: [&str; 3] = [include_str!("batch.sh"), include_str!("task.sh"), include_str!("list.sh")];
 
-/// A plan with the settings of its target, what is refused and found, and the lines of the scripts that those of the
-/// smallest job do not have.
+/// A plan with the settings of its target, its errors and findings, and the script lines that the minimal job does not
+/// have.
 fn check(changes: Value, settings: &Value) -> String {
     let smallest = check_against(json!({}), &json!({"container": "none"}), "");
     check_against(changes, settings, &smallest)

@@ -1,4 +1,4 @@
-//! A program with its arguments, and what its words say.
+//! A program with its arguments.
 
 /// A program with its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(crate) struct Command {
     pub(crate) background: bool,
     /// Whether its output goes into a pipe.
     pub(crate) piped: bool,
-    /// Whether `timeout` ends it.
+    /// Whether it runs under `timeout`.
     pub(crate) timed: bool,
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::program::{Command, base_name, is_shell};
 use super::wrapper;
 
-/// How many scripts may stand in each other: `bash -c "bash -c '…'"`.
+/// Maximum nesting of scripts: `bash -c "bash -c '…'"`.
 const MAX_DEPTH: usize = 4;
 
 /// Splits a script into the programs it starts.
@@ -22,7 +22,7 @@ pub(super) fn programs(words: &[String]) -> Vec<Command> {
     reader.found
 }
 
-/// What was read so far.
+/// The parser state.
 #[derive(Default)]
 struct Reader {
     found: Vec<Command>,

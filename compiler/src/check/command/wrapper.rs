@@ -9,7 +9,7 @@ struct Wrapper {
     subcommand: &'static str,
     /// Options whose value is the next word.
     valued: &'static [&'static str],
-    /// How many words stand before the program, after the options.
+    /// The number of words between the options and the program.
     positional: usize,
 }
 
@@ -110,7 +110,7 @@ const UV: &[&str] = &[
     "--cache-dir",
 ];
 
-/// The programs that are looked through.
+/// The known wrappers.
 const WRAPPERS: &[Wrapper] = &[
     wrapper("uv", "run", UV, 0),
     wrapper("uvx", "", &["--from", "--with", "-p", "--python"], 0),
@@ -167,7 +167,7 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("opentelemetry-instrument", "", &[], 0),
 ];
 
-/// The words behind a wrapper, or nothing where the first word is none.
+/// The words after a wrapper, or `None` if the first word is not a wrapper.
 pub(super) fn behind(words: &[String]) -> Option<&[String]> {
     let program = base_name(words.first()?);
     let wrapper = WRAPPERS.iter().find(|known| {

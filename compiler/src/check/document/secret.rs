@@ -1,4 +1,4 @@
-//! J0332: a secret that is written out.
+//! J0332: a secret in plain text.
 
 use jobc_schema::Pointer;
 
@@ -24,7 +24,7 @@ const NAMES: [&str; 11] = [
 /// Flags whose value is a secret.
 const FLAGS: [&str; 6] = ["--password", "--token", "--api-key", "--api_key", "--secret", "--access-token"];
 
-/// Tokens that are known by their beginning, with how many characters follow at least.
+/// Known token prefixes, with the minimum number of characters that follow.
 const SHAPES: [(&str, usize, &str); 12] = [
     ("ghp_", 30, "a GitHub token"),
     ("gho_", 30, "a GitHub token"),
@@ -114,7 +114,7 @@ fn is_literal(text: &str) -> bool {
     !refers && !nothing.contains(&text.to_ascii_lowercase().as_str())
 }
 
-/// The first flag of a command whose value is a written-out secret.
+/// The first flag of a command whose value is a secret in plain text.
 fn flag(text: &str) -> Option<&'static str> {
     FLAGS.into_iter().find(|flag| {
         text.match_indices(flag).any(|(at, _)| {

@@ -1,4 +1,4 @@
-//! J0335 to J0340: what is declared and never used.
+//! J0335 to J0340: unused declarations.
 
 use std::collections::BTreeSet;
 
@@ -80,7 +80,7 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
     arguments(document, sink);
 }
 
-/// Asks about each name of a map at the top level.
+/// Checks each name of a map at the top level.
 fn each(
     document: &Document,
     key: &str,
@@ -103,7 +103,7 @@ fn volumes(document: &Document, key: &str, is_used: &dyn Fn(&str, &str) -> bool,
         match role.value.get(key).map(|list| &list.value) {
             Some(Value::Sequence(names)) => mounted.extend(names.iter().filter_map(Node::as_str)),
             Some(Value::Mapping(names)) => mounted.extend(names.iter().map(|entry| entry.key.as_str())),
-            // A role that does not choose sees all.
+            // A role without its own list mounts all.
             _ => return,
         }
     }
@@ -120,7 +120,7 @@ fn volumes(document: &Document, key: &str, is_used: &dyn Fn(&str, &str) -> bool,
     );
 }
 
-/// Log-ins of hosts that no image comes from.
+/// Credentials for hosts that no image comes from.
 ///
 /// Silent where an image is built: its base may be in a Dockerfile, and it is pushed to the target's registry.
 fn registries(document: &Document, sink: &mut Sink) {
@@ -181,7 +181,7 @@ fn images(document: &Document) -> Vec<(&Node, Pointer)> {
     found
 }
 
-/// Build arguments that their own block does not use; a Dockerfile's are its own matter.
+/// Build arguments that their own block does not use; those of a Dockerfile are not checked.
 fn arguments(document: &Document, sink: &mut Sink) {
     for (image, at) in images(document) {
         let Some(args) = image.get("args").filter(|_| image.get("from").is_some()) else { continue };

@@ -10,7 +10,7 @@ use crate::stdlib::{Version, cuda, mig, models};
 
 /// The known facts about the GPUs of a target's hosts; `None` means unknown.
 pub(crate) struct HostGpuFacts<'a> {
-    /// Who has them, in words: ``target `lab` ``, `this machine`.
+    /// Their origin, as text: ``target `lab` ``, `this machine`.
     pub(crate) who: String,
     /// The driver of NVIDIA's cards.
     pub(crate) driver: Option<Version>,
@@ -30,11 +30,11 @@ pub(crate) struct HostGpuFacts<'a> {
 pub(crate) struct Card<'a> {
     /// The name as it was declared.
     pub(crate) name: &'a str,
-    /// Who makes it.
+    /// The vendor.
     pub(crate) vendor: Vendor,
     /// How many one host has.
     pub(crate) count: Option<u32>,
-    /// What it is cut into.
+    /// Its MIG instances.
     pub(crate) mig: Option<&'a IndexMap<String, u32>>,
     /// The model of that name.
     pub(crate) model: Option<models::ModelMatch>,
@@ -123,7 +123,7 @@ impl<'a> Card<'a> {
         }
     }
 
-    /// The size that its memory shows it to be.
+    /// The nominal size, derived from its memory.
     fn gigabytes(&self, model: &models::ModelMatch) -> Option<u64> {
         let memory = self.memory?;
         model.variants().map(|size| size.memory_gb).filter(|gb| is_at_least(memory, gb << 30)).max()
@@ -156,7 +156,7 @@ impl<'a> Card<'a> {
         format!("{count}`{}`{capability}{cut}", self.name)
     }
 
-    /// Whether it can be cut so, by the tables; nothing where its kind is not known.
+    /// Whether it supports the MIG profile according to the tables; `None` if its kind is unknown.
     pub(crate) fn has_profile(&self, profile: &str) -> Option<bool> {
         let model = self.model?;
         let whole = mig::whole_instance(profile);

@@ -1,4 +1,4 @@
-//! J0325: a role that asks more of a card than any card of that name has.
+//! J0325: a role that requests more than any card of that model has.
 
 use jobc_schema::{Bytes, Pointer};
 
@@ -7,7 +7,7 @@ use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Severity, Sink, codes};
 use crate::stdlib::{Version, models};
 
-/// Refuses memory or a compute capability that none of the named models has.
+/// Rejects memory or a compute capability that none of the named models has.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
         let Some(requested) = gpu::nvidia(role) else { continue };

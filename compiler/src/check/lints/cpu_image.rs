@@ -34,8 +34,8 @@ const GPU_PACKAGES: [&str; 16] = [
 
 /// Warns where a GPU would lie idle because the image has no CUDA, or another vendor's library.
 ///
-/// Silent wherever something could bring a library: pip's wheels carry their own CUDA. An image is reported once, with
-/// all roles that request GPUs in it.
+/// Silent if anything could install a library: pip wheels contain their own CUDA. An image is reported once, with all
+/// roles that request GPUs in it.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let mut found: Vec<Mismatch<'_>> = Vec::new();
     for role in view.roles.iter().filter(|role| role.gpus() > 0) {
@@ -57,7 +57,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     }
 }
 
-/// What to write, where that is known.
+/// The suggested fix, if known.
 enum Better<'a> {
     Image { from: &'a str, to: String },
     Vendor(&'static str),

@@ -6,9 +6,9 @@ use jobc_schema::distributed::Framework;
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Warns where all GPUs of an instance but the first would lie idle.
+/// Warns if only the first GPU of an instance would be used.
 ///
-/// Silent where the user wrote the number of processes: then one process means to use them all.
+/// Silent if the user set the number of processes: then one process is meant to use all GPUs.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let Some(distributed) = &view.plan.distributed else { return };
     let written = view.job.distributed.as_ref().is_some_and(|d| d.processes_per_instance.is_some());

@@ -18,7 +18,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let declared = HostGpuFacts::of(view);
     for role in &view.roles {
         let Some(requested) = gpu::nvidia(role) else { continue };
-        // What the program needs counts before what the image has: the image may have more.
+        // The program's requirement takes precedence: the image may have a newer CUDA.
         let Some(toolkit) = gpu::program_toolkit(role).or_else(|| gpu::image_toolkit(view, role)) else {
             continue;
         };
@@ -46,9 +46,9 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     }
 }
 
-/// A driver that is compared.
+/// A driver to compare.
 struct Driver {
-    /// Who has it, in words.
+    /// Its origin, as text.
     who: String,
     version: Version,
     /// Where it is written; absent where it was found on the host.

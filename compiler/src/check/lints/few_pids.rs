@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 /// Below this even `python` with a numeric library cannot start its threads.
 const MIN_PIDS: u32 = 16;
 
-/// Warns of a limit that the command itself exhausts.
+/// Warns about a limit that the command itself exceeds.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
         let Some(pids) = role.plan.resources.pids.filter(|&pids| pids < MIN_PIDS) else { continue };

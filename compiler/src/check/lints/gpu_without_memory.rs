@@ -5,7 +5,7 @@ use jobc_schema::BackendName;
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Notes that a pod without memory is the first to be put out of a full node.
+/// Notes that a pod without a memory request is the first to be evicted from a full node.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     if !view.has_backend(BackendName::Kubernetes) {
         return;

@@ -100,7 +100,7 @@ fn may_overlap(a: &RoleView<'_>, b: &RoleView<'_>, stages: &BTreeMap<&str, usize
     stage(a) == stage(b) || waits(a, b) || waits(b, a)
 }
 
-/// Where the job file writes a port's number; nothing for a port that a framework brought.
+/// Where the job file sets a port number; `None` for a port added by a framework.
 fn place(role: &RoleView<'_>, port: &PortPlan) -> Option<Pointer> {
     use jobc_schema::resources::Port;
     let written = role.spec?.resources.as_ref()?.ports.get(&port.label)?;

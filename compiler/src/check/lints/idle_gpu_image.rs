@@ -13,7 +13,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         users.entry(&role.plan.image).or_default().push(role);
     }
     for (name, roles) in users {
-        // One role that computes makes the image worth having; its neighbours may prepare and evaluate on CPUs.
+        // One role with GPUs justifies the image; other roles may prepare and evaluate on CPUs.
         if roles.iter().any(|role| role.gpus() > 0) {
             continue;
         }

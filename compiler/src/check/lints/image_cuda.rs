@@ -1,10 +1,10 @@
-//! J0320: an image whose CUDA is older than the program needs.
+//! J0320: an image whose CUDA version is older than the program needs.
 
 use crate::check::gpu::{image_toolkit, program_toolkit};
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Warns where `gpu.cuda` asks for more than the image has.
+/// Warns if `gpu.cuda` requires a newer version than the image has.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
         let Some(needed) = program_toolkit(role) else { continue };

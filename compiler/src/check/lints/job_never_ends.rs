@@ -1,4 +1,4 @@
-//! J0343: a server next to the work, and nothing that ends the job when the work is done.
+//! J0343: a server next to the work, and nothing that ends the job after the work.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::check::endless::never_ends;
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Warns where the job would hold its hosts for ever.
+/// Warns if the job would occupy its hosts forever.
 ///
 /// Silent for a job of servers alone, which is meant to stay, and wherever a threshold or a timeout ends the job.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
@@ -31,7 +31,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         match never_ends(role) {
             Some(_) if awaited.contains(role.plan.name.as_str()) => {}
             Some(program) => servers.push((role, program)),
-            // One that others wait for would end the job before they run.
+            // A role that others wait for would end the job before they run.
             None if worker.is_none_or(|known: &String| awaited.contains(known.as_str())) => {
                 worker = Some(&role.plan.name);
             }

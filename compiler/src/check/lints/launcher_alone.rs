@@ -1,4 +1,4 @@
-//! J0301: a launcher on several instances that know nothing of each other.
+//! J0301: a launcher on several instances without a rendezvous.
 
 use jobc_schema::Pointer;
 use jobc_schema::distributed::Framework;
@@ -37,7 +37,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
 }
 
 fn is_alone(view: &View<'_>, role: &RoleView<'_>, command: &Command, launcher: Launcher) -> bool {
-    // `framework: deepspeed` and the like: what fits them is J0309's matter.
+    // `framework: deepspeed` and the like are checked by J0309.
     let own = role.member.is_some()
         && view.plan.distributed.as_ref().is_some_and(|d| framework(launcher).contains(&d.framework));
     match launcher {

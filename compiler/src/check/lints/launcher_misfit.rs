@@ -1,4 +1,4 @@
-//! J0309: a command that the framework of `distributed` cannot make one job of.
+//! J0309: a command that does not match the framework of `distributed`.
 
 use jobc_schema::Pointer;
 use jobc_schema::distributed::Framework;
@@ -17,7 +17,7 @@ const RANK_LAUNCHERS: [&str; 7] =
 const AFTER: [&str; 14] =
     ["echo", "printf", "wait", "exit", "ls", "true", "date", "fi", "done", "}", "tee", "cp", "mv", "cat"];
 
-/// Refuses a member's command that would run as separate jobs, or that waits for instances which never start it.
+/// Rejects a member's command that would run as separate jobs, or that waits for instances that never start it.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let Some(distributed) = &view.plan.distributed else { return };
     for role in &view.roles {
@@ -51,7 +51,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     }
 }
 
-/// What does not fit, and what to write instead.
+/// The mismatch, and the suggested fix.
 struct Misfit {
     severity: Severity,
     /// The key of `distributed` that it does not fit.

@@ -1,4 +1,4 @@
-//! J0307: a rendezvous at an address that means something else in every instance.
+//! J0307: a rendezvous at a loopback address.
 
 use crate::check::command::{self, Command, Launcher};
 use crate::check::view::{RoleView, View};
@@ -47,10 +47,10 @@ const RENDEZVOUS_CALLS: [&str; 10] = [
     "JOBC_INDEX",
 ];
 
-/// Warns of `localhost` where the processes of several instances must meet.
+/// Warns about `localhost` if processes of several instances must meet.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in view.roles.iter().filter(|role| role.peers(view) > 1) {
-        // Instances that are not to meet may each use their own address; J0301 speaks of those that should.
+        // Independent instances may each use their own address; J0301 covers those that should meet.
         if role.mentions(&["standalone"]) || (role.member.is_none() && !role.mentions(&RENDEZVOUS_CALLS)) {
             continue;
         }
@@ -64,7 +64,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         let member = view.plan.distributed.as_ref().zip(role.member);
         let provided = member.map(|(plan, member)| framework_names(plan, member)).unwrap_or_default();
         for name in VARIABLES {
-            // What `distributed` sets itself is J0303's matter.
+            // Variables that `distributed` sets itself are checked by J0303.
             let Some(address) = role.constant(name).filter(|value| is_local(value)) else { continue };
             if provided.iter().any(|provided| provided == name) {
                 continue;
@@ -158,7 +158,7 @@ fn mended(role: &RoleView<'_>, found: Diagnostic, written: &str, address: &str, 
 
 /// Whether an address is the instance's own: `localhost`, `127.0.0.1:29500`, `tcp://localhost:1`.
 fn is_local(address: &str) -> bool {
-    // The shell of each instance puts in its own.
+    // The shell of each instance expands it differently.
     if ["$(hostname", "`hostname", "$HOSTNAME", "${HOSTNAME}"].iter().any(|own| address.starts_with(own)) {
         return true;
     }

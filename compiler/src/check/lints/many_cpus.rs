@@ -3,7 +3,7 @@
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// From here on thousandths were probably meant.
+/// Above this, thousandths were probably meant.
 const MAX_CPUS: u64 = 1000;
 
 /// Warns of an amount that looks like thousandths of a CPU.

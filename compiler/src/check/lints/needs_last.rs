@@ -1,4 +1,4 @@
-//! J0350: a role that waits for what ends the job.
+//! J0350: a role that waits for the end of the job.
 
 use std::collections::BTreeMap;
 

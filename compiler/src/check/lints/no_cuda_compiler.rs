@@ -1,4 +1,4 @@
-//! J0347: nvcc in an image that has none.
+//! J0347: nvcc in an image without it.
 
 use jobc_schema::plan::{BuildStep, ImagePlan, ImageSource};
 
@@ -7,7 +7,7 @@ use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::stdlib::images;
 
-/// Packages that bring nvcc.
+/// Packages that contain nvcc.
 const COMPILER_PACKAGES: [&str; 5] =
     ["cuda-nvcc", "nvidia-cuda-nvcc", "cuda-toolkit", "cudatoolkit-dev", "cuda-compiler"];
 

@@ -1,4 +1,4 @@
-//! J0311: a GPU role with the little shared memory of a pod.
+//! J0311: a GPU role with the small default shared memory of a pod.
 
 use jobc_schema::BackendName;
 

@@ -42,7 +42,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     }
 }
 
-/// Whether a program does the work of a task, unlike those that print and look.
+/// Whether a program does the work of a task, unlike `echo` or `ls`.
 fn works(command: &Command) -> bool {
     command.launcher().is_some()
         || command.is_python()

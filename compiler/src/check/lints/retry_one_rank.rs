@@ -6,7 +6,7 @@ use jobc_schema::role::RetryScope;
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Warns where one rank would be started again among ranks that have lost it.
+/// Warns if one rank would be restarted while the others have lost it.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     // The ranks of an elastic rendezvous come and go.
     if view.plan.distributed.as_ref().is_some_and(|distributed| distributed.elastic.is_some()) {

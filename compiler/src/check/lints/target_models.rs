@@ -22,17 +22,17 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     }
 }
 
-/// What no card has.
+/// A requirement that no card meets.
 struct UnmetNeed {
-    /// In words: `a GPU with 40GiB`.
+    /// As text: `a GPU with 40GiB`.
     what: String,
     /// The key below `resources.gpu` that asks for it, where one does.
     key: Option<&'static str>,
-    /// Whether a table might not know it.
+    /// Whether the table may lack it.
     severity: Severity,
 }
 
-/// The first wish that no card is left for.
+/// The first requirement that no remaining card meets.
 fn missing(requested: &GpuPlan, declared: &HostGpuFacts<'_>, cards: &[&Card<'_>]) -> Option<UnmetNeed> {
     let error = |what: String, key| Some(UnmetNeed { what, key, severity: Severity::Error });
     if cards.is_empty() {
@@ -83,7 +83,7 @@ fn slices(profile: &str, count: u32, left: &mut Vec<&Card<'_>>) -> Option<UnmetN
     too_many(count, max, &what)
 }
 
-/// Whole cards: those that are not cut up.
+/// Whole cards: those without MIG instances.
 fn whole(count: u32, left: &mut Vec<&Card<'_>>) -> Option<UnmetNeed> {
     left.retain(|card| card.mig.is_none_or(indexmap::IndexMap::is_empty));
     if left.is_empty() {
@@ -93,7 +93,7 @@ fn whole(count: u32, left: &mut Vec<&Card<'_>>) -> Option<UnmetNeed> {
     too_many(count, left.iter().map(|card| card.count), "GPUs of one host")
 }
 
-/// More than a host has of any kind; nothing where one is not counted.
+/// Requests for more cards than a host has of any kind; `None` if the number is unknown.
 fn too_many(count: u32, there: impl Iterator<Item = Option<u32>>, what: &str) -> Option<UnmetNeed> {
     let max = there.collect::<Option<Vec<u32>>>()?.into_iter().max()?;
     (count > max).then(|| UnmetNeed {

@@ -10,7 +10,7 @@ use jobc_schema::target::Policy;
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 
-/// Refuses a job that does not keep the policy of its target.
+/// Rejects a job that violates the policy of its target.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let Some(policy) = &view.plan.target.settings.policy else { return };
     for image in view.plan.images.values() {

@@ -7,8 +7,8 @@ use crate::check::signature;
 use crate::check::view::View;
 use crate::diagnostic::Sink;
 
-/// Refuses images without a digest: a signature is one of a digest. The signatures themselves are in registries, where
-/// the compiler does not look.
+/// Rejects images without a digest, because signatures are for digests. The signatures themselves are in registries,
+/// which the compiler does not access.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let policy = view.plan.target.settings.policy.as_ref();
     if policy.and_then(|policy| policy.require_signature.as_ref()).is_none() {

@@ -1,9 +1,9 @@
-//! J0305: thresholds on instances that work as one.
+//! J0305: thresholds on instances that depend on each other.
 
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Warns where some ranks may fail or end while the others go on.
+/// Warns if some ranks may fail or end while the others continue.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     // The ranks of an elastic rendezvous come and go.
     if view.plan.distributed.as_ref().is_some_and(|distributed| distributed.elastic.is_some()) {

@@ -1,11 +1,11 @@
-//! J0316: a timeout that is over before the grace period is.
+//! J0316: a timeout that is shorter than the grace period.
 
 use jobc_schema::{Pointer, Seconds};
 
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Warns where a process has longer to end than it had to run.
+/// Warns if a process has more time to terminate than it had to run.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
         let grace = role.plan.grace_period_seconds;

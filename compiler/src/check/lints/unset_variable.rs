@@ -16,7 +16,7 @@ const ALWAYS: [&str; 12] =
 /// Variables that images for GPUs set.
 const OF_GPU_IMAGES: [&str; 2] = ["LD_LIBRARY_PATH", "LIBRARY_PATH"];
 
-/// Warns of a variable that is made longer and that nothing known has set.
+/// Warns about extending a variable that nothing known has set.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
         let CommandPlan::Script { shell, setup, script } = &role.plan.command else { continue };
@@ -111,7 +111,7 @@ fn longer<'l>(line: &'l str, set: &mut BTreeSet<&'l str>) -> Vec<(&'l str, usize
     found
 }
 
-/// The value of an assignment; nothing of what stands in single quotes, which no shell expands.
+/// The value of an assignment, without parts in single quotes, which shells do not expand.
 fn value(rest: &str) -> &str {
     if rest.starts_with('\'') {
         return "";

@@ -51,7 +51,7 @@ fn the_examples_of_the_pages_hold() {
 }
 
 #[test]
-fn what_is_used_in_any_way_is_left_alone() {
+fn used_declarations_are_not_reported() {
     let used = "\
 params: {a: 1, b: 2, c: 3}
 secrets: {one: {env: A}, two-words: {env: B}, three: {env: C}, four: {env: D}}
@@ -69,7 +69,7 @@ roles:
 }
 
 #[test]
-fn what_is_unused_is_reported_once_each() {
+fn each_unused_declaration_is_reported_once() {
     insta::assert_snapshot!(check(&[
         "params: {学習率: 0.1, lr: 1, x: \"${{ params.lr }}\"}\n",
         "x-notes: \"${{ params.a }}\"\nparams: {a: 1}\nroles: {r: {run: \"echo 'params.a' $a\"}}\n",

@@ -268,7 +268,7 @@ fn a_mistake_is_reported_once() {
 }
 
 #[test]
-fn right_forms_are_left_alone() {
+fn correct_forms_have_no_findings() {
     let (torchrun, deepspeed, mpi) = (framework("torchrun"), framework("deepspeed"), framework("mpi"));
     let horovod = framework("horovod");
     // JobSet's example cnn-mnist: the number of the instance is the rank.

@@ -9,7 +9,7 @@ use crate::source::{Sources, Span};
 
 use super::{flow, is_json, name};
 
-/// What becomes of an entry.
+/// How an entry is restructured.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shape {
     /// Its lines become comments.
@@ -115,7 +115,7 @@ impl<'a> Moving<'a> {
     }
 }
 
-/// The bytes and the text that give an entry another shape; nothing where the file writes it in braces.
+/// The bytes and the text that restructure an entry; `None` if the file writes it in braces.
 pub(in super::super) fn reshaped(
     document: &Document,
     sources: &Sources,
@@ -252,7 +252,7 @@ fn in_braces(text: &str, node: &Node) -> bool {
     text.as_bytes().get(node.span.start as usize).is_some_and(|byte| matches!(byte, b'{' | b'['))
 }
 
-/// How far to the right a byte stands.
+/// The column of a byte.
 fn column(text: &str, at: usize) -> usize {
     let line = text[..at].rfind('\n').map_or(0, |at| at + 1);
     text[line..at].chars().count()
@@ -272,7 +272,7 @@ fn cut(line: &str, blanks: usize) -> &str {
     &line[there.min(blanks)..]
 }
 
-/// A text whose lines after the first stand at another place.
+/// A text whose lines after the first are reindented.
 fn indented(text: &str, from: usize, to: usize) -> String {
     let mut lines = text.split_inclusive('\n');
     let mut out = lines.next().unwrap_or_default().to_owned();

@@ -35,7 +35,7 @@ pub struct Finding {
     pub labels: Vec<Label>,
     /// Further sentences.
     pub notes: Vec<String>,
-    /// Edits that would mend it, each on its own.
+    /// Edits that would fix it, each on its own.
     pub fixes: Vec<Fix>,
 }
 
@@ -77,7 +77,7 @@ pub struct Label {
     pub text: String,
 }
 
-/// Edits that would mend a finding together.
+/// Edits that together fix a finding.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fix {
     /// What the edits do.

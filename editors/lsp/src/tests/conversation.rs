@@ -136,7 +136,7 @@ fn from_initialize_to_exit() {
 }
 
 #[test]
-fn an_end_without_shutdown_is_no_proper_one() {
+fn exit_without_shutdown_is_an_error() {
     assert_eq!(run_session(&json!({}), |client| client.notify("exit", Value::Null)), SessionEnd::Abruptly);
     assert_eq!(run_session(&json!({}), |_| {}), SessionEnd::Abruptly, "the client is gone");
 }
@@ -162,7 +162,7 @@ fn nothing_is_answered_before_initialize_or_after_shutdown() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_refused_and_the_server_lives_on() {
+fn malformed_requests_are_rejected_without_a_crash() {
     run_session(&json!({}), |client| {
         let code = |answer: Result<Value, (i32, String)>| answer.expect_err("refused").0;
         assert_eq!(code(client.request("textDocument/noSuchThing", json!({}))), -32601);

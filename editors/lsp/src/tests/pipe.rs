@@ -239,7 +239,7 @@ fn a_request_that_waits_can_be_cancelled() {
 }
 
 #[test]
-fn what_is_no_message_is_answered_and_the_server_lives_on() {
+fn invalid_messages_are_answered_without_a_crash() {
     let ended = run_session(|client| {
         client.to.write_all(b"Content-Length: 3\r\n\r\n{]}").expect("the server reads");
         assert_eq!(client.next()["error"]["code"], -32700);

@@ -86,7 +86,7 @@ fn a_targets_file_that_is_not_open_shows_its_findings_until_they_are_gone() {
 }
 
 #[test]
-fn a_file_of_no_job_is_left_alone() {
+fn unrelated_files_are_ignored() {
     let mut fixture = Fixture::new("==== deployment.yaml\napiVersion: apps/v1\nkind: Deployment\n");
     assert_eq!(lines(&mut fixture), Vec::<String>::new());
     assert!(fixture.session.tree(&fixture.uri).is_none());

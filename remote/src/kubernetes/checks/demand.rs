@@ -1,4 +1,4 @@
-//! What the pods of a job ask for, with the defaults that a namespace gives them.
+//! The requests of a job's pods, with the defaults of the namespace.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(crate) struct PodSet<'a> {
     pub(crate) count: i128,
 }
 
-/// What a namespace gives containers that ask for nothing (LimitRange).
+/// The defaults of a namespace for containers without requests (LimitRange).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Defaults {
     pub(crate) limits: Amounts,
@@ -94,7 +94,7 @@ fn add_missing(to: &mut Amounts, from: &Amounts) {
     }
 }
 
-/// What a container asks for and may use, after defaults: as the API server, requests follow limits first.
+/// The requests and limits of a container, after defaults: as the API server, requests follow limits first.
 pub(crate) fn of_container(container: &Value, defaults: &Defaults) -> (Amounts, Amounts) {
     let mut limits = amounts(container.pointer("/resources/limits"));
     let mut requests = amounts(container.pointer("/resources/requests"));
@@ -113,7 +113,7 @@ impl<'a> PodSet<'a> {
         numbered.map(move |(index, container)| (format!("{at}/containers/{index}"), container))
     }
 
-    /// What a pod asks for and may use: its containers together, or an init container if that is more.
+    /// The requests and limits of a pod: the sum of its containers, or those of an init container if larger.
     pub(crate) fn of_pod(&self, defaults: &Defaults) -> (Amounts, Amounts) {
         let (mut requests, mut limits) = (Amounts::new(), Amounts::new());
         for (_, container) in self.containers() {

@@ -33,7 +33,7 @@ fn compare(at: &str, sent: &Value, answered: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// What an API server leaves out of its answers.
+/// Fields that an API server leaves out of its responses.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

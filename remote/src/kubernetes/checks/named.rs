@@ -70,7 +70,7 @@ impl NamedKind {
     }
 }
 
-/// What the pods of a set name.
+/// The objects that the pods of a set refer to.
 pub(crate) fn named(set: &PodSet<'_>) -> Vec<Named> {
     let list =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();

@@ -7,7 +7,7 @@ use super::quantity::{of, show};
 use crate::kubernetes::state::{QUEUE, name, text};
 use crate::place::Problem;
 
-/// What is known of a job's queue.
+/// The facts known about a job's queue.
 #[derive(Default)]
 pub(crate) struct QueueFacts<'a> {
     /// The LocalQueue.

@@ -20,7 +20,7 @@ const AFTER_END: Duration = Duration::from_secs(2);
 /// Events on their way to the user.
 const MAX_QUEUED: usize = 1024;
 
-/// What the two watches report.
+/// The reports of the two watches.
 enum Item {
     Events(Vec<RawEvent>),
     /// The job ended, or cannot be watched.

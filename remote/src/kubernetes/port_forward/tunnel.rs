@@ -15,7 +15,7 @@ use crate::websocket::{Message, WebSocket};
 const READ_SIZE: usize = 32 << 10;
 /// A local connection that does not take more than this holds back the others.
 const MAX_WAITING: usize = 1 << 20;
-/// Of an error of the server this much is kept.
+/// Maximum number of bytes kept of an error of the server.
 const MAX_ERROR: usize = 4096;
 
 /// A WebSocket with the connections that go through it.
@@ -27,7 +27,7 @@ pub(super) struct Tunnel {
     next: u32,
     /// By the number of the stream of errors; that of data is the next odd number.
     connections: BTreeMap<u32, Connection>,
-    /// The server accepts no streams any more.
+    /// The server no longer accepts streams.
     is_leaving: bool,
 }
 
@@ -70,7 +70,7 @@ impl Tunnel {
         self.connections.values().any(|connection| connection.waiting.len() > MAX_WAITING)
     }
 
-    /// What to wait for: the WebSocket first, then the connections in order.
+    /// The file descriptors to poll: the WebSocket first, then the connections in order.
     pub(super) fn interests(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         let mut of_socket = self.socket.interest();
         of_socket.set(PollFlags::IN, !self.is_full());

@@ -2,7 +2,7 @@
 
 use super::reason::{Field, Reason, from, sentence};
 
-/// What `FailedCreate` says: a quota, Pod Security, or a webhook.
+/// The reason of `FailedCreate`: a quota, Pod Security, or a webhook.
 pub(super) fn of_failed_create(message: &str) -> Reason {
     let message = sentence(message);
     if let Some(quota) = from(&message, "exceeded quota:") {
@@ -38,7 +38,7 @@ fn of_quota(quota: &str) -> Field {
     }
 }
 
-/// What of the job violates Pod Security, with the field of the job file if there is one.
+/// The setting of the job that violates Pod Security, with the field of the job file if there is one.
 fn of_violation(violation: &str) -> (Field, Option<&'static str>) {
     let has = |text: &str| violation.contains(text);
     if has("runAsNonRoot") || has("runAsUser=0") {

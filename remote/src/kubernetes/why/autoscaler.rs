@@ -2,7 +2,7 @@
 
 use super::reason::{Field, Reason, sentence};
 
-/// What an event of an autoscaler says; none if it is not one.
+/// The reason in an autoscaler's event; `None` for other events.
 pub(super) fn of_event(reason: &str, source: &str, message: &str) -> Option<Reason> {
     let message = sentence(message);
     let is_karpenter = source.contains("karpenter");
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_comes_or_none_fits() {
+    fn autoscaler_events_are_explained() {
         for (reason, source, message, expected) in [
             (
                 "TriggeredScaleUp",

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::reason::{Field, Reason, sentence};
 use super::{admission, autoscaler};
 
-/// What of an event tells why a job waits.
+/// The part of an event that explains why a job waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report<'a> {
     /// The cluster's word for it.
     pub(crate) reason: &'a str,
     /// The component that reports it.
     pub(crate) source: &'a str,
-    /// What happened.
+    /// The event.
     pub(crate) message: &'a str,
 }
 

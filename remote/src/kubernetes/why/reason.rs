@@ -30,7 +30,7 @@ pub(crate) struct Reason {
     pub(crate) text: String,
     /// The role that it is about; none for the whole job.
     pub(crate) role: Option<String>,
-    /// What of it.
+    /// The affected part.
     pub(crate) field: Field,
 }
 
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_places() {
+    fn ordinal_numbers_are_formatted() {
         let shown: Vec<String> =
             [1, 2, 3, 4, 11, 12, 13, 21, 22, 101, 112].into_iter().map(ordinal).collect();
         assert_eq!(shown.join(" "), "1st 2nd 3rd 4th 11th 12th 13th 21st 22nd 101st 112th");

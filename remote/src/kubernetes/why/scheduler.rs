@@ -25,7 +25,7 @@ fn counts(message: &str) -> String {
     sentence(message[..end].trim_end_matches([',', ' ']))
 }
 
-/// What of the job most nodes lack.
+/// The resource of the job that most nodes lack.
 fn field(counts: &str) -> Field {
     let list = counts.split_once(": ").map_or(counts, |(_, list)| list);
     // `6 Insufficient nvidia.com/gpu`; taints of older releases contain commas and braces.

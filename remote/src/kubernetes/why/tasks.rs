@@ -9,7 +9,7 @@ use super::{container, disruption, scheduler};
 /// Tasks that are named in a sentence; the rest is counted.
 const MAX_NAMED: usize = 3;
 
-/// What pods that wait or were ended say, the reason of most tasks first.
+/// The reasons of waiting or terminated pods, the most frequent first.
 pub(crate) fn of_pods(pods: &[Pod]) -> Vec<Reason> {
     let mut groups: BTreeMap<(String, &str, Field), Vec<&Pod>> = BTreeMap::new();
     for pod in pods {

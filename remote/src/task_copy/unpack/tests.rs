@@ -104,7 +104,7 @@ fn a_link_that_is_in_the_way_is_replaced_not_followed() {
 }
 
 #[test]
-fn what_was_packed_comes_back() {
+fn packed_files_are_unpacked_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let source = directory.path().join("source");
     std::fs::create_dir_all(source.join("d")).unwrap();

@@ -6,7 +6,7 @@ use std::io;
 use super::invalid::invalid;
 use crate::tar::{Entry, Time};
 
-/// What an entry has besides its content.
+/// The metadata of an entry.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileAttributes {
     pub(crate) mode: u32,

@@ -8,7 +8,7 @@ use super::attributes::FileAttributes;
 use super::invalid::invalid;
 use crate::tar::Time;
 
-/// The most bytes that are kept.
+/// Maximum number of bytes kept.
 const MAX_BYTES: usize = 32 << 20;
 
 /// Directories in the order in which the archive names them, one record behind the other.
@@ -50,7 +50,7 @@ impl DirectoryRecords {
     ///
     /// # Errors
     ///
-    /// Together they are too many.
+    /// The total exceeds the maximum.
     pub(super) fn count(&mut self, bytes: usize) -> io::Result<()> {
         self.others += bytes;
         self.check()
@@ -70,7 +70,7 @@ impl DirectoryRecords {
     pub(super) fn inner_first(mut self) -> impl Iterator<Item = (Vec<u8>, Option<FileAttributes>)> {
         let mut places = std::mem::take(&mut self.places);
         let path = |place: u32| Record(&self.bytes[place as usize..]).text();
-        // Of one path the last record comes first, and stays.
+        // The last record of a path sorts first and is kept.
         places.sort_unstable_by(|a, b| path(*b).cmp(path(*a)).then(b.cmp(a)));
         places.dedup_by(|later, kept| path(*later) == path(*kept));
         places.into_iter().map(move |place| {
@@ -81,7 +81,7 @@ impl DirectoryRecords {
     }
 }
 
-/// What is left to read of a record.
+/// The unread part of a record.
 struct Record<'a>(&'a [u8]);
 
 impl<'a> Record<'a> {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_most_of_them() {
+    fn number_of_directories_is_limited() {
         let mut records = DirectoryRecords::default();
         let plain = FileAttributes { extended: Vec::new(), ..attributes(0o755) };
         for number in 0..400_000 {

@@ -1,8 +1,8 @@
-//! The error for what an archive may not have.
+//! The error for invalid content of an archive.
 
 use std::io;
 
-/// Something in an archive that is refused, in words.
+/// The reason why an archive is rejected.
 pub(super) fn invalid(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message.to_owned())
 }

@@ -20,7 +20,7 @@ pub(super) struct PathResolver {
     last: Option<(Vec<u8>, Rc<OwnedFd>)>,
 }
 
-/// Directories that had to be made on the way to an entry, and whether each took the place of a whiteout.
+/// Parent directories created for an entry, and whether each replaced a whiteout.
 pub(super) type CreatedDirectories = Vec<(Vec<u8>, bool)>;
 
 impl PathResolver {

@@ -179,7 +179,7 @@ fn a_usual_root() {
 }
 
 #[test]
-fn no_member_gets_out() {
+fn no_member_escapes_the_root() {
     let cases = [
         check(&[Member(FILE, "UP/evil", "x")]),
         check(&[Member(FILE, "a/../../evil", "x")]),

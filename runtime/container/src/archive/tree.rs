@@ -26,7 +26,7 @@ use jobc_sys::open_inside::open_inside;
 
 /// The prefix of a whiteout's name.
 const WHITEOUT_PREFIX: &[u8] = b".wh.";
-/// The prefix of names that were for aufs alone, and the one of them that means something.
+/// The prefix of names that only aufs used, and the one name with it that still has a meaning.
 const AUFS_PREFIX: &[u8] = b".wh..wh.";
 /// The attributes that make a directory opaque: root's, and those of overlays in user namespaces.
 pub const OPAQUE_ATTRIBUTES: [&CStr; 2] = [c"trusted.overlay.opaque", c"user.overlay.opaque"];
@@ -37,7 +37,7 @@ const OPAQUE_MARKER: &[u8] = b".wh..wh..opq";
 /// A piece of a file that becomes a hole where it is all zeros.
 const HOLE_SIZE: usize = 1 << 16;
 
-/// Whose the files of a tree are.
+/// The owner of the files of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owners {
     /// As in the archive, with all attributes that only root can set.
@@ -48,7 +48,7 @@ pub enum Owners {
     CurrentUser,
 }
 
-/// What unpacking a layer yields besides its files.
+/// The results of unpacking a layer, besides its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayerSummary {
     /// Directories without an entry in the layer: their attributes come from the layers below.
@@ -66,7 +66,7 @@ pub struct Tree {
     /// The owner of files that this process creates, and its umask.
     default_owner: (u32, u32),
     umask: u32,
-    /// What directories get at the end: until then they must be writable, and their times change.
+    /// Attributes of directories, set at the end: until then, directories must be writable, and their times change.
     directories: DirectoryRecords,
     /// Where the tree is a layer.
     layer_summary: Option<LayerSummary>,
@@ -111,7 +111,7 @@ impl Tree {
         let (parent, name) = self.parent_of(&entry.path)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let bits = self.mode(attributes);
-        // Most files are made as they shall be; the others become so once they are written.
+        // Most files are created with their final mode; the others get it after they are written.
         let finished = bits.as_raw_mode() & (self.umask | 0o7000) == 0 && attributes.extended.is_empty();
         let begin = if finished { bits } else { Mode::RUSR | Mode::WUSR };
         let open = || rustix::fs::openat(&parent, &name, flags, begin);
@@ -200,7 +200,7 @@ impl Tree {
         let joined = |path| Ok::<_, io::Error>(components(path)?.join(&b'/'));
         left.external_links.push((joined(path)?, joined(target)?));
         self.directories.count(128 + path.len() + target.len())?;
-        // Its directory exists in any case.
+        // Its directory always exists.
         self.parent_of(path).map(drop)
     }
 
@@ -219,7 +219,7 @@ impl Tree {
         let (parent, name) = self.parent_of(path)?;
         let make = || rustix::fs::mknodat(&parent, &name, kind, Mode::RUSR | Mode::WUSR, device);
         match self.replace(&parent, &name, make) {
-            // Root of a container, who may make none.
+            // Root of a container, which may not create devices.
             Err(error) if is_device && error.kind() == io::ErrorKind::PermissionDenied => {
                 return self.skip_device(path);
             }
@@ -232,7 +232,7 @@ impl Tree {
         Ok(rustix::fs::utimensat(&parent, &name, &times(attributes.mtime), AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// A device that cannot be made: every container gets those of /dev anew, and a layer is of use without the others.
+    /// A device that cannot be made: every container gets its own /dev, and a layer is usable without other devices.
     fn skip_device(&mut self, path: &[u8]) -> io::Result<()> {
         let names = components(path)?;
         match &mut self.layer_summary {
@@ -325,7 +325,7 @@ impl Tree {
         Ok(place)
     }
 
-    /// Makes a name; what an earlier entry made of that name goes, a directory with its content as with Docker.
+    /// Makes a name; an existing entry of that name is removed, a directory with its content, as with Docker.
     fn replace<T>(
         &mut self,
         parent: &OwnedFd,
@@ -353,16 +353,16 @@ impl Tree {
         for (name, value) in &attributes.extended {
             let own = name.as_bytes().starts_with(b"user.");
             match rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()) {
-                // Not every file system has room for them.
+                // Not every file system supports them.
                 Err(Errno::NOTSUP) if own || self.owners != Owners::FromArchive => {}
-                // Capabilities are root's to give, and lists may name ids that are not here.
+                // Only root can set capabilities, and access lists may contain IDs that are not mapped here.
                 Err(Errno::PERM | Errno::INVAL) if !own && self.owners != Owners::FromArchive => {}
                 Err(errno) => return Err(attribute_error(errno, name)),
                 Ok(()) => {}
             }
         }
         if !has_bits {
-            // After the attributes, which only who may write a file may give it.
+            // After the attributes, because setting them requires write permission.
             rustix::fs::fchmod(file, self.mode(attributes))?;
         }
         Ok(rustix::fs::futimens(file, &times(attributes.mtime))?)
@@ -377,7 +377,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The owner to give, where it is not already the one.
+    /// The owner to set; `None` if it is already correct.
     fn owner(&self, attributes: &FileAttributes) -> Option<(Option<Uid>, Option<Gid>)> {
         let wanted = (attributes.uid, attributes.gid);
         let given = self.owners != Owners::CurrentUser && wanted != self.default_owner;
@@ -390,7 +390,7 @@ impl Tree {
     }
 }
 
-/// Why an owner cannot be given: an id that is not mapped in this user namespace is none (chown(2)).
+/// Why an owner cannot be given: IDs that are not mapped in this user namespace are invalid (chown(2)).
 fn ownership_error(errno: Errno, attributes: &FileAttributes) -> io::Error {
     if errno != Errno::INVAL {
         return errno.into();
@@ -430,7 +430,7 @@ fn make_opaque_fd(directory: &OwnedFd) -> io::Result<()> {
     set_opaque_attributes(open_inside(directory, c".", OFlags::RDONLY | OFlags::DIRECTORY)?)
 }
 
-/// Sets the attributes for overlays of root's and for those in user namespaces; the first is root's alone to set.
+/// Sets the attributes for overlays of root's and for those in user namespaces; only root can set the first.
 fn set_opaque_attributes(directory: impl AsFd) -> io::Result<()> {
     let [of_root, of_users] =
         OPAQUE_ATTRIBUTES.map(|name| rustix::fs::fsetxattr(&directory, name, b"y", XattrFlags::empty()));
@@ -499,7 +499,7 @@ fn copy<R: BufRead>(data: &mut Reader<R>, file: &File, entry: &Entry) -> io::Res
     Ok(())
 }
 
-/// Whether a piece is better left out: all zeros, and no smaller than a page.
+/// Whether a piece should become a hole: all zeros, and no smaller than a page.
 fn is_hole(piece: &[u8]) -> bool {
     piece.len() >= 4096 && piece.iter().all(|byte| *byte == 0)
 }

@@ -22,7 +22,7 @@ fn check(files: &[(&str, &str)], open: &str) -> String {
 }
 
 #[test]
-fn what_is_and_what_is_not_a_bundle() {
+fn invalid_bundles_are_reported() {
     let config = r#"{"annotations": {"dev.jobc.image": "host"}}"#;
     let cases = [
         check(&[("config.json", config)], "."),

@@ -86,8 +86,8 @@ pub(super) fn load(program: &[Instruction]) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Begins anew where the kernel gave its check of a program up, as it does as soon as a signal is pending (`bpf_check`
-/// in kernel/bpf/verifier.c): in a gang that is the end of another child, each time for one call.
+/// Retries if the kernel aborted its check of a program, as it does as soon as a signal is pending (`bpf_check` in
+/// kernel/bpf/verifier.c): in a gang that is the end of another child, each time for one call.
 fn retry_interrupted<T>(mut load: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     for _ in 1..MAX_TRIES {
         match load() {

@@ -138,7 +138,7 @@ enum CreateError {
 
 /// Makes the group's directory, and those above it that are missing; returns these.
 ///
-/// A group of that name that is left over and empty is made anew, so that none of its settings stays.
+/// A leftover empty group of that name is recreated, so that none of its settings remain.
 fn create_directories(group: &Group, directory: &Path) -> std::result::Result<Vec<PathBuf>, CreateError> {
     let mut made = vec![];
     for _ in 0..MAX_TRIES {
@@ -155,7 +155,7 @@ fn create_directories(group: &Group, directory: &Path) -> std::result::Result<Ve
                     match mkdir(&above) {
                         Ok(()) => made.push(above),
                         Err(Errno::EXIST) => {}
-                        // Taken away again from above; the next try makes it anew.
+                        // It was removed again by its parent's owner; the next try recreates it.
                         Err(Errno::NOENT) => break,
                         Err(errno) => return Err(CreateError::Kernel(errno, above)),
                     }

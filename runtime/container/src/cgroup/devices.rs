@@ -1,4 +1,4 @@
-//! Which devices a container may open and create: the list of config.json, and those that every container has.
+//! The devices that a container may open and create: the list of config.json, and those that every container has.
 //!
 //! The last rule that matches a device and an access decides; without a match access is denied (OCI runtime
 //! specification, config-linux.md "Allowed Device list"). Version 1 keeps rules in a file, version 2 runs a program.
@@ -27,7 +27,7 @@ pub struct Rule {
     pub major: Option<u32>,
     /// The minor number; nothing for all.
     pub minor: Option<u32>,
-    /// Which accesses it speaks of: [`MKNOD`], [`READ`] and [`WRITE`].
+    /// The accesses that it covers: [`MKNOD`], [`READ`] and [`WRITE`].
     pub access: u32,
 }
 

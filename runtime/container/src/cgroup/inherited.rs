@@ -16,7 +16,7 @@ use super::layout::Layout;
 use super::unenforced::UnenforcedLimit;
 pub(super) use verdict::Rounding;
 
-/// The limits that hold for this process, each the least of its group and those above; nothing where there is none.
+/// The limits that hold for this process, each the minimum of its group and its ancestors; `None` if there is no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InheritedLimits {
     /// Memory, in bytes.

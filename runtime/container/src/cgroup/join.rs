@@ -29,9 +29,9 @@ impl Cgroup {
 
     /// Opens what an additional process enters the groups by: [`Self::into_fd`] and [`Self::join_fds`].
     ///
-    /// `first` is the container's first process. Where the container has divided its cgroup v2 group itself, the
-    /// group takes no process any more (cgroup-v2.rst, "No Internal Process Constraint"), and the further one goes
-    /// where the first is; unless `below` says which it enters.
+    /// `first` is the container's first process. Where the container has divided its cgroup v2 group itself, the group
+    /// accepts no more processes (cgroup-v2.rst, "No Internal Process Constraint"), and the further one goes where the
+    /// first is; unless `below` says which it enters.
     pub fn open_entry_fds(&mut self, first: u32, below: &SubGroups) -> Result<()> {
         self.into_fd = None;
         self.join_fds.clear();

@@ -33,7 +33,7 @@ pub struct Hierarchy {
     pub controllers: Vec<Controller>,
     /// The group of this process, relative to the mount; nothing where it cannot be seen from here.
     pub own_group: Option<PathBuf>,
-    /// Whether it is mounted for writing; who may write is another question.
+    /// Whether it is mounted read-write; file permissions are checked separately.
     pub writable: bool,
 }
 
@@ -47,11 +47,11 @@ pub struct UnifiedHierarchy {
     pub controllers: OnceLock<Vec<Controller>>,
     /// The group of this process, relative to the mount; nothing where it cannot be seen from here.
     pub own_group: Option<PathBuf>,
-    /// Whether it is mounted for writing; who may write is another question.
+    /// Whether it is mounted read-write; file permissions are checked separately.
     pub writable: bool,
 }
 
-/// Which of the two interfaces a controller has here.
+/// The interface (cgroup v1 or v2) of a controller on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Version {
@@ -114,7 +114,7 @@ impl Layout {
         layout
     }
 
-    /// Which interface a controller has here; nothing where it has none.
+    /// The interface of a controller on this host; `None` if the controller is missing.
     pub fn version(&self, controller: Controller) -> Option<Version> {
         if self.hierarchy(controller).is_some() {
             Some(Version::V1)
@@ -160,7 +160,7 @@ impl Hierarchy {
 
 /// A line of mountinfo about cgroups.
 struct Mount {
-    /// Which group of the hierarchy is shown at `point`, as this process's control-group namespace names it.
+    /// The group of the hierarchy that is mounted at `point`, as named in this process's cgroup namespace.
     root: PathBuf,
     point: PathBuf,
     /// Whether both the mount and the file system are writable.
@@ -210,7 +210,7 @@ impl Mount {
     }
 }
 
-/// Whether the file system of a mount is read-only, and not the mount alone.
+/// Whether the file system of a mount is read-only, and not only the mount.
 pub(super) fn is_file_system_read_only(point: &Path) -> bool {
     let table = read(Path::new("/proc/self/mountinfo")).unwrap_or_default();
     let is_there = |line: &&str| Mount::parse(line).is_some_and(|mount| mount.point == point);

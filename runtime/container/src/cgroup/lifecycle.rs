@@ -33,7 +33,7 @@ impl Cgroup {
         Ok(list)
     }
 
-    /// Kills every process in the group and below it, and waits until there is none.
+    /// Kills every process in the group and below it, and waits until all have exited.
     ///
     /// Version 2 does it in one step that no fork escapes (`cgroup.kill`, Linux 5.14). Otherwise the group is frozen
     /// while its processes are sent the signal, until none is left.

@@ -18,7 +18,7 @@ use jobc_sys::kernel_file;
 /// One limit and the files that take it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Whose files they are.
+    /// The controller that the files belong to.
     pub controller: Controller,
     /// The files, each with its text. All that a kernel has are written, and one of them it must have.
     pub files: Vec<(String, String)>,
@@ -28,7 +28,7 @@ pub struct Limit {
     pub satisfied_without: Option<OptionalResource>,
 }
 
-/// What a host can be without, so that there is nothing to limit.
+/// A feature that a host may lack, in which case there is nothing to limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionalResource {
     /// Swap space.
@@ -67,12 +67,12 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// What makes no sense on any host, such as less memory and swap together than memory.
+    /// Limits that are invalid on every host, such as less memory and swap together than memory.
     pub(super) fn of(resources: &LinuxResources, layout: &Layout) -> Result<Self> {
         Self::list(&LimitRequest { resources, is_update: false }, layout)
     }
 
-    /// The same for a group that has limits: what is not limited any more (`-1`) is written too.
+    /// The same for a group that has limits: removed limits (`-1`) are written too.
     pub(super) fn of_update(resources: &LinuxResources, layout: &Layout) -> Result<Self> {
         Self::list(&LimitRequest { resources, is_update: true }, layout)
     }
@@ -130,7 +130,7 @@ impl Limits {
     }
 }
 
-/// What to do about a limit that cannot be kept.
+/// Advice for a limit that cannot be enforced.
 pub const ALLOW_UNENFORCED_HELP: &str =
     "remove it from config.json, or run without it with `--allow-unenforced`";
 
@@ -150,15 +150,15 @@ const WRITE_ORDER: [Controller; 9] = [
     Controller::Rdma,
 ];
 
-/// What a limit is made from.
+/// The input for a limit.
 struct LimitRequest<'a> {
     resources: &'a LinuxResources,
-    /// Whether there are limits already, so that one that limits nothing takes another's place.
+    /// Whether limits may already exist, so that an unlimited value must be written too.
     is_update: bool,
 }
 
 impl LimitRequest<'_> {
-    /// What is written for a limit; `unlimited` where a negative number takes one away.
+    /// The text written for a limit; `unlimited` for a negative number, which removes the limit.
     fn limit_text(&self, limit: Option<i64>, unlimited: &str) -> Option<String> {
         match limit? {
             1.. => limit.map(|limit| limit.to_string()),

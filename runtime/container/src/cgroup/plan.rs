@@ -1,4 +1,4 @@
-//! Which groups a container gets, where they are created, and what is written to them. Nothing is changed here.
+//! Plans which groups a container gets, where they are created, and what is written to them. Nothing is changed here.
 
 mod inherited;
 mod location;
@@ -166,7 +166,7 @@ impl Plan {
             impossible.extend(refused_devices(request, &Refusal::NotMounted));
         }
         if layout.hierarchies.is_empty() && layout.unified.is_none() {
-            // The one reason for all, whatever each limit would need.
+            // The one reason for all limits, regardless of what each would need.
             for error in &mut impossible {
                 error.message = Refusal::NotMounted.to_string();
             }
@@ -245,7 +245,7 @@ impl fmt::Display for Interface {
     }
 }
 
-/// Lets limits pass that cannot be enforced, where that is allowed.
+/// Accepts limits that cannot be enforced, if that is allowed.
 pub(super) fn accept_unenforced(
     impossible: Vec<Error>,
     request: &CgroupRequest<'_>,
@@ -254,7 +254,7 @@ pub(super) fn accept_unenforced(
     impossible.into_iter().map(|error| if allowed { Ok(error.into()) } else { Err(error) }).collect()
 }
 
-/// What follows if no group enforces the rules about devices.
+/// The consequence if no group enforces the device rules.
 ///
 /// In a user namespace no process can create a device node, so the container has only the nodes that it was given, as
 /// with a list that only allows. A rule that denies a device is then not enforced, and outside user namespaces no rule

@@ -11,7 +11,7 @@ use crate::systemd::{Property, Value};
 
 /// systemd's `infinity`.
 const NO_LIMIT: u64 = u64::MAX;
-/// The period of the kernel's where none is written, in microseconds.
+/// The kernel's default period, in microseconds.
 const DEFAULT_PERIOD_USEC: u64 = 100_000;
 const SECOND_USEC: u64 = 1_000_000;
 /// systemd keeps CPU time in whole hundredths of a CPU: microseconds a second.
@@ -90,7 +90,7 @@ fn amount(text: &str) -> Option<u64> {
     if matches!(text, "max" | "-1") { Some(NO_LIMIT) } else { text.parse().ok() }
 }
 
-/// Time on processors in a second, in microseconds; never less than was written to the kernel.
+/// CPU time per second, in microseconds; never less than was written to the kernel.
 fn per_second(quota: u64, period: u64) -> u64 {
     if quota == NO_LIMIT {
         return NO_LIMIT;
@@ -101,7 +101,7 @@ fn per_second(quota: u64, period: u64) -> u64 {
 
 /// A list such as `0-3,7` as bits, the lowest number in the lowest bit of the first byte.
 fn list_to_bitmask(list: &str) -> Option<Vec<u8>> {
-    /// More than any kernel counts.
+    /// More CPUs than any kernel supports.
     const MAX_CPUS: usize = 1 << 16;
     let mut mask = vec![];
     for part in list.split(',').map(str::trim) {

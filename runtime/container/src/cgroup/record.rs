@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::controller::Controller;
 use super::layout::Version;
 
-/// The groups of a container; none where it has none.
+/// The groups of a container; may be empty.
 #[derive(Debug, Default)]
 pub struct Cgroup {
     pub(super) record: CgroupRecord,
@@ -30,7 +30,7 @@ pub(super) struct GroupRecord {
     pub(super) directory: PathBuf,
     /// The directory's inode number: another group that is made there later has another.
     pub(super) id: u64,
-    /// Which interface it has.
+    /// Its interface.
     pub(super) version: Version,
     /// The controllers of cgroup v1 in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -46,7 +46,7 @@ impl Cgroup {
         Self { record: saved, into_fd: None, join_fds: vec![] }
     }
 
-    /// What to keep of the groups.
+    /// The part of the groups that is recorded.
     pub fn record(&self) -> &CgroupRecord {
         &self.record
     }

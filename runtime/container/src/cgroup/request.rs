@@ -1,4 +1,4 @@
-//! What a container requests.
+//! The request of a container for a cgroup.
 
 use oci_spec::runtime::LinuxResources;
 
@@ -20,9 +20,9 @@ pub struct CgroupRequest<'a> {
     pub scope: Option<&'a ScopeGroup>,
     /// `linux.resources`.
     pub resources: Option<&'a LinuxResources>,
-    /// Go on where a limit cannot be enforced.
+    /// Continue if a limit cannot be enforced.
     pub allow_unenforced: bool,
-    /// Who owns the group inside the container: the host's numbers for its root, where it has a user namespace and
+    /// The owner of the group inside the container: the host's numbers for its root, where it has a user namespace and
     /// may write to its groups.
     pub owner: Option<(u32, u32)>,
     /// Whether it gets a group in every cgroup v1 hierarchy, not only where one is needed: for callers that look for

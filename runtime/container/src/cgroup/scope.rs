@@ -17,7 +17,7 @@ use jobc_sys::error::{Error, Kind, Result};
 /// The group of the supervisor and of the programs it starts besides containers, below the scope's.
 pub const SUPERVISOR_GROUP: &str = "supervisor";
 
-/// Where the group of a scope would be.
+/// The location that the group of a scope would have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopeGroup {
     /// The group of systemd itself, relative to the root of the tree: it exists, and has the controllers that its

@@ -1,4 +1,4 @@
-//! What a container uses, in the format of an OCI runtime's `events --stats`.
+//! The resource usage of a container, in the format of an OCI runtime's `events --stats`.
 //!
 //! The names are those of runc's command line, which callers read; times are in nanoseconds, sizes in bytes, and no
 //! limit is the largest number. Values that the kernel does not count here are left out.
@@ -12,7 +12,7 @@ use super::record::Cgroup;
 const TICK_NANOSECONDS: u64 = 10_000_000;
 
 impl Cgroup {
-    /// What the container has used so far, as JSON.
+    /// The usage of the container so far, as JSON.
     pub fn stats(&self) -> Value {
         let files = Files(self);
         let mut stats = Map::new();

@@ -7,7 +7,7 @@ use super::layout::Version;
 use super::record::GroupRecord;
 use jobc_sys::error::{Error, Kind, Result};
 
-/// Groups below a container's own, none where it enters those.
+/// Groups below a container's own, empty if the process enters those.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubGroups(Vec<SubGroup>);
 
@@ -49,7 +49,7 @@ impl SubGroups {
         Ok(Self(list))
     }
 
-    /// Whether none is named.
+    /// Whether no group is named.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -99,7 +99,7 @@ impl Cgroup {
         }
     }
 
-    /// The directory of the group that gets a limit, made where there is none.
+    /// The directory of the group that gets a limit; created if missing.
     fn directory_for(&mut self, limit: &Limit, layout: &Layout) -> Result<PathBuf> {
         let hierarchy = layout.hierarchy(limit.controller);
         let found = self.record.groups.iter().filter(|group| group.exists()).find(|group| match hierarchy {

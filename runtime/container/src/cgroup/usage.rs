@@ -1,4 +1,4 @@
-//! What the processes of a group have used.
+//! The resource usage of the processes of a group.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -9,7 +9,7 @@ use super::controller::Controller;
 use super::layout::Version;
 use super::record::{Cgroup, GroupRecord};
 
-/// What a container has used so far; `None` for what the kernel does not count here.
+/// The usage of a container so far; `None` for values that the kernel does not count here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// CPU time in microseconds.
@@ -18,7 +18,7 @@ pub struct Usage {
     /// Memory now, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
-    /// The most memory at any time, in bytes; cgroup v2 has it since Linux 5.19.
+    /// Peak memory in bytes; cgroup v2 has it since Linux 5.19.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_peak: Option<u64>,
     /// How many times the memory was at its limit and the kernel had to make room.
@@ -100,7 +100,7 @@ pub struct Meter {
 }
 
 impl Cgroup {
-    /// What the container has used so far. It can be read after the last process has ended, until the removal.
+    /// The usage of the container so far. It can be read after the last process has ended, until the group is removed.
     pub fn usage(&self) -> Usage {
         self.meter().read()
     }
@@ -140,7 +140,7 @@ impl Meter {
         let mut usage = Usage::default();
         let mut buffer = [0; 4096];
         for (file, take) in &self.files {
-            // The kernel makes the text up anew for a read from the beginning.
+            // The kernel generates the text again for a read from the beginning.
             let read = file.read_at(&mut buffer, 0).ok().map(|length| &buffer[..length]);
             if let Some(text) = read.and_then(|text| std::str::from_utf8(text).ok()) {
                 take(text, &mut usage);

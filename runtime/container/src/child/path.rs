@@ -21,9 +21,9 @@ pub const RESOLVE_IN_ROOT: ResolveFlags = ResolveFlags::IN_ROOT.union(ResolveFla
 pub struct ContainerPath {
     /// Without a leading `/`; `.` for the root itself.
     pub path: CString,
-    /// What leads there: each directory's path, and its last name.
+    /// The components of the path: each directory's path, and its last name.
     steps: Vec<(CString, CString)>,
-    /// Whether a link on the way is refused rather than followed.
+    /// Whether a symbolic link in the path is refused instead of followed.
     pub no_links: bool,
 }
 
@@ -163,7 +163,7 @@ impl ContainerPath {
     }
 }
 
-/// What the last name of a place is made as, where it is missing.
+/// The type with which the last component of a path is created if it is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
     /// An empty file, for a bind mount of a file.

@@ -1,4 +1,4 @@
-//! What parent and child report to each other through the memory that they share.
+//! Reports between parent and child through their shared memory.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -30,14 +30,14 @@ impl fmt::Display for Gate {
     }
 }
 
-/// What parent and child report to each other through the memory that they share.
+/// Reports between parent and child through their shared memory.
 #[derive(Debug)]
 pub struct Report {
     /// Where the child is: [`GONE`] once it has left the shared memory, by `execve` or by its end. A futex.
     pub(crate) state: AtomicU32,
     /// How many gates the parent has opened, or [`NEVER`]. A futex.
     pub(crate) opened: AtomicU32,
-    /// Which step the child is at.
+    /// The current step of the child.
     pub(crate) step: AtomicU32,
     /// Why that step failed.
     pub(crate) errno: AtomicI32,
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_killed_at_a_gate_is_not_waited_for() {
+    fn a_child_killed_at_a_gate_is_not_waited_for() {
         let report = Report::new();
         report.set_state(AT_ID_MAPS);
         assert_eq!(report.futex_wait(&|| {}), AT_ID_MAPS);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_and_does_not_end_is_killed() {
+    fn a_failed_child_that_does_not_exit_is_killed() {
         let report = Report::new();
         report.errno.store(1, Ordering::Release);
         let began = Instant::now();

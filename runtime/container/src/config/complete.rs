@@ -1,4 +1,4 @@
-//! What every runtime reads and the types refuse: capabilities that none of them knows, and a process without a user.
+//! Input that every runtime accepts and the types reject: unknown capabilities, and a process without a user.
 //!
 //! Both are looked for only in a text that the types have refused, so that a usual one costs nothing.
 

@@ -55,7 +55,7 @@ pub struct MountOptions {
 /// Whether a change covers the mounts below as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recursive {
-    /// The mount alone.
+    /// Only the mount.
     No,
     /// The mount and all below it.
     Yes,

@@ -74,7 +74,7 @@ mod tests {
                 let path = format!("/proc/{process}/ns/{file}");
                 assert_eq!(check(&json!([{"type": kind, "path": path}]), kind), machines, "{path}");
             }
-            // Another kind's file is another namespace, whatever it is called.
+            // A file of another type is another namespace, regardless of its name.
             assert_eq!(check(&json!([{"type": kind, "path": "/proc/self/ns/mnt"}]), kind), Ok(()));
         }
         assert_eq!(check_own_namespace(None, LinuxNamespaceType::Uts), shared);

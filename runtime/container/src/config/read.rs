@@ -33,7 +33,7 @@ impl Config {
                 match Self::read_completed(text) {
                     None => Err(as_written),
                     Some(Ok(config)) => Ok(config),
-                    // What was there before something was completed has a line.
+                    // Fields that existed before completion have a line.
                     Some(Err(error)) => {
                         let same = as_written.pointer == error.pointer
                             && as_written.message.starts_with(&error.message);
@@ -143,7 +143,7 @@ pub(crate) fn describe_serde_error(message: &str) -> (String, Option<String>) {
     (lower(message), None)
 }
 
-/// What a type is called in JSON.
+/// The name of a type in JSON.
 fn json_type_name(expected: &str) -> String {
     match expected {
         "u16" => "a whole number from 0 to 65535".to_owned(),
@@ -161,7 +161,7 @@ fn json_type_name(expected: &str) -> String {
     }
 }
 
-/// What a value is called in JSON.
+/// The name of a value's type in JSON.
 fn json_value_name(found: &str) -> String {
     match found {
         "sequence" => "an array".to_owned(),

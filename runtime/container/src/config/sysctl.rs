@@ -13,7 +13,7 @@ use jobc_sys::error::{Error, Kind};
 pub struct Parameter {
     /// Its file, below /proc and without a leading `/`.
     pub path: CString,
-    /// What is written.
+    /// The value to write.
     pub value: CString,
     /// Where config.json asks for it.
     pub pointer: String,

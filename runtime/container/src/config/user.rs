@@ -4,10 +4,10 @@ use oci_spec::runtime::User as Written;
 
 use jobc_sys::error::{Error, Kind, Result};
 
-/// The most groups a process can have (`NGROUPS_MAX`).
+/// Maximum number of groups of a process (`NGROUPS_MAX`).
 pub const MAX_GROUPS: usize = 65536;
 
-/// Who the container's process is.
+/// The user of the container's process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// Its user id in the container.

@@ -39,7 +39,7 @@ pub struct CreateRequest {
     pub pid_file: Option<PathBuf>,
 }
 
-/// Who stays with the container.
+/// The process that stays with the container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartMode {
     /// No one: another command starts it.
@@ -127,7 +127,7 @@ impl PendingContainer {
         Ok(listing(decided.describe(), &prepared, &bundle.config.spec))
     }
 
-    /// Makes the container from a bundle, up to the stage `then`. Nothing is left of it after a failure.
+    /// Creates the container from a bundle, up to the stage `then`. After a failure nothing of it remains.
     ///
     /// A signal of `given_up` ends a hook that runs meanwhile, and with it the making.
     pub fn create(
@@ -212,7 +212,7 @@ impl Container {
                 self.record_unenforced(made?);
                 return Ok(());
             }
-            // Who still writes prestart hooks expects the state that they had when `start` ran them.
+            // Authors of prestart hooks expect the state from the time when `start` ran them.
             stages::run(Stage::Prestart, spec, &self.record, (Status::Created, pid), given_up)?;
             stages::run(Stage::CreateRuntime, spec, &self.record, (Status::Creating, pid), given_up)
         })?;

@@ -21,7 +21,7 @@ use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::host::Host;
 use jobc_sys::id_map::IdMaps;
 
-/// Which groups a container gets; none exists yet.
+/// The groups that a container will get; none exists yet.
 #[derive(Debug)]
 pub(super) struct CgroupSetup {
     layout: Layout,
@@ -79,7 +79,7 @@ impl<'a> CgroupConfig<'a> {
         };
         let user = new(Namespace::User);
         let maps = if user { linux.map(IdMaps::read).transpose()?.flatten() } else { None };
-        // Who has its own groups as the root of a tree it may write to, may also divide them.
+        // A container that sees its group as a writable root may also create groups in it.
         let writable = linux.is_some() && shows_writable_groups(spec) && new(Namespace::Cgroup);
         let owner = maps
             .filter(|_| writable)
@@ -113,7 +113,7 @@ impl<'a> CgroupConfig<'a> {
     }
 }
 
-/// Refuses a bundle without a user namespace to who may make no other ones: whatever else is missing, this comes first.
+/// Rejects a bundle without a user namespace if the user may not create other namespaces; this is reported first.
 fn refuse_without_rights(spec: &Spec, machine: &Host) -> Result<()> {
     let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
     let user = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
@@ -234,7 +234,7 @@ impl CgroupSetup {
             return Ok(vec![]);
         };
         let mut properties = self.plan.properties(systemd.version());
-        // What the bundle names itself takes the place of what follows from its limits.
+        // Explicit values in the bundle take precedence over those derived from its limits.
         properties.retain(|(name, _)| !named.iter().any(|(other, _)| other == name));
         properties.append(named);
         systemd.start_unit_body(unit, &record.id, pid, &properties)?;
@@ -293,10 +293,10 @@ fn with_reason(error: Error, why: Error) -> Error {
     }
 }
 
-/// What becomes of containers' limits for this user on this host.
+/// How containers' limits are enforced for this user on this host.
 #[derive(Debug, Default)]
 pub struct LimitEnforcement {
-    /// What nothing would enforce.
+    /// Limits that would not be enforced.
     pub unenforced: Vec<UnenforcedLimit>,
     /// How to change that, where there is anything.
     pub help: Option<String>,
@@ -336,8 +336,8 @@ impl LimitEnforcement {
     }
 }
 
-/// What making containers would find out of their limits, before anything is fetched, built or made for them; nothing
-/// is made.
+/// Checks the limits of containers as their creation would, before anything is fetched, built or created for them;
+/// nothing is made.
 ///
 /// The user's systemd is used where only it can enforce them.
 pub fn check_enforcement(specs: &[Spec]) -> Result<LimitEnforcement> {

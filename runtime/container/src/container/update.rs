@@ -30,7 +30,7 @@ impl Container {
                 Some(place) => format!("`{place}`: {}", error.message),
                 None => error.message,
             };
-            // What config.json's author could do is of no use here.
+            // The advice for the author of config.json does not apply here.
             let help = (error.kind == Kind::Unenforceable).then(|| "the limits are unchanged".to_owned());
             Error { message, pointer: None, help: help.or(error.help), ..error }
         })
@@ -44,7 +44,7 @@ impl Container {
         let mut config = self.resources_text()?;
         let old = config.pointer("/linux/resources").cloned().unwrap_or_else(|| json!({}));
         let mut change = without_empty_values(change);
-        // Without a limit of memory there is none of memory and swap together.
+        // Without a memory limit there is no limit of memory and swap together.
         if change.pointer("/memory/limit") == Some(&json!(-1)) && change.pointer("/memory/swap").is_none() {
             change["memory"]["swap"] = json!(-1);
         }
@@ -92,7 +92,7 @@ impl Container {
     }
 }
 
-/// What a container has used so far, as JSON in the format of runc's `events`.
+/// The usage of a container so far, as JSON in the format of runc's `events`.
 pub fn stats(store: &Store, id: &Id) -> Result<Value> {
     Ok(cgroup(&read_record(store, id)?).stats())
 }

@@ -11,14 +11,15 @@ use crate::terminal::Relay;
 use jobc_sys::error::{Error, Result};
 use jobc_sys::signals::{Disposition, Signal, Signals};
 
-/// What happens on a signal besides forwarding it.
+/// Actions on a signal besides forwarding it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalPolicy {
     /// Nothing, as in runc and crun. The kernel ignores every signal to the first process of a pid namespace for which
     /// it has no handler.
     Forward,
-    /// What people expect of a command in the foreground: a program that does nothing about a signal ends by it, as
-    /// it would outside of a container, and [`TERMINATION_SIGNAL_LIMIT`] signals that ask for the end within [`TERMINATION_SIGNAL_WINDOW`] kill it.
+    /// The expected behavior of a foreground command: a program that does nothing about a signal ends by it, as it
+    /// would outside of a container, and [`TERMINATION_SIGNAL_LIMIT`] signals that ask for the end within
+    /// [`TERMINATION_SIGNAL_WINDOW`] kill it.
     Foreground,
 }
 
@@ -80,7 +81,7 @@ fn drain(relay: &mut Relay, process: &Process, signals: &Signals) -> Result<()> 
     Ok(())
 }
 
-/// What there was to see.
+/// The result of the wait.
 struct PollResult {
     signal: bool,
     gone: bool,
@@ -133,7 +134,7 @@ fn sleep(polled: &mut [PollFd<'_>], milliseconds: Option<u32>) -> Result<bool> {
     }
 }
 
-/// Signals on their way to the container.
+/// Signals forwarded to the container.
 struct SignalForwarder<'a> {
     process: &'a Process,
     policy: SignalPolicy,

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_out_than_there_is() {
+    fn budget_is_never_exceeded() {
         let (budget, out, most) = (MemoryBudget::new(10), AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for requested in [1, 4, 6, 10, 99] {

@@ -45,7 +45,7 @@ fn read(
         let result = source.take(CHUNK_SIZE as u64).read_to_end(&mut piece);
         seen(&piece);
         let count = piece.len();
-        // What came before an error is good.
+        // Data before an error is valid.
         if (count > 0 || result.is_ok()) && full.send(Ok(piece)).is_err() {
             return;
         }
@@ -60,7 +60,7 @@ fn read(
     }
 }
 
-/// What another thread has read.
+/// Data read by another thread.
 #[derive(Debug)]
 pub struct ReadAhead {
     filled: Receiver<io::Result<Vec<u8>>>,

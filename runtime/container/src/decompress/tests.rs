@@ -50,7 +50,7 @@ fn check(program: &str, arguments: &[&str]) {
 }
 
 #[test]
-fn what_compresses_is_recognized_by_the_first_bytes() {
+fn compression_is_detected_from_the_first_bytes() {
     check("gzip", &["-1"]);
     check("zstd", &["-q", "-3", "--check"]);
     check("zstd", &["-q", "-19", "--check"]);
@@ -71,14 +71,14 @@ fn frames_of_zstd_that_are_to_be_skipped_are() {
 }
 
 #[test]
-fn what_is_not_read_is_named() {
+fn unsupported_formats_are_named() {
     let error = read(b"PK\x03\x04").expect_err("unsupported");
     assert_eq!(error.kind(), io::ErrorKind::Unsupported);
     assert!(error.to_string().contains("a zip archive"), "{error}");
 }
 
 #[test]
-fn who_stops_reading_stops_the_thread() {
+fn dropping_the_reader_stops_the_thread() {
     let endless = io::repeat(7);
     let first = read_ahead::with_read_ahead(
         endless,

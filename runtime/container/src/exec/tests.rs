@@ -30,7 +30,7 @@ fn check(container: &str, changes: &ProcessOverrides) -> String {
 }
 
 #[test]
-fn what_is_not_changed_is_the_containers() {
+fn unchanged_settings_come_from_the_container() {
     let changes = ProcessOverrides { arguments: vec!["id".to_owned()], ..ProcessOverrides::default() };
     assert_snapshot!(check(CONTAINER, &changes), @r#"{"terminal":false,"user":{"uid":5,"gid":6,"additionalGids":[7]},"args":["id"],"env":["PATH=/bin","HOME=/root","EMPTY="],"cwd":"/work","capabilities":{"bounding":["CAP_CHOWN"],"inheritable":["CAP_KILL"]}}"#);
 }

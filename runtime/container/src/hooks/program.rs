@@ -59,7 +59,7 @@ impl Program {
         let resolved = std::fs::read_link(&link)
             .map_err(|error| refused(format!("cannot be found in /proc: {error}")).help("mount /proc"))?;
         let mut start = [0; 2];
-        // Who may not read it cannot run it as a script.
+        // A script must be readable to be run.
         let read = std::fs::File::open(&link).and_then(|mut file| file.read_exact(&mut start));
         let script = read.is_ok() && start == *b"#!";
         let program = Self { file, path: resolved, script };
@@ -90,7 +90,7 @@ impl Program {
         Ok(())
     }
 
-    /// What to execute, in a process that has inherited this one's file descriptors.
+    /// The program to execute, in a process that has inherited this one's file descriptors.
     pub(super) fn executable(&self) -> OsString {
         if self.script {
             self.path.clone().into()

@@ -62,7 +62,7 @@ impl<'a> RuntimeHook<'a> {
         })
     }
 
-    /// Runs it and waits for its end. Where that does not come in time, it is killed with all of its process group.
+    /// Runs it and waits for it to exit. After the timeout, its process group is killed.
     pub(super) fn carry_out(&self, given: HookContext<'_>) -> Result<()> {
         let (reader, writer) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::system("make a pipe for a hook", errno))?;
@@ -163,7 +163,7 @@ fn wait(
     }
 }
 
-/// What a hook writes to its output and its errors, of which the end is kept.
+/// The output of a hook (stdout and stderr), of which the end is kept.
 struct OutputTail {
     /// Gone once every writer is.
     reader: Option<OwnedFd>,

@@ -6,7 +6,7 @@ use jobc_sys::syscall::Fd;
 /// How a bind mount's owners are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdMappedMount {
-    /// Whose map it is.
+    /// The owner of the map.
     pub ids: IdMapSource,
     /// Whether the mounts below it are mapped too.
     pub recursive: bool,

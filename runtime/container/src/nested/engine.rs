@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// What runs the container around this process.
+/// The engine of the container that this process runs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// A development container: its editor starts it with the options of devcontainer.json.
@@ -24,7 +24,7 @@ const DEV_CONTAINER_VARIABLES: [&str; 3] = ["REMOTE_CONTAINERS", "CODESPACES", "
 const SERVICE_ACCOUNTS: [&str; 2] = ["/run/secrets/kubernetes.io", "/var/run/secrets/kubernetes.io"];
 
 impl Engine {
-    /// The one around this process; none where nothing says so.
+    /// The engine that this process runs in; `None` if it cannot be detected.
     pub fn around() -> Option<Self> {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         Self::of(&is_set, &|path| Path::new(path).exists())
@@ -44,7 +44,7 @@ impl Engine {
         }
     }
 
-    /// What the container around is called in a message.
+    /// The name of the outer container in a message.
     pub fn phrase(self) -> &'static str {
         match self {
             Self::DevContainer => "this development container",

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_is_refused_is_done_without() {
+fn refused_features_are_skipped() {
     let without = |refused: &[&str]| {
         let run = |steps: &str| {
             let step = steps.split(',').find(|step| refused.contains(step));

@@ -150,7 +150,7 @@ fn a_listing_has_namespaces_filter_and_hooks_at_their_places() {
 
 /// A change of the user takes two steps: the change itself, and setting the parent-death signal again.
 #[test]
-fn who_is_that_user_already_does_not_become_it() {
+fn an_unchanged_user_is_not_set_again() {
     if !jobc_test_skip::is_root() {
         return;
     }
@@ -288,7 +288,7 @@ fn only_pipes_are_given_to_the_user() {
 }
 
 #[test]
-fn a_directory_is_no_program() {
+fn a_directory_is_not_a_program() {
     let find = |paths: &[&CStr], kernel: &RecordingKernel| {
         find_program(kernel, &paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>())
     };

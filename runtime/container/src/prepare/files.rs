@@ -1,4 +1,4 @@
-//! What the process sees: root, mounts, devices, terminal, hidden and read-only paths.
+//! The file system of the process: root, mounts, devices, terminal, hidden and read-only paths.
 
 mod cgroups;
 mod root;
@@ -165,11 +165,11 @@ fn mounts(
             let id_mapped = id_mapped(bundle, mount, words.id_map, identity, &at)?;
             let id_mapped = id_mapped.map(|(ids, recursive)| IdMappedMount::new(ids, recursive, machine));
             let linkless = bundle.linkless.contains(mount.destination());
-            // A copy would be of where the path leads.
+            // A copy would show the target of the link.
             let others = if linkless || !rustix::process::geteuid().is_root() {
                 None
             } else if identity.own_user_namespace {
-                // As with runc: who may start the container has a way to its volumes, its root need not.
+                // As with runc: the user who starts the container can reach its volumes; its root may not.
                 Some(TreeCopy::Spare { propagation: machine, tree: -1 })
             } else if shows_mounts && words.propagation.iter().any(is_shared) {
                 Some(TreeCopy::Peer { tree: -1 })

@@ -1,4 +1,4 @@
-//! Who the process is: user namespace, cgroups, the other namespaces, host name.
+//! The identity of the process: user namespace, cgroups, the other namespaces, host name.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -20,7 +20,7 @@ use jobc_sys::host::Host;
 use jobc_sys::id_map::IdMaps;
 use jobc_sys::syscall::namespace::namespace_flag;
 
-/// What later parts must know of the namespaces.
+/// Facts about the namespaces for later parts.
 #[derive(Debug)]
 pub(super) struct Identity {
     /// `CLONE_NEW*` bits for clone3(2).

@@ -1,4 +1,4 @@
-//! All that is done to run a container, in order and in words: what `jobc run --dry-run` prints.
+//! The steps to run a container, in order, as text: what `jobc run --dry-run` prints.
 //!
 //! The steps of the first process are most of it. Around them stand what its maker does (cgroups, the process
 //! itself, hooks of the host's side) and what its trampoline does last.
@@ -19,7 +19,7 @@ use crate::start::PreparedProcess;
 /// Something that is done, and the field of config.json that asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What is done.
+    /// The step.
     pub text: String,
     /// A JSON Pointer into config.json; nothing for what is always done.
     pub pointer: Option<String>,

@@ -1,4 +1,4 @@
-//! What the process may do: limits, scheduling, user, capabilities, filter.
+//! The permissions of the process: limits, scheduling, user, capabilities, filter.
 
 use oci_spec::runtime::{LinuxSeccompAction, Process, Spec};
 
@@ -20,14 +20,14 @@ const DEFAULT_UMASK: u32 = 0o022;
 /// The capability that may load a filter without no-new-privileges.
 const SYS_ADMIN: u64 = 1 << linux_raw_sys::general::CAP_SYS_ADMIN;
 
-/// The annotation with which the process keeps the supplementary groups of who starts it, whatever its value.
+/// The annotation with which the process keeps the supplementary groups of the user who starts it, with any value.
 pub(crate) const KEEP_GROUPS: &str = "run.oci.keep_original_groups";
 
-/// What the steps leave to be done.
+/// The remaining work after the steps.
 pub(super) struct Rights {
     /// The filter, where the trampoline is to load it.
     pub(super) filter: Option<Filter>,
-    /// Whether the process becomes another user on the way.
+    /// Whether the process changes its user in one of the steps.
     pub(super) changes_user: bool,
 }
 
@@ -100,7 +100,7 @@ pub(super) fn list(
     let user = process.user();
     let ambient = sets.ambient & !sets.ineffective_ambient();
     if let Some(program) = loads {
-        // What the program will have too: the kernel hides a program that gains rights from its own user.
+        // The program will have the same: the kernel hides a program that gains rights from its own user.
         let own = if user.uid() == 0 { bounding & sets.bounding | sets.inheritable } else { ambient };
         let kept = own | SYS_ADMIN;
         program.rights_after =

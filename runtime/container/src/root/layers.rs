@@ -24,7 +24,7 @@ const MAX_SYMLINKS: usize = 40;
 #[derive(Debug)]
 pub struct Layers(Vec<OwnedFd>);
 
-/// What layers have at a path.
+/// The entry of the layers at a path.
 #[derive(Clone, Debug)]
 pub struct LayerStack {
     /// The highest first.
@@ -33,7 +33,7 @@ pub struct LayerStack {
     pub end: Option<StackEnd>,
 }
 
-/// What ends the looking into lower layers.
+/// The reason to stop searching lower layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackEnd {
     /// A whiteout, or an opaque directory.
@@ -97,7 +97,7 @@ impl Layers {
         self.open_in(last.layer, &done, flags)
     }
 
-    /// What the lowest `among` layers show at a path, whose directories must be no links.
+    /// The entry that the lowest `among` layers show at a path, whose directories must not be links.
     pub fn lookup(&self, names: &[Vec<u8>], among: usize) -> rustix::io::Result<Option<LayerEntry>> {
         let stack = self.stack(names, 0..among)?;
         match (stack.entries.first(), stack.end) {

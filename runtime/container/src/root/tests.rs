@@ -14,7 +14,7 @@ fn check(image: Option<&str>, path: &str, files: &[&str], choice: Option<&str>) 
         if file.ends_with('/') {
             fs::create_dir_all(path).expect("a directory");
         } else {
-            // The end mark alone: an archive of nothing.
+            // Only the end marker: an empty archive.
             fs::write(path, [0; 1024]).expect("a file");
         }
     }

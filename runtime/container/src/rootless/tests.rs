@@ -40,12 +40,12 @@ fn with_a_network_of_its_own_sys_is_its_own() {
 }
 
 #[test]
-fn who_names_a_user_namespace_has_thought_of_it() {
+fn an_explicit_user_namespace_is_left_unchanged() {
     check("user_namespace", &["user", "mount"], &mounts(), Restrictions::default());
 }
 
 #[test]
-fn what_a_container_around_withholds_is_left_out() {
+fn features_denied_by_an_outer_container_are_left_out() {
     let around = Restrictions { no_proc: true, no_sysfs: true, no_host_name: true };
     check("nested", &["pid", "mount", "network", "uts"], &mounts(), around);
 }

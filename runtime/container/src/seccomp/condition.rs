@@ -11,13 +11,13 @@ use oci_spec::runtime::LinuxSeccompOperator as Operator;
 /// A test of one argument of a syscall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Condition {
-    /// Which argument, 0 to 5.
+    /// The index of the argument, 0 to 5.
     pub(super) index: u32,
-    /// How it is compared, unsigned.
+    /// The operator; the comparison is unsigned.
     pub(super) operator: Operator,
-    /// With what; the mask of `SCMP_CMP_MASKED_EQ`.
+    /// The value to compare with; the mask of `SCMP_CMP_MASKED_EQ`.
     pub(super) value: u64,
-    /// What must be left under the mask. Bits outside the mask are ignored, as libseccomp does.
+    /// The expected value under the mask. Bits outside the mask are ignored, as libseccomp does.
     pub(super) second: u64,
 }
 

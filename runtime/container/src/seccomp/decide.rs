@@ -1,4 +1,4 @@
-//! What a filter returns for a call: the part of the kernel's classic BPF that [`super::compile`] uses.
+//! The return value of a filter for a call: the part of the kernel's classic BPF that [`super::compile`] uses.
 //!
 //! Some syscalls of the runtime itself can be made after or before loading the filter, depending on whether it allows
 //! them.
@@ -33,7 +33,7 @@ impl Call {
         matches!(self.decide(program).0 & SECCOMP_RET_ACTION_FULL, SECCOMP_RET_ALLOW | SECCOMP_RET_LOG)
     }
 
-    /// What the filter returns (`SECCOMP_RET_*`), and how many instructions that takes.
+    /// The return value of the filter (`SECCOMP_RET_*`), and the number of executed instructions.
     ///
     /// Anything else than our programs ends the process, as an invalid program would in the kernel.
     pub(super) fn decide(&self, program: &Program) -> (u32, usize) {

@@ -13,7 +13,7 @@ macro_rules! numbers {
     };
 }
 
-/// What `stringify!` gives begins so.
+/// The prefix of the result of `stringify!`.
 const PREFIX: usize = "__NR_".len();
 
 /// Calls that every architecture has, sorted.

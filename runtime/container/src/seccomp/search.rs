@@ -13,7 +13,7 @@ pub(super) struct Range {
     pub(super) decision: Decision,
 }
 
-/// What becomes of a call: the first rule that applies, or else.
+/// The action for a call: that of the first rule that applies, or the default.
 #[derive(PartialEq, Eq)]
 pub(super) struct Decision {
     pub(super) rules: Vec<Rule>,

@@ -27,7 +27,7 @@ struct Stat {
 }
 
 impl Process {
-    /// The process of that number; `None` if there is none, or only its exit code is left.
+    /// The process with that PID; `None` if there is none, or only its exit code is left.
     pub fn of(pid: u32) -> Option<Self> {
         stat(pid).filter(|stat| !stat.zombie).map(|stat| Self { pid, start_time: stat.start_time })
     }

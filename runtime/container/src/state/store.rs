@@ -204,7 +204,7 @@ impl Entry {
                 let _ = rustix::fs::unlinkat(&self.directory, *name, *kind);
             }
             if rustix::fs::rmdir(&self.path).is_ok() {
-                // Who waits for the lock finds no directory, whenever they get it.
+                // Processes that wait for the lock find no directory when they get it.
                 self.removed = true;
                 return Ok(());
             }

@@ -88,7 +88,7 @@ fn non_empty_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
-/// Which systemd manages a container of this process: for root the host's, otherwise the user's own.
+/// The systemd that manages a container of this process: for root the host's, otherwise the user's own.
 ///
 /// Rootless engines start their runtimes as root of a user namespace; if the whole host is in one, their marks are
 /// absent.

@@ -17,7 +17,7 @@ const PREFIX: &str = "org.systemd.property.";
 ///
 /// # Errors
 ///
-/// A name or a value that is none.
+/// An invalid name or value.
 pub(crate) fn from_annotations(spec: &Spec) -> Result<Vec<Property>> {
     let annotations = spec.annotations().iter().flatten();
     let mut named: Vec<(&str, &str)> =
@@ -42,7 +42,7 @@ fn property(name: &str, written: &str) -> Result<Property> {
     Ok(in_microseconds(name, value))
 }
 
-/// `TimeoutStopSec` in seconds is `TimeoutStopUSec` in microseconds, which alone D-Bus knows.
+/// `TimeoutStopSec` in seconds is `TimeoutStopUSec` in microseconds, the only form on D-Bus.
 fn in_microseconds(name: &str, value: Value) -> Property {
     let seconds = match &value {
         Value::Int32(number) => u64::try_from(*number).ok(),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_refused_at_its_place() {
+    fn invalid_values_are_errors_at_their_places() {
         for (name, written) in [
             ("KillSignal", "fifteen"),
             ("KillSignal", ""),

@@ -200,7 +200,7 @@ impl Message {
         (head[0] == BYTE_ORDER && head[3] == 1 && whole <= MAX_MESSAGE_SIZE).then_some(whole)
     }
 
-    /// Reads a whole message; nothing where it is none.
+    /// Reads a complete message; `None` if it is not a message.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let fixed = bytes.get(..FIXED_HEADER_SIZE)?;
         let whole = Self::length(fixed)?;

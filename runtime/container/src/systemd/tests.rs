@@ -12,7 +12,7 @@ const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(30);
 const JOB: &str = "/org/freedesktop/systemd1/job/1";
 
-/// What the fake systemd does when it is called.
+/// The reaction of the fake systemd to a call.
 #[derive(Clone, Copy, PartialEq)]
 enum Behavior {
     /// Carries out the call; a job has this result.

@@ -3,7 +3,7 @@
 /// Bytes of a block; headers and the data of files fill whole blocks.
 pub const BLOCK: usize = 512;
 
-/// The most that the names and attributes before one entry may take.
+/// Maximum size of the names and attributes before one entry.
 pub const MAX_HEADER_SIZE: u64 = 1 << 20;
 
 pub(super) fn invalid(message: impl Into<String>) -> std::io::Error {

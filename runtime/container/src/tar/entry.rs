@@ -1,6 +1,6 @@
-//! What an archive holds: an entry without its data.
+//! An entry of an archive, without its data.
 
-/// What an entry is.
+/// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -31,7 +31,7 @@ pub struct Time {
 /// An entry without its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its path as written, whatever that is.
+    /// Its path as written, not validated.
     pub path: Vec<u8>,
     /// Its kind.
     pub kind: Kind,
@@ -56,7 +56,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry of a kind with nothing in it.
+    /// An empty entry of a type.
     pub fn new(kind: Kind, path: impl Into<Vec<u8>>) -> Self {
         Self {
             path: path.into(),

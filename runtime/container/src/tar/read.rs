@@ -33,7 +33,7 @@ impl<R: BufRead> Reader<R> {
         Self { input, remaining: 0, padding: 0, end: None }
     }
 
-    /// How it ended, once [`next`](Self::next) has returned nothing.
+    /// The final state, after [`next`](Self::next) has returned `None`.
     pub fn end(&self) -> Option<ArchiveEnd> {
         self.end
     }
@@ -248,14 +248,14 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// What an input has; nothing at its end.
+/// The next bytes of an input; empty at its end.
 fn fill_buffer(input: &mut impl BufRead) -> io::Result<&[u8]> {
     while let Err(error) = input.fill_buf() {
         if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);
         }
     }
-    // What was filled is there already.
+    // Bytes that were read before are returned first.
     input.fill_buf()
 }
 

@@ -7,7 +7,7 @@ use super::header::{Header, number};
 use super::pax;
 use super::read::Reader;
 
-/// The most pieces that the data of one file is in, which keeps the map of a hostile one small.
+/// Maximum number of data pieces of one file, which keeps the map of a hostile one small.
 const MAX_PIECES: usize = 1 << 16;
 
 /// The map of GNU tar's oldest format: four pieces in the header, more in blocks that follow.

@@ -16,7 +16,7 @@ pub struct Console {
     pub socket: Fd,
     /// Rows and columns at the start.
     pub size: Option<(u16, u16)>,
-    /// Who owns the terminal in the container.
+    /// The owner of the terminal in the container.
     pub uid: u32,
     /// Whether it becomes the terminal of the process's session here, rather than by the trampoline.
     pub controlling: bool,

@@ -36,7 +36,7 @@ impl Drop for RawMode {
 
 /// Gives the terminal back as it was, if it is in raw mode; for the hook that runs at a panic.
 pub fn restore() {
-    // A panic while the lock is held is none we could do anything about; `try_lock` does not wait for it.
+    // A panic while the lock is held cannot be handled here; `try_lock` does not wait for it.
     let Ok(mut before) = SAVED_TERMIOS.try_lock() else { return };
     if let Some(before) = before.take() {
         let _ = tcsetattr(stdin(), OptionalActions::Drain, &before);

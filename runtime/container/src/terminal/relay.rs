@@ -18,7 +18,7 @@ use jobc_sys::error::{Error, Result};
 /// Relays bytes between our standard input and output and a container's terminal, in both directions.
 #[derive(Debug)]
 pub struct Relay {
-    /// Closed when our output has no reader any more, which hangs up the container's terminal.
+    /// Closed when our output no longer has a reader, which hangs up the container's terminal.
     master: Option<OwnedFd>,
     /// The container's side, held so that the master does not end while a program has closed its terminal and may open
     /// `/dev/console` again.
@@ -87,7 +87,7 @@ impl Relay {
         }
     }
 
-    /// What to wait for now.
+    /// The events to wait for now.
     pub fn poll_fds(&self) -> Vec<PollFd<'_>> {
         let mut interests = Vec::with_capacity(3);
         if let Some(master) = &self.master {
@@ -242,7 +242,7 @@ pub(crate) fn window_size() -> Option<Winsize> {
     sides.into_iter().find_map(|fd| tcgetwinsize(fd).ok()).filter(|size| size.ws_row > 0)
 }
 
-/// Which of our sides `poll` found ready.
+/// The sides that `poll` found ready.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ready {
     /// Standard input has something, or has ended.
@@ -282,7 +282,7 @@ fn reopen(fd: &OwnedFd, access: OFlags) -> Option<OwnedFd> {
     rustix::fs::open(format!("/proc/self/fd/{}", fd.as_raw_fd()), flags, Mode::empty()).ok()
 }
 
-/// Bytes on their way in one direction.
+/// Buffered bytes of one direction.
 #[derive(Debug)]
 struct Buffer {
     bytes: Box<[u8; 4 * CHUNK_SIZE]>,

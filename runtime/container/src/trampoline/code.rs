@@ -46,7 +46,7 @@ const SECOND_STACK_OFFSET: u32 = 256;
 const THREAD_CLONE_FLAGS: u32 =
     CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
 
-/// How many seconds it may take to have the listener taken: who was to do it may have been killed.
+/// Timeout in seconds for another process to take the listener; that process may have been killed.
 const LISTENER_TIMEOUT_SECS: u32 = 30;
 
 // r12 header, r13 arguments, r14 environment, rbx next candidate, ebp error number, edi exit code

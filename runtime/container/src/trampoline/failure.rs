@@ -9,7 +9,7 @@ use jobc_sys::error::{Error, Kind};
 /// The byte on `reply` when the listener was taken.
 pub const LISTENER_TAKEN: u8 = b'1';
 
-/// What a trampoline reports when it cannot execute the user's program.
+/// The report of a trampoline that cannot execute the user's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// No candidate could be executed; the error number of the last, or `EACCES` where any of them gave that.
@@ -72,7 +72,7 @@ impl Failure {
     /// The bit of a report for the making of the second process.
     pub(super) const BIRTH: u32 = 0x20_0000;
 
-    /// The bit of a report that is none of a failure: the other bits below are the number of the filter's listener.
+    /// The bit of a report without a failure: the lower bits are the number of the filter's listener.
     pub const LISTENER: u32 = 0x8_0000;
 
     /// The listener's number, where a report is of one.

@@ -39,7 +39,7 @@ const MACHINE: u16 = 62;
 #[cfg(target_arch = "aarch64")]
 const MACHINE: u16 = 183;
 
-/// What the code reads, right behind it. Addresses are of the running image.
+/// The data of the code, placed directly after it. Addresses are of the running image.
 #[repr(C)]
 pub(super) struct Header {
     /// The `struct sock_fprog` of the filter, or 0.

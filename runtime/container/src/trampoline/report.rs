@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_a_process_is_no_failure() {
+    fn a_process_id_is_not_a_failure() {
         let (report, writer) = pipe().unwrap();
         let number = 0x3f_ffff;
         rustix::io::write(&writer, &(super::super::birth::BORN | number).to_ne_bytes()).unwrap();
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_is_no_failure() {
+    fn a_listener_is_not_a_failure() {
         let (report, writer) = pipe().unwrap();
         rustix::io::write(&writer, &(Failure::LISTENER | 7).to_ne_bytes()).unwrap();
         assert_eq!(wait(&report, std::process::id()), Ok(TrampolineReport::Listener(7)));
     }
 
     #[test]
-    fn a_writing_end_that_somebody_keeps_does_not_keep_us() {
+    fn an_inherited_write_end_does_not_block_the_reader() {
         let (report, _kept) = pipe().unwrap();
         let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let report_read = wait(&report, other.id());

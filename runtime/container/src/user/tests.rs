@@ -26,7 +26,7 @@ fn check(root: &tempfile::TempDir, text: &str) -> String {
 }
 
 #[test]
-fn users_by_name_and_by_number() {
+fn users_are_found_by_name_and_by_id() {
     let root = root();
     let cases = [
         "root",
@@ -62,7 +62,7 @@ fn users_by_name_and_by_number() {
 }
 
 #[test]
-fn homes() {
+fn home_directories_are_found() {
     let root = root();
     let home = |uid| home(&[root.path().to_owned()], uid).into_string().expect("text");
     assert_eq!([0, 1000, 1001, 77, 5, 4242].map(home), ["/root", "/home/ann", "/", "/home/number", "/", "/"]);

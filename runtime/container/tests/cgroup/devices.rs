@@ -1,4 +1,4 @@
-//! Devices: who is in the group may open what the list allows, and nothing else, whatever nodes there are.
+//! Devices: processes in the group may open only the devices on the list, regardless of existing nodes.
 
 use serde_json::{Value, json};
 

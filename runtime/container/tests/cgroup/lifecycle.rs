@@ -101,7 +101,7 @@ fn frozen_processes_stand_still() {
     trial.cgroup.freeze().expect("frozen");
     let before = used();
     std::thread::sleep(Duration::from_millis(100));
-    // The kernel may account for the last moments late; running, it would be 100 ms.
+    // The kernel may account for the last moments late; a running process would use 100 ms.
     assert!(used() < before + 20_000);
     trial.cgroup.thaw().expect("thawed");
     assert!(!trial.cgroup.is_frozen().expect("a state"));

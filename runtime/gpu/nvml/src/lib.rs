@@ -1,4 +1,4 @@
-//! What NVIDIA's library reports about its cards, for callers that cannot or should not load it.
+//! The report of NVIDIA's library about its cards, for callers that cannot or should not load it.
 //!
 //! NVML is third-party code that talks to a kernel driver: it can take seconds to wake cards up, hang if the driver
 //! hangs, and crash. So a separate process queries it and prints the result as a line of JSON; this crate has both the

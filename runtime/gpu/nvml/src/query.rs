@@ -1,7 +1,8 @@
 //! The questions to NVML, in the process that has loaded it.
 //!
-//! What a card or a driver does not know is left out; only what is required for any report is an error. `nvml-wrapper`
-//! has most of the functions; it lacks the numbers of MIG instances and the older version of the memory query.
+//! Values that a card or a driver does not report are left out; only what is required for any report is an error.
+//! `nvml-wrapper` has most of the functions; it lacks the numbers of MIG instances and the older version of the memory
+//! query.
 #![allow(unsafe_code)]
 
 use std::path::Path;
@@ -119,7 +120,7 @@ fn memory(nvml: &Nvml, device: &Device<'_>) -> Option<(u64, u64)> {
     if let Ok(memory) = device.memory_info() {
         return Some((memory.total, memory.used));
     }
-    // Drivers before 510 know the first form alone.
+    // Drivers before 510 only have the first form.
     let ask = nvml.lib().nvmlDeviceGetMemoryInfo.as_ref().ok()?;
     // SAFETY: the handle is of this library, and the structure is plain numbers that the call fills in.
     unsafe {
@@ -227,7 +228,7 @@ fn brand_name(brand: Brand) -> &'static str {
     }
 }
 
-/// What changes from moment to moment.
+/// Values that change all the time.
 pub(crate) fn usage_sample(nvml: &Nvml) -> UsageSample {
     let mut moment = UsageSample::default();
     for device in (0..nvml.device_count().unwrap_or(0)).filter_map(|index| nvml.device_by_index(index).ok()) {

@@ -55,7 +55,7 @@ pub struct Card {
     pub state: CardState,
 }
 
-/// What `nvidia-smi` shows of a card at a moment. What the card or the driver does not know is absent.
+/// The current values of a card that `nvidia-smi` shows. Values that the card or the driver does not report are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CardState {
     /// Temperature of the chip in degrees Celsius.
@@ -74,7 +74,7 @@ pub struct CardState {
     pub ecc: Option<bool>,
     /// Errors since the driver was loaded that could not be corrected.
     pub ecc_uncorrected_errors: Option<u64>,
-    /// Who may compute: `Default`, `Exclusive_Thread`, `Prohibited` or `Exclusive_Process`.
+    /// The compute mode: `Default`, `Exclusive_Thread`, `Prohibited` or `Exclusive_Process`.
     pub compute_mode: Option<String>,
     /// Whether the driver stays loaded without a client.
     pub persistence: Option<bool>,

@@ -1,5 +1,5 @@
-//! What the types of a CDI file cannot express: names, versions, and fields that must not be empty (SPEC.md; the CDI
-//! library has the same rules in `pkg/cdi/spec.go` and `pkg/parser`).
+//! Checks that the types of a CDI file cannot express: names, versions, and fields that must not be empty (SPEC.md; the
+//! CDI library has the same rules in `pkg/cdi/spec.go` and `pkg/parser`).
 
 use super::{Device, Edits, Spec};
 

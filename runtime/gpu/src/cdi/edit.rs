@@ -83,7 +83,7 @@ pub(crate) fn set_variable(spec: &mut Spec, item: &str) {
     spec.set_process(Some(process));
 }
 
-/// What the host has at a device's path.
+/// The node at a device's path on the host.
 struct HostNode {
     kind: LinuxDeviceType,
     major: u32,

@@ -25,7 +25,7 @@ pub struct DriverFiles {
 }
 
 impl DriverFiles {
-    /// Finds the files of the loaded driver; none if there is none.
+    /// Finds the files of the loaded driver; `None` without a driver.
     pub fn of(machine: &Host, inventory: &Inventory) -> Self {
         let Some(driver) = &inventory.driver else { return Self::default() };
         Self {
@@ -64,12 +64,12 @@ pub struct Source<'a> {
     pub inventory: &'a Inventory,
     /// The driver's files; nothing where containers have them already.
     pub files: Option<&'a DriverFiles>,
-    /// What of the driver containers use.
+    /// The files of the driver that containers use.
     pub capabilities: &'a [DriverCapability],
 }
 
 impl Source<'_> {
-    /// What a container gets that is given these devices.
+    /// The edits of a container with these devices.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl Source<'_> {
         Ok(edits)
     }
 
-    /// What containers have of NVIDIA's driver without a device node.
+    /// The files of NVIDIA's driver that containers get without a device node.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl Source<'_> {
         Ok(spec)
     }
 
-    /// What a container gets that is given any device of a vendor.
+    /// The edits of a container with any device of a vendor.
     fn common_edits(&self, vendor: Vendor) -> Result<Edits> {
         let mut edits = Edits::default();
         match vendor {
@@ -244,7 +244,7 @@ pub(crate) fn file_mount(machine: &Host, path: &Path) -> Mount {
     mount(machine.path(path), path, LIBRARY_MOUNT_OPTIONS)
 }
 
-/// Whether programs find it by its name alone, without a special directory.
+/// Whether programs find it by its name, without a special directory.
 fn is_for_loader(path: &Path) -> bool {
     let directory = path.parent().and_then(Path::file_name).unwrap_or_default();
     !["gbm", "vdpau"].iter().any(|own| directory == *own)
@@ -293,7 +293,7 @@ fn groups(nodes: &[Node]) -> Vec<u32> {
     groups
 }
 
-/// The nodes without which a device cannot be used, of those that are its own alone.
+/// The device-specific nodes without which a device cannot be used.
 pub(crate) fn needed_nodes(inventory: &Inventory, device: DeviceId) -> Vec<PathBuf> {
     let Some(gpu) = inventory.gpu(device) else { return vec![] };
     let caps = inventory.mig(device).map(|mig| mig.caps.as_slice()).unwrap_or_default();

@@ -112,7 +112,7 @@ impl CdiRegistry {
     }
 }
 
-/// What a container gets for several devices: the files' common edits once each, then those of the devices.
+/// The edits of a container with several devices: the files' common edits once each, then those of the devices.
 pub fn merge_edits(devices: &[RegisteredDevice<'_>]) -> Edits {
     let mut edits = Edits::default();
     let mut seen: Vec<&Path> = Vec::new();

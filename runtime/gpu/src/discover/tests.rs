@@ -1,4 +1,4 @@
-//! What is found on simulated hosts.
+//! Discovery on simulated hosts.
 
 use jobc_fake_gpus::{Nodes, model, nvml};
 use tempfile::TempDir;
@@ -176,7 +176,7 @@ fn a_container_with_some_of_the_cards_has_those_alone() {
 }
 
 #[test]
-fn whoever_asks_for_long_or_badly_is_not_waited_for() {
+fn slow_or_failing_queries_are_abandoned() {
     let tree = tree("v100");
     let mut machine = Host::at(tree.path());
     for (script, words) in [
@@ -211,7 +211,7 @@ fn one_that_cannot_run_leaves_it_to_the_next() {
         assert_eq!(found.driver.unwrap().version, "1.2", "{script}: {:?}", found.notes);
         assert_eq!(found.asked_by.as_deref(), Some(std::path::Path::new("/bin/sh")));
     }
-    // What NVML itself refuses, or what hangs, is the same through every program.
+    // An error or a hang of NVML itself is the same through every program.
     for script in ["echo it is refused; exit 3", "sleep 60"] {
         machine.nvml.programs = vec![sh(script), sh(answer)];
         machine.nvml.timeout = std::time::Duration::from_millis(300);

@@ -107,7 +107,7 @@ fn forward_compatibility() {
 
 /// Links of the image lead somewhere inside it, or nowhere.
 #[test]
-fn nothing_leads_out_of_the_root() {
+fn no_path_escapes_the_root() {
     let scene = Scene::new();
     let outside = scene.path("outside");
     for (name, target) in [
@@ -133,7 +133,7 @@ fn nothing_leads_out_of_the_root() {
 
 /// A FIFO instead of the cache must not hold the start up.
 #[test]
-fn a_cache_that_is_no_file_is_none() {
+fn a_cache_that_is_not_a_file_is_ignored() {
     let scene = Scene::new();
     fs::create_dir(scene.path("root/etc")).unwrap();
     let fifo = scene.path("root/etc/ld.so.cache");

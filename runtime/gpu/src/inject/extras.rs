@@ -10,7 +10,7 @@ use crate::cdi::generate::{file_mount, node};
 use crate::cdi::{Edits, Node};
 use crate::host::Host;
 
-/// What a variable with the value `enabled` requests.
+/// The feature that a variable with the value `enabled` requests.
 struct RequestedExtra {
     variable: &'static str,
     /// Nodes by their directory and the beginning of their names.

@@ -1,4 +1,4 @@
-//! What a task's bundle and root specify about its devices.
+//! The settings of a task's bundle and root about its devices.
 
 use oci_spec::runtime::Spec;
 

@@ -18,7 +18,7 @@ pub enum InjectionMethod {
     Auto,
     /// CDI files of the host.
     Cdi,
-    /// What this program finds of the driver.
+    /// The files of the driver that this program finds.
     Generated,
     /// NVIDIA's hook.
     Hook,
@@ -70,7 +70,7 @@ impl FromStr for InjectionMethod {
     }
 }
 
-/// What a task wants of its devices.
+/// The request of a task for its devices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InjectionRequest<'a> {
     /// The driver capabilities it uses; `compute` and `utility` if it names none.
@@ -83,10 +83,10 @@ pub struct InjectionRequest<'a> {
     pub visible: Option<&'a str>,
 }
 
-/// What was done.
+/// The result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InjectionReport {
-    /// How the devices came in; `none` if there are none.
+    /// The method by which devices were added; `none` without devices.
     pub method: InjectionMethod,
     /// Notes for the user, a line each.
     pub notes: Vec<String>,

@@ -66,7 +66,7 @@ fn names_have_the_loaders_order() {
 
 /// Corrupt bytes are not a cache, and never cause a panic.
 #[test]
-fn a_cache_of_somebody_else_is_read_within_its_bounds() {
+fn an_untrusted_cache_is_read_within_its_bounds() {
     let mut cache = Cache::default();
     for name in ["liba.so.1", "libb.so.2"] {
         cache.add(&Path::new("/lib").join(name), NATIVE_FLAGS);

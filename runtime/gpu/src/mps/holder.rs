@@ -30,7 +30,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The events it waits for.
 enum Event {
-    /// Nobody uses the daemon any more.
+    /// The daemon has no users left.
     Unused(std::fs::File),
     /// The daemon has ended.
     Exited,
@@ -70,7 +70,7 @@ struct Daemon {
 
 impl Daemon {
     fn run(&self) -> Result<()> {
-        // Whoever started us may end long before; what its terminal sends is not for us.
+        // Our parent may end long before us; signals of its terminal are not for us.
         let _ = rustix::process::setsid();
         let held = try_lock(&self.directories.holder_lock(), false)?
             .ok_or_else(|| Error::new(Kind::State, "another process holds it already"))?;

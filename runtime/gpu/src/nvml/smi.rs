@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_no_cards() {
+    fn other_output_is_ignored() {
         for text in [
             "",
             "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",

@@ -66,7 +66,7 @@ fn demands(roles: &[(&str, u32, Value)], pins: &[&str], inventory: &Inventory) -
     Demands::of(&plan(roles), choices, inventory, &means()).unwrap()
 }
 
-/// What each seat has: `a-0: 0 1; a-1: 2 3`; slices by their memory and cores.
+/// The devices of each seat: `a-0: 0 1; a-1: 2 3`; slices by their memory and cores.
 fn shown(leased: &GpuLease) -> String {
     let slot = |slot: &Slot| {
         let slice = slot.slice.as_ref().filter(|slice| slice.by != Sharing::Mig).map(|slice| {
@@ -127,7 +127,7 @@ fn combinations_that_take_turns_have_the_gpus_of_those_that_run_at_once() {
 }
 
 #[test]
-fn what_is_linked_goes_together_and_is_not_broken_up() {
+fn linked_cards_are_assigned_together() {
     let four_and_four = host(&[&[0, 2, 4, 6], &[1, 3, 5, 7]]);
     let pair_and_four = host(&[&[0, 1, 2, 3], &[4, 5], &[6]]);
     let count = |count: u32| [("a", 1, json!({ "count": count }))];
@@ -192,7 +192,7 @@ fn numa_nodes_count_where_no_links_are_known() {
 }
 
 #[test]
-fn only_cards_that_will_do() {
+fn only_matching_cards_are_used() {
     let mut inventory = host(&[&[0, 1, 2]]);
     inventory.gpus[1] =
         Gpu { name: "NVIDIA H100 PCIe".to_owned(), compute_capability: Some((9, 0)), ..card(1) };
@@ -242,7 +242,7 @@ fn roles_that_follow_each_other_have_the_same_devices() {
         ("d", 1, json!({"needs": needs("b", 1)})),
     ];
     assert_eq!(placed(&two, &cross), "a-0: 0; b-0: 1; c-0: 0; d-0: 1");
-    // What few devices will do for comes first.
+    // Demands that few devices match come first.
     let mut mixed = host(&[&[0, 1]]);
     mixed.gpus[0].name = "NVIDIA H100 PCIe".to_owned();
     let picky = [("any", 1, json!({})), ("picky", 1, json!({"models": ["H100"]}))];

@@ -19,8 +19,8 @@ pub(super) struct Candidate {
 /// Up to this number of sets all are compared; beyond it, sets are grown from each device.
 const MAX_SETS_COMPARED: u64 = 2000;
 
-/// What a choice costs, dearest first: devices that the job has not had, devices in use, distances among those chosen,
-/// links that are broken to those left.
+/// The cost of a choice, most significant part first: devices that the job has not had, devices in use, distances among
+/// those chosen, links that are broken to those left.
 type Cost = (usize, usize, u64, u64);
 
 /// Chooses this many; `None` if there are too few.

@@ -1,18 +1,18 @@
-//! What of a host's devices jobs have: whole ones, and slices of cards.
+//! The devices of a host that jobs use: whole ones, and slices of cards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::inventory::DeviceId;
 use crate::lease::{GpuLease, Sharing, Slot};
 
-/// What of the devices is taken.
+/// The used devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceUsage {
     whole: BTreeSet<DeviceId>,
     shared: BTreeMap<DeviceId, SharedCard>,
 }
 
-/// What of a card is taken in slices.
+/// The used slices of a card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SharedCard {
     /// Bytes of its memory.
@@ -21,11 +21,11 @@ pub(super) struct SharedCard {
     pub(super) cores_percent: u32,
     /// How many slices.
     pub(super) slices: u64,
-    /// What serves them.
+    /// The method that provides them.
     pub(super) by: Sharing,
     /// The cards that the same server serves.
     pub(super) cards: Vec<DeviceId>,
-    /// Whose they are.
+    /// Their owner.
     pub(super) uid: u32,
 }
 

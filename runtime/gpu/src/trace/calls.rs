@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::line::Call;
 
-/// What was counted.
+/// The counts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calls {
     /// How long was traced.
@@ -15,7 +15,7 @@ pub struct Calls {
     pub nodes: BTreeMap<(String, &'static str), CallCounts>,
 }
 
-/// Calls of a kind on a node.
+/// Calls of one type on a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CallCounts {
     /// How many.

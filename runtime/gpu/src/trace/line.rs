@@ -16,7 +16,7 @@ pub(super) struct Call {
     pub(super) name: String,
     /// Its arguments, as strace writes them.
     pub(super) arguments: String,
-    /// What it returned, as strace writes it: `3</dev/nvidia0>`, `-1 ENXIO (…)`.
+    /// Its return value, as strace prints it: `3</dev/nvidia0>`, `-1 ENXIO (…)`.
     pub(super) result: String,
     /// Seconds in the kernel, if strace reports them.
     pub(super) seconds: Option<f64>,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_no_calls() {
+    fn other_lines_are_ignored() {
         for text in [
             "",
             "strace: Process 12 attached",

@@ -49,7 +49,7 @@ fn the_family_of_a_process_is_all_that_it_started() {
 }
 
 #[test]
-fn who_may_not_attach_hears_what_would_let_him() {
+fn missing_permission_to_attach_is_explained() {
     let mut output = StraceOutput::default();
     let (send, lines) = channel();
     send.send("strace: attach: ptrace(PTRACE_SEIZE, 12): Operation not permitted".to_owned()).unwrap();

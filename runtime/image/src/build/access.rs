@@ -1,4 +1,4 @@
-//! What a build may reach beyond its context: networks, the agents of who builds, other hosts.
+//! The access of a build beyond its context: networks, the user's agents, other hosts.
 //!
 //! All of it comes from the caller: this crate opens no connection to another host. Without it, commands have a network
 //! namespace with nothing but loopback, and `ADD` of a URL is an error.
@@ -13,7 +13,7 @@ use jobc_dockerfile::Network;
 use jobc_sys::error::Result;
 use serde::{Deserialize, Serialize};
 
-/// What a build may reach.
+/// The access of a build.
 #[derive(Clone, Default)]
 pub struct Access<'a> {
     /// The network of commands that name none.
@@ -28,13 +28,14 @@ pub struct Access<'a> {
     pub agents: IndexMap<String, PathBuf>,
 }
 
-/// Whoever can make networks for the commands of builds.
+/// Creates networks for the commands of builds.
 pub trait Networks: Sync {
     /// Creates a network for a build with this many concurrent commands. It may use `directory`, which it creates.
     ///
     /// # Errors
     ///
-    /// The host or the user's privileges do not allow it. Nothing is left then. That it has no uplink is not an error.
+    /// The host or the user's privileges do not allow it. In that case nothing is left behind. A missing uplink is not
+    /// an error.
     fn create(&self, directory: &Path, commands: usize) -> Result<Box<dyn BuildNetwork>>;
 }
 
@@ -78,7 +79,7 @@ pub trait Download: Sync {
     ) -> Result<Option<Validators>>;
 }
 
-/// What is downloaded.
+/// The file to download.
 #[derive(Clone, Copy, Debug)]
 pub struct DownloadRequest<'a> {
     /// An `http` or `https` URL.

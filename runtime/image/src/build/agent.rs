@@ -1,4 +1,4 @@
-//! `RUN --mount=type=ssh`: a socket for the command, whose requests are passed on to the SSH agent of who builds.
+//! `RUN --mount=type=ssh`: a socket for the command, whose requests are forwarded to the user's SSH agent.
 //!
 //! The command gets signatures and nothing else: requests that would add, remove or lock keys are answered with a
 //! failure, as BuildKit does it. The protocol is draft-ietf-sshm-ssh-agent: a length of four bytes, a type, a content.
@@ -93,7 +93,7 @@ impl Drop for AgentSocket {
     }
 }
 
-/// A connection to the agent of who builds.
+/// A connection to the user's agent.
 fn connect(agent: &Path) -> Result<UnixStream> {
     let connect = || {
         let stream = UnixStream::connect(agent)?;

@@ -1,4 +1,4 @@
-//! What steps have made, by what went into them.
+//! The results of steps, by their inputs.
 //!
 //! The key of a step is derived from the previous key, the instruction with its variables expanded, and the content of
 //! the files that it uses. The result is a file of that name in the store's `cache/layers`, with one line: the layer's
@@ -16,7 +16,7 @@ use jobc_schema::digest::{Digest, Hasher};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 use jobc_sys::write_atomic::{Durability, write_atomic};
 
-/// What a step's result depends on, so far.
+/// The inputs that a step's result depends on, so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Key(Hasher);
 

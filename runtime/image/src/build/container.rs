@@ -16,7 +16,7 @@ use jobc_sys::error::{Error, Kind, Result};
 /// The configuration that all such containers share.
 const TEMPLATE: &str = include_str!("container.json");
 
-/// What a command of a build runs with.
+/// The settings of a command of a build.
 #[derive(Clone, Debug)]
 pub(super) struct CommandConfig {
     /// The arguments, the program first.
@@ -27,9 +27,9 @@ pub(super) struct CommandConfig {
     pub(super) cwd: String,
     /// Its user.
     pub(super) account: Account,
-    /// Which network it has.
+    /// Its network.
     pub(super) network: CommandNetwork,
-    /// What is mounted, outer ones first.
+    /// The mounts, outer ones first.
     pub(super) mounts: Vec<CommandMount>,
     /// The size of /dev/shm in bytes; 64 MiB where absent.
     pub(super) shm_bytes: Option<u64>,
@@ -46,7 +46,7 @@ pub(super) struct CommandMount {
     pub(super) read_only: bool,
 }
 
-/// What is mounted.
+/// The source of the mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MountSource {
     /// A file or directory of the host.

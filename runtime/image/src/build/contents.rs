@@ -62,7 +62,7 @@ impl ContentDigests {
         Self { path, before: before.collect(), seen: Mutex::default(), changed: AtomicBool::new(false) }
     }
 
-    /// Adds to a key what a source's files are: names, kinds, bits and contents. Times and owners are none of it.
+    /// Adds to a key what a source's files are: names, kinds, bits and contents. Times and owners are not included.
     pub(super) fn add_to_key(
         &self,
         key: &mut Key,

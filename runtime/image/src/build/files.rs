@@ -25,7 +25,7 @@ pub(super) struct CopyRequest {
     pub(super) step: PathBuf,
     /// Where files are taken from.
     pub(super) from: CopyOrigin,
-    /// What is taken.
+    /// The sources.
     pub(super) sources: Vec<CopySource>,
     /// The target: an absolute path, with a trailing slash if it must be a directory.
     pub(super) target: String,
@@ -41,7 +41,7 @@ pub(super) struct CopyRequest {
     pub(super) unpack: bool,
     /// Whether archives that were downloaded are.
     pub(super) unpack_downloads: bool,
-    /// What is left out of each source.
+    /// Patterns of files to leave out of each source.
     pub(super) exclude: Ignore,
     /// The expected listing of the sources, from which the step's key was derived.
     pub(super) listing: Option<Digest>,
@@ -57,7 +57,7 @@ pub(super) enum CopyOrigin {
     Context {
         /// Which.
         directory: PathBuf,
-        /// What of it is not seen.
+        /// Files in it that are ignored.
         ignore: Ignore,
     },
     /// Another image, or another stage: its layers, lowest first.
@@ -67,7 +67,7 @@ pub(super) enum CopyOrigin {
 /// Something that is taken.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum CopySource {
-    /// What a path or a pattern names.
+    /// The files that a path or a pattern names.
     Path(String),
     /// A file of the Dockerfile.
     Text {

@@ -1,7 +1,7 @@
 //! Git repositories for `ADD` and as build contexts, by the program `git`.
 //!
 //! A reference becomes a commit first, which is part of a step's key; the files are fetched only if the step is not
-//! cached. What is checked out depends on the commit alone: modes are 0755 and 0644, times those of the commit.
+//! cached. The checkout depends only on the commit: modes are 0755 and 0644, times those of the commit.
 
 mod command;
 mod environment;

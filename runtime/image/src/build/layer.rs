@@ -39,7 +39,7 @@ impl Compression {
 /// The gzip level: low, because a build waits for it, and images are often compressed again for a push.
 const GZIP_LEVEL: u32 = 3;
 
-/// What a step has made.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StepResult {
     /// The layer; `None` if no file was changed.
@@ -111,7 +111,7 @@ fn archive<W: Write>(upper: &Path, order: &PackOptions, output: W, hasher: &mut 
     })
 }
 
-/// An output whose bytes are hashed on their way.
+/// An output that hashes the bytes written to it.
 struct HashingWriter<'a, W> {
     output: W,
     hasher: &'a mut Hasher,

@@ -110,7 +110,7 @@ pub(super) fn check(build: &Build, access: &Access<'_>) -> Vec<Refusal> {
 
 /// The network of one command.
 pub(super) fn check_command(run: &Run, span: &Span, access: &Access<'_>) -> std::result::Result<(), Refusal> {
-    // Who chose it as the default has allowed it.
+    // Choosing it as the default implies the permission.
     if run.network != Network::Host || access.host_network || access.network == Network::Host {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! What instructions make of an image's configuration.
+//! The changes of instructions to an image's configuration.
 //!
 //! Each function is one instruction with all its variables expanded. The rules are Docker's, as implemented in
 //! BuildKit's frontend: functions that do more than set a field document it.
@@ -17,7 +17,7 @@ pub(super) const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:
 /// The configuration of a stage while its instructions are run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Settings {
-    /// What processes are given.
+    /// The settings of processes.
     pub(super) execution: Execution,
     /// `MAINTAINER`, which became the image's author.
     pub(super) author: Option<String>,

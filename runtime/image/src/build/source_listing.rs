@@ -117,7 +117,7 @@ impl SourceListing {
     }
 }
 
-/// What changes where a file is another one or has another content: device, number, kind and bits, size, times.
+/// Attributes that change if a file is replaced or modified: device, number, kind and bits, size, times.
 pub(super) fn identity(status: &Stat) -> [u64; 8] {
     #[allow(clippy::cast_sign_loss)] // Only compared.
     [
@@ -242,7 +242,7 @@ fn unescape(name: &str) -> String {
     plain
 }
 
-/// What a pattern matches in a directory.
+/// The matches of a pattern in a directory.
 fn matches(
     tree: &OwnedFd,
     directory: &Path,

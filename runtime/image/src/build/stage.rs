@@ -30,12 +30,12 @@ pub(super) struct Stage<'a> {
     variables: Variables<'a>,
     /// The result so far.
     result: StageResult,
-    /// The number of the step that is at hand, and how many there are.
+    /// The number of the current step, and the number of steps.
     step: usize,
     steps: usize,
 }
 
-/// What went wrong with an instruction, before its place is known.
+/// The error of an instruction, before its position is known.
 pub(super) enum StepError {
     /// The instruction is refused; the refusal has its own span.
     Refused(Refusal),
@@ -254,7 +254,7 @@ pub(super) fn canceled() -> Error {
 pub(super) struct FileOrigin {
     /// The layers, lowest first.
     pub(super) layers: Vec<Layer>,
-    /// What distinguishes them from others.
+    /// The part of the cache key for them.
     pub(super) key: Digest,
     /// A directory of the host instead.
     pub(super) directory: Option<(PathBuf, Ignore)>,

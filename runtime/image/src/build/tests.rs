@@ -102,7 +102,7 @@ impl Case {
         self.try_build(text, |_| {}).unwrap_or_else(|error| panic!("{error:?}"))
     }
 
-    /// What of the image's tree a command prints.
+    /// The files of the image's tree that a command prints.
     fn seen(&self, built: &BuildResult, path: &str) -> Option<String> {
         let layers =
             unpack::layers(&self.store, &built.image, &ignore_progress, &AtomicBool::new(false)).unwrap();
@@ -225,14 +225,14 @@ fn a_command_that_fails_is_reported_at_its_place_with_its_last_lines() {
     assert_eq!(error.message, "the command failed with exit code 3");
     assert!(text[span].starts_with("RUN echo before"));
     assert_eq!(output, [b"before".to_vec(), b"oh no".to_vec()]);
-    // What was made before it is known.
+    // Earlier results are in the cache.
     assert_eq!(case.build(BASE).carried_out, ["FROM scratch"]);
     let work: Vec<_> = std::fs::read_dir(case.store.root().join("cache/work")).unwrap().collect();
     assert!(work.is_empty(), "{work:?}");
 }
 
 #[test]
-fn a_build_that_is_given_up_ends_at_once_and_leaves_nothing() {
+fn a_canceled_build_ends_at_once_and_leaves_nothing() {
     let Some(case) = Case::new() else { return };
     case.build(BASE);
     let stopped = AtomicBool::new(false);
@@ -412,7 +412,7 @@ fn a_locked_base_is_taken_by_its_digest_whatever_has_its_name() {
 }
 
 #[test]
-fn what_is_not_there_is_reported() {
+fn missing_sources_are_reported() {
     let Some(case) = Case::new() else { return };
     let failed = |text: &str| {
         let error = case.try_build(text, |_| {}).err();

@@ -29,7 +29,7 @@ use jobc_sys::open_inside::open_inside;
 /// Extended attributes: names and values.
 type Xattrs = Vec<(CString, Vec<u8>)>;
 
-/// What copied files get that is not their own.
+/// Attributes of copied files that differ from their sources.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FileAttributes {
     /// Their owner; their own where absent.
@@ -47,7 +47,7 @@ pub(super) struct TreeWriter<'a> {
     stopped: &'a AtomicBool,
     /// Files with several names, and the first of them here.
     linked: HashMap<(u64, u64), PathBuf>,
-    /// What directories get at the end: until then their times change.
+    /// Attributes of directories, set at the end: until then their times change.
     directories: Vec<(PathBuf, Stat, Xattrs)>,
     /// The directory of the last entry, because most entries share it with the entry before.
     last_directory: Option<(PathBuf, OwnedFd)>,

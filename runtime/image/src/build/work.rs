@@ -124,7 +124,7 @@ impl WorkDirectory {
 
 impl Drop for WorkDirectory {
     fn drop(&mut self) {
-        // What stays is the next build's to remove.
+        // The next build removes what remains.
         let _ = clear(&self.path);
     }
 }

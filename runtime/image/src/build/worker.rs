@@ -19,7 +19,7 @@ use jobc_sys::id_map::IdMaps;
 use jobc_sys::syscall::Kernel as _;
 use jobc_sys::syscall::linux::Linux;
 
-/// What this program is called with to become such a process.
+/// The arguments with which this program becomes such a process.
 pub const COMMAND: &str = "build-files";
 
 /// How putting files into a tree went.
@@ -29,7 +29,7 @@ pub(super) struct CopyReport {
     pub(super) owners_lost: bool,
 }
 
-/// What the other process answers.
+/// The answer of the other process.
 #[derive(Debug, Serialize, Deserialize)]
 enum Response {
     Copied(CopyReport),
@@ -110,7 +110,7 @@ impl Drop for KillOnDrop {
 const NAMESPACE_READY: &[u8; 1] = b"m";
 
 fn start(groups_denied: bool) -> Result<Child> {
-    // Of the environment, which may hold secrets, it has `PATH` alone.
+    // The environment may contain secrets, so only `PATH` is passed on.
     let path = std::env::var_os("PATH").map(|path| ("PATH", path));
     Command::new("/proc/self/exe")
         .arg0("jobc")

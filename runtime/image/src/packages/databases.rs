@@ -13,7 +13,7 @@ use crate::diff::{normal, remove_below};
 use crate::store::{Image, Store};
 use crate::unpack::Limits;
 
-/// Of a file no more bytes are read. The database of a large Debian image has 5 MB.
+/// Maximum number of bytes read of a file. The database of a large Debian image has 5 MB.
 const MAX_FILE_SIZE: u64 = 64 << 20;
 /// Of all files together no more bytes are kept.
 const MAX_TOTAL_SIZE: u64 = 256 << 20;

@@ -28,7 +28,7 @@ pub struct Package {
     pub path: String,
     /// The layer that has this file.
     pub layer: Digest,
-    /// What else identifies it, as package URLs name it: `arch`, `build`, `channel`, `subdir`.
+    /// Other qualifiers, as named in package URLs: `arch`, `build`, `channel`, `subdir`.
     pub qualifiers: Vec<(&'static str, String)>,
     /// Its license, as its metadata has it.
     pub license: Option<License>,

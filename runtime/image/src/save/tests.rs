@@ -117,7 +117,7 @@ fn a_list_keeps_its_digest_and_what_is_here_of_it() {
 }
 
 #[test]
-fn what_is_not_whole_is_not_saved() {
+fn incomplete_images_are_not_saved() {
     let place = Place::new();
     let image = place.image("amd64", b"one");
     let layer = place.store.path(&Digest::of(b"one"));

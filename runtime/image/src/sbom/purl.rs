@@ -6,9 +6,9 @@ use jobc_schema::reference::Reference;
 
 use crate::packages::{Distribution, Package, PackageKind};
 
-/// What is encoded in names and versions.
+/// The characters that are encoded in names and versions.
 const NAME: &AsciiSet = &SEGMENT.remove(b':');
-/// What is encoded in the values of qualifiers.
+/// The characters that are encoded in the values of qualifiers.
 const QUALIFIER: &AsciiSet = &PATH.remove(b':');
 
 /// The URL of an image.

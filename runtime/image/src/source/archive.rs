@@ -26,13 +26,13 @@ const MAX_DOCUMENT_BYTES: u64 = 32 << 20;
 /// Bytes of paths and links that an archive may have together: an image has some hundred.
 const MAX_NAME_BYTES: usize = 16 << 20;
 
-/// What a name takes besides its bytes, roughly.
+/// The approximate memory overhead of a name.
 const NAME_COST: usize = 128;
 
 /// Bytes of an archive that are read at a time.
 const READ_SIZE: usize = 1 << 16;
 
-/// What an archive holds of an image, by its paths.
+/// The files of an image in an archive, by path.
 #[derive(Debug, Default)]
 pub(super) struct ArchiveContent {
     /// Documents: files of at most 4 MiB that are not layers.
@@ -75,7 +75,7 @@ enum ArchiveFormat {
 /// The format of an archive, from its names up to the first that identifies it.
 fn detect_format(source: &Path, stopped: &AtomicBool) -> Result<ArchiveFormat> {
     let mut archive = Reader::new(BufReader::with_capacity(READ_SIZE, open(source)?));
-    // What is shorter than one header is not a part of an archive.
+    // Data shorter than one header is not part of an archive.
     let length = std::fs::metadata(source).map_or(0, |data| data.len());
     let is_short =
         |error: &std::io::Error| length < BLOCK as u64 && error.to_string().contains("of a header");
@@ -249,7 +249,7 @@ pub(super) fn normalize_path(path: &str) -> String {
     parts.join("/")
 }
 
-/// Where a link of an archive leads, by names alone.
+/// The target of a link in an archive, resolved only by names.
 fn resolve_link(path: &str, to: &str) -> String {
     let mut parts: Vec<&str> = path.split('/').collect();
     parts.pop();

@@ -1,4 +1,4 @@
-//! What `docker save` and `podman save` write: manifest.json names a configuration and layers by their paths.
+//! The format of `docker save` and `podman save`: manifest.json names a configuration and layers by their paths.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,4 @@
-//! The one image of a source, which is brought in again only when the source has changed.
+//! Imports the only image of a source again only if the source has changed.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,9 +14,9 @@ use jobc_schema::digest::Digest;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::write_atomic::{Durability, write_atomic};
 
-/// Brings in the image of a source that holds one, unless the same file was brought in before and its image is whole.
+/// Imports the image of a source that contains one, unless the same file was imported before and its image is complete.
 ///
-/// A file is the same while its inode, size and times are. Directories are brought in each time.
+/// A file is the same if its inode, size and times are. Directories are imported every time.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ pub fn import_one(
             .help("import them with `jobc image import`, then name the image to use"));
     };
     if let Some(note) = note {
-        // Without it, it is brought in again.
+        // Without the entry, the image is imported again.
         let _ = write_cache(&note, &image.descriptor);
     }
     Ok(image.descriptor.clone())

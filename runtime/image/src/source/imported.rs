@@ -14,12 +14,12 @@ pub struct ImportedImage {
     pub kind: SourceKind,
 }
 
-/// What an image came from.
+/// The format of an image's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceKind {
     /// An OCI image layout.
     Layout,
-    /// What `docker save` writes.
+    /// The format of `docker save`.
     DockerArchive,
     /// A root file system.
     RootFs,

@@ -111,7 +111,7 @@ impl TreeImport<'_> {
     }
 }
 
-/// The names of an image, where what is noted is a whole one: some tools note a tag alone.
+/// The names of an image, if the annotation is a complete name: some tools only annotate a tag.
 fn named(descriptor: &Descriptor) -> Vec<Reference> {
     let notes = [CONTAINERD_NAME, REF_NAME].into_iter().filter_map(|key| descriptor.annotations.get(key));
     notes.filter(|name| name.contains([':', '/'])).find_map(|name| name.parse().ok()).into_iter().collect()

@@ -61,7 +61,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What `docker save` of old writes for an image of one layer.
+/// The output of old versions of `docker save` for an image of one layer.
 fn saved(layer: &[u8], diff_id: &Digest, tags: &[&str]) -> Vec<u8> {
     let config = json!({
         "os": "linux", "architecture": "amd64", "config": {"Env": null, "Cmd": ["sh"]},
@@ -226,7 +226,7 @@ fn a_single_directory_of_something_else_stays() {
 }
 
 #[test]
-fn nothing_is_an_image_too() {
+fn scratch_is_an_image() {
     let place = Place::new();
     let image = place.import(Path::new("scratch")).unwrap().remove(0);
     let image = place.store.image(&image.descriptor, &Platform::here()).unwrap();
@@ -234,7 +234,7 @@ fn nothing_is_an_image_too() {
 }
 
 #[test]
-fn what_is_broken_says_so() {
+fn broken_sources_are_reported() {
     let place = Place::new();
     let layer = tar(&[("a", b"b")]);
     let mut short = gzip(&layer);
@@ -346,7 +346,7 @@ fn a_small_archive_that_becomes_large_is_refused() {
     let mut files: Vec<(&str, &[u8])> = vec![("oci-layout", b"{}")];
     files.extend(names.iter().map(|name| (name.as_str(), &document[..])));
     place.refused(&place.file("documents.tar.gz", &gzip(&tar(&files))), "more than 32 MiB of documents");
-    // A file of holes whose size is a number alone: a terabyte in a block.
+    // A sparse file without data: a terabyte in one block.
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(tar::EntryType::GNUSparse);
     header.set_path("blobs/sha256/x").unwrap();

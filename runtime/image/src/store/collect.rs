@@ -21,7 +21,7 @@ use jobc_sys::error::{Error, Result};
 /// How long an incomplete blob is kept so that its fetch can resume.
 const MAX_PARTIAL_AGE: Duration = Duration::from_hours(24);
 
-/// What was taken away, or would be.
+/// The objects that were removed, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectionReport {
     /// Blobs.
@@ -32,7 +32,7 @@ pub struct CollectionReport {
     pub bytes: u64,
 }
 
-/// What must stay: blobs, and the layers that are unpacked.
+/// The objects to keep: blobs and unpacked layers.
 #[derive(Debug, Default)]
 pub(super) struct ReachableContent {
     /// Blobs.
@@ -93,7 +93,7 @@ impl Store {
         }
         for path in self.unpacked_layers()? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            // What follows a dot is a seam over that layer, or is not whole.
+            // A suffix after a dot denotes a seam over that layer, or an incomplete layer.
             let (layer, rest) = name.split_once('.').unwrap_or((name, ""));
             if rest.ends_with("part") || !reached.layers.iter().any(|reached| reached.hex() == layer) {
                 if !rehearse {
@@ -148,7 +148,7 @@ impl Store {
         Ok(layers)
     }
 
-    /// What names, holds and the cache of builds reach. What they reach and what does not exist is passed over.
+    /// Everything reachable from names, holds and the build cache. Missing objects are skipped.
     pub(super) fn reachable(&self, cache: bool) -> Result<ReachableContent> {
         let mut reached = ReachableContent::default();
         let mut to_see = self.read_index()?.manifests;

@@ -39,7 +39,7 @@ impl Store {
         })
     }
 
-    /// Opens a store, and makes it if there is none.
+    /// Opens a store, and creates it if it does not exist.
     ///
     /// # Errors
     ///
@@ -53,8 +53,8 @@ impl Store {
         directories.recursive(true).mode(0o700);
         directories.create(root).map_err(|error| failed("create the image store", &error))?;
         let root = fs::canonicalize(root).map_err(|error| failed("find the image store", &error))?;
-        // Whoever may read the directory may read its images. Unpacked layers have set-user-id programs, and caches
-        // have what builds were given: they are the owner's alone.
+        // Users who can read the directory can read its images. Unpacked layers contain set-user-ID programs, and
+        // caches contain data of builds: only the owner has access to them.
         let readers =
             fs::metadata(&root).map_err(|error| failed("find the image store", &error))?.mode() & 0o055;
         for algorithm in Algorithm::ALL {

@@ -1,4 +1,4 @@
-//! Work that one process of a host does for all: bringing in an image that many of them start with at once.
+//! Work that one process of a host does for all others, such as importing an image that many of them start with.
 
 use std::fs::{self, File};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -175,7 +175,7 @@ impl Store {
     }
 }
 
-/// The entry of an index that serves a platform best; the first of those that serve it alike.
+/// The entry of an index that serves a platform best; the first of equally good ones.
 fn select(index_at: &Descriptor, index: Index, platform: &Platform) -> Result<Descriptor> {
     let runs =
         |entry: &Descriptor| media::is_manifest(&entry.media_type) || media::is_index(&entry.media_type);

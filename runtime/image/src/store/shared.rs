@@ -1,8 +1,7 @@
 //! Stores that an administrator shares with all users of a host: they are only read.
 //!
 //! A user's store lies above them. What is looked for is looked for in the own store first, then in each shared one in
-//! the order of the list; what is added goes to the own store. Nothing of a shared store can be changed or removed
-//! through it.
+//! the order of the list; new images go to the user's own store. A shared store is never modified.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -78,7 +77,7 @@ impl SharedStore {
         self.lock.as_ref()?.try_clone().ok()
     }
 
-    /// Where root's unpacked layers are, if root alone can have changed them: a container executes what is in them.
+    /// The directory of root's unpacked layers, if only root can have changed them: a container executes their files.
     pub(crate) fn layers_of_root(&self) -> Option<PathBuf> {
         let unpacked = self.root.join("unpacked");
         let layers = unpacked.join("root");

@@ -58,7 +58,7 @@ fn a_name_is_taken_from_whatever_had_it() {
 }
 
 #[test]
-fn what_is_not_what_it_should_be_does_not_come_in() {
+fn content_with_a_wrong_digest_is_rejected() {
     let (_directory, store) = store();
     let wanted = Descriptor::new(media::LAYER, Digest::of(b"right"), 5);
     for (came, words) in [(&b"wrong"[..], "it has the digest"), (b"righ", "it has 4 bytes, not 5")] {
@@ -74,7 +74,7 @@ fn what_is_not_what_it_should_be_does_not_come_in() {
 }
 
 #[test]
-fn a_blob_that_was_begun_goes_on() {
+fn an_incomplete_blob_is_resumed() {
     let (_directory, store) = store();
     let wanted = Descriptor::new(media::LAYER, Digest::of(b"first second"), 12);
     let mut writer = store.resume(&wanted).unwrap().unwrap();
@@ -132,7 +132,7 @@ fn unnamed_unlocked_content_is_collected() {
 }
 
 #[test]
-fn nothing_is_collected_while_somebody_works_here() {
+fn nothing_is_collected_while_the_store_is_in_use() {
     let (_directory, store) = store();
     let other = Store::open(store.root()).unwrap();
     image(&other, &["on its way"]);

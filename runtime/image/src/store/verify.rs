@@ -24,9 +24,9 @@ pub enum Finding {
     },
     /// A blob is referenced and missing.
     Missing {
-        /// What is missing.
+        /// The missing object.
         digest: Digest,
-        /// What names it: an image's name, or a digest.
+        /// The name of the image, or a digest.
         by: String,
     },
     /// A document is not valid for its media type.
@@ -90,7 +90,7 @@ impl Store {
         findings: &mut Vec<Finding>,
     ) {
         if !self.has(&descriptor.digest) {
-            // Of an index the other platforms are not pulled.
+            // The other platforms of an index are not pulled.
             if !in_index {
                 findings.push(Finding::Missing { digest: descriptor.digest.clone(), by: by.to_owned() });
             }

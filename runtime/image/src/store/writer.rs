@@ -25,7 +25,7 @@ pub struct Writer<'a> {
     file: File,
     hasher: Hasher,
     written: u64,
-    /// The most bytes that it may have.
+    /// Its maximum size in bytes.
     max_size: u64,
     resumable: bool,
 }
@@ -97,7 +97,7 @@ impl Store {
 
     /// Resumes a blob whose fetch was started before; [`Writer::written`] returns how much of it exists.
     ///
-    /// Whoever fetches the same blob now has it first: this waits until they are done, and gives nothing if the blob is
+    /// If another process fetches the same blob now, this waits until it is done, and returns `None` if the blob is
     /// whole then.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl Store {
             let mut file = opened.map_err(|error| self.failed("write", &path, &error))?;
             flock_retrying(&file)
                 .map_err(|errno| Error::system(format!("lock `{}`", path.display()), errno))?;
-            // Whoever had it may have given it its name, or removed it.
+            // The previous holder of the lock may have renamed or removed the file.
             if !is_at(&file, &path) {
                 continue;
             }
@@ -201,7 +201,7 @@ impl Writer<'_> {
         }
         let failed = |error: io::Error| self.store.failed("keep", &self.path, &error);
         rename_to_disk(&self.file, &self.path, &self.store.own_path(&digest)).map_err(failed)?;
-        // What had its place in `partial` has it no more.
+        // The entry in `partial` no longer exists.
         self.resumable = true;
         Ok(digest)
     }
@@ -226,7 +226,7 @@ impl Write for Writer<'_> {
 impl Drop for Writer<'_> {
     fn drop(&mut self) {
         if !self.resumable {
-            // What stays is collected.
+            // Remains are removed by garbage collection.
             let _ = fs::remove_file(&self.path);
         }
     }

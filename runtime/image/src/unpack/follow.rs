@@ -29,7 +29,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 ///
-/// Those of `fetch`. Nothing is left of incomplete layers then.
+/// Those of `fetch`. In that case incomplete layers are removed.
 pub fn follow<T>(
     store: &Store,
     image: &Image,
@@ -72,7 +72,7 @@ fn remove_partial(of: &Unpacker<'_>, maps: &jobc_sys::id_map::IdMaps) {
         let part = of.directories.own.join(format!("{}.part", diff_id.hex()));
         let free = |file: File| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
         if File::open(&part).is_ok_and(free) {
-            // What stays is removed by the next that unpacks it.
+            // The next process that unpacks it removes what remains.
             let _ = worker::remove(&part, maps);
         }
     }

@@ -2,7 +2,7 @@
 
 use jobc_sys::error::{Error, Kind, Result};
 
-/// What one layer may become.
+/// Limits on one unpacked layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of its archive once it is decompressed.

@@ -98,7 +98,7 @@ fn merge_name(of: &Unpacker<'_>) -> String {
     format!("{top}.{}", Digest::of(all.join("\n").as_bytes()).short())
 }
 
-/// Whether layers above the lowest depend on attributes from layers below, judging by their lists alone.
+/// Whether layers above the lowest depend on attributes from layers below, judged only by their lists.
 fn may_need_merge(lefts: &[LayerSummary]) -> bool {
     let says_root = |left: &LayerSummary| !left.implied_directories.iter().any(Vec::is_empty);
     lefts.iter().enumerate().skip(1).any(|(layer, left)| {
@@ -108,7 +108,7 @@ fn may_need_merge(lefts: &[LayerSummary]) -> bool {
     }) || lefts.iter().any(|left| !left.external_links.is_empty())
 }
 
-/// What a seam has.
+/// The content of a seam.
 struct MergeLayer {
     layers: Layers,
     /// Directories, outer ones first, with the entry whose owner they get; `None` for the default.

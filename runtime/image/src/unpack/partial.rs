@@ -53,7 +53,7 @@ impl PartialDirectory {
                 }
                 other => other?,
             }
-            // Whoever had the lock may have given the directory its name, or removed it.
+            // The previous holder of the lock may have renamed or removed the directory.
             let same = |there: fs::Metadata| Ok::<_, io::Error>(there.ino() == lock.metadata()?.ino());
             let ours = match fs::symlink_metadata(&part) {
                 Ok(there) => same(there)?,

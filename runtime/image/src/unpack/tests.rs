@@ -210,7 +210,7 @@ fn the_content_must_be_what_the_image_says() {
 }
 
 #[test]
-fn limits_end_a_bomb() {
+fn limits_stop_a_decompression_bomb() {
     if !jobc_test_skip::is_root() {
         return;
     }
@@ -246,7 +246,7 @@ fn a_layer_of_another_boot_is_unpacked_anew_unless_it_is_on_the_disk() {
     fs::File::options().write(true).open(&boot).and_then(|file| file.set_modified(time)).expect("old");
     unpacked();
     assert!(!boot.exists(), "it was seen to be on the disk");
-    // What a killed process has left is taken over.
+    // The leftovers of a killed process are reused.
     let place = files.parent().expect("a parent");
     let mut part = place.as_os_str().to_owned();
     part.push(".part");
@@ -310,7 +310,7 @@ fn users_are_found_in_any_layer() {
 
 /// Many layers under one root, mounted by a container's own start: 127 are what image tools allow.
 #[test]
-fn as_many_layers_as_images_have_are_one_root() {
+fn the_maximum_number_of_layers_can_be_mounted() {
     let dir = tempfile::tempdir().expect("a directory");
     let directories: Vec<PathBuf> = (0..127).map(|index| dir.path().join(format!("layer-{index}"))).collect();
     for (index, directory) in directories.iter().enumerate() {
@@ -346,7 +346,7 @@ fn as_many_layers_as_images_have_are_one_root() {
 }
 
 #[test]
-fn devices_are_left_out_aloud_where_they_cannot_be_made() {
+fn devices_that_cannot_be_created_are_skipped_with_a_note() {
     let dir = tempfile::tempdir().expect("a directory");
     let files = dir.path().join("files");
     fs::create_dir(&files).expect("a directory");

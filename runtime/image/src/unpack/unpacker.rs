@@ -38,7 +38,7 @@ impl<'a> Unpacker<'a> {
         directories: LayerDirectories,
     ) -> Result<Self> {
         let diffs = &image.config.rootfs.diff_ids;
-        // Of a layer that occurs twice, the upper one is sufficient, and overlayfs refuses the same directory twice.
+        // If a layer occurs twice, the upper one is sufficient, and overlayfs refuses the same directory twice.
         let last = |index: usize, diff: &Digest| !diffs[index + 1..].contains(diff);
         let layers = image.manifest.layers.iter().zip(diffs).enumerate();
         let layers = layers.filter(|(index, (_, diff))| last(*index, diff)).map(|(_, layer)| layer).collect();
@@ -55,7 +55,7 @@ impl<'a> Unpacker<'a> {
         })
     }
 
-    /// The directory of a layer: where it is whole, else where it is to be unpacked.
+    /// The directory of a layer: where it is complete, or else where it will be unpacked.
     pub(super) fn layer_path(&self, diff_id: &Digest) -> PathBuf {
         self.find_complete(diff_id.hex()).unwrap_or_else(|| self.directories.own.join(diff_id.hex()))
     }

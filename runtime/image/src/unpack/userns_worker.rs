@@ -98,7 +98,7 @@ fn enter_namespace(say: &dyn Fn(&WorkerMessage)) -> Result<WorkerRequest> {
 fn handle(order: WorkerRequest, say: &(dyn Fn(&WorkerMessage) + Sync)) -> Result<()> {
     match order {
         WorkerRequest::Unpack { store, shared, directory, image, platform, bytes, entries, is_incoming } => {
-            // What its caller could read of the shared stores is readable here too.
+            // The shared stores that its caller can read are readable here too.
             let (store, _) = Store::open_above(&store, &shared)?;
             let directories = LayerDirectories { own: directory, shared: Vec::new() };
             let image = store.image(&image, &platform)?;

@@ -6,7 +6,7 @@ use jobc_container::cgroup::{Controller, Layout};
 use jobc_gpu::Inventory;
 use jobc_sys::error::{Error, Result};
 
-/// What there is to be claimed.
+/// The resources that can be claimed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Capacity {
     /// Thousandths of a logical CPU: those this process may run on (sched_setaffinity(2)), or its cgroups' quota. CPUs
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_texts() {
+    fn kernel_files_are_parsed() {
         assert_eq!(millis_of_max("150000 100000\n"), Some(1500));
         assert_eq!(millis_of_max("max 100000\n"), None);
         assert_eq!(millis_of_max("1 0"), None);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn this_host_has_something() {
+    fn capacity_of_this_host_is_not_zero() {
         let capacity = Capacity::of_host(Path::new("/")).unwrap();
         assert!(capacity.cpu_millis >= 10 && capacity.memory_bytes > 1 << 24, "{capacity:?}");
         let all = std::thread::available_parallelism().unwrap().get() as u64;

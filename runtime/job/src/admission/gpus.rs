@@ -47,7 +47,7 @@ pub(super) fn find_and_lock(
     }
 }
 
-/// What a job lacks next to those before it, as text; `None` if there is room.
+/// The GPUs that a job lacks after the jobs before it, as text; `None` if it fits.
 pub(super) fn describe_shortage(
     claim: &Claim,
     demands: &Demands,

@@ -64,9 +64,9 @@ pub enum EntryState {
 /// A job in the ledger.
 #[derive(Debug)]
 pub struct Entry {
-    /// Which job.
+    /// The job.
     pub id: String,
-    /// Whose, by number: the owner of the file.
+    /// The UID of the owner of the file.
     pub uid: u32,
     /// Its claim.
     pub claim: Claim,
@@ -76,7 +76,7 @@ pub struct Entry {
     pub demands: Demands,
     /// When it was entered: nanoseconds since the host's start.
     ticket: u64,
-    /// Its file, whose lock is held by its maker alone.
+    /// Its file, locked by the process that created it.
     file: Option<EntryFile>,
 }
 
@@ -89,7 +89,7 @@ struct EntryFile {
     _devices: DeviceLocks,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Content {
     id: String,
@@ -187,7 +187,7 @@ impl Ledger {
         let rest = format!("{uid}-{id}-{}-{ticket:x}", std::process::id());
         let path = self.directory.join(format!("entered-{rest}"));
         let locked = write(&path, &content)?;
-        // What was chosen for this job is now its own.
+        // The devices chosen for this job are now its own.
         for (path, chosen) in self.port_reservations() {
             if chosen.claim.ports.iter().all(|port| claim.ports.contains(port)) {
                 let _ = std::fs::remove_file(path);

@@ -11,22 +11,22 @@ use jobc_sys::error::Result;
 /// The GPUs in the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Overview {
-    /// What jobs have, by device.
+    /// The jobs' shares, by device.
     pub leases: Vec<Lease>,
     /// The waiting jobs, in the order in which they are admitted.
     pub waiting: Vec<QueuedJob>,
 }
 
-/// What a job has of a device.
+/// The share of a job in a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lease {
     /// The device.
     pub device: DeviceId,
-    /// What the host calls it.
+    /// Its name on the host.
     pub name: String,
     /// The job's id.
     pub job: String,
-    /// Whose it is, by number.
+    /// The UID of its owner.
     pub user: u32,
     /// How much of it; absent: all.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,7 +40,7 @@ pub struct QueuedJob {
     pub place: usize,
     /// The job's id.
     pub job: String,
-    /// Whose it is, by number.
+    /// The UID of its owner.
     pub user: u32,
     /// The missing resources, as text.
     pub waits_for: String,

@@ -6,7 +6,7 @@ use super::capacity::Capacity;
 use super::ledger::Entry;
 use crate::record::Claim;
 
-/// What is counted.
+/// The type of resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resource {
     Gpus,
@@ -37,7 +37,7 @@ impl Resource {
         }
     }
 
-    /// What to ask for instead of too much.
+    /// Advice for a request that is too large.
     pub(super) fn fewer(self) -> &'static str {
         match self {
             Self::Gpus => "fewer GPUs",
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_in_words() {
+    fn amounts_are_formatted() {
         let texts = [
             Resource::Gpus.format_amount(1),
             Resource::Gpus.format_amount(5),

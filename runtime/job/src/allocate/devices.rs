@@ -91,7 +91,7 @@ impl Devices {
         self.in_step
     }
 
-    /// What the host calls them.
+    /// Their names on the host.
     pub fn names(&self) -> Vec<String> {
         self.ids.iter().map(|id| self.injector.inventory().name(*id)).collect()
     }

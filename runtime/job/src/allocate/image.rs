@@ -121,7 +121,7 @@ fn variable_name(variable: &str) -> &str {
     variable.split('=').next().unwrap_or_default()
 }
 
-/// What the bundle leaves to the image.
+/// The settings that the bundle leaves to the image.
 fn settings_from_image(bundle: &Bundle) -> impl Iterator<Item = &str> {
     bundle.annotation(FROM_IMAGE_ANNOTATION).unwrap_or_default().split(',')
 }

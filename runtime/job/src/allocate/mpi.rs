@@ -1,4 +1,5 @@
-//! What a process of MPI needs of the step that started it: variables, and directories with sockets and shared memory.
+//! The environment that an MPI process needs from the step that started it: variables, and directories with sockets and
+//! shared memory.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -10,7 +10,7 @@ use jobc_sys::error::{Error, Kind, Result};
 pub(super) struct VirtualEnvironment {
     /// Where it is: directories that a task needs.
     pub(super) directories: Vec<PathBuf>,
-    /// What goes before the other directories of `PATH`.
+    /// The directories to prepend to `PATH`.
     pub(super) programs: Vec<String>,
     /// The variables of an activated environment.
     pub(super) variables: Vec<(String, String)>,

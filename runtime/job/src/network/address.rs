@@ -1,4 +1,4 @@
-//! Which addresses a job's network has: private ones (RFC 1918) that this host does not use already.
+//! The addresses of a job's network: private ones (RFC 1918) that this host does not use already.
 //!
 //! Nothing of the network is visible on the host, so all jobs can have the same addresses; but a task that connects to
 //! the host's neighbors must not find its own network at their addresses.

@@ -1,4 +1,4 @@
-//! What a task reads about the network: /etc/hosts, /etc/hostname, /etc/resolv.conf.
+//! The network files of a task: /etc/hosts, /etc/hostname, /etc/resolv.conf.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_the_network_of_the_host_has_its_names_too() {
+    fn tasks_on_the_host_network_get_its_names() {
         let (first, second) = (TaskId::new("worker", 0), TaskId::new("worker", 1));
         let host = "127.0.0.1 localhost\n192.0.2.7 storage.lab";
         let tasks: Vec<(&TaskId, IpAddr)> = [&first, &second].into_iter().zip(loopback_addresses()).collect();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_job_puts_there_goes_before() {
+    fn files_of_the_job_take_precedence() {
         let places = |written: &[&str]| {
             let mut spec = Spec::default();
             let mount = |place: &&str| {

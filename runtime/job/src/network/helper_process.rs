@@ -63,7 +63,7 @@ fn reject_direct_call() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// What lives as long as the process.
+/// Resources that live as long as the process.
 struct NetworkNamespaces {
     bridge: Option<Arc<OwnedFd>>,
     tasks: Vec<OwnedFd>,

@@ -63,9 +63,9 @@ pub(super) enum HelperMessage {
     Renewed { namespace: i32 },
     /// It could not be done.
     Failed {
-        /// What is wrong.
+        /// The error.
         message: String,
-        /// What to do instead.
+        /// The advice.
         help: Option<String>,
     },
 }
@@ -79,7 +79,7 @@ pub(super) struct NetworkSetup {
     pub(super) ports: Vec<u16>,
     /// The name server, if there is an uplink.
     pub(super) resolver: Option<Ipv4Addr>,
-    /// Why there is no uplink.
+    /// The reason for the missing uplink.
     pub(super) no_uplink: Option<String>,
 }
 

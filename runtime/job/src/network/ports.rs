@@ -1,4 +1,4 @@
-//! Which ports of tasks the host's own network gets.
+//! The ports of tasks that are published on the host.
 //!
 //! `publish: host` in the job file publishes a port under the same number on the host; further instances get the
 //! numbers after it. `publish: service` publishes one port for programs on this host, which is distributed over all

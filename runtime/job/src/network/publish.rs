@@ -20,7 +20,7 @@ use jobc_sys::error::{Error, Kind, Result, describe};
 /// Where a port of the host leads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Forward {
-    /// Which port it is for, and where on the host.
+    /// The task's port, and the address on the host.
     pub(super) publish: Publish,
     /// The tasks' numbers that take turns.
     pub(super) tasks: Vec<usize>,
@@ -34,7 +34,7 @@ const MAX_CONNECTIONS: usize = 512;
 /// How long a task may take to accept.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is carried at once.
+/// Maximum number of bytes copied at once.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// What a thread needs, the system's least being less.

@@ -1,4 +1,4 @@
-//! What the volumes of a job file are, and what its fields are called.
+//! The volumes of a job file, and the names of its fields.
 
 use std::path::{Path, PathBuf};
 

@@ -18,7 +18,7 @@ use jobc_sys::error::{Error, Kind, Result};
 const MAX_ATTEMPTS: u32 = 5;
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is left free on the disk.
+/// Disk space to keep free.
 const MIN_FREE_BYTES: u64 = 64 << 20;
 
 /// The exit codes of curl after which another attempt may do better: connecting, partial file, time-out, TLS, empty

@@ -20,11 +20,11 @@ pub struct Job<'a> {
     pub submission: &'a Submission,
     /// The values of its secrets.
     pub secrets: &'a Secrets,
-    /// What its images get of the caller's environment.
+    /// The part of the caller's environment that its images get.
     pub environments: &'a HostEnvironments,
 }
 
-/// What happens while a job is provided for, in the order it happens.
+/// The events while a job's resources are prepared, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// A volume is being fetched: reported at the beginning, then once a second.
@@ -49,7 +49,7 @@ pub enum Progress {
         role: String,
         /// The value in the plan: an image's reference, or `host`.
         image: String,
-        /// What the tasks get for it: `host`, or a path.
+        /// The root of the tasks for it: `host`, or a path.
         root: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a job was provided with.
+//! The prepared resources of a job.
 
 use std::path::PathBuf;
 use std::sync::Arc;

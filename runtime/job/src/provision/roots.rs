@@ -27,7 +27,7 @@ pub struct RoleRoot {
     pub(crate) image: Option<Image>,
     /// The user of the tasks, if the bundle names one.
     pub(crate) user: Option<NamedUser>,
-    /// What the tasks get of the caller's environment.
+    /// The part of the caller's environment that the tasks get.
     pub(crate) environment: Option<HostEnvironment>,
     /// The user and group that config.json has otherwise.
     default_ids: (u32, u32),

@@ -1,7 +1,7 @@
 //! A task of a job: from its built bundle to the configuration of its container, in memory.
 //!
-//! What a job's tasks share is prepared once ([`crate::provision`]); the rest is done for every attempt of every task,
-//! so the bundle is read once, changed as types, and written once, by the creator of the container.
+//! Resources that a job's tasks share are prepared once ([`crate::provision`]); the rest is done for every attempt of
+//! every task, so the bundle is read once, changed as types, and written once, by the creator of the container.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -235,7 +235,7 @@ fn give_files(bundle: &Bundle, ids: (u32, u32)) -> Result<()> {
         };
         let source = bundle.dir.join(source);
         let failed = |error: &std::io::Error| file_error("give to the task's user the file", &source, error);
-        // What is absent is reported where it is mounted.
+        // Missing files are reported when they are mounted.
         let Ok(status) = std::fs::symlink_metadata(&source) else { continue };
         let mode = status.permissions().mode() & 0o777;
         if ids.0 == 0 || !status.is_file() || is_for_all(mode) {

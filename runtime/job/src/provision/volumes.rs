@@ -122,7 +122,7 @@ fn unsupported(source: &VolumeSource, name: &str) -> Error {
     ))
 }
 
-/// Removes a file, or a directory with all that is in it; that there is none is fine.
+/// Removes a file, or a directory with all that is in it; a missing one is not an error.
 fn remove_if_exists(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),

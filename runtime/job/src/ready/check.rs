@@ -12,9 +12,9 @@ use jobc_sys::error::{Error, Kind, Result};
 /// An attempt of a task that is watched.
 #[derive(Clone, Debug)]
 pub struct ReadinessCheck {
-    /// Which task.
+    /// The task.
     pub task: TaskNumber,
-    /// Which attempt.
+    /// The attempt.
     pub attempt: u32,
     /// The probe.
     pub probe: Probe,
@@ -53,7 +53,7 @@ impl ReadinessCheck {
     ///
     /// # Errors
     ///
-    /// A port that the role does not have, a pattern that is none: the compiler refuses both.
+    /// A port that the role does not have, or an invalid pattern: the compiler rejects both.
     pub fn of(
         plan: &JobPlan,
         role: &RolePlan,

@@ -14,13 +14,13 @@ use crate::lifecycle::clock::Clock;
 /// The number of consecutive failures after which a ready task is no longer ready, as in Kubernetes' readiness probes.
 const FAILURE_THRESHOLD: u32 = 3;
 
-/// What is watched, and when something is due for it.
+/// The watched tasks and their pending timers.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     clock: Clock,
     /// How often the clock was stopped: a probe during a stop does not count.
     pauses: u64,
-    /// What is due when. An entry whose number is not its task's any more counts for nothing.
+    /// The pending timers. An entry with an outdated number is ignored.
     due: BinaryHeap<Reverse<(Duration, TaskNumber, u64)>>,
     entries: BTreeMap<TaskNumber, Entry>,
     numbers: u64,
@@ -45,11 +45,11 @@ enum Readiness {
     NotYet,
     /// It is ready, with this number of consecutive failures since.
     Ready(u32),
-    /// It is not ready any more.
+    /// It is no longer ready.
     Lost,
 }
 
-/// What to do now.
+/// The current step.
 #[derive(Debug)]
 pub(super) enum NextStep {
     /// Probe, and report to [`Schedule::record_result`].
@@ -107,7 +107,7 @@ impl Schedule {
         self.clock.resume();
     }
 
-    /// What to do at a time.
+    /// Returns the steps for a time.
     pub(super) fn next(&mut self, now: Duration) -> NextStep {
         let time = self.clock.at(now);
         if self.clock.is_paused() {
@@ -167,7 +167,7 @@ impl Schedule {
         let entry = self.entries.get(&task).filter(|entry| entry.check.attempt == attempt)?;
         let Probe::Log(pattern) = &entry.check.probe else { return None };
         let report = pattern.is_match(line).then(|| entry.report(Ok(())))?;
-        // What is written stays written: with `keep` there is nothing more to see.
+        // A written line stays: with `keep` there is nothing more to check.
         self.entries.remove(&task);
         Some(report)
     }

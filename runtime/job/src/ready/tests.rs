@@ -39,7 +39,7 @@ fn prober() -> (Prober, mpsc::Receiver<Report>, Arc<AtomicUsize>) {
     let (sender, receiver) = mpsc::channel();
     let max = Arc::new(AtomicUsize::new(0));
     let place = LocalTasks { running: AtomicUsize::new(0), max: Arc::clone(&max) };
-    // Nobody may listen any more when the last report comes.
+    // The receiver may be gone when the last report arrives.
     let report = move |report| drop(sender.send(report));
     (Prober::new(Box::new(place), Box::new(report)), receiver, max)
 }

@@ -21,7 +21,7 @@ pub(super) fn is_damaged(error: &serde_json::Error) -> bool {
     matches!(error.classify(), Category::Eof | Category::Syntax)
 }
 
-/// What is known without the record.
+/// The facts that are known without the record.
 pub(super) fn stand_in(directory: &Directory) -> Record {
     let metadata = std::fs::metadata(&directory.record).ok();
     let submission = std::fs::read(directory.submission_file()).unwrap_or_default();

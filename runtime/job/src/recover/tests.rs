@@ -41,7 +41,7 @@ fn a_job_that_was_killed_leaves_no_secret() {
 }
 
 #[test]
-fn nor_does_one_that_was_killed_after_its_end() {
+fn a_job_killed_after_its_end_leaves_no_secret() {
     for (keep, stays) in [(false, false), (true, true)] {
         let (_dir, places) = places();
         let (directory, place) = job(&places, &json!({"state": "succeeded"}), &json!({"keep": keep}));

@@ -36,7 +36,7 @@ fn a_secret_comes_from_a_file_beside_the_job_or_from_the_environment() {
 }
 
 #[test]
-fn what_is_missing_is_named_and_no_value_is_reported() {
+fn missing_secrets_are_named_without_any_values() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |source: serde_json::Value| {
         let plan = plan(&json!({"token": source}), &json!({"TOKEN": {"secret": "token"}}));

@@ -147,7 +147,7 @@ impl Attempt {
         ReadState::MayHaveMore
     }
 
-    /// What its processes used, once its first process has ended.
+    /// The resource usage of its processes, once its first process has ended.
     pub(super) fn ended_usage(&self) -> Option<EndedUsage> {
         ended::usage(self.process.pidfd.as_fd()).ok().flatten()
     }

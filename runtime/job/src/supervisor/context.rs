@@ -1,4 +1,4 @@
-//! What every task of a job shares, and what each is given of it.
+//! The data shared by all tasks of a job, and the part that each task gets.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -24,7 +24,7 @@ use jobc_image::store::ContentPin;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
 
-/// What every task of a job shares.
+/// The data shared by all tasks of a job.
 #[derive(Debug)]
 pub(super) struct JobContext {
     /// The job's directories.
@@ -37,7 +37,7 @@ pub(super) struct JobContext {
     pub(super) plan: JobPlan,
     /// The values of its secrets.
     pub(super) secrets: Secrets,
-    /// What its images get of the caller's environment.
+    /// The part of the caller's environment that its images get.
     pub(super) environments: HostEnvironments,
     /// How many files a process may open, soft and hard, as it was before the supervisor raised it for itself.
     pub(super) open_files: (u64, u64),
@@ -50,7 +50,7 @@ pub(super) struct JobContext {
     pub(super) provided: OnceLock<ProvisionedJob>,
     /// The network, once it is created.
     pub(super) network: Mutex<Option<Network>>,
-    /// Nobody wants the job any more: what prepares it ends.
+    /// The job was canceled: its preparation ends.
     pub(super) stopped: AtomicBool,
 }
 

@@ -35,7 +35,7 @@ struct Client {
     attached: bool,
 }
 
-/// What came of a connection.
+/// The result of a connection.
 #[derive(Debug)]
 pub(super) enum ClientEvent {
     /// A request.
@@ -76,7 +76,7 @@ impl ControlSocket {
             let peer = rustix::net::sockopt::socket_peercred(&stream);
             let trusted = peer.is_ok_and(|peer| peer.uid == own || peer.uid.is_root());
             if trusted && self.clients.len() < MAX_CLIENTS {
-                // What cannot be waited for is closed.
+                // A connection that cannot be polled is closed.
                 let _ = self.add_client(stream, false, poll);
             }
         }

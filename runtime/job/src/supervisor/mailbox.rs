@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bell_rings_until_it_is_hushed() {
+    fn the_event_fd_is_readable_until_it_is_cleared() {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let mailbox = Mailbox::new().unwrap();
         let rings = || {

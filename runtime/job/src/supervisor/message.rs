@@ -32,11 +32,11 @@ pub(super) enum Message {
     },
     /// A task was found ready, or not.
     Readiness(Report),
-    /// What an attempt had is removed.
+    /// The resources of an attempt were removed.
     Removed {
         /// Whose.
         task: TaskNumber,
-        /// What could not be.
+        /// The parts that could not be removed.
         left: Vec<String>,
         /// The last values of its metrics in files, or why there are none.
         numbers: Vec<FileNumber>,
@@ -55,20 +55,20 @@ pub(super) enum Message {
 /// A metric, and its value in a file or why there is none.
 pub(super) type FileNumber = (String, std::result::Result<f64, String>);
 
-/// What the preparation wants written down.
+/// An event of the preparation to record.
 #[derive(Debug)]
 pub(super) enum PreparationEvent {
     /// Something happened.
     Event(EventKind, Value),
     /// A note for the user.
     Note(String),
-    /// What the job has of the host now.
+    /// The current host resources of the job.
     Claimed(Claim),
     /// Where tasks are reached, by number.
     Addresses(Vec<Option<IpAddr>>),
 }
 
-/// What the job has of the host while it runs. Dropping it gives all of it back.
+/// The host resources of the job while it runs. Dropping it releases them.
 #[derive(Debug)]
 #[allow(dead_code)] // held, and given up
 pub(super) struct PreparedHost {
@@ -89,6 +89,6 @@ pub(super) struct PendingContainer {
     pub(super) notes: Vec<String>,
     /// The task's unenforced limits.
     pub(super) unenforced: Vec<String>,
-    /// What is mounted, for the event.
+    /// The mounted source, for the event.
     pub(super) mounts: usize,
 }

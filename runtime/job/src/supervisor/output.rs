@@ -1,4 +1,4 @@
-//! What tasks write: from their pipes into their logs.
+//! The output of tasks: from their pipes into their logs.
 
 use std::time::{Duration, Instant};
 

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use crate::lifecycle::TaskNumber;
 use jobc_sys::error::{Error, Result};
 
-/// What became ready.
+/// The source that became ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventSource {
     /// A signal to the supervisor.

@@ -1,5 +1,5 @@
-//! What is done before the first task: queue, host resources, data, roots, the network. It takes its time, in a
-//! thread.
+//! The preparation before the first task: queue, host resources, data, roots, the network. It can take long and runs in
+//! a thread.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,7 +34,7 @@ use jobc_sys::id::TaskId;
 /// How often a waiting job retries its request.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What was found of the host's GPUs.
+/// The GPUs found on the host.
 struct HostGpus {
     machine: Host,
     inventory: Inventory,

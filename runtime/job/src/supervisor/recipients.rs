@@ -1,4 +1,4 @@
-//! Which processes of a task get a signal that its first process does not take.
+//! Chooses the processes of a task that get a signal which its first process does not handle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ mod tests {
         check(&pipeline, &[4, 5], &[4, 5]);
         check(&pipeline, &[], &[2, 3, 4, 5]);
         check(&[], &[], &[]);
-        // Of a number that was used again meanwhile.
+        // The PID may have been reused.
         check(&[(2, 3), (3, 2)], &[], &[2, 3]);
         check(&[(2, 3), (3, 2), (4, 3)], &[4], &[4]);
     }

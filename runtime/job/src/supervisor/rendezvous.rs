@@ -1,4 +1,4 @@
-//! Which members of a rendezvous were missing when one of them failed.
+//! Finds the members of a rendezvous that were missing when one of them failed.
 //!
 //! Processes that wait for each other give up after their framework's timeout, and JAX and PyTorch do not report for
 //! whom they waited. The sockets of the members show who has come to the port where all meet. They are looked at until
@@ -34,7 +34,7 @@ const COST_DIVISOR: u32 = 100;
 /// A member that fails earlier has not waited for the first: its program has another error.
 const MIN_WAIT: Duration = Duration::from_secs(10);
 
-/// Who has come to the rendezvous in one attempt of the job.
+/// The members that have joined the rendezvous in one attempt of the job.
 #[derive(Debug)]
 pub(super) struct RendezvousWatch {
     port: u16,
@@ -48,7 +48,7 @@ pub(super) struct RendezvousWatch {
     next: Option<Instant>,
 }
 
-/// What the sockets of a running member show.
+/// The state of the sockets of a running member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Presence {
     /// It listens at the port.
@@ -151,7 +151,7 @@ impl Supervisor {
         self.rendezvous.as_ref().filter(|_| !self.attempts.is_empty())?.next
     }
 
-    /// Looks who has come to the rendezvous, if it is time.
+    /// Checks which members have joined the rendezvous, if it is time.
     pub(super) fn look_at_members(&mut self) {
         if self.next_look_at_members().is_some_and(|due| due <= Instant::now()) {
             let running = self.running_members();
@@ -193,7 +193,7 @@ fn meets_at_one_port(plan: &DistributedPlan) -> bool {
     matches!(plan.framework, Framework::Torchrun | Framework::Ddp | Framework::Jax) && plan.elastic.is_none()
 }
 
-/// What the sockets of tasks show, by their first processes.
+/// The state of the sockets of tasks, by their first processes.
 fn presences(port: u16, tasks: &[(TaskNumber, u32)]) -> BTreeMap<TaskNumber, Presence> {
     let firsts: Vec<u32> = tasks.iter().map(|&(_, pid)| pid).collect();
     let processes = members_of(&firsts).unwrap_or_default();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_missing_is_named() {
+    fn missing_members_are_named() {
         use Presence::{Absent, Connects, Unknown};
         check(&[0, 1], &[(2, Connects), (3, Unknown)], 1, None);
         // Its connection is closed by now, but it had one.

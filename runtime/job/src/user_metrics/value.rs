@@ -13,7 +13,7 @@ pub struct MetricValue {
     pub name: String,
     /// The value.
     pub value: MetricNumber,
-    /// Which values are better.
+    /// Whether higher or lower values are better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub better: Option<Better>,
     /// The task that reported it.

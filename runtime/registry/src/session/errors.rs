@@ -10,9 +10,9 @@ use ureq::http::Response;
 use super::{RequestError, Session};
 use crate::challenge::Challenge;
 
-/// Of a refusal's text no more is read.
+/// Maximum number of bytes read of an error response.
 const MAX_ERROR_SIZE: u64 = 64 << 10;
-/// Of a registry's own words no more is shown.
+/// Maximum length of a registry's message that is shown.
 const MAX_MESSAGE_LENGTH: usize = 300;
 
 /// The body of a refusal (OCI distribution specification, "Error codes"); services that give tokens have `details`.

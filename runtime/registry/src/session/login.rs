@@ -26,7 +26,7 @@ const EXPIRY_MARGIN: Duration = Duration::from_secs(10);
 /// No answer of a service is longer.
 const MAX_RESPONSE_SIZE: u64 = 1 << 20;
 
-/// What a request carries to be let in.
+/// The authorization of a request.
 pub(super) struct Authorization {
     header: String,
     until: Option<Instant>,
@@ -43,7 +43,7 @@ struct TokenResponse {
 }
 
 impl Session {
-    /// What requests of a scope carry, as far as it is known and still holds.
+    /// The authorization for a scope, if it is known and still valid.
     pub(super) fn authorization(&self, scope: &str) -> Option<String> {
         let known = self.lock();
         let found = known.get(scope)?;

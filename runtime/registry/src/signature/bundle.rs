@@ -58,7 +58,7 @@ struct Subject {
     digest: BTreeMap<String, String>,
 }
 
-/// What a bundle states, if one of the keys has signed it.
+/// The statement of a bundle, if it is signed with one of the keys.
 pub(super) fn claim(keys: &[PublicKey], text: &[u8]) -> Result<Claim, String> {
     let unreadable = |error: &dyn std::fmt::Display| format!("a Sigstore bundle cannot be read: {error}");
     let bundle: Bundle = serde_json::from_slice(text).map_err(|error| unreadable(&error))?;
@@ -98,7 +98,7 @@ pub(super) fn claim(keys: &[PublicKey], text: &[u8]) -> Result<Claim, String> {
     Ok(Claim { key, digests, repository: None })
 }
 
-/// What an envelope's signature is made of (DSSE, protocol.md).
+/// The bytes that an envelope's signature covers (DSSE, protocol.md).
 fn pre_authentication_encoding(kind: &str, payload: &[u8]) -> Vec<u8> {
     let mut message = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).into_bytes();
     message.extend_from_slice(payload);

@@ -1,4 +1,4 @@
-//! What a registry has at the locations of an image's signatures.
+//! The objects at the locations of an image's signatures in a registry.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
 /// The annotation of a payload that was signed keyless.
 const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
 
-/// Of an image no more are looked at.
+/// Maximum number of candidates checked per image.
 const MAX_CANDIDATES: usize = 50;
 /// The largest payload or bundle, in bytes. Payloads have about 250, bundles about 10,000.
 const MAX_SIZE: u64 = 1 << 20;
@@ -35,7 +35,7 @@ const MAX_SIZE: u64 = 1 << 20;
 pub(super) const KEYLESS: &str =
     "a signature was made with a certificate (keyless); only signatures by a key can be verified";
 
-/// What may be a signature.
+/// A possible signature.
 pub(super) struct Candidate {
     /// Where it is in the registry.
     pub(super) place: String,
@@ -48,7 +48,7 @@ enum Content {
 }
 
 impl Candidate {
-    /// What it states, if one of the keys has signed it.
+    /// Its statement, if it is signed with one of the keys.
     pub(super) fn claim(&self, keys: &[PublicKey]) -> std::result::Result<Claim, String> {
         match &self.content {
             Content::Bundle(text) => bundle::claim(keys, text),
@@ -64,7 +64,7 @@ impl Candidate {
 }
 
 impl Session {
-    /// What may be signatures of an image. What cannot be one is a reason.
+    /// The possible signatures of an image. Other objects become reasons.
     pub(super) fn candidates(
         &self,
         reference: &Reference,
@@ -163,7 +163,7 @@ impl Session {
         self.find(reference, &format!("{kind}/{name}"), &accept, MAX_DOCUMENT_SIZE)
     }
 
-    /// What the registry has at a path of a repository.
+    /// The document at a path of a repository in the registry.
     fn find(&self, reference: &Reference, path: &str, accept: &str, limit: u64) -> Result<Option<Vec<u8>>> {
         let address = self.endpoint.url(&reference.repository, path);
         let scope = self.endpoint.scope(&reference.repository, "pull");

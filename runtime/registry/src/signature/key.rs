@@ -8,7 +8,7 @@ use webpki::ring::{
     ECDSA_P256_SHA256, ECDSA_P384_SHA256, ECDSA_P384_SHA384, ED25519, RSA_PKCS1_2048_8192_SHA256,
 };
 
-/// What signatures are made with. A key has one or two of them.
+/// The signature algorithms. A key has one or two of them.
 static ALGORITHMS: [&dyn SignatureVerificationAlgorithm; 5] =
     [ECDSA_P256_SHA256, ECDSA_P384_SHA256, ECDSA_P384_SHA384, ED25519, RSA_PKCS1_2048_8192_SHA256];
 
@@ -24,7 +24,7 @@ impl PublicKey {
     ///
     /// # Errors
     ///
-    /// It is not a public key, or of a kind that is not supported.
+    /// It is not a public key, or its type is not supported.
     pub fn from_pem(name: &str, text: &[u8]) -> Result<Self> {
         let wrong = |what: &str| Err(Error::new(Kind::Config, format!("`{name}` {what}")).help(HELP));
         let Ok(key) = SubjectPublicKeyInfoDer::from_pem_slice(text) else {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::Claim;
 use super::key::PublicKey;
 
-/// What cosign calls its signatures of images.
+/// The type of cosign's image signatures.
 const TYPE: &str = "cosign container image signature";
 
 #[derive(Deserialize)]
@@ -34,9 +34,9 @@ struct Image {
     digest: String,
 }
 
-/// What a payload states, if one of the keys has signed it.
+/// The statement of a payload, if it is signed with one of the keys.
 pub(super) fn claim(keys: &[PublicKey], payload: &[u8], signature: &[u8]) -> Result<Claim, String> {
-    // Nothing of it is read before it is known who wrote it.
+    // It is not parsed before its signature is verified.
     let key = keys.iter().position(|key| key.verifies(payload, signature));
     let key = key.ok_or_else(|| "a signature was made with another key, or is damaged".to_owned())?;
     let Payload { critical } = serde_json::from_slice(payload)

@@ -63,7 +63,7 @@ fn a_file_that_has_not_changed_is_not_sent_again() {
 }
 
 #[test]
-fn what_breaks_off_is_tried_again_from_its_beginning() {
+fn an_interrupted_download_restarts() {
     let (address, server) = serve(vec![
         response("200 OK\r\nContent-Length: 4", "ab"),
         response("503 Service Unavailable", ""),

@@ -85,7 +85,7 @@ fn a_process_that_makes_another_blocks_for_a_moment() {
 }
 
 #[test]
-fn signals_are_read_and_not_died_of() {
+fn blocked_signals_are_read() {
     let signals = Signals::block_forwarded().expect("taken");
     assert_eq!(signals.next(), None);
     // To this thread only: the tests' other thread blocks nothing.

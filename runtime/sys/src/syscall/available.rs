@@ -1,4 +1,4 @@
-//! Which syscalls the kernel has.
+//! The syscalls that the kernel has.
 #![allow(unsafe_code)]
 
 use linux_raw_sys::general as number;

@@ -26,7 +26,7 @@ pub struct HookProgram {
     pub arguments: CList,
     /// Its whole environment.
     pub environment: CList,
-    /// What becomes its standard input: the container's state, in a file in memory.
+    /// Its standard input: the container's state, in a file in memory.
     pub state: OwnedFd,
     /// The file to execute instead of `path`, if that is a file of the image.
     pub image: Option<OwnedFd>,

@@ -43,7 +43,7 @@ pub unsafe fn syscall(number: u32, arguments: [usize; 6]) -> Result<usize, Errno
     check(result)
 }
 
-/// What the new process runs on its own stack; never returns.
+/// The function that the new process runs on its own stack; never returns.
 pub type EntryPoint = extern "C" fn(*mut std::ffi::c_void) -> !;
 
 /// Creates a process by clone3(2); the new one calls `entry(data)` on the stack named in `arguments`.

@@ -53,7 +53,7 @@ pub fn send(pidfd: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
     unsafe { syscall(general::__NR_pidfd_send_signal, [fd, number, 0, 0, 0, 0]) }.map(drop)
 }
 
-/// Ignores SIGPIPE: who writes to a reader that went away gets an error, as in every program of the standard library's.
+/// Ignores SIGPIPE: a write to a closed pipe returns an error, as in every program of the standard library's.
 pub fn ignore_broken_pipes() -> Result<(), Errno> {
     let action = [SIG_IGN, 0, 0, 0];
     let arguments = [general::SIGPIPE as usize, &raw const action as usize, 0, SIGSET_SIZE, 0, 0];

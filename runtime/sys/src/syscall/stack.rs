@@ -1,4 +1,4 @@
-//! What a process needs that starts in the middle of another: a stack, and no signals.
+//! Resources of a process that starts in the middle of another: a stack, and no signals.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;

@@ -1,28 +1,28 @@
-//! The peak of what roles use at any time, not the sum of what runs one after another.
+//! The peak usage of roles at any time, which counts roles that run one after another only once.
 //!
-//! A role that needs all of another's successes begins when that one has ended, so the two never run together, nor does
-//! anything that waits for the later one run next to the earlier one. The most at any time is then the heaviest set of
-//! roles of which no two are so ordered: an antichain. By Dilworth's theorem, with weights, it is what is left of the
-//! sum after a largest flow along that order, which is exact and cheap for a thousand roles.
+//! A role that needs all instances of another to succeed begins after the other has ended, so the two never run
+//! together, and neither do roles that wait for the later one. The peak is then the heaviest set of roles of which no
+//! two are ordered this way: an antichain. By the weighted form of Dilworth's theorem, it is the sum of the weights
+//! minus the maximum flow along that order, which is exact and cheap for a thousand roles.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::RoleOrder;
 
 impl RoleOrder {
-    /// The largest sum of weights, one for each role of the plan, of roles that can be there at the same time.
+    /// The largest sum of weights, one for each role of the plan, of roles that can run at the same time.
     pub fn heaviest(&self, weights: &[u64]) -> u64 {
-        // The sum of all must be a number: weights beyond that are not of this world.
+        // The sum of all weights must not overflow; real weights are far smaller.
         let max = u64::MAX / (weights.len() as u64 + 1);
         let weights: Vec<u64> = weights.iter().map(|weight| *weight.min(&max)).collect();
         weights.iter().sum::<u64>() - self.flow(&weights)
     }
 
-    /// The largest flow from each role's weight to the weights of those after it, along shortest ways (Edmonds and
+    /// The maximum flow from each role's weight to the weights of the roles after it, along shortest paths (Edmonds and
     /// Karp).
     fn flow(&self, weights: &[u64]) -> u64 {
         let (mut supply, mut demand) = (weights.to_vec(), weights.to_vec());
-        // What a role took of each sender.
+        // How much a role received from each sender.
         let mut taken: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         let mut arrived = 0;
         while let Some(way) = self.augmenting_path(&supply, &demand, &taken) {
@@ -46,7 +46,8 @@ impl RoleOrder {
 
     /// A shortest path from a role with supply to one with demand, as pairs of sender and receiver.
     ///
-    /// From one pair to the next, the taker gives back what it had of the next sender, which then sends it elsewhere.
+    /// From one pair to the next, the receiver gives back what it had from the next sender, which then sends it
+    /// elsewhere.
     fn augmenting_path(
         &self,
         supply: &[u64],
@@ -80,7 +81,7 @@ impl RoleOrder {
     }
 }
 
-/// The way that led to a taker.
+/// The path that led to a receiver.
 fn trace_path(last: usize, takers: &[Option<usize>], senders: &[Option<usize>]) -> Vec<(usize, usize)> {
     let mut way = Vec::new();
     let mut taker = Some(last);

@@ -1,7 +1,7 @@
 //! `jobc doctor --fix`: the commands that set this host up for a user, printed or run.
 //!
-//! Only the user's own processes see what a user lacks. So root starts another `jobc` as the user for the checks, and
-//! runs the script that it prints.
+//! Only a process of the user can check what the user lacks. So root starts another `jobc` as the user for the checks,
+//! and runs the script that it prints.
 
 use std::process::Command;
 
@@ -55,7 +55,7 @@ fn script_for(name: &str, is_root: bool) -> Result<Option<String>, String> {
     let mut command = Command::new("runuser");
     command.args(["-u", name, "--"]).arg(&program).args(["doctor", "--fix"]).env("HOME", user.home);
     command.env_remove("SUDO_USER").env_remove("XDG_STATE_HOME").env_remove("XDG_DATA_HOME");
-    // By it the user's systemd is found, which creates scopes.
+    // It leads to the user's systemd, which creates scopes.
     let directory = format!("/run/user/{uid}");
     if std::path::Path::new(&directory).is_dir() {
         command.env("XDG_RUNTIME_DIR", directory);

@@ -17,7 +17,7 @@ use crate::input::reason;
 use crate::runtime::args::jobs::JobExecArgs;
 use crate::runtime::commands::jobs::{Failure, Result};
 
-/// Runs the command until it ends; the exit code is that of the command, or 125 to 127 as at home.
+/// Runs the command until it ends; the exit code is that of the command, or 125 to 127 as on this host.
 pub(super) fn run(args: &JobExecArgs) -> Result<ExitCode> {
     exec(args).map_err(Failure::with_program_code)
 }
@@ -95,7 +95,7 @@ fn split(words: &[String]) -> (Option<&str>, &[String]) {
     }
 }
 
-/// The command in a directory and with variables: the API has only words.
+/// The command wrapped to set a directory and variables: the API accepts only arguments.
 fn wrapped(command: &[String], directory: Option<&str>, variables: &[String]) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(directory) = directory {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_written_like_one_or_stands_before_dashes() {
+    fn first_word_is_a_task_by_its_form_or_before_dashes() {
         for (text, task, command) in [
             ("train-0 -- ls -l", Some("train-0"), "ls -l"),
             ("train-0 ls", Some("train-0"), "ls"),

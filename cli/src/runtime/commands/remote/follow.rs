@@ -20,7 +20,7 @@ use crate::runtime::message::INTERRUPTED;
 use crate::table::escape_control;
 use crate::terminal;
 
-/// How often a job without output is asked why it waits.
+/// How often to query why a job without output is waiting.
 const WHY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Shows a job until it ends; the exit code is that of `jobc wait`.
@@ -49,7 +49,7 @@ fn follow_to_end(place: &dyn Place, target: &str, name: &str) -> Result<ExitCode
         .logs(name, &request, &mut |item| {
             if matches!(item, LogItem::Idle) && !lines.has_shown() && asked.elapsed() >= WHY_INTERVAL {
                 asked = Instant::now();
-                // What cannot be found out now is asked again.
+                // Failed queries are repeated later.
                 for reason in place.inspect(name).map(|detail| detail.reasons).unwrap_or_default() {
                     if shown.insert(reason.clone()) {
                         terminal::eprint(&format!("{handle}: {}\n", escape_control(&reason)));

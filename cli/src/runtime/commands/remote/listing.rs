@@ -10,14 +10,14 @@ use super::handle::failure;
 use super::target::TargetTable;
 use crate::runtime::commands::jobs::Result;
 
-/// How long one of several targets is waited for.
+/// Timeout for each of several targets.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What became of a target: its name, and its jobs.
+/// The result for a target: its name and its jobs.
 type Listed = (String, Result<Vec<JobSummary>>);
 
-/// Lists the jobs of targets, in the order of the names. Of several, one that does not answer in time is an error; a
-/// single one is waited for.
+/// Lists the jobs of targets, in the order of the names. With several targets, a timeout is an error; a single target
+/// has no timeout.
 pub(super) fn list(table: &TargetTable, names: &[&str]) -> Vec<Listed> {
     if let [name] = names {
         let listed = table.place(name).and_then(|place| place.list().map_err(failure));

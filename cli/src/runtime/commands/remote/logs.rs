@@ -30,7 +30,7 @@ pub(super) fn run(args: &LogsArgs) -> Result<ExitCode> {
     let format =
         LineFormat { prefix: true, timestamps: args.timestamps, json: args.lines.format == FormatArg::Json };
     let mut lines = TaskLines::new(&handle.to_string(), format);
-    // Only what begins at the beginning can be kept without a gap.
+    // Only output from the beginning can be kept without gaps.
     if request.tail.is_none() && request.since.is_none() {
         let run = place.find(&handle.name).map(|job| Handle { name: job.name, ..handle.clone() });
         lines.keep(run.ok().as_ref().and_then(KeptOutput::open));
@@ -50,7 +50,7 @@ pub(super) struct TaskLines {
     printer: Printer,
     job: String,
     numbers: BTreeMap<String, usize>,
-    /// The task and attempt of the last line, to say where another attempt begins.
+    /// The task and attempt of the last line, to show where the next attempt begins.
     attempts: BTreeMap<String, u32>,
     /// Where a copy is kept.
     kept: Option<KeptOutput>,

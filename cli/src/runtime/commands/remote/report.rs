@@ -1,4 +1,5 @@
-//! `jobc report` of a job on a cluster: the page of jobs on this host, from what the cluster and the kept output say.
+//! `jobc report` of a job on a cluster: the same page as for jobs on this host, from the data of the cluster and the
+//! kept output.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -32,7 +33,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode> {
     let place = TargetTable::read(None)?.place(&handle.target)?;
     let detail = place.inspect(&handle.name).map_err(failure)?;
     let handle = Handle { name: detail.summary.name.clone(), ..handle };
-    // What may not be read is left out: an incomplete report is better than none.
+    // Data without read permission is left out: an incomplete report is better than none.
     let events = place.events(&handle.name).unwrap_or_default();
     let record = record(&handle, &detail);
     let tails = tails(&*place, &handle, &record);
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attempts_of_a_task_are_one_record() {
+    fn attempts_of_a_task_share_one_record() {
         let status = |task: &str, attempt, state, code| TaskStatus {
             task: task.to_owned(),
             attempt,

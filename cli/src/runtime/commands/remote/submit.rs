@@ -103,7 +103,7 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         return Ok(ExitCode::from(report::findings(&sources, sink, format, true) as u8));
     }
     if is_machine {
-        // The machine has neither the key nor a reason to look again: the images have digests.
+        // The host has no key, and need not verify again: the images have digests.
         for policy in planned.jobs.iter_mut().filter_map(|job| job.target.settings.policy.as_mut()) {
             policy.require_signature = None;
         }
@@ -168,7 +168,7 @@ struct Submitter<'a> {
     user: String,
 }
 
-/// What became of the images.
+/// The result of building the images.
 enum Images {
     /// The nodes can get them. `checked` is whether the cluster was asked about the first job already; `layouts` go with
     /// the jobs.
@@ -241,7 +241,7 @@ impl Submitter<'_> {
         if requests.is_empty() {
             return Ok(Images::ready(false));
         }
-        // A build can take long: what the cluster refuses anyway is said before.
+        // A build can take long, so what the cluster rejects is reported first.
         let Some(built) = trial(sources, planned, request, sink)? else {
             return Ok(Images::Refused(Outcome::Errors));
         };
@@ -257,7 +257,7 @@ impl Submitter<'_> {
         }
     }
 
-    /// Builds and pushes images; what goes wrong is printed at the line of the image.
+    /// Builds and pushes images; errors are printed at the line of the image.
     fn build_images(
         &self,
         requests: &[ImageRequest],
@@ -272,7 +272,7 @@ impl Submitter<'_> {
         ))
     }
 
-    /// Asks the cluster about a job; problems are printed.
+    /// Checks a job with the cluster; problems are printed.
     fn is_accepted(&self, built: &BuiltDirectory) -> Result<bool> {
         let identity = Identity::of(&built.plan);
         let submission = batch::submission(built, &identity, &self.user, self.directory)?;
@@ -444,7 +444,7 @@ fn print_handle(format: FormatArg, target: &str, run: &Run) {
     }
 }
 
-/// Says which jobs were there before.
+/// Prints which jobs already existed.
 fn announce_existing(runs: &[Run]) {
     let existing: Vec<_> = runs.iter().filter_map(|run| run.existing.as_ref()).collect();
     let existing: Vec<_> = existing.into_iter().filter(|run| run.is_complete).collect();

@@ -121,7 +121,7 @@ pub(super) fn not_a_cluster(name: &str, target: &Target) -> Failure {
     })
 }
 
-/// Whether a target says where its cluster is; a kubeconfig is found without it.
+/// Whether a target specifies its cluster; a kubeconfig is found without it.
 pub(super) fn is_reachable(target: &Target) -> bool {
     match backend(target) {
         // Slurm's commands are on login nodes, of which this host may be one.
@@ -185,7 +185,7 @@ pub(super) fn connect(target: &Target, directory: Option<&Utf8Path>) -> Result<B
         Some(BackendName::Slurm) => {
             let settings = target.slurm.clone().unwrap_or_default();
             let host = match &target.ssh {
-                // Slurm's commands are often on the PATH of a login only.
+                // Slurm's commands are often only on the PATH of login shells.
                 Some(ssh) => host::Host::ssh(host::SshSettings {
                     host: ssh.host.clone(),
                     jump: ssh.jump.clone(),

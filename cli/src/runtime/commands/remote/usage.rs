@@ -20,7 +20,7 @@ use crate::terminal;
 /// Clusters measure every 15 s by default.
 const INTERVAL: Duration = Duration::from_secs(15);
 
-/// Prints what the tasks of a job use, again and again until it has ended.
+/// Prints the resource usage of the tasks of a job, repeatedly until it has ended.
 pub(super) fn run(args: &StatsArgs, handles: &[Handle]) -> Result<ExitCode> {
     let [handle] = handles else {
         let error = Error::new(Kind::Unsupported, "only one job on a cluster can be measured at a time");

@@ -13,7 +13,7 @@ use jobc_sys::error::Result;
 use crate::table::escape_control;
 use crate::terminal;
 
-/// How long a job may wait before it is asked why, and between two questions.
+/// How long a job may wait before the reason is queried, and the interval between queries.
 const INTERVALS: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(15)];
 
 /// Waits until a job has ended; its reasons to wait are printed on stderr, each once.
@@ -30,7 +30,7 @@ pub(super) fn wait(place: &dyn Place, handle: &Handle) -> Result<Option<JobSumma
                     continue;
                 }
                 interval = INTERVALS[1];
-                // What cannot be found out now is asked again.
+                // Failed queries are repeated later.
                 for reason in place.inspect(&handle.name).map(|detail| detail.reasons).unwrap_or_default() {
                     if shown.insert(reason.clone()) {
                         terminal::eprint(&format!("{handle}: {}\n", escape_control(&reason)));

@@ -23,7 +23,7 @@ const TAIL_LINES: u64 = 40;
 /// Maximum number of tasks whose last lines are shown.
 pub(super) const MAX_LOGS: usize = 200;
 
-/// Everything known about a job.
+/// All data about a job.
 #[derive(Debug)]
 pub(super) struct ReportData {
     /// The job's id, or its handle.

@@ -36,7 +36,7 @@ struct GpuHistory {
 }
 
 impl GpuHistory {
-    /// A task uses so much memory from now on.
+    /// Records that a task uses this much memory from now on.
     fn set(&mut self, task: &TaskId, second: f64, memory: u64) {
         let before = if memory > 0 {
             self.held.insert(task.to_string(), memory)
@@ -97,7 +97,7 @@ fn histories(facts: &ReportData) -> BTreeMap<String, GpuHistory> {
     }
     let mut samples: Vec<_> = facts.samples.values().flatten().collect();
     samples.sort_by_key(|sample| sample.time);
-    // What each task was seen to use last.
+    // The last known usage of each task.
     let mut used: BTreeMap<&TaskId, Vec<&str>> = BTreeMap::new();
     for sample in samples {
         let second = sample.time.since(facts.begin()).as_secs_f64();

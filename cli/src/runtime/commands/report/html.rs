@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_markup() {
+    fn markup_is_escaped() {
         assert_eq!(
             escape("<script>alert('x' & \"y\")</script>\u{1b}[0m\u{0}"),
             "&lt;script&gt;alert(&#39;x&#39; &amp; &quot;y&quot;)&lt;/script&gt;\u{fffd}[0m\u{fffd}"

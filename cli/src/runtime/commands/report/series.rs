@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_band_has_the_lines_that_are_there() {
+    fn a_band_covers_the_existing_lines() {
         let series = |from: f64, to: f64, value: f64| Series {
             name: String::new(),
             pieces: vec![vec![(from, value), (to, value)], vec![(to + 1.0, 0.0), (to + 2.0, 0.0)]],

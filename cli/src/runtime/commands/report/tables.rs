@@ -148,7 +148,7 @@ impl TotalUsage {
     }
 }
 
-/// What there is to say of an end besides its exit code.
+/// The explanation of an end besides its exit code.
 fn why(task: &TaskRecord) -> String {
     if task.state == TaskState::Stopped {
         return task.reason.clone().unwrap_or_default();
@@ -173,7 +173,7 @@ pub(super) fn logs(facts: &ReportData, shown: &Selection<'_>) -> String {
     let mut out = String::new();
     let mut unfolded = 0;
     let decided = facts.record.end.as_ref().and_then(|end| end.task.as_ref());
-    // Each task has the same share, so that a loud one leaves room for the others.
+    // Each task gets the same share, so that verbose tasks leave room for the others.
     let most_chars = (MAX_LOG_CHARS / shown.tasks.len().max(1)).clamp(2000, 40_000);
     for task in &shown.tasks {
         let lines = facts.tails.get(&task.task).map(Vec::as_slice).unwrap_or_default();
@@ -261,7 +261,7 @@ fn reported_events(all: &[ReportedEvent]) -> String {
     if all.is_empty() {
         return String::new();
     }
-    // The last ones say how it came to its end.
+    // The last ones show how it ended.
     let shown = all.len().saturating_sub(MAX_EVENTS);
     let row = |event: &ReportedEvent| {
         let cells = [&event.time.to_string(), &event.object, &event.reason].map(|text| Cell::number(text));

@@ -158,7 +158,7 @@ fn without_style(page: &str) -> String {
 }
 
 #[test]
-fn the_page_of_a_job_that_failed() {
+fn page_of_a_failed_job_matches_the_snapshot() {
     snapbox::assert_data_eq!(without_style(&made()), snapbox::file!["tests/train.html"].raw());
 }
 
@@ -183,7 +183,7 @@ fn the_page_loads_nothing() {
 }
 
 #[test]
-fn every_link_has_its_place() {
+fn every_link_has_a_target() {
     let page = made();
     let all = |attribute: &str| -> Vec<&str> {
         page.split(attribute).skip(1).filter_map(|rest| rest.split('"').next()).collect()
@@ -211,7 +211,7 @@ fn a_job_of_any_size_is_a_page_that_a_browser_opens() {
 }
 
 #[test]
-fn a_job_without_anything_has_a_page() {
+fn an_empty_job_has_a_page() {
     let mut record = json!(record());
     record["end"] = json!({"explanation": "could not start: the job needs 3 CPUs", "exit_code": 125});
     record["tasks"] = json!([{"task": "main-0", "state": "stopped", "attempt": 0}]);
@@ -270,7 +270,7 @@ fn colors_have_contrast_in_light_and_dark() {
     }
 }
 
-/// What HTML Tidy finds wrong with a page. It does not know links within drawings, which SVG 2 has.
+/// The errors that HTML Tidy finds in a page. It does not support links within drawings, which SVG 2 has.
 fn tidy(page: &str) -> Option<String> {
     let tidy = Command::new("tidy")
         .args(["-errors", "-quiet", "--drop-empty-elements", "no"])
@@ -293,6 +293,6 @@ fn tidy(page: &str) -> Option<String> {
 }
 
 #[test]
-fn another_program_reads_the_page() {
+fn html_tidy_accepts_the_page() {
     assert_eq!(tidy(&made()), None);
 }

@@ -5,24 +5,24 @@ use jobc_schema::target::{KubernetesTarget, MemoryUnit};
 
 use crate::stdlib::providers::{Part, Provider, ResourceRequest, Unit};
 
-/// What placeholders are filled with.
+/// The values of the placeholders.
 pub(super) struct Filler<'a> {
     provider: &'a Provider,
     gpu: &'a GpuPlan,
     settings: &'a KubernetesTarget,
     memory_unit: Option<MemoryUnit>,
-    /// How many MiB a unit has that the cluster's set-up makes coarser.
+    /// MiB per unit, if the setup of the cluster makes the unit coarser.
     memory_factor: u32,
 }
 
-/// An amount that a provider's unit made larger.
+/// An amount that was rounded up to the unit of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rounding {
     /// The part of the share.
     pub part: Part,
     /// The unit: `GiB`, `steps of 5 %`.
     pub unit: String,
-    /// What it became: `9 GiB`.
+    /// The rounded amount: `9 GiB`.
     pub to: String,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Filler<'a> {
         Some(Self { provider, gpu, settings, memory_unit, memory_factor })
     }
 
-    /// The result of a request; `None` if a placeholder has no value, as a share need not have both parts.
+    /// The result of a request; `None` if a placeholder has no value: a share may lack one of its parts.
     ///
     /// `j` is the number of the GPU, for entries that are written once per GPU.
     pub(super) fn fill(&self, ask: &ResourceRequest, j: u32) -> Option<ResourceAmount> {
@@ -141,7 +141,7 @@ impl<'a> Filler<'a> {
         })
     }
 
-    /// Bytes in a unit, rounded up, and the unit where that made them more.
+    /// Bytes in a unit, rounded up, and the unit if rounding changed the amount.
     fn memory(&self, bytes: u64, unit: Unit) -> Option<(u64, Option<String>)> {
         let unit = match (unit, self.memory_unit, self.memory_factor) {
             (Unit::Setting, None, _) => return None,

@@ -22,11 +22,11 @@ pub(crate) struct Requirement {
     pub operator: &'static str,
     /// The values.
     pub values: Vec<String>,
-    /// The key below `resources.gpu` that asks for it.
+    /// The key below `resources.gpu` that requests it.
     pub asked_by: &'static str,
 }
 
-/// Whether the nodes of a provider bear the labels of feature discovery, by how it chooses models.
+/// Whether the nodes of a provider have the labels of feature discovery, judging by how it selects models.
 pub(crate) fn has_labels(by: &str) -> bool {
     by.starts_with("labels") || by.contains('/')
 }
@@ -34,7 +34,7 @@ pub(crate) fn has_labels(by: &str) -> bool {
 /// The requirements of a role for a node: one of the alternatives, each a list of labels that must all match. Empty
 /// means any node.
 ///
-/// What the target's `node_selector` already fixes is left to it.
+/// Labels in the target's `node_selector` are left to it.
 pub(crate) fn requirements(job: &JobPlan, role: &RolePlan, selected: &[&str]) -> Vec<Vec<Requirement>> {
     let Some(gpu) = gpu_plan(role) else { return vec![] };
     let Ok(provider) = provider(job, gpu.vendor) else { return vec![] };
@@ -44,7 +44,7 @@ pub(crate) fn requirements(job: &JobPlan, role: &RolePlan, selected: &[&str]) ->
     if !selected.contains(&PRODUCT) && !by_annotation {
         both[0].extend(product(gpu, by == "labels-of-slices"));
     }
-    // An annotation names a family; the size that a job names is the node's to show.
+    // The annotation only names a family; the memory size must come from a node label.
     let sized = match &gpu.models[..] {
         [one] if by_annotation => models::find(one).and_then(|found| found.memory_gb).map(|gb| gb << 30),
         _ => None,
@@ -81,7 +81,7 @@ pub(crate) fn requirements(job: &JobPlan, role: &RolePlan, selected: &[&str]) ->
     both
 }
 
-/// The names of the cards that will do, where the role names models or a profile that the label holds.
+/// The names of acceptable cards, if the role names models or a profile that the label contains.
 ///
 /// With MIG strategy `single` the label has the profile after the product.
 fn product(gpu: &GpuPlan, with_slices: bool) -> Option<Requirement> {
@@ -111,7 +111,7 @@ fn at_least(version: &str, keys: [&'static str; 3], asked_by: &'static str) -> V
     let numbers: Vec<u64> = version.split('.').map_while(|part| part.parse().ok()).collect();
     let keys: Vec<&'static str> = keys.into_iter().filter(|key| !key.is_empty()).collect();
     let used = numbers.len().min(keys.len());
-    // Trailing zeros ask for nothing: 8.0 or later is any 8.
+    // Trailing zeros add no requirement: 8.0 or later is any 8.
     let used = numbers[..used].iter().rposition(|n| *n > 0).map_or(0, |last| last + 1);
     let above =
         |key, number: u64| Requirement { key, operator: "Gt", values: vec![number.to_string()], asked_by };
@@ -128,7 +128,7 @@ fn at_least(version: &str, keys: [&'static str; 3], asked_by: &'static str) -> V
     alternatives
 }
 
-/// A number as a label may write it: drivers write `05`, feature discovery takes that over.
+/// A number as a label may have it: drivers write `05`, and feature discovery copies that.
 fn same(number: u64) -> Vec<String> {
     let plain = number.to_string();
     if number < 10 { vec![format!("0{plain}"), plain] } else { vec![plain] }

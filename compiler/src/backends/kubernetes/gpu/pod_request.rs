@@ -31,7 +31,7 @@ pub(crate) struct PodRequest {
     pub(crate) host_ipc: bool,
     /// Whether /dev/shm is the server's, through which the GPU is shared.
     pub(crate) shared_shm: bool,
-    /// Who the container runs as.
+    /// The user that the container runs as.
     pub(crate) run_as_user: Option<i64>,
     /// Linux capabilities.
     pub(crate) linux_capabilities: &'static [String],
@@ -39,9 +39,9 @@ pub(crate) struct PodRequest {
     pub(crate) tolerations: Vec<Toleration>,
     /// Labels a node must have.
     pub(crate) node_selector: BTreeMap<String, String>,
-    /// Whether it asks by a claim.
+    /// Whether it requests GPUs with a claim.
     pub(crate) claim: bool,
-    /// What became more by the provider's units.
+    /// Amounts that were rounded up to the units of the provider.
     pub(crate) rounded: Vec<Rounding>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn pod_request(job: &JobPlan, role: &RolePlan) -> Option<PodRequest> 
     Some(given)
 }
 
-/// Whether the model is part of the name of the resource and is not set.
+/// Whether the name of the resource contains the model, but no model is set.
 pub(super) fn model_is_open(job: &JobPlan, provider: &Provider, gpu: &GpuPlan) -> bool {
     let renamed = settings(job).gpu.as_ref().is_some_and(|gpu| gpu.resource.is_some());
     let plain = |name: &str| name.replace([' ', '-', '_'], "").to_ascii_lowercase();
@@ -81,7 +81,7 @@ pub(super) fn model_is_open(job: &JobPlan, provider: &Provider, gpu: &GpuPlan) -
 
 impl PodRequest {
     fn add(&mut self, holes: &Filler<'_>, ask: &ResourceRequest, j: u32, renamed: Option<&String>) {
-        // The first resource bears the name that the cluster gave it; the model's placeholder needs no value then.
+        // The first resource has the name that the cluster gave it; then the model placeholder needs no value.
         let is_resource = matches!(ask.place, PodField::Limits | PodField::Both);
         let named = renamed.filter(|_| is_resource && self.resources.is_empty());
         let filled = match named {

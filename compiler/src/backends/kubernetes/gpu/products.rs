@@ -2,10 +2,10 @@
 
 use crate::stdlib::models;
 
-/// A card: its family, its variant, the value of the label `nvidia.com/gpu.product`, and whether it can be cut by MIG.
+/// A card: its family, its variant, the value of the label `nvidia.com/gpu.product`, and whether it supports MIG.
 ///
 /// The label is the driver's own name of the product with `-` for blanks (k8s-device-plugin, gpu-feature-discovery).
-/// Drivers before 460 leave `NVIDIA-` out, so both spellings stand here where such a card is that old.
+/// Drivers before 460 omit `NVIDIA-`, so old cards are listed in both spellings.
 struct Product(&'static str, &'static str, &'static str, bool);
 
 #[rustfmt::skip]
@@ -66,9 +66,9 @@ fn plain(model: &str) -> String {
     upper.strip_prefix("NVIDIA-").map_or(upper.clone(), str::to_owned)
 }
 
-/// The labels of the cards that are of a model: a family, a variant, or a label itself. Nothing where none is known.
+/// The labels of the cards of a model: a family, a variant, or a label itself. Empty if none is known.
 ///
-/// With `mig`, only those that can be cut.
+/// With `mig`, only those that support MIG.
 pub(crate) fn labels_of(model: &str, mig: bool) -> Vec<&'static str> {
     let wanted = plain(model);
     let is = |product: &&Product| {
@@ -77,7 +77,7 @@ pub(crate) fn labels_of(model: &str, mig: bool) -> Vec<&'static str> {
     PRODUCTS.iter().filter(is).map(|product| product.2).collect()
 }
 
-/// The labels of all cards that MIG can cut.
+/// The labels of all cards that support MIG.
 pub(super) fn mig_labels() -> impl Iterator<Item = &'static str> {
     PRODUCTS.iter().filter(|product| product.3).map(|product| product.2)
 }

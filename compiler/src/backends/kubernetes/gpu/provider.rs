@@ -10,7 +10,7 @@ use crate::suggest;
 use super::super::settings::{RoleSettings, settings};
 use super::gpu_plan::gpu_plan;
 
-/// The provider of the target, or the vendor's own plugin; otherwise the reason why none serves the vendor.
+/// The provider of the target, or the vendor's own plugin; otherwise the reason why none supports the vendor.
 pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<&'static Provider, String> {
     let named = settings(job).gpu.as_ref().and_then(|gpu| gpu.provider.as_deref());
     match (providers::chosen(named, vendor), named) {
@@ -43,7 +43,7 @@ fn unknown(name: &str) -> String {
     format!("unknown GPU provider `{name}` in the target{near} (known: {})", suggest::list(names()))
 }
 
-/// The kind of object that takes the place of the job's Job, where its provider wants one.
+/// The kind of object that replaces the Job, if the provider requires one.
 pub(crate) fn object_kind(job: &JobPlan) -> Option<&'static ObjectKind> {
     let [role] = &job.roles[..] else { return None };
     let gpu = gpu_plan(role)?;
@@ -54,7 +54,7 @@ pub(crate) fn object_kind(job: &JobPlan) -> Option<&'static ObjectKind> {
 pub(crate) struct MissingSetting {
     /// Its keys below `kubernetes`.
     pub(crate) keys: Vec<&'static str>,
-    /// What to write, for example.
+    /// An example value.
     pub(crate) write: String,
 }
 

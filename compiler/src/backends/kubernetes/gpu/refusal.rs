@@ -1,4 +1,4 @@
-//! What a provider cannot serve of a role's GPUs, and who else can.
+//! GPU requests that a provider cannot serve, and which other providers can.
 
 use jobc_schema::Bytes;
 use jobc_schema::gpu::{Enforcement, Isolation};
@@ -17,13 +17,13 @@ use super::provider::provider;
 pub(crate) struct Refusal {
     /// Whether it is about the slice rather than about the GPUs as such.
     pub(crate) of_share: bool,
-    /// Why, and the nearest thing that works.
+    /// The reason, and the closest alternative.
     pub(crate) why: String,
     /// Whether something similar is still supported.
     pub(crate) lossy: bool,
 }
 
-/// What keeps the target's provider from serving a role's GPUs.
+/// Why the provider of the target cannot serve the GPUs of a role.
 pub(crate) fn refusal(job: &JobPlan, role: &RolePlan) -> Option<Refusal> {
     let gpu = gpu_plan(role)?;
     let of_gpu = |why: String| Some(Refusal { of_share: false, why, lossy: false });
@@ -119,7 +119,7 @@ fn serves(provider: &Provider, gpu: &GpuPlan) -> Result<(), String> {
     }
 }
 
-/// Who else serves GPUs of that kind, for messages.
+/// The other providers that serve such GPUs, for messages.
 fn others(provider: &Provider, gpu: &GpuPlan) -> String {
     let strict = |other: &Provider| {
         gpu.share.as_ref().is_none_or(|share| {
@@ -139,7 +139,7 @@ fn others(provider: &Provider, gpu: &GpuPlan) -> String {
     format!("providers that support it: {}", able.join(", "))
 }
 
-/// Whether a part that the administrator made is as large as the request.
+/// Whether a slice created by the administrator is as large as the request.
 fn size(
     job: &JobPlan,
     role: &RolePlan,

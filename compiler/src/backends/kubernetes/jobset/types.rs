@@ -15,7 +15,7 @@ pub(crate) struct JobSet {
     pub kind: &'static str,
     /// Its name and labels.
     pub metadata: ObjectMeta,
-    /// What it runs.
+    /// Its spec.
     pub spec: Spec,
 }
 
@@ -43,13 +43,13 @@ impl Spec {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Spec {
-    /// Whether it waits.
+    /// Whether it is suspended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspend: Option<bool>,
-    /// How long it is kept when it has ended.
+    /// How long it is kept after it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<u64>,
-    /// When it has succeeded; without it when all have.
+    /// When it has succeeded; `None`: when all roles have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success_policy: Option<SuccessPolicy>,
     /// What a failure restarts.
@@ -77,7 +77,7 @@ pub(crate) struct SuccessPolicy {
 pub(crate) struct FailurePolicy {
     /// How many restarts there may be.
     pub max_restarts: i32,
-    /// The first rule that matches decides; none: everything is restarted.
+    /// The first matching rule decides; without one, everything is restarted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<FailureRule>,
 }
@@ -117,13 +117,13 @@ impl FailureRule {
         Self { name, action, on_job_failure_reasons, target_replicated_jobs: roles }
     }
 
-    /// Makes the Job of one of the roles anew when it fails.
+    /// Recreates the Job of one of the roles when it fails.
     pub(crate) fn restart_job(name: &'static str, roles: Vec<String>) -> Self {
         Self { name, action: "RestartJob", on_job_failure_reasons: vec![], target_replicated_jobs: roles }
     }
 }
 
-/// What a failure makes anew.
+/// What is recreated after a failure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Restart {
     /// All Jobs.
@@ -138,16 +138,16 @@ pub(crate) enum Restart {
 pub(crate) struct ReplicatedJob {
     /// The role's name.
     pub name: String,
-    /// How many Jobs; always 1, for the instances are the Job's indexes.
+    /// The number of Jobs; always 1, because the instances are the Job's indexes.
     pub replicas: u32,
-    /// The roles that must be there first.
+    /// The roles that must reach a state first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<DependsOn>,
     /// The Job.
     pub template: JobTemplate,
 }
 
-/// How far an earlier role must be.
+/// The state that an earlier role must have reached.
 #[derive(Serialize)]
 pub(crate) struct DependsOn {
     /// The role.

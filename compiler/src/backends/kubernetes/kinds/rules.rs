@@ -1,4 +1,4 @@
-//! Answers of the table that depend on the job.
+//! Entries of the table that depend on the job.
 
 use jobc_schema::plan::{GangPlan, JobPlan, Launch, NeedPlan, RolePlan};
 use jobc_schema::role::{RetryScope, UNLIMITED_RETRIES};
@@ -9,7 +9,7 @@ use crate::backend::Support::{self, Full, Lossy};
 pub(super) fn pod_retry(_: &JobPlan, role: Option<&RolePlan>) -> Support {
     match role.map(|role| role.retry.max) {
         Some(UNLIMITED_RETRIES) | None => Full,
-        // One that retries disruptions alone.
+        // A policy that only retries disruptions.
         Some(0) => Support::None(
             "a Pod that is evicted does not come back; write `kind: job` for the target".to_owned(),
         ),

@@ -10,7 +10,7 @@ type Failure = String;
 /// Applies operations one after another; returns the places that they have changed.
 ///
 /// # Errors
-/// The number of the first operation that fits nothing, and why.
+/// The number of the first operation that matches nothing, and why.
 pub(super) fn apply(
     target: &mut Value,
     operations: &[PatchOperation],
@@ -52,7 +52,7 @@ fn find<'v>(target: &'v mut Value, path: &str) -> Result<&'v mut Value, Failure>
     target.pointer_mut(path).ok_or_else(|| format!("`{path}` does not exist"))
 }
 
-/// The value that holds the last part of a path, and that part.
+/// The parent value of a path, and the last part of the path.
 fn parent<'v>(target: &'v mut Value, path: &str) -> Result<(&'v mut Value, String), Failure> {
     let Some((above, last)) = path.rsplit_once('/') else {
         return Err("the whole object cannot be replaced or removed".to_owned());
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// What becomes of a value, or why not.
+    /// The patched value, or the reason for the failure.
     fn check(mut target: Value, operations: Value, expected: Result<Value, &str>) {
         let shown = operations.to_string();
         let operations: Vec<PatchOperation> = serde_json::from_value(operations).unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_nothing_is_refused() {
+    fn operations_that_match_nothing_are_rejected() {
         check(
             json!({"foo": "bar"}),
             json!([{"op": "add", "path": "/baz/bat", "value": 1}]),

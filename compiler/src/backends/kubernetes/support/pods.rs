@@ -1,4 +1,4 @@
-//! Resources, GPUs, files and rights of an instance: what a pod can express of them.
+//! Which resources, GPUs, files and privileges of an instance a pod can express.
 
 use jobc_schema::plan::{JobPlan, RolePlan};
 
@@ -12,7 +12,7 @@ use super::super::settings::RoleSettings;
 use super::super::settings::settings;
 use super::none;
 
-/// Whether something of an instance can be expressed.
+/// Whether a pod can express a feature of an instance.
 pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePlan>) -> Support {
     match capability {
         Capability::Pids => Lossy(
@@ -75,7 +75,7 @@ fn of_role(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
     }
 }
 
-/// What the provider refuses of a role's GPUs, or of their slices.
+/// The parts of a GPU request that the provider cannot serve.
 fn refused(job: &JobPlan, role: &RolePlan, of_share: bool) -> Support {
     match gpu::refusal(job, role) {
         Some(refusal) if refusal.of_share == of_share && refusal.lossy => Lossy(refusal.why),
@@ -84,7 +84,7 @@ fn refused(job: &JobPlan, role: &RolePlan, of_share: bool) -> Support {
     }
 }
 
-/// Whether nodes can be chosen by what their GPUs are.
+/// Whether nodes can be selected by the properties of their GPUs.
 fn gpu_kind(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
     let Some(gpu) = gpu::gpu_plan(role) else { return Full };
     let selector = RoleSettings::of(settings(job), role).pod.node_selector;
@@ -123,7 +123,7 @@ fn gpu_kind(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
     }
 }
 
-/// What of a device's description a capability asks for.
+/// The attribute of a device that a capability refers to.
 fn capability_key(capability: Capability) -> DeviceProperty {
     match capability {
         Capability::GpuModel => DeviceProperty::Product,

@@ -1,4 +1,4 @@
-//! Order, readiness, completion, retries and time: what Jobs and JobSets can express of them.
+//! Which rules for order, readiness, completion, retries and time limits Jobs and JobSets can express.
 
 use jobc_schema::plan::{JobPlan, RolePlan};
 use jobc_schema::role::{NeedState, RetryScope};
@@ -101,9 +101,9 @@ fn has_native_gang(job: &JobPlan) -> bool {
     settings(job).gang.is_some()
 }
 
-/// Whether several failures can be borne: never exactly.
+/// Whether several failures can be tolerated: never exactly.
 ///
-/// The Job controller looks whether every index has ended before it looks at `successPolicy`, and then a single failed
+/// The Job controller checks whether every index has ended before it checks `successPolicy`, and then a single failed
 /// index ends the Job as `FailedIndexes` (pkg/controller/job of k8s.io/kubernetes), whatever both thresholds are.
 fn min_failed(job: &JobPlan, role: &RolePlan) -> Support {
     let releases = Releases::of(settings(job));
@@ -163,7 +163,7 @@ fn retry(job: &JobPlan, role: &RolePlan, scope: RetryScope) -> Support {
             "the restart of one role needs the feature gate `RestartJob` of JobSet, which is alpha and off by default; write `scope: job`, or `gates: [RestartJob]` for the target if the cluster has it on",
         );
     }
-    // One that retries disruptions alone never counts.
+    // A policy that only retries disruptions never counts.
     let counts = |r: &RolePlan| restarts_by_jobset(job, r) && r.retry.max > 0;
     let different = counts(role) && job.roles.iter().any(|r| counts(r) && r.retry.max != role.retry.max);
     if different {

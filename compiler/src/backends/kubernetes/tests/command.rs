@@ -202,7 +202,7 @@ fn the_user_s_variables_win_and_stand_last() {
 }
 
 #[test]
-fn no_gpu_means_none_is_seen() {
+fn no_gpu_hides_all_gpus() {
     let role = json!({"resources": {"gpu": {"count": 0, "first": 0, "vendor": "nvidia"}}});
     let env = at(json!({}), &one_role(role), &format!("{ENV}/1"));
     assert_eq!(env, json!({"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}));

@@ -18,7 +18,7 @@ fn role(instances: u32) -> Value {
 }
 
 #[test]
-fn lists_that_no_process_can_be_given_are_left_out_aloud() {
+fn oversized_lists_are_omitted_with_a_warning() {
     let job = plan(json!({}), &json!({"roles": {"main": role(100_000)}}));
     let (files, report) = fixture::lower(&KubernetesBackend, &job);
     insta::assert_snapshot!(report);
@@ -27,7 +27,7 @@ fn lists_that_no_process_can_be_given_are_left_out_aloud() {
 }
 
 #[test]
-fn short_lists_are_there() {
+fn short_lists_are_written() {
     let job = plan(json!({}), &json!({"roles": {"main": role(3)}}));
     let (files, report) = fixture::lower(&KubernetesBackend, &job);
     assert_eq!(report, "");

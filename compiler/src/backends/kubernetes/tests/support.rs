@@ -25,7 +25,7 @@ fn refusals(kubernetes: Value, changes: &Value) -> String {
 }
 
 #[test]
-fn everything_refused() {
+fn every_refusal_has_a_reason() {
     insta::assert_snapshot!(refusals(
         json!({}),
         &json!({

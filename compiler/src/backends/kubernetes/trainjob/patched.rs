@@ -17,7 +17,7 @@ use super::super::origins::Origins;
 use super::super::pod;
 use super::super::settings::setting_at;
 
-/// Who patches: a domain and a path, of which each patch has another.
+/// The manager of a patch: a domain and a path, unique to each patch.
 const MANAGER: &str = "jobc.dev/build";
 
 /// The fields of a pod that a patch may have.
@@ -36,10 +36,10 @@ const POD_FIELDS: [&str; 9] = [
 const CONTAINER_FIELDS: [&str; 2] = ["securityContext", "volumeMounts"];
 /// The fields of its container that are in `trainer`.
 const TRAINER_FIELDS: [&str; 4] = ["image", "command", "args", "env"];
-/// Fields that the runtime has in its own way, or that only describe.
+/// Fields that the runtime sets itself, or that are only descriptive.
 const OWN_FIELDS: [&str; 3] = ["containers", "restartPolicy", "ports"];
 
-/// Refuses what no runtime of a platform can take.
+/// Rejects what no runtime of a platform can accept.
 pub(in super::super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     let Some(runtime) = &cluster.settings.runtime else { return };
     if let [_, other, ..] = &cluster.job.roles[..] {

@@ -1,4 +1,4 @@
-//! Settings of the target that the kind of object has no field for.
+//! Settings of the target that the kind of object does not support.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::super::kinds::Setting;
 use super::super::settings::{RoleSettings, setting_at};
 use super::super::shape::Shape;
 
-/// Refuses settings that would be lost.
+/// Rejects settings that would be ignored.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     let (settings, kind) = (cluster.settings, cluster.kind());
     let queue = settings.queue.as_ref();

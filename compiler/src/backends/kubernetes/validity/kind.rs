@@ -1,4 +1,4 @@
-//! The kind that the target names, and the roles that it can hold.
+//! The kind that the target names, and the roles that it supports.
 
 use jobc_schema::Pointer;
 use jobc_schema::role::UNLIMITED_RETRIES;
@@ -10,7 +10,7 @@ use super::super::cluster::Cluster;
 use super::super::settings::setting_at;
 use super::super::{leaderworkerset, mpijob, rayjob, trainjob, volcano};
 
-/// Refuses a job whose roles are not those of its kind.
+/// Rejects a job whose roles do not match its kind.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     match cluster.settings.kind {
         KubernetesKind::Auto | KubernetesKind::Jobset => {}
@@ -72,7 +72,7 @@ fn pod(cluster: &Cluster<'_>, sink: &mut Sink) {
     }
 }
 
-/// Kinds of the old Training Operator, which Kueue stops to manage.
+/// Kinds of the old Training Operator, which Kueue no longer supports.
 fn leaving(cluster: &Cluster<'_>, name: &str, sink: &mut Sink) {
     let at = Place::target(&setting_at(cluster.job, ["kind"]));
     sink.push(

@@ -1,4 +1,4 @@
-//! Users, capabilities, privileges, syscalls.
+//! Users, capabilities, privileges and syscalls.
 
 use serde_json::{Value, json};
 

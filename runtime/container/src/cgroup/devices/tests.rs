@@ -11,7 +11,7 @@ fn parse_rules(json: &Value) -> Vec<LinuxDeviceCgroup> {
     serde_json::from_value(json.clone()).expect("a list of rules")
 }
 
-/// What is written to cgroup v1 for a list.
+/// The writes to cgroup v1 for a list.
 fn check(json: &Value) -> String {
     let output = rules(&parse_rules(json)).and_then(|rules| writes(&rules));
     let output = match output {
@@ -73,7 +73,7 @@ struct DeviceAccess {
     access: u32,
 }
 
-/// What the rules mean: for each access the last rule that speaks of it.
+/// What the rules mean: for each access, the last rule that covers it applies.
 fn expected_access(rules: &[Rule], opened: DeviceAccess) -> bool {
     [MKNOD, READ, WRITE].into_iter().filter(|bit| opened.access & bit != 0).all(|bit| {
         let device = Rule {
@@ -222,7 +222,7 @@ proptest! {
         opened in any_opened(),
     ) {
         if let Ok(writes) = writes(&rules) {
-            // Of an opening for several accesses the kernel wants one exception that has them all.
+            // To open a device for several accesses, the kernel requires one exception that has all of them.
             let one = [MKNOD, READ, WRITE].map(|bit| DeviceAccess { access: opened.access & bit, ..opened });
             for opened in one.into_iter().filter(|opened| opened.access != 0) {
                 prop_assert_eq!(actual_access(&writes, opened), expected_access(&rules, opened), "{:?}", writes);

@@ -6,7 +6,7 @@
 use super::{ALL, DEVICES_POINTER, DeviceKind, Rule};
 use jobc_sys::error::{Error, Kind, Result};
 
-/// What is written to `devices.deny` and `devices.allow`, in order: the file's name and one line.
+/// The writes to `devices.deny` and `devices.allow`, in order: the file's name and one line.
 ///
 /// # Errors
 ///

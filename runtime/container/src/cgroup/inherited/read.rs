@@ -11,7 +11,7 @@ use crate::cgroup::limit::has_swap;
 use crate::cgroup::path::join_below;
 use jobc_sys::kernel_file;
 
-/// What cgroup v1 shows where memory is not limited, or more: the largest number of pages (`PAGE_COUNTER_MAX`).
+/// The value of cgroup v1 for unlimited memory: the largest number of pages (`PAGE_COUNTER_MAX`).
 const UNLIMITED: u64 = 1 << 62;
 
 pub(super) fn limits(layout: &Layout) -> InheritedLimits {
@@ -117,7 +117,7 @@ pub(in super::super) fn parse_list(text: &str) -> Option<BTreeSet<u32>> {
 }
 
 impl InheritedLimits {
-    /// How many cores the CPUs belong to. It is read only if asked for: a host has a file for each CPU.
+    /// The number of cores of the CPUs. It is read only if needed: a host has a file for each CPU.
     pub(super) fn cores(&self) -> Option<usize> {
         let cpus = self.cpus.as_ref()?;
         Some(*self.cores.get_or_init(|| count_cores(cpus, siblings)))

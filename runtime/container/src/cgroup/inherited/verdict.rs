@@ -36,7 +36,7 @@ impl InheritedLimits {
             "memory/swap" => {
                 let asked = positive(memory.and_then(LinuxMemory::swap))?;
                 if !self.has_swap {
-                    // The limit of memory alone, which is reported by itself.
+                    // The limit of memory without swap, which is reported separately.
                     return None;
                 }
                 at_most(self.memory_and_swap, round(asked, rounding), "memory and swap", mebibytes)
@@ -119,7 +119,7 @@ fn mebibytes(bytes: u64) -> String {
     if bytes.is_multiple_of(MIB) { format!("{} MiB", bytes / MIB) } else { format!("{bytes} bytes") }
 }
 
-/// Millionths of a CPU in words.
+/// Formats millionths of a CPU.
 fn cpus(millionths: u64) -> String {
     let (whole, rest) = (millionths / 1_000_000, millionths % 1_000_000);
     if rest == 0 {

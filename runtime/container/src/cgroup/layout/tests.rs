@@ -77,7 +77,7 @@ fn a_mount_that_shows_a_part_of_the_tree_hides_what_is_elsewhere() {
     let mountinfo = "30 23 0:26 /docker/0af1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
     insta::assert_snapshot!(check(mountinfo, "0::/docker/0af1/sub"), @"v2 at /sys/fs/cgroup, own `sub`");
     insta::assert_snapshot!(check(mountinfo, "0::/elsewhere"), @"v2 at /sys/fs/cgroup, out of sight");
-    // Joined namespaces: the kernel shows who is outside by dots.
+    // Joined namespaces: the kernel shows groups outside them with `..`.
     let mountinfo = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
     insta::assert_snapshot!(check(mountinfo, "0::/../../user"), @"v2 at /sys/fs/cgroup, out of sight");
 }

@@ -34,28 +34,28 @@ pub(super) type GroupLocation = (PathBuf, Vec<String>);
 pub(super) enum Refusal {
     /// No cgroup hierarchy is mounted.
     NotMounted,
-    /// This user was given none of the groups that this process is in.
+    /// None of the groups that this process is in is delegated to this user.
     NoDelegatedGroup { own: PathBuf },
     /// The hierarchy is mounted read-only, for root too; options of mount(8) that change it.
     ReadOnly { mount: PathBuf, remount: &'static str },
-    /// The group that was given holds processes, so its controllers cannot be passed on.
+    /// The delegated group contains processes, so its controllers cannot be passed on.
     HoldsProcesses { group: PathBuf, controllers: Vec<Controller> },
-    /// The group that was given does not have the controllers.
+    /// The delegated group does not have the controllers.
     MissingControllers { group: PathBuf, controllers: Vec<Controller> },
-    /// The group of this user's systemd does not have the controllers, so no scope of its has.
+    /// The group of this user's systemd does not have the controllers, so none of its scopes does.
     ControllersNotDelegated { group: PathBuf, controllers: Vec<Controller> },
     /// The group of this process cannot be seen from here.
     NotVisible,
 }
 
 impl Refusal {
-    /// That a limit cannot be enforced for this reason.
+    /// The error that a limit cannot be enforced for this reason.
     pub(super) fn limit_error(&self, limit: &Limit) -> Error {
         let error = Error::new(Kind::Unenforceable, self.to_string()).at(&limit.pointer);
         error.help(self.help_or(ALLOW_UNENFORCED_HELP))
     }
 
-    /// What to do about it, or else `otherwise`.
+    /// Advice for this reason, or `otherwise` if there is none.
     pub(super) fn help_or(&self, otherwise: &str) -> String {
         self.advice().map_or_else(|| otherwise.to_owned(), |advice| format!("{advice}; or {otherwise}"))
     }
@@ -69,7 +69,7 @@ impl Refusal {
         }
     }
 
-    /// Whether a group that was given to this user would do.
+    /// Whether a group delegated to this user would help.
     pub(super) fn needs_delegated_group(&self) -> bool {
         matches!(
             self,
@@ -154,8 +154,8 @@ pub(super) fn locate_in_hierarchy(hierarchy: &Hierarchy, path: &GroupPath) -> Re
 
 /// The place in the cgroup v2 hierarchy, for a group with those controllers.
 ///
-/// A process may move between groups only by who may write to `cgroup.procs` of the group above both, and a group that
-/// holds processes cannot pass controllers on (cgroup-v2.rst, "Delegation Containment", "No Internal Process
+/// A process can be moved between groups only by a user who may write to `cgroup.procs` of their common ancestor, and a
+/// group that holds processes cannot pass controllers on (cgroup-v2.rst, "Delegation Containment", "No Internal Process
 /// Constraint"); other users' processes are not moved.
 pub(super) fn locate_in_unified(
     unified: &UnifiedHierarchy,
@@ -190,7 +190,7 @@ pub(super) fn locate_in_unified(
     Err(nearest.unwrap_or_else(|| no_group(mount, own)))
 }
 
-/// Why this process can make no group in its own or above it: what helps a user does not help root.
+/// Why this process cannot create a group in its own group or above it: what helps a user does not help root.
 fn no_group(mount: &Path, own: &Path) -> Refusal {
     let own = join_below(mount, own);
     if is_root_of_host() && accessat(CWD, &own, Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ROFS) {
@@ -245,12 +245,12 @@ pub(super) fn locate_in_scope(
     }
 }
 
-/// Whether this process is root, and not of a user namespace only.
+/// Whether this process is root on the host, and not only in a user namespace.
 fn is_root_of_host() -> bool {
     rustix::process::geteuid().is_root() && !in_user_namespace()
 }
 
-/// The names of controllers, with something between them.
+/// The names of controllers, joined with a separator.
 fn names(controllers: &[Controller], between: &str) -> String {
     controllers.iter().map(|one| one.name()).collect::<Vec<_>>().join(between)
 }
@@ -263,7 +263,7 @@ pub(in super::super) fn can_move_process(unified: &UnifiedHierarchy, to: &Path) 
     writable(&join_below(&unified.mount, &common).join("cgroup.procs"))
 }
 
-/// Whether no permissions of files keep this process from writing them: those of the host's root, as a rule.
+/// Whether this process can write files regardless of their permissions, as the host's root can.
 fn bypasses_permissions() -> bool {
     let overrides = |status: ProcessStatus| status.effective & 1 << CAP_DAC_OVERRIDE != 0;
     ProcessStatus::of_this_process().is_ok_and(overrides) && !in_user_namespace()

@@ -49,7 +49,7 @@ fn limits_of_version_2() {
     CPUQuotaPerSecUSec Uint64(510000)
     CPUQuotaPeriodUSec Uint64(50000)
     ");
-    // Older ones know less.
+    // Older versions have fewer properties.
     insta::assert_snapshot!(check(Version::V2, 241, &["cpuset.cpus 0", "cpu.idle 1", "cpu.max 20000 50000"]), @"CPUQuotaPerSecUSec Uint64(400000)");
 }
 

@@ -60,7 +60,7 @@ impl Findings {
     }
 }
 
-/// The most bytes of one string of a program's, where a text has more: 32 pages with the NUL at its end (execve(2),
+/// Maximum size of one argument or variable of a program, in bytes: 32 pages with the NUL at its end (execve(2),
 /// `MAX_ARG_STRLEN`). A page has 4 KiB or more.
 fn too_long(text: &str) -> Option<usize> {
     const MIN_PAGE_SIZE: usize = 4096;

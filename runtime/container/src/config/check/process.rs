@@ -9,7 +9,7 @@ use crate::config::scheduling;
 use crate::config::user::User;
 use crate::rlimits;
 
-/// The most characters of a host name or a NIS domain name (`__NEW_UTS_LEN`).
+/// Maximum length of a host name or a NIS domain name (`__NEW_UTS_LEN`).
 const MAX_NAME_LEN: usize = 64;
 
 pub(super) fn check(spec: &Spec, findings: &mut Findings) {
@@ -40,7 +40,7 @@ pub(super) fn check(spec: &Spec, findings: &mut Findings) {
     }
 }
 
-/// Whether the container has its own namespace of a kind, new or joined.
+/// Whether the container has its own namespace of a type, new or joined.
 pub(super) fn has_own_namespace(spec: &Spec, kind: LinuxNamespaceType) -> bool {
     let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
     namespaces.is_some_and(|list| list.iter().any(|namespace| namespace.typ() == kind))

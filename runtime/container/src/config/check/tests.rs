@@ -55,7 +55,7 @@ fn nothing_is_wrong_with_a_sound_configuration() {
 }
 
 #[test]
-fn the_whole() {
+fn top_level_fields_are_checked() {
     let found = all(&[
         json!({"ociVersion": "1.0.2-dev"}),
         json!({"ociVersion": "1.3.0+x"}),
@@ -82,7 +82,7 @@ fn the_whole() {
 }
 
 #[test]
-fn the_process() {
+fn process_fields_are_checked() {
     let found = all(&[
         json!({"process": {"args": []}}),
         json!({"process": {"args": null}}),
@@ -177,7 +177,7 @@ fn namespaces_and_ids() {
 }
 
 #[test]
-fn the_rest_of_linux() {
+fn other_linux_fields_are_checked() {
     let found = all(&[
         json!({"linux": {"sysctl": {"net.core.somaxconn": "1", "kernel.sem": "1", "vm.swappiness": "1"}}}),
         json!({"linux": {"devices": [

@@ -58,7 +58,7 @@ fn no_frame_looks_further_back_than_there_is_memory() {
         error.to_string().contains("its zstd window is 2 MiB, but at most 1 MiB are supported"),
         "{error}"
     );
-    // What is not used costs nothing.
+    // Unused budget costs nothing.
     let small = content(1 << 19);
     assert!(read(&packed(&small, 27), &budget).expect("a small content") == small);
     assert_eq!(budget.take(1 << 20).bytes(), 1 << 20, "all was given back");

@@ -8,7 +8,7 @@ pub(super) use crate::seccomp::decide::{Call, NATIVE};
 pub(super) const I386: u32 = 0x4000_0003;
 pub(super) const ARM: u32 = 0x4000_0028;
 
-/// What the program returns for a call.
+/// The return value of the program for a call.
 pub(super) fn decide(program: &Program, call: &Call) -> u32 {
     call.decide(program).0
 }
@@ -34,7 +34,7 @@ pub(super) fn verify(program: &Program) {
     assert_eq!(program.instructions.last().map(|last| last.code), Some(0x06));
 }
 
-/// The program in words, a line an instruction, jumps by line number.
+/// The program as text, one instruction per line, jumps by line number.
 pub(super) fn listing(program: &Program) -> String {
     let line = |(at, instruction): (usize, &sock_filter)| {
         let k = instruction.k;

@@ -76,7 +76,7 @@ fn one_command_at_a_time_changes_a_container() {
     entry.unlock();
     receiver.recv_timeout(LOCK_TIMEOUT).expect("an answer").expect("the lock is free");
     waiting.join().expect("no panic");
-    // Who waited while the container was removed finds none, even where there is a new one of that name.
+    // A process that waited during the removal finds no container, even if a new one has that name.
     entry.lock().expect("free");
     let waiting = {
         let store = store.clone();
@@ -89,7 +89,7 @@ fn one_command_at_a_time_changes_a_container() {
 }
 
 #[test]
-fn what_is_no_record_of_ours_is_reported() {
+fn invalid_records_are_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let store = Store::new(directory.path());
     let entry = store.create(&id("a")).expect("a first one");

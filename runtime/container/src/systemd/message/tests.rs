@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What libdbus 1.14 sends as `dbus-daemon` answers `Hello`, and as it refuses a call.
+/// Messages of libdbus 1.14: the reply of `dbus-daemon` to `Hello`, and an error reply.
 const RESPONSE: &[u8] = b"l\x02\x01\x01\x09\0\0\0\x01\0\0\0\x3d\0\0\0\x06\x01s\0\x04\0\0\0:1.0\0\0\0\0\x05\x01u\0\x01\0\0\0\x08\x01g\0\x01s\0\0\x07\x01s\0\x14\0\0\0org.freedesktop.DBus\0\0\0\0\x04\0\0\0:1.0\0";
 const REFUSED: &[u8] = b"l\x03\x01\x01\x05\0\0\0\x04\0\0\0\x29\0\0\0\x04\x01s\0\x03\0\0\0a.B\0\0\0\0\0\x05\x01u\0\x03\0\0\0\x08\x01g\0\x01s\0\0\x07\x01s\0\x01\0\0\0x\0\0\0\0\0\0\0\0\0\0\0";
 
@@ -24,7 +24,7 @@ fn what_others_wrote_is_read() {
     let message = Message::decode(RESPONSE).expect("a message");
     assert_eq!((message.kind, message.serial, message.reply_serial), (METHOD_RETURN, 1, Some(1)));
     assert_eq!(message.body.texts(), [":1.0"]);
-    // A part of it is none, whatever is cut off.
+    // A truncated message is not a message.
     assert_eq!(Message::length(&RESPONSE[..FIXED_HEADER_SIZE]), Some(RESPONSE.len()));
     assert!((0..RESPONSE.len()).all(|end| Message::decode(&RESPONSE[..end]).is_none()));
     let refused = Message::decode(&REFUSED[..REFUSED.len() - 3]);

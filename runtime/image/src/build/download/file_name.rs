@@ -13,7 +13,7 @@ pub(super) fn of(url: &str, disposition: Option<&str>) -> String {
     let (_, rest) = url.split_once("://").unwrap_or(("", url));
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let path = rest.split_once('/').map_or("", |(_, path)| path);
-    // What is not UTF-8 then stays as it is written.
+    // A name that is not UTF-8 after decoding stays as written.
     last(&percent::decode(path).unwrap_or_else(|| path.to_owned()))
         .or_else(|| last(&parameter(disposition?)?))
         .unwrap_or_else(|| UNNAMED.to_owned())

@@ -32,7 +32,7 @@ const SETTINGS: [&str; 8] = [
     "http.lowSpeedTime=60",
 ];
 
-/// What a command may do.
+/// The permissions of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// The protocols that it follows, with `:` between them.
@@ -59,7 +59,7 @@ pub(super) struct Git<'a> {
     pub(super) url: &'a str,
     /// Where it runs, which is its home too.
     pub(super) directory: &'a Path,
-    /// Whose settings it uses.
+    /// The settings that it uses.
     pub(super) settings: Settings<'a>,
     /// Whether the build is canceled.
     pub(super) stopped: &'a AtomicBool,

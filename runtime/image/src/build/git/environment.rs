@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Whose settings `git` uses.
+/// The settings that `git` uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Settings<'a> {
     /// None but those given here, so that a build is the same for every user.
@@ -16,7 +16,7 @@ pub(super) enum Settings<'a> {
 }
 
 impl Settings<'_> {
-    /// What to do if `git` is not installed.
+    /// Advice if `git` is not installed.
     pub(super) fn install_help(self) -> &'static str {
         match self {
             Self::Isolated { .. } => {

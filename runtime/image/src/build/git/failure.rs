@@ -26,7 +26,7 @@ enum Cause {
     UnknownHost,
     /// ssh has no key that the host accepts.
     DeniedBySsh,
-    /// The server needs a login, and there is none.
+    /// The server requires a login, and none is configured.
     NoLogin,
     /// The server refused the login.
     LoginRefused,

@@ -14,7 +14,7 @@ use super::choose;
 use super::command::{Git, Limits};
 use super::environment::Settings;
 
-/// What is wanted of which repository.
+/// The requested files of a repository.
 #[derive(Clone, Copy, Debug)]
 pub struct PinnedRequest<'a> {
     /// The repository: `https://`, `ssh://`, or with [`PinnedRequest::local`] `file://`.

@@ -3,7 +3,7 @@ use insta::assert_snapshot;
 use super::*;
 use crate::build::overlay::mount_layers;
 
-/// What a source names in a directory with some files; `->` in a name makes a link.
+/// The files that a source names in a directory; `->` in a name creates a link.
 fn check(files: &[&str], ignore: &str, exclude: &[&str], source: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     for file in files {
@@ -99,7 +99,7 @@ fn a_loop_of_links_is_an_error() {
     assert_snapshot!(check(&["a -> b", "b -> a"], "", &[], "a"), @"filesystem loop or indirection limit (e.g. symlink loop): Too many levels of symbolic links (os error 40)");
 }
 
-/// What a source names with `--parents`: each path, and the directories that the target gets with it.
+/// The files that a source names with `--parents`: each path, and the directories that the target gets with it.
 fn check_parents(source: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     for file in ["a/x.txt", "a/b/c/x.txt", "a/b/y.txt", "z/x.txt"] {

@@ -75,7 +75,7 @@ pub(super) fn file_origin(builder: &Builder<'_>, from: &ImageOrStage) -> StepOut
         }
         ImageOrStage::Image { reference, platform, .. } => {
             if let Some((directory, ignore)) = builder.request.extras.directory(reference) {
-                // What is taken of it decides, not where it is.
+                // The key depends on the copied files, not on their source.
                 let key = Key::of("directory").finish();
                 return Ok(FileOrigin {
                     layers: Vec::new(),

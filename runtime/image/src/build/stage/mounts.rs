@@ -26,7 +26,7 @@ pub(super) struct Mounts(Vec<Mount>);
 
 /// Mounts that are ready.
 pub(super) struct ReadyMounts {
-    /// What config.json gets.
+    /// The mounts in config.json.
     pub(super) mounts: Vec<CommandMount>,
     /// Variables with secrets.
     pub(super) secrets: SecretEnvironment,
@@ -57,7 +57,7 @@ enum MountDetails {
 struct MountFiles {
     source: String,
     from: Origin,
-    /// What distinguishes them from others.
+    /// The part of the cache key for them.
     key: Digest,
 }
 
@@ -262,7 +262,7 @@ impl MountFiles {
         Ok(Self { source, key: key.finish(), from: Origin::Context { listing } })
     }
 
-    /// Copies the files into a new directory; returns what is to be mounted: the directory, or the file in it.
+    /// Copies the files into a new directory; returns the path to mount: the directory, or the file in it.
     fn copy(&self, stage: &Stage<'_>, directory: &std::path::Path) -> StepOutcome<PathBuf> {
         let upper = directory.join("upper");
         for directory in [directory, &upper, &directory.join("work")] {
@@ -294,7 +294,7 @@ fn context_origin(stage: &Stage<'_>) -> StepOutcome<CopyOrigin> {
     })
 }
 
-/// The directory of a cache, which may not be there yet, and its lock, held alone.
+/// The directory of a cache, which may not exist yet, and its exclusive lock.
 fn lock_cache(stage: &Stage<'_>, id: &str, sharing: Sharing) -> StepOutcome<(PathBuf, File)> {
     let all = stage.builder.store.root().join("cache/mounts");
     let full = |error: std::io::Error| stage.builder.store.write_error("write to", &error);

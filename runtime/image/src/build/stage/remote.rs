@@ -11,7 +11,7 @@ use crate::build::work::StepDirectory;
 
 /// A source on another host, with what the step's key needs.
 pub(super) struct Fetched {
-    /// What distinguishes it from others.
+    /// The part of the cache key for it.
     pub(super) key: Vec<String>,
     /// The file, if it is one.
     pub(super) source: Option<CopySource>,

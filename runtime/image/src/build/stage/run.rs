@@ -24,7 +24,7 @@ const MAX_REPORTED_LINES: usize = 20;
 /// The path of a heredoc's file that begins with `#!`, as with BuildKit.
 const SCRIPT_DIRECTORY: &str = "/dev/pipes";
 
-/// What every container has mounted, as [`create_stubs`] takes it.
+/// The mounts of every container, as [`create_stubs`] takes it.
 const COVERED_PATHS: [&str; 5] = ["/proc/", "/sys/", "/dev/", "/etc/hosts", "/etc/resolv.conf"];
 
 impl Stage<'_> {
@@ -113,7 +113,7 @@ impl Stage<'_> {
                 (stage.builder.progress)(Progress::Output { stage: stage.name(), number: stage.step, line });
             };
             let exit = run(&stand, &setting, made.secrets, &tell, &stage.builder.canceled)?;
-            // What is kept locked is so until here.
+            // Locks are held until here.
             drop((made.locks, made.agents, lease));
             let last = last.into_inner().unwrap_or_else(PoisonError::into_inner);
             check_exit(exit, stage.builder.is_canceled(), single_id_hint(), last.into())

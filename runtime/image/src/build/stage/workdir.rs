@@ -6,7 +6,7 @@ use crate::build::files::CopyRequest;
 use jobc_dockerfile::Word;
 
 impl Stage<'_> {
-    /// `WORKDIR`: missing directories are created, owned by the user at hand, as with BuildKit.
+    /// `WORKDIR`: missing directories are created, owned by the current user, as with BuildKit.
     pub(super) fn workdir(&mut self, word: &Word, text: &str) -> StepOutcome<()> {
         self.result.settings.workdir(&self.variables.expand(word)?);
         let execution = &self.result.settings.execution;

@@ -141,7 +141,7 @@ fn links_of_the_image_are_followed_inside_it() {
 }
 
 #[test]
-fn what_cannot_make_way_is_an_error() {
+fn entries_that_cannot_be_replaced_are_errors() {
     assert_snapshot!(check(&["d/f=1"], &["to/f/g=2"], &["d"], "/to"), @"`/d/f`: the image has a directory of that name");
     assert_snapshot!(check(&["f=1"], &["file=2"], &["f"], "/file/x"), @"`/file`: it is not a directory");
 }

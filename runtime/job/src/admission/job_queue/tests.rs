@@ -5,7 +5,7 @@ fn turn(directory: &Path, slots: u32, number: u32) -> QueuePosition {
 }
 
 #[test]
-fn so_many_run_at_once_and_in_order() {
+fn concurrency_is_limited_and_order_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let directory = dir.path().join("turns");
     prepare(&directory, 4).unwrap();
@@ -28,7 +28,7 @@ fn so_many_run_at_once_and_in_order() {
 }
 
 #[test]
-fn a_job_that_died_in_the_queue_blocks_none() {
+fn a_dead_job_in_the_queue_blocks_no_other() {
     let dir = tempfile::tempdir().unwrap();
     prepare(dir.path(), 3).unwrap();
     let mut last = WaitingJob::new(&turn(dir.path(), 1, 2)).unwrap();

@@ -21,7 +21,7 @@ fn names(ledger: &Ledger) -> Vec<String> {
 }
 
 #[test]
-fn an_entry_is_there_as_long_as_who_made_it() {
+fn an_entry_lives_as_long_as_its_process() {
     let (_dir, ledger) = ledger();
     let (mut one, others) = ledger.enter(&id("one"), &claim(1)).unwrap();
     assert!(others.is_empty());
@@ -52,7 +52,7 @@ fn an_entry_is_there_as_long_as_who_made_it() {
 }
 
 #[test]
-fn what_the_dead_leave_counts_for_nothing_and_goes() {
+fn entries_of_dead_processes_are_ignored_and_removed() {
     let (dir, ledger) = ledger();
     let (entry, _) = ledger.enter(&id("dead"), &claim(1)).unwrap();
     let name = names(&ledger).remove(0);
@@ -93,7 +93,7 @@ fn strange_files_of_others_are_passed_over() {
 }
 
 #[test]
-fn a_lock_that_somebody_keeps_delays_and_does_no_more() {
+fn a_stuck_lock_only_delays() {
     let (dir, ledger) = ledger();
     let held = File::open(dir.path()).unwrap();
     rustix::fs::flock(&held, FlockOperation::LockExclusive).unwrap();
@@ -144,7 +144,7 @@ fn chosen_ports_are_kept_for_a_while() {
 }
 
 #[test]
-fn the_directory_is_everybodys() {
+fn the_directory_is_world_writable() {
     let dir = tempfile::tempdir().unwrap();
     let directory = dir.path().join("jobc");
     create_world_writable(&directory).unwrap();

@@ -63,7 +63,7 @@ fn processes_never_share_a_gpu_also_when_they_are_killed() {
         .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("shared-"))
         .collect();
     assert!(shared.is_empty(), "{shared:?}");
-    // Nobody has anything any more, the dead included.
+    // No job has a claim any more, including dead ones.
     let (id, plan) = job(0, 8);
     let mut all = Admission::enter(Ledger::at(&ledger), &id, &claim::of(&plan)).unwrap();
     assert_eq!(ask(&mut all, &plan, false), Some(AdmissionOutcome::Admitted));

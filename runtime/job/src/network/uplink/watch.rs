@@ -31,7 +31,7 @@ pub(in crate::network) struct Uplink {
 struct UplinkState {
     /// The standard input of the program's keeper, which ends when this is closed.
     stdin: Option<ChildStdin>,
-    /// The uplink is not needed any more.
+    /// The uplink is no longer needed.
     stopped: bool,
 }
 

@@ -12,7 +12,7 @@ pub(super) struct Request {
     pub(super) head: String,
 }
 
-/// What the server does.
+/// The behavior of the server.
 pub(super) enum Answer {
     /// Sends a file, or the requested range of it.
     File(Vec<u8>),

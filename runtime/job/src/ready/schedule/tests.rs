@@ -62,18 +62,18 @@ fn check(
 }
 
 #[test]
-fn it_is_tried_until_it_is_ready() {
+fn a_task_is_probed_until_it_is_ready() {
     insta::assert_snapshot!(check(server(), 60, |time| time >= 12, None));
 }
 
 #[test]
-fn it_is_not_ready_in_time() {
+fn a_task_that_is_not_ready_in_time_is_reported() {
     insta::assert_snapshot!(check(server(), 60, |_| false, None));
 }
 
 #[test]
-fn it_is_looked_at_for_ever() {
-    // One miss and then another are none; three are.
+fn with_keep_a_task_is_probed_forever() {
+    // One or two consecutive failures are tolerated, three are not.
     let answers = |time: u64| !(20..30).contains(&time) && !(40..60).contains(&time);
     insta::assert_snapshot!(check(ReadinessCheck { keep: true, ..server() }, 80, answers, None));
 }
@@ -84,7 +84,7 @@ fn no_time_runs_out_while_it_is_frozen() {
 }
 
 #[test]
-fn it_has_never_been_tried() {
+fn a_timeout_without_a_probe_is_reported() {
     let watched = ReadinessCheck { delay: Duration::from_secs(40), ..server() };
     insta::assert_snapshot!(check(watched, 60, |_| true, None));
 }
@@ -103,7 +103,7 @@ fn a_try_during_which_it_was_frozen_says_nothing() {
 }
 
 #[test]
-fn a_line_makes_it_ready() {
+fn a_log_line_makes_a_task_ready() {
     let log = || Probe::Log(Regex::new("listening on [0-9]+").expect("a pattern"));
     let mut schedule = Schedule::default();
     schedule.watch(Duration::ZERO, ReadinessCheck { probe: log(), keep: true, attempt: 2, ..server() });
@@ -121,7 +121,7 @@ fn a_line_makes_it_ready() {
 }
 
 #[test]
-fn another_attempt_is_another_matter() {
+fn a_new_attempt_starts_over() {
     let mut schedule = Schedule::default();
     schedule.watch(Duration::ZERO, server());
     let NextStep::Probe(first) = schedule.next(Duration::from_secs(2)) else { panic!("it is due") };

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_a_dash() {
+    fn unknown_values_are_shown_as_a_dash() {
         let none = CardState::default();
         assert_eq!([power(&none), clocks(&none), ecc(&none)], ["-", "-", "-"]);
         let some = CardState {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_way_comes_first() {
+    fn the_nearest_link_is_listed_first() {
         let link = |to, by| jobc_gpu::Link { to, by };
         let links_ = vec![
             link(1, LinkType::Bridge),

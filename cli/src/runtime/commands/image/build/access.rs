@@ -8,7 +8,7 @@ use super::agents::Agents;
 use crate::runtime::args::build_access::{BuildAccessArgs, BuildNetworkArg, EntitlementArg};
 use crate::runtime::registries;
 
-/// The maker of networks for commands.
+/// Creates networks for commands.
 const NETWORKS: BuildNetworks = BuildNetworks;
 
 /// The access of a build.

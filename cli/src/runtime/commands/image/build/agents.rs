@@ -14,8 +14,8 @@ use crate::input::reason;
 /// How long `ssh-agent` may take to listen.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The command that an agent lives as long as (ssh-agent(1)): it ends with its standard input, and so with this
-/// program, however that ends.
+/// The command that determines the lifetime of an agent (ssh-agent(1)): it exits at the end of its standard input, and
+/// so with this program, however that exits.
 const KEEP: &str = "cat >/dev/null; kill \"$SSH_AGENT_PID\"; rm -rf -- \"$1\"";
 
 /// The agents of a build. Dropping it ends the temporary ones.
@@ -87,7 +87,7 @@ impl Agents {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C is for this program, which ends it then.
+            // Ctrl-C goes to this program, which then stops the agent.
             .process_group(0)
             .spawn();
         let process = process.map_err(|error| {

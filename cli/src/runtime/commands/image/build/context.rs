@@ -41,7 +41,7 @@ pub(super) fn fetch(
     let fetched = fetched?;
     let mut args = args.clone();
     args.context = PathBuf::from(fetched.path());
-    // Standard input and absolute paths are the user's own.
+    // Standard input and absolute paths are left as the user gave them.
     args.file = args.file.map(|file| match file.to_str() {
         Some("-") => PathBuf::from("-"),
         _ => fetched.path().join(file),

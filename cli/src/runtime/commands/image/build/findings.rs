@@ -1,4 +1,4 @@
-//! Findings about a Dockerfile that take the context or the base images to know.
+//! Findings about a Dockerfile that require the build context or the base images.
 
 use jobc_image::dockerfile::ignore::Ignore;
 use jobc_image::dockerfile::{Inspection, Refusal, ignored_sources, undefined_variables};
@@ -8,7 +8,7 @@ use super::dockerfile_file::Dockerfile;
 use crate::runtime::args::image::BuildArgs;
 use crate::runtime::commands::image::dockerfile_errors;
 
-/// Shows copies of files that `.dockerignore` excludes; returns whether the file says that they fail the build.
+/// Reports copies of files that `.dockerignore` excludes; returns whether the file makes them errors.
 pub(super) fn ignored(file: &Inspection, ignore: &Ignore, args: &BuildArgs, dockerfile: &Dockerfile) -> bool {
     show(file, ignored_sources(file, ignore), args, dockerfile)
 }

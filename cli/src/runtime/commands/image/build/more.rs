@@ -12,7 +12,7 @@ use jobc_sys::error::{Error, Kind, Result};
 
 use crate::runtime::args::image_build::BuildMoreArgs;
 
-/// Where the image is written to besides the store.
+/// Where the image is written in addition to the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Output {
     pub(super) kind: OutputKind,
@@ -52,7 +52,7 @@ impl MoreOptions {
         extras.shm_bytes = args.shm_size.as_deref().map(bytes).transpose()?;
         for text in &args.annotation {
             let (key, value) = pair(text, "annotation", "KEY=VALUE")?;
-            // BuildKit's prefix for what only a manifest can have here.
+            // BuildKit's prefix for annotations of the manifest, the only kind supported here.
             let key = key.strip_prefix("manifest:").unwrap_or(key);
             extras.annotations.insert(key.to_owned(), value.to_owned());
         }
@@ -127,7 +127,7 @@ fn layout(text: &str, store: &Store) -> Result<Reference> {
         let message = format!("the layout `{path}` has {} such images instead of one", found.len());
         return Err(refused(message, "write `oci-layout:PATH:TAG`"));
     };
-    // A name that no registry has, so that it is only looked for in the store.
+    // A name that no registry can have, so that only the store is searched.
     let digest = &image.descriptor.digest;
     let name: Reference =
         format!("localhost/jobc-build-context:{}", digest.short()).parse().map_err(Error::from)?;
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_sizes_and_caches() {
+    fn hosts_sizes_and_caches_are_parsed() {
         assert_eq!(host("db:10.0.0.2").unwrap(), ("db".to_owned(), "10.0.0.2".to_owned()));
         assert_eq!(host("db=[::1]").unwrap().1, "::1");
         assert_eq!(host("db:::1").unwrap().1, "::1");

@@ -1,4 +1,4 @@
-//! Labels and annotations that say what an image was made of.
+//! Labels and annotations with the provenance of an image.
 
 use std::borrow::Cow;
 
@@ -43,7 +43,7 @@ pub(super) fn labeled<'a>(
 fn labels(source: Option<&SourceState>) -> Vec<String> {
     let mut labels = vec![format!("{VERSION}={}", env!("CARGO_PKG_VERSION"))];
     if let Some(source) = source {
-        // As other builders mark a commit of which the files differ.
+        // Other builders mark a modified working tree in the same way.
         let dirty = if source.is_dirty == Some(true) { "-dirty" } else { "" };
         labels.push(format!("{REVISION}={}{dirty}", source.revision));
         labels.extend(source.url.as_ref().map(|url| format!("{SOURCE}={url}")));

@@ -207,7 +207,7 @@ impl TemporaryFiles {
 
 impl Drop for TemporaryFiles {
     fn drop(&mut self) {
-        // What stays is the next build's to remove.
+        // The next build removes what is left.
         let _ = match Ownership::of_current_user() {
             Ok(Ownership::Mapped(maps)) => unpack::remove(&self.path, &maps),
             _ => jobc_container::remove::remove(&self.path),

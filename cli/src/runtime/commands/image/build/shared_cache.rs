@@ -1,4 +1,4 @@
-//! `--cache-from` and `--cache-to`: results of steps that other hosts have made, by a registry.
+//! `--cache-from` and `--cache-to`: shares results of build steps between hosts through a registry.
 
 use jobc_image::build::{Extras, export_cache, import_cache};
 use jobc_image::{Fetch, Platform, ProgressFn, Reference, Store};

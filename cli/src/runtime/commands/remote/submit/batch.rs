@@ -1,5 +1,5 @@
-//! The jobs of a submission: all are checked before one is created, several at a time, and existing ones are left
-//! alone. So the same command continues where another stopped.
+//! The jobs of a submission: all are checked before any is created, several at a time, and existing ones are left
+//! alone, so that the same command resumes an interrupted one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(super) struct Batch<'a> {
     /// The base directory of relative paths in the job file.
     pub(super) directory: &'a Path,
     pub(super) user: &'a str,
-    /// The images that this host has for the place.
+    /// The images on this host that the place needs.
     pub(super) images: &'a [ImageLayout],
     /// Where the manifests are kept.
     pub(super) output: Option<&'a Utf8Path>,
@@ -147,7 +147,7 @@ impl Batch<'_> {
     }
 }
 
-/// What became of the jobs of a matrix.
+/// The result of creating the jobs of a matrix.
 enum Together {
     /// They were created as one.
     Created,
@@ -210,7 +210,7 @@ impl<'a> Order<'a> {
         self.show();
     }
 
-    /// Shows the jobs before which none is unsettled.
+    /// Shows the jobs whose predecessors are all settled.
     fn show(&self) {
         let mut state = self.lock();
         while let Some(Some(is_there)) = state.settled.get(state.next).copied() {

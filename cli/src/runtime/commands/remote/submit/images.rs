@@ -1,7 +1,7 @@
 //! The images that a job builds: built here, pushed to the registry of the target, and named by digest in the plan.
 //!
-//! Only what the registry lacks is sent. An image is pushed under a tag made from its own digest, which never moves, so
-//! that a registry that removes images without a tag keeps those of running jobs.
+//! Only missing blobs are sent. An image is pushed under a tag made from its own digest, which never moves, so that a
+//! registry that removes images without a tag keeps those of running jobs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -224,7 +224,7 @@ impl ImageRequest {
     }
 }
 
-/// The digests of images that were pushed by hand. What cannot be asked keeps its tag, with a warning.
+/// The digests of images that were pushed by hand. If the registry cannot be queried, the tag is kept, with a warning.
 ///
 /// They must be signed if the policy of the target requires it: they were not built here.
 pub(super) fn look_up(jobs: &[JobPlan], targets: Option<&Utf8Path>) -> (Pins, Vec<(String, Problem)>) {

@@ -1,7 +1,7 @@
 //! The images of a job for a machine: built or read here, and sent there as OCI image layouts.
 //!
-//! An image of this host has a name there with its digest, so other content is another job. An image of a registry that
-//! this host has is sent too, unless the machine has it; one that neither has is pulled there.
+//! An image of this host gets a name with its digest there, so changed content makes a different job. A registry image
+//! in the store of this host is sent too, unless the remote host has it; an image that neither has is pulled there.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -69,7 +69,7 @@ pub(super) fn provide(
     Ok(layouts.into_values().collect())
 }
 
-/// Has the plan name an image by its digest.
+/// Makes the plan refer to an image by its digest.
 fn rename(image: &mut jobc_schema::plan::ImagePlan, name: &str, found: &Descriptor) {
     image.reference = format!("{name}:{}", &found.digest.hex()[..TAG_LENGTH]);
     image.source = ImageSource::Reference {};

@@ -1,4 +1,4 @@
-//! Problems that keep a job from running, printed in the form of the compiler's findings.
+//! Problems that prevent a job from running, printed like findings of the compiler.
 
 use jobc_remote::place::Problem;
 

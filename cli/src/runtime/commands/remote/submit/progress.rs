@@ -13,7 +13,7 @@ const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The progress of the jobs, on stderr.
 pub(super) struct Progress {
-    /// The action on each: `submitted`.
+    /// The past participle in the progress line: `submitted`.
     done: &'static str,
     total: usize,
     is_terminal: bool,

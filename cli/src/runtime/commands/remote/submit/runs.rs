@@ -20,9 +20,9 @@ pub(super) struct Run {
     pub(super) existing: Option<JobSummary>,
 }
 
-/// What there is on the cluster already.
+/// The existing runs on the cluster.
 pub(super) enum Known<'a> {
-    /// It is asked about each job.
+    /// The cluster is queried for each job.
     Asked(&'a dyn Place),
     /// All jobs were listed once.
     Listed {
@@ -34,7 +34,7 @@ pub(super) enum Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// Finds out what there is, with one list for several jobs.
+    /// Queries the existing runs, with one list request for several jobs.
     pub(super) fn of(place: &'a dyn Place, jobs: usize) -> Result<Self> {
         if jobs <= 1 {
             return Ok(Self::Asked(place));

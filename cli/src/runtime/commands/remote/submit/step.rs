@@ -12,10 +12,10 @@ use super::progress::Progress;
 use crate::runtime::commands::jobs::{Failure, Result};
 use crate::runtime::interruptible::{self, exit_by_signal};
 
-/// Jobs that are checked or created at the same time. API servers let a user have some requests under way, and answer
-/// 429 beyond that.
+/// Jobs that are checked or created concurrently. API servers allow each user a limited number of concurrent requests,
+/// and answer 429 beyond that.
 const MAX_CONCURRENT: usize = 8;
-/// Jobs with errors after which the others are not checked any more.
+/// Number of jobs with errors after which checking stops.
 const MAX_REFUSED: usize = 10;
 
 /// How a step over all jobs ended.
@@ -38,7 +38,7 @@ pub(super) struct Step<'a> {
     shown: Mutex<BTreeSet<String>>,
 }
 
-/// Does something with several jobs at a time. A first signal lets those under way end, a second one does not.
+/// Processes several jobs at a time. After a first signal, those in progress are finished; a second signal aborts them.
 pub(super) fn each(
     done: &'static str,
     jobs: &[usize],

@@ -85,7 +85,7 @@ fn many_tasks_are_scrolled_and_sorted() {
 }
 
 #[test]
-fn a_small_terminal_is_not_overrun() {
+fn output_fits_a_small_terminal() {
     for (columns, lines) in [(95, 4), (95, 5), (120, 30)] {
         let drawn = shown(&mut view(50), columns, lines);
         assert!(drawn.iter().all(|line| line.width() <= columns), "{drawn:?}");

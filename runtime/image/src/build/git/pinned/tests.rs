@@ -97,7 +97,7 @@ fn files_of_a_commit_are_read() {
     assert_eq!(names(&found), [("b/c.bin", &[0, 255][..]), ("t.yaml", b"one")]);
     let found = repository.fetch("a/t.yaml", "main").unwrap();
     assert_eq!((found.commit.clone(), names(&found)), (second.clone(), vec![("t.yaml", &b"two"[..])]));
-    // A commit that no reference names any more.
+    // A commit that is no longer reachable by a reference.
     repository.git(&["reset", "--quiet", "--hard", &first]);
     repository.git(&["tag", "keep", &second]);
     assert_eq!(
@@ -108,7 +108,7 @@ fn files_of_a_commit_are_read() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn missing_paths_and_references_are_reported() {
     let Some(repository) = Repository::new(&[("a/t.yaml", b"one")]) else { return };
     assert!(repository.error("a", "v2").contains("the repository has no branch or tag `v2`"));
     assert!(repository.error("b", "main").contains("the repository has no `b`"));
