@@ -234,8 +234,8 @@ def test_disk_traffic_is_limited(jobs):
 
 @pytest.mark.parametrize("jobs", [RANGE], indirect=True, scope="module")
 def test_limits_without_delegated_cgroups_are_rejected(jobs):
-    """Before anything runs, with what to do."""
-    result = jobs.call("run", jobs.job(LIMITS))
+    """Before anything runs, with what to do, if the job insists on them."""
+    result = jobs.call("run", jobs.job(LIMITS.replace("{cpu: 0.5", "{enforce: true, cpu: 0.5")))
     assert result.returncode != 0 and "--allow-unenforced" in result.stderr + result.stdout, \
         f"exit code {result.returncode}: {(result.stdout + result.stderr)[-1500:]}"
     jobs.call("rm", "--force", "tested-limits")
