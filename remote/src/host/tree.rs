@@ -44,7 +44,7 @@ pub enum TreeKind {
     Symlink(String),
 }
 
-/// An image that this host has, and the host may lack.
+/// An image that this host has and the remote host may lack.
 #[derive(Clone, Debug)]
 pub struct ImageLayout {
     /// The name that the plan has for it.

@@ -46,7 +46,7 @@ pub struct PreparedProcess {
     pub set_not_dumpable: bool,
     /// Whether the container is in its own user namespace.
     pub in_user_namespace: bool,
-    /// The receiver of its filter's listener, if it has one ([`PreparedProcess::notifies`]); set by who asks for the process.
+    /// The receiver of its filter's listener, if it has one ([`PreparedProcess::notifies`]); set by the caller.
     pub agent: Option<Agent>,
     /// The program to execute.
     pub program: Program,

@@ -79,10 +79,10 @@ fn ranges(machine: &dyn Host) -> CheckResult {
         return match NamespaceIds::of(machine).map(|inside| inside.counts()) {
             None => CheckResult::ok("root needs none"),
             Some([users, groups]) if users > 1 && groups > 1 => {
-                CheckResult::ok(format!("the user namespace this is in has {users} users, {groups} groups"))
+                CheckResult::ok(format!("IDs in this user namespace: {users} for users, {groups} for groups"))
             }
             Some([users, groups]) => CheckResult::missing(format!(
-                "the user namespace this is in has users: {users}, groups: {groups}"
+                "IDs in this user namespace: {users} for users, {groups} for groups"
             ))
             .fix("leave it, or enter one with a range: unshare --map-root-user --map-auto"),
         };

@@ -120,7 +120,7 @@ fn as_unprivileged_user(machine: &dyn Host) -> CheckResult {
         (RunAs::CurrentUser, "tested as this user")
     };
     if whom == RunAs::Nobody && !has_unprivileged_user(machine) {
-        return CheckResult::missing("not tested: the user namespace this is in has no user 65534")
+        return CheckResult::missing("not tested: this user namespace has no user 65534")
             .caused_by("ids.range");
     }
     match machine.probe("user,mount,ipc,uts,cgroup,net,pid,proc,tmpfs", whom) {

@@ -259,7 +259,7 @@ fn root_of_a_user_namespace_of_one_user() {
     );
     let range = "user 0 root\n/proc/self/uid_map = 0 1000 1\\n1 100000 65536\n/proc/self/gid_map = 0 1000 1\\n1 100000 65536";
     let found = one("ids.range", range).found;
-    assert_eq!(found, "the user namespace this is in has 65537 users, 65537 groups");
+    assert_eq!(found, "IDs in this user namespace: 65537 for users, 65537 for groups");
     assert_eq!(one("ids.mapped", range).found, "root can map the ids of its user namespace");
     assert_eq!(one("namespace.as-normal-user", range).found, "tested as user 65534");
     let places = "variable XDG_RUNTIME_DIR = /run/user/1000\nthere /run/user/1000";

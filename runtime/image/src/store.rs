@@ -1,6 +1,14 @@
 //! The image store on this host: an OCI image layout (image-spec, image-layout.md) with additional directories.
 //!
-//! ```text oci-layout, index.json, blobs/sha256/…   the layout partial/     incomplete blobs unpacked/    layers as directories cache/       results of build steps, what sources hold, and locks of work that one process does for others held/        content in use, one locked file per user of the store mounted/     mounted images, one file per mount mounts/      directories that they are mounted on users, lock  locks: every process in the store shares the first; the second is for index.json
+//! ```text
+//! oci-layout, index.json, blobs/sha256/…   the layout
+//! partial/     incomplete blobs
+//! unpacked/    layers as directories
+//! cache/       results of build steps, what sources hold, and locks of work that one process does for others
+//! held/        content in use, one locked file per user of the store
+//! mounted/     mounted images, one file per mount
+//! mounts/      directories that they are mounted on
+//! users, lock  locks: every process in the store shares the first; the second is for index.json
 //! ```
 //!
 //! A blob gets its name after its content is on the disk and its digest is verified, and index.json is replaced

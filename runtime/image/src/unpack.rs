@@ -1,7 +1,12 @@
 //! Layers as directories that an overlay can lay over each other, each unpacked once and shared by all images that have
 //! it.
 //!
-//! ```text unpacked/<whose ids>/<diff id>/files      the layer, whiteouts in the form of overlays unpacked/<whose ids>/<diff id>/left.json  what it leaves to the layers below it, see `seam` unpacked/<whose ids>/<diff id>/boot       the boot it was unpacked in, until it is known to be on the disk unpacked/<whose ids>/<diff id>.<layers>/  a seam over this layer and those below it unpacked/<whose ids>/….part/              being unpacked, locked by the process that does it
+//! ```text
+//! unpacked/<whose ids>/<diff id>/files      the layer, whiteouts in the form of overlays
+//! unpacked/<whose ids>/<diff id>/left.json  what it leaves to the layers below it, see `seam`
+//! unpacked/<whose ids>/<diff id>/boot       the boot it was unpacked in, until it is known to be on the disk
+//! unpacked/<whose ids>/<diff id>.<layers>/  a seam over this layer and those below it
+//! unpacked/<whose ids>/….part/              being unpacked, locked by the process that does it
 //! ```
 //!
 //! A layer gets its name when it is complete and its content has the digest in its image's configuration. It does not
