@@ -140,7 +140,7 @@ def test_read_only_cgroups_are_an_error_for_root(jobs):
     """As in many containers: root is told so, and nothing that only helps users."""
     mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines() if " - cgroup" in line]
     path = jobs.directory / "faults-read-only.yaml"
-    path.write_text(JOB.format(name=path.stem, network="host", instances=1, script='"true"') + "    resources: {memory: 64MiB}\n")
+    path.write_text(JOB.format(name=path.stem, network="host", instances=1, script='"true"') + "    resources: {memory: 64MiB, enforce: true}\n")
     for place in mounts:
         subprocess.run(["mount", "--bind", "-o", "remount,ro", place], check=True)
     try:

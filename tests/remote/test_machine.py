@@ -290,13 +290,17 @@ def test_a_user_without_root_runs_rootless_containers(own_machine):
     machine = own_machine
     """A user without root logs in to a machine, and the job runs there in a rootless container."""
     machine.write("code/a.txt", "data\n")
-    machine.write("own.yaml", job("own", "cat /code/a.txt; id -u; cat /proc/self/uid_map | wc -l", more="data: {code: {source: ./code, mount: /code}}"))
-    # Nothing enforces the limits of this user, and the error has the command that lets such jobs run.
+    run, data = "cat /code/a.txt; id -u; cat /proc/self/uid_map | wc -l", "data: {code: {source: ./code, mount: /code}}"
+    # Nothing enforces the limits of this user, and the error has the command that lets jobs run without a message.
+    machine.write("own.yaml", job("own", run, more=data, resources=", enforce: true"))
     _, errors = machine.run("submit", "own.yaml", code=None)
-    command = re.search(r"after `(ssh box [^`]*)`", errors)
+    command = re.search(r"without `enforce: true`, after `(ssh box [^`]*)`", errors)
     assert command and not machine.jobs(), errors
+    machine.write("own.yaml", job("own", run, more=data))
     subprocess.run(command[1], shell=True, env=machine.environment(), check=True, capture_output=True, timeout=SECONDS)
-    handle = machine.submit("own.yaml")
+    handle, errors = machine.run("submit", "own.yaml")
+    assert "enforced" not in errors, errors
+    handle = handle.strip()
     machine.run("wait", handle)
     lines = machine.lines(handle)
     owner = (machine.lab / "jobs" / handle.split("/")[1]).stat().st_uid

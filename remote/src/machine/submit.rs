@@ -64,8 +64,8 @@ pub(super) fn submit(
 /// `jobc run` there offers an option of its own, which a submission does not have. The setting does the same.
 fn with_setting(mut error: Error, host: &str, program: &str) -> Error {
     let command = shell::join(["ssh", host, program, "config", "set", "allow-unenforced", "true"]);
-    error.help =
-        error.help.map(|help| help.replace("with `--allow-unenforced`", &format!("after `{command}`")));
+    let instead = format!("by a job file without `enforce: true`, after `{command}`");
+    error.help = error.help.map(|help| help.replace("with `--allow-unenforced`", &instead));
     error
 }
 
@@ -208,7 +208,7 @@ esac
         assert_eq!(
             with_setting(error, "box", "bin/jobc-1").help.as_deref(),
             Some(
-                "run without these limits after `ssh box bin/jobc-1 config set allow-unenforced true`; or not"
+                "run without these limits by a job file without `enforce: true`, after `ssh box bin/jobc-1 config set allow-unenforced true`; or not"
             )
         );
     }
