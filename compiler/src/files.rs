@@ -55,7 +55,8 @@ pub fn find_targets(
         if let Some(found) = TARGET_NAMES.iter().map(|name| directory.join(name)).find(|path| exists(path)) {
             return Some(found);
         }
-        if if inside_repository { exists(&directory.join(".git")) } else { is_last(directory) } {
+        let is_end = if inside_repository { exists(&directory.join(".git")) } else { is_last(directory) };
+        if is_end {
             return None;
         }
     }

@@ -84,7 +84,7 @@ def site(npm):
 @pytest.mark.slow
 @pytest.mark.duration(300)
 def test_the_compiler_for_browsers_stays_small(site):
-    # Larger, and somebody has added what nobody asked for.
+    # A larger one contains something that it does not need.
     assert len(gzip.compress((site / "jobc.wasm").read_bytes(), 6)) <= 3_000_000
 
 

@@ -43,7 +43,8 @@ pub(super) fn find_project(directory: &Path) -> Option<&Path> {
         if directory.join(PROJECT_FILE).is_file() {
             return Some(directory);
         }
-        if if inside_repository { is_root(directory) } else { boundary::is_last(directory) } {
+        let is_end = if inside_repository { is_root(directory) } else { boundary::is_last(directory) };
+        if is_end {
             return None;
         }
     }

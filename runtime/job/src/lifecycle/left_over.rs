@@ -8,7 +8,7 @@ use super::{Lifecycle, Phase};
 impl Lifecycle {
     /// The name of a running role that others needed, and of one of those, when they and all other roles have ended.
     ///
-    /// Nothing ends such a job if the role is a server, and nobody is told.
+    /// Such a job runs until its timeout if the role is a server.
     pub fn left_over(&self) -> Option<(&str, &str)> {
         let is_over = |role: &Role| role.counts.ended == role.tasks.len();
         let mut found = None;

@@ -70,6 +70,8 @@ mod tests {
         check(none, false, Some("the task has no GPU, because it requests none"));
         check(none, true, None);
         check("bash: line 1: python: command not found", true, Some("no program is named `python` here"));
+        let absent = "main-0: exit 127, cannot execute `python`: no such file or directory (ENOENT)";
+        check(absent, false, Some("no program is named `python` here"));
         check("loss 0.1", true, None);
     }
 }

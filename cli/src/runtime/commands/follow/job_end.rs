@@ -56,8 +56,13 @@ impl<'a> JobEnd<'a> {
     }
 
     /// `train.3: failed: worker-1: exit 3`.
+    ///
+    /// A program that could not be executed wrote nothing: what is known about the cause is added here.
     pub(crate) fn headline(&self) -> String {
-        format!("{}: {}", self.directory.id, self.end.explanation)
+        let explanation = &self.end.explanation;
+        let cause = cause::of(std::iter::once(explanation.as_str()), false);
+        let cause = cause.map(|cause| format!("; {cause}")).unwrap_or_default();
+        format!("{}: {explanation}{cause}", self.directory.id)
     }
 
     /// The last lines on stderr of the task that decided that the job failed; on stdout if it wrote nothing to stderr.
