@@ -49,6 +49,7 @@ roles:
     run: |
       start=$(date +%%s%%N)
       dd if=/dev/zero of=written bs=64k count=48 oflag=direct 2>/dev/null
+      rm written
       echo "took $(( ($(date +%%s%%N) - start) / 1000000 ))"
       sleep 600
 """
