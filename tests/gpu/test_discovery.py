@@ -14,7 +14,6 @@ HERE = Path(__file__).resolve().parent
 from fake_gpus import fake_gpus
 import needs
 import pytest
-from problems import reports_problems
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(40), pytest.mark.accounts("root", slow=("range", "single"))]
 
@@ -71,7 +70,6 @@ class Host:
         return name
 
 
-@reports_problems
 def test_gpu_ls_lists_the_cards_of_every_host(jobs):
     """The cards of every host, as JSON and as tables; a host without cards is no error."""
     for name, (vendors, instances) in HOSTS.items():
@@ -81,19 +79,15 @@ def test_gpu_ls_lists_the_cards_of_every_host(jobs):
         for gpu in found["gpus"]:
             counts[gpu["vendor"]] = counts.get(gpu["vendor"], 0) + 1
         instance_count = sum(len(gpu["mig"]["devices"]) for gpu in found["gpus"] if gpu["mig"])
-        if (counts, instance_count) != (vendors, instances) or found["notes"]:
-            yield f"{name}: {counts}, {instance_count} instances, {found['notes']}"
-        if found["source"] != ("nvml" if "nvidia" in vendors else "none"):
-            yield f"{name}: source {found['source']}"
+        assert (counts, instance_count) == (vendors, instances) and not found["notes"], f"{name}: {counts}, {instance_count} instances, {found['notes']}"
+        assert found["source"] == ("nvml" if "nvidia" in vendors else "none"), f"{name}: source {found['source']}"
         for words in (["ls"], ["ls", "--wide"]):
             answer = host.call("gpu", *words)
             rows = answer.stdout.splitlines()
             head = "no GPUs on this host" if not vendors else "GPU "
-            if answer.returncode or answer.stderr or not rows[0].startswith(head):
-                yield f"{name}: {words}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
+            assert answer.returncode == 0 and not answer.stderr and rows[0].startswith(head), f"{name}: {words}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
 
 
-@reports_problems
 def test_the_state_of_cards_is_listed(jobs):
     """Temperature, power, clocks, ECC, modes as JSON and in the table; what a card does not report is null and `-`."""
     host = Host(jobs, "h100")
@@ -104,23 +98,17 @@ def test_the_state_of_cards_is_listed(jobs):
     expected = {"temperature": 34, "fan_percent": None, "power_milliwatts": 71400, "power_limit_milliwatts": 350000,
                 "graphics_clock_mhz": 1980, "memory_clock_mhz": 2619, "ecc": True, "ecc_uncorrected_errors": 0,
                 "compute_mode": "Default", "persistence": True}
-    if first != expected:
-        yield f"card 0: {first}"
-    if second != expected | {"temperature": None, "fan_percent": 42, "ecc_uncorrected_errors": 2}:
-        yield f"card 1: {second}"
+    assert first == expected, f"card 0: {first}"
+    assert second == expected | {"temperature": None, "fan_percent": 42, "ecc_uncorrected_errors": 2}, f"card 1: {second}"
     rows = host.call("gpu", "ls", "--wide").stdout.splitlines()
     for word in ("34 °C", "71 / 350 W", "1980 / 2619 MHz", "on, 0 errors", "Default"):
-        if word not in rows[1]:
-            yield f"`{word}` is not in: {rows[1]}"
+        assert word in rows[1], f"`{word}` is not in: {rows[1]}"
     for word in ("42 %", "on, 2 errors"):
-        if not any(word in row for row in rows):
-            yield f"`{word}` is not in: {rows}"
+        assert any(word in row for row in rows), f"`{word}` is not in: {rows}"
     without = host.listed(JOBC_NVML="")["gpus"][0]["state"]
-    if any(value is not None for value in without.values()):
-        yield f"without NVML: {without}"
+    assert all(value is None for value in without.values()), f"without NVML: {without}"
 
 
-@reports_problems
 def test_files_are_used_if_nvml_hangs_crashes_or_fails(jobs):
     """If NVML hangs, crashes or fails, files are used instead, after a timeout. With `JOBC_NVML=` it is not called."""
     for answer, words in (("init=~", "timed out after 1 s"), ("count=~", "timed out after 1 s"), ("gpu.3.name=^", "signal: 6"), ("init=!9", "driver")):
@@ -128,16 +116,12 @@ def test_files_are_used_if_nvml_hangs_crashes_or_fails(jobs):
         host.answer(answer)
         start = time.monotonic()
         found = host.listed(JOBC_NVML_TIMEOUT="1")
-        if time.monotonic() - start > 10:
-            yield f"{answer}: it took {time.monotonic() - start:.1f} s"
-        if (found["source"], len(found["gpus"])) != ("proc", 8) or words not in " ".join(found["notes"]):
-            yield f"{answer}: {found['source']}, {len(found['gpus'])} cards, {found['notes']}"
+        assert time.monotonic() - start <= 10, f"{answer}: it took {time.monotonic() - start:.1f} s"
+        assert (found["source"], len(found["gpus"])) == ("proc", 8) and words in " ".join(found["notes"]), f"{answer}: {found['source']}, {len(found['gpus'])} cards, {found['notes']}"
         without = host.listed(JOBC_NVML="")
-        if (without["source"], without["notes"]) != ("proc", []):
-            yield f"{answer}, without NVML: {without['source']}, {without['notes']}"
+        assert (without["source"], without["notes"]) == ("proc", []), f"{answer}, without NVML: {without['source']}, {without['notes']}"
 
 
-@reports_problems
 def test_jobc_nvml_next_to_the_program_calls_nvml_for_it(jobs):
     """`jobc-nvml` next to the program calls NVML for it; if it cannot run, or others can write it, the program calls NVML itself."""
     host = Host(jobs, "h100")
@@ -151,22 +135,19 @@ def test_jobc_nvml_next_to_the_program_calls_nvml_for_it(jobs):
             helper.write_text(f"#!/bin/sh\n{script}\n")
             helper.chmod(mode)
             found = host.listed()
-            if (found["source"], len(found["gpus"]), found.get("asked_by"), found["notes"]) != ("nvml", 8, expected_helper, []):
-                yield f"{script}: {found['source']}, {len(found['gpus'])} cards, helper {found.get('asked_by')}, {found['notes']}"
+            assert (found["source"], len(found["gpus"]), found.get("asked_by"), found["notes"]) == ("nvml", 8, expected_helper, []), \
+                f"{script}: {found['source']}, {len(found['gpus'])} cards, helper {found.get('asked_by')}, {found['notes']}"
     finally:
         jobs.program = own
 
 
-@reports_problems
 def test_doctor_reports_the_same_cards(jobs):
     """`jobc doctor` reports the same."""
     report = json.loads(Host(jobs, "a100").call("doctor", "--format", "json", seconds=120).stdout)
     found = {check["name"]: check for check in report["checks"]}["gpu.nvidia"]
-    if found["status"] != "ok" or not re.search("2 NVIDIA A100.* in 11 MIG instances with driver 535.104.05, CUDA 12.2", found["found"]):
-        yield f"{found}"
+    assert found["status"] == "ok" and re.search("2 NVIDIA A100.* in 11 MIG instances with driver 535.104.05, CUDA 12.2", found["found"]), f"{found}"
 
 
-@reports_problems
 def test_a_request_that_the_host_cannot_serve_is_rejected_at_its_line(jobs):
     """A request that the host cannot serve is rejected at its line, with what is available."""
     cases = [("v100", {"model": "A100"}, "J0327", "8 `Tesla V100"), ("v100", {"compute_capability": "8.0"}, "J0327", "compute capability 7.0"),
@@ -177,16 +158,14 @@ def test_a_request_that_the_host_cannot_serve_is_rejected_at_its_line(jobs):
         host = Host(jobs, name)
         path = host.job("refused", run="true", resources={"gpu": gpu})
         answer = host.call("run", path)
-        if answer.returncode != 125 or f"error[{code}" not in answer.stderr or words not in answer.stderr or "refused.json:" not in answer.stderr:
-            yield f"{name}, {gpu}: exit {answer.returncode}: {answer.stderr}"
+        assert answer.returncode == 125 and f"error[{code}" in answer.stderr and words in answer.stderr and "refused.json:" in answer.stderr, \
+            f"{name}, {gpu}: exit {answer.returncode}: {answer.stderr}"
     host = Host(jobs, "none")
     words = ["--allow-unenforced"] if jobs.account else []
     answer = host.call("run", *words, "--no-gpu", host.job("without", run="true", resources={"gpu": 1}))
-    if answer.returncode:
-        yield f"--no-gpu: exit {answer.returncode}: {answer.stderr}"
+    assert answer.returncode == 0, f"--no-gpu: exit {answer.returncode}: {answer.stderr}"
 
 
-@reports_problems
 def test_an_image_that_requires_a_newer_driver_is_not_started(jobs):
     """A bundle whose image requires a newer driver is not started, unless the check is disabled."""
     host = Host(jobs, "v100")
@@ -202,11 +181,9 @@ def test_an_image_that_requires_a_newer_driver_is_not_started(jobs):
         config["process"]["env"] = own + variables
         (bundle / "config.json").write_text(json.dumps(config))
         answer = host.call("run", str(bundle), "--root", "host", "--devices", "0", *words)
-        if answer.returncode != code or (code and "NVIDIA_REQUIRE_CUDA" not in answer.stderr):
-            yield f"{variables}: exit {answer.returncode}: {answer.stderr}"
+        assert answer.returncode == code and (not code or "NVIDIA_REQUIRE_CUDA" in answer.stderr), f"{variables}: exit {answer.returncode}: {answer.stderr}"
 
 
-@reports_problems
 def test_a_job_without_gpus_does_not_call_nvml(jobs):
     """A job without GPUs does not call NVML: it starts even if NVML hangs."""
     host = Host(jobs, "v100")
@@ -214,11 +191,9 @@ def test_a_job_without_gpus_does_not_call_nvml(jobs):
     words = ["--allow-unenforced"] if jobs.account else []
     start = time.monotonic()
     answer = host.call("run", *words, host.job("unasked", run="sleep 1.5"))
-    if answer.returncode or time.monotonic() - start > 8:
-        yield f"exit {answer.returncode} after {time.monotonic() - start:.1f} s: {answer.stderr}"
+    assert answer.returncode == 0 and time.monotonic() - start <= 8, f"exit {answer.returncode} after {time.monotonic() - start:.1f} s: {answer.stderr}"
 
 
-@reports_problems
 def test_stats_has_the_gpu_usage_of_a_tasks_processes(jobs, note):
     """`jobc stats` has the GPU usage of a task's processes."""
     host = Host(jobs, "h200")
@@ -234,13 +209,11 @@ def test_stats_has_the_gpu_usage_of_a_tasks_processes(jobs, note):
     if jobs.account:
         # Processes are matched to tasks by cgroup, which this user does not have here.
         note("an unprivileged user's task without cgroups has no GPU usage")
-    elif [(use["memory"], use["utilization"]) for use in row.get("gpu", [])] != [(3 << 30, 97)]:
-        yield f"{row}"
+    else:
+        assert [(use["memory"], use["utilization"]) for use in row.get("gpu", [])] == [(3 << 30, 97)], f"{row}"
     listed = host.listed()
-    if [lease["job"] for lease in listed["leases"]] != [name] or [process["pid"] for process in listed["gpus"][0]["processes"]] != [pid]:
-        yield f"{listed['leases']}, {listed['gpus'][0]['processes']}"
-    if name not in host.call("gpu", "ls").stdout:
-        yield "`gpu ls` does not show the job"
+    assert [lease["job"] for lease in listed["leases"]] == [name] and [process["pid"] for process in listed["gpus"][0]["processes"]] == [pid], f"{listed['leases']}, {listed['gpus'][0]['processes']}"
+    assert name in host.call("gpu", "ls").stdout, "`gpu ls` does not show the job"
 
 
 def start_ioctl_loop(jobs):
@@ -250,33 +223,24 @@ def start_ioctl_loop(jobs):
     return host, name
 
 
-@reports_problems
 def test_a_trace_counts_calls_by_device_node_and_the_task_continues(jobs):
     """Calls are counted per device node, and the task continues."""
     needs.tool("strace")
     host, name = start_ioctl_loop(jobs)
     time.sleep(1)
     answer = host.call("trace", name, "--duration", "2s", "--format", "json", seconds=60)
-    if answer.returncode:
-        yield f"exit {answer.returncode}: {answer.stderr}"
-        return
+    assert answer.returncode == 0, f"exit {answer.returncode}: {answer.stderr}"
     report = json.loads(answer.stdout)
     rows = {(row["node"], row["call"]): row for row in report["calls"]}
     helper_program, opened = rows.get(("/dev/nvidia0", "ioctl")), rows.get(("/dev/nvidiactl", "open"))
-    if not helper_program or not opened or set(node for node, _ in rows) != {"/dev/nvidia0", "/dev/nvidiactl"}:
-        yield f"{report}"
-    elif helper_program["errors"] != helper_program["calls"] or opened["errors"] or not 0 < helper_program["longest"] <= helper_program["seconds"] or helper_program["calls"] < 10:
-        yield f"{report}"
-    if not 1.5 < report["seconds"] < 6 or report["task"] != "main-0":
-        yield f"{report['task']}: {report['seconds']} s"
+    assert helper_program and opened and set(node for node, _ in rows) == {"/dev/nvidia0", "/dev/nvidiactl"}, f"{report}"
+    assert helper_program["errors"] == helper_program["calls"] and not opened["errors"] and 0 < helper_program["longest"] <= helper_program["seconds"] and helper_program["calls"] >= 10, f"{report}"
+    assert 1.5 < report["seconds"] < 6 and report["task"] == "main-0", f"{report['task']}: {report['seconds']} s"
     table = host.call("trace", name, "main-0", "--duration", "500ms").stdout
-    if not re.search(r"(?m)^/dev/nvidia0 +ioctl +\d+ +[\d.]+ +\d+ ", table):
-        yield table
-    if jobs.record(name)["tasks"][0]["state"] != "running":
-        yield "the task did not survive the trace"
+    assert re.search(r"(?m)^/dev/nvidia0 +ioctl +\d+ +[\d.]+ +\d+ ", table), table
+    assert jobs.record(name)["tasks"][0]["state"] == "running", "the task did not survive the trace"
 
 
-@reports_problems
 def test_an_error_says_why_a_task_cannot_be_traced(jobs):
     """If a task cannot be traced, the error says why."""
     host, name = start_ioctl_loop(jobs)
@@ -284,10 +248,8 @@ def test_an_error_says_why_a_task_cannot_be_traced(jobs):
     programs.mkdir()
     (programs / "setpriv").symlink_to(shutil.which("setpriv"))
     answer = host.call("trace", name, PATH=str(programs))
-    if answer.returncode != 3 or "install the package `strace`" not in answer.stderr:
-        yield f"without strace: exit {answer.returncode}: {answer.stderr}"
+    assert answer.returncode == 3 and "install the package `strace`" in answer.stderr, f"without strace: exit {answer.returncode}: {answer.stderr}"
     jobs.call("kill", name)
     jobs.until(name, lambda record: record["state"] in ("stopped", "failed"))
     answer = host.call("trace", name)
-    if answer.returncode != 1 or "runs" not in answer.stderr and "running" not in answer.stderr:
-        yield f"an ended job: exit {answer.returncode}: {answer.stderr}"
+    assert answer.returncode == 1 and ("runs" in answer.stderr or "running" in answer.stderr), f"an ended job: exit {answer.returncode}: {answer.stderr}"

@@ -16,7 +16,6 @@ HERE = Path(__file__).resolve().parent
 from fake_gpus import fake_gpus
 import needs
 import pytest
-from problems import reports_problems
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(40), pytest.mark.accounts("root", slow=("range", "single"))]
 
@@ -148,97 +147,79 @@ def device_name(device):
 
 
 def expect(answer, code, *patterns):
-    """The differences from the expected exit code and output."""
+    """The exit code must be this, and the output must match the patterns."""
     text = answer.stdout + answer.stderr
     missing = [pattern for pattern in patterns if not re.search(pattern, text)]
-    if answer.returncode != code or missing:
-        yield f"exit {answer.returncode}, without {missing}: {text}"
+    assert answer.returncode == code and not missing, f"exit {answer.returncode}, without {missing}: {text}"
 
 
-@reports_problems
 def test_a_job_waits_for_the_card_that_another_job_has(host):
     """Two jobs request one card: without `--queue` the second is rejected; with it, it reports what it waits for, and then runs."""
     script = "echo $(date +%s.%N) >> /out/times; sleep 0.7; echo $(date +%s.%N) >> /out/times"
     first = host.start(host.file("first", run=script.replace("0.7", "2")), "--devices", "0")
     host.wait_until_running(first)
     second = host.file("second", run=script)
-    yield from expect(host.run(second, "--devices", "0"), 125, "`first.1` has GPU 0", "--queue")
+    expect(host.run(second, "--devices", "0"), 125, "`first.1` has GPU 0", "--queue")
     waits = host.start_in_background(second, "--devices", "0", "--queue")
     line = host.until(lambda: host.json("gpu", "leases")["waiting"])[0]
-    if (line["place"], line["job"]) != (1, "second.2") or "`first.1` has GPU 0" not in line["waits_for"]:
-        yield f"it waits with: {line}"
+    assert (line["place"], line["job"]) == (1, "second.2") and "`first.1` has GPU 0" in line["waits_for"], f"it waits with: {line}"
     shown = host.call("gpu", "leases").stdout
-    if not re.search(r"(?m)^0 .* first\.1 ", shown) or not re.search(r"(?m)^1 +second\.2 .* needs 1 GPU", shown):
-        yield f"`gpu leases` shows {shown}"
+    assert re.search(r"(?m)^0 .* first\.1 ", shown) and re.search(r"(?m)^1 +second\.2 .* needs 1 GPU", shown), f"`gpu leases` shows {shown}"
     text, _ = waits.communicate(timeout=60)
     times = [float(line) for line in host.read_output("times").split()]
-    if waits.returncode or len(times) != 4 or times != sorted(times):
-        yield f"exit {waits.returncode}, times {times}: {text}"
-    if host.json("gpu", "leases") != {"leases": [], "waiting": []}:
-        yield "a lease is left"
+    assert waits.returncode == 0 and len(times) == 4 and times == sorted(times), f"exit {waits.returncode}, times {times}: {text}"
+    assert host.json("gpu", "leases") == {"leases": [], "waiting": []}, "a lease is left"
 
 
-@reports_problems
 def test_a_second_job_gets_the_other_card_and_sees_only_it(host):
     """A second job gets the other card, and sees only it. A request that never fits is rejected with what is available."""
     first = host.start(host.file("first", run="sleep 30"))
     host.wait_until_running(first)
     second = host.file("second", run=f"{NODES} > /out/nodes")
-    yield from expect(host.run(second), 0)
+    expect(host.run(second), 0)
     nodes, other = host.read_output("nodes").split(), host.devices_of(first)
-    if len(nodes) != 1 or nodes == [f"nvidia{other[0]}"]:
-        yield f"{nodes}, the first job has {other}"
+    assert len(nodes) == 1 and nodes != [f"nvidia{other[0]}"], f"{nodes}, the first job has {other}"
     three = host.file("three", instances=3)
-    yield from expect(host.run(three), 125, "the job needs 3 GPUs, this host has 2", "--scale main=2", "--no-gpu")
-    yield from expect(host.run(host.file("large", gpu=3)), 125, "requests 3 GPUs of one host, and this host has")
-    yield from expect(host.run(host.file("zero", gpu=0, run=f"{NODES} > /out/none")), 0)
-    if host.read_output("none").split():
-        yield "a job without GPUs sees one"
+    expect(host.run(three), 125, "the job needs 3 GPUs, this host has 2", "--scale main=2", "--no-gpu")
+    expect(host.run(host.file("large", gpu=3)), 125, "requests 3 GPUs of one host, and this host has")
+    expect(host.run(host.file("zero", gpu=0, run=f"{NODES} > /out/none")), 0)
+    assert not host.read_output("none").split(), "a job without GPUs sees one"
 
 
-@reports_problems
 def test_all_gpus_of_the_host_can_be_requested(host):
     """`gpu: all` requests as many as the host has whole: the plan has the number, and the task sees them."""
     path = host.file("all", gpu="all", run=f"{NODES} > /out/nodes")
-    yield from expect(host.run(path), 0)
-    if host.read_output("nodes").split() != ["nvidia0", "nvidia1"]:
-        yield f"it saw {host.read_output('nodes')}"
+    expect(host.run(path), 0)
+    assert host.read_output("nodes").split() == ["nvidia0", "nvidia1"], f"it saw {host.read_output('nodes')}"
     plans = [json.loads(plan.read_text()) for plan in host.jobs.home.rglob("plan.json") if "all." in str(plan)]
     plans += [json.loads(plan.read_text()) for plan in Path("/run/jobc").rglob("plan.json") if "/all." in str(plan)]
     gpus = [plan.get("jobs", [plan])[0]["roles"][0]["resources"]["gpu"] for plan in plans]
-    if not gpus or any((gpu["count"], gpu.get("all")) != (2, True) for gpu in gpus):
-        yield f"the plan has {gpus}"
+    assert gpus and all((gpu["count"], gpu.get("all")) == (2, True) for gpu in gpus), f"the plan has {gpus}"
     holder = host.start(host.file("occupant", run="sleep 30"), "--devices", "1")
     host.wait_until_running(holder)
-    yield from expect(host.run(path), 125, "needs 2 GPUs, and 1 of 2 are free", "`occupant.1` has GPU 1")
-    yield from expect(host.run(path, "--no-gpu"), 0)
+    expect(host.run(path), 125, "needs 2 GPUs, and 1 of 2 are free", "`occupant.1` has GPU 1")
+    expect(host.run(path, "--no-gpu"), 0)
 
 
-@reports_problems
 def test_a_gang_gets_all_of_its_cards_or_none(host):
     """A gang gets all of its cards or none, and holds none while it waits."""
     holder = host.start(host.file("holder", run="sleep 30"), "--devices", "1")
     host.wait_until_running(holder)
     gang = host.file("gang", run=f"{NODES} > /out/gang-$JOBC_INDEX", instances=2)
-    yield from expect(host.run(gang), 125, "needs 2 GPUs, and 1 of 2 are free", "`holder.1` has GPU 1")
+    expect(host.run(gang), 125, "needs 2 GPUs, and 1 of 2 are free", "`holder.1` has GPU 1")
     waiting = host.start(gang, "--queue")
     host.until(lambda: host.json("gpu", "leases")["waiting"])
-    if host.devices_of(waiting):
-        yield f"while it waits it holds {host.devices_of(waiting)}"
+    assert not host.devices_of(waiting), f"while it waits it holds {host.devices_of(waiting)}"
     # A later job does not overtake it, even if a card is free.
     later = host.start(host.file("late", run="true"), "--queue")
     places = host.until(lambda: (places := [(one["place"], one["job"]) for one in host.json("gpu", "leases")["waiting"]])[1:] and places)
-    if places != [(1, waiting), (2, later)]:
-        yield f"places {places}"
+    assert places == [(1, waiting), (2, later)], f"places {places}"
     host.call("kill", holder)
-    if host.wait(waiting) or host.wait(later):
-        yield "one of them failed"
+    assert host.wait(waiting) == host.wait(later) == 0, "one of them failed"
     nodes = sorted(host.read_output(f"gang-{index}").strip() for index in (0, 1))
-    if nodes != ["nvidia0", "nvidia1"]:
-        yield f"the gang had {nodes}"
+    assert nodes == ["nvidia0", "nvidia1"], f"the gang had {nodes}"
 
 
-@reports_problems
 def test_a_lease_ends_when_its_supervisor_is_killed(host):
     """A lease ends when its supervisor is killed."""
     first = host.start(host.file("first", gpu=2, run="sleep 60"))
@@ -246,50 +227,40 @@ def test_a_lease_ends_when_its_supervisor_is_killed(host):
     waiting = host.start(host.file("second", gpu=2), "--queue")
     host.until(lambda: host.json("gpu", "leases")["waiting"])
     os.kill(host.supervisor(first), signal.SIGKILL)
-    if host.wait(waiting):
-        yield f"the waiting job failed: {host.json('inspect', waiting)['end']}"
-    if host.json("gpu", "leases")["leases"]:
-        yield "the killed job still has its cards"
+    assert host.wait(waiting) == 0, f"the waiting job failed: {host.json('inspect', waiting)['end']}"
+    assert not host.json("gpu", "leases")["leases"], "the killed job still has its cards"
 
 
-@reports_problems
 def test_devices_are_named_in_several_ways(host):
     """`--devices`: cards by index, by UUID prefix, MIG instances, by role, in the target; and what is rejected."""
     path = host.file("pinned", run=f"{NODES} > /out/nodes")
     for words, nodes in [(["1"], ["nvidia1"]), (["GPU-00000001"], ["nvidia1"]), (["main=0"], ["nvidia0"]), (["2:1"], ["nvidia2"])]:
-        yield from expect(host.run(path, "--devices", *words), 0)
-        if host.read_output("nodes").split() != nodes:
-            yield f"{words}: {host.read_output('nodes')}"
+        expect(host.run(path, "--devices", *words), 0)
+        assert host.read_output("nodes").split() == nodes, f"{words}: {host.read_output('nodes')}"
     for words, pattern in [(["9"], "this host has no GPU `9`"), (["GPU-0000000"], "is a prefix of"), (["0,0"], "name one device"),
                            (["2"], "partitioned into MIG instances"), (["other=0"], "unknown role `other`"), ([""], "names no device")]:
-        yield from expect(host.run(path, "--devices", *words), 125, pattern)
-    yield from expect(host.run(host.file("pair", gpu=2), "--devices", "1"), 125, "needs 2 GPUs, but 1 are named")
+        expect(host.run(path, "--devices", *words), 125, pattern)
+    expect(host.run(host.file("pair", gpu=2), "--devices", "1"), 125, "needs 2 GPUs, but 1 are named")
     by_target = host.file("target", run=f"{NODES} > /out/nodes", targets={"devices": {"main": [1], "other": [0]}})
-    yield from expect(host.run(by_target), 0)
-    if host.read_output("nodes").split() != ["nvidia1"]:
-        yield f"the target's device: {host.read_output('nodes')}"
-    yield from expect(host.run(by_target, "--devices", "0"), 0)
-    if host.read_output("nodes").split() != ["nvidia0"]:
-        yield f"`--devices` over the target's device: {host.read_output('nodes')}"
+    expect(host.run(by_target), 0)
+    assert host.read_output("nodes").split() == ["nvidia1"], f"the target's device: {host.read_output('nodes')}"
+    expect(host.run(by_target, "--devices", "0"), 0)
+    assert host.read_output("nodes").split() == ["nvidia0"], f"`--devices` over the target's device: {host.read_output('nodes')}"
 
 
-@reports_problems
 def test_a_task_keeps_its_device_for_all_attempts(host):
     """A task keeps its device for all attempts; with `parallel`, tasks share few devices one after another."""
     script = f"{NODES} >> /out/try-$JOBC_INDEX; [ $(wc -w < /out/try-$JOBC_INDEX) -ge 3 ]"
-    yield from expect(host.run(host.file("again", run=script, instances=2, retry={"max": 4})), 0)
+    expect(host.run(host.file("again", run=script, instances=2, retry={"max": 4})), 0)
     tries = [host.read_output(f"try-{index}").split() for index in (0, 1)]
-    if any(len(set(nodes)) != 1 for nodes in tries) or tries[0][0] == tries[1][0]:
-        yield f"the attempts had {tries}"
+    assert all(len(set(nodes)) == 1 for nodes in tries) and tries[0][0] != tries[1][0], f"the attempts had {tries}"
     script = f"node=$({NODES}); echo $node >> /out/turns; flock -n /out/$node sleep 0.3"
     turns = host.start(host.file("turns", run=script, instances=6, parallel=2))
-    if host.wait(turns) or (used := host.read_output("turns").split()) != sorted(used, key=str) and len(used) != 6:
-        yield f"{host.json('inspect', turns)['end']}"
-    if set(host.read_output("turns").split()) != {"nvidia0", "nvidia1"}:
-        yield f"used devices: {host.read_output('turns')}"
+    assert host.wait(turns) == 0, f"{host.json('inspect', turns)['end']}"
+    used = host.read_output("turns").split()
+    assert len(used) == 6 and set(used) == {"nvidia0", "nvidia1"}, f"used devices: {used}"
 
 
-@reports_problems
 def test_many_concurrent_jobs_of_which_some_are_killed_leave_no_lease(host):
     """Many concurrent jobs, some of them killed: no two have the same card."""
     script = f"node=$({NODES}); flock -n /out/$node sleep 0.2 || echo $JOBC_JOB > /out/shared"
@@ -301,32 +272,25 @@ def test_many_concurrent_jobs_of_which_some_are_killed_leave_no_lease(host):
         if record.get("supervisor"):
             os.kill(record["supervisor"]["pid"], signal.SIGKILL)
     codes = {job: host.wait(job) for job in jobs if job not in jobs[::3]}
-    if any(codes.values()):
-        yield f"codes {codes}: " + "; ".join(str(host.json("inspect", job)["end"]) for job in codes if codes[job])
-    if (host.output / "shared").exists():
-        yield "two jobs had the same card"
+    assert not any(codes.values()), f"codes {codes}: " + "; ".join(str(host.json("inspect", job)["end"]) for job in codes if codes[job])
+    assert not (host.output / "shared").exists(), "two jobs had the same card"
 
 
-@reports_problems
 def test_mig_instances_are_leased_by_profile_and_by_hard_isolation(host):
     """MIG instances, by profile and by hard isolation: each task gets its own."""
     profile = host.file("profile", gpu={"share": {"profile": "1g.10gb"}}, run="sleep 30", instances=3)
     job = host.start(profile)
     host.wait_until_running(job)
-    if len(set(host.devices_of(job))) != 3 or not all(":" in device for device in host.devices_of(job)):
-        yield f"the job has {host.devices_of(job)}"
+    assert len(set(host.devices_of(job))) == 3 and all(":" in device for device in host.devices_of(job)), f"the job has {host.devices_of(job)}"
     record = host.json("inspect", job)
     enforcers = {slot["slice"]["enforced_by"] for slot in record["claim"]["leased"]["slots"]}
-    if enforcers != {"hardware"} or len({task["gpus"][0] for task in record["tasks"]}) != 3:
-        yield f"the record has {record['claim']}, {[task['gpus'] for task in record['tasks']]}"
+    assert enforcers == {"hardware"} and len({task["gpus"][0] for task in record["tasks"]}) == 3, f"the record has {record['claim']}, {[task['gpus'] for task in record['tasks']]}"
     hard = host.file("hard", gpu={"share": {"memory": "30GiB", "isolation": "hard"}}, run=f"{NODES} > /out/nodes")
-    yield from expect(host.run(hard), 0)
-    if host.read_output("nodes").split() != ["nvidia2"]:
-        yield f"hard isolation on {host.read_output('nodes')}"
-    yield from expect(host.run(host.file("absent", gpu={"share": {"profile": "7g.80gb"}})), 125, "requests MIG instances `7g.80gb`")
+    expect(host.run(hard), 0)
+    assert host.read_output("nodes").split() == ["nvidia2"], f"hard isolation on {host.read_output('nodes')}"
+    expect(host.run(host.file("absent", gpu={"share": {"profile": "7g.80gb"}})), 125, "requests MIG instances `7g.80gb`")
 
 
-@reports_problems
 def test_mps_slices_share_a_card(host):
     """MPS slices: limits, one daemon for all jobs on a card, which ends after the last."""
     script = "env | grep CUDA_MPS | sort > /out/env-$JOBC_INDEX; stat -c %F /tmp/nvidia-mps/control > /out/control; df --output=target /dev/shm > /out/shm"
@@ -334,32 +298,25 @@ def test_mps_slices_share_a_card(host):
     first = host.start(path)
     host.wait_until_running(first)
     daemons = host.daemons()
-    if [name for name, _ in daemons] != ["jobc-mps", "nvidia-cuda-mps", "nvidia-cuda-mps"]:
-        yield f"daemons {daemons}"
+    assert [name for name, _ in daemons] == ["jobc-mps", "nvidia-cuda-mps", "nvidia-cuda-mps"], f"daemons {daemons}"
     second = host.start(host.file("more", gpu={"share": {"memory": "60GiB", "cores": 40}}, run="sleep 2.5"))
     host.wait_until_running(second)
-    if host.daemons() != daemons or len(set(host.devices_of(first) + host.devices_of(second))) != 1:
-        yield f"with a second job {host.daemons()}, {host.devices_of(first)}, {host.devices_of(second)}"
+    assert host.daemons() == daemons and len(set(host.devices_of(first) + host.devices_of(second))) == 1, f"with a second job {host.daemons()}, {host.devices_of(first)}, {host.devices_of(second)}"
     expected = ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=8192M", "CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps"]
     host.until((host.output / "control").exists)
     env = host.read_output("env-0").split()
-    if env != expected or host.read_output("control").strip() != "socket":
-        yield f"a task has {env}, {host.read_output('control')}"
+    assert env == expected and host.read_output("control").strip() == "socket", f"a task has {env}, {host.read_output('control')}"
     # 76 of 80 GiB are leased: a slice of 8 GiB gets the other card.
     third = host.start(host.file("third", gpu={"share": SLICE}, run="sleep 1"))
     host.wait_until_running(third)
-    if set(host.devices_of(third)) & set(host.devices_of(first)):
-        yield f"the third has {host.devices_of(third)}, the first {host.devices_of(first)}"
+    assert not set(host.devices_of(third)) & set(host.devices_of(first)), f"the third has {host.devices_of(third)}, the first {host.devices_of(first)}"
     shown = host.call("gpu", "leases").stdout
-    if "mps, 8GiB, 30 %" not in shown or "driver" not in shown:
-        yield f"`gpu leases` shows {shown}"
-    if host.wait(first) or host.wait(second) or host.wait(third):
-        yield "one of them failed"
+    assert "mps, 8GiB, 30 %" in shown and "driver" in shown, f"`gpu leases` shows {shown}"
+    assert host.wait(first) == host.wait(second) == host.wait(third) == 0, "one of them failed"
     host.until(lambda: not host.daemons())
-    yield from expect(host.run(host.file("large", gpu={"share": {"memory": "81GiB"}})), 125, "needs 1 slice of 81 GiB")
+    expect(host.run(host.file("large", gpu={"share": {"memory": "81GiB"}})), 125, "needs 1 slice of 81 GiB")
 
 
-@reports_problems
 def test_an_mps_daemon_ends_after_the_last_supervisor_is_killed(host):
     """A daemon ends after the last supervisor is killed; if its holder is killed too, the next command removes the rest."""
     job = host.start(host.file("slices", gpu={"share": SLICE}, run="sleep 60"))
@@ -380,24 +337,22 @@ def test_an_mps_daemon_ends_after_the_last_supervisor_is_killed(host):
     control = next(pid for name, pid in host.daemons() if name != "jobc-mps")
     os.kill(control, signal.SIGKILL)
     host.until(lambda: not host.daemons())
-    yield from expect(host.run(host.file("next", gpu={"share": SLICE})), 0)
+    expect(host.run(host.file("next", gpu={"share": SLICE})), 0)
     host.call("kill", job)
     host.wait(job)
     host.until(lambda: not host.daemons())
 
 
-@reports_problems
 def test_an_mps_daemon_that_does_not_start_is_an_error_with_its_output(host):
     """A daemon that does not start is an error with its output; one that does not end is killed."""
     path = host.file("slices", gpu={"share": SLICE})
     host.mps_mode.write_text("refuse")
-    yield from expect(host.run(path), 125, "the MPS daemon of GPU .* does not start.*cards are used by others", "--gpu-share")
+    expect(host.run(path), 125, "the MPS daemon of GPU .* does not start.*cards are used by others", "--gpu-share")
     host.mps_mode.write_text("stubborn")
-    yield from expect(host.run(path), 0)
+    expect(host.run(path), 0)
     host.until(lambda: not host.daemons())
 
 
-@reports_problems
 def test_hami_core_slices_share_a_card(host):
     """HAMi-core slices: the library is loaded, with its limits; selected by option and by target."""
     library = host.jobs.directory / "libvgpu.so"
@@ -408,16 +363,13 @@ def test_hami_core_slices_share_a_card(host):
                 "LD_PRELOAD=/tmp/jobc-vgpu/libvgpu.so"}
     for words, targets in ([["--gpu-share", "hami"], None], [[], {"gpu_share": "hami"}]):
         path = host.file("hami", gpu=share, run=script, targets=targets)
-        yield from expect(host.run(path, *words, JOBC_HAMI_LIBRARY=str(library)), 0)
+        expect(host.run(path, *words, JOBC_HAMI_LIBRARY=str(library)), 0)
         env = set(host.read_output("env").split())
-        if env != expected or host.read_output("maps").strip() == "0":
-            yield f"{words}: {env}, {host.read_output('maps')}"
-    yield from expect(host.run(host.file("absent", gpu=share), "--gpu-share", "hami"), 125, "`/usr/local/vgpu/libvgpu.so` does not exist")
-    if host.daemons():
-        yield "MPS is running"
+        assert env == expected and host.read_output("maps").strip() != "0", f"{words}: {env}, {host.read_output('maps')}"
+    expect(host.run(host.file("absent", gpu=share), "--gpu-share", "hami"), 125, "`/usr/local/vgpu/libvgpu.so` does not exist")
+    assert not host.daemons(), "MPS is running"
 
 
-@reports_problems
 def test_time_slicing_shares_a_card(host):
     """Time-slicing: two tasks on one card, a note that nothing is enforced, and an error if the job requests isolation."""
     path = host.file("taking", gpu={"share": {"memory": "8GiB", "isolation": "none"}}, run="sleep 0.5", instances=2)
@@ -425,26 +377,22 @@ def test_time_slicing_shares_a_card(host):
     host.wait(job)
     record = host.json("inspect", job)
     slots = record["claim"]["leased"]["slots"]
-    if {slot["device"]["gpu"] for slot in slots} != {slots[0]["device"]["gpu"]} or slots[0]["slice"]["enforced_by"] != "nothing":
-        yield f"its slots were {slots}"
-    if not any("slices of `main` are not enforced" in note for note in record["notes"]):
-        yield f"notes {record['notes']}"
+    assert {slot["device"]["gpu"] for slot in slots} == {slots[0]["device"]["gpu"]} and slots[0]["slice"]["enforced_by"] == "nothing", f"its slots were {slots}"
+    assert any("slices of `main` are not enforced" in note for note in record["notes"]), f"notes {record['notes']}"
     if not host.jobs.account:
         soft = host.file("soft", gpu={"share": SLICE})
-        yield from expect(host.run(soft, "--gpu-share", "none"), 125, "asks for soft isolation, and time-slicing gives none")
-        yield from expect(host.run(soft, "--gpu-share", "none", "--allow-unenforced"), 0)
+        expect(host.run(soft, "--gpu-share", "none"), 125, "asks for soft isolation, and time-slicing gives none")
+        expect(host.run(soft, "--gpu-share", "none", "--allow-unenforced"), 0)
 
 
-@reports_problems
 def test_a_dry_run_leases_nothing_and_starts_nothing(host):
     """`--dry-run` leases nothing and starts nothing."""
     answer = host.run(host.file("dry", gpu={"share": SLICE}), "--dry-run")
-    yield from expect(answer, 0, "nvidia[01]")
-    if host.daemons() or host.json("gpu", "leases")["leases"]:
-        yield "something was leased"
+    expect(answer, 0, "nvidia[01]")
+    assert not host.daemons() and not host.json("gpu", "leases")["leases"], "something was leased"
 
 
 def cleaned(host):
-    """The host without files of earlier cases, for `problems`."""
+    """The host without files of earlier tests."""
     host.clean()
     return host

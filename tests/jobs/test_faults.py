@@ -14,7 +14,6 @@ import pytest
 
 from command_line import JOB, SECONDS, STAYS
 from leftovers import children_of, kill, leftovers, processes_with_argument, reap_others, snapshot, still_running
-from problems import reports_problems
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(15)]
 everybody = pytest.mark.accounts("root", slow="range")
@@ -173,7 +172,6 @@ def test_nothing_ends_early_when_the_clock_jumps(jobs, machine):
 
 
 @everybody
-@reports_problems
 def test_random_kills_leave_nothing(jobs):
     """At a random moment of a job, the supervisor, the client or any process of a task is killed."""
     rng = random.Random(11)
@@ -192,17 +190,14 @@ def test_random_kills_leave_nothing(jobs):
             jobs.call("kill", name)
             reap_others(run.pid)
             time.sleep(0.05)
-        if run.poll() is None:
-            yield f"run {number} hangs: {jobs.record(name)}"
-            run.kill()
+        hangs, left = run.poll() is None, processes_with_argument("supervise")
+        for pid in left:
+            kill(pid)
+        run.kill()
         run.communicate()
-        if processes_with_argument("supervise"):
-            yield f"run {number}: the supervisor does not end"
-            for pid in processes_with_argument("supervise"):
-                kill(pid)
+        assert not hangs, f"run {number} hangs: {jobs.record(name)}"
+        assert not left, f"run {number}: the supervisor does not end"
         answer = jobs.call("ps", "--all")
-        if answer.returncode:
-            yield f"run {number}: `jobc ps` exits with {answer.returncode}: {answer.stderr}"
+        assert answer.returncode == 0, f"run {number}: `jobc ps` exits with {answer.returncode}: {answer.stderr}"
         answer = jobs.call("rm", "--force", name)
-        if answer.returncode and "no job" not in answer.stderr:
-            yield f"run {number}: `jobc rm` exits with {answer.returncode}: {answer.stderr}"
+        assert answer.returncode == 0 or "no job" in answer.stderr, f"run {number}: `jobc rm` exits with {answer.returncode}: {answer.stderr}"

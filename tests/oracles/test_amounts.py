@@ -8,7 +8,6 @@ import math
 import re
 
 from documents import built_in, documents, read
-from problems import reports_problems
 
 ARTIFACTS = "plan.json"
 # Some providers and kinds put amounts elsewhere; tests/tests/{providers,kinds}.rs read them.
@@ -24,9 +23,8 @@ def quantity(text):
     return round(float(number) * SUFFIX[suffix], 6) if "." in number or suffix == "m" else int(number) * int(SUFFIX[suffix])
 
 
-def differ(what, wanted, seen):
-    if wanted is not None and wanted != seen:
-        yield f"{what} is {seen}, the plan has {wanted}"
+def assert_amount(what, wanted, seen):
+    assert wanted is None or wanted == seen, f"{what} is {seen}, the plan has {wanted}"
 
 
 def size_of(config, place):
@@ -40,13 +38,13 @@ def size_of(config, place):
 def bundle(directory, plan):
     config = read(directory / "config.json")
     got, where = config["linux"].get("resources", {}), f"oci/{directory.name}"
-    yield from differ(f"{where} memory", plan.get("memory_bytes"), got.get("memory", {}).get("limit"))
-    yield from differ(f"{where} /dev/shm", plan.get("shm_bytes"), size_of(config, "/dev/shm"))
-    yield from differ(f"{where} pids", plan.get("pids"), got.get("pids", {}).get("limit"))
+    assert_amount(f"{where} memory", plan.get("memory_bytes"), got.get("memory", {}).get("limit"))
+    assert_amount(f"{where} /dev/shm", plan.get("shm_bytes"), size_of(config, "/dev/shm"))
+    assert_amount(f"{where} pids", plan.get("pids"), got.get("pids", {}).get("limit"))
     if plan.get("cpu_millis") is not None:
         cpu = got.get("cpu", {})
-        yield from differ(f"{where} thousandths of a CPU", plan["cpu_millis"],
-                          1000 * cpu.get("quota", 0) / cpu.get("period", 100000))
+        assert_amount(f"{where} thousandths of a CPU", plan["cpu_millis"],
+                      1000 * cpu.get("quota", 0) / cpu.get("period", 100000))
 
 
 def group(directory, plan):
@@ -61,11 +59,11 @@ def group(directory, plan):
     for key, paths in (("memory_bytes", ("v2/memory.max", "v1/memory.limit_in_bytes", "systemd/MemoryMax")),
                        ("pids", ("v2/pids.max", "v1/pids.max", "systemd/TasksMax"))):
         for path in paths:
-            yield from differ(f"cgroup/{directory.name}/{path}", plan.get(key), content(path))
+            assert_amount(f"cgroup/{directory.name}/{path}", plan.get(key), content(path))
     if plan.get("cpu_millis") is not None:
         quota, period = (str(content("v2/cpu.max") or "0 1").split() + ["1"])[:2]
-        yield from differ(f"cgroup/{directory.name}/v2/cpu.max in thousandths of a CPU", plan["cpu_millis"],
-                          1000 * int(quota) / int(period))
+        assert_amount(f"cgroup/{directory.name}/v2/cpu.max in thousandths of a CPU", plan["cpu_millis"],
+                      1000 * int(quota) / int(period))
 
 
 def pods(manifest):
@@ -86,20 +84,20 @@ def kubernetes(directory, roles):
                             ("/dev/shm", "shm_bytes", shm),
                             ("CPU", "cpu_millis", {round(1000 * quantity(one["cpu"])) for one in limits if "cpu" in one})):
         wanted = {role["resources"][key] for role in roles if role["resources"].get(key) is not None}
-        yield from differ(f"kubernetes {what}", sorted(wanted), sorted(seen))
+        assert_amount(f"kubernetes {what}", sorted(wanted), sorted(seen))
 
 
 def openpai(path, roles):
     written = read(path)["taskRoles"]
-    yield from differ("openpai/job.yaml number of roles", len(roles), len(written))
+    assert_amount("openpai/job.yaml number of roles", len(roles), len(written))
     for (name, task), role in zip(written.items(), roles):
         plan, got = role["resources"], task["resourcePerInstance"]
         where = f"openpai/job.yaml {name}"
-        yield from differ(f"{where} instances", role["instances"], task.get("instances", 1))
-        yield from differ(f"{where} memoryMB", up(plan.get("memory_bytes"), 2**20), got["memoryMB"])
-        yield from differ(f"{where} cpu", up(plan.get("cpu_millis"), 1000), got["cpu"])
-        yield from differ(f"{where} gpu", (plan.get("gpu") or {}).get("count", 0), got["gpu"])
-        yield from differ(f"{where} shmMB", up(plan.get("shm_bytes"), 2**20), task.get("extraContainerOptions", {}).get("shmMB"))
+        assert_amount(f"{where} instances", role["instances"], task.get("instances", 1))
+        assert_amount(f"{where} memoryMB", up(plan.get("memory_bytes"), 2**20), got["memoryMB"])
+        assert_amount(f"{where} cpu", up(plan.get("cpu_millis"), 1000), got["cpu"])
+        assert_amount(f"{where} gpu", (plan.get("gpu") or {}).get("count", 0), got["gpu"])
+        assert_amount(f"{where} shmMB", up(plan.get("shm_bytes"), 2**20), task.get("extraContainerOptions", {}).get("shmMB"))
 
 
 def up(amount, unit):
@@ -115,18 +113,16 @@ def only_job(path):
 applies = only_job
 
 
-@reports_problems
 def test_artifacts_have_the_amounts_of_the_plan(artifact):
     directory, roles = artifact.parent, only_job(artifact)["roles"]
     for role in roles:
         for index in range(role["instances"]):
             name = f"{role['name']}-{index}"
             for backend, compare in (("oci", bundle), ("cgroup", group)):
-                if (directory / backend / name).is_dir():
-                    yield from compare(directory / backend / name, role["resources"])
-                elif (directory / backend).is_dir():
-                    yield f"{backend}/{name} is absent"
+                if (directory / backend).is_dir():
+                    assert (directory / backend / name).is_dir(), f"{backend}/{name} is absent"
+                    compare(directory / backend / name, role["resources"])
     if (directory / "kubernetes").is_dir():
-        yield from kubernetes(directory / "kubernetes", roles)
+        kubernetes(directory / "kubernetes", roles)
     if (directory / "openpai" / "job.yaml").exists():
-        yield from openpai(directory / "openpai" / "job.yaml", roles)
+        openpai(directory / "openpai" / "job.yaml", roles)

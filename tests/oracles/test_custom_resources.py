@@ -7,7 +7,6 @@ import functools
 
 import needs
 from documents import built_in, documents, explained, published, strict
-from problems import reports_problems
 
 ARTIFACTS = "kubernetes/*.yaml"
 # Kinds whose specification is that of a pod, which `kubernetes` checks; no definition of theirs was ever published.
@@ -64,9 +63,9 @@ def applies(path):
     return any(not built_in(manifest) for manifest in documents(path))
 
 
-@reports_problems
 def test_custom_resources_follow_their_definitions(artifact, note):
     models = needs.package("kubeflow_trainer_api.models", "kubeflow-trainer-api")
+    problems = []
     for manifest in documents(artifact):
         key = manifest["apiVersion"], manifest["kind"]
         if built_in(manifest):
@@ -74,10 +73,11 @@ def test_custom_resources_follow_their_definitions(artifact, note):
         if key in POD_SHAPED:
             note(f"a {manifest['kind']} is checked as the pod it contains")
         elif key in definitions():
-            yield from explained(definitions()[key].iter_errors(manifest))
+            problems += explained(definitions()[key].iter_errors(manifest))
         elif definitions() and key not in UNPUBLISHED and key not in MODELS:
-            yield f"there is no definition of {' '.join(key)}"
+            problems.append(f"there is no definition of {' '.join(key)}")
         elif key not in MODELS:
             note(f"a {manifest['kind']} is not checked without its definition")
         if key in MODELS:
-            yield from round_trip(manifest, getattr(models, MODELS[key]))
+            problems += round_trip(manifest, getattr(models, MODELS[key]))
+    assert not problems, "\n".join(problems)

@@ -18,7 +18,6 @@ import pytest
 from documents import read
 from oci_adapt import ANSWER, adapt
 from oci_inside import differences
-from problems import reports_problems
 
 RUNTIMES = ("runc", "crun")
 pytestmark = pytest.mark.needs("root", "busybox", *RUNTIMES)
@@ -87,10 +86,9 @@ def absent_groups(path):
     return [group for group in every if not group.exists()]
 
 
-@reports_problems
 def test_a_container_runs_as_configured(artifact, note):
     for runtime in RUNTIMES:
         with tempfile.TemporaryDirectory(prefix="jobc-oracle-") as scratch:
             os.chmod(scratch, 0o755)
-            for problem in run(runtime, artifact.parent, note, Path(scratch)):
-                yield f"with {runtime}: {problem}"
+            problems = run(runtime, artifact.parent, note, Path(scratch))
+            assert not problems, f"with {runtime}: " + "\n".join(problems)

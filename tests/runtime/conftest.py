@@ -35,7 +35,11 @@ def runtime(request, account, directory):
     """The runtime under test, as the user of the test."""
     place = directory / (account.name if account else "root")
     place.mkdir()
-    return Runtime(program(request.config.option.runtime, place), place, account)
+    runtime = Runtime(program(request.config.option.runtime, place), place, account)
+    yield runtime
+    # Containers of tests that failed.
+    for name in os.listdir(runtime.states):
+        runtime.delete(name)
 
 
 @pytest.fixture(scope="module")

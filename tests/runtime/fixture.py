@@ -51,11 +51,9 @@ class Fixture:
         """A context manager during which a second process keeps exchanging two paths."""
         return Racer(self, what, one, two)
 
-    def unchanged(self):
-        if self.digest() != self.before:
-            names = sorted(str(path.relative_to(self.sentinel)) for path in self.sentinel.rglob("*"))
-            self.before = self.digest()
-            yield f"the host's directory was changed: it holds {names}"
+    def assert_unchanged(self, what="a start"):
+        names = sorted(str(path.relative_to(self.sentinel)) for path in self.sentinel.rglob("*"))
+        assert self.digest() == self.before, f"{what} changed the host's directory: it holds {names}"
 
     def bundle(self, args, change=None, prepare=None):
         """A bundle that runs `/inside` with these arguments, or a command; `prepare` changes its root file system."""
@@ -122,17 +120,13 @@ class Fixture:
         return out
 
 
-def hung(result):
-    if result.returncode == 124:
-        yield "hangs"
+def assert_ended(result, what="a start"):
+    assert result.returncode != 124, f"{what} hangs"
 
 
-def rejected(result, what):
+def assert_rejected(result, what):
     """The runtime must have failed with a message, without starting the program."""
-    yield from hung(result)
-    if "hello" in result.stdout:
-        yield f"{what}: the program was started"
-    elif result.returncode == 0:
-        yield f"{what}: exit code 0"
-    elif not result.stderr.strip():
-        yield f"{what}: rejected without a message"
+    assert_ended(result, what)
+    assert "hello" not in result.stdout, f"{what}: the program was started"
+    assert result.returncode != 0, f"{what}: exit code 0"
+    assert result.stderr.strip(), f"{what}: rejected without a message"

@@ -63,11 +63,9 @@ class Podman:
 
 
 def expect(result, code, words=None):
-    """The differences from the expected exit code and output."""
-    if result.returncode != code:
-        yield f"exit code {result.returncode}, not {code}: {result.stderr.strip()[-600:]}"
-    elif words is not None and words not in result.stdout:
-        yield f"`{words}` is not in {result.stdout!r}"
+    """The exit code must be this, and the output must contain the words."""
+    assert result.returncode == code, f"exit code {result.returncode}, not {code}: {result.stderr.strip()[-600:]}"
+    assert words is None or words in result.stdout, f"`{words}` is not in {result.stdout!r}"
 
 
 def image(busybox, path):

@@ -7,19 +7,17 @@ import os
 
 import pytest
 
-from problems import reports_problems
-
 # Starts against a racer, for each target.
 RACES = int(os.environ.get("JOBC_RACES", 40))
 
 
 def promise(number, mutations, rootless=True, place="root"):
-    """Makes a generator of problems a test of a promise. `place` is where its mutations are run: `root` (on any host), `vm-root` (on
+    """Marks the test of a promise. `place` is where its mutations are run: `root` (on any host), `vm-root` (on
     cgroup v2), or `single` (as a user without a range of ids)."""
     accounts = pytest.mark.accounts("root", "single", slow=("range", "vm-root", "vm-range")) if rootless else pytest.mark.accounts("root", slow="vm-root")
 
     def mark(test):
         for each in (accounts, pytest.mark.duration(60 * max(1, RACES / 40)), pytest.mark.needs("root", "busybox", "gcc"), pytest.mark.promise(number, mutations, place)):
-            test = each(test if hasattr(test, "__wrapped__") else reports_problems(test))
+            test = each(test)
         return test
     return mark

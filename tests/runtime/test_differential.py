@@ -15,7 +15,6 @@ import known_differences
 import observation
 from bundle import configuration, rootless
 from podman import until
-from problems import reports_problems
 from runtime import on_a_terminal, remove_groups
 
 pytestmark = [pytest.mark.duration(10), pytest.mark.needs("root", "busybox", "runc", "crun")]
@@ -114,39 +113,35 @@ def shorten(value):
     return text if len(text) < 700 else text[:700] + "…"
 
 
-def unmet_promises(case, fields, account):
-    """The promises of the specification that the container does not keep."""
+def assert_promises(case, fields, account):
+    """The container must be as the specification promises."""
     for field, wanted in case.expect.items():
         if account and field in ("writable",):
             continue
-        if fields.get(field) != wanted:
-            yield f"{field} is {shorten(fields.get(field))}, the specification requires {shorten(wanted)}"
-    if fields["exit code"] != str(case.exit_code):
-        yield f"exit code is {fields['exit code']}, the program's was {case.exit_code}"
+        assert fields.get(field) == wanted, f"{field} is {shorten(fields.get(field))}, the specification requires {shorten(wanted)}"
+    assert fields["exit code"] == str(case.exit_code), f"exit code is {fields['exit code']}, the program's was {case.exit_code}"
 
 
-def problems(case, runtime, peers, roots, account, used):
-    """The promises that a container does not keep, and its differences to those of the peers."""
+def check(case, runtime, peers, roots, account, used):
+    """A container must keep the promises, and be as those of the peers."""
     ours = observe(runtime, case, roots, account)
     if case.error and runtime.name == "ours":
         output = ours.get("failed", "it starts")
-        if case.error not in output:
-            yield f"must be rejected with `{case.error}`: {output}"
+        assert case.error in output, f"must be rejected with `{case.error}`: {output}"
         return
-    if "failed" in ours:
-        yield ours["failed"]
-        return
-    yield from unmet_promises(case, ours, account)
+    assert "failed" not in ours, ours["failed"]
+    assert_promises(case, ours, account)
     for peer in peers:
         if peer.name in case.lacking:
             continue
         other = observe(peer, case, roots, account)
         if "failed" not in other:
-            yield from compare(case, ours, other, peer.name, used)
+            differences = list(compare(case, ours, other, peer.name, used))
+            assert not differences, "\n".join(differences)
         elif rule := known_differences.find(case.name, peer.name, "failed", None, other["failed"]):
             used.add(rule)
         else:
-            yield f"{peer.name} does not start: {other['failed']}"
+            pytest.fail(f"{peer.name} does not start: {other['failed']}")
 
 
 def containers(rootless):
@@ -162,17 +157,15 @@ def used():
 
 @containers(rootless=True)
 @pytest.mark.accounts("root", "range", slow="single")
-@reports_problems
 def test_a_container_is_the_same_with_every_runtime(runtime, peers, roots, account, used, case):
-    yield from problems(case, runtime, peers, roots, account, used[0])
+    check(case, runtime, peers, roots, account, used[0])
     if not account:
         used[1].add(case.name)
 
 
 @containers(rootless=False)
-@reports_problems
 def test_a_container_of_root_is_the_same_with_every_runtime(runtime, peers, roots, account, used, case):
-    yield from problems(case, runtime, peers, roots, account, used[0])
+    check(case, runtime, peers, roots, account, used[0])
     used[1].add(case.name)
 
 

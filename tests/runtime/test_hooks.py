@@ -11,7 +11,6 @@ import time
 import pytest
 
 from bundle import configuration
-from problems import reports_problems
 from runtime import running, unique_sleep
 
 pytestmark = [pytest.mark.duration(6), pytest.mark.needs("root", "busybox")]
@@ -78,67 +77,49 @@ def case(runtime, roots):
     return Hooks(runtime, roots)
 
 
-@reports_problems
 def test_every_stage_has_its_order_namespaces_state_and_environment(case):
     hooks = {stage: [{"path": "HOOK", "args": ["hook", "LOG", stage], "env": ["PATH=/bin:/usr/bin", f"STAGE={stage}"]}]
              for stage in STAGES}
     place, log, name = case.bundle(hooks)
     result = case.runtime.run(place, name)
-    if result.returncode != 7:
-        yield f"exit code is {result.returncode}: {result.stderr.strip()}"
+    assert result.returncode == 7, f"exit code is {result.returncode}: {result.stderr.strip()}"
     order = lines(log / "order")
     wanted = ["prestart", "createRuntime", "createContainer", "startContainer", "program", "poststart", "poststop"]
     # The program and poststart run at the same time.
-    if sorted(order, key=lambda word: (wanted.index(word), word)) != wanted or \
-            [word for word in order if word != "program"] != [word for word in wanted if word != "program"]:
-        yield f"the order is {order}"
+    assert sorted(order, key=wanted.index) == wanted, f"these ran: {order}"
+    assert [word for word in order if word != "program"] == [word for word in wanted if word != "program"], f"the order is {order}"
     own = os.readlink("/proc/self/ns/mnt")
     for stage, (inside, statuses) in STAGES.items():
-        if not (log / f"{stage}.state").exists():
-            yield f"{stage} did not run"
-            continue
+        assert (log / f"{stage}.state").exists(), f"{stage} did not run"
         state = json.loads((log / f"{stage}.state").read_text() or "null")
-        if state is None:
-            yield f"{stage} gets no state"
-            continue
+        assert state is not None, f"{stage} gets no state"
         for key, value in (("id", name), ("bundle", str(place)), ("annotations", {"org.example.kept": "yes"})):
-            if state.get(key) != value:
-                yield f"{stage}: `{key}` in its state is {state.get(key)!r}"
-        if state.get("status") not in statuses:
-            yield f"{stage}: the status is {state.get('status')!r}, not {' or '.join(statuses)}"
-        if state.get("status") in ("created", "running") and not state.get("pid"):
-            yield f"{stage}: its state has no pid"
-        if inside and state.get("pid") not in (None, 0, 1):
-            yield f"{stage}: the pid is {state['pid']}, not the container's own view of it"
+            assert state.get(key) == value, f"{stage}: `{key}` in its state is {state.get(key)!r}"
+        assert state.get("status") in statuses, f"{stage}: the status is {state.get('status')!r}, not {' or '.join(statuses)}"
+        assert state.get("status") not in ("created", "running") or state.get("pid"), f"{stage}: its state has no pid"
+        assert not inside or state.get("pid") in (None, 0, 1), f"{stage}: the pid is {state['pid']}, not the container's own view of it"
         seen = lines(log / f"{stage}.ns")[0] != own
         # crun and unshare: the test's own mount namespace is not the runtime's there, so only `inside` is certain.
-        if inside and not seen:
-            yield f"{stage} runs outside the container's namespaces"
+        assert not inside or seen, f"{stage} runs outside the container's namespaces"
         environment = (log / f"{stage}.env").read_text().split()
         unexpected = [entry for entry in environment if entry.split("=")[0] not in ("PATH", "STAGE", "PWD", "SHLVL", "_", "OLDPWD")]
-        if unexpected or f"STAGE={stage}" not in environment:
-            yield f"{stage}: its environment is {environment}"
+        assert not unexpected and f"STAGE={stage}" in environment, f"{stage}: its environment is {environment}"
 
 
-@reports_problems
 def test_the_hooks_of_a_stage_run_in_their_order(case):
     hooks = {"createRuntime": [{"path": "HOOK", "args": ["hook", "LOG", f"n{number}"]} for number in range(5)]}
     place, log, name = case.bundle(hooks)
     case.runtime.run(place, name)
-    if lines(log / "order")[:5] != [f"n{number}" for number in range(5)]:
-        yield f"the order is {lines(log / 'order')}"
+    assert lines(log / "order")[:5] == [f"n{number}" for number in range(5)], f"the order is {lines(log / 'order')}"
 
 
-@reports_problems
 def test_a_createContainer_hook_begins_in_the_containers_root(case):
     """A createContainer hook begins in the container's root, as with runc: it names what it mounts by paths below it."""
     place, log, name = case.bundle({"createContainer": [{"path": "/bin/sh", "args": ["sh", "-c", "pwd >LOG/cwd; touch ./tmp/here"]}]})
     case.runtime.run(place, name)
-    if lines(log / "cwd") != [str(place / "rootfs")] or not (place / "rootfs/tmp/here").exists():
-        yield f"it begins in {lines(log / 'cwd')}"
+    assert lines(log / "cwd") == [str(place / "rootfs")] and (place / "rootfs/tmp/here").exists(), f"it begins in {lines(log / 'cwd')}"
 
 
-@reports_problems
 def test_a_startContainer_hook_has_the_programs_filter_and_capabilities(case):
     """A startContainer hook is a program of the image: it gets the program's filter and capabilities, and not the right to load the filter."""
     place, log, name = case.bundle({"startContainer": [{"path": "/bin/sh", "args": [
@@ -148,16 +129,12 @@ def test_a_startContainer_hook_has_the_programs_filter_and_capabilities(case):
     config["linux"]["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}]}
     (place / "config.json").write_text(json.dumps(config))
     result = case.runtime.run(place, name)
-    if result.returncode != 7:
-        yield f"exit code {result.returncode}, stderr {result.stderr.strip()!r}"
+    assert result.returncode == 7, f"exit code {result.returncode}, stderr {result.stderr.strip()!r}"
     seen = dict(line.split() for line in lines(log / "status"))
-    if (log / "made").exists() or seen.get("Seccomp:") != "2":
-        yield f"it has no filter: {seen}"
-    if int(seen.get("CapPrm:", "0"), 16) & 1 << 21 or int(seen.get("CapEff:", "0"), 16) & 1 << 21:
-        yield f"it has CAP_SYS_ADMIN: {seen}"
+    assert not (log / "made").exists() and seen.get("Seccomp:") == "2", f"it has no filter: {seen}"
+    assert not (int(seen.get("CapPrm:", "0"), 16) | int(seen.get("CapEff:", "0"), 16)) & 1 << 21, f"it has CAP_SYS_ADMIN: {seen}"
 
 
-@reports_problems
 def test_a_hook_without_env_gets_the_runtimes_environment(case):
     """A hook on the host without `env` gets the runtime's environment, as with runc and crun; a program of the image does not."""
     hook = {"path": "/bin/sh", "args": ["sh", "-c", "echo \"$LEAKED\" >LOG/STAGE"]}
@@ -166,83 +143,63 @@ def test_a_hook_without_env_gets_the_runtimes_environment(case):
     place, log, name = case.bundle(hooks)
     case.runtime.call("run", "--bundle", str(place), name, env=os.environ | {"LEAKED": "yes"})
     for stage, (inside, _) in STAGES.items():
-        if lines(log / stage) != ["" if inside else "yes"]:
-            yield f"{stage}: {lines(log / stage)}"
-    if lines(log / "own") != [""]:
-        yield "a hook with `env` gets more than that"
+        assert lines(log / stage) == ["" if inside else "yes"], f"{stage}: {lines(log / stage)}"
+    assert lines(log / "own") == [""], "a hook with `env` gets more than that"
 
 
 @pytest.mark.parametrize("stage", ["prestart", "createRuntime", "createContainer", "startContainer"])
-@reports_problems
 def test_a_failing_hook_ends_the_start(case, stage):
     place, log, name = case.bundle({stage: [{"path": "/bin/sh", "args": ["sh", "-c", "echo why >&2; exit 9"]}],
                                     "poststop": [{"path": "HOOK", "args": ["hook", "LOG", "poststop"]}]})
     result = case.runtime.run(place, name)
-    if result.returncode in (0, 7):
-        yield f"the container starts: exit code {result.returncode}"
-    if case.runtime.name == "ours" and result.returncode != 1:
-        yield f"exit code is {result.returncode}, not 1: {result.stderr.strip()}"
-    if "program" in lines(log / "order"):
-        yield "the program ran"
-    if not result.stderr.strip():
-        yield "there is no message"
-    elif case.runtime.name == "ours" and ("why" not in result.stderr or stage not in result.stderr):
-        yield f"neither the stage nor the hook's output is in the message: {result.stderr.strip()!r}"
-    if case.runtime.state(name) is not None:
-        yield "its state is left"
+    assert result.returncode not in (0, 7), f"the container starts: exit code {result.returncode}"
+    assert case.runtime.name != "ours" or result.returncode == 1, f"exit code is {result.returncode}, not 1: {result.stderr.strip()}"
+    assert "program" not in lines(log / "order"), "the program ran"
+    assert result.stderr.strip(), "there is no message"
+    if case.runtime.name == "ours":
+        assert "why" in result.stderr and stage in result.stderr, f"neither the stage nor the hook's output is in the message: {result.stderr.strip()!r}"
+    assert case.runtime.state(name) is None, "its state is left"
 
 
 @pytest.mark.parametrize("stage", ["poststart", "poststop"])
-@reports_problems
 def test_a_failing_hook_after_the_start_is_reported(case, stage):
     """After the program has started, a failure must be reported; whether the container ends depends on the specification's version."""
     place, log, name = case.bundle({stage: [{"path": "/bin/sh", "args": ["sh", "-c", "exit 9"]}]})
     result = case.runtime.run(place, name)
-    if not result.stderr.strip():
-        yield "there is no message"
-    if "program" not in lines(log / "order") and stage == "poststop":
-        yield "the program did not run"
-    if case.runtime.state(name) is not None:
-        yield "its state is left"
+    assert result.stderr.strip(), "there is no message"
+    assert "program" in lines(log / "order") or stage != "poststop", "the program did not run"
+    assert case.runtime.state(name) is None, "its state is left"
 
 
 @pytest.mark.parametrize("stage", ["prestart", "createRuntime", "createContainer"])
-@reports_problems
 def test_a_hook_that_takes_too_long_is_killed_with_its_processes(case, stage):
     """A hook that takes longer than its timeout is killed, with all processes that it started."""
     place, log, name = case.bundle({stage: [{"path": "/bin/sh", "args": ["sh", "-c", f"{unique_sleep(3)} & {unique_sleep(3)}"], "timeout": 1}]})
     started_at = time.monotonic()
     result = case.runtime.run(place, name, seconds=15)
-    if time.monotonic() - started_at > 8:
-        yield "its timeout of 1 s is not enforced"
-    if "program" in lines(log / "order"):
-        yield "the program ran"
-    if result.returncode in (0, 7):
-        yield f"exit code is {result.returncode}"
+    assert time.monotonic() - started_at <= 8, "its timeout of 1 s is not enforced"
+    assert "program" not in lines(log / "order"), "the program ran"
+    assert result.returncode not in (0, 7), f"exit code is {result.returncode}"
     time.sleep(0.1)
-    if running(unique_sleep(3)):
-        yield "a process of the hook is still running"
-        for pid in running(unique_sleep(3)):
-            os.kill(pid, signal.SIGKILL)
+    left = running(unique_sleep(3))
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left, "processes of the hook were still running"
 
 
-@reports_problems
 def test_a_missing_program_of_a_hook_is_reported(case):
     place, log, name = case.bundle({"createRuntime": [{"path": "/not/there"}]})
     result = case.runtime.run(place, name)
-    if result.returncode in (0, 7) or "/not/there" not in result.stderr:
-        yield f"exit code {result.returncode}, stderr {result.stderr.strip()!r}"
+    assert result.returncode not in (0, 7) and "/not/there" in result.stderr, f"exit code {result.returncode}, stderr {result.stderr.strip()!r}"
 
 
-@reports_problems
 def test_a_hook_need_not_read_its_state(case):
     place, log, name = case.bundle({"createRuntime": [{"path": "/bin/true"}]})
     config = json.loads((place / "config.json").read_text())
     config["annotations"] = {f"org.example.{number}": "x" * 1000 for number in range(200)}
     (place / "config.json").write_text(json.dumps(config))
     result = case.runtime.run(place, name, seconds=10)
-    if result.returncode != 7:
-        yield f"exit code {result.returncode}, stderr {result.stderr.strip()!r}"
+    assert result.returncode == 7, f"exit code {result.returncode}, stderr {result.stderr.strip()!r}"
 
 
 def lines(path):

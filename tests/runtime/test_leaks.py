@@ -18,7 +18,6 @@ import pytest
 
 from bundle import configuration, give, rootless, write
 from leaks import leftovers, snapshot
-from problems import reports_problems
 from unsupported import UNSUPPORTED
 
 SECONDS = 10
@@ -79,7 +78,6 @@ def times(request, account):
 
 
 @pytest.mark.parametrize("times", ["FAILING"], indirect=True)
-@reports_problems
 def test_failing_starts_leave_nothing(leaks, times):
     """Starts that fail early, late, in a hook, and at the program, in turn."""
     def hook(stage):
@@ -95,17 +93,13 @@ def test_failing_starts_leave_nothing(leaks, times):
     for number in range(times):
         name, place = places[number % len(places)]
         result = leaks.runtime.run(place, f"failing-{number}", seconds=SECONDS)
-        if result.returncode == 124:
-            yield f"start {number}, {name}: hangs"
+        assert result.returncode != 124, f"start {number}, {name}: hangs"
         failures += result.returncode != 0
-        if "poststart" not in name and result.returncode == 0 and leaks.runtime.name == "ours":
-            yield f"start {number}, {name}: does not fail"
-    if failures < times / 2:
-        yield f"only {failures} of {times} failed"
+        assert "poststart" in name or result.returncode != 0 or leaks.runtime.name != "ours", f"start {number}, {name}: does not fail"
+    assert failures >= times / 2, f"only {failures} of {times} failed"
 
 
 @pytest.mark.parametrize("times", ["RUNS"], indirect=True)
-@reports_problems
 def test_runs_leave_nothing(leaks, times):
     place = leaks.bundle("true", ["/bin/true"])
     words = leaks.runtime.argv("run", "--bundle", str(place))
@@ -117,16 +111,12 @@ def test_runs_leave_nothing(leaks, times):
         except subprocess.TimeoutExpired:
             started.kill()
             started.wait()
-            yield f"run {number} hangs"
             leaks.runtime.delete(f"run-{number}")
-            continue
-        if code:
-            yield f"run {number}: exit code {code}"
-            return
+            pytest.fail(f"run {number} hangs")
+        assert not code, f"run {number}: exit code {code}"
 
 
 @pytest.mark.parametrize("times", ["KILLED"], indirect=True)
-@reports_problems
 def test_killed_starts_leave_nothing(leaks, times):
     """The runtime is killed at any moment of a start; `delete --force` must remove what is left."""
     place = leaks.bundle("killed", ["/bin/sleep", "50"])
@@ -138,10 +128,8 @@ def test_killed_starts_leave_nothing(leaks, times):
         started.send_signal(signal.SIGKILL)
         started.wait()
         result = leaks.runtime.call("delete", "--force", f"killed-{number}", seconds=SECONDS)
-        if result.returncode == 124:
-            yield f"start {number}: `delete` hangs"
-        if leaks.runtime.state(f"killed-{number}") is not None:
-            yield f"start {number}: its state is left: {result.stderr.strip()}"
+        assert result.returncode != 124, f"start {number}: `delete` hangs"
+        assert leaks.runtime.state(f"killed-{number}") is None, f"start {number}: its state is left: {result.stderr.strip()}"
 
 
 @pytest.mark.accounts("root")

@@ -15,7 +15,6 @@ import needs
 from apparmor import compile_profiles
 from bundle import configuration, write
 from harness import REPOSITORY
-from problems import reports_problems
 
 pytestmark = [pytest.mark.slow, pytest.mark.duration(60), pytest.mark.needs("qemu-system-x86_64", "strip", "busybox")]
 
@@ -62,21 +61,18 @@ def missing_profile(config):
 CONFINED_OUTPUT = ["tested (enforce)", "write refused", "execute refused"]
 
 
-def is_confined(output, code):
+def assert_confined(output, code):
     lines = output.split("\n")
-    if code != 0 or lines[:3] != CONFINED_OUTPUT or not set(lines[3:]) <= {"0", "1", "2", "3", ""}:
-        yield f"{code}: {output}"
+    assert code == 0 and lines[:3] == CONFINED_OUTPUT and set(lines[3:]) <= {"0", "1", "2", "3", ""}, f"{code}: {output}"
 
 
-def is_rejected(output, code):
-    if code == 0 or "tested" in output or "absent" not in output and "profile" not in output:
-        yield f"{code}: {output}"
+def assert_rejected(output, code):
+    assert code != 0 and "tested" not in output and ("absent" in output or "profile" in output), f"{code}: {output}"
 
 
 def expect_output(*expected):
     def check(output, code):
-        if code != 0 or [line for line in output.split("\n") if line] != list(expected):
-            yield f"{code}: {output}"
+        assert code == 0 and [line for line in output.split("\n") if line] == list(expected), f"{code}: {output}"
     return check
 
 
@@ -84,13 +80,13 @@ EXEC_AFTER_CREATE = "$R create --bundle . held </dev/null >/dev/null 2>&1 && $R 
 
 # A name, the change of config.json, the script in the container, the command in the virtual machine, the expected output.
 CASES = [
-    ("a profile", profile_set, TRY_ACCESS, "$R run --bundle . run", is_confined),
-    ("a profile in a user namespace", in_user_namespace, TRY_ACCESS, "$R run --bundle . run", is_confined),
-    ("a profile of another user", as_other_user, TRY_ACCESS, "$R run --bundle . run", is_confined),
+    ("a profile", profile_set, TRY_ACCESS, "$R run --bundle . run", assert_confined),
+    ("a profile in a user namespace", in_user_namespace, TRY_ACCESS, "$R run --bundle . run", assert_confined),
+    ("a profile of another user", as_other_user, TRY_ACCESS, "$R run --bundle . run", assert_confined),
     ("a program without /proc", without_proc, "echo x >/tmp/x || echo write refused", "$R run --bundle . run", expect_output("write refused")),
     ("no profile", unconfined, PRINT_PROFILE, "$R run --bundle . run", expect_output("unconfined")),
-    ("a profile that is not loaded", missing_profile, PRINT_PROFILE, "$R run --bundle . run", is_rejected),
-    ("a profile that is not loaded, with create and start", missing_profile, PRINT_PROFILE, "$R create --bundle . late </dev/null && $R start late; code=$?; $R delete --force late; (exit $code)", is_rejected),
+    ("a profile that is not loaded", missing_profile, PRINT_PROFILE, "$R run --bundle . run", assert_rejected),
+    ("a profile that is not loaded, with create and start", missing_profile, PRINT_PROFILE, "$R create --bundle . late </dev/null && $R start late; code=$?; $R delete --force late; (exit $code)", assert_rejected),
     ("exec", profile_set, "while :; do read -t 1 line; done", EXEC_AFTER_CREATE.format(tell=shlex.quote(PRINT_PROFILE)), expect_output("tested (enforce)")),
     ("exec in a user namespace", in_user_namespace, "while :; do read -t 1 line; done", EXEC_AFTER_CREATE.format(tell=shlex.quote(PRINT_PROFILE)), expect_output("tested (enforce)")),
     ("exec with another profile", profile_set, "while :; do read -t 1 line; done",
@@ -134,9 +130,8 @@ def ran(request, runtime, directory):
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case[0].replace(" ", "_").replace(",", "").replace("/", "") for case in CASES])
-@reports_problems
 def test_a_profile_confines_the_program_from_its_first_instruction(ran, number):
     output, found, rest = ran.stdout.partition(f"<<<{number}\n")[2].partition(f"\n>>>{number} ")
     assert found, f"no output of it: {ran.stdout[-800:]} {ran.stderr[-400:]}"
     output = "\n".join(line for line in output.split("\n") if not line.startswith("/bin/sh: "))
-    yield from CASES[number][-1](output.strip(), int(rest.split("\n", 1)[0]))
+    CASES[number][-1](output.strip(), int(rest.split("\n", 1)[0]))

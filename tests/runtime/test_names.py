@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bundle import capabilities
-from fixture import SECRET, hung, rejected
+from fixture import SECRET, assert_ended, assert_rejected
 from security import promise
 
 NAMES = ["", ".", "..", "../out", "a/b", "/absolute", "a b", "a\nb", "é", "x" * 1025, "a;b", "*", "a%b", "a\\b"]
@@ -19,44 +19,38 @@ def test_a_container_id_is_not_a_path(fixture):
     before = sorted(os.listdir(fixture.runtime.states)), sorted(os.listdir(fixture.runtime.states.parent))
     for name in NAMES:
         for words in (("run", "--bundle", str(place), name), ("create", "--bundle", str(place), name)):
-            yield from rejected(fixture.runtime.call(*words), f"{words[0]} of {name[:20]!r}")
+            assert_rejected(fixture.runtime.call(*words), f"{words[0]} of {name[:20]!r}")
         for words in (("state", name), ("delete", "--force", name), ("kill", name, "KILL"), ("start", name), ("exec", name, "/bin/true")):
             result = fixture.runtime.call(*words)
             # `delete --force` of an unknown id may succeed, if it changes nothing.
-            if result.returncode == 0 and words[0] != "delete":
-                yield f"{words[0]} of {name[:20]!r} succeeds"
+            assert result.returncode != 0 or words[0] == "delete", f"{words[0]} of {name[:20]!r} succeeds"
     after = sorted(os.listdir(fixture.runtime.states)), sorted(os.listdir(fixture.runtime.states.parent))
-    if before != after:
-        yield f"the state directory has {after[0]}, next to it are {after[1]}"
-    yield from fixture.unchanged()
+    assert before == after, f"the state directory has {after[0]}, next to it are {after[1]}"
+    fixture.assert_unchanged()
 
 
 @promise(11, mutations=("state-open", "names"))
 def test_a_state_belongs_to_one_container_and_to_its_owner(fixture):
     started, name = fixture.start(["/bin/sh", "-c", "echo ready; exec sleep 99"])
-    if not started:
-        yield name
-        return
+    assert started, name
     directory = fixture.runtime.states / name
     if not directory.is_dir():
         fixture.note("the state directory is not named after the container")
         directory = fixture.runtime.states
     mode = stat.S_IMODE(directory.stat().st_mode)
-    if mode & 0o077:
-        yield f"the state's directory has mode {mode:o}"
+    assert not mode & 0o077, f"the state's directory has mode {mode:o}"
     fixture.end(started, name)
     # A symlink instead of the state must not be followed.
     (fixture.runtime.states / "planted").symlink_to(fixture.sentinel / "directory")
     place, _ = fixture.bundle(["hello"])
-    yield from rejected(fixture.runtime.call("run", "--bundle", str(place), "planted"), "a symlink instead of a state")
+    assert_rejected(fixture.runtime.call("run", "--bundle", str(place), "planted"), "a symlink instead of a state")
     fixture.runtime.call("delete", "--force", "planted")
-    yield from fixture.unchanged()
+    fixture.assert_unchanged()
     # Of several concurrent starts with one id, one succeeds.
     place, _ = fixture.bundle(["/bin/sh", "-c", "sleep 1"])
     with ThreadPoolExecutor(8) as pool:
         result = list(pool.map(lambda _: fixture.runtime.call("run", "--bundle", str(place), "wanted"), range(8)))
-    if sum(one.returncode == 0 for one in result) != 1:
-        yield f"of 8 starts with one id {sum(one.returncode == 0 for one in result)} succeeded: {result[0].stderr.strip()}"
+    assert sum(one.returncode == 0 for one in result) == 1, f"of 8 starts with one id {sum(one.returncode == 0 for one in result)} succeeded: {result[0].stderr.strip()}"
 
 
 @promise(12, mutations=("fewer",))
@@ -69,20 +63,17 @@ def test_only_the_users_own_ids_are_mapped(fixture):
                 config["linux"][kind] = [{"containerID": 0, "hostID": 300_000, "size": 10}]
         result = fixture.run(["/bin/cat", "/proc/self/uid_map", "/proc/self/gid_map"], configure,
                           lambda root: subprocess.run(["chown", "-R", "300000:300000", root], check=True))
-        if result.stdout.split() != ["0", "300000", "10"] * 2:
-            yield f"the maps are {result.stdout.split()}: {result.stderr.strip()}"
+        assert result.stdout.split() == ["0", "300000", "10"] * 2, f"the maps are {result.stdout.split()}: {result.stderr.strip()}"
         return
     result = fixture.run(["/bin/cat", "/proc/self/uid_map", "/proc/self/setgroups"])
     wanted = ["0", str(account.uid), "1"] + (["1", str(account.subuids[0]), str(account.subuids[1])] if account.subuids else [])
-    if result.stdout.split()[:-1] != wanted:
-        yield f"the map is {result.stdout.split()}, requested was {wanted}: {result.stderr.strip()}"
-    if not account.subgids and result.stdout.split()[-1:] != ["deny"]:
-        yield "setgroups is not denied"
+    assert result.stdout.split()[:-1] == wanted, f"the map is {result.stdout.split()}, requested was {wanted}: {result.stderr.strip()}"
+    assert account.subgids or result.stdout.split()[-1:] == ["deny"], "setgroups is not denied"
     for what, first, size in (("the host's root", 0, 1), ("another user", 1, 1), ("another user's range", 65534, 3), ("all", 0, 65536),
                               ("its own and the next id", account.uid, 2)):
         def foreign_mapping(config, first=first, size=size):
             config["linux"]["uidMappings"] = [{"containerID": 0, "hostID": first, "size": size}]
-        yield from rejected(fixture.run(["hello"], foreign_mapping), f"mapping {what}")
+        assert_rejected(fixture.run(["hello"], foreign_mapping), f"mapping {what}")
 
 
 @promise(12, mutations=("fallback",), place="single")
@@ -93,16 +84,15 @@ def test_a_users_container_needs_its_namespaces(fixture):
         config["linux"]["namespaces"] = [n for n in config["linux"]["namespaces"] if n["type"] != "user"]
         config["linux"].pop("uidMappings")
         config["linux"].pop("gidMappings")
-    yield from rejected(fixture.run(["hello"], no_user), "no user namespace")
+    assert_rejected(fixture.run(["hello"], no_user), "no user namespace")
     def limited(config):
         config["linux"]["resources"] = {"memory": {"limit": 32 << 20}}
     if fixture.runtime.name not in ("runc", "crun"):
-        yield from rejected(fixture.run(["hello"], limited), "a memory limit without a delegated cgroup")
+        assert_rejected(fixture.run(["hello"], limited), "a memory limit without a delegated cgroup")
     def node(config):
         config["linux"]["devices"] = [{"path": "/dev/mem", "type": "c", "major": 1, "minor": 1}]
     result = fixture.run(["/bin/cat", "/dev/mem"], node)
-    if result.returncode == 0:
-        yield "/dev/mem can be read"
+    assert result.returncode != 0, "/dev/mem can be read"
 
 
 @promise(13, mutations=("volumes",))
@@ -124,18 +114,13 @@ def test_a_volume_is_private_and_recursively_read_only(fixture):
     place, name = fixture.bundle(["/bin/sh", "-c", script], configure("rro"))
     started = fixture.runtime.spawn(place, name, prelude=prelude)
     out, errors = started.communicate("", timeout=30)
-    if started.returncode and "remount" not in out:
-        yield f"`rro` does not start: {errors.strip()}"
-    if "wrote" in out or "remount 0" in out:
-        yield f"a read-only volume can be written: {out.split()}"
+    assert started.returncode == 0 or "remount" in out, f"`rro` does not start: {errors.strip()}"
+    assert "wrote" not in out and "remount 0" not in out, f"a read-only volume can be written: {out.split()}"
     fixture.runtime.delete(name)
     started, name = fixture.start(["/bin/sh", "-c", "mount -t tmpfs t /v/sub && echo ready; touch /v/sub/from-inside; exec sleep 99"],
                                 configure("rw", "CAP_SYS_ADMIN"))
-    if not started:
-        yield name
-        return
-    if (source / "sub/from-inside").exists() or str(source) in Path("/proc/self/mountinfo").read_text():
-        yield "a mount below a volume is visible outside"
+    assert started, name
+    assert not (source / "sub/from-inside").exists() and str(source) not in Path("/proc/self/mountinfo").read_text(), "a mount below a volume is visible outside"
     fixture.end(started, name)
 
 
@@ -156,14 +141,11 @@ def test_a_volumes_source_is_opened_once(fixture):
     with fixture.racing("a volume's source", place / "source", place / "other") as racer:
         for number in racer.starts():
             result = fixture.runtime.run(place, f"{name}-{number}")
-            for problem in (*hung(result), *fixture.unchanged()):
-                yield f"start {number}: {problem}"
-            if "wrote" in result.stdout:
-                yield f"start {number}: the volume could be written"
-                return
+            assert_ended(result, f"start {number}")
+            fixture.assert_unchanged(f"start {number}")
+            assert "wrote" not in result.stdout, f"start {number}: the volume could be written"
             if result.returncode:
                 fixture.runtime.delete(f"{name}-{number}")
-    yield from racer.problems
 
 
 HOOK = "#!/bin/sh\ntr '\\0' '\\n' </proc/self/environ >{out}\necho ran >>{out}\n"
@@ -180,12 +162,9 @@ def test_a_hook_does_not_inherit_the_runtimes_environment(fixture):
         result = fixture.run(["/bin/sh", "-c", "cat /proc/$$/environ"], lambda config: config.update(hooks={"createRuntime": [{"path": str(hook), "env": ["A=b"]}]}))
     finally:
         del os.environ["TEST_CANARY"]
-    if not out.exists():
-        yield f"the hook did not run: {result.stderr.strip()}"
-    elif SECRET in out.read_text() or "A=b" not in out.read_text():
-        yield f"the hook's environment is {out.read_text()!r}"
-    if SECRET in result.stdout:
-        yield "the program has the runtime's environment"
+    assert out.exists(), f"the hook did not run: {result.stderr.strip()}"
+    assert SECRET not in out.read_text() and "A=b" in out.read_text(), f"the hook's environment is {out.read_text()!r}"
+    assert SECRET not in result.stdout, "the program has the runtime's environment"
 
 
 @promise(14, mutations=("hook-owner",))
@@ -206,6 +185,5 @@ def test_a_hook_is_a_file_that_only_root_or_the_user_can_write(fixture):
             os.chown(hook, *owner)
         directory.chmod(directory_mode)
         result = fixture.run(["hello"], lambda config, hook=hook: config.update(hooks={"createRuntime": [{"path": str(hook)}]}))
-        if "ran" in out.read_text():
-            yield f"a hook that is {what} runs"
-        yield from rejected(result, f"a hook that is {what}")
+        assert "ran" not in out.read_text(), f"a hook that is {what} runs"
+        assert_rejected(result, f"a hook that is {what}")

@@ -21,7 +21,6 @@ import pytest
 
 import needs
 from bundle import configuration, rootless
-from problems import reports_problems
 from runtime import Runtime, remove_groups
 
 pytestmark = [pytest.mark.duration(5), pytest.mark.needs("root", "busybox")]
@@ -212,7 +211,7 @@ def run_case(runtime, case, roots, account):
     agent = Agent(path) if case.listens else None
     name = f"notify-{os.getpid()}-{CASES.index(case)}"
     try:
-        yield from unmet(case, *run_commands(runtime, case, place, name), agent, name, place, runtime.name == "ours")
+        assert_result(case, *run_commands(runtime, case, place, name), agent, name, place, runtime.name == "ours")
     finally:
         runtime.delete(name)
         if agent:
@@ -260,26 +259,20 @@ def wait_until_stopped(runtime, name):
     return 124
 
 
-def unmet(case, code, out, err, pids, agent, name, place, ours):
-    """The differences from the expected result."""
+def assert_result(case, code, out, err, pids, agent, name, place, ours):
+    """The result must be as the case says."""
     messages = agent.messages if agent else []
     summary = f"exit code {code}: {out!r} {err.strip()!r}, {len(messages)} messages, {agent.calls if agent else 0} calls"
-    if len(messages) != case.messages:
-        yield f"the agent got {len(messages)} messages, not {case.messages}: {summary}"
+    assert len(messages) == case.messages, f"the agent got {len(messages)} messages, not {case.messages}: {summary}"
     if case.error:
-        if code in (0, 7, 124) or out:
-            yield f"is not rejected: {summary}"
-        elif ours and case.error not in err:
-            yield f"is not rejected at `{case.error}`: {summary}"
+        assert code not in (0, 7, 124) and not out, f"is not rejected: {summary}"
+        assert not ours or case.error in err, f"is not rejected at `{case.error}`: {summary}"
         return
-    if code != 7:
-        yield f"does not return the program's exit code: {summary}"
+    assert code == 7, f"does not return the program's exit code: {summary}"
     decided = os.strerror(CHOSEN_ERROR) in err + out
-    if decided != bool(case.messages) or ("made" in out.split()) == decided:
-        yield f"mkdir was not decided as expected: {summary}"
+    assert decided == bool(case.messages) and ("made" in out.split()) != decided, f"mkdir was not decided as expected: {summary}"
     # The three standard streams, and the directory that `ls` reads.
-    if [word for word in out.split() if word != "made"] != ["0", "1", "2", "3"]:
-        yield f"file descriptors are left open: {summary}"
+    assert [word for word in out.split() if word != "made"] == ["0", "1", "2", "3"], f"file descriptors are left open: {summary}"
     for index, message in enumerate(messages):
         state = message.get("state", {})
         fields = {
@@ -293,8 +286,7 @@ def unmet(case, code, out, err, pids, agent, name, place, ours):
         if pids:
             fields["state.pid"] = (state.get("pid"), pids[0])
         for key, (found, wanted) in fields.items():
-            if found != wanted:
-                yield f"message {index}: {key} is {found!r}, not {wanted!r}: {message}"
+            assert found == wanted, f"message {index}: {key} is {found!r}, not {wanted!r}: {message}"
 
 
 def cases(*wanted):
@@ -303,19 +295,16 @@ def cases(*wanted):
 
 @cases(*(case for case in CASES if case.rootless))
 @pytest.mark.accounts("root", "range", slow="single")
-@reports_problems
 def test_an_agent_decides_and_is_told_the_state(runtime, roots, account, case):
-    yield from run_case(runtime, case, roots, account)
+    run_case(runtime, case, roots, account)
 
 
 @cases(*(case for case in CASES if not case.rootless))
-@reports_problems
 def test_an_agent_of_root_decides_and_is_told_the_state(runtime, roots, account, case):
-    yield from run_case(runtime, case, roots, account)
+    run_case(runtime, case, roots, account)
 
 
 @pytest.mark.parametrize("name, case", [pytest.param(name, case, id=f"{name}_{case.name}".replace(" ", "_").replace(",", ""))
                                         for case in CASES for name in PEERS if name not in case.lacking])
-@reports_problems
 def test_an_agent_of_another_runtime_is_told_the_same(roots, account, directory, name, case):
-    yield from run_case(Runtime(needs.tool(name), directory), case, roots, account)
+    run_case(Runtime(needs.tool(name), directory), case, roots, account)

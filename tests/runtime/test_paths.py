@@ -5,29 +5,26 @@ import subprocess
 from pathlib import Path
 
 from bundle import capabilities
-from fixture import SECRET, hung
+from fixture import SECRET, assert_ended
 from security import promise
 
 
 @promise(1, mutations=("chroot",))
 def test_the_hosts_root_is_not_reachable(fixture):
     result = fixture.run(["leave-root", str(fixture.sentinel / "secret")], lambda config: capabilities(config, "CAP_SYS_CHROOT"))
-    yield from hung(result)
-    if result.returncode:
-        yield f"exit code {result.returncode}: {result.stderr.strip()}"
-    if SECRET in result.stdout:
-        yield "a second chroot reaches the host's files"
+    assert_ended(result)
+    assert result.returncode == 0, f"exit code {result.returncode}: {result.stderr.strip()}"
+    assert SECRET not in result.stdout, "a second chroot reaches the host's files"
     result = fixture.run(["/bin/cat", "/proc/self/mountinfo"])
     for line in result.stdout.splitlines():
         place, root = line.split()[4], line.split()[3]
         kind = line.partition(" - ")[2].split()[0]
-        if "sentinel" in line or place in ("/.pivot_root", "/oldroot", "/put_old") or kind == "ext4" and root == "/":
-            yield f"a mount of the host is visible: {line}"
-    yield from mounts_propagated(fixture)
-    yield from fixture.unchanged()
+        assert "sentinel" not in line and place not in ("/.pivot_root", "/oldroot", "/put_old") and (kind != "ext4" or root != "/"), f"a mount of the host is visible: {line}"
+    assert_no_mount_propagates(fixture)
+    fixture.assert_unchanged()
 
 
-def mounts_propagated(fixture):
+def assert_no_mount_propagates(fixture):
     """A mount in the container does not propagate to the host, even where the host's mounts are shared."""
     place, name = fixture.bundle(["mount", "/mnt"], lambda config: capabilities(config, "CAP_SYS_ADMIN"))
     before = ("unshare", "--mount", "--propagation", "shared", "sh", "-c",
@@ -36,8 +33,7 @@ def mounts_propagated(fixture):
                              capture_output=True, text=True, timeout=30, check=False, env=fixture.runtime.environment(),
                              pass_fds=(), preexec_fn=lambda: os.dup2(2, 3))
     fixture.runtime.delete(name)
-    if str(place) in started.stdout:
-        yield f"a mount of the container is visible on the host: {[line for line in started.stdout.splitlines() if str(place) in line]}"
+    assert str(place) not in started.stdout, f"a mount of the container is visible on the host: {[line for line in started.stdout.splitlines() if str(place) in line]}"
 
 
 # Paths in a root file system where the runtime mounts, masks or creates something.
@@ -75,10 +71,9 @@ def test_no_symlink_in_the_image_leads_to_the_host(fixture):
         for to in (fixture.sentinel, fixture.sentinel / "directory", fixture.sentinel / "new", f"{up}{str(fixture.sentinel).lstrip('/')}",
                    "/proc/self/cwd", "/proc/1/root"):
             result = fixture.run(["hello"], with_targets, lambda root, target=target, to=to: replace_with_link(root, target, to))
-            for problem in (*hung(result), *fixture.unchanged()):
-                yield f"`{target}` -> `{to}`: {problem}"
-            if result.returncode and not result.stderr.strip():
-                yield f"`{target}` -> `{to}`: fails without a message"
+            assert_ended(result, f"`{target}` -> `{to}`")
+            fixture.assert_unchanged(f"`{target}` -> `{to}`")
+            assert result.returncode == 0 or result.stderr.strip(), f"`{target}` -> `{to}`: fails without a message"
 
 
 @promise(2, mutations=("follow",))
@@ -101,10 +96,8 @@ def test_no_symlink_that_appears_during_a_start_leads_to_the_host(fixture):
                 result = fixture.runtime.run(place, f"{name}-{number}")
                 if result.returncode:
                     fixture.runtime.delete(f"{name}-{number}")
-                for problem in (*hung(result), *fixture.unchanged()):
-                    yield f"`{target}`, start {number}: {problem}"
-                    return
-        yield from racer.problems
+                assert_ended(result, f"`{target}`, start {number}")
+                fixture.assert_unchanged(f"`{target}`, start {number}")
 
 
 @promise(3, mutations=("image-dev",))
@@ -116,14 +109,11 @@ def test_dev_is_new_without_the_images_files(fixture):
         (root / "dev/ptmx").symlink_to(fixture.sentinel / "secret")
 
     result = fixture.run(["/bin/sh", "-c", "ls /dev; stat -c '%F %t:%T' /dev/null; grep ' /dev ' /proc/self/mountinfo; echo x >/dev/null"], prepare=planted)
-    yield from hung(result)
-    if "planted" in result.stdout:
-        yield "the image's own /dev is used"
-    if "character special file 1:3" not in result.stdout:
-        yield f"/dev/null is not the null device: {result.stdout!r} {result.stderr.strip()}"
-    if " - tmpfs " not in result.stdout or "mode=755" not in result.stdout:
-        yield f"/dev is not a tmpfs of mode 755: {result.stdout!r}"
-    yield from fixture.unchanged()
+    assert_ended(result)
+    assert "planted" not in result.stdout, "the image's own /dev is used"
+    assert "character special file 1:3" in result.stdout, f"/dev/null is not the null device: {result.stdout!r} {result.stderr.strip()}"
+    assert " - tmpfs " in result.stdout and "mode=755" in result.stdout, f"/dev is not a tmpfs of mode 755: {result.stdout!r}"
+    fixture.assert_unchanged()
 
 
 @promise(3, mutations=("image-mask",))
@@ -139,11 +129,10 @@ def test_no_file_of_the_image_masks_a_path(fixture):
         (root / "dev/null").symlink_to("/leak")
 
     result = fixture.run(["/bin/sh", "-c", "cat /covered; echo end"], without_dev, planted)
-    yield from hung(result)
+    assert_ended(result)
     for words in ("a hidden secret", "content of the image's null"):
-        if words in result.stdout:
-            yield f"/covered can be read: {result.stdout!r}"
-    yield from fixture.unchanged()
+        assert words not in result.stdout, f"/covered can be read: {result.stdout!r}"
+    fixture.assert_unchanged()
 
 
 @promise(7, mutations=("masks", "pid-shared"))
@@ -156,14 +145,11 @@ def test_proc_is_the_containers_own_masked_and_read_only(fixture):
               "for p in /proc/sys/kernel/hostname /proc/sysrq-trigger; do (: >>$p) 2>/dev/null && echo writable $p; done; "
               "head -c1 /proc/keys /proc/timer_list 2>/dev/null; umount /proc/sys && echo unmasked; echo end")
     result = fixture.run(["/bin/sh", "-c", script], configure, lambda root: (root / "covered").write_text("a hidden secret"))
-    yield from hung(result)
-    if "end" not in result.stdout:
-        yield f"a masked path that does not exist is an error: {result.stderr.strip()}"
-    if "hidden" in result.stdout or "writable" in result.stdout or "unmasked" in result.stdout:
-        yield f"a masked path is accessible: {result.stdout!r}"
+    assert_ended(result)
+    assert "end" in result.stdout, f"a masked path that does not exist is an error: {result.stderr.strip()}"
+    assert "hidden" not in result.stdout and "writable" not in result.stdout and "unmasked" not in result.stdout, f"a masked path is accessible: {result.stdout!r}"
     pids = [int(line) for line in result.stdout.splitlines() if line.isdigit()]
-    if len(pids) > 3 or 1 not in pids:
-        yield f"processes of the host are visible: {pids[:20]}"
+    assert len(pids) <= 3 and 1 in pids, f"processes of the host are visible: {pids[:20]}"
 
 
 @promise(7, mutations=("follow-sysctl",))
@@ -183,5 +169,5 @@ def test_no_sysctl_is_written_to_a_proc_that_is_not_procfs(fixture):
             (root / "real").write_text("")
 
         result = fixture.run(["hello"], configure, planted)
-        for problem in (*hung(result), *fixture.unchanged()):
-            yield f"/proc of the {name}: {problem}"
+        assert_ended(result, f"/proc of the {name}")
+        fixture.assert_unchanged(f"/proc of the {name}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bundle import capabilities
 from podman import until
-from fixture import SECRET, hung
+from fixture import SECRET, assert_ended
 from security import promise
 
 
@@ -27,16 +27,12 @@ def passing(**paths):
 def test_no_file_descriptor_is_inherited(fixture):
     with passing(_9="/", _50=fixture.sentinel / "secret") as passed:
         result = fixture.run(["descriptors"], **passed)
-        yield from hung(result)
-        if result.returncode or result.stdout:
-            yield f"open inside: {result.stdout!r} {result.stderr.strip()}"
+        assert_ended(result)
+        assert result.returncode == 0 and not result.stdout, f"open inside: {result.stdout!r} {result.stderr.strip()}"
         started, name = fixture.start(["/bin/sh", "-c", "echo ready; exec sleep 99"])
-        if not started:
-            yield name
-            return
+        assert started, name
         result = fixture.runtime.call("exec", name, "/inside", "descriptors", **passed)
-        if result.returncode or result.stdout:
-            yield f"open after `exec`: {result.stdout!r} {result.stderr.strip()}"
+        assert result.returncode == 0 and not result.stdout, f"open after `exec`: {result.stdout!r} {result.stderr.strip()}"
         fixture.end(started, name)
 
 
@@ -50,17 +46,13 @@ def test_the_working_directory_is_inside_the_root(fixture):
             for place, link in ((f"/proc/self/fd/{number}", None), (f"/proc/1/fd/{number}", None), ("/linked", f"/proc/self/fd/{number}")):
                 result = fixture.run(["/bin/cat", wanted], lambda config, place=place: config["process"].update(cwd=place),
                                   (lambda root, link=link: (root / "linked").symlink_to(link)) if link else None, **passed)
-                yield from hung(result)
-                if SECRET in result.stdout:
-                    yield f"with cwd `{place}` the host's files can be read"
+                assert_ended(result)
+                assert SECRET not in result.stdout, f"with cwd `{place}` the host's files can be read"
         started, name = fixture.start(["/bin/sh", "-c", "echo ready; exec sleep 99"])
-        if not started:
-            yield name
-            return
+        assert started, name
         for number in range(3, 12):
             result = fixture.runtime.call("exec", "--cwd", f"/proc/self/fd/{number}", name, "/bin/cat", wanted, **passed)
-            if SECRET in result.stdout:
-                yield f"with `exec --cwd /proc/self/fd/{number}` the host's files can be read"
+            assert SECRET not in result.stdout, f"with `exec --cwd /proc/self/fd/{number}` the host's files can be read"
         fixture.end(started, name)
 
 
@@ -78,8 +70,7 @@ def test_the_runtimes_program_cannot_be_written_from_inside(fixture):
 
     for args in (["/proc/self/exe"], ["/script"], ["/proc/self/exe", "--version"]):
         result = fixture.run(args, prepare=planted, seconds=10)
-        if "crun" not in str(program) and result.returncode == 0 and "version" in result.stdout:
-            yield f"{args} runs the host's program: {result.stdout!r}"
+        assert "crun" in str(program) or result.returncode != 0 or "version" not in result.stdout, f"{args} runs the host's program: {result.stdout!r}"
     # With CAP_SYS_PTRACE, which containers get to debug programs, no dumpable flag protects the program. It is started
     # by `create` and `start`: a `run` that waits would keep its program busy, and the kernel refuses writes (ETXTBSY).
     place, name = fixture.bundle(["overwrite", "3"], lambda config: capabilities(config, "CAP_SYS_PTRACE"), planted)
@@ -88,10 +79,9 @@ def test_the_runtimes_program_cannot_be_written_from_inside(fixture):
         create_result = subprocess.run(fixture.runtime.argv("create", "--bundle", str(place), name), stdin=subprocess.DEVNULL, stdout=out,
                               stderr=out, timeout=20, env=fixture.runtime.environment(), check=False)
     start_result = fixture.runtime.call("start", name)
-    if create_result.returncode or start_result.returncode:
-        yield f"does not start: {log.read_text()} {start_result.stderr.strip()}"
-        return
+    assert create_result.returncode == 0 and start_result.returncode == 0, f"does not start: {log.read_text()} {start_result.stderr.strip()}"
     until(lambda: "ready" in log.read_text())
+    failure = None
     try:
         for _ in range(fixture.races):
             for args in (["/proc/self/exe", "--help"], ["/script"], ["/inside", "hello"]):
@@ -99,18 +89,18 @@ def test_the_runtimes_program_cannot_be_written_from_inside(fixture):
             if "opened" in log.read_text():
                 break
     except OSError as error:
-        yield f"`{program.name}` cannot be executed any more: {error}"
+        failure = error
     until(lambda: "opened" in log.read_text())
-    out = log.read_text()
-    if program.read_bytes() != before:
-        yield f"`{program.name}` was overwritten: {out.strip()}"
-        # The next checks need the original.
+    out, overwritten = log.read_text(), program.read_bytes() != before
+    if overwritten:
+        # The next tests need the original.
         program.unlink()
         program.write_bytes(before)
         program.chmod(0o755)
     fixture.runtime.delete(name)
-    if "opened" not in out:
-        yield f"the attack did not end: {out!r}"
+    assert not failure, f"`{program.name}` cannot be executed any more: {failure}"
+    assert not overwritten, f"`{program.name}` was overwritten: {out.strip()}"
+    assert "opened" in out, f"the attack did not end: {out!r}"
     if "written 0" not in out and "written" in out:
         fixture.note("a sealed copy or another program was written to: " + out.strip())
 
@@ -130,29 +120,21 @@ def test_privileges_are_those_of_the_configuration(fixture):
 
     more = {} if fixture.account else {"preexec_fn": lambda: os.setgroups([4, 27, 100])}
     result = fixture.run(["/bin/sh", "-c", script], configure, planted, **more)
-    yield from hung(result)
+    assert_ended(result)
     status = dict(line.split(":\t", 1) for line in result.stdout.splitlines() if ":\t" in line)
     for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
-        if status.get(name) != "0" * 16:
-            yield f"{name} is {status.get(name)}"
-    if status.get("NoNewPrivs") != "1":
-        yield f"NoNewPrivs is {status.get('NoNewPrivs')}"
+        assert status.get(name) == "0" * 16, f"{name} is {status.get(name)}"
+    assert status.get("NoNewPrivs") == "1", f"NoNewPrivs is {status.get('NoNewPrivs')}"
     groups = status.get("Groups", "").split()
-    if not fixture.account and groups:
-        yield f"groups of the runtime are kept: {groups}"
-    if not fixture.account and "uid 1000 1000 gid 1000 1000" not in result.stdout:
-        yield f"a set-user-id program gains privileges: {result.stdout.splitlines()[-2:]}"
+    assert fixture.account or not groups, f"groups of the runtime are kept: {groups}"
+    assert fixture.account or "uid 1000 1000 gid 1000 1000" in result.stdout, f"a set-user-id program gains privileges: {result.stdout.splitlines()[-2:]}"
     started, name = fixture.start(["/bin/sh", "-c", "echo ready; exec sleep 99"], configure)
-    if not started:
-        yield name
-        return
+    assert started, name
     result = fixture.runtime.call("exec", name, "/bin/cat", "/proc/self/status", **more)
     status = dict(line.split(":\t", 1) for line in result.stdout.splitlines() if ":\t" in line)
     for field, wanted in (("CapBnd", "0" * 16), ("CapEff", "0" * 16), ("CapInh", "0" * 16), ("CapAmb", "0" * 16), ("NoNewPrivs", "1")):
-        if status.get(field) != wanted:
-            yield f"after `exec` {field} is {status.get(field)}: {result.stderr.strip()}"
-    if not fixture.account and status.get("Uid", "").split()[:1] != ["1000"]:
-        yield f"after `exec` the user is {status.get('Uid')}, the container's is 1000"
+        assert status.get(field) == wanted, f"after `exec` {field} is {status.get(field)}: {result.stderr.strip()}"
+    assert fixture.account or status.get("Uid", "").split()[:1] == ["1000"], f"after `exec` the user is {status.get('Uid')}, the container's is 1000"
     fixture.end(started, name)
 
 
@@ -166,15 +148,12 @@ def test_seccomp_is_enabled_for_every_architecture(fixture):
                                       "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 95}]}
 
     result = fixture.run(["calls"], configure)
-    yield from hung(result)
-    if "mkdir 95" not in result.stdout and result.returncode < 128:
-        yield f"the syscall is not refused: {result.stdout!r} {result.stderr.strip()}"
+    assert_ended(result)
+    assert "mkdir 95" in result.stdout or result.returncode >= 128, f"the syscall is not refused: {result.stdout!r} {result.stderr.strip()}"
     for name in ("x32", "i386"):
-        if f"{name} 0" in result.stdout:
-            yield f"the same syscall of {name} is allowed"
+        assert f"{name} 0" not in result.stdout, f"the same syscall of {name} is allowed"
     result = fixture.run(["/bin/grep", "Seccomp:", "/proc/self/status"], configure)
-    if "Seccomp:\t2" not in result.stdout:
-        yield f"/proc/self/status says {result.stdout!r} {result.stderr.strip()}"
+    assert "Seccomp:\t2" in result.stdout, f"/proc/self/status says {result.stdout!r} {result.stderr.strip()}"
 
 
 @promise(8, mutations=("seccomp-early",))
@@ -188,8 +167,7 @@ def test_seccomp_is_loaded_last(fixture):
                           "action": "SCMP_ACT_ALLOW"}]}
 
     result = fixture.run(["hello"], configure)
-    if result.stdout != "hello\n" and fixture.runtime.name not in ("runc", "crun"):
-        yield f"exit code {result.returncode}: {result.stdout!r} {result.stderr.strip()}"
+    assert result.stdout == "hello\n" or fixture.runtime.name in ("runc", "crun"), f"exit code {result.returncode}: {result.stdout!r} {result.stderr.strip()}"
 
 
 @promise(8, mutations=("environment",))
@@ -197,9 +175,7 @@ def test_the_runtimes_memory_cannot_be_read_during_exec(fixture):
     """A program with CAP_SYS_PTRACE inside cannot read the memory of `exec` before it executes the program."""
     script = f"echo ready; while :; do grep -l \"{SECRET}\" /proc/[0-9]*/environ 2>/dev/null; done"
     started, name = fixture.start(["/bin/sh", "-c", script], lambda config: capabilities(config, "CAP_SYS_PTRACE"))
-    if not started:
-        yield name
-        return
+    assert started, name
     os.environ["TEST_CANARY"] = SECRET
     try:
         for _ in range(20):
@@ -207,8 +183,7 @@ def test_the_runtimes_memory_cannot_be_read_during_exec(fixture):
     finally:
         del os.environ["TEST_CANARY"]
     out = fixture.end(started, name)
-    if "environ" in (out or ""):
-        yield f"the environment of the runtime can be read from inside: {out.split()[0]}"
+    assert "environ" not in (out or ""), f"the environment of the runtime can be read from inside: {out.split()[0]}"
 
 
 @promise(8, mutations=("environment",))
@@ -229,18 +204,13 @@ def test_nothing_of_the_runtime_can_be_traced_during_exec(fixture):
     attached = 0
     for no_new_privileges, with_profile in ((True, False), (False, False), (False, True), (True, True)):
         started, name = fixture.start(["attach", "4"], lambda config, n=no_new_privileges, w=with_profile: configure(config, n, w))
-        if not started:
-            yield name
-            return
+        assert started, name
         while started.poll() is None:
             fixture.runtime.call("exec", name, "/inside", "hello", seconds=10)
         out = fixture.end(started, name) or ""
         count = re.search(r"attached (\d+), beyond (\d+)", out)
-        if count is None:
-            yield f"the attack did not end: {out!r}"
-            continue
+        assert count is not None, f"the attack did not end: {out!r}"
         attached += int(count[1])
-        if int(count[2]):
-            yield f"noNewPrivileges {no_new_privileges}, seccomp {with_profile}: {out.splitlines()[0]}"
+        assert not int(count[2]), f"noNewPrivileges {no_new_privileges}, seccomp {with_profile}: {out.splitlines()[0]}"
     if not attached:
         fixture.note("no process could be attached to")
