@@ -1,6 +1,6 @@
-//! A user's own Dockerfile: read for facts about the image, its mistakes shown at their lines.
+//! The user's own Dockerfile: extracts facts about the image and reports mistakes at their lines.
 //!
-//! Nothing is rewritten or run. Facts that need a build, such as settings of a base image, stay absent.
+//! Nothing is rewritten or run. Facts that need a build, such as settings of a base image, are absent.
 
 mod context;
 mod facts;
@@ -30,7 +30,7 @@ pub fn inspect(request: &Request<'_>, sink: &mut Sink) -> Option<Facts> {
         Options { args: &args, target: request.target, platform: PLATFORM, build_platform: PLATFORM };
     let file = jobc_dockerfile::inspect(request.bytes, &options);
     for refusal in &file.refusals {
-        // Another builder may do it.
+        // Another builder may be able to.
         let severity = if refusal.rule == Rule::Unsupported { Severity::Note } else { Severity::Error };
         request.push(refusal, severity, sink);
     }
@@ -48,5 +48,5 @@ pub fn inspect(request: &Request<'_>, sink: &mut Sink) -> Option<Facts> {
     Some(Facts { locked, ..stages.facts(file.target?) })
 }
 
-/// The platform that files are read for. Results that depend on it are not reported.
+/// The platform that files are evaluated for. Results that depend on it are not reported.
 const PLATFORM: &str = "linux/amd64";

@@ -1,4 +1,4 @@
-//! The tree a parser makes: JSON's data model with a span for every key and every value.
+//! The tree that the parser builds: JSON's data model with a span for every key and value.
 
 mod inherited;
 
@@ -21,31 +21,31 @@ pub struct Document {
 /// One value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// The place of the value; a collection's span ends at its last child.
+    /// The span of the value; a collection's span ends at its last child.
     pub span: Span,
-    /// What it is.
+    /// The value.
     pub value: Value,
 }
 
-/// What a node holds.
+/// The content of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `null`, `~` or nothing.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number, with the text it was written as, so that `3.10` can stay `3.10`.
+    /// A number, with its source text, so that `3.10` stays `3.10`.
     Number {
         /// The number.
         number: serde_json::Number,
-        /// As written.
+        /// The source text.
         text: String,
     },
     /// Text.
     String(String),
     /// A list.
     Sequence(Vec<Node>),
-    /// A map, in the order of the file.
+    /// A map, in source order.
     Mapping(Vec<Entry>),
 }
 
@@ -54,19 +54,19 @@ pub enum Value {
 pub struct Entry {
     /// The key's text.
     pub key: String,
-    /// The place of the key.
+    /// The span of the key.
     pub key_span: Span,
     /// The value.
     pub value: Node,
 }
 
-/// Which end of a path a diagnostic means.
+/// The part of a path that a diagnostic points to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     /// The value at the path.
     #[default]
     Value,
-    /// The key that introduces it.
+    /// The key of the value.
     Key,
 }
 
@@ -76,13 +76,13 @@ impl Document {
         pointer.segments().try_fold(&self.root, |node, segment| node.get(&segment))
     }
 
-    /// The span of a path's key or value; of a role's field that the job gives all roles, the job's.
+    /// The span of a path's key or value; for a field that a role inherits, the span in the job.
     pub fn span_of_cause(&self, pointer: &Pointer, part: Part) -> Span {
         let exists = |at: &Pointer| self.at(at).is_some();
         self.span(inherited(pointer, exists).as_ref().unwrap_or(pointer), part)
     }
 
-    /// The span of a path's key or value; of its nearest existing ancestor where the path is absent.
+    /// The span of a path's key or value, or of its nearest existing ancestor.
     pub fn span(&self, pointer: &Pointer, part: Part) -> Span {
         let mut node = &self.root;
         let mut key = self.root.span;
@@ -96,16 +96,16 @@ impl Document {
             } else if let Some(item) = node.get(&segment) {
                 (node, key) = (item, item.span);
             } else {
-                // A missing value is shown at its parent: at its key, if it has one.
+                // A missing value is shown at its parent's key, if it has one, or at the parent.
                 return key;
             }
         }
         if part == Part::Key { key } else { node.span }
     }
 
-    /// The place of a part of a text; nothing where the file does not have the text letter by letter.
+    /// The span of a part of a text; `None` if the source does not contain the text verbatim.
     ///
-    /// A scalar as long as its text is that text; one longer by two has it in quotes, and nothing escaped.
+    /// A scalar as long as its text is that text verbatim; one two bytes longer is quoted without escapes.
     pub fn span_inside(&self, pointer: &Pointer, text: &str, range: Range<usize>) -> Option<Span> {
         let node = pointer.segments().try_fold(&self.root, |node, segment| node.get(&segment))?;
         let lead = match (node.as_str()? == text, node.span.range().len().checked_sub(text.len())?) {
@@ -117,7 +117,7 @@ impl Document {
         Some(Span::new(node.span.source, start + range.start, start + range.end))
     }
 
-    /// The text of a path's key, or of the item that is there.
+    /// The text of the key or the item at a path.
     pub fn name_at(&self, pointer: &Pointer) -> Option<String> {
         let last = pointer.segments().last()?;
         let node = self.at(pointer)?;
@@ -132,7 +132,7 @@ impl Document {
 }
 
 impl Entry {
-    /// Moves the key and its value by a number of bytes.
+    /// Shifts the spans of the key and its value by a number of bytes.
     pub fn shift(&mut self, by: i32) {
         self.key_span.shift(by);
         self.value.shift(by);
@@ -164,7 +164,7 @@ impl Node {
         if let Value::String(text) = &self.value { Some(text) } else { None }
     }
 
-    /// The value as a scalar with its text; nothing for lists, maps and nothing.
+    /// The value as a scalar with its text; `None` for a list, a map, or null.
     pub fn to_scalar(&self) -> Option<Scalar> {
         match &self.value {
             Value::Bool(b) => Some(Scalar { value: Json::Bool(*b), text: b.to_string() }),
@@ -176,7 +176,7 @@ impl Node {
         }
     }
 
-    /// Moves the node and all below it by a number of bytes, after an edit before it.
+    /// Shifts the spans of the node and its descendants by a number of bytes, after an earlier edit.
     pub fn shift(&mut self, by: i32) {
         self.span.shift(by);
         match &mut self.value {
@@ -200,7 +200,7 @@ impl Node {
         }
     }
 
-    /// What the value is, in words for a message: `a list`, `the number 3`.
+    /// Describes the value for a message: `a list`, `the number 3`.
     pub fn describe(&self) -> String {
         match &self.value {
             Value::Null => "nothing".to_owned(),

@@ -1,8 +1,8 @@
-//! Between pass 1 and pass 2: parameters, the matrix, and the expressions that the file alone decides.
+//! Between pass 1 and pass 2: parameters, the matrix, and expressions that depend on the file alone.
 //!
-//! What comes out are documents again, with the spans of the file, so that validation speaks of the values that
-//! are used and still points at the place that made them. Expressions that need the whole job (`hosts.train[0]`)
-//! stay in their strings for `resolve`.
+//! The result is again documents with the file's spans, so that validation checks the values that are used and still
+//! points to the text that produced them. Expressions that need the whole job (`hosts.train[0]`) are left for
+//! `resolve`.
 
 mod findings;
 mod groups;
@@ -31,9 +31,9 @@ pub use matrix::MAX_COMBINATIONS;
 pub use params::{Environment, Overrides};
 pub use variant::Variant;
 
-/// Fills in parameters, matrix values and the job's name wherever `${{ … }}` asks for them.
+/// Substitutes parameters, matrix values and the job's name in `${{ … }}`.
 ///
-/// There is always at least one variant, so that later passes find what else is wrong; where expressions of one
+/// There is always at least one variant, so that later passes can report further errors. If expressions of one
 /// combination are wrong, the combinations after it are not checked.
 pub fn expand(
     document: &Document,

@@ -1,8 +1,8 @@
 //! `${{ … }}`: expressions in text, the names that are allowed at each place, and their values.
 //!
-//! Two passes use this: `expand` for what the file alone decides, `resolve` for what needs the whole job. The
-//! engine is minijinja, and only its expressions: statements, comments, `{{` and escaping do not exist here, so
-//! that shell text stays as it is.
+//! Two passes use this: `expand` for what depends on the file alone, `resolve` for what needs the whole job. The
+//! engine is minijinja, restricted to expressions: statements, comments, `{{` and escaping do not exist here, so
+//! shell text is left unchanged.
 
 mod engine;
 mod failure;

@@ -1,7 +1,7 @@
 //! `jobc fmt`: the canonical form of a YAML file: indentation, blank lines, quotes and the order of keys.
 //!
-//! Comments stay with their keys. Every pass is checked: its result is parsed again, and only used if it is the same
-//! document. A file that does not parse, and JSON, are left alone.
+//! Comments stay with their keys. The result of every pass is parsed again, and used only if it is the same
+//! document. JSON, and a file with syntax errors, are left unchanged.
 
 mod indent;
 mod layout;
@@ -14,9 +14,9 @@ use crate::document::{Document, Node, Value};
 use crate::parse;
 use crate::source::{Source, Sources};
 
-/// The canonical form of a text; none if it does not parse, or is JSON.
+/// The canonical form of a text; `None` for JSON or a text with syntax errors.
 ///
-/// Formatting twice is formatting once.
+/// Formatting is idempotent.
 pub fn format(text: &str) -> Option<String> {
     if text.trim_start().starts_with(['{', '/']) {
         return None;
@@ -25,7 +25,7 @@ pub fn format(text: &str) -> Option<String> {
     let mut text = text.to_owned();
     let passes: [fn(&str, &Document) -> Vec<String>; 3] = [layout::forms, quotes::forms, order::forms];
     for pass in passes {
-        // The first form that means the same; a pass without one changes nothing.
+        // The first candidate that means the same; if there is none, the pass changes nothing.
         for new in pass(&text, &document) {
             if new == text {
                 break;
@@ -39,7 +39,7 @@ pub fn format(text: &str) -> Option<String> {
     Some(text)
 }
 
-/// The tree of a text without syntax errors.
+/// The tree of a text, if it has no syntax errors.
 fn parse_valid(text: &str) -> Option<Document> {
     let mut sources = Sources::new();
     let id = sources.add(Source::new("job.yaml", text));

@@ -1,7 +1,7 @@
-//! Pass 1b: converts other formats to documents of ours, with the spans of the original.
+//! Pass 1b: converts other formats to our document format, keeping the spans of the original.
 //!
-//! A file is recognised by its keys. What a later pass says about an imported job points at the lines of the original;
-//! errors in the original itself are reported here, in its own terms.
+//! A file's format is detected by its keys. Findings of later passes about an imported job point at the lines of the
+//! original; errors in the original itself are reported here, in its own terms.
 
 mod field_names;
 mod fields;
@@ -15,10 +15,10 @@ use crate::source::{Sources, Span};
 
 pub use field_names::in_its_words;
 
-/// Turns a spec of another tool into ours; a spec of ours passes through unchanged.
+/// Converts a file of another tool's format; a file of ours passes through unchanged.
 ///
-/// Read are OpenPAI's protocol v2, and its v1 with the short template `{jobName, image, dataDir, outputDir,
-/// taskRoles}`. Returns nothing where the file has errors.
+/// Supported are OpenPAI's protocol v2, and v1 with the short template `{jobName, image, dataDir, outputDir,
+/// taskRoles}`. Returns `None` if the file has errors.
 pub fn import(document: Document, sources: &Sources, sink: &mut Sink) -> Option<Document> {
     match recognise(&document) {
         Form::Own => Some(document),
@@ -39,7 +39,7 @@ pub enum Format {
     V2,
 }
 
-/// The format of another tool that a document is in; nothing for one of ours.
+/// The foreign format that a document is in; `None` for ours.
 pub fn format_of(document: &Document) -> Option<Format> {
     match recognise(document) {
         Form::Own => None,
@@ -48,17 +48,17 @@ pub fn format_of(document: &Document) -> Option<Format> {
     }
 }
 
-/// Whether a document is a job of another tool.
+/// Whether a document is a job in a foreign format.
 pub fn is_foreign(document: &Document) -> bool {
     !matches!(recognise(document), Form::Own)
 }
 
-/// A node of plain JSON, all of it at one place.
+/// A node of plain JSON, with one span for all of it.
 pub(crate) fn plain(span: Span, value: &serde_json::Value) -> Node {
     nodes::json(span, value)
 }
 
-/// Makes a note of the error that a second document is, which OpenPAI's own tests put values of secrets into.
+/// Replaces the error about a second document, which OpenPAI's own tests use for values of secrets, with a note.
 fn second_document(sink: &mut Sink) -> bool {
     let found = sink.diagnostics().iter().find(|d| d.code == codes::SEVERAL_DOCUMENTS).cloned();
     let Some(found) = found else { return false };
@@ -75,7 +75,7 @@ fn second_document(sink: &mut Sink) -> bool {
 
 /// The format of a file.
 enum Form {
-    /// Ours, or something that validation will speak about.
+    /// Ours, or an invalid file that validation reports.
     Own,
     /// OpenPAI protocol v1, short or full.
     OpenpaiV1,
@@ -86,7 +86,7 @@ enum Form {
 fn recognise(document: &Document) -> Form {
     let root = &document.root;
     let entry = |key: &str| root.entries().iter().find(|entry| entry.key == key);
-    // A file that has what only ours have is ours, whatever a stray key looks like.
+    // A file with a key that only our format has is ours, whatever other keys it has.
     if entry("roles").is_some() {
         return Form::Own;
     }
@@ -97,7 +97,7 @@ fn recognise(document: &Document) -> Form {
     if entry("jobName").is_some() || entry("taskRoles").is_some_and(|roles| !roles.value.items().is_empty()) {
         return Form::OpenpaiV1;
     }
-    // A file with `version: 1` and keys that only ours has is ours, with a keyword of OpenPAI.
+    // A file with `version: 1` and keys that only our format has is ours, with a misplaced key of OpenPAI.
     let is_first = entry("version").is_some_and(|version| version.value.to_json() == 1);
     let own = is_first && ["image", "data", "outputs"].iter().any(|key| entry(key).is_some());
     if is_map("taskRoles") && !own {

@@ -1,8 +1,8 @@
-//! `jobc.lock`: what names of images and of templates from Git stood for when `jobc lock` was run.
+//! `jobc.lock`: what names of images and Git templates resolved to when `jobc lock` ran.
 //!
-//! Nothing is looked up here: if the file is next to the job file, names become `NAME@sha256:…` as the plan is made, at
-//! the places where a job names an image; and where it must hold every image, a name that it lacks is an error at its
-//! place. A template from Git must always be in the file, since its digest leads to its files.
+//! Nothing is resolved here: if the file is next to the job file, names become `NAME@sha256:…` as the plan is made,
+//! where a job names an image; and if every image must be locked, a missing name is an error at its
+//! place. A Git template must always be in the file, since its files are found by its digest.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,31 +16,31 @@ use crate::files::Files;
 use crate::parse;
 use crate::source::{Source, SourceId, Sources, Span};
 
-/// The file's name; it is next to the job file.
+/// The name of the file, which is next to the job file.
 pub const FILE_NAME: &str = "jobc.lock";
 
 /// How `jobc.lock` is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Locking {
-    /// Images are taken by their names alone.
+    /// Images are pulled by name alone.
     Ignored,
-    /// Images that are in the file are taken by their digests.
+    /// Images in the file are pulled by digest.
     #[default]
     Followed,
-    /// The same, and an image that is not in the file is an error.
+    /// As `Followed`, and an image that is not in the file is an error.
     Required,
 }
 
-/// What a file holds.
+/// The content of a lock file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Locked {
     /// The digests of images by name.
     pub images: BTreeMap<String, String>,
-    /// The templates from Git, by the text of `uses`.
+    /// The Git templates, by the text of `uses`.
     pub templates: BTreeMap<String, LockedTemplate>,
 }
 
-/// What a template from Git resolved to.
+/// What a Git template resolved to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockedTemplate {
     /// The commit, in hexadecimal digits.
@@ -49,7 +49,7 @@ pub struct LockedTemplate {
     pub digest: String,
 }
 
-/// What the file holds, and the requested names.
+/// The content of the file, and the requested names.
 #[derive(Debug, Default)]
 pub struct Lock {
     locked: Locked,
@@ -60,9 +60,9 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Reads the file next to a job file. Where it is absent no name has a digest. Templates are followed in any case.
+    /// Reads the file next to a job file. If there is none, no name has a digest. Templates are resolved in any case.
     ///
-    /// Errors of the file are reported in it, and `None` is returned.
+    /// Errors in the file are reported, and `None` is returned.
     pub fn read(
         locking: Locking,
         job: SourceId,
@@ -91,10 +91,10 @@ impl Lock {
         Some(lock)
     }
 
-    /// The digest of an image, which is then added to its name; `None` if it is not known, the name has one already, or
+    /// The digest of an image, to be appended to its name; `None` if it is unknown, the name already has one, or it
     /// is not a reference.
     ///
-    /// `place` is where the job, or a Dockerfile of its, names the image.
+    /// `place` is where the job, or its Dockerfile, names the image.
     pub(crate) fn digest(&self, name: &str, place: Place, sink: &mut Sink) -> Option<&str> {
         let has_tag = name.parse::<Reference>().is_ok_and(|reference| reference.digest.is_none());
         if !has_tag || matches!(name, "host" | "scratch") {
@@ -108,7 +108,7 @@ impl Lock {
         found
     }
 
-    /// Reports an image whose name only its builder knows, where every image must be locked.
+    /// Reports an image whose name only its builder knows, if every image must be locked.
     pub(crate) fn refuse_hidden(&self, place: Place, sink: &mut Sink) {
         if self.required {
             let message = "the image depends on the platform of the build, so it cannot be locked";
@@ -120,7 +120,7 @@ impl Lock {
         }
     }
 
-    /// What a template from Git stands for, where `span` is its `uses`; nothing, and a finding, if it is not known.
+    /// What a Git template resolved to; `span` is its `uses`. Reports one that is unknown.
     pub(crate) fn template(&self, uses: &str, span: Span, sink: &mut Sink) -> Option<&LockedTemplate> {
         self.requested_templates.borrow_mut().entry(uses.to_owned()).or_insert(span);
         let found = self.locked.templates.get(uses);
@@ -144,7 +144,7 @@ impl Lock {
         self.requested.into_inner()
     }
 
-    /// The requested templates from Git, with the place that requests each first.
+    /// The requested Git templates, with the first place that requests each.
     pub fn into_requested_templates(self) -> BTreeMap<String, Span> {
         self.requested_templates.into_inner()
     }
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use crate::files::MemoryFiles;
 
-    /// The value of a name in a lock file, and the findings.
+    /// The digest of a name in a lock file, and the findings.
     fn check(text: Option<&str>, locking: Locking, name: &str) -> String {
         let mut sources = Sources::new();
         let job = sources.add(Source::new("jobs/job.yaml", "image: x\n"));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_for_its_digest() {
+    fn a_name_is_replaced_with_its_digest() {
         let digest = format!("sha256:{}", "0a".repeat(32));
         let text = format!("version: 1\nimages:\n  \"a:1\": {digest}\n");
         assert_eq!(check(Some(&text), Locking::Followed, "a:1"), digest);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_form_is_refused() {
+    fn a_file_in_another_format_is_rejected() {
         let messages = |text: &str| check(Some(text), Locking::Followed, "a");
         assert!(messages("version: 2\n").contains("J0502: invalid jobc.lock: missing `version: 1`"));
         assert!(messages("[]").contains("J0502"));

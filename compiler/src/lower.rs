@@ -1,7 +1,7 @@
-//! Pass 5: a plan to files, through the chosen backends.
+//! Pass 5: a plan to files, by the selected backends.
 //!
-//! The job's requests are compared with what a backend can express before the backend runs, so that a refusal is at the
-//! line of the request, in the same words for every backend.
+//! The job's requests are compared with what a backend can express before it runs, so that a rejection is reported at
+//! the line of the request, with the same wording for every backend.
 
 pub mod skipped;
 
@@ -26,18 +26,18 @@ pub struct BackendOutput {
     pub files: Vec<File>,
 }
 
-/// How a refusal is met.
+/// How a rejection is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnRefusal {
     /// It is an error: the user requested this backend.
     Fail,
-    /// The backend is left out, for [`skipped::report`]: it was only tried because nothing was chosen.
+    /// The backend is skipped, for [`skipped::report`]: it was tried only because none was selected.
     Skip,
 }
 
-/// Lowers a job through its target's backends, in the order of the table.
+/// Lowers a job with its target's backends, in the order of the table.
 ///
-/// `only` narrows the backends; a backend that this binary was built without is an error if it was requested.
+/// `only` restricts the backends; a requested backend that this binary was built without is an error.
 pub fn lower(
     job: &JobPlan,
     only: &[BackendName],
@@ -50,7 +50,7 @@ pub fn lower(
     each(job, only, on_refusal, context, skipped, sink, &make)
 }
 
-/// Finds what [`lower`] would find, and makes no files.
+/// Reports the findings of [`lower`] without writing files.
 pub fn check(
     job: &JobPlan,
     only: &[BackendName],
@@ -66,7 +66,7 @@ pub fn check(
     each(job, only, on_refusal, context, skipped, sink, &look);
 }
 
-/// Hands a job to each of its target's backends that can express it.
+/// Passes a job to each of its target's backends that can express it.
 fn each(
     job: &JobPlan,
     only: &[BackendName],
@@ -92,7 +92,7 @@ fn each(
             continue;
         }
         if on_refusal == OnRefusal::Skip {
-            // This target was not requested: its findings are only notes.
+            // This target was not requested, so its findings are only notes.
             aside.for_each(|d| {
                 d.severity = if d.severity == Severity::Warning { Severity::Note } else { d.severity }
             });
@@ -106,7 +106,7 @@ fn each(
     lowered
 }
 
-/// The backend of a name; why there is none goes to the sink.
+/// The backend with a name; reports why there is none.
 fn find<'a>(
     job: &JobPlan,
     name: BackendName,
@@ -120,7 +120,7 @@ fn find<'a>(
         }
         return backend.map(|backend| backend as &dyn Backend);
     };
-    // An editor, which only checks the job, has no plug-ins.
+    // An editor, which only checks the job, loads no plug-ins.
     match context.plugins?.find(plugin) {
         Ok(Some(backend)) => return Some(backend),
         Ok(None) => sink.push(no_plugin(job, plugin)),
@@ -129,7 +129,7 @@ fn find<'a>(
     None
 }
 
-/// A name that is neither a backend of jobc nor a plug-in.
+/// Reports a name that is neither a backend of jobc nor a plug-in.
 fn no_plugin(job: &JobPlan, name: PluginName) -> Diagnostic {
     let text = name.as_str();
     let wanted = &job.target.settings.backends;
@@ -148,7 +148,7 @@ fn no_plugin(job: &JobPlan, name: PluginName) -> Diagnostic {
     }
 }
 
-/// Findings of a backend that are errors on every target: no reason to skip the target.
+/// Findings of a backend that are errors on every target, and so no reason to skip this one.
 const MISTAKES: &[Code] = &[
     codes::UNKNOWN_LINUX_CAPABILITY,
     codes::BUILD_NO_APT,
@@ -192,7 +192,7 @@ fn refusals(
     }
 }
 
-/// A place in words: `` `resources.gpu.share` of role `train` ``.
+/// Describes a place: `` `resources.gpu.share` of role `train` ``.
 fn field(place: &Pointer) -> String {
     let segments: Vec<String> = place.segments().collect();
     match &segments[..] {

@@ -1,8 +1,8 @@
-//! What the import, the `PAI_*` variables and the backend agree on about OpenPAI: names, and secrets in commands.
+//! What the import, the `PAI_*` variables and the backend share about OpenPAI: names, and secrets in commands.
 //!
-//! Names: OpenPAI's server makes lower-case letters and digits of a task role's name, and so of every variable with
-//! it in its name; ours have `-` for other marks. A job that came from OpenPAI keeps the names it had there as the
-//! keys of `openpai.protocol.taskRoles`, which is what [`Names`] reads.
+//! OpenPAI's server reduces a task role's name to lower-case letters and digits, also in the names of variables that
+//! contain it; ours have `-` for other marks. A job imported from OpenPAI keeps its original names as the
+//! keys of `openpai.protocol.taskRoles`, which [`Names`] reads.
 
 mod names;
 mod script;
@@ -50,10 +50,10 @@ pub(crate) const ROLE_FIELDS: [&str; 12] = [
     "commands",
 ];
 
-/// The key of `extras` that holds runtime plugins.
+/// The key of `extras` that contains runtime plugins.
 pub const PLUGINS: &str = "com.microsoft.pai.runtimeplugin";
 
-/// What a prerequisite that is a runtime plugin has before the plugin's name.
+/// The prefix of the name of a prerequisite that is a runtime plugin.
 pub const PLUGIN_PREFIX: &str = "com.microsoft.pai.runtimeplugin.";
 
 /// The runtime plugins of OpenPAI (openpai-runtime, `src/plugins`).
@@ -62,26 +62,26 @@ pub const KNOWN_PLUGINS: [&str; 5] = ["ssh", "cmd", "git", "teamwise_storage", "
 /// The default size of `/dev/shm` in OpenPAI, in MiB (rest-server, `k8s.js`).
 pub const SHM_MIB: u64 = 512;
 
-/// The ports that OpenPAI gives every task besides those the job asks for (rest-server, `k8s.js`).
+/// The number of ports that OpenPAI gives every task besides those that the job requests (rest-server, `k8s.js`).
 pub const OWN_PORTS: [&str; 2] = ["ssh", "http"];
 
-/// The settings of the ssh client with which the tasks of a job from OpenPAI log in to each other.
+/// The ssh client's configuration for logins between the tasks of a job from OpenPAI.
 pub const SSH_CONFIG: &str = "/etc/jobc/openpai/ssh_config";
 
-/// The names of the tasks that must answer by ssh before the command runs.
+/// The names of the tasks that must accept ssh before the command runs.
 pub const SSH_BARRIER: &str = "/etc/jobc/openpai/barrier";
 
-/// Whether a parameter of a plugin is on: `true`, or the word in any case, as the runtime reads it.
+/// Whether a parameter of a plugin is enabled: `true`, or the word in any case, as the runtime reads it.
 pub fn is_on(value: &Value) -> bool {
     value.as_bool().unwrap_or_else(|| value.as_str().is_some_and(|text| text.eq_ignore_ascii_case("true")))
 }
 
-/// Whether a role's tasks log in to each other as OpenPAI's plugin `ssh` lets them.
+/// Whether a role's tasks can use ssh between them, as with OpenPAI's plugin `ssh`.
 pub fn has_ssh(role: &RolePlan) -> bool {
     role.provided_files.iter().any(|file| file.path == SSH_CONFIG)
 }
 
-/// Takes the commands out of what is kept of a job, with all that runs around them: they are in `run` and `setup`.
+/// Removes the commands, and what runs around them, from the kept fields: they are in `run` and `setup`.
 pub fn without_commands(protocol: &mut IndexMap<String, Value>) {
     if let Some(Value::Object(roles)) = protocol.get_mut("taskRoles") {
         for role in roles.values_mut().filter_map(Value::as_object_mut) {
@@ -89,7 +89,7 @@ pub fn without_commands(protocol: &mut IndexMap<String, Value>) {
             role.shift_remove("commands");
             role.shift_remove("prerequisites");
         }
-        // A name that can be derived again need not be kept.
+        // A name that can be derived need not be kept.
         roles
             .retain(|name, role| short(name) != *name || role.as_object().is_some_and(|map| !map.is_empty()));
     }

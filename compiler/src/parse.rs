@@ -1,8 +1,8 @@
 //! Pass 1: text to [`Document`], with a span for every key and every value.
 //!
 //! YAML is read as 1.2 with the core schema: one document, string keys, no merge keys, no custom tags, anchors and
-//! aliases within a budget. JSON may carry `//` and `/* */` comments. Mistakes are reported and, if the rest of the
-//! text can still be read, the pass continues, so that one run shows every mistake.
+//! aliases up to a limit. JSON may contain `//` and `/* */` comments. Errors are reported and, if the rest of the
+//! text can still be parsed, the pass continues, so that one run reports all of them.
 
 mod json;
 mod keys;
@@ -21,10 +21,10 @@ use report::Report;
 pub use limits::{MAX_ALIAS_NODES, MAX_ALIAS_TEXT, MAX_BYTES, MAX_DEPTH};
 pub use patch::{Change, patch};
 
-/// Reads one source into a document.
+/// Parses one source into a document.
 ///
-/// A `.json` or `.jsonc` file is JSON, a `.yaml` or `.yml` file YAML; any other text is JSON where it begins like
-/// JSON. The result is `None` where no tree could be made; `Some` does not mean that nothing was reported.
+/// A `.json` or `.jsonc` file is JSON, a `.yaml` or `.yml` file YAML; any other text is JSON if it begins like
+/// JSON. The result is `None` if no tree could be made; findings may have been reported even if it is `Some`.
 pub fn parse(sources: &Sources, id: SourceId, sink: &mut Sink) -> Option<Document> {
     let source = sources.get(id);
     let mut report = Report::new(id, sink);
@@ -44,9 +44,9 @@ fn read(source: &Source, text: &str, report: &mut Report<'_>) -> Option<Document
     root.map(|root| Document { root })
 }
 
-/// Reads YAML, and JSON in a YAML file's clothes.
+/// Parses YAML, or JSON in a file named like YAML.
 ///
-/// JSON without comments is YAML already. With comments it is not, but who writes `{"jobName": …} // why` in a `.yaml`
+/// JSON without comments is valid YAML. With comments it is not, and the author of `{"jobName": …} // why` in a `.yaml`
 /// file needs messages about JSON, not about YAML's flow maps.
 fn yaml(text: &str, report: &mut Report<'_>) -> Option<crate::document::Node> {
     if !begins_like_json(text) {
@@ -56,7 +56,7 @@ fn yaml(text: &str, report: &mut Report<'_>) -> Option<crate::document::Node> {
     let mut aside = Report::new(report.source(), &mut attempt);
     let root = yaml::load(text, &mut aside);
     aside.finish();
-    // `// note "key":1` is a legal plain key of a flow map, so a text with comments is never YAML here.
+    // `// note "key":1` is a valid plain key in a flow map, so a text with comments is never YAML here.
     if attempt.has_errors() || json::is_not_yaml(text) {
         return json::load(text, report);
     }
@@ -64,7 +64,7 @@ fn yaml(text: &str, report: &mut Report<'_>) -> Option<crate::document::Node> {
     root
 }
 
-/// Whether a text begins with a quoted key in braces, a bracket in brackets' JSON form, or a JSON comment.
+/// Whether a text begins with a quoted key in braces, a JSON list, or a JSON comment.
 fn begins_like_json(text: &str) -> bool {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     if text.starts_with("//") || text.starts_with("/*") {
@@ -82,7 +82,7 @@ fn begins_like_json(text: &str) -> bool {
     }
 }
 
-/// Refuses what neither format may hold: too much text, and control characters.
+/// Reports what neither format may contain: too much text, and control characters.
 fn readable<'t>(text: &'t str, report: &mut Report<'_>) -> Option<&'t str> {
     if text.len() > MAX_BYTES {
         let message = format!(

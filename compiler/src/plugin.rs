@@ -1,5 +1,5 @@
-//! Backends that are not built in: a program, or a directory of templates. Nothing here starts a program or reads a file; the
-//! caller does both.
+//! Backends that are not built in: a program, or a directory of templates. The caller starts programs and reads
+//! files; nothing here does.
 
 mod answer;
 mod templates;
@@ -17,12 +17,12 @@ use crate::source::{Source as Text, Sources};
 
 pub use templates::TemplateSet;
 
-/// Asks a program.
+/// Sends a request to a program.
 pub type Ask = Box<dyn Fn(&PluginRequest) -> Result<serde_json::Value, String> + Send + Sync>;
 
-/// What makes the files of a plug-in.
+/// The implementation of a plug-in.
 pub enum Source {
-    /// A program that answers requests.
+    /// A program that responds to requests.
     Program(Ask),
     /// Templates.
     Templates(TemplateSet),
@@ -36,11 +36,11 @@ pub struct PluginBackend {
 }
 
 impl PluginBackend {
-    /// A plug-in whose manifest is known.
+    /// Creates a plug-in from its manifest.
     ///
     /// # Errors
     ///
-    /// The manifest is of another version, or names features that do not exist.
+    /// Fails if the manifest has another version, or names unknown features.
     pub fn new(name: PluginName, manifest: PluginManifest, source: Source) -> Result<Self, String> {
         check_contract(manifest.contract)?;
         let named = manifest.expresses.iter().chain(manifest.lossy.keys()).chain(manifest.refuses.keys());
@@ -60,11 +60,11 @@ impl PluginBackend {
         Ok(Self { name, manifest, source })
     }
 
-    /// Asks a program for its manifest.
+    /// Requests the manifest of a program.
     ///
     /// # Errors
     ///
-    /// Its response violates the contract.
+    /// Fails if its response violates the contract.
     pub fn of_program(name: PluginName, ask: Ask) -> Result<Self, String> {
         let request = PluginRequest { contract: CONTRACT, operation: PluginOperation::Describe };
         let answer = ask(&request)?;
@@ -101,7 +101,7 @@ impl PluginBackend {
 ///
 /// # Errors
 ///
-/// It is not YAML, or not what the contract says; with the line.
+/// Fails if it is not YAML, or violates the contract; the error has the line.
 pub fn read_manifest(text: &str) -> Result<PluginManifest, String> {
     let (mut sources, mut sink) = (Sources::new(), Sink::new());
     let id = sources.add(Text::new("backend.yaml", text));
@@ -157,7 +157,7 @@ impl Backend for PluginBackend {
         })
     }
 
-    /// Programs are not started for findings alone: an editor asks for those after every key.
+    /// Programs are not started only to get findings: an editor checks after every keystroke.
     fn check(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
         if matches!(self.source, Source::Templates(_)) {
             self.lower(job, context, sink);
@@ -165,7 +165,7 @@ impl Backend for PluginBackend {
     }
 }
 
-/// The error of a plug-in that violates the contract.
+/// The error for a plug-in that violates the contract.
 pub(crate) fn failed(job: &JobPlan, name: PluginName, why: &str) -> Diagnostic {
     let wanted = &job.target.settings.backends;
     let index = wanted.iter().position(|wanted| wanted.as_str() == name.as_str()).unwrap_or_default();
@@ -174,7 +174,7 @@ pub(crate) fn failed(job: &JobPlan, name: PluginName, why: &str) -> Diagnostic {
         .note(format!("`jobc backend test {}` shows what it does", name.as_str()))
 }
 
-/// An item of the list of backends of a job's target.
+/// An item of a target's list of backends.
 pub(crate) fn backend_at(job: &JobPlan, index: usize) -> Place {
     Place::target(&Pointer::ROOT.keys(["targets", &job.target.name, "backends"]).index(index))
 }

@@ -1,8 +1,8 @@
 //! The provenance of files: the digest of the plan, the version of jobc, the state of the sources in Git.
 //!
-//! It is added to the output of the backends, so it changes neither the plan nor its digest. `jobc build` leaves it out
-//! unless it is requested: golden files would change with every commit and with every version of jobc. [`without`]
-//! removes it again, for comparisons of files.
+//! It is added to the output of the backends, so it changes neither the plan nor its digest. `jobc build` omits it
+//! unless it is requested, since golden files would change with every commit and version of jobc. [`without`]
+//! removes it again to compare files.
 
 mod place;
 
@@ -22,15 +22,15 @@ use crate::source::{Source, Sources};
 
 use place::Place;
 
-/// What the caller knows about the origin of the files.
+/// Facts that the caller knows about the origin of the files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
     /// The version of jobc.
     pub version: String,
-    /// The state of the job file's repository; none outside a repository.
+    /// The state of the job file's repository; `None` outside a repository.
     pub source: Option<SourceState>,
-    /// Digests of plans by the name of the job, where they are not those of the plans that are built: a submitted job
-    /// is renamed, and keeps the digest of the job file's plan.
+    /// Digests of plans by job name, if they are not those of the built plans: a submitted job
+    /// is renamed, but keeps the digest of the job file's plan.
     pub digests: BTreeMap<String, String>,
 }
 
@@ -39,7 +39,7 @@ pub struct Provenance {
 pub struct SourceState {
     /// The commit, in hexadecimal digits.
     pub revision: String,
-    /// Whether files differ from the commit, or are in no commit; none if that could not be determined.
+    /// Whether files differ from the commit, or are in no commit; `None` if that could not be determined.
     pub is_dirty: Option<bool>,
     /// The URL of the repository, without credentials.
     pub url: Option<String>,
@@ -66,7 +66,7 @@ impl Provenance {
         facts
     }
 
-    /// Adds the facts to the files of a job, in each format where it has a place for them.
+    /// Adds the facts to the files of a job, in each format that has a place for them.
     pub(crate) fn stamp(&self, job: &JobPlan, outputs: &mut [BackendOutput]) {
         let facts = self.facts(job);
         for output in outputs {
@@ -90,7 +90,7 @@ fn add(place: Place, file: &mut File, facts: &[(&'static str, String)]) {
     }
 }
 
-/// A file as it would be without provenance; none if it has none. `path` is that below the directory of the target.
+/// A file as it would be without provenance; `None` if it has none. `path` is relative to the target's directory.
 pub fn without(path: &Utf8Path, bytes: &[u8]) -> Option<Vec<u8>> {
     let backend: BackendName = path.components().next()?.as_str().parse().ok()?;
     let name = path.strip_prefix(backend.as_str()).ok()?;

@@ -1,8 +1,8 @@
-//! Pass 3: a typed job to the plan, with every default filled in and every name looked up.
+//! Pass 3: a typed job to the plan, with all defaults filled in and all names resolved.
 //!
-//! What depends on the job alone is decided here, once, for all backends: the order of roles, ranks, GPU and port
-//! numbers, the rendezvous variables. What only a place knows (addresses, the instance's number) becomes a placeholder
-//! in a [`Text`](jobc_schema::plan::Text). Nothing here grows with the number of instances.
+//! Everything that depends on the job alone is determined here, once, for all backends: the order of roles, ranks, GPU
+//! indices and port numbers, the rendezvous variables. What only a target knows (addresses, the instance's index) is a
+//! placeholder in a [`Text`](jobc_schema::plan::Text). Nothing here grows with the number of instances.
 
 mod command;
 mod completion;
@@ -60,9 +60,9 @@ pub(crate) use framework::framework_name;
 pub use list_limits::{MAX_LISTED_INSTANCES, MAX_LISTED_ROLES};
 pub(crate) use rendezvous::framework_names;
 
-/// Decides a job: fills in defaults, looks up names, and works out graph, ranks, ports and GPUs.
+/// Resolves a job: fills in defaults, resolves names, and determines the graph, ranks, ports and GPUs.
 ///
-/// The result is `None` where anything was wrong; all of it is in the sink.
+/// The result is `None` if there was an error; all errors are reported to the sink.
 pub fn resolve(
     job: &Job,
     variant: &Variant,
@@ -73,7 +73,7 @@ pub fn resolve(
 ) -> Option<JobPlan> {
     let mut own = Sink::new();
     let plan = decide(job, variant, target, files, lock, &mut own);
-    // The value of a wrong expression is a stand-in: findings about it are redundant.
+    // The value of an invalid expression is a stand-in: findings about it are redundant.
     let is_news = |diagnostic: &Diagnostic| match diagnostic.labels.first().map(|label| &label.place) {
         Some(Place::Path { pointer, .. } | Place::Inside { pointer, .. }) => {
             !variant.broken.contains(pointer)
@@ -198,7 +198,7 @@ fn decide(
     Some(plan)
 }
 
-/// The parameters as the plan records them: where a value comes from the environment, by the variable's name.
+/// The parameters as recorded in the plan: a value from the environment is recorded as the variable's name.
 fn params(variant: &Variant) -> IndexMap<String, ParamPlan> {
     let plan = |name: &str, value: &Scalar| match variant.from_environment.get(name) {
         Some(env) => ParamPlan::Environment { env: env.clone() },
@@ -207,7 +207,7 @@ fn params(variant: &Variant) -> IndexMap<String, ParamPlan> {
     variant.params.iter().map(|(name, value)| (name.clone(), plan(name, value))).collect()
 }
 
-/// The target, with the OpenPAI settings of the job beneath its own.
+/// The target, with the job's OpenPAI settings as defaults of its own.
 fn with_job_settings(target: &TargetPlan, job: &Job) -> TargetPlan {
     let mut target = target.clone();
     if let Some(own) =

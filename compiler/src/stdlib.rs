@@ -1,6 +1,6 @@
-//! Facts that the compiler knows: GPUs, CUDA, drivers, sharing systems and public images.
+//! Facts built into the compiler: GPUs, CUDA, drivers, sharing systems and public images.
 //!
-//! They are YAML under `stdlib/` at the root of the repository, built into the binary and read on first use.
+//! They are YAML files under `stdlib/` at the root of the repository, compiled into the binary and parsed on first use.
 //! `docs/reference/gpu-tables.md` lists their sources.
 
 pub mod arch;
@@ -20,7 +20,7 @@ use crate::source::{Source, Sources};
 
 pub use jobc_schema::Version;
 
-/// Reads one built-in file; a test reads them all, so none can fail for a user.
+/// Parses a built-in file; a test parses them all, so this cannot fail for a user.
 fn load<T: DeserializeOwned>(path: &str, text: &str) -> T {
     let mut sources = Sources::new();
     let id = sources.add(Source::new(path, text));

@@ -1,8 +1,8 @@
-//! Between pass 1 and pass 2: `uses` and `with` put templates in, document over document.
+//! Between pass 1 and pass 2: `uses` and `with` merge templates into a job's document.
 //!
 //! A template is a YAML file `{template: 1, kind: job | role, description, params, body}`;
 //! `docs/guides/sweeps-and-templates.md` describes its content. Its body is merged below the user's own keys, so that
-//! the user's values win. Every use is a [`Source`] of its own that knows the `uses` line which brought it, so that a
+//! the user's values win. Every use is a [`Source`] of its own that knows the `uses` line that included it, so that a
 //! finding inside a template can show both places ([`show_uses`]).
 
 mod built_in;
@@ -36,10 +36,10 @@ use load::Text;
 use place::{Misplaced, Place};
 use read::{Kind, Template};
 
-/// How deep templates may use each other.
+/// The maximum depth at which templates may use each other.
 pub const MAX_DEPTH: usize = 16;
 
-/// Puts the templates of a job and of its roles in; a document without `uses` comes back as it is.
+/// Merges the templates of a job and its roles; a document without `uses` is returned unchanged.
 ///
 /// Returns `None` if a template cannot be inserted: missing parts would only be reported again.
 pub fn expand_templates(
@@ -88,7 +88,7 @@ impl Pass<'_> {
         let Value::Mapping(entries) = &mut node.value else { return node };
         let place = entries.iter().position(|entry| entry.key == "uses");
         let Some(place) = place.filter(|&place| entries[place].value.as_str().is_some()) else {
-            // A `uses` of another type stays, for validation to speak of.
+            // A `uses` of another type is left for validation to report.
             if place.is_none()
                 && let Some(with) = entries.iter().position(|entry| entry.key == "with")
             {
@@ -109,7 +109,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The filled-in body of the template that `uses` names.
+    /// The body of the template that `uses` names, with values substituted.
     fn body(
         &mut self,
         uses: &Entry,
@@ -166,7 +166,7 @@ impl Pass<'_> {
     }
 }
 
-/// What is wrong with using a template within those of the chain.
+/// Why a template cannot be used by the templates of the chain.
 fn circle(place: &Place, uses: &Entry, chain: &[Place]) -> Option<Diagnostic> {
     if let Some(start) = chain.iter().position(|known| known == place) {
         let round: Vec<String> = chain[start..].iter().chain([place]).map(Place::to_string).collect();

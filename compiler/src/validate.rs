@@ -1,6 +1,6 @@
-//! Pass 2: a document is checked against its schema and the rules, every mistake at once, and becomes typed.
+//! Pass 2: checks a document against its schema and the rules, reports all errors at once, and makes it typed.
 //!
-//! The schema that editors use is the one that checks here: [`jobc_validator`] is generated from it. Its errors name
+//! The schema that editors use is the one used here: [`jobc_validator`] is generated from it. Its errors name
 //! keywords; [`explain`] translates each for the author of the file. What a schema cannot express, such as "exactly one
 //! of these keys", is in `rules/`, one idea per file.
 
@@ -41,8 +41,8 @@ use schema::Schema;
 
 /// Checks a job document against the schema and the rules, and returns whether to continue.
 ///
-/// Strings that hold `${{ … }}` are taken on trust where only their content could be wrong: validate again once they
-/// are filled in. At most 100 findings of one code are shown, and the rest counted.
+/// Strings that contain `${{ … }}` are accepted if only their content could be wrong: validate again once they
+/// are evaluated. At most 100 findings of one code are shown, and the rest counted.
 pub fn validate(document: &Document, sink: &mut Sink) -> bool {
     let before = sink.error_count();
     let mut report = Report::new(document, DocumentId::Job, sink);
@@ -59,14 +59,14 @@ pub fn validate(document: &Document, sink: &mut Sink) -> bool {
     sink.error_count() == before
 }
 
-/// Makes a job of a document that [`validate`] has passed and whose expressions are filled in.
+/// Converts a document that [`validate`] accepted, and whose expressions are evaluated, to a job.
 ///
-/// Numbers keep their text where it matters (`3.10` in `env`); `x-*` keys at the top are left behind.
+/// Numbers keep their text where it matters (`3.10` in `env`); `x-*` keys at the top level are dropped.
 pub fn job(document: &Document, sink: &mut Sink) -> Option<Job> {
     convert::deserialize_node(document, DocumentId::Job, convert::keeps_text, sink)
 }
 
-/// Checks `targets.yaml` as [`validate`] does a job, and makes it typed.
+/// Checks `targets.yaml` as [`validate`] does a job, and converts it.
 pub fn targets(document: &Document, sink: &mut Sink) -> Option<Targets> {
     let before = sink.error_count();
     let mut report = Report::new(document, DocumentId::Targets, sink);
@@ -82,7 +82,7 @@ pub fn targets(document: &Document, sink: &mut Sink) -> Option<Targets> {
     convert::deserialize_node(document, DocumentId::Targets, convert::keeps_all, sink)
 }
 
-/// Explains the library's errors, but not thousands of one kind.
+/// Explains the library's errors, up to a limit per code.
 fn explain_all(errors: ErrorIterator<'_>, schema: &Schema, report: &mut Report<'_>) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for error in errors {

@@ -1,6 +1,7 @@
-//! What causes a line of a built file, and what a line of a job file causes; for `jobc why`, editors and the playground.
+//! The causes of a line of a built file, and the effects of a line of a job file; for `jobc why`, editors and the
+//! playground.
 //!
-//! Not a pass: it reads what a build has written. The answers come from the source map of each target.
+//! Not a pass: it reads the files that a build has written. The answers come from the source map of each target.
 
 mod causes;
 mod effects;

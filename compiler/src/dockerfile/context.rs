@@ -1,4 +1,4 @@
-//! What `COPY` and `ADD` take from the build context.
+//! Checks the files that `COPY` and `ADD` take from the build context.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_dockerfile::Word;
@@ -16,13 +16,13 @@ pub(super) fn check(stages: &Stages<'_>, request: &Request<'_>, sink: &mut Sink)
 }
 
 fn check_source(source: &str, word: &Word, request: &Request<'_>, sink: &mut Sink) {
-    // What stays to be filled in is the builder's to look at.
+    // The builder checks what remains to be expanded.
     if source.contains('$') || source.contains("://") || source.starts_with("git@") {
         return;
     }
     let span = request.span(&word.span);
     let Some(inside) = below(source) else {
-        // What leads out as it is written was refused by the reader.
+        // The parser has already rejected paths that leave the context as written.
         if below(&word.text).is_some() {
             let message = format!("`{source}` is outside the build context");
             sink.push(
@@ -49,7 +49,7 @@ fn check_source(source: &str, word: &Word, request: &Request<'_>, sink: &mut Sin
     }
 }
 
-/// A source below the context's root, which a leading `/` means too; nothing where `..` leads out.
+/// Joins a source to the context's root, which a leading `/` also means; `None` if `..` leaves it.
 fn below(source: &str) -> Option<Utf8PathBuf> {
     let mut path = Utf8PathBuf::new();
     for part in source.split('/') {
@@ -70,7 +70,7 @@ fn below(source: &str) -> Option<Utf8PathBuf> {
 fn join(context: &Utf8Path, inside: &Utf8Path) -> Utf8PathBuf {
     let context = context.strip_prefix(".").unwrap_or(context);
     let whole = context.join(inside);
-    // `join` with nothing leaves a separator at the end.
+    // `join` with an empty path leaves a trailing separator.
     let text = whole.as_str().trim_end_matches('/');
     if text.is_empty() { ".".into() } else { text.into() }
 }

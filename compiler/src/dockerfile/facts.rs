@@ -8,21 +8,21 @@ use jobc_dockerfile::{
 /// Facts about the image that a Dockerfile builds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The final base image of the built stage; `None` if a variable hides it.
+    /// The final base image of the built stage; `None` if it depends on an unknown variable.
     pub base: Option<String>,
-    /// `ENV` values of the built stage and those below it, with known variables filled in.
+    /// `ENV` values of the built stage and the stages it is based on, with known variables expanded.
     pub env: IndexMap<String, String>,
     /// `USER`.
     pub user: Option<String>,
-    /// `WORKDIR`, joined over its instructions.
+    /// `WORKDIR`, with relative paths joined.
     pub workdir: Option<String>,
-    /// `ENTRYPOINT` as arguments; the shell's where it is written as a command line.
+    /// `ENTRYPOINT` as arguments; the shell form includes the shell.
     pub entrypoint: Option<Vec<String>>,
-    /// `CMD`, in the same form.
+    /// `CMD` in the same form.
     pub cmd: Option<Vec<String>>,
     /// `EXPOSE`, as written.
     pub ports: Vec<String>,
-    /// Images that the file names and `jobc.lock` has, each with its digest.
+    /// Images that the file names and `jobc.lock` pins, each with its digest.
     pub locked: IndexMap<String, String>,
 }
 
@@ -30,12 +30,12 @@ pub struct Facts {
 pub(super) struct Stages<'f> {
     pub(super) file: &'f Inspection,
     facts: Vec<Facts>,
-    /// The sources of each copy of the context, filled in, with their words.
+    /// The sources of each copy from the context, expanded, with their source text.
     pub(super) copied: Vec<(String, &'f Word)>,
 }
 
 impl<'f> Stages<'f> {
-    /// Walks the file once, in order, as a builder would. Variables of the base image stay as written.
+    /// Walks the file once, in order, as a builder does. Variables of the base image stay as written.
     pub(super) fn read(file: &'f Inspection) -> Self {
         let mut stages = Self { file, facts: Vec::with_capacity(file.stages.len()), copied: Vec::new() };
         for stage in &file.stages {
@@ -58,10 +58,10 @@ impl<'f> Stages<'f> {
                 Facts { base: (!stage.by_platform).then(|| reference.clone()), ..Facts::default() }
             }
         };
-        // A stage inherits variables of the environment, but no arguments.
+        // A stage inherits environment variables, but no build arguments.
         let mut variables = Variables::without_base(self.file, facts.env.clone());
         for instruction in &stage.instructions {
-            // Values that cannot be expanded were reported where visible; otherwise the builder reports them.
+            // Values that cannot be expanded have been reported where visible; otherwise the builder reports them.
             let _ = self.take(instruction, &mut variables, &mut facts);
         }
         facts.env.clone_from(variables.env());
@@ -83,7 +83,7 @@ impl<'f> Stages<'f> {
                 let joined = match &facts.workdir {
                     _ if directory.starts_with(['/', '$']) => directory,
                     Some(before) => format!("{}/{directory}", before.trim_end_matches('/')),
-                    // The base image's own directory is not known.
+                    // The base image's working directory is unknown.
                     None if facts.base.as_deref() == Some("scratch") => format!("/{directory}"),
                     None => directory,
                 };
@@ -91,7 +91,7 @@ impl<'f> Stages<'f> {
             }
             Kind::Entrypoint(entrypoint) => {
                 facts.entrypoint = Some(argv(entrypoint));
-                // As a builder does: a CMD meant for another ENTRYPOINT is dropped.
+                // As in a builder: a new ENTRYPOINT discards the CMD of the base image.
                 facts.cmd = None;
             }
             Kind::Cmd(cmd) => facts.cmd = Some(argv(cmd)),
@@ -103,7 +103,7 @@ impl<'f> Stages<'f> {
             Kind::Copy(copy) | Kind::Add(copy) if copy.from.is_none() => {
                 for source in &copy.sources {
                     if let jobc_dockerfile::Source::Path(word) = source {
-                        // A quote that is not closed is part of a path to the lint, which reports it.
+                        // The linter treats an unclosed quote as part of the path, and reports it.
                         let text = variables.expand(word).unwrap_or_else(|_| word.text.clone());
                         self.copied.push((text, word));
                     }

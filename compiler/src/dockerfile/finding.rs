@@ -5,7 +5,7 @@ use jobc_dockerfile::{Lint, Refusal, Rule};
 use crate::diagnostic::{Code, Diagnostic, Place, Severity, codes};
 use crate::source::{SourceId, Span};
 
-/// The code that findings of a rule have.
+/// The diagnostic code of a rule's findings.
 fn code(rule: &Rule) -> Code {
     match rule {
         Rule::Syntax => codes::DOCKERFILE_SYNTAX,
@@ -20,7 +20,7 @@ fn code(rule: &Rule) -> Code {
     }
 }
 
-/// The code of a rule of `docker build --check`; rules with the same remedy share one.
+/// The diagnostic code of a rule of `docker build --check`; rules with the same remedy share one.
 fn code_of_lint(lint: Lint) -> Code {
     match lint {
         Lint::UndefinedVar => codes::DOCKERFILE_UNDEFINED,
@@ -42,18 +42,18 @@ fn code_of_lint(lint: Lint) -> Code {
     }
 }
 
-/// The severity of a finding that does not prevent the build: findings about style are notes.
+/// The severity of a finding that does not prevent the build: style findings are notes.
 pub fn severity_of_remark(remark: &Refusal) -> Severity {
     if remark.is_style() { Severity::Note } else { Severity::Warning }
 }
 
-/// A refusal or a remark of a Dockerfile, which is `bytes`. Errors of the command line or the job have no place in it.
+/// An error or warning about a Dockerfile with the text `bytes`. Errors of the command line or the job have no span.
 pub fn diagnostic(refusal: &Refusal, severity: Severity, source: SourceId, bytes: &[u8]) -> Diagnostic {
     let mut found = Diagnostic::new(code(&refusal.rule), severity, refusal.message.as_str());
-    // An empty line is a place of no bytes.
+    // An empty line has an empty span.
     if !refusal.span.is_empty() || matches!(refusal.rule, Rule::Lint(_)) {
         let (start, end) = (refusal.span.start, refusal.span.end);
-        // Bytes that are not text are one character in the excerpt; nothing before them is reported.
+        // Invalid UTF-8 becomes one character in the excerpt; nothing before it is reported.
         let end = if std::str::from_utf8(bytes).is_ok() { end } else { start + '\u{fffd}'.len_utf8() };
         let span = Span::new(source, start, end);
         found = found.at_span(span, "");

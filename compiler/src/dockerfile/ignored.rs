@@ -9,7 +9,7 @@ use crate::diagnostic::{Severity, Sink};
 use super::finding::severity_of_remark;
 use super::request::Request;
 
-/// Reports them. A `.dockerignore` that cannot be read is the builder's to report.
+/// Reports them. The builder reports a `.dockerignore` that cannot be read.
 pub(super) fn check(file: &Inspection, request: &Request<'_>, sink: &mut Sink) {
     let context = request.context.strip_prefix(".").unwrap_or(request.context);
     let Ok(bytes) = request.files.read(&context.join(Utf8Path::new(".dockerignore"))) else { return };

@@ -13,7 +13,7 @@ use super::request::Request;
 
 /// Reads the Dockerfiles that a job names, reports their mistakes, and notes base images and variables in the plan.
 ///
-/// `job` is the job file's source: the files are shown by paths that begin where its own does.
+/// `job` is the job file's source: Dockerfiles are shown relative to the same directory.
 pub fn inspect_images(
     plan: &mut JobPlan,
     job: SourceId,
@@ -46,9 +46,9 @@ pub fn inspect_images(
     }
 }
 
-/// The source of a Dockerfile and its bytes: the one that was read for another image or target, else a new one.
+/// The source and content of a Dockerfile: those read for another image or target, or new ones.
 ///
-/// A file that is not there was reported when the image was resolved.
+/// A missing file was reported when the image was resolved.
 fn open(path: &str, job: SourceId, files: &dyn Files, sources: &mut Sources) -> Option<(SourceId, Vec<u8>)> {
     let shown =
         sources.get(job).path().parent().map_or_else(Utf8PathBuf::new, Utf8Path::to_path_buf).join(path);
@@ -68,7 +68,7 @@ mod tests {
     use crate::files::MemoryFiles;
 
     #[test]
-    fn facts_land_in_the_plan() {
+    fn facts_are_in_the_plan() {
         let image = |path: &str| {
             json!({
                 "source": {"kind": "dockerfile", "path": path, "context": "."}, "reference": "x", "declared_at": "/image"

@@ -1,4 +1,4 @@
-//! Mistakes that can be seen in the Dockerfile alone.
+//! Mistakes that are visible in the Dockerfile alone.
 
 use jobc_dockerfile::{Copy, ImageOrStage, Instruction, Kind, Run, Runs, Source, Span, Stage};
 use jobc_schema::reference::Parts;
@@ -62,7 +62,7 @@ impl Lints<'_> {
         );
     }
 
-    /// The exec form does no shell's work; a lone string in it is most often meant as a command line.
+    /// The exec form starts no shell; a single string in it is usually meant as a command line.
     fn exec(&self, run: &Run, instruction: &Instruction, sink: &mut Sink) {
         if let Runs::Exec(words) = &run.command
             && let [word] = words.as_slice()
@@ -81,7 +81,7 @@ impl Lints<'_> {
         }
     }
 
-    /// `--from` that names no stage, so that the builder pulls an image.
+    /// A `--from` that names no stage, so the builder pulls an image.
     fn source(&self, from: &ImageOrStage, what: &str, number: usize, sink: &mut Sink) {
         let ImageOrStage::Image { reference, span, .. } = from else { return };
         if reference.contains(['/', ':', '@', '.']) {

@@ -1,6 +1,6 @@
-//! The images that a Dockerfile names, and their digests by `jobc.lock`.
+//! The images that a Dockerfile names, and their digests in `jobc.lock`.
 //!
-//! The file keeps its lines; a builder that knows the digests takes the images by them.
+//! The file's lines stay as they are; a builder that knows the digests pulls the images by digest.
 
 use indexmap::IndexMap;
 use jobc_dockerfile::{ImageOrStage, Inspection};
@@ -8,8 +8,8 @@ use jobc_dockerfile::{ImageOrStage, Inspection};
 use super::request::Request;
 use crate::diagnostic::{Place, Sink};
 
-/// The digests of the images that the file names, in their order; an image without one is reported where there must be
-/// one.
+/// The digests of the images that the file names, in order; an image without a required digest is
+/// reported.
 pub(super) fn locked(file: &Inspection, request: &Request<'_>, sink: &mut Sink) -> IndexMap<String, String> {
     let mut found = IndexMap::new();
     for stage in file.stages.iter().filter(|stage| stage.by_platform) {

@@ -1,4 +1,4 @@
-//! A Dockerfile with all settings of its job, and where its findings are reported.
+//! A Dockerfile with the job's build settings, and where its findings are reported.
 
 use camino::Utf8Path;
 use indexmap::IndexMap;
@@ -13,31 +13,31 @@ use crate::source::{SourceId, Span};
 
 /// A Dockerfile, and how the job builds it.
 pub struct Request<'a> {
-    /// The file's text in the sources.
+    /// The file's text as a source.
     pub source: SourceId,
-    /// What the file holds, which may not be text.
+    /// The file's content, which may not be text.
     pub bytes: &'a [u8],
     /// The build context, relative to the job file.
     pub context: &'a Utf8Path,
-    /// The stage to build; the last one where absent.
+    /// The stage to build; the last one if `None`.
     pub target: Option<&'a str>,
-    /// Build arguments the job gives.
+    /// Build arguments from the job.
     pub args: &'a IndexMap<String, String>,
-    /// Where the job file declares the image: `target` and `args` are below.
+    /// Where the job file declares the image: `target` and `args` are below it.
     pub declared_at: &'a Pointer,
     /// Files next to the job file.
     pub files: &'a dyn Files,
-    /// The digests of `jobc.lock`.
+    /// The digests in `jobc.lock`.
     pub lock: &'a Lock,
 }
 
 impl Request<'_> {
-    /// A place of the file as one of the sources.
+    /// Converts a place in the file to a place in the sources.
     pub(super) fn span(&self, range: &std::ops::Range<usize>) -> Span {
         Span::new(self.source, range.start, range.end)
     }
 
-    /// Reports what the parser finds: at its line, or where the job requests something that does not exist.
+    /// Reports what the parser finds: at its line, or where the job names something that does not exist.
     pub(super) fn push(&self, refusal: &Refusal, severity: Severity, sink: &mut Sink) {
         let found = diagnostic(refusal, severity, self.source, self.bytes);
         let near = |found: Diagnostic, place: Place| match &refusal.near {

@@ -1,4 +1,4 @@
-//! Dockerfiles, and what is seen in them.
+//! Dockerfiles, with their findings and facts.
 
 use std::fmt::Write as _;
 
@@ -60,7 +60,7 @@ fn check(text: &str, target: Option<&str>, args: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn what_a_file_tells() {
+fn facts_of_a_file() {
     insta::assert_snapshot!(check(
         "# syntax=docker/dockerfile:1\n\
          ARG CUDA=12.4.1\n\
@@ -86,7 +86,7 @@ fn what_a_file_tells() {
 }
 
 #[test]
-fn the_stage_requested() {
+fn facts_of_the_requested_stage() {
     let text = "FROM debian:12 AS first\nENV A=1\nFROM alpine:3.20\nENV B=2\nFROM first AS Third\n";
     let base = |target| inspect_with(text, target, &[]).0.unwrap().base.unwrap();
     assert_eq!(base(None), "debian:12");
@@ -153,7 +153,7 @@ fn mistakes_in_a_file() {
 }
 
 #[test]
-fn what_builders_accept_is_accepted() {
+fn a_file_that_builders_accept_has_no_findings() {
     let text = "\u{feff}# escape=`\r\n\
                 FROM a:1 AS x\r\n\
                 RUN echo one `\r\n  # a comment inside\r\n  && echo two\r\n\
@@ -173,13 +173,13 @@ fn what_builders_accept_is_accepted() {
 }
 
 #[test]
-fn places_are_right_behind_a_byte_order_mark() {
+fn places_are_correct_after_a_byte_order_mark() {
     let (_, shown) = inspect_with("\u{feff}FROM python\n", None, &[]);
     assert!(shown.contains(r#"1:7 "python""#), "{shown}");
 }
 
 proptest::proptest! {
-    /// No text makes the reader panic, and every place lies within the text.
+    /// No text panics the parser, and every place is within the text.
     #[test]
     fn any_text_is_parsed_without_a_panic(text in r#"(FROM a|RUN |COPY |ENV |ARG |<<EOF|EOF|[ \\\n"'$\{\}:=<\[\]a-c名\t-]){0,40}"#) {
         let _ = inspect_with(&text, Some("x"), &[("A", "1")]);
@@ -189,7 +189,7 @@ proptest::proptest! {
 /// Codes that only the compiler reports, because it knows the context and the job.
 const LINTS: &[&str] = &["J0606", "J0607", "J0609", "J0611"];
 
-/// The findings of the parser for a builder and those of `inspect` for the same file: codes and lines.
+/// Codes and lines of the parser's findings for a builder, and of those of `inspect` for the same file.
 #[test]
 fn compiler_and_builder_report_the_same_findings() {
     let cases = [

@@ -1,14 +1,14 @@
-//! Fields that a job gives to all its roles.
+//! Fields of a job that its roles inherit.
 
 use jobc_schema::Pointer;
 
-/// A role's own value replaces that of the job as a whole.
+/// A role's own value replaces the job's value as a whole.
 const REPLACED: [&str; 3] = ["image", "retry", "grace_period"];
-/// A role's own entries are added to those of the job.
+/// A role's own entries are added to the job's.
 const MERGED: [&str; 2] = ["env", "metrics"];
 
-/// The place in the job of a field of a role: `/retry/max` for `/roles/train/retry/max`, if the role has no `retry`.
-/// `None` if the role has the field, or neither the role nor the job has it.
+/// The path in the job of a field that a role inherits: `/retry/max` for `/roles/train/retry/max`.
+/// `None` if the role has the field itself, or the job has none either.
 pub fn inherited(pointer: &Pointer, exists: impl Fn(&Pointer) -> bool) -> Option<Pointer> {
     let segments: Vec<String> = pointer.segments().collect();
     let [roles, _, field, rest @ ..] = &segments[..] else { return None };
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_of_the_job_is_found_where_the_role_has_none() {
+    fn a_field_that_the_role_lacks_is_found_in_the_job() {
         let there = [
             "/retry",
             "/env",

@@ -1,7 +1,7 @@
-//! Dockerfiles as data, and their text.
+//! Dockerfiles as data, and their serialization.
 //!
-//! The text needs nothing but the builder itself: there is no `# syntax=` line, which would fetch a frontend from a
-//! registry. `RUN <<EOF` is written only if the command does not fit on one line.
+//! Every builder can build the output offline: there is no `# syntax=` line, which would pull a frontend from a
+//! registry. `RUN <<EOF` is used only if the command does not fit on one line.
 
 mod quote;
 #[cfg(test)]
@@ -11,10 +11,10 @@ use std::fmt;
 
 use quote::{Dollar, argument, json_array, quoted, word};
 
-/// A Dockerfile: comments at its head, and its instructions in order.
+/// A Dockerfile: leading comments, and instructions in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dockerfile {
-    /// Lines of comment above the first instruction, without `#`.
+    /// Comment lines above the first instruction, without `#`.
     pub head: Vec<String>,
     /// The instructions.
     pub instructions: Vec<Instruction>,
@@ -23,16 +23,16 @@ pub struct Dockerfile {
 /// One instruction and the comment above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// Lines of comment above the instruction, without `#`; one that begins with `hadolint` is a pragma.
+    /// Comment lines above the instruction, without `#`; one that begins with `hadolint` is a pragma.
     pub comments: Vec<String>,
-    /// What it does.
+    /// The instruction.
     pub kind: Kind,
 }
 
-/// What an instruction does.
+/// An instruction with its operands.
 ///
-/// Texts are plain: quoting and escaping are this module's matter. `$NAME` is a variable in `ENV`, `WORKDIR` and
-/// commands, and plain text everywhere else. Only commands may hold line breaks.
+/// Texts are unquoted: this module quotes and escapes them. `$NAME` is a variable in `ENV`, `WORKDIR` and
+/// commands, and literal text everywhere else. Only commands may contain line breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `FROM [--platform=…] image [AS alias]`.
@@ -46,12 +46,12 @@ pub enum Kind {
     },
     /// `ARG name[=default]`.
     Arg {
-        /// Its name.
+        /// The name.
         name: String,
-        /// Its value where the builder is given none.
+        /// The default value.
         default: Option<String>,
     },
-    /// `ENV name="value" …`; a value sees variables of earlier instructions only.
+    /// `ENV name="value" …`; a value sees only variables of earlier instructions.
     Env(Vec<(String, String)>),
     /// `LABEL name="value" …`.
     Label(Vec<(String, String)>),
@@ -59,22 +59,22 @@ pub enum Kind {
     Shell(Vec<String>),
     /// `RUN …`.
     Run {
-        /// What exists only while the command runs.
+        /// Mounts that exist only while the command runs.
         mounts: Vec<Mount>,
         /// The command.
         command: Command,
     },
     /// `COPY …`.
     Copy {
-        /// A stage or an image instead of the context.
+        /// The stage or image to copy from, instead of the context.
         from: Option<String>,
         /// The owner of the copies.
         chown: Option<String>,
         /// The permission bits of the copies, in octal.
         chmod: Option<String>,
-        /// What.
+        /// The sources.
         sources: Vec<String>,
-        /// Where to.
+        /// The destination.
         to: String,
     },
     /// `WORKDIR path`.
@@ -89,19 +89,19 @@ pub enum Kind {
     Cmd(Vec<String>),
 }
 
-/// A mount that exists only while a command of a build runs.
+/// A mount of a `RUN` instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mount {
-    /// A directory kept from build to build.
+    /// A cache directory kept between builds.
     Cache {
-        /// Where.
+        /// The mount point.
         target: String,
-        /// Whether builds use it one after another, as apt's directories need.
+        /// Whether concurrent builds wait for each other, as apt's directories need.
         locked: bool,
     },
     /// A secret, at `/run/secrets/ID`.
     Secret {
-        /// Its name at the builder.
+        /// The ID that the builder knows it by.
         id: String,
     },
 }
@@ -109,9 +109,9 @@ pub enum Mount {
 /// The command of `RUN`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Lines of one shell command of our own, to be joined by `\`; the second and later ones may be indented.
+    /// Lines of one shell command that we generate, joined by `\`; later lines may be indented.
     Lines(Vec<String>),
-    /// A script as written: on the line of `RUN` where that keeps its meaning, else as a here-document.
+    /// A script as written: on the `RUN` line if that does not change its meaning, else as a here-document.
     Script(String),
     /// Arguments, without a shell.
     Exec(Vec<String>),
@@ -123,14 +123,14 @@ impl Dockerfile {
         self.push_with(kind, Vec::<String>::new())
     }
 
-    /// Adds an instruction below lines of comment and returns its index.
+    /// Adds an instruction with a comment above it, and returns its index.
     pub fn push_with(&mut self, kind: Kind, comments: impl IntoIterator<Item = impl Into<String>>) -> usize {
         let comments = comments.into_iter().map(Into::into).collect();
         self.instructions.push(Instruction { comments, kind });
         self.instructions.len() - 1
     }
 
-    /// The text, and the line, from 1, that each instruction begins on.
+    /// Serializes the file, and returns the line (from 1) on which each instruction begins.
     pub fn render(&self) -> (String, Vec<u32>) {
         let mut text = String::new();
         let mut line = 1;
@@ -147,7 +147,7 @@ impl Dockerfile {
             let body = instruction.kind.to_string();
             let large = body.contains('\n') || !instruction.comments.is_empty();
             let kind = std::mem::discriminant(&instruction.kind);
-            // Small instructions of one kind are together, everything else apart.
+            // Short instructions of one kind are grouped; others are separated by an empty line.
             let apart = match before {
                 None => !self.head.is_empty(),
                 Some((kind_before, large_before)) => large || large_before || kind != kind_before,
@@ -173,7 +173,7 @@ impl fmt::Display for Dockerfile {
     }
 }
 
-/// A comment as lines of the file; line breaks in it make more comment lines, never instructions.
+/// A comment as lines of the file; line breaks in it start further comment lines, never instructions.
 fn comment_line(comment: &str) -> String {
     let lines = comment.split(['\n', '\r']).map(|line| format!("# {line}").trim_end().to_owned() + "\n");
     lines.collect()
@@ -229,7 +229,7 @@ fn option(f: &mut fmt::Formatter<'_>, name: &str, value: Option<&str>) -> fmt::R
     value.map_or(Ok(()), |value| write!(f, "--{name}={} ", word(value)))
 }
 
-/// `ENV` and `LABEL`: one pair a line, aligned.
+/// `ENV` and `LABEL`: one pair per line, aligned.
 fn write_pairs(
     f: &mut fmt::Formatter<'_>,
     keyword: &str,
@@ -258,7 +258,7 @@ fn write_run(f: &mut fmt::Formatter<'_>, mounts: &[Mount], command: &Command) ->
                 return write!(f, "{gap}{line}");
             }
             let (delimiter, body) = quote::here_document(script);
-            // Behind options the here-document must stay on their line for every reader to see it.
+            // After options, the here-document must be on the same line to be recognized by every parser.
             let gap = if mounts.is_empty() { "" } else { " " };
             write!(f, "{gap}<<{delimiter}\n{body}{delimiter}")
         }

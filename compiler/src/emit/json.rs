@@ -1,25 +1,25 @@
-//! JSON as people read it.
+//! JSON formatted for people.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
-/// Writes a value as JSON with two spaces of indentation and a line end, keys in the order of the value.
+/// Writes a value as JSON with two spaces of indentation and a trailing newline, keys in the order of the value.
 ///
 /// # Panics
-/// If the value is not plain JSON: a map with keys that are not strings.
+/// Panics if the value is not plain JSON: a map with keys that are not strings.
 pub fn to_json(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("artifacts are plain JSON");
     text.push('\n');
     text
 }
 
-/// Writes a value as JSON whose outer levels are indented, and deeper levels are on one line: long tables are a third
+/// Writes a value as JSON with its outer levels indented and each deeper value on one line: long tables are a third
 /// of the size, and a diff shows whole rows.
 ///
 /// # Panics
-/// If the value is not plain JSON: a map with keys that are not strings.
+/// Panics if the value is not plain JSON: a map with keys that are not strings.
 pub fn to_json_rows(value: &impl Serialize, levels: usize) -> String {
     let mut bytes = Vec::new();
     let mut serializer =
@@ -29,11 +29,11 @@ pub fn to_json_rows(value: &impl Serialize, levels: usize) -> String {
     String::from_utf8(bytes).expect("serde_json writes UTF-8")
 }
 
-/// Breaks lines down to a level, and not below.
+/// A formatter that breaks lines down to a given depth.
 struct Rows {
     depth: usize,
     levels: usize,
-    /// Whether the list or map that ends next holds anything.
+    /// Whether the list or map that ends next has entries.
     filled: bool,
 }
 
@@ -119,7 +119,7 @@ mod tests {
     use super::{to_json, to_json_rows};
 
     #[test]
-    fn rows_take_a_line_each() {
+    fn each_row_is_one_line() {
         let value = json!({"a": [{"b": [1, 2], "c": {}}, 3], "d": [], "e": {"f": "x"}});
         let text = to_json_rows(&value, 2);
         assert_eq!(
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_stay_in_order() {
+    fn keys_keep_their_order() {
         let value = json!({"b": [1, 2.5, "é\n"], "a": {}, "c": []});
         let text = to_json(&value);
         assert_eq!(

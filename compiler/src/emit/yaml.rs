@@ -1,7 +1,7 @@
-//! YAML that every reader reads alike; only this file uses the writer's names.
+//! YAML that every reader parses alike. Only this file depends on the writer's crate.
 //!
-//! The writer quotes what YAML 1.1 would misread (`on`, `1_000`, `12:30`). This file decides when a text of several
-//! lines becomes a `|` block: if the block has exactly the same value.
+//! The writer quotes what YAML 1.1 would misread (`on`, `1_000`, `12:30`). This file writes a multi-line text
+//! as a `|` block if the block has exactly the same value.
 
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::Value;
@@ -12,11 +12,11 @@ use crate::blank;
 /// Writes a value as one YAML document, keys in the order of the value.
 pub fn to_yaml(value: &Value) -> String {
     let options = ser_options! { prefer_block_scalars: false };
-    // A `Value` has string keys and finite numbers: there is nothing the writer could refuse.
+    // A `Value` has string keys and finite numbers, so the writer cannot fail.
     to_string_with_options(&Tree(value), options).expect("a JSON value is always YAML")
 }
 
-/// A value that the writer sees through our choice of block scalars.
+/// A value that is serialized with our choice of block scalars.
 struct Tree<'v>(&'v Value);
 
 impl Serialize for Tree<'_> {
@@ -39,15 +39,15 @@ impl Serialize for Tree<'_> {
     }
 }
 
-/// Whether a character looks like a space but is a letter to YAML: outside of quotes it is invisible.
+/// Whether a character looks like a space but is not one to YAML: unquoted, it would be invisible.
 fn is_odd_blank(c: char) -> bool {
     blank::name(c).is_some()
 }
 
-/// Whether a `|` block holds exactly this text.
+/// Whether a `|` block represents exactly this text.
 ///
 /// A first line that begins with a blank would need an indentation indicator, which some readers get wrong;
-/// trailing blanks get lost in editors; control characters can only be escaped.
+/// editors strip trailing blanks; control characters can only be escaped.
 fn fits_block(text: &str) -> bool {
     let escaped =
         |c: char| c != '\n' && (c.is_control() || matches!(c, '\u{feff}' | '\u{2028}' | '\u{2029}'));
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written() {
+    fn output_of_values() {
         let value = json!({
             "name": "resnet50",
             "words": ["yes", "no", "on", "NO", "y", "null", "~", "true", "", "=", "<<", "-", "- a", "*a", "&a"],
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(serde_yaml::from_str::<Value>(&to_yaml(&value)).unwrap(), value);
     }
 
-    /// Strings of what YAML gives a meaning to.
+    /// Strings of characters that have a meaning in YAML.
     fn nasty() -> impl Strategy<Value = String> {
         let pieces = [
             " ", "\t", "\n", "\r", "a", "é", "😀", "-", "- ", "?", ":", ": ", "#", " #", "|", ">", "'", "\"",
@@ -104,10 +104,10 @@ mod tests {
             ..ProptestConfig::default()
         })]
 
-        /// An independent reader and our own read back what was written.
+        /// An independent parser and our own read back what was written.
         #[test]
         fn strings_come_back(text in nasty(), key in nasty()) {
-            // The parser refuses a key that starts with an invisible blank, and the writer does not quote it.
+            // Our parser rejects a key that starts with an invisible blank, which the writer does not quote.
             let key = key.replace('\u{a0}', "");
             let value = json!({"a": text, "list": [text, [text]], "map": {key.clone(): {key: text}}});
             let yaml = to_yaml(&value);

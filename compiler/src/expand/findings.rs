@@ -1,4 +1,4 @@
-//! Findings about the combinations of a role: one for all that have it, in the words of the job file.
+//! Merges findings about the combinations of a role: one for all combinations that have it, in the job file's terms.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use super::groups::Groups;
 use crate::diagnostic::{Diagnostic, Place, Sink};
 use crate::suggest;
 
-/// Findings that are the same but for the combination they are about.
+/// Findings that differ only in the combination that they are about.
 struct Class {
-    /// The finding, with the combination's own name.
+    /// The finding, with the combination's name.
     own: Diagnostic,
     /// The finding, with the role's name.
     common: Diagnostic,
-    /// The combinations that have it, in order.
+    /// The combinations that have the finding, in order.
     groups: Vec<String>,
 }
 
-/// Makes one finding of those that several combinations of a role have in common. What only one has keeps its name.
+/// Merges findings that several combinations of a role have. A finding of only one combination keeps its name.
 pub(crate) fn merge_findings(groups: &Groups, sink: &mut Sink) {
     if groups.is_empty() {
         return;
@@ -51,7 +51,7 @@ pub(crate) fn merge_findings(groups: &Groups, sink: &mut Sink) {
     }
 }
 
-/// Writes the names of roles for those of their combinations; returns the first combination that was named.
+/// Replaces names of combinations with those of their roles; returns the first combination that was named.
 fn use_role_names(groups: &Groups, diagnostic: &mut Diagnostic) -> Option<String> {
     let mut first = None;
     let texts = diagnostic.labels.iter_mut().map(|label| &mut label.text);
@@ -93,7 +93,7 @@ mod tests {
     use crate::source::{Source, Sources};
 
     #[test]
-    fn what_all_combinations_have_is_one_finding_of_the_role() {
+    fn a_finding_of_all_combinations_is_reported_once_for_the_role() {
         let mut sources = Sources::new();
         let text = "roles:\n  train: {matrix: {lr: [1, 2, 3]}, run: x}\n  other: {run: y}\n";
         let id = sources.add(Source::new("job.yaml", text));

@@ -1,8 +1,8 @@
 //! The matrix of a role: each combination becomes a separate role, a *group* of tasks.
 //!
-//! It is done in the document, so that every later pass finds roles and nothing else. `train` with three combinations
-//! is `train-m0`, `train-m1` and `train-m2`; `needs` of other roles still names `train`, which `resolve` takes as all of
-//! them. The groups' nodes have the spans of the role, so findings point at what the user wrote.
+//! The expansion is done in the document, so that later passes see only roles. `train` with three combinations
+//! becomes `train-m0`, `train-m1` and `train-m2`; a `needs: train` of another role means all of them in `resolve`.
+//! The groups' nodes have the spans of the role, so findings point at the user's text.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
 use crate::expression::has_expression;
 
-/// The longest name of a role.
+/// The maximum length of a role's name.
 const MAX_ROLE_NAME_CHARS: usize = 32;
 
 /// A group of tasks: one combination of a role's matrix.
@@ -25,13 +25,13 @@ pub struct Group {
     pub role: String,
     /// The number of the combination.
     pub number: u32,
-    /// Its values by axis.
+    /// The values of the combination, by axis.
     pub values: Arc<IndexMap<String, Scalar>>,
     /// How many groups of the role may run at once.
     pub max_parallel: Option<u32>,
 }
 
-/// The groups of a job, by their names.
+/// The groups of a job, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Groups {
     groups: IndexMap<String, Group>,
@@ -40,7 +40,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// The group that a role is, if it comes from a matrix.
+    /// The group that a role is, if it was expanded from a matrix.
     pub fn get(&self, role: &str) -> Option<&Group> {
         self.groups.get(role)
     }
@@ -55,7 +55,7 @@ impl Groups {
         self.by_role.keys().map(String::as_str)
     }
 
-    /// A role's name in the job file.
+    /// The name in the job file of a role.
     pub fn declared<'a>(&'a self, role: &'a str) -> &'a str {
         self.groups.get(role).map_or(role, |group| &group.role)
     }
@@ -71,7 +71,7 @@ impl Groups {
     }
 }
 
-/// Replaces each role that has a matrix by its groups. `jobs` is how many jobs the file becomes by its own matrix.
+/// Replaces each role that has a matrix with its groups. `jobs` is the number of jobs that the job's own matrix makes.
 pub(super) fn expand_groups(
     document: &Document,
     job: Option<&Matrix>,
@@ -125,7 +125,7 @@ pub(super) fn expand_groups(
     (document, groups)
 }
 
-/// The document with the groups next to the roles that they come from: later passes find the places of both in it.
+/// The document with the groups next to the roles that they were expanded from, so that later passes find both.
 pub(crate) fn with_groups(mut document: Document) -> (Document, Groups) {
     let (expanded, groups) = expand_groups(&document, None, &mut Sink::new());
     if groups.is_empty() {
@@ -155,7 +155,7 @@ fn group_name(role: &str, number: u32) -> String {
     format!("{role}-m{number}")
 }
 
-/// A name for a group whose own is too long, which has been reported: later passes need not report it again.
+/// A name for a group whose own is too long, which was already reported.
 fn short_name(role: &str, number: u32) -> String {
     let letters = MAX_ROLE_NAME_CHARS - group_name("", number).len();
     group_name(role.chars().take(letters).collect::<String>().trim_end_matches('-'), number)
@@ -169,12 +169,12 @@ fn without_matrix(role: &Entry) -> Entry {
     role
 }
 
-/// Reports a matrix that does not fit its role or its job.
+/// Reports a matrix that conflicts with its role or its job.
 fn check(role: &Entry, matrix: &Matrix, job: Option<&Matrix>, names: &BTreeSet<&str>, sink: &mut Sink) {
     let name = &role.key;
     let last = u32::try_from(matrix.combinations.len().saturating_sub(1)).unwrap_or(u32::MAX);
     let longest = group_name(name, last);
-    // The role's own name has been checked.
+    // The role's own name was already checked.
     if longest.chars().count() > MAX_ROLE_NAME_CHARS {
         sink.push(
             Diagnostic::error(
@@ -220,7 +220,7 @@ fn check(role: &Entry, matrix: &Matrix, job: Option<&Matrix>, names: &BTreeSet<&
     }
 }
 
-/// Reports values that are expressions: the combinations are known before anything is evaluated.
+/// Reports values that are expressions: the combinations must be known before anything is evaluated.
 fn refuse_expressions(node: &Node, sink: &mut Sink) {
     match &node.value {
         Value::String(text) if has_expression(text) => {

@@ -1,4 +1,4 @@
-//! The matrix: its axes, added and excluded combinations, and the resulting combinations.
+//! The matrix: its axes, the included and excluded combinations, and the resulting combinations.
 
 use indexmap::IndexMap;
 use jobc_schema::Scalar;
@@ -8,7 +8,7 @@ use crate::document::{Entry, Node, Value};
 use crate::source::Span;
 use crate::suggest;
 
-/// The most jobs one file may become, and the most groups of tasks that the roles with a matrix have in all of them.
+/// The maximum number of jobs of one file, and of groups of tasks in all of them.
 pub const MAX_COMBINATIONS: usize = 10_000;
 
 /// The values of one combination, by axis.
@@ -24,13 +24,13 @@ pub(super) struct Matrix {
     pub(super) max_parallel: Option<u32>,
 }
 
-/// Reads the matrix of a job or of a role, if it has one. There is always a combination, if only of the values that can
+/// Reads the matrix of a job or role, if it has one. There is always at least one combination, of the values that can
 /// be read.
 pub(super) fn read(parent: &Node, sink: &mut Sink) -> Option<Matrix> {
     let node = parent.get("matrix")?;
     let Value::Mapping(entries) = &node.value else { return None };
     let key = parent.entries().iter().find(|e| e.key == "matrix").map_or(node.span, |e| e.key_span);
-    // The same as the type does: `axes` with a map is the long form, `axes` with a list an axis of that name.
+    // Same rule as in the type: `axes` with a map is the long form, `axes` with a list is an axis of that name.
     let rules = node.get("axes").filter(|axes| matches!(axes.value, Value::Mapping(_)));
     let axes = read_axes(rules.map_or(&entries[..], Node::entries), sink);
     let (include, exclude) = match rules {
@@ -41,7 +41,7 @@ pub(super) fn read(parent: &Node, sink: &mut Sink) -> Option<Matrix> {
         .and_then(|_| node.get("max_parallel"))
         .and_then(|n| if let Value::Number { number, .. } = &n.value { number.as_u64() } else { None })
         .and_then(|n| u32::try_from(n).ok());
-    // An axis without values has been reported; what uses it shall not be reported again.
+    // An axis without values was reported; uses of it must not be reported again.
     let first = |values: &Vec<Scalar>| values.first().cloned().unwrap_or_else(|| Scalar::string("x"));
     let fallback: Combination =
         axes.iter().map(|(name, values)| ((*name).to_owned(), first(values))).collect();
@@ -188,7 +188,7 @@ fn unknown_axis<'a>(name: &str, at: Span, axes: impl Iterator<Item = &'a str> + 
     }
 }
 
-/// Whether two scalars are one value: `0.10` is `0.1`.
+/// Whether two scalars are the same value: `0.10` equals `0.1`.
 pub(super) fn same(a: &Scalar, b: &Scalar) -> bool {
     match (a.value.as_f64(), b.value.as_f64()) {
         (Some(a), Some(b)) => a.total_cmp(&b).is_eq(),

@@ -1,4 +1,4 @@
-//! The numbers of a matrix's combinations, which are part of their jobs' names.
+//! The numbers of a matrix's combinations, which are part of the jobs' names.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use jobc_schema::matrix::combination_key;
 
 use super::matrix::Combination;
 
-/// The number of each combination: that of the combination with the same values where one is known, else the next after
+/// The number of each combination: the known number of a combination with the same values, else the next after
 /// the largest. So a job keeps its name, and its outputs their place, when the matrix changes.
 pub(super) fn of(combinations: &[Combination], known: &[(Combination, u32)]) -> Vec<u32> {
     let numbers: BTreeMap<String, u32> =

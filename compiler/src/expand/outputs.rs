@@ -1,4 +1,4 @@
-//! No two jobs of a matrix write to one place.
+//! Rejects matrices in which two jobs write to the same place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +6,8 @@ use super::variant::Variant;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Node, Value};
 
-/// Reports outputs that two combinations write to at the same place: the source, and the directory in it that a role
-/// mounts; once for each output.
+/// Reports each output that two combinations write to at the same place: its source, and the directory in it that a
+/// role mounts. Each output is reported once.
 pub(super) fn compare(variants: &[Variant], sink: &mut Sink) {
     if variants.len() < 2 {
         return;
@@ -38,7 +38,7 @@ pub(super) fn compare(variants: &[Variant], sink: &mut Sink) {
     }
 }
 
-/// The directories of an output that roles mount; an empty one is all of it, as for an output that no role names.
+/// The directories of an output that roles mount; an empty one is the whole output, as if no role named it.
 fn directories<'a>(root: &'a Node, output: &str) -> BTreeSet<&'a str> {
     let roles = root.get("roles").map_or(&[][..], Node::entries);
     let mounts = roles.iter().map(|role| match role.value.get("outputs") {

@@ -1,4 +1,4 @@
-//! Parameters: their types, their rules, and the values given from outside.
+//! Parameters: their types, their constraints, and the values given on the command line.
 
 mod environment;
 
@@ -14,17 +14,17 @@ use crate::suggest;
 /// Looks up an environment variable of the user by its name.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Values of parameters from outside the job file; where several name one parameter, the last wins, and `set` wins
+/// Values of parameters from outside the job file. If several name one parameter, the last wins, and `set` wins
 /// over `params`.
 #[derive(Clone, Default)]
 pub struct Overrides<'a> {
     /// `--set NAME=VALUE`, in order.
     pub set: Vec<(String, String)>,
-    /// `--params FILE`, in order: each a map of names to values.
+    /// `--params FILE`, in order, each a map of names to values.
     pub params: Vec<(SourceId, Document)>,
-    /// Looks up an environment variable; absent where the environment is not known, as in an editor.
+    /// Looks up an environment variable; `None` if the environment is not known, as in an editor.
     pub environment: Option<Environment<'a>>,
-    /// Combinations of the job's matrix that keep the numbers they have: those of an earlier run of the same sweep.
+    /// Combinations of the job's matrix that keep their numbers: those of an earlier run of the same sweep.
     pub numbers: &'a [(IndexMap<String, Scalar>, u32)],
 }
 
@@ -32,7 +32,7 @@ pub struct Overrides<'a> {
 pub(super) struct ParamValues {
     /// The values.
     pub(super) values: IndexMap<String, Scalar>,
-    /// The environment variables that values come from, by the parameter.
+    /// The environment variables that values come from, by parameter.
     pub(super) from_environment: IndexMap<String, String>,
 }
 
@@ -41,20 +41,20 @@ struct Declaration<'a> {
     name: &'a str,
     key: Span,
     kind: ScalarKind,
-    /// Whether the type is from `type` and not from the default.
+    /// Whether `type` gives the type, and not the default.
     typed: bool,
-    /// The environment variable that the default comes from, where there is one.
+    /// The environment variable that the default comes from, if any.
     env: Option<(String, Span)>,
-    /// The value otherwise.
+    /// The default otherwise.
     default: Option<(Scalar, Span)>,
     choices: Vec<Scalar>,
     min: Option<(f64, Span)>,
     max: Option<(f64, Span)>,
 }
 
-/// Reads the parameters and gives each its value.
+/// Reads the parameters and determines their values.
 ///
-/// A parameter with an invalid value still gets one of its type, so that one mistake is reported once.
+/// A parameter with an invalid value gets a valid one of its type, so that one mistake is reported once.
 pub(super) fn read(document: &Document, overrides: &Overrides<'_>, sink: &mut Sink) -> ParamValues {
     let entries = document.root.get("params").map_or(&[][..], Node::entries);
     let declared: IndexMap<&str, Declaration<'_>> =
@@ -65,7 +65,7 @@ pub(super) fn read(document: &Document, overrides: &Overrides<'_>, sink: &mut Si
             let at = Place::Span(*span);
             checked(value, param, &at, "the default", &[], sink).unwrap_or_else(|| stand_in(param.kind))
         });
-        // The environment comes after what was given, and is not read then.
+        // The environment has lower priority than given values, and is then not read.
         values.insert(param.name.to_owned(), default.filter(|_| param.env.is_none()));
     }
     for (_, file) in &overrides.params {
@@ -93,7 +93,7 @@ pub(super) fn read(document: &Document, overrides: &Overrides<'_>, sink: &mut Si
     for (name, text) in &overrides.set {
         let note = [format!("given by `--set {name}={text}`")];
         let Some(param) = declared.get(name.as_str()) else {
-            // The start of the file, where it has no `params`.
+            // The start of the file, if it has no `params`.
             let at = match document.root.entries().iter().find(|entry| entry.key == "params") {
                 Some(entry) => entry.key_span,
                 None => Span { end: document.root.span.start, ..document.root.span },
@@ -233,7 +233,7 @@ fn contradictions(param: &Declaration<'_>, sink: &mut Sink) {
     }
 }
 
-/// The value in the parameter's type, where the rules allow it.
+/// The value converted to the parameter's type, if it satisfies the constraints.
 fn checked(
     value: &Scalar,
     param: &Declaration<'_>,
@@ -244,7 +244,7 @@ fn checked(
 ) -> Option<Scalar> {
     let Some(value) = convert(value, param.kind) else {
         let mut diagnostic = wrong_type(&format!("`{value}`"), param).at_place(at.clone(), "");
-        // What an option gives is in no file.
+        // A value of an option is in no file.
         let number =
             value.text.replace('_', "").parse::<i64>().ok().filter(|_| param.kind == ScalarKind::Integer);
         if let (Some(number), Place::Span(_), true) = (number, at, notes.is_empty()) {
@@ -258,7 +258,7 @@ fn checked(
         let message = format!("{what} `{value}` of the parameter `{}` is not allowed", param.name);
         let mut diagnostic =
             Diagnostic::error(codes::PARAM_RANGE, message).at_place(at.clone(), why).note(help);
-        // What an option gives is in no file.
+        // A value of an option is in no file.
         if let (Some(near), Place::Span(span), true) = (near, &at, notes.is_empty()) {
             diagnostic = diagnostic.write(Place::Span(unquoted(*span, &value.text)), near);
         }
@@ -273,7 +273,7 @@ fn checked(
         refuse(label, format!("the choices are {}", suggest::list(names)), near);
         return None;
     }
-    // Bounds that no value can meet have been reported themselves.
+    // Bounds that no value satisfies were reported themselves.
     let possible = param.min.zip(param.max).is_none_or(|((min, _), (max, _))| min <= max);
     let number = value.value.as_f64().filter(|_| possible);
     if let (Some((min, _)), Some(number)) = (param.min, number)
@@ -291,7 +291,7 @@ fn checked(
     Some(value)
 }
 
-/// A scalar in another type, where it loses nothing; a number's text is a string.
+/// Converts a scalar to another type if nothing is lost; a number's text is a string.
 fn convert(scalar: &Scalar, kind: ScalarKind) -> Option<Scalar> {
     match (kind, scalar.kind()) {
         (ScalarKind::String, _) => Some(Scalar::string(scalar.text.clone())),
@@ -301,7 +301,7 @@ fn convert(scalar: &Scalar, kind: ScalarKind) -> Option<Scalar> {
     }
 }
 
-/// The text of a `--set` in the parameter's type.
+/// Converts the text of a `--set` to the parameter's type.
 fn parse(text: &str, kind: ScalarKind) -> Option<Scalar> {
     let value = match kind {
         ScalarKind::String => return Some(Scalar::string(text)),
@@ -327,7 +327,7 @@ fn same(choice: &Scalar, value: &Scalar, kind: ScalarKind) -> bool {
     super::matrix::same(choice, value)
 }
 
-/// A value of the type, for a parameter whose own is wrong.
+/// A value of the type, for a parameter whose own value is invalid.
 fn stand_in(kind: ScalarKind) -> Scalar {
     let value = match kind {
         ScalarKind::String => return Scalar::string("x"),

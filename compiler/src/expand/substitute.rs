@@ -1,4 +1,4 @@
-//! Filling early expressions into a document, and leaving the others for `resolve`.
+//! Substitutes early expressions in a document, and leaves the others for `resolve`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::expression::{
 use crate::source::Sources;
 use crate::suggest;
 
-/// Fills a variant's document.
+/// Substitutes the early expressions of a variant.
 pub(super) fn substitute(
     document: &Document,
     sources: &Sources,
@@ -31,7 +31,7 @@ pub(super) fn substitute(
     if let Some(values) = variant.matrix_values("") {
         names.insert_written(Scope::Matrix, &Arc::new(values));
     }
-    // The name comes first: the others may use it. Its errors are reported later.
+    // The name comes first, since the others may use it. Its errors are reported later.
     if let Some(node) = document.root.get("name") {
         let mut quiet = Sink::new();
         let mut walk = Walk::new(sources, engine, names.clone(), &mut quiet);
@@ -59,13 +59,13 @@ struct Walk<'a, 's> {
     sources: &'a Sources,
     engine: &'a Engine,
     names: Names,
-    /// The names in roles that are combinations of a matrix.
+    /// Names of roles that were expanded from a matrix.
     by_role: BTreeMap<String, Names>,
     /// The roles with a matrix.
     matrix_roles: Vec<&'a str>,
-    /// The keys from the root, with `*` for items of lists.
+    /// The keys from the root, with `*` for list items.
     path: Vec<&'a str>,
-    /// The numbers of the items in `path`, in order.
+    /// The indices of the list items in `path`, in order.
     items: Vec<usize>,
     late: BTreeMap<Pointer, Vec<CodeSpan>>,
     broken: BTreeSet<Pointer>,
@@ -134,7 +134,7 @@ impl<'a, 's> Walk<'a, 's> {
                     );
                     return entry.clone();
                 }
-                // What begins with `x-` is the user's own, and `openpai` is handed on as it is.
+                // Keys that begin with `x-` are the user's own, and `openpai` is passed through unchanged.
                 if self.path.is_empty() && (entry.key.starts_with("x-") || entry.key == "openpai") {
                     return entry.clone();
                 }
@@ -196,7 +196,7 @@ impl<'a, 's> Walk<'a, 's> {
         node.clone()
     }
 
-    /// Checks one expression and whether it is allowed here; returns whether it must wait.
+    /// Checks one expression and whether it is allowed here; returns whether it must be resolved later.
     fn read(
         &mut self,
         node: &Node,
@@ -251,7 +251,7 @@ impl<'a, 's> Walk<'a, 's> {
         late
     }
 
-    /// The value of a string whose expressions are all early; nothing where it must wait, or was reported.
+    /// The value of a string whose expressions are all early; `None` if one must be resolved later, or was reported.
     fn fill(&mut self, node: &Node, text: &str, parts: &[Part<'_>], may_wait: bool) -> Option<Node> {
         let mut out = String::new();
         for part in parts {
@@ -275,7 +275,7 @@ impl<'a, 's> Walk<'a, 's> {
             }
         }
         if has_expression(&out) {
-            // A value that looks like an expression must never become one.
+            // A value that looks like an expression must never be evaluated.
             if !may_wait {
                 self.sink.push(
                     Diagnostic::error(
@@ -315,7 +315,7 @@ impl<'a, 's> Walk<'a, 's> {
         (diagnostic.note(note), "not defined".to_owned())
     }
 
-    /// The scope whose name is nearest to a path's first.
+    /// The scope whose name is most similar to a path's first step.
     fn near(&self, path: &Path, allowed: &[Scope]) -> Option<&'static str> {
         suggest::nearest(path.root(), self.scopes(allowed).map(Scope::as_str))
     }
@@ -338,7 +338,7 @@ impl<'a, 's> Walk<'a, 's> {
     }
 }
 
-/// An expression in what is read before any is evaluated.
+/// Reports an expression in a field that is read before expressions are evaluated.
 pub(super) fn not_evaluated(node: &Node, place: &str) -> Diagnostic {
     Diagnostic::error(codes::EXPRESSION_PLACE, format!("expressions are not evaluated in `{place}`"))
         .at_span(node.span, "")
@@ -359,7 +359,7 @@ fn secret_inside(path: &Path) -> (Diagnostic, String) {
     (diagnostic, "must be the whole value".to_owned())
 }
 
-/// A value of the right type instead of one that was reported, so that it is not reported again.
+/// A value of the right type in place of an invalid one, so that it is not reported again.
 fn stand_in(path: &[&str]) -> Value {
     const SWITCHES: [&str; 7] =
         ["writable", "unpack", "keep", "read_only_root", "privileged", "same_card", "ssh"];
@@ -370,11 +370,11 @@ fn stand_in(path: &[&str]) -> Value {
     }
 }
 
-/// The node an expression with a type becomes.
+/// The node of an expression whose type is kept.
 fn with_scalar(node: &Node, scalar: Scalar) -> Node {
     let value = match scalar.value {
         serde_json::Value::Bool(b) => Value::Bool(b),
-        // `${{ params.gpus / 8 }}` is 2.0 to the engine and 2 everywhere else.
+        // `${{ params.gpus / 8 }}` is 2.0 to the engine, but must be 2.
         serde_json::Value::Number(number) => match whole(&number) {
             Some(whole) => Value::Number { number: whole.into(), text: whole.to_string() },
             None => Value::Number { number, text: scalar.text },

@@ -1,4 +1,4 @@
-//! Job files in, documents and findings out.
+//! Snapshots of expanded documents and findings.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::diagnostic::render::{Format, TextStyle, render};
 use crate::parse::parse;
 use crate::source::Source;
 
-/// Expands a job file and shows what came of it: the variants' documents, or the findings.
+/// Expands a job file and prints the variants' documents, or the findings.
 fn expanded(text: &str, set: &[(&str, &str)], files: &[&str]) -> (Vec<Variant>, String) {
     let mut sources = Sources::new();
     let id = sources.add(Source::new("job.yaml", text));
@@ -50,7 +50,7 @@ fn check(text: &str, set: &[(&str, &str)], files: &[&str]) -> String {
 }
 
 #[test]
-fn parameters_are_typed_and_later_values_win() {
+fn parameters_are_typed_and_the_last_value_wins() {
     let job = "
 name: a
 params:
@@ -77,7 +77,7 @@ roles:
 }
 
 #[test]
-fn wrong_parameters_are_reported_once() {
+fn invalid_parameters_are_reported_once() {
     let job = "
 name: a
 params:
@@ -95,7 +95,7 @@ roles:
 }
 
 #[test]
-fn expressions_keep_text_as_it_is() {
+fn expressions_keep_the_text_of_numbers() {
     let job = "
 name: a
 params: {n: 3, lr: 3.10, path: \"it's\", big: 1e-4}
@@ -113,7 +113,7 @@ roles:
 }
 
 #[test]
-fn late_expressions_stay() {
+fn late_expressions_are_kept() {
     let (variants, findings) = expanded(
         "
 name: a
@@ -144,7 +144,7 @@ roles:
 }
 
 #[test]
-fn wrong_expressions_are_shown_at_the_name() {
+fn invalid_expressions_are_reported_at_the_name() {
     insta::assert_snapshot!(check(
         "
 name: a
@@ -173,7 +173,7 @@ matrix: {lr: [\"${{ params.batch }}\"]}
 }
 
 #[test]
-fn a_value_never_becomes_an_expression() {
+fn a_value_is_never_evaluated_as_an_expression() {
     let job = "
 name: a
 params: {x: a}
@@ -184,7 +184,7 @@ roles:
 }
 
 #[test]
-fn a_matrix_makes_jobs() {
+fn a_matrix_expands_to_jobs() {
     insta::assert_snapshot!(
         [
             "
@@ -209,7 +209,7 @@ roles: {t: {instances: \"${{ matrix.n }}\", run: \"t ${{ matrix.lr }}\"}}
 }
 
 #[test]
-fn wrong_matrices() {
+fn invalid_matrices() {
     insta::assert_snapshot!(
         [
             "
@@ -243,7 +243,7 @@ outputs: {o: {source: ./out, mount: /o}, p: {mount: /p}}
 }
 
 #[test]
-fn a_directory_in_an_output_is_a_place_of_its_own() {
+fn directories_in_an_output_are_separate_places() {
     let findings = |outputs: &str| {
         let job = format!(
             "name: a\nmatrix: {{lr: [1, 2]}}\noutputs: {{o: {{source: ./out, mount: /o}}}}\nroles:\n  a: {{outputs: {outputs}, run: x}}\n  b: {{outputs: [], run: x}}\n"
@@ -257,7 +257,7 @@ fn a_directory_in_an_output_is_a_place_of_its_own() {
 }
 
 #[test]
-fn a_matrix_of_a_role_makes_groups_of_tasks() {
+fn a_matrix_of_a_role_expands_to_groups_of_tasks() {
     let job = "
 name: a
 params: {epochs: 3}

@@ -10,33 +10,33 @@ use super::groups::Groups;
 use crate::document::Document;
 use crate::expression::CodeSpan;
 
-/// One job of the file: with a matrix there are several.
+/// One job of the file; a matrix makes several.
 #[derive(Clone, Debug)]
 pub struct Variant {
-    /// The document with its early expressions filled in.
+    /// The document with its early expressions substituted.
     pub document: Document,
-    /// The number after the job's name, in a matrix.
+    /// The number appended to the job's name, in a matrix.
     pub suffix: Option<u32>,
     /// The combination of matrix values.
     pub matrix: IndexMap<String, Scalar>,
-    /// The roles that are combinations of a role's matrix.
+    /// The roles that were expanded from a role's matrix.
     pub groups: Arc<Groups>,
     /// The parameters with their values.
     pub params: IndexMap<String, Scalar>,
-    /// The environment variables that values of parameters come from, by the parameter.
+    /// The environment variables that values of parameters come from, by parameter.
     pub from_environment: IndexMap<String, String>,
-    /// The roles that get all GPUs of the host, where the host is known.
+    /// The roles that get all GPUs of the host, if the host is known.
     pub all_gpus: BTreeSet<String>,
     /// How many jobs of the matrix may run at the same time.
     pub max_parallel: Option<u32>,
-    /// The places of strings whose expressions have been reported: findings of later passes there are redundant.
+    /// Pointers to strings whose expressions were reported: findings of later passes about them are redundant.
     pub broken: BTreeSet<Pointer>,
-    /// The places of the remaining expressions, by the pointer of their string, in order.
+    /// The places of the remaining expressions of each string, by its pointer, in order.
     pub late: BTreeMap<Pointer, Vec<CodeSpan>>,
 }
 
 impl Variant {
-    /// What `matrix` has in a role: the values of the job's combination and of the role's; nothing where neither has a
+    /// The value of `matrix` in a role: that of the job's combination and of the role's; `None` if neither has a
     /// matrix.
     pub fn matrix_values(&self, role: &str) -> Option<IndexMap<String, Scalar>> {
         let group = self.groups.get(role);
@@ -48,7 +48,7 @@ impl Variant {
         Some(all.map(|(axis, value)| (axis.clone(), value.clone())).collect())
     }
 
-    /// The name of the job this variant is: `NAME`, or `NAME-<i>` in a matrix.
+    /// The name of the job: `NAME`, or `NAME-<i>` in a matrix.
     pub fn job_name(&self, name: &str) -> String {
         match self.suffix {
             Some(suffix) => format!("{name}-{suffix}"),

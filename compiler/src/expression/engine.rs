@@ -1,4 +1,4 @@
-//! What an expression is worth.
+//! Evaluates expressions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use super::sh;
 use crate::diagnostic::codes;
 use crate::suggest;
 
-/// Steps an expression may take: far more than any honest one needs.
+/// The maximum number of evaluation steps of an expression.
 const FUEL: u64 = 200_000;
 
-/// Bytes of code in one expression. The engine reads nested code by recursion, so longer code could exhaust the stack.
+/// The maximum size of an expression in bytes. The engine's parser is recursive: longer code could overflow the stack.
 const MAX_LENGTH: usize = 1000;
 
-/// Filters that take text: a number before them is the text it was written as.
+/// Filters that take text: a number piped into them is its source text.
 const TEXT_FILTERS: &[&str] = &["sh", "string", "upper", "lower", "replace", "trim", "title"];
 
 /// What to write instead of a list of ports.
@@ -36,18 +36,18 @@ pub struct Engine {
     environment: Environment<'static>,
 }
 
-/// The names an expression may use, with their values.
+/// The names that an expression may use, with their values.
 #[derive(Clone, Default)]
 pub struct Names {
     scopes: BTreeMap<Scope, Value>,
-    /// Numbers as they were written, which the engine would write in its own way.
+    /// Numbers with their source text, which the engine would format differently.
     written: BTreeMap<Scope, Arc<IndexMap<String, Scalar>>>,
 }
 
-/// What an expression is worth.
+/// The result of an expression.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// A parameter or matrix value, as it was written.
+    /// A parameter or matrix value, as written.
     Written(Scalar),
     /// Anything else.
     Value(Value),
@@ -59,7 +59,7 @@ impl Names {
         self.scopes.insert(scope, value);
     }
 
-    /// Adds a scope of scalars that keep the text they were written as.
+    /// Adds a scope of scalars that keep their source text.
     pub fn insert_written(&mut self, scope: Scope, scalars: &Arc<IndexMap<String, Scalar>>) {
         let value =
             Value::from_pairs(scalars.iter().map(|(k, s)| (k.as_str(), Value::from(Serde(&s.value)))));
@@ -110,7 +110,7 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// An engine with the usual filters, `sh`, and a `join` that knows lists of placeholders.
+    /// An engine with the usual filters, `sh`, and a `join` that supports lists of placeholders.
     pub fn new() -> Self {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -146,10 +146,10 @@ impl Engine {
         Self { environment }
     }
 
-    /// Whether the code can be read at all.
+    /// Checks the syntax of the code.
     ///
     /// # Errors
-    /// The error of the engine.
+    /// Returns the engine's error.
     pub fn check(&self, code: &str) -> Result<(), Failure> {
         if code.len() > MAX_LENGTH {
             return Err(too_long(MAX_LENGTH));
@@ -164,10 +164,10 @@ impl Engine {
         }
     }
 
-    /// What an expression is worth.
+    /// Evaluates an expression.
     ///
     /// # Errors
-    /// A name that is not defined, or the error of the engine.
+    /// Returns an undefined name, or the engine's error.
     pub fn evaluate(&self, code: &str, names: &Names) -> Result<Outcome, Failure> {
         if code.len() > MAX_LENGTH {
             return Err(too_long(MAX_LENGTH));
@@ -177,7 +177,7 @@ impl Engine {
         for path in &known {
             values.push(names.check(path)?);
         }
-        // A name alone is most of what people write: no engine is needed, and a number keeps its text.
+        // Most expressions are just a name: it needs no engine, and a number keeps its text.
         if let ([path], [value]) = (&known[..], &values[..])
             && code.trim() == &code[path.range.clone()]
         {
@@ -202,10 +202,10 @@ impl Engine {
 }
 
 impl Outcome {
-    /// As text.
+    /// The result as text.
     ///
     /// # Errors
-    /// A list, a map, or nothing.
+    /// Fails for a list, a map, or an undefined value.
     pub fn text(&self) -> Result<String, Failure> {
         match self {
             Self::Written(scalar) => Ok(scalar.text.clone()),
@@ -232,7 +232,7 @@ impl Outcome {
         }
     }
 
-    /// As a scalar with its type.
+    /// The result as a scalar of its own type.
     ///
     /// # Errors
     /// As [`Outcome::text`].
@@ -251,7 +251,7 @@ impl Outcome {
     }
 }
 
-/// Writes numbers of `params` and `matrix` as strings where text is made of them, so that `3.10` stays `3.10`.
+/// Replaces numbers of `params` and `matrix` with strings where text is built from them, so that `3.10` stays `3.10`.
 fn spell_numbers(code: &str, paths: &[Path], names: &Names) -> Option<String> {
     let mut out = String::new();
     let mut from = 0;

@@ -1,4 +1,4 @@
-//! Why an expression has no value, in words.
+//! Messages for expressions that cannot be evaluated.
 
 use std::ops::Range;
 
@@ -10,24 +10,24 @@ use super::scopes::Scope;
 use crate::diagnostic::{Code, codes};
 use crate::suggest;
 
-/// Why an expression has no value.
+/// Why an expression cannot be evaluated.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The code of the diagnostic.
     pub code: Code,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// Where in the code, in bytes; the whole of it where absent.
+    /// The byte range in the code; the whole code if `None`.
     pub range: Option<Range<usize>>,
     /// The label at that place.
     pub label: Box<str>,
-    /// What else helps.
+    /// Additional help.
     pub notes: Vec<String>,
-    /// The name that was meant, to write at that place.
+    /// A suggested replacement for the name at that place.
     pub near: Option<Box<str>>,
 }
 
-/// Advice for a list inside text.
+/// Help for a list inside text.
 pub(super) const JOIN: &str = "write `| join(\",\")` behind it, or pick one with `[0]`";
 
 impl Failure {
@@ -42,7 +42,7 @@ impl Failure {
         }
     }
 
-    /// What can be written behind the code.
+    /// A suggestion to append to the code.
     pub(super) fn behind(&self) -> Option<&'static str> {
         self.notes.iter().any(|note| note == JOIN).then_some(" | join(\",\")")
     }
@@ -58,7 +58,7 @@ impl Failure {
     }
 }
 
-/// A step that leads nowhere.
+/// An undefined step of a path.
 pub(super) fn missing(path: &Path, step: usize, parent: &Value) -> Failure {
     let so_far = written_path(path, step);
     match (&path.steps[step].key, parent.kind()) {
@@ -79,7 +79,7 @@ pub(super) fn missing(path: &Path, step: usize, parent: &Value) -> Failure {
         (Key::Name(name), ValueKind::Map) => {
             let keys = keys(parent);
             let near = suggest::nearest(name, keys.iter().map(String::as_str));
-            // A job has one thing to say about itself.
+            // `job` has only one field.
             let only = keys.first().filter(|_| keys.len() == 1 && so_far == "job").map(String::as_str);
             let near = near.or(only).map(str::to_owned);
             undefined(path, step, name, near.as_deref(), keys.iter().map(String::as_str))
@@ -105,7 +105,7 @@ pub(super) fn missing(path: &Path, step: usize, parent: &Value) -> Failure {
     }
 }
 
-/// A name that is not there, with the names that are.
+/// An undefined name, with the defined names.
 pub(super) fn undefined<'a>(
     path: &Path,
     step: usize,
@@ -137,7 +137,7 @@ pub(super) fn undefined<'a>(
     failure
 }
 
-/// The first steps of a path as one would write them.
+/// The first steps of a path as written in code.
 fn written_path(path: &Path, steps: usize) -> String {
     let mut out = String::new();
     for step in path.steps.iter().take(steps) {
@@ -162,25 +162,25 @@ fn keys(map: &Value) -> Vec<String> {
     map.try_iter().map(|keys| keys.map(|key| key.to_string()).collect()).unwrap_or_default()
 }
 
-/// What to pick of a map.
+/// The fields to choose from in a map.
 pub(super) fn keys_note(map: &Value) -> String {
     let keys = keys(map);
     format!("pick one of its values: {}", suggest::list(keys.iter().map(String::as_str)))
 }
 
-/// `${{ }}`.
+/// An empty `${{ }}`.
 pub(super) fn empty() -> Failure {
     Failure::new(codes::EXPRESSION_SYNTAX, "the expression is empty", "empty")
         .note("write for example `${{ params.batch_size }}`")
 }
 
-/// More code than the engine is given.
+/// An expression that is too long for the engine.
 pub(super) fn too_long(limit: usize) -> Failure {
     Failure::new(codes::EXPRESSION_SYNTAX, format!("the expression is longer than {limit} bytes"), "")
         .note("expressions are for names and small calculations; leave the rest to the program")
 }
 
-/// The engine's words in ours.
+/// Rewords an error of the engine.
 pub(super) fn failure(error: &minijinja::Error, same_code: bool) -> Failure {
     let detail = error.detail().unwrap_or_default();
     let (code, message) = match error.kind() {

@@ -1,7 +1,7 @@
-//! Placeholders in the value of an expression: what only a target knows, as marks inside plain strings.
+//! Placeholders in the value of an expression: values that only a target knows, as marks inside plain strings.
 //!
-//! The engine knows strings, not placeholders. So a placeholder goes through it as a string between two characters of a
-//! private plane, and the caller splits the value again. A mark holds digits and dots only, so that filters such as
+//! The engine has no placeholders, only strings. So a placeholder is passed as a string between two characters of a
+//! private plane, and the caller splits the result. A mark contains only digits and dots, so that filters such as
 //! `upper` leave it whole.
 
 use std::fmt;
@@ -13,12 +13,12 @@ use minijinja::value::{Enumerator, Object, ObjectRepr};
 const OPEN: char = '\u{F0000}';
 const CLOSE: char = '\u{F0001}';
 
-/// A stretch of a string with marks.
+/// A piece of a string with marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextSegment<'a> {
     /// Text.
     Text(&'a str),
-    /// The inside of a mark.
+    /// The content of a mark.
     Mark(&'a str),
 }
 
@@ -27,7 +27,7 @@ pub fn mark(inside: &str) -> String {
     format!("{OPEN}{inside}{CLOSE}")
 }
 
-/// Cuts a string into text and marks.
+/// Splits a string into text and marks.
 pub fn stretches(text: &str) -> Vec<TextSegment<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -45,13 +45,13 @@ pub fn stretches(text: &str) -> Vec<TextSegment<'_>> {
     found
 }
 
-/// A placeholder that has names or items below it, too: a port whose label is also the name of a role, or the one port
-/// of a list with one item.
+/// A placeholder that also has names or items below it: a port whose label is also the name of a role, or the only
+/// port of a list.
 #[derive(Debug)]
 pub struct Hole {
-    /// The inside of its mark.
+    /// The content of its mark.
     pub inside: String,
-    /// What is below it.
+    /// The values below it.
     pub below: Value,
 }
 
@@ -69,17 +69,17 @@ impl Object for Hole {
     }
 }
 
-/// A list of placeholders, made only on demand: a role may have 100,000 instances.
+/// A list of placeholders, created on demand: a role may have 100,000 instances.
 pub struct HoleList {
-    /// How many there are.
+    /// The length of the list.
     pub length: usize,
-    /// The inside of one's mark.
+    /// Returns the content of an item's mark.
     pub item: Box<dyn Fn(usize) -> String + Send + Sync>,
-    /// The inside of the mark for all of them with a separator; absent where the plan has no such placeholder.
+    /// Returns the content of the mark for all items joined by a separator; `None` if the plan has no such placeholder.
     pub joined: Option<JoinFn>,
 }
 
-/// Makes the inside of the mark of a whole list with a separator.
+/// Creates the content of the mark for a whole list joined by a separator.
 pub type JoinFn = Box<dyn Fn(&str) -> String + Send + Sync>;
 
 impl fmt::Debug for HoleList {

@@ -1,13 +1,13 @@
-//! The names an expression uses, found without running it.
+//! The names that an expression uses, found without evaluating it.
 //!
-//! Expressions have no variables of their own, so every name that is not after a `.`, a `|` or an `is`, and is not
-//! called, is looked up in the scopes. Knowing them before lets a message point at the name itself.
+//! Expressions cannot define variables, so every name that is not after a `.`, a `|` or an `is`, and is not
+//! called, is looked up in the scopes. Finding them first lets a message point at the name itself.
 
 use std::ops::Range;
 
 use super::scopes::Scope;
 
-/// A name with what follows it: `hosts.train[0]`.
+/// A name and the steps after it: `hosts.train[0]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Its byte range in the code.
@@ -21,11 +21,11 @@ pub struct Path {
 pub struct Step {
     /// Its byte range in the code.
     pub range: Range<usize>,
-    /// The key, or the number of an item.
+    /// The key, or the index of an item.
     pub key: Key,
 }
 
-/// What a step goes to.
+/// The key of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
     /// A name, as `.name` or `["name"]`.
@@ -40,7 +40,7 @@ impl Path {
         self.name(0).unwrap_or_default()
     }
 
-    /// The name of a step.
+    /// The key of the step, if it is a name.
     pub fn name(&self, step: usize) -> Option<&str> {
         match self.steps.get(step).map(|step| &step.key) {
             Some(Key::Name(name)) => Some(name),
@@ -55,12 +55,12 @@ const KEYWORDS: &[&str] =
 
 /// The paths of an expression in order.
 ///
-/// Names after `hosts`, `roles`, `ports`, `data`, `outputs` and `secrets` may hold `-`, as in `hosts.data-server[0]`:
-/// nothing there can be subtracted from. So may the label in `ports.data-server.grpc-web`.
+/// Names after `hosts`, `roles`, `ports`, `data`, `outputs` and `secrets` may contain `-`: `hosts.data-server[0]`;
+/// nothing there can be subtracted from. The same is true of the label in `ports.data-server.grpc-web`.
 pub fn paths(code: &str) -> Vec<Path> {
     let mut found = Vec::new();
     let mut at = 0;
-    // The text before: after `.`, `|` and `is` a word is not a name.
+    // The token before the word: after `.`, `|` and `is` a word is not a name.
     let mut before = "";
     while let Some(c) = code[at..].chars().next() {
         if c == '"' || c == '\'' {
@@ -100,13 +100,13 @@ pub fn paths(code: &str) -> Vec<Path> {
     found
 }
 
-/// The code with every name that holds a `-` written as `["name"]`, which the engine can read.
+/// The code with every name that contains a `-` rewritten as `["name"]`, which the engine can parse.
 pub(super) fn quote_dashes(code: &str, paths: &[Path]) -> String {
     let mut out = String::with_capacity(code.len());
     let mut from = 0;
     for step in paths.iter().flat_map(|path| &path.steps) {
         let Key::Name(name) = &step.key else { continue };
-        // A step in brackets is a string already; its range begins with the quote.
+        // A step in brackets is already a string; its range begins with the quote.
         if name.contains('-') && code[step.range.clone()] == **name {
             let dot = code[..step.range.start].rfind('.').unwrap_or(step.range.start);
             out.push_str(&code[from..dot]);
@@ -156,7 +156,7 @@ fn path(code: &str, start: usize, end: usize) -> Path {
     Path { range: start..at, steps }
 }
 
-/// A `["name"]` or `[0]` at `open`; anything computed ends the path.
+/// Parses a `["name"]` or `[0]` at `open`; a computed index ends the path.
 fn bracket(code: &str, open: usize) -> Option<(Key, Range<usize>, usize)> {
     let close = if code[open + 1..].trim_start().starts_with(['"', '\'']) {
         let quote = open + 1 + (code[open + 1..].len() - code[open + 1..].trim_start().len());

@@ -10,19 +10,19 @@ use crate::source::{Sources, Span};
 /// The place of the code of an expression in a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeSpan {
-    /// The code, or the whole value where the source spells it differently: with escapes, or folded.
+    /// The span of the code, or of the whole value if the source is escaped or folded.
     pub span: Span,
-    /// Whether the span is that of the code, letter by letter.
+    /// Whether the span matches the code verbatim.
     pub exact: bool,
     /// Whether the value is in double quotes.
     pub quoted: bool,
 }
 
 impl CodeSpan {
-    /// Finds an expression of a value in the source of the value.
+    /// Finds an expression of a value in the source text of the value.
     ///
-    /// Quotes, block scalars and indentation make the source differ from the value, so the expression is looked
-    /// for by its number.
+    /// Quotes, block scalars and indentation make the source differ from the value, so the expression is found
+    /// by its number.
     pub fn find(sources: &Sources, value: Span, text: &str, expression: &Expression<'_>) -> Self {
         let raw = sources.slice(value);
         let quoted = raw.starts_with('"');
@@ -35,7 +35,7 @@ impl CodeSpan {
         let begin = value.start as usize + start + OPEN.len();
         if raw[start + OPEN.len()..].starts_with(expression.code) {
             let code = expression.code;
-            // The blanks inside the braces are not worth underlining.
+            // Blanks inside the braces are not underlined.
             let lead = code.len() - code.trim_start().len();
             if code.trim().is_empty() {
                 return Self {
@@ -58,7 +58,7 @@ impl CodeSpan {
         }
     }
 
-    /// The place of a `${{` without its end.
+    /// The place of a `${{` without a matching `}}`.
     pub fn open(sources: &Sources, value: Span, text: &str, start: usize) -> Span {
         let nth = text[..start].matches(OPEN).count();
         match sources.slice(value).match_indices(OPEN).nth(nth) {
@@ -70,7 +70,7 @@ impl CodeSpan {
         }
     }
 
-    /// Where a name of the code can be replaced, if it is there letter by letter and not in quotes.
+    /// The span of a name that can be replaced, if the source matches the code and is not quoted.
     pub fn name(self, code: &str, range: &Range<usize>) -> Option<Place> {
         let span = self.part(code, Some(range));
         let alone =
@@ -78,7 +78,7 @@ impl CodeSpan {
         alone.then_some(Place::Span(span))
     }
 
-    /// The place behind the code, if it is there letter by letter and has no quotes around it.
+    /// The position after the code, if the source matches the code and has no quotes around it.
     fn end(self, code: &str) -> Option<Place> {
         let end = self.span.start as usize + code.trim().len();
         let there = self.exact && self.span.range().len() == code.trim().len();
@@ -98,15 +98,15 @@ impl CodeSpan {
     }
 }
 
-/// The end of the character that a byte is in.
+/// The end of the character that contains a byte.
 fn ceil(code: &str, at: usize) -> usize {
     (at..code.len()).find(|&at| code.is_char_boundary(at)).unwrap_or(code.len())
 }
 
 impl Failure {
-    /// The finding, shown at the code, or at the place of the whole value where the code's is not known.
+    /// The finding, shown at the code, or at the whole value if the place of the code is unknown.
     pub fn diagnose(mut self, code: &str, at: Option<CodeSpan>, value: Place) -> Diagnostic {
-        // The engine counts a character that it does not know as one byte.
+        // The engine counts an unknown character as one byte.
         self.range = self.range.map(|range| code.floor_char_boundary(range.start)..ceil(code, range.end));
         let name = at.zip(self.range.as_ref()).and_then(|(at, range)| at.name(code, range));
         let behind = self.behind().zip(at).and_then(|(text, at)| {

@@ -1,17 +1,17 @@
-//! The names expressions begin with, and where each may be used.
+//! The scopes that expressions can use, and where.
 
-/// A name that an expression begins with.
+/// The first name of an expression's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// The job's parameters.
     Params,
     /// The combination of matrix values.
     Matrix,
-    /// The job: its `name`.
+    /// The job: `name`.
     Job,
     /// An image's build arguments.
     Args,
-    /// The role that reads the text: `name`, `instances`, `gpu`.
+    /// The role that contains the text: `name`, `instances`, `gpu`.
     Role,
     /// All roles: `instances` of each.
     Roles,
@@ -19,15 +19,15 @@ pub enum Scope {
     Distributed,
     /// The addresses of each role's instances.
     Hosts,
-    /// The numbers of the role's own ports, and of those of other roles below their names.
+    /// The numbers of the role's own ports, and of other roles' ports below the role's name.
     Ports,
-    /// The data the role sees: `mount` and `source` of each.
+    /// The data that the role mounts: `mount` and `source` of each.
     Data,
-    /// The outputs the role sees: `mount` and `source` of each.
+    /// The outputs that the role mounts: `mount` and `source` of each.
     Outputs,
     /// The secrets.
     Secrets,
-    /// The instance that reads the text: its `index`.
+    /// The instance that contains the text: its `index`.
     Instance,
 }
 
@@ -68,12 +68,12 @@ impl Scope {
         NAMES.iter().map(|(_, name)| *name)
     }
 
-    /// Whether it is known before the job is: the file and the command line alone decide it.
+    /// Whether it depends only on the file and the command line.
     pub fn is_early(self) -> bool {
         matches!(self, Params | Matrix | Job)
     }
 
-    /// Whether the names below it may hold `-`.
+    /// Whether the names below it may contain `-`.
     pub fn names_may_have_dashes(self) -> bool {
         matches!(self, Hosts | Roles | Ports | Data | Outputs | Secrets)
     }
@@ -84,7 +84,7 @@ const TEXT: &[Scope] = &[Role, Roles, Distributed, Hosts, Ports, Data, Outputs, 
 const PROBE: &[Scope] = &[Role, Roles, Distributed, Hosts, Ports, Data, Outputs];
 const DIRECTORY: &[Scope] = &[Role, Roles, Distributed, Data, Outputs];
 
-/// The scopes besides `params`, `matrix` and `job` that a place of the job file may use; spec section "Expressions".
+/// The scopes that a place of the job file may use besides `params`, `matrix` and `job`; spec section "Expressions".
 ///
 /// A path is the keys from the root down, with `*` for an item of a list.
 pub fn scopes_at(path: &[&str]) -> &'static [Scope] {
@@ -103,11 +103,11 @@ pub fn scopes_at(path: &[&str]) -> &'static [Scope] {
     }
 }
 
-/// Whether a string at this place that is one whole expression becomes what the expression is worth: a number or
-/// a bool where one belongs. Everywhere else it becomes text.
+/// Whether a string at this place that is a single expression takes the expression's type: a number or
+/// a boolean. Everywhere else it becomes text.
 pub fn keeps_type(path: &[&str]) -> bool {
     let Some((last, above)) = path.split_last() else { return false };
-    // A map of users' own names: what is below never means a key of the language.
+    // In a map with user-defined names, what is below is never a key of the language.
     if let ["with", ..] | ["roles", _, "with", ..] = path {
         return true;
     }

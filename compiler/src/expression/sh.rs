@@ -1,4 +1,4 @@
-//! The filter `sh`: one word for a shell.
+//! The filter `sh`: quotes text as one shell word.
 
 use jobc_schema::shell;
 
@@ -6,7 +6,7 @@ use super::holes::{TextSegment, mark, stretches};
 
 /// Quotes a text so that a POSIX shell reads it as one word.
 ///
-/// Placeholders stay outside the quotes: some targets fill them with a variable of the shell.
+/// Placeholders stay outside the quotes: some targets replace them with a shell variable.
 pub(super) fn quote(text: &str) -> String {
     if text.is_empty() {
         return "''".to_owned();

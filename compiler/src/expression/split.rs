@@ -1,11 +1,11 @@
-//! Cutting a string into text and expressions.
+//! Splits a string into text and expressions.
 
 use std::ops::Range;
 
-/// A stretch of a string.
+/// A piece of a string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// Text as it is.
+    /// Literal text.
     Text(&'a str),
     /// An expression.
     Expression(Expression<'a>),
@@ -14,7 +14,7 @@ pub enum Part<'a> {
 /// One `${{ … }}` of a string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression<'a> {
-    /// The text between `${{` and `}}`, blanks included.
+    /// The text between `${{` and `}}`, including blanks.
     pub code: &'a str,
     /// The byte range of the whole expression in the string.
     pub range: Range<usize>,
@@ -29,27 +29,27 @@ impl Expression<'_> {
     }
 }
 
-/// A `${{` without its `}}`.
+/// A `${{` without a matching `}}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnclosedExpression {
     /// The byte offset of the `${{` in the string.
     pub start: usize,
-    /// The number of the expression it would have been.
+    /// The number that the expression would have had.
     pub number: usize,
 }
 
 pub(super) const OPEN: &str = "${{";
 const CLOSE: &str = "}}";
 
-/// Whether a string holds the beginning of an expression.
+/// Whether a string contains a `${{`.
 pub fn has_expression(text: &str) -> bool {
     text.contains(OPEN)
 }
 
-/// Cuts a string into text and expressions, in order; empty text is left out.
+/// Splits a string into text and expressions, in order; empty text is omitted.
 ///
 /// # Errors
-/// A `${{` that no `}}` follows.
+/// Fails at a `${{` without a matching `}}`.
 pub fn split(text: &str) -> Result<Vec<Part<'_>>, UnclosedExpression> {
     let mut parts = Vec::new();
     let mut from = 0;
@@ -73,7 +73,7 @@ pub fn split(text: &str) -> Result<Vec<Part<'_>>, UnclosedExpression> {
     Ok(parts)
 }
 
-/// The expressions of a string; none where one is not closed, which `expand` has reported.
+/// The expressions of a string; none if one is not closed, which `expand` has reported.
 pub fn expressions(text: &str) -> Vec<Expression<'_>> {
     if !has_expression(text) {
         return Vec::new();
@@ -82,7 +82,7 @@ pub fn expressions(text: &str) -> Vec<Expression<'_>> {
     split(text).unwrap_or_default().into_iter().filter_map(keep).collect()
 }
 
-/// The place of the `}}` that ends the code: outside quotes and outside brackets of its own.
+/// The position of the `}}` that ends the code: outside quotes and nested brackets.
 fn closing(code: &str) -> Option<usize> {
     let bytes = code.as_bytes();
     let mut depth = 0_usize;

@@ -1,9 +1,9 @@
-//! Cutting, names and marks, apart from any job file.
+//! Splitting, names and marks, independent of job files.
 
 use super::*;
 
 #[test]
-fn strings_are_cut_at_expressions() {
+fn strings_are_split_at_expressions() {
     let check = |text: &str, codes: &[&str]| {
         let found: Vec<String> = expressions(text).iter().map(|e| e.code.to_owned()).collect();
         assert_eq!(found, codes, "{text}");
@@ -19,7 +19,7 @@ fn strings_are_cut_at_expressions() {
 }
 
 #[test]
-fn names_are_found_without_running() {
+fn names_are_found_without_evaluation() {
     let check = |code: &str, wanted: &[&str]| {
         let found: Vec<&str> = paths(code).iter().map(|path| &code[path.range.clone()]).collect();
         assert_eq!(found, wanted, "{code}");
@@ -42,7 +42,7 @@ fn names_are_found_without_running() {
 }
 
 #[test]
-fn the_filter_sh_makes_one_word() {
+fn the_filter_sh_quotes_one_word() {
     let engine = Engine::new();
     let check = |code: &str, text: &str| {
         let value = engine.evaluate(code, &Names::default()).and_then(|value| value.text());
@@ -58,12 +58,12 @@ fn the_filter_sh_makes_one_word() {
 }
 
 #[test]
-fn deep_nesting_is_an_error_and_no_crash() {
+fn deep_nesting_is_an_error() {
     let engine = Engine::new();
     for part in ["(", "[", "-", "not ", "{1:", "1+", "1 if ", "'a'|", "a.", "1 if 1 else "] {
         let long = part.repeat(5000);
         assert!(engine.evaluate(&long, &Names::default()).is_err(), "{part}");
-        // As long as may be: whatever comes of it, it comes back.
+        // The longest expression allowed must not crash either.
         let longest = part.repeat(990 / part.len()) + "1";
         let _ = engine.check(&longest);
         let _ = engine.evaluate(&longest, &Names::default());

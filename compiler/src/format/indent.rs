@@ -1,4 +1,4 @@
-//! The number of columns by which each line is moved.
+//! Computes the number of columns by which each line is shifted.
 
 use super::lines::Lines;
 use crate::document::{Document, Node, Value};
@@ -40,7 +40,7 @@ fn mark(node: &Node, text: &Lines<'_>, owners: &mut [Owner]) {
     }
 }
 
-/// The number of columns by which each line is moved, for an indentation of two.
+/// The number of columns by which each line is shifted, for an indentation of two.
 pub(super) fn moves(document: &Document, text: &Lines<'_>, owners: &[Owner]) -> Vec<isize> {
     let mut wanted: Vec<Option<usize>> = vec![None; text.line_count()];
     place(&document.root, 0, text, &mut wanted);
@@ -64,7 +64,7 @@ pub(super) fn moves(document: &Document, text: &Lines<'_>, owners: &[Owner]) -> 
     moves
 }
 
-/// A comment belongs to the next line of its depth, otherwise to the previous one, otherwise to the next of any depth.
+/// A comment has the depth of the next line at its indentation, else of the previous one, else of the next line.
 fn comment(
     line: usize,
     text: &Lines<'_>,
@@ -89,7 +89,7 @@ fn place(node: &Node, depth: usize, text: &Lines<'_>, wanted: &mut [Option<usize
                 begin(entry.key_span.start as usize, depth, text, wanted);
                 let below = match &entry.value.value {
                     Value::Sequence(items) => {
-                        // `- ` at the indentation of its key or two more: unchanged.
+                        // `- ` may be at its key's indentation or two columns deeper: keep it.
                         let dash = items.first().and_then(|item| dash(item, text));
                         let key = text.column(entry.key_span.start as usize);
                         let further = dash.is_some_and(|at| text.column(at) > key);
@@ -112,7 +112,7 @@ fn place(node: &Node, depth: usize, text: &Lines<'_>, wanted: &mut [Option<usize
     }
 }
 
-/// Records the depth of a line if only spaces come before an offset.
+/// Records the depth of a line if only spaces precede an offset.
 fn begin(offset: usize, depth: usize, text: &Lines<'_>, wanted: &mut [Option<usize>]) {
     let line = text.line_of(offset);
     let before = &text.as_str()[text.line(line).start..offset];
@@ -121,7 +121,7 @@ fn begin(offset: usize, depth: usize, text: &Lines<'_>, wanted: &mut [Option<usi
     }
 }
 
-/// The position of an item's dash.
+/// The offset of an item's dash.
 fn dash(item: &Node, text: &Lines<'_>) -> Option<usize> {
     let start = item.span.start as usize;
     if text.as_str()[start..].starts_with("- ") && matches!(item.value, Value::Sequence(_)) {

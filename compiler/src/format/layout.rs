@@ -1,6 +1,6 @@
 //! Indentation of two, no trailing spaces, single blank lines, one newline at the end.
 //!
-//! Lines are moved and never rewritten. Where moving lines would change the document, they stay.
+//! Lines are shifted, never rewritten. If shifting would change the document, they are not shifted.
 
 use super::indent::{self, Owner};
 use super::lines::Lines;
@@ -15,7 +15,7 @@ enum Line {
     Gone,
 }
 
-/// The text with moved lines, and without moving any.
+/// The text with shifted lines, and without shifting any.
 pub(super) fn forms(text: &str, document: &Document) -> Vec<String> {
     let text = Lines::new(text);
     let owners = indent::owners(document, &text);
@@ -23,7 +23,7 @@ pub(super) fn forms(text: &str, document: &Document) -> Vec<String> {
     [Some(&*moves), None].map(|moves| joined(&text, &lines(&text, &owners, moves))).to_vec()
 }
 
-/// The change of each line, when it is moved by the given number of columns or stays.
+/// The change of each line, shifted by the given number of columns or not.
 fn lines(text: &Lines<'_>, owners: &[Owner], moves: Option<&[isize]>) -> Vec<Line> {
     let mut out: Vec<Line> = vec![];
     let mut blank_before = true;
@@ -59,7 +59,7 @@ fn dashes(body: &str) -> String {
     }
 }
 
-/// The formatted text, with its original line ends and one at the end.
+/// The formatted text, with its original line endings and a newline at the end.
 fn joined(text: &Lines<'_>, lines: &[Line]) -> String {
     let mut out = String::new();
     for (number, line) in lines.iter().enumerate() {

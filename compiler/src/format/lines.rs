@@ -20,30 +20,30 @@ impl<'a> Lines<'a> {
         self.text
     }
 
-    /// How many lines there are. The empty one after the last newline counts.
+    /// The number of lines, including the empty one after the last newline.
     pub(super) fn line_count(&self) -> usize {
         self.starts.len()
     }
 
-    /// The bytes of a line without its line end; the end of the text if there is no such line.
+    /// The byte range of a line without its line ending; the end of the text if there is no such line.
     pub(super) fn line(&self, line: usize) -> Range<usize> {
         let Some(&start) = self.starts.get(line) else { return self.text.len()..self.text.len() };
         let end = self.starts.get(line + 1).copied().unwrap_or(self.text.len());
         start..start + self.text[start..end].trim_end_matches(['\n', '\r']).len()
     }
 
-    /// A line without its line end.
+    /// A line without its line ending.
     pub(super) fn content(&self, line: usize) -> &'a str {
         &self.text[self.line(line)]
     }
 
-    /// A line with its line end.
+    /// A line with its line ending.
     pub(super) fn whole(&self, line: usize) -> &'a str {
         let end = self.starts.get(line + 1).copied().unwrap_or(self.text.len());
         &self.text[self.starts[line]..end]
     }
 
-    /// The line of an offset.
+    /// The line that contains an offset.
     pub(super) fn line_of(&self, offset: usize) -> usize {
         self.starts.partition_point(|&start| start <= offset) - 1
     }

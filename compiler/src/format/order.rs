@@ -1,7 +1,7 @@
-//! The order of keys: what a job is, what it needs, what it does.
+//! The order of keys: what a job is, what it needs, what it runs.
 //!
-//! Only keys of the language are put in order, in blocks. Names that the file chooses, and keys in brackets, stay where
-//! they are.
+//! Only known keys in block maps are sorted. User-defined names and keys in brackets keep their
+//! positions.
 
 use std::ops::Range;
 
@@ -75,7 +75,7 @@ pub(super) fn forms(text: &str, document: &Document) -> Vec<String> {
     if lines.last() == Some(&"") {
         lines.pop();
     }
-    // The inner maps first: their lines stay within the entry of the outer one.
+    // Inner maps first: their lines stay within the entry of the outer one.
     for role in roles.entries() {
         sort(&role.value, &ROLE, &text, &mut lines);
     }
@@ -83,7 +83,7 @@ pub(super) fn forms(text: &str, document: &Document) -> Vec<String> {
     vec![lines.concat()]
 }
 
-/// Puts the entries of a map in order.
+/// Sorts the entries of a map.
 fn sort(map: &Node, order: &[&str], text: &Lines<'_>, lines: &mut [&str]) {
     let Some(chunks) = chunks(map, text, lines.len()) else { return };
     let rank = |key: &str| order.iter().position(|known| *known == key).unwrap_or(order.len());
@@ -94,7 +94,7 @@ fn sort(map: &Node, order: &[&str], text: &Lines<'_>, lines: &mut [&str]) {
     }
     let start = chunks[0].start;
     let mut bodies: Vec<Vec<&str>> = chunks.iter().map(|chunk| lines[chunk.clone()].to_vec()).collect();
-    // The first entry has no blank lines before it: they are swapped with those of the one that comes first now.
+    // The first entry has no blank lines above it: it swaps them with the entry that becomes the first.
     let blanks = bodies[sorted[0]].iter().take_while(|line| line.trim().is_empty()).count();
     let blank: Vec<&str> = bodies[sorted[0]].drain(..blanks).collect();
     bodies[0].splice(0..0, blank);
@@ -102,7 +102,7 @@ fn sort(map: &Node, order: &[&str], text: &Lines<'_>, lines: &mut [&str]) {
     lines[start..start + new.len()].copy_from_slice(&new);
 }
 
-/// The lines of each entry of a block, with the comments and blank lines above it; none for other maps.
+/// The lines of each entry of a block, including the comments and blank lines above it; `None` for other maps.
 fn chunks(map: &Node, text: &Lines<'_>, line_count: usize) -> Option<Vec<Range<usize>>> {
     let entries = map.entries();
     if text.is_flow(map) || entries.is_empty() {
@@ -116,7 +116,7 @@ fn chunks(map: &Node, text: &Lines<'_>, line_count: usize) -> Option<Vec<Range<u
         if text.column(key) != column || !text.content(line)[..column].bytes().all(|byte| byte == b' ') {
             return None;
         }
-        // Comments directly above the key, at its depth, go with it. Others are about the entry before, or the file.
+        // A comment directly above the key, at its depth, moves with it. Others belong to the previous entry or file.
         let floor = match at {
             0 => 0,
             _ => end_of(&entries[at - 1].value, entries[at - 1].key_span.end as usize, text) + 1,
@@ -142,7 +142,7 @@ fn chunks(map: &Node, text: &Lines<'_>, line_count: usize) -> Option<Vec<Range<u
 fn end_of(value: &Node, key_end: usize, text: &Lines<'_>) -> usize {
     let mut end = (value.span.end as usize).max(key_end);
     let bytes = text.as_str().as_bytes();
-    // A block scalar may end with its line end.
+    // A block scalar's span may include its line ending.
     while end > key_end && matches!(bytes.get(end - 1), Some(b'\n' | b'\r')) {
         end -= 1;
     }

@@ -1,4 +1,4 @@
-//! Quotes: none where a text needs none, else double quotes, unless that would need escapes.
+//! Quotes: none if the text needs none, else double quotes, unless that would need escapes.
 
 use super::lines::Lines;
 use crate::document::{Document, Node, Value};
@@ -15,7 +15,7 @@ pub(super) fn forms(text: &str, document: &Document) -> Vec<String> {
     vec![out]
 }
 
-/// Collects what is replaced, in the order of the text.
+/// Collects the replacements, in source order.
 fn visit(node: &Node, text: &Lines<'_>, changes: &mut Vec<(std::ops::Range<usize>, String)>) {
     for entry in node.entries() {
         visit(&entry.value, text, changes);
@@ -40,10 +40,10 @@ fn visit(node: &Node, text: &Lines<'_>, changes: &mut Vec<(std::ops::Range<usize
     }
 }
 
-/// Whether a text is words, which are the same text without quotes to readers of YAML 1.1 too.
+/// Whether a text consists of words that mean the same without quotes, in YAML 1.1 too.
 ///
-/// What begins with a digit or a sign may be a number, a time or a date somewhere, and punctuation reads
-/// better in quotes: such texts keep their quotes.
+/// A text that begins with a digit or a sign may be read as a number, a time or a date, and punctuation is easier
+/// to read in quotes: such texts keep their quotes.
 fn is_plain(value: &str) -> bool {
     const KEYWORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+');

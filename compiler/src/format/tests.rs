@@ -1,4 +1,4 @@
-//! Texts before and after.
+//! Texts before and after formatting.
 
 use super::{format, is_same, parse_valid};
 use crate::document::Value;
@@ -45,17 +45,17 @@ fn indentation_and_blanks() {
 }
 
 #[test]
-fn unsafe_changes_are_not_made() {
+fn a_change_that_could_alter_the_document_is_not_made() {
     check("broken", "version: 1   \nname: [x\n");
     check("json", "{\n    \"version\": 1,   \n    \"name\": \"x\"\n}\n");
     check("fine", "version: 1\nname: x\nroles:\n  a:\n    run: x\n");
     check("kept_line_ends", "version: 1\nname: x\nroles:\n    a:\n        run: |+\n            x\n\n\n");
 }
 
-/// For any text, the result is the same document with every comment.
+/// For any text, the result parses as the same document and keeps every comment.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the examples beside the crates are tests' input")]
-fn every_example_means_the_same_afterwards() {
+fn every_example_means_the_same_when_formatted() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
     let mut count = 0;
     for directory in
@@ -63,7 +63,7 @@ fn every_example_means_the_same_afterwards() {
     {
         for name in ["job.yaml", "targets.yaml"] {
             let Ok(text) = std::fs::read_to_string(directory.join(name)) else { continue };
-            // Twice the depth, so that there is something to change.
+            // Double the indentation, so that there is something to change.
             let block = text.contains("run: |") || text.contains("run: >");
             let deeper: String = text
                 .lines()
@@ -78,7 +78,7 @@ fn every_example_means_the_same_afterwards() {
             );
             let comments = |text: &str| text.matches('#').count();
             assert_eq!(comments(&deeper), comments(&after), "{directory:?}");
-            // The lines of a block scalar keep their depth below their key, which doubling has made four.
+            // Block scalars keep their indentation relative to their key, which is now four.
             assert!(block || after == text, "{directory:?}/{name}:\n{after}");
             count += 1;
         }

@@ -1,12 +1,12 @@
-//! Advice about an imported job, in the terms of the original file.
+//! Rewords findings about an imported job in the terms of the original file.
 //!
-//! Later passes speak of jobc's fields. Where OpenPAI has a field for the same, that is named; otherwise the finding
-//! says that the field needs a job file. An edit of jobc's fields is left out.
+//! Later passes name jobc's fields. If OpenPAI has an equivalent field, it is named instead; otherwise the finding
+//! says that the field needs a job file. Suggested edits of jobc's fields are dropped.
 
 use super::Format;
 use crate::diagnostic::{Code, Diagnostic, Place, Sink, codes};
 
-/// jobc's words with those of protocol v2 and v1; an empty one is none.
+/// jobc's names with those of protocol v2 and v1; an empty one means there is none.
 const FIELD_NAMES: &[(&str, &str, &str)] = &[
     ("shm", "shmMB", "shmMB"),
     ("memory", "memoryMB", "memoryMB"),
@@ -39,7 +39,7 @@ const FIELD_NAMES: &[(&str, &str, &str)] = &[
     ("outputs.output.source", "", "outputDir"),
 ];
 
-/// Fields of job files that OpenPAI has nothing for.
+/// Fields of job files without an equivalent in OpenPAI.
 const JOBC_FIELDS: &[&str] = &[
     "apt",
     "data",
@@ -70,7 +70,7 @@ const JOBC_FIELDS: &[&str] = &[
     "writable",
 ];
 
-/// Puts what passes after the import found into OpenPAI's words; to do so twice changes nothing.
+/// Rewords the findings of passes after the import; doing so twice changes nothing.
 pub fn in_its_words(format: Format, sink: &mut Sink) {
     sink.for_each(|found| {
         if !["J00", "J05"].iter().any(|pass| found.code.as_str().starts_with(pass)) {
@@ -108,7 +108,7 @@ fn reword(format: Format, found: &mut Diagnostic) {
     }
 }
 
-/// Whether an edit can be made in OpenPAI's file: of a part of a command, or of a value that both write alike.
+/// Whether an edit applies to OpenPAI's file: to a part of a command, or to a value that both formats write alike.
 fn keep(format: Format, code: Code, edits: &mut [crate::diagnostic::Edit], message: &mut String) -> bool {
     let alike = [codes::UNKNOWN_MODEL, codes::IMAGE_REFERENCE].contains(&code);
     edits.iter_mut().all(|edit| match edit.place {
@@ -120,13 +120,13 @@ fn keep(format: Format, code: Code, edits: &mut [crate::diagnostic::Edit], messa
             true
         }
         Place::Path { .. } => alike,
-        // A key of jobc's.
+        // A key of jobc.
         Place::Entry { .. } | Place::Moved { .. } | Place::Shaped { .. } => false,
         Place::Inside { .. } | Place::Words { .. } | Place::Span(_) => true,
     })
 }
 
-/// Advice that has to be another one where the job is one of OpenPAI's.
+/// Replaces advice that does not apply to a job of OpenPAI.
 fn own_advice(format: Format, code: Code) -> Option<&'static [&'static str]> {
     Some(match code {
         codes::LAUNCHER_ALONE => &[
@@ -149,7 +149,7 @@ fn own_advice(format: Format, code: Code) -> Option<&'static [&'static str]> {
     })
 }
 
-/// A sentence with the words between its backticks replaced; what follows `role` is a name.
+/// Replaces the names between backticks in a sentence; what follows `role` is a user-defined name.
 fn in_words(format: Format, text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (number, part) in text.split('`').enumerate() {
@@ -165,7 +165,7 @@ fn in_words(format: Format, text: &str) -> String {
     out
 }
 
-/// The word of OpenPAI's for one of ours.
+/// OpenPAI's name for one of ours.
 fn word(format: Format, ours: &str) -> Option<String> {
     let of = |v2: &str, v1: &str| {
         let theirs = if format == Format::V2 { v2 } else { v1 };
@@ -201,7 +201,7 @@ fn word(format: Format, ours: &str) -> Option<String> {
     }
 }
 
-/// `8GiB` as a number of MiB.
+/// Converts `8GiB` to a number of MiB.
 fn mebibytes(value: &str) -> Option<u64> {
     let (number, unit) = value.split_at(value.find(|c: char| !c.is_ascii_digit())?);
     let number: u64 = number.parse().ok()?;
@@ -212,12 +212,12 @@ fn mebibytes(value: &str) -> Option<u64> {
     }
 }
 
-/// What is between the backticks of a sentence.
+/// The texts between backticks in a sentence.
 fn spans(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// The field that a piece of a job file begins with.
+/// The field that a snippet of a job file begins with.
 fn head(span: &str) -> &str {
     span.split([':', '.', ' ']).next().unwrap_or(span)
 }
@@ -229,14 +229,14 @@ mod tests {
     use jobc_schema::Pointer;
 
     #[test]
-    fn fields_have_their_names() {
+    fn fields_have_openpai_names() {
         for (ours, v2, v1) in [
             ("write `shm: 8GiB`", "write `extraContainerOptions: {shmMB: 8192}`", "write `shmMB: 8192`"),
             ("write `memory: 512MiB`", "write `memoryMB: 512`", "write `memoryMB: 512`"),
             ("write `cpu: 4`", "write `cpu: 4`", "write `cpuNumber: 4`"),
             ("use `${{ params.a }}`", "use `<% $parameters.a %>`", "use `<% $parameters.a %>`"),
             ("backend `x` cannot express `data.data.source`", "", "backend `x` cannot express `dataDir`"),
-            // Names of the user's are not fields.
+            // User-defined names are not fields.
             ("`run` of role `run`", "`commands` of role `run`", "`command` of role `run`"),
             ("no backticks", "no backticks", "no backticks"),
         ] {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_openpai_lacks_need_a_job_file_and_their_edits_are_left_out() {
+    fn fields_that_openpai_lacks_need_a_job_file_and_their_edits_are_dropped() {
         let place = || Place::value(&Pointer::ROOT.key("roles"));
         let mut found = Diagnostic::warning(codes::IMAGE_REQUIRES, "m").note("write `user: root`").fix(
             "write it",

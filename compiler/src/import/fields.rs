@@ -1,4 +1,4 @@
-//! Reading the fields of a map whose names are another tool's.
+//! Reads the fields of a map of another tool's format.
 
 use std::fmt::Display;
 
@@ -7,16 +7,16 @@ use crate::document::{Entry, Node, Value};
 use crate::source::Span;
 use crate::suggest;
 
-/// The greatest number of anything.
+/// The maximum of every number.
 const MAX_INTEGER: i64 = 2_147_483_647;
 
-/// A map of another tool, and its name in messages.
+/// A map of another tool's format, and its name in messages.
 pub(super) struct Fields<'a> {
-    /// What is read.
+    /// The map.
     pub(super) node: &'a Node,
-    /// Where the map is named: its key, or itself.
+    /// The span that names the map: its key, or itself.
     pub(super) place: Span,
-    /// ` in role 1`, or nothing at the top.
+    /// ` in role 1`, or empty at the top level.
     pub(super) within: String,
 }
 
@@ -26,12 +26,12 @@ impl<'a> Fields<'a> {
         self.node.entries().iter().find(|entry| entry.key == name)
     }
 
-    /// Reports the fields that are not known.
+    /// Reports unknown fields.
     pub(super) fn refuse_others(&self, known: &[&str], sink: &mut Sink) {
         self.refuse_others_but(known, &[], sink);
     }
 
-    /// Reports the fields that are not known; of those in `elsewhere` it says what to write in their place.
+    /// Reports unknown fields; for those in `elsewhere`, says what to write instead.
     pub(super) fn refuse_others_but(&self, known: &[&str], elsewhere: &[(&str, &str)], sink: &mut Sink) {
         for entry in self.node.entries().iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             sink.push(match elsewhere.iter().find(|(name, _)| *name == entry.key) {
@@ -41,7 +41,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The finding for a field that is written in another way, or elsewhere.
+    /// The finding for a field that is spelled differently or belongs elsewhere.
     fn moved(&self, entry: &Entry, instead: &str) -> Diagnostic {
         let message = format!("unknown field `{}`{}", entry.key, self.within);
         let found = Diagnostic::error(codes::OPENPAI_FIELD, message).at_span(entry.key_span, "");
@@ -58,7 +58,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The finding for a field that is not known, with the nearest that is.
+    /// The finding for an unknown field, with the most similar known one.
     fn unknown(&self, entry: &Entry, known: &[&str]) -> Diagnostic {
         let near = suggest::nearest(&entry.key, known.iter().copied());
         let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
@@ -71,7 +71,7 @@ impl<'a> Fields<'a> {
         diagnostic.fix(format!("write `{near}`"), Place::Span(entry.key_span), text, Safety::Safe)
     }
 
-    /// A field that must be there.
+    /// A required field.
     pub(super) fn required(&self, name: &str, sink: &mut Sink) -> Option<&'a Entry> {
         let entry = self.entry(name);
         if entry.is_none() {
@@ -81,7 +81,7 @@ impl<'a> Fields<'a> {
         entry
     }
 
-    /// A text; an empty one is none, as OpenPAI has it.
+    /// A text; an empty one counts as absent, as in OpenPAI.
     pub(super) fn text(&self, name: &str, sink: &mut Sink) -> Option<(&'a Entry, &'a str)> {
         let entry = self.entry(name)?;
         match &entry.value.value {
@@ -94,14 +94,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number of at least `least`.
+    /// An integer of at least `least`.
     pub(super) fn number(&self, name: &str, least: i64, sink: &mut Sink) -> Option<(&'a Entry, u64)> {
         let entry = self.entry(name)?;
         let read = whole(entry, least, sink)?;
         u64::try_from(read).ok().map(|read| (entry, read))
     }
 
-    /// A whole number of at least `least`, which may be below zero; null is none.
+    /// An integer of at least `least`, which may be negative; null counts as absent.
     pub(super) fn integer(&self, name: &str, least: i64, sink: &mut Sink) -> Option<(&'a Entry, i64)> {
         let entry = self.entry(name).filter(|entry| entry.value.value != Value::Null)?;
         whole(entry, least, sink).map(|read| (entry, read))
@@ -117,7 +117,7 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// A map of its own fields.
+    /// A map with fields of its own.
     pub(super) fn map(&self, name: &str, what: &str, sink: &mut Sink) -> Option<(&'a Entry, Self)> {
         let entry = self.entry(name)?;
         if !matches!(entry.value.value, Value::Mapping(_)) {
@@ -136,7 +136,7 @@ impl<'a> Fields<'a> {
         entry.value.items()
     }
 
-    /// The items of a list of texts; a list that is there has at least one.
+    /// The items of a list of texts, which must not be empty.
     pub(super) fn texts(&self, name: &str, sink: &mut Sink) -> Vec<(&'a Node, &'a str)> {
         let items = self.list(name, "a list of strings", sink);
         if let Some(entry) = self.entry(name).filter(|entry| entry.value.value == Value::Sequence(vec![])) {
@@ -159,7 +159,7 @@ impl<'a> Fields<'a> {
         texts
     }
 
-    /// A map that is an item of a list; reports other items.
+    /// A list item as a map; reports other items.
     pub(super) fn of_item(node: &'a Node, list: &str, sink: &mut Sink) -> Option<Self> {
         let Some(first) = node.entries().first() else {
             let message = format!("an item of `{list}` must be a map of fields, not {}", describe(node));
@@ -182,7 +182,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The whole number of a field, also `4.0`; reports other values, and numbers below `least`.
+/// The integer value of a field, also `4.0`; reports other values, and numbers below `least`.
 fn whole(entry: &Entry, least: i64, sink: &mut Sink) -> Option<i64> {
     let what = match least {
         i64::MIN..=-2 => "a whole number".to_owned(),
@@ -191,7 +191,7 @@ fn whole(entry: &Entry, least: i64, sink: &mut Sink) -> Option<i64> {
     };
     match &entry.value.value {
         Value::Number { number, .. } => {
-            // `4.0` is the integer 4, as JSON Schema has it.
+            // `4.0` is the integer 4, as in JSON Schema.
             let read = number
                 .as_i64()
                 .or_else(|| format!("{:.1}", number.as_f64()?).strip_suffix(".0")?.parse().ok());
@@ -219,12 +219,12 @@ fn whole(entry: &Entry, least: i64, sink: &mut Sink) -> Option<i64> {
     }
 }
 
-/// Reports a value that its field does not take.
+/// Reports a value that its field does not accept.
 pub(super) fn wrong(entry: &Entry, what: impl Display, sink: &mut Sink) {
     sink.push(mismatch(entry, what));
 }
 
-/// The finding for a value that its field does not take.
+/// The finding for a value that its field does not accept.
 pub(super) fn mismatch(entry: &Entry, what: impl Display) -> Diagnostic {
     let message = format!("`{}` must be {what}, not {}", entry.key, describe(&entry.value));
     let diagnostic = Diagnostic::error(codes::OPENPAI_VALUE, message).at_span(entry.value.span, "");
@@ -237,13 +237,13 @@ pub(super) fn mismatch(entry: &Entry, what: impl Display) -> Diagnostic {
     }
 }
 
-/// A name instead of an entry's key, in quotes if the key is.
+/// A name to replace an entry's key, quoted if the key is.
 fn as_key(entry: &Entry, name: &str) -> String {
     let quoted = (entry.key_span.end - entry.key_span.start) as usize > entry.key.len();
     if quoted { format!("\"{name}\"") } else { name.to_owned() }
 }
 
-/// What a value is, in words.
+/// Describes a value.
 pub(super) fn describe(node: &Node) -> String {
     match &node.value {
         Value::Sequence(items) if items.is_empty() => "an empty list".to_owned(),

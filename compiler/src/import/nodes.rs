@@ -1,4 +1,4 @@
-//! Nodes in the format of jobc with the spans of imported text.
+//! Builds nodes of our document format with the spans of imported text.
 
 use serde_json::Value as Json;
 
@@ -25,12 +25,12 @@ pub(super) fn string(span: Span, text: impl Into<String>) -> Node {
     Node { span, value: Value::String(text.into()) }
 }
 
-/// A whole number.
+/// An integer.
 pub(super) fn number(span: Span, number: u64) -> Node {
     Node { span, value: Value::Number { number: number.into(), text: number.to_string() } }
 }
 
-/// Plain JSON, all of it at one place.
+/// Plain JSON, with one span for all of it.
 pub(super) fn json(span: Span, value: &Json) -> Node {
     let value = match value {
         Json::Null => Value::Null,

@@ -1,11 +1,11 @@
 //! OpenPAI protocol version 1, and the short template that is part of it.
 //!
-//! Rules of meaning: `memoryMB` and `shmMB` count in 1024 (OpenPAI hands them to `docker --memory=Nm`); `retryCount`
-//! retries the whole job; `minFailedTaskCount` defaults to 1 and `minSucceededTaskCount` to "all must end", which are
+//! Semantics: `memoryMB` and `shmMB` are in MiB (OpenPAI passes them to `docker --memory=Nm`); `retryCount`
+//! retries the whole job; `minFailedTaskCount` defaults to 1 and `minSucceededTaskCount` to "all tasks", which are
 //! the defaults of `completion`; a role without `gpuNumber` sees no GPU, and
-//! one without `cpuNumber` or `memoryMB` has 1 CPU or 100 MiB. Directories of the host are mounted at the
-//! path they have outside; what lies in the cluster's file system is named by `PAI_DATA_DIR` and its kin, as it is
-//! there.
+//! one without `cpuNumber` or `memoryMB` has 1 CPU or 100 MiB. Host directories are mounted at the same path in the
+//! container; a location in the cluster's file system is passed in `PAI_DATA_DIR` and similar variables,
+//! unchanged.
 
 mod directories;
 mod environment;
@@ -46,7 +46,7 @@ const MISPLACED_FIELDS: [(&str, &str); 4] = [
     ("secrets", "`\"protocolVersion\": 2`: protocol v1 has no secrets"),
 ];
 
-/// Turns a job of protocol v1 into a document of ours.
+/// Converts a job of protocol v1 to our document format.
 pub(super) fn import(document: &Document, sink: &mut Sink) -> Option<Document> {
     let before = sink.error_count();
     let root = &document.root;
@@ -75,7 +75,7 @@ pub(super) fn import(document: &Document, sink: &mut Sink) -> Option<Document> {
     (sink.error_count() == before).then(|| Document { root: map(root.span, entries) })
 }
 
-/// What OpenPAI does with the job that no other target has a word for.
+/// Settings that only OpenPAI supports.
 fn openpai_fields(
     job: &Fields<'_>,
     roles: Option<&Entry>,
@@ -92,7 +92,7 @@ fn openpai_fields(
         }
         settings.insert("virtual_cluster".to_owned(), cluster.into());
     }
-    // A kind of GPU is a model to other targets and HiveD's SKU to OpenPAI.
+    // A kind of GPU is a model for other targets and HiveD's SKU for OpenPAI.
     if let (Some(kind), Some(roles)) = (gpu_type, roles) {
         let sku = |role: &Entry| (role.key.clone(), json!({ "sku_type": kind }));
         let with_gpu = roles.value.entries().iter().filter(|role| role::has_gpu(role));
@@ -162,7 +162,7 @@ fn note_absent(job: &Fields<'_>, sink: &mut Sink) {
     }
 }
 
-/// Whether a value asks for anything: nothing, an empty text, 0 and `false` do not.
+/// Whether a value requests anything: null, an empty text, 0 and `false` do not.
 fn has_effect(value: &Node) -> bool {
     match &value.value {
         Value::Null | Value::Bool(false) => false,
@@ -204,7 +204,7 @@ fn image(job: &Fields<'_>, sink: &mut Sink) -> Option<Entry> {
     None
 }
 
-/// `retryCount` retries the whole job; OpenPAI's -1 and -2 are policies of its own.
+/// `retryCount` retries the whole job; -1 and -2 are OpenPAI's own policies.
 fn retry(job: &Fields<'_>, sink: &mut Sink) -> Option<Entry> {
     let (field, count) = job.integer("retryCount", -2, sink)?;
     if count < 0 {

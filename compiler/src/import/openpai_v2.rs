@@ -1,8 +1,8 @@
 //! OpenPAI protocol version 2, as a rest-server reads it.
 //!
-//! What has a meaning here becomes fields of ours; the rest is kept under `openpai`, typed where a target has a setting
-//! for it, else in the protocol's own words under `protocol`, so that the backend can write it again.
-//! `docs/reference/openpai.md` has the table. What OpenPAI accepts silently and ignores is reported here.
+//! Settings that jobc supports become our fields; the rest is kept under `openpai`, typed if a target has a setting
+//! for it, else verbatim under `protocol`, so that the backend can write it again.
+//! `docs/reference/openpai.md` has the table. Settings that OpenPAI silently ignores are reported here.
 
 mod deployment;
 mod extras;
@@ -33,7 +33,7 @@ use prerequisites::Pool;
 use role::{Job, TaskRole};
 use template::{Scope, is_param, number_text};
 
-/// Fields that are somewhere else, most of them since protocol v1, with what to write.
+/// Fields that belong elsewhere, most of them since protocol v1, with what to write.
 const MISPLACED_FIELDS: [(&str, &str); 13] = [
     ("jobName", "`name`"),
     ("image", "a prerequisite of type `dockerimage`, and its name as `dockerImage` of each task role"),
@@ -50,7 +50,7 @@ const MISPLACED_FIELDS: [(&str, &str); 13] = [
     ("jobEnvs", "`export NAME=VALUE` in `commands`"),
 ];
 
-/// Turns a job of protocol v2 into a document of ours; `apart` is set if its secrets are in another document.
+/// Converts a job of protocol v2 to our document format; `apart` is set if its secrets are in another document.
 pub(super) fn import(
     document: &Document,
     sources: &Sources,
@@ -133,13 +133,13 @@ pub(super) fn import(
     }
     entries.extend(kept.entry(at));
     if openpai_fields::written_by_jobc(&fields) {
-        // Its templates are filled in already, so its parameters are a record.
+        // Its templates are already substituted, so its parameters are only a record.
         entries.push(entry("x-jobc-allow", at, sequence(at, vec![string(at, codes::UNUSED_PARAM.as_str())])));
     }
     (sink.error_count() == before).then(|| Document { root: map(root.span, entries) })
 }
 
-/// The scripts of all task roles, where jobc wrote every one of them and each reads back.
+/// The scripts of all task roles, if jobc wrote every one of them and each can be read back.
 fn sections<'a>(fields: &Fields<'a>) -> Option<BTreeMap<&'a str, Sections>> {
     let roles = fields.node.get("taskRoles")?;
     let read = |role: &'a Entry| match role.value.get("commands").map(Node::items) {
@@ -201,7 +201,7 @@ fn name(fields: &Fields<'_>, sink: &mut Sink) -> Option<Entry> {
     Some(entry("name", field.key_span, string(field.value.span, ours)))
 }
 
-/// The task roles, whose names must stay different in the letters OpenPAI makes objects of.
+/// The task roles, whose names must still differ after OpenPAI converts them to names of objects.
 fn task_roles<'a>(fields: &Fields<'a>, job: &Job<'_, 'a>, sink: &mut Sink) -> Vec<TaskRole<'a>> {
     let Some((field, roles)) =
         fields.required("taskRoles", sink).and_then(|_| fields.map("taskRoles", "a map of task roles", sink))
@@ -240,14 +240,14 @@ fn task_roles<'a>(fields: &Fields<'a>, job: &Job<'_, 'a>, sink: &mut Sink) -> Ve
     read
 }
 
-/// Whether a task role of ours retries its tasks.
+/// Whether a converted task role retries its tasks.
 fn retries_tasks(roles: &[TaskRole<'_>]) -> bool {
     roles.iter().flat_map(|role| &role.entries).any(|entry| entry.key == "retry")
 }
 
 fn description(fields: &Fields<'_>, roles: &[TaskRole<'_>], sink: &mut Sink) -> Option<Entry> {
     let (field, text) = fields.text("description", sink)?;
-    // It explains templates to people; OpenPAI shows it as it is.
+    // It describes templates to people; OpenPAI shows it unchanged.
     let scope = roles.first().map(|role| &role.scope);
     let text = scope
         .map_or_else(|| text.to_owned(), |scope| scope.fill(text, field.value.span, &mut Sink::new()).value);
@@ -255,7 +255,7 @@ fn description(fields: &Fields<'_>, roles: &[TaskRole<'_>], sink: &mut Sink) -> 
     Some(entry("description", field.key_span, string(field.value.span, text)))
 }
 
-/// The parameters that can be ours, with numbers as OpenPAI writes them into commands.
+/// The parameters that can be converted, with numbers as OpenPAI writes them in commands.
 fn params(field: &Entry) -> Option<Entry> {
     let params: Vec<Entry> = field
         .value

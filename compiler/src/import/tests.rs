@@ -1,4 +1,4 @@
-//! The result of a template, and the findings for one that cannot be read.
+//! The result of importing a template, and the findings for invalid ones.
 
 mod openpai_0_14;
 mod plugins;
@@ -12,7 +12,7 @@ use crate::source::{Source, Sources};
 
 use super::import;
 
-/// The example of the short template, as it is handed round.
+/// A well-known example of the short template.
 const EXAMPLE: &str = r#"{"jobName":"restnet","image":"example.tensorflow:stable","dataDir":"/tmp/data","outputDir":"/tmp/output","taskRoles":[{"taskNumber":1,"cpuNumber":8,"memoryMB":32768,"gpuNumber":1,"command":"python train.py --batch_size=256 --model_name=resnet50"}]}"#;
 
 fn run(text: &str) -> (Sources, Option<Document>, Sink) {
@@ -62,7 +62,7 @@ fn check(texts: &[&str]) -> String {
     out
 }
 
-/// A template with one task role, with these fields of the job and of the role.
+/// A template with one task role, with these additional fields of the job and the role.
 fn template(job: &str, role: &str) -> String {
     format!(r#"{{"jobName": "x", "image": "i:1"{job}, "taskRoles": [{{"command": "c"{role}}}]}}"#)
 }
@@ -73,7 +73,7 @@ fn check_fields(fields: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn the_template() {
+fn a_short_template() {
     insta::assert_snapshot!(check(&[EXAMPLE]));
 }
 
@@ -95,7 +95,7 @@ fn optional_fields() {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_templates() {
     insta::assert_snapshot!(check_fields(&[
         (r#", "dataDri": "/d""#, r#", "gpuNum": 1, "zzz": 2"#),
         (r#", "codeDir": "/c", "gpuType": "K80""#, ""),
@@ -138,7 +138,7 @@ fn our_own_spec_passes_unchanged() {
     }
 }
 
-/// A job of protocol v2 with one task role, with these fields of the job and of the role.
+/// A job of protocol v2 with one task role, with these additional fields of the job and the role.
 fn protocol_2(job: &str, role: &str) -> String {
     format!(
         "protocolVersion: 2\nname: x\ntype: job\nprerequisites:\n  - {{name: i, type: dockerimage, uri: \"i:1\"}}\n  \
@@ -147,7 +147,7 @@ fn protocol_2(job: &str, role: &str) -> String {
     )
 }
 
-/// 0 and null are the defaults, and by default every success ends the job; v1's null is never.
+/// 0 and null mean the defaults, and by default the job ends when all tasks succeed; in v1, null means never.
 #[test]
 fn thresholds_of_protocol_2() {
     let thresholds = [
@@ -189,9 +189,9 @@ fn commands_of_protocol_2() {
     ]));
 }
 
-/// What follows a job, as in OpenPAI's own tests, has the values of its secrets.
+/// A second document, as in OpenPAI's own tests, has the values of the job's secrets.
 #[test]
-fn secrets_given_apart() {
+fn secrets_in_a_second_document() {
     let text = "protocolVersion: 2\nname: x\ntype: job\nprerequisites:\n  - name: i\n    type: dockerimage\n    uri: r.example.com/i:1\n    \
                 auth: {username: u, password: <% $secrets.p %>, registryuri: \"https://r.example.com/v2/\"}\n\
                 taskRoles: {a: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: 0}, commands: [c]}}\n---\np: hunter2\n";
@@ -206,7 +206,7 @@ fn secrets_given_apart() {
     assert!(sink.diagnostics().iter().all(|d| d.severity == Severity::Note), "{:#?}", sink.diagnostics());
 }
 
-/// The path of each part and the beginning of the text at its place.
+/// The path of each part and the beginning of the text at its span.
 fn walk(sources: &Sources, node: &Node, path: &str, out: &mut String) {
     let slice = sources.slice(node.span);
     assert!(!slice.is_empty(), "{path}");
@@ -224,7 +224,7 @@ fn walk(sources: &Sources, node: &Node, path: &str, out: &mut String) {
 }
 
 #[test]
-fn every_part_stands_where_its_author_wrote_it() {
+fn every_part_keeps_its_span() {
     let (sources, document, _) = run(EXAMPLE);
     let root = document.unwrap().root;
     let mut out = String::new();
@@ -233,7 +233,7 @@ fn every_part_stands_where_its_author_wrote_it() {
 }
 
 #[test]
-fn the_examples_of_the_pages_hold() {
+fn the_examples_of_the_documentation_are_imported() {
     let codes: Vec<Code> = Code::all()
         .map(|(code, _)| code)
         .filter(|c| c.as_str().starts_with("J052") || c.as_str().starts_with("J053"))

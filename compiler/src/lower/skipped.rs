@@ -1,4 +1,4 @@
-//! The notes about backends that were only tried, because nothing was chosen, and cannot express the job.
+//! Notes about backends that were tried only because none was selected, and cannot express the job.
 
 use jobc_schema::plan::{ImageSource, JobPlan};
 use jobc_schema::{BackendName, Pointer};
@@ -6,14 +6,14 @@ use jobc_schema::{BackendName, Pointer};
 use super::field;
 use crate::diagnostic::{Diagnostic, Place, Severity, Sink, codes};
 
-/// Maximum number of fields that are named of a target.
+/// The maximum number of fields to name for a target.
 const MAX_FIELDS: usize = 2;
 
-/// A backend that was left out, with the errors that are the reason.
+/// A backend that was skipped, with the errors that are the reason.
 #[derive(Debug)]
 pub struct SkippedBackend {
     target: String,
-    /// Whether the target is the host at hand.
+    /// Whether the target is this host.
     is_here: bool,
     backend: BackendName,
     errors: Vec<Diagnostic>,
@@ -25,7 +25,7 @@ impl SkippedBackend {
         Self { target: job.target.name.clone(), is_here: is_here(job), backend, errors }
     }
 
-    /// The note with the first reason.
+    /// The note, with the first reason.
     fn note(&self) -> Diagnostic {
         let message = format!("no `{}` output for target `{}`", self.backend, self.target);
         let mut note = Diagnostic::info(codes::SKIPPED, message);
@@ -64,7 +64,7 @@ impl SkippedBackend {
     }
 }
 
-/// Reports the backends that were left out: each with its reason. For a job that asks for what only this host has, those
+/// Reports the skipped backends, each with its reason. For a job that requests what only this host has, those
 /// of other targets share one line.
 pub fn report(jobs: &[JobPlan], skipped: &[SkippedBackend], sink: &mut Sink) {
     if skipped.is_empty() {
@@ -81,7 +81,7 @@ pub fn report(jobs: &[JobPlan], skipped: &[SkippedBackend], sink: &mut Sink) {
     }
 }
 
-/// Whether a job asks for what only this host has, and its target is another.
+/// Whether a job requests what only this host has, and its target is another.
 pub fn is_misplaced(job: &JobPlan) -> bool {
     !is_here(job) && local_place(job).is_some()
 }
@@ -90,7 +90,7 @@ fn is_here(job: &JobPlan) -> bool {
     job.target.settings.is_host()
 }
 
-/// What ties a job to the host at hand, and where it is written.
+/// What ties a job to this host, and the span that requests it.
 fn local_place(job: &JobPlan) -> Option<(&'static str, &Pointer)> {
     job.images.values().find_map(|image| {
         let what = match image.source {
@@ -105,7 +105,7 @@ fn local_place(job: &JobPlan) -> Option<(&'static str, &Pointer)> {
 fn summary(what: &str, place: &Pointer, target: &str, skipped: &[&SkippedBackend]) -> Diagnostic {
     let mut refusals: Vec<String> = Vec::new();
     for refusal in skipped.iter().map(|one| one.refusal()) {
-        // The jobs of a matrix are refused for the same.
+        // The jobs of a matrix are skipped for the same reason.
         if !refusals.contains(&refusal) {
             refusals.push(refusal);
         }

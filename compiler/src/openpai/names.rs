@@ -1,19 +1,19 @@
-//! OpenPAI's names in the letters of ours, and back.
+//! Converts OpenPAI's names to ours, and back.
 
 use std::collections::BTreeMap;
 
 use jobc_schema::target::OpenpaiTarget;
 use serde_json::{Map, Value};
 
-/// The longest job name of ours.
+/// The maximum length of a job name of ours.
 pub const MAX_JOB_NAME: usize = 40;
-/// The longest role name of ours.
+/// The maximum length of a role name of ours.
 pub const MAX_ROLE_NAME: usize = 32;
-/// The longest port label of ours.
+/// The maximum length of a port label of ours.
 pub const MAX_LABEL: usize = 15;
 
-/// A name of OpenPAI's as ours: lower case, `-` for other marks, a letter first if requested, and at most so many
-/// characters. Nothing where no letter or digit is left.
+/// Converts a name of OpenPAI to ours: lower case, `-` for other marks, a letter first if requested, and at most `max`
+/// characters. `None` if no letter or digit is left.
 pub fn converted(name: &str, longest: usize, letter_first: bool) -> Option<String> {
     let mut ours = String::with_capacity(name.len());
     for c in name.chars() {
@@ -31,7 +31,7 @@ pub fn converted(name: &str, longest: usize, letter_first: bool) -> Option<Strin
     (!ours.is_empty()).then(|| ours.to_owned())
 }
 
-/// A role's name as OpenPAI's objects and run-time variables have it: lower-case letters and digits.
+/// A role's name in OpenPAI's objects and run-time variables: lower-case letters and digits.
 pub fn short(role: &str) -> String {
     role.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
@@ -43,18 +43,18 @@ pub struct Names<'a> {
     roles: BTreeMap<String, Role<'a>>,
 }
 
-/// What is kept of a role, by our name of it.
+/// What is kept of a role, by its name here.
 struct Role<'a> {
-    /// The name there.
+    /// The name in OpenPAI.
     name: &'a str,
-    /// The labels there by ours.
+    /// The labels in OpenPAI, by ours.
     labels: BTreeMap<String, &'a str>,
     /// Whether it requested shared memory.
     states_shm: bool,
 }
 
 impl<'a> Names<'a> {
-    /// The names kept in settings; none where the job was never there.
+    /// The names kept in settings; empty if the job was never an OpenPAI job.
     pub fn new(settings: Option<&'a OpenpaiTarget>) -> Self {
         let protocol = settings.map(|settings| &settings.protocol);
         let roles = protocol.and_then(|fields| fields.get("taskRoles")).and_then(Value::as_object);
@@ -69,28 +69,28 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The job's name there.
+    /// The job's name in OpenPAI.
     pub fn job(&self, ours: &str) -> String {
         let kept = self.job.filter(|name| converted(name, MAX_JOB_NAME, false).as_deref() == Some(ours));
         kept.unwrap_or(ours).to_owned()
     }
 
-    /// A role's name there: the one it had, else letters and digits only, which every part of OpenPAI takes.
+    /// A role's name in OpenPAI: its original one, else letters and digits only, which every part of OpenPAI accepts.
     pub fn role(&self, ours: &str) -> String {
         self.roles.get(ours).map_or_else(|| short(ours), |role| role.name.to_owned())
     }
 
-    /// The virtual cluster the job goes to.
+    /// The virtual cluster of the job.
     pub fn cluster(&self) -> &str {
         self.cluster.unwrap_or("default")
     }
 
-    /// Whether a role requested there as much shared memory as the default.
+    /// Whether a role explicitly requested the default amount of shared memory.
     pub fn states_shm(&self, ours: &str) -> bool {
         self.roles.get(ours).is_some_and(|role| role.states_shm)
     }
 
-    /// A port's label there: the one it had, else `_` for `-`.
+    /// A port's label in OpenPAI: its original one, else `_` for `-`.
     pub fn label(&self, role: &str, ours: &str) -> String {
         let kept = self.roles.get(role).and_then(|role| role.labels.get(ours));
         kept.map_or_else(|| ours.replace('-', "_"), |label| (*label).to_owned())
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_keep_their_letters() {
+    fn names_keep_letters_and_digits() {
         let check = |name: &str, letter: bool, ours: Option<&str>| {
             assert_eq!(converted(name, 12, letter).as_deref(), ours, "{name}");
         };
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_back() {
+    fn names_are_converted_back() {
         let settings: OpenpaiTarget = serde_json::from_value(json!({"protocol": {
             "name": "My_Job",
             "taskRoles": {"PS_server": {"resourcePerInstance": {"ports": {"SERVER_PORT": 1}}}, "worker": {}},

@@ -1,30 +1,30 @@
-//! The parts of a script that jobc wrote for OpenPAI, separated by comments, so that it can be read back.
+//! The parts of a script that jobc wrote for OpenPAI, separated by comments so that they can be read back.
 //!
-//! A part that was made of more than text (an address, a framework's variables) does not read back, and then no part
-//! of the script does: it is one command like any other.
+//! A part that was generated (an address, a framework's variables) cannot be read back, and then the whole
+//! script is treated as one command.
 
 use indexmap::IndexMap;
 
-/// A part of a script; its comment is above it.
+/// A part of a script, below its comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// The variables for every process, which are added again automatically; the job also has `compat: [openpai]` or
-    /// not.
+    /// The variables of every process, which are generated again; the job may have
+    /// `compat: [openpai]`.
     Provided {
         /// Whether the job has it.
         compat: bool,
     },
-    /// What a framework needs.
+    /// The setup of a framework.
     Framework,
     /// The variables the user set.
     Env,
-    /// The files the user put in.
+    /// The files of the role.
     Files,
-    /// The directory the command starts in.
+    /// The working directory of the command.
     Workdir,
-    /// What runs before the command.
+    /// The commands of `setup`.
     Setup,
-    /// The command; the text ends with a line break or not.
+    /// The command; its text may end with a newline.
     Run {
         /// Whether it does not.
         chomped: bool,
@@ -63,17 +63,17 @@ impl Section {
 /// The content of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sections {
-    /// The role's name of ours.
+    /// The role's name here.
     pub role: Option<String>,
     /// Whether the job has `compat: [openpai]`.
     pub compat: bool,
     /// Variables with their values.
     pub env: IndexMap<String, Value>,
-    /// Files by path: what is in them, and the permission bits in octal.
+    /// Files by path: the content, and the permission bits in octal.
     pub files: IndexMap<String, (Value, String)>,
-    /// The directory the command starts in.
+    /// The working directory of the command.
     pub workdir: Option<String>,
-    /// What runs before.
+    /// The commands of `setup`.
     pub setup: Option<String>,
     /// The command.
     pub run: String,
@@ -88,7 +88,7 @@ pub enum Value {
     Secret(String),
 }
 
-/// Reads a script that jobc wrote; nothing where it is none, or does not read back.
+/// Reads a script that jobc wrote; `None` for any other, or if it cannot be read back.
 pub fn read_sections(script: &str) -> Option<Sections> {
     let mut sections = Sections::default();
     let mut open: Option<Section> = None;
@@ -96,7 +96,7 @@ pub fn read_sections(script: &str) -> Option<Sections> {
     let mut ran = false;
     for line in script.split_inclusive('\n') {
         let mark = Section::ALL.into_iter().find(|section| section.mark() == line.trim_end_matches('\n'));
-        // Behind its mark the command may hold anything.
+        // After its comment the command may contain anything.
         if let Some(mark) = mark.filter(|_| !ran) {
             sections.take(open, &std::mem::take(&mut text))?;
             ran = matches!(mark, Section::Run { .. });
@@ -123,7 +123,7 @@ impl Sections {
             Some(Section::Env) => self.env(text)?,
             Some(Section::Files) => self.files(text)?,
             Some(Section::Workdir) => self.workdir = Some(word(text.strip_prefix("cd ")?)?.0),
-            // One line is written without a break, several with one.
+            // A single line is written without a newline, several lines with one.
             Some(Section::Setup) => {
                 let text = own(text)?;
                 let one = text.strip_suffix('\n').filter(|line| !line.contains('\n'));
@@ -194,26 +194,26 @@ impl Sections {
     }
 }
 
-/// A script as the user wrote it: not a script that is assembled at run time.
+/// A script as the user wrote it, not one assembled at run time.
 fn own(text: &str) -> Option<&str> {
     let made = ["eval ", "exec ", "if [ \"$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX\" != 0 ]; then\n  trap "];
     (!made.iter().any(|start| text.starts_with(start))).then_some(text)
 }
 
-/// The name of a secret in a here-document, and what follows.
+/// The name of a secret in a here-document, and the rest.
 fn secret(text: &str) -> Option<(String, &str)> {
     let rest = text.strip_prefix("<% $secrets.")?;
     let (name, rest) = rest.split_once(" %>\nJOBC_SECRET\n")?;
     Some((name.to_owned(), rest))
 }
 
-/// A word of plain text up to the end of its line, and the next line.
+/// A literal word up to the end of its line, and the next line.
 fn word(text: &str) -> Option<(String, &str)> {
     let (word, rest) = piece(text)?;
     Some((word, rest.strip_prefix('\n')?))
 }
 
-/// A word of plain text as the backend quotes it, and what follows.
+/// A literal word as the backend quotes it, and the rest.
 fn piece(text: &str) -> Option<(String, &str)> {
     let mut word = String::new();
     let mut rest = text;

@@ -1,6 +1,6 @@
-//! Secrets in commands: OpenPAI puts a value instead of `<% $secrets.x %>`, other targets set a variable.
+//! Secrets in commands: OpenPAI substitutes `<% $secrets.x %>`, other targets set a variable.
 
-/// Secrets by their variables, in the order of their first use.
+/// Secrets by variable, in the order of first use.
 pub type Variables = indexmap::IndexMap<String, String>;
 
 /// The variable of a secret.
@@ -9,11 +9,11 @@ pub fn variable_of(secret: &str) -> String {
     format!("SECRET_{upper}")
 }
 
-/// A script with variables instead of the templates `<% $secrets.NAME %>`, and the secrets of the variables.
+/// Replaces the templates `<% $secrets.NAME %>` in a script with variables; returns it with the variables' secrets.
 ///
-/// A template is text to OpenPAI, wherever it stands; a variable is filled in outside single quotes only, and must be
-/// quoted not to be split. So the text around a template is checked: single quotes are closed around it, and where
-/// there are none it gets double quotes.
+/// OpenPAI substitutes a template anywhere; the shell expands a variable only outside single quotes, and
+/// splits it unless it is quoted. So the text around a template is checked: single quotes are closed around it, and
+/// an unquoted template gets double quotes.
 pub fn with_variables(script: &str, used: &mut Variables) -> String {
     let mut out = String::with_capacity(script.len());
     let mut quote = Quote::None;
@@ -34,7 +34,7 @@ pub fn with_variables(script: &str, used: &mut Variables) -> String {
     out
 }
 
-/// Where the next template of a secret begins and ends, and the secret's name.
+/// The range of the next template of a secret, and the secret's name.
 fn next(text: &str) -> Option<(usize, usize, &str)> {
     let mut from = 0;
     while let Some(start) = text[from..].find("<%").map(|at| from + at) {
@@ -49,7 +49,7 @@ fn next(text: &str) -> Option<(usize, usize, &str)> {
     None
 }
 
-/// What a place of a shell script is quoted by.
+/// The quoting at a position in a shell script.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quote {
     None,
@@ -58,7 +58,7 @@ enum Quote {
 }
 
 impl Quote {
-    /// What quotes the place after a text that begins in this state.
+    /// The quoting after a text that begins in this state.
     fn behind(self, text: &str) -> Self {
         let mut quote = self;
         let mut before = ' ';
@@ -69,7 +69,7 @@ impl Quote {
                     letters.next();
                     quote
                 }
-                // A comment holds no quotes, though it may look so: `# don't`.
+                // Quotes in a comment do not count: `# don't`.
                 (Self::None, '#') if before.is_whitespace() => {
                     letters.by_ref().find(|&c| c == '\n');
                     quote
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_become_variables() {
+    fn templates_are_replaced_with_variables() {
         let check = |script: &str, expected: &str| {
             let mut used = Variables::new();
             assert_eq!(with_variables(script, &mut used), expected, "{script}");

@@ -1,4 +1,4 @@
-//! JSON text, with comments, to a tree.
+//! Parses JSON text, with comments, into a tree.
 //!
 //! Most mistakes in hand-written JSON are unambiguous: a trailing comma, single quotes, a key without quotes. They are
 //! reported with a fix, and parsing continues.
@@ -16,7 +16,7 @@ use super::report::Report;
 
 pub(super) use blank::is_not_yaml;
 
-/// Reads a JSON text; `None` where it is broken beyond a guess or holds nothing.
+/// Parses a JSON text; `None` if it is too broken to guess, or empty.
 pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
     let at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut loader = Loader { text, at, depth: 0, report };
@@ -41,7 +41,7 @@ pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
     Some(root)
 }
 
-/// Reads one text; a `None` of its methods means that an error was reported and nothing more can be read.
+/// Parses one text; a method that returns `None` has reported an error that ends parsing.
 struct Loader<'t, 'r, 's> {
     text: &'t str,
     at: usize,
@@ -51,9 +51,9 @@ struct Loader<'t, 'r, 's> {
 
 /// The text between two entries.
 enum Separator {
-    /// Another entry.
+    /// Another entry follows.
     Entry,
-    /// The closing bracket, which is read.
+    /// The closing bracket, which is consumed.
     End,
 }
 
@@ -121,13 +121,13 @@ impl Loader<'_, '_, '_> {
         Some(Value::Mapping(entries))
     }
 
-    /// Finds the next entry or the closing bracket; `comma` is where the comma before it stands.
+    /// Finds the next entry or the closing bracket; `comma` is the position of the comma before it.
     fn next(&mut self, start: usize, close: char, mut comma: Option<usize>) -> Option<Separator> {
         loop {
             let elided = self.blank()?;
             match self.peek() {
                 Some(c) if c == close => {
-                    // What an elision left of a comma goes with the elision.
+                    // The comma before a mark for omitted text is removed with the mark.
                     if let Some(comma) = comma.filter(|_| !elided) {
                         self.trailing_comma(comma);
                     }
@@ -166,7 +166,7 @@ impl Loader<'_, '_, '_> {
         }
     }
 
-    /// Reads the comma after a value, if there is one; where it is missing between two values that is reported.
+    /// Consumes the comma after a value, if there is one; reports one that is missing between two values.
     #[expect(clippy::option_option, reason = "the outer one means that reading stops, the inner one a comma")]
     fn separator(&mut self, end: usize) -> Option<Option<usize>> {
         let elided = self.blank()?;
@@ -230,7 +230,7 @@ impl Loader<'_, '_, '_> {
         self.value()
     }
 
-    /// `true`, `false`, `null`, or a word that should be one or be quoted.
+    /// Parses `true`, `false`, `null`, or a word that is misspelled or lacks quotes.
     fn word(&mut self) -> Value {
         let start = self.at;
         self.at = self.run(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'));
@@ -250,7 +250,7 @@ impl Loader<'_, '_, '_> {
         value
     }
 
-    /// Refuses the text after the root.
+    /// Reports text after the root value.
     fn end(&mut self) {
         let Some(next) = self.peek() else { return };
         let (code, message) = match next {
@@ -267,7 +267,7 @@ impl Loader<'_, '_, '_> {
         self.spelling("trailing comma: remove it", cut, "");
     }
 
-    /// Reports a spelling that JSON does not have, with the one it has.
+    /// Reports a spelling that is not JSON, with the correct one.
     fn spelling(&mut self, message: &str, span: crate::source::Span, instead: &str) {
         self.report_fixable(codes::JSON_SPELLING, message, span, instead);
     }
@@ -289,7 +289,7 @@ impl Loader<'_, '_, '_> {
         ));
     }
 
-    /// Reports an error after which nothing more can be read.
+    /// Reports an error that ends parsing.
     fn stop(&mut self, message: impl Into<String>, label: &str) {
         let here = self.here();
         self.report.push(Diagnostic::error(codes::SYNTAX, message).at_span(here, label));
@@ -305,7 +305,7 @@ impl Loader<'_, '_, '_> {
         self.at + rest.find(|c| !belongs(c)).unwrap_or(rest.len())
     }
 
-    /// The character that comes next; the last one at the end of the text.
+    /// The next character; the last one at the end of the text.
     fn here(&self) -> crate::source::Span {
         let length = self.peek().map_or(0, char::len_utf8);
         self.report.span(self.at, self.at + length)

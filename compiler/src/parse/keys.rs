@@ -1,4 +1,4 @@
-//! Keys that occur twice in one map, found without comparing each with each.
+//! Detects duplicate keys in a map, in linear time.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::source::Span;
 
 use super::report::Report;
 
-/// Maps up to this size are searched through; larger ones get an index.
+/// Maps up to this size are searched linearly; larger ones get an index.
 const MAX_SEARCHED: usize = 16;
 
-/// The keys of one map that is being read.
+/// The keys of a map that is being parsed.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     index: BTreeMap<String, Span>,
@@ -19,7 +19,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// The place of an equal key among the entries so far, if any.
+    /// The index of an earlier entry with the same key, if any.
     pub(super) fn find(&mut self, entries: &[Entry], key: &str) -> Option<Span> {
         if entries.len() <= MAX_SEARCHED {
             return entries.iter().find(|entry| entry.key == key).map(|entry| entry.key_span);
@@ -41,7 +41,7 @@ impl Keys {
     }
 }
 
-/// The finding for a key that occurs twice.
+/// The finding for a duplicate key.
 pub(super) fn duplicate(key: &str, at: Span, first: Span) -> Diagnostic {
     Diagnostic::error(codes::DUPLICATE_KEY, format!("duplicate key `{}`", shorten(key)))
         .at_span(at, "here again")
@@ -49,7 +49,7 @@ pub(super) fn duplicate(key: &str, at: Span, first: Span) -> Diagnostic {
         .note("keep one of the two")
 }
 
-/// A text short enough for a message, on one line.
+/// A text shortened to one line for a message.
 pub(super) fn shorten(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     if line.len() == text.len() && line.chars().count() <= 60 {

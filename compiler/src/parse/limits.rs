@@ -1,44 +1,44 @@
-//! How much a file may ask of us, and the count of what its aliases copy.
+//! Limits on the size of a file, and on what its aliases copy.
 
-/// The largest text that is read, in bytes: 64 MiB.
+/// The maximum size of a text in bytes: 64 MiB.
 pub const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// How deep lists and maps may nest, aliases counted with their values.
+/// The maximum nesting depth of lists and maps, including the values of aliases.
 ///
-/// Later passes walk the tree by recursion; this is what keeps their stack small.
+/// Later passes traverse the tree recursively; this limits their stack.
 pub const MAX_DEPTH: usize = 128;
 
-/// How many values anchors and aliases of one file may copy.
+/// The maximum number of values that anchors and aliases of one file may copy.
 ///
-/// With [`MAX_ALIAS_TEXT`] it keeps the memory for a hostile file of 1 MiB well under 256 MiB.
+/// With [`MAX_ALIAS_TEXT`] it limits the memory for a hostile file of 1 MiB to well under 256 MiB.
 pub const MAX_ALIAS_NODES: usize = 250_000;
 
-/// How many bytes of text anchors and aliases of one file may copy: 16 MiB.
+/// The maximum size of text that anchors and aliases of one file may copy: 16 MiB.
 pub const MAX_ALIAS_TEXT: usize = 16 * 1024 * 1024;
 
 /// The cost of copying a value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Weight {
-    /// Values in it, itself included.
+    /// Number of values, including itself.
     pub(super) nodes: usize,
-    /// Bytes of its keys and strings.
+    /// Size of its keys and strings in bytes.
     pub(super) text: usize,
-    /// Levels of lists and maps in it; 0 for a scalar.
+    /// Depth of lists and maps; 0 for a scalar.
     pub(super) height: usize,
 }
 
 impl Weight {
-    /// The weight of a scalar with that much text.
+    /// The cost of a scalar with text of that length.
     pub(super) fn scalar(text: usize) -> Self {
         Self { nodes: 1, text, height: 0 }
     }
 
-    /// The weight of an empty list or map.
+    /// The cost of an empty list or map.
     pub(super) fn collection() -> Self {
         Self { nodes: 1, text: 0, height: 1 }
     }
 
-    /// Puts a child into a collection.
+    /// Adds a child to a collection.
     pub(super) fn take(&mut self, child: Self) {
         self.nodes += child.nodes;
         self.text += child.text;
@@ -46,7 +46,7 @@ impl Weight {
     }
 }
 
-/// What aliases have copied so far.
+/// The total cost of copies so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Budget {
     nodes: usize,
@@ -54,7 +54,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Pays for one copy; `false` where the file has copied too much.
+    /// Counts one copy; `false` if the file exceeds the limits.
     pub(super) fn pay(&mut self, weight: Weight) -> bool {
         self.nodes = self.nodes.saturating_add(weight.nodes);
         self.text = self.text.saturating_add(weight.text);

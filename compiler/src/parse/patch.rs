@@ -1,8 +1,8 @@
-//! The tree of a YAML text after an edit, without reading the whole text again.
+//! Updates the tree of a YAML text after an edit, without parsing the whole text again.
 //!
-//! An entry of a block map is text of its own: its first line begins with its key, and the next line as little indented
-//! begins the next entry. So an edit below a key is parsed alone, with the lines of its entry, and put into the tree;
-//! later spans move. If the whole text might mean something else, nothing is done and the caller parses all of it.
+//! An entry of a block map is independent text: its first line begins with its key, and the next line that is not
+//! indented deeper begins the next entry. So an edit below a key is parsed alone, with the lines of its entry, and put
+//! into the tree; later spans are shifted. If the whole text might mean something else, the caller must parse it all.
 
 use std::ops::Range;
 
@@ -13,19 +13,19 @@ use super::limits::{MAX_BYTES, MAX_DEPTH};
 use super::report::Report;
 use super::{begins_like_json, yaml};
 
-/// How many enclosing entries are tried before the whole text is read.
+/// How many enclosing entries are tried before the whole text is parsed.
 const MAX_TRIES: usize = 3;
 
-/// How far below the root an edit is followed.
+/// The maximum depth at which an edit is located.
 const MAX_STEPS: usize = 16;
 
-/// A key that no text has: a private-use character.
+/// A key that no text contains: a private-use character.
 const NEXT: &str = "\u{e0f4}";
 
-/// The bytes in which two texts differ.
+/// The byte ranges in which two texts differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The first byte that differs.
+    /// The start of the difference.
     pub start: usize,
     /// The end of the difference in the old text.
     pub old_end: usize,
@@ -34,7 +34,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Compares two texts; both ends are between characters.
+    /// Compares two texts; both ends are at character boundaries.
     pub fn between(old: &str, new: &str) -> Self {
         let (a, b) = (old.as_bytes(), new.as_bytes());
         let max = a.len().min(b.len());
@@ -59,20 +59,20 @@ impl Change {
             tail -= 1;
         }
         let (old_end, new_end) = (a.len() - tail, b.len() - tail);
-        // Of whole lines that were put in or cut out, the line end before them is meant, not that of the last.
+        // For whole lines that were inserted or removed, use the line ending before them, not that of the last one.
         let ends_line = |text: &[u8], end: usize| end > 0 && text[end - 1] == b'\n';
         let whole = (start == old_end || start == new_end) && ends_line(a, old_end) && ends_line(b, new_end);
         let back = usize::from(whole);
         Self { start: start - back, old_end: old_end - back, new_end: new_end - back }
     }
 
-    /// By how many bytes the text after the difference moves.
+    /// The number of bytes by which the text after the difference is shifted.
     pub fn by(self) -> i32 {
         i32::try_from(self.new_end).unwrap_or(i32::MAX) - i32::try_from(self.old_end).unwrap_or(i32::MAX)
     }
 }
 
-/// Texts are compared in pieces of this many bytes first.
+/// The size of the chunks in which texts are compared first.
 const CHUNK: usize = 256;
 
 fn equal_chunks(a: &[u8], b: &[u8], max: usize) -> usize {
@@ -83,10 +83,10 @@ fn equal_chunks(a: &[u8], b: &[u8], max: usize) -> usize {
     at
 }
 
-/// Makes the tree of `old` that of `new`; `false`, with the tree as it was, where the whole text must be read.
+/// Updates the tree of `old` to that of `new`; returns `false`, with the tree unchanged, if all must be parsed.
 ///
-/// The tree must be what [`parse`](super::parse) made of `old` as YAML without a finding. Where this returns `true`, it
-/// is what `parse` makes of `new`, also without a finding.
+/// The tree must be the result of [`parse`](super::parse) for `old` as YAML without findings. If this returns `true`,
+/// it is the result of `parse` for `new`, also without findings.
 pub fn patch(document: &mut Document, old: &str, new: &str) -> bool {
     if begins_like_json(old) || may_share(old) || new.len() > MAX_BYTES {
         return false;
@@ -103,13 +103,13 @@ pub fn patch(document: &mut Document, old: &str, new: &str) -> bool {
 
 /// The lines of one entry of a block map.
 struct Region {
-    /// The number of the entry in its map.
+    /// The index of the entry in its map.
     index: usize,
-    /// Its bytes in the old text, from the start of a line to the start of one.
+    /// Its bytes in the old text, from the start of a line to the start of another.
     bytes: Range<usize>,
 }
 
-/// The entries that have all of an edit below their key, from the outermost to the innermost.
+/// The entries that contain the whole edit below their key, from the outermost to the innermost.
 fn regions(root: &Node, old: &str, change: Change) -> Vec<Region> {
     let mut found: Vec<Region> = vec![];
     let (mut node, mut end) = (root, old.len());
@@ -123,7 +123,7 @@ fn regions(root: &Node, old: &str, change: Change) -> Vec<Region> {
             let Some(next) = line_start(old, next) else { break };
             end = next;
         }
-        // The line end that separates it from the next entry must stay.
+        // The line ending that separates it from the next entry must be kept.
         if change.old_end >= end && end < old.len() {
             break;
         }
@@ -133,7 +133,7 @@ fn regions(root: &Node, old: &str, change: Change) -> Vec<Region> {
     found
 }
 
-/// Where the line of a key begins, if only spaces are before the key.
+/// The start of a key's line, if only spaces precede the key.
 fn line_start(text: &str, entry: &Entry) -> Option<usize> {
     let key = entry.key_span.start as usize;
     let before = text.get(..key)?;
@@ -141,7 +141,7 @@ fn line_start(text: &str, entry: &Entry) -> Option<usize> {
     before[start..].bytes().all(|byte| byte == b' ').then_some(start)
 }
 
-/// What the lines of an entry are now; nothing where they cannot be read alone.
+/// Parses the new lines of an entry; `None` if they cannot be parsed alone.
 fn read(
     document: &Document,
     region: &Region,
@@ -163,7 +163,7 @@ fn read(
         .iter()
         .try_fold(&document.root, |node, &step| node.entries().get(step).map(|entry| &entry.value))?;
     let before = &siblings.entries()[region.index];
-    // What follows ends a text over several lines; a key in its place does so too.
+    // The text that follows ends a multi-line scalar; a placeholder key does the same.
     let goes_on = end < new.len();
     let column = before.key_span.start as usize - region.bytes.start;
     let text = if goes_on { format!("{text}{}{NEXT}: 0\n", " ".repeat(column)) } else { text.to_owned() };
@@ -181,19 +181,19 @@ fn read(
         entries.pop().filter(|entry| entry.key == NEXT)?;
     }
     let (first, last) = (entries.first()?, entries.last()?);
-    // An empty text in `|` goes up to what follows, wherever that begins.
+    // An empty `|` scalar extends to the text that follows, wherever that begins.
     if last.value.span.end as usize > end {
         return None;
     }
     let same = first.key == before.key && first.key_span == before.key_span;
-    // A second entry is a new one, and must have a name of its own.
+    // Another entry is a new one, and its key must be unique.
     let others = siblings.entries().iter().enumerate().filter(|(index, _)| *index != region.index);
     let twice = entries.len() > 1
         && others.into_iter().any(|(_, other)| entries.iter().any(|entry| entry.key == other.key));
     (same && !twice).then_some(entries)
 }
 
-/// Whether a text may have an anchor or an alias, which mean something beyond it.
+/// Whether a text may contain an anchor or an alias, which affect other parts of the document.
 fn may_share(text: &str) -> bool {
     let bytes = text.as_bytes();
     let begins = |at: usize| {
@@ -215,7 +215,7 @@ fn height(node: &Node) -> usize {
     }
 }
 
-/// Puts entries in the place of one, and moves what follows.
+/// Replaces an entry with others, and shifts later spans.
 fn put(node: &mut Node, steps: &[usize], new: Vec<Entry>, by: i32) {
     let Value::Mapping(entries) = &mut node.value else { return };
     let Some((&index, below)) = steps.split_first() else { return };
@@ -225,7 +225,7 @@ fn put(node: &mut Node, steps: &[usize], new: Vec<Entry>, by: i32) {
     } else {
         put(&mut entries[index].value, below, new, by);
     }
-    // A block ends where its last child does.
+    // A block ends at the end of its last child.
     if let Some(last) = entries.last() {
         node.span.end = last.value.span.end;
     }

@@ -1,18 +1,18 @@
-//! The sink of this pass: one source, and an end to floods.
+//! The sink of this pass: findings about one source, limited in number.
 
 use std::collections::BTreeMap;
 
 use crate::diagnostic::{Code, Diagnostic, Place, Severity, Sink, codes};
 use crate::source::{SourceId, Span};
 
-/// Findings of one kind that are shown; a hostile file could hold one at every second byte.
+/// The maximum number of findings per code; a hostile file could have one at every second byte.
 const MAX_PER_CODE: usize = 50;
 
-/// Takes the findings about one source.
+/// Collects the findings about one source.
 pub(super) struct Report<'s> {
     source: SourceId,
     sink: &'s mut Sink,
-    /// For each code how many there were, and the place of the first that is not shown.
+    /// For each code the number of findings, and the place of the first one not shown.
     counts: BTreeMap<Code, (usize, Option<Span>)>,
 }
 
@@ -22,17 +22,17 @@ impl<'s> Report<'s> {
         Self { source, sink, counts: BTreeMap::new() }
     }
 
-    /// The source that is read.
+    /// The source that is parsed.
     pub(super) fn source(&self) -> SourceId {
         self.source
     }
 
-    /// Bytes of the source that is read.
+    /// The content of the source that is parsed.
     pub(super) fn span(&self, start: usize, end: usize) -> Span {
         Span::new(self.source, start, end)
     }
 
-    /// Whether a finding with that code would still be shown; callers with much to format ask first.
+    /// Whether a finding with that code would still be shown; check it first if formatting is expensive.
     pub(super) fn wants(&mut self, code: Code, at: Span) -> bool {
         let (count, hidden) = self.counts.entry(code).or_default();
         if *count < MAX_PER_CODE {
@@ -43,7 +43,7 @@ impl<'s> Report<'s> {
         false
     }
 
-    /// Takes a finding.
+    /// Adds a finding.
     pub(super) fn push(&mut self, diagnostic: Diagnostic) {
         let at = diagnostic.labels.first().and_then(|label| label.place.span());
         if self.wants(diagnostic.code, at.unwrap_or_default()) {
@@ -52,12 +52,12 @@ impl<'s> Report<'s> {
         }
     }
 
-    /// Takes the findings of a trial run.
+    /// Adds the findings of a trial run.
     pub(super) fn append(&mut self, findings: Sink) {
         self.sink.append(findings);
     }
 
-    /// Reports a text that holds no value.
+    /// Reports a text without a value.
     pub(super) fn empty(&mut self, text: &str) {
         let what = if text.trim_start_matches('\u{feff}').trim().is_empty() {
             "the file is empty"
@@ -71,7 +71,7 @@ impl<'s> Report<'s> {
         );
     }
 
-    /// Says how many findings were held back.
+    /// Reports how many findings were omitted.
     pub(super) fn finish(self) {
         for (code, (count, hidden)) in self.counts {
             if let Some(span) = hidden {

@@ -1,27 +1,27 @@
-//! What a plain scalar means: YAML 1.2's core schema, and where other tools disagree with it.
+//! The type of a plain scalar in YAML 1.2's core schema, and where other tools read it differently.
 
 use serde_json::Number;
 
-/// A plain scalar by YAML 1.2's core schema.
+/// A plain scalar in YAML 1.2's core schema.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum PlainScalar {
-    /// `null`, `~` or nothing.
+    /// `null`, `~` or an empty text.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number that JSON can carry.
+    /// A number that JSON can represent.
     Number(Number),
-    /// `0777`: 777 to YAML 1.2, 511 to YAML 1.1, a string to some.
+    /// `0777`: 777 in YAML 1.2, 511 in YAML 1.1, a string for some tools.
     LeadingZero,
     /// `.inf` or `.nan`.
     NotFinite,
-    /// A number beyond 64 bits, or a float beyond its range.
+    /// An integer beyond 64 bits, or a float out of range.
     TooLarge,
     /// Anything else.
     Text,
 }
 
-/// Reads a plain scalar.
+/// Determines the type of a plain scalar.
 pub(super) fn resolve(text: &str) -> PlainScalar {
     match text.as_bytes().first() {
         None | Some(b'~') if text.len() <= 1 => PlainScalar::Null,
@@ -48,7 +48,7 @@ fn number(text: &str) -> PlainScalar {
         }
         return integer(&format!("{sign}{digits}"));
     }
-    // The core schema gives `0o` and `0x` no sign.
+    // The core schema allows no sign before `0o` and `0x`.
     let radix = |prefix, radix| {
         let digits: &str = text.strip_prefix(prefix)?;
         if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
@@ -62,7 +62,7 @@ fn number(text: &str) -> PlainScalar {
     radix("0o", 8).or_else(|| radix("0x", 16)).unwrap_or_else(|| float(text, digits))
 }
 
-/// An integer in decimal, with a minus or nothing before it.
+/// A decimal integer, with an optional minus sign.
 fn integer(text: &str) -> PlainScalar {
     let signed = text.parse::<i64>().map(Number::from);
     signed
@@ -91,7 +91,7 @@ fn float(text: &str, digits: &str) -> PlainScalar {
     }
 }
 
-/// What tools that read YAML 1.1 (PyYAML, Go's yaml.v2, kubectl) take a plain string for, in words.
+/// Describes how tools that read YAML 1.1 (PyYAML, Go's yaml.v2, kubectl) interpret a plain string.
 pub(super) fn yaml11_meaning(text: &str) -> Option<&'static str> {
     let bytes = text.as_bytes();
     match bytes.first()? {
@@ -101,7 +101,7 @@ pub(super) fn yaml11_meaning(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a key is one that YAML 1.1 reads as a boolean; `n` and `y` are allowed, because they are common names.
+/// Whether YAML 1.1 reads a key as a boolean; `n` and `y` are allowed, because they are common names.
 pub(super) fn misread_key(text: &str) -> bool {
     text.len() > 1 && boolean(text)
 }
@@ -137,7 +137,7 @@ fn number_of_old(text: &str) -> Option<&'static str> {
 fn is_base_60(digits: &str) -> bool {
     let mut parts = digits.split(':');
     let first = parts.next().unwrap_or_default();
-    // A whole number in base 60 does not begin with a zero, one with a fraction may.
+    // A sexagesimal integer does not begin with a zero; a float may.
     let zero = first.starts_with('0') && !digits.contains('.');
     let starts = !zero
         && first.starts_with(|c: char| c.is_ascii_digit())
@@ -159,7 +159,7 @@ fn is_base_60(digits: &str) -> bool {
     starts
 }
 
-/// `2026-11-20`, alone or with a time after it.
+/// `2026-11-20`, optionally with a time.
 fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     let shape = |at: usize, b: u8| if at == 4 || at == 7 { b == b'-' } else { b.is_ascii_digit() };
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_core_schema_decides() {
+    fn the_core_schema_determines_the_type() {
         let number = |n: i64| PlainScalar::Number(n.into());
         let float = |f: f64| PlainScalar::Number(Number::from_f64(f).unwrap());
         for (text, expected) in [
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_yaml_1_1_reads_differently_is_known() {
+    fn strings_that_yaml_1_1_reads_differently_are_known() {
         let misread_ones = "yes Yes YES no NO on On OFF off y N 1_000 -1_0 1_0.5 12:30 1:30:00 190:20:30.15 \
                             22:22 0b101 2026-11-20 2026-11-20T10:00:00Z";
         for text in misread_ones.split_whitespace() {

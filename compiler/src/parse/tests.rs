@@ -1,4 +1,4 @@
-//! What is read, what is reported, and where: each snapshot shows the text and the result.
+//! Snapshots of texts with their findings and trees.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ mod patch;
 mod properties;
 mod yaml;
 
-/// Parses one text under a name.
+/// Parses one text with a file name.
 fn run(path: &str, text: &str) -> (Sources, Option<Document>, Vec<Diagnostic>) {
     let mut sources = Sources::new();
     let id = sources.add(Source::new(path, text));
@@ -24,7 +24,7 @@ fn run(path: &str, text: &str) -> (Sources, Option<Document>, Vec<Diagnostic>) {
     (sources, document, sink.finish())
 }
 
-/// Each text, what was reported about it, and the JSON that was read.
+/// Prints each text, its findings, and its value as JSON.
 fn check(path: &str, texts: &[&str]) -> String {
     let mut out = String::new();
     for text in texts {
@@ -43,7 +43,7 @@ fn check(path: &str, texts: &[&str]) -> String {
     out
 }
 
-/// Each text and its tree with the bytes of every key and value.
+/// Prints each text and its tree with the byte range of every key and value.
 fn check_spans(path: &str, texts: &[&str]) -> String {
     let mut out = String::new();
     for text in texts {
@@ -58,7 +58,7 @@ fn check_spans(path: &str, texts: &[&str]) -> String {
     out
 }
 
-/// A text with its tabs, line ends and marks made visible.
+/// A text with tabs, line endings and marks made visible.
 fn show(text: &str) -> String {
     let visible = text.replace('\t', "→").replace('\r', "␍").replace('\u{feff}', "<BOM>");
     visible.lines().map(|line| format!("| {line}")).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! YAML text to a tree: the parser's events, and nothing of the parser's names beyond this file.
+//! Parses YAML text into a tree. Only this file and its modules depend on the parser's crate.
 
 mod blank;
 mod build;
@@ -19,7 +19,7 @@ use super::report::Report;
 use build::{Builder, Scalar, Style};
 use syntax::Fault;
 
-/// Reads a YAML text; `None` where its syntax is broken or it holds nothing.
+/// Parses a YAML text; `None` if its syntax is invalid or it is empty.
 pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
     if blank::report_odd(text, report) {
         return None;
@@ -28,7 +28,7 @@ pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
         emit_comments: false,
         emit_anchor_events: true,
         emit_unresolved_aliases: true,
-        // One more than we allow, so that our own message comes first where both would speak.
+        // One more than our limit, so that our own message is reported first.
         flow_nesting_limit: MAX_DEPTH + 1,
         block_nesting_limit: MAX_DEPTH + 1,
     };
@@ -92,17 +92,17 @@ pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
     builder.finish()
 }
 
-/// Whether a text is YAML, whatever it means.
+/// Whether a text is syntactically valid YAML.
 fn is_yaml(text: &str) -> bool {
     Parser::new_from_str(text).all(|event| event.is_ok())
 }
 
-/// Whether nothing is written: the parser makes up a `~` there.
+/// Whether the value is absent: the parser then reports a `~`.
 fn absent(value: &str, style: Style, tag: Option<&Tag>, empty: bool) -> bool {
     style == Style::Plain && empty && (value == "~" || tag.is_some())
 }
 
-/// Our own word for a parser's error.
+/// Our message for a parser's error.
 fn fault(error: &ScanError) -> Fault {
     match error.kind() {
         ErrorKind::TabNotAllowed
@@ -190,8 +190,8 @@ fn several_documents(
     builder.report.push(diagnostic);
 }
 
-/// Where the lines that separate two documents end, if the second one goes on with other keys of the same job. Its
-/// `version` is one of the lines.
+/// The end of the lines that separate two documents, if the second one continues with other keys of the same job. Its
+/// `version` is one of those lines.
 fn goes_on(text: &str, marker: usize) -> Option<usize> {
     let (before, after) = (text.get(..marker)?, text.get(marker..)?.strip_prefix("---\n")?);
     let skipped = "---\n".len() + if after.starts_with("version: 1\n") { "version: 1\n".len() } else { 0 };

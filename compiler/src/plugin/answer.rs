@@ -1,4 +1,4 @@
-//! The answer of a plug-in: checked, and turned into files and findings.
+//! Validates the response of a plug-in, and converts it to files and findings.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use jobc_schema::exchange::{PluginAnswer, PluginDiagnostic, PluginFile, PluginOr
 use crate::backend::{Content, File, FilePart, Origin, PartSource};
 use crate::diagnostic::{Diagnostic, Severity, Sink, codes};
 
-/// A plug-in may write so many files.
+/// The maximum number of files of a response.
 const MAX_FILES: usize = 10_000;
-/// Findings of one answer.
+/// The maximum number of findings of a response.
 const MAX_DIAGNOSTICS: usize = 1_000;
 
-/// The files of an answer; its diagnostics go to the sink.
+/// The files of a response; its diagnostics are reported to the sink.
 ///
 /// # Errors
 ///
-/// What of it does not keep to the contract.
+/// Returns how the response violates the contract.
 pub(super) fn files(answer: PluginAnswer, sink: &mut Sink) -> Result<Vec<File>, String> {
     if answer.files.len() > MAX_FILES || answer.diagnostics.len() > MAX_DIAGNOSTICS {
         return Err(format!("it answers with more than {MAX_FILES} files or {MAX_DIAGNOSTICS} diagnostics"));
@@ -77,7 +77,7 @@ fn origin(origin: PluginOrigin, is_text: bool) -> Result<Origin, String> {
     Ok(Origin { part, from: PartSource::Spec(parse(&origin.spec)?) })
 }
 
-/// RFC 6901.
+/// Parses a JSON Pointer (RFC 6901).
 fn parse(text: &str) -> Result<Pointer, String> {
     if !text.is_empty() && !text.starts_with('/') {
         return Err(format!("has `{text}`, which is not a JSON Pointer"));

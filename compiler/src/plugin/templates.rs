@@ -1,4 +1,4 @@
-//! Templates of a plug-in: `backend.yaml`, and files of the template language of expressions.
+//! Template plug-ins: `backend.yaml`, and templates in the language of expressions.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior, Value as EngineValue, context};
 use serde_json::{Map, Value};
 
-/// Steps of one template: an endless loop ends here.
+/// The maximum number of steps of one template, which ends endless loops.
 const FUEL: u64 = 10_000_000;
-/// A written file may have so many bytes.
+/// The maximum size of a generated file in bytes.
 const MAX_FILE_BYTES: usize = 16 << 20;
 
 /// The texts of templates by name.
@@ -71,7 +71,7 @@ impl TemplateSet {
             .build()
             .map_err(|error| error.to_string())?;
         engine.set_syntax(syntax);
-        // JSON is YAML: every value can be written with it.
+        // JSON is YAML: it can represent every value.
         engine.add_filter("tojson", |value: EngineValue| {
             serde_json::to_string(&value).map_err(|error| {
                 minijinja::Error::new(minijinja::ErrorKind::BadSerialization, error.to_string())

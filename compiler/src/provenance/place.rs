@@ -1,4 +1,4 @@
-//! Where each format has a place for facts about its origin.
+//! The place of provenance facts in each file format.
 
 use camino::Utf8Path;
 use jobc_schema::BackendName;
@@ -13,7 +13,7 @@ use super::{DIGEST, FACTS};
 const PREFIX: &str = "jobc.dev/";
 /// The prefix of annotations of OCI bundles.
 const OCI_PREFIX: &str = "dev.jobc.";
-/// The label of an object with the beginning of the plan's digest: for selectors. `jobc submit` writes the same one.
+/// The label of an object with a prefix of the plan's digest, for selectors. `jobc submit` writes the same one.
 const PLAN_LABEL: &str = "jobc.dev/plan";
 /// The key in `extras` of an OpenPAI job: servers do not change its content.
 const EXTRAS: &str = "jobc.dev/provenance";
@@ -21,10 +21,10 @@ const EXTRAS: &str = "jobc.dev/provenance";
 /// A place for facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Labels and annotations of an object. Pod templates get none: controllers reject changes of them, and an object
+    /// Labels and annotations of an object. Pod templates get none: controllers reject changes to them, and an object
     /// could not be applied again after a commit.
     Object,
-    /// Annotations of config.json. The names `org.opencontainers.image.*` would be statements about the image there
+    /// Annotations of config.json. There, the names `org.opencontainers.image.*` would be statements about the image
     /// (image-spec, conversion.md).
     Bundle,
     /// `extras` of an OpenPAI job.
@@ -34,7 +34,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// The place in a file of a backend; none if the format has no place.
+    /// The place in a file of a backend; `None` if the format has no place.
     pub(super) fn of(backend: BackendName, path: &Utf8Path) -> Option<Self> {
         let is = |extension: &str| path.extension() == Some(extension);
         match backend {
@@ -76,7 +76,7 @@ impl Place {
         }
     }
 
-    /// Removes what [`Place::add`] adds; whether there was something.
+    /// Removes what [`Place::add`] adds; returns whether there was anything.
     pub(super) fn remove(self, value: &mut Value) -> bool {
         let prefix = self.prefix();
         let keys = || FACTS.iter().map(|name| format!("{prefix}{name}"));
@@ -101,12 +101,12 @@ impl Place {
     }
 }
 
-/// The map at a key, which is created if it is absent; none if something else is there.
+/// The map at a key, created if it is absent; `None` if something else is there.
 fn entry<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut Map<String, Value>> {
     value.as_object_mut()?.entry(key).or_insert_with(|| Map::new().into()).as_object_mut()
 }
 
-/// Removes entries of the map at a key, and the map if nothing is left.
+/// Removes entries of the map at a key, and the map if it becomes empty.
 fn remove(value: &mut Value, key: &str, names: impl Iterator<Item = String>) -> bool {
     let Some(object) = value.as_object_mut() else { return false };
     let Some(map) = object.get_mut(key).and_then(Value::as_object_mut) else { return false };
@@ -120,7 +120,7 @@ fn remove(value: &mut Value, key: &str, names: impl Iterator<Item = String>) -> 
     removed > 0
 }
 
-/// Adds a comment for each fact behind the options of a script; the number of lines before them, and of the new lines.
+/// Adds a comment for each fact after a script's options; returns the numbers of lines before them and of new lines.
 pub(super) fn add_comments(text: &mut String, facts: &[(&'static str, String)]) -> (u32, u32) {
     let header = text.split_inclusive('\n').take_while(|line| line.starts_with('#'));
     let (mut lines, mut length) = (0, 0);
@@ -132,7 +132,7 @@ pub(super) fn add_comments(text: &mut String, facts: &[(&'static str, String)]) 
     (lines, u32::try_from(facts.len()).unwrap_or(u32::MAX))
 }
 
-/// Removes such comments from the header; none if it has none.
+/// Removes such comments from the header; `None` if it has none.
 pub(super) fn remove_comments(text: &str) -> Option<String> {
     let is_fact = |line: &str| {
         let fact = line.strip_prefix("# ").and_then(|line| line.strip_prefix(PREFIX));
@@ -149,7 +149,7 @@ pub(super) fn remove_comments(text: &str) -> Option<String> {
     (kept.len() < text.len()).then_some(kept)
 }
 
-/// Moves the origins of lines behind a line.
+/// Shifts the origins of lines after a line.
 pub(super) fn shift(origins: &mut [Origin], behind: u32, by: u32) {
     for origin in origins {
         if let FilePart::Line(line) = &mut origin.part

@@ -16,7 +16,7 @@ fn state() -> SourceState {
     }
 }
 
-/// The files of a backend with and without provenance, by path below the target.
+/// The files of a backend with and without provenance, by path below the target's directory.
 fn stamped(backend: BackendName, provenance: &Provenance) -> Vec<(String, String, String)> {
     let job = fixture::job(&json!({"target": {"settings": {"backends": ["oci", backend.as_str()]}}}));
     let (files, report) = fixture::lower(find(backend).unwrap(), &job);
@@ -37,7 +37,7 @@ fn text(file: &File) -> String {
 }
 
 #[test]
-fn what_is_added_can_be_taken_out_again() {
+fn added_facts_can_be_removed() {
     for source in [None, Some(state())] {
         let provenance = provenance(source.clone());
         for backend in [BackendName::Kubernetes, BackendName::Oci, BackendName::Openpai, BackendName::Slurm] {
@@ -60,7 +60,7 @@ fn what_is_added_can_be_taken_out_again() {
 }
 
 #[test]
-fn objects_are_found_by_the_digest_of_their_plan() {
+fn objects_are_labeled_with_the_digest_of_their_plan() {
     let files = stamped(BackendName::Kubernetes, &provenance(None));
     let job = fixture::job(&json!({"target": {"settings": {"backends": ["oci", "kubernetes"]}}}));
     let digest = job.digest();
@@ -77,7 +77,7 @@ fn objects_are_found_by_the_digest_of_their_plan() {
 }
 
 #[test]
-fn comments_come_behind_the_options_of_a_script() {
+fn comments_are_after_the_options_of_a_script() {
     let mut text = "#!/bin/bash\n#SBATCH --mem=1M\n\necho '# jobc.dev/version: 1'\n".to_owned();
     let origin = |line| Origin { part: FilePart::Line(line), from: PartSource::Default("a test") };
     let mut origins = vec![origin(2), origin(4)];
@@ -95,7 +95,7 @@ fn comments_come_behind_the_options_of_a_script() {
 }
 
 #[test]
-fn the_digest_of_a_submitted_job_is_that_of_its_file() {
+fn a_submitted_job_has_the_digest_of_its_file() {
     let job = fixture::job(&json!({"name": "gpt-7f4k2"}));
     let digests = BTreeMap::from([("gpt-7f4k2".to_owned(), "cd".repeat(32))]);
     let facts = Provenance { digests, ..provenance(None) }.facts(&job);

@@ -50,7 +50,7 @@ pub(super) fn resolve_workdir(
     Some(workdir)
 }
 
-/// A `shell` that would not run the set-up before a list: only scripts have a shell of their choice.
+/// Reports a `shell` with a list and `setup`: only scripts can choose a shell.
 fn report_shell(role: &Role, at: &Pointer, sink: &mut Sink) {
     if role.shell.is_some() && matches!(role.run, Some(Run::Argv(_))) {
         sink.push(

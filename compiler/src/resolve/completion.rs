@@ -1,4 +1,4 @@
-//! When a role ends the job, and what is retried.
+//! When a role ends the job, and how often it is retried.
 
 use jobc_schema::Pointer;
 use jobc_schema::distributed::MemberPart;
@@ -9,9 +9,9 @@ use super::context::Context;
 use super::distributed::Rendezvous;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 
-/// The thresholds of a role: by default never by success, and at the first failure. In an elastic rendezvous the job
-/// succeeds when the minimum number of instances has succeeded, and fails when fewer are left. With Ray it succeeds
-/// with the head.
+/// The thresholds of a role. By default, it fails the job at its first failure and never makes it succeed. An elastic
+/// job succeeds when the minimum number of instances has succeeded, and fails when fewer remain. A Ray job succeeds
+/// with its head.
 pub(super) fn resolve_completion(
     context: &Context<'_>,
     name: &str,
@@ -61,10 +61,10 @@ pub(super) fn resolve_completion(
     }
 }
 
-/// What is retried: the role's own rule, otherwise the job's, otherwise nothing.
+/// The retry rule: the role's own, else the job's, else none.
 ///
-/// For a member of a rendezvous that is not elastic one attempt covers the whole job, because restarting one rank is of
-/// no use.
+/// A member of a rendezvous that is not elastic is never retried alone: restarting a single rank is
+/// useless.
 pub(super) fn resolve_retry(context: &Context<'_>, role: &Role, member: bool) -> RetryPlan {
     let usual = if member { RetryScope::Job } else { RetryScope::Task };
     let Some(retry) = role.retry.as_ref().or(context.job.retry.as_ref()) else {

@@ -1,4 +1,4 @@
-//! What the parts of the pass share: the job, and what its roles know of each other.
+//! What the parts of the pass share: the job, and the facts that roles know about each other.
 
 use std::sync::Arc;
 
@@ -26,14 +26,14 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The names that a job file may call roles by, in the order of the file: of the combinations of a role, only the
-    /// role's.
+    /// The names by which a job file may refer to roles, in source order: for combinations of a role, only the
+    /// role's name.
     pub(super) fn declared_roles(&self) -> impl Iterator<Item = &str> {
         let names = self.table.keys().map(|name| self.variant.groups.declared(name));
         names.collect::<IndexSet<_>>().into_iter()
     }
 
-    /// The combinations of a name in the job file: those of a role with a matrix, or only the role.
+    /// The roles that a name in the job file stands for: the combinations of a role with a matrix, or the role itself.
     pub(super) fn roles_called<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
         match self.variant.groups.of_role(name) {
             Some(groups) => groups.iter().map(String::as_str).collect(),
@@ -51,14 +51,14 @@ impl Context<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoleFacts {
     pub(super) instances: u32,
-    /// GPUs, or slices, of an instance.
+    /// The number of GPUs, or slices, of an instance.
     pub(super) gpus: u32,
 }
 
-/// The roles by name, in the order of the file.
+/// The roles by name, in source order.
 pub(super) type RoleTable = IndexMap<String, RoleFacts>;
 
-/// Reads what roles know of each other.
+/// Collects the facts that roles know about each other.
 pub(super) fn role_table(job: &Job) -> RoleTable {
     job.roles
         .iter()
@@ -66,7 +66,7 @@ pub(super) fn role_table(job: &Job) -> RoleTable {
             let gpus = match role.resources.as_ref().and_then(|r| r.gpu.as_ref()) {
                 Some(Gpu::Count(count)) => *count,
                 Some(Gpu::Rules(rules)) => rules.count.unwrap_or(1),
-                // Where the host is known, its number is in the document: see `adjust::gpus`.
+                // If the host is known, its number of GPUs is in the document: see `adjust::gpus`.
                 None | Some(Gpu::All(_)) => 0,
             };
             (name.clone(), RoleFacts { instances: role.instances.unwrap_or(1), gpus })

@@ -1,4 +1,4 @@
-//! The rendezvous: who takes part, in which order, with how many processes.
+//! The rendezvous: its members, their order, and their numbers of processes.
 
 use indexmap::IndexMap;
 use jobc_schema::Pointer;
@@ -11,14 +11,14 @@ use super::{elastic, launch, ray};
 use crate::diagnostic::{Diagnostic, DocumentId, Place, Safety, Sink, codes};
 use crate::suggest;
 
-/// A decided rendezvous.
+/// A resolved rendezvous.
 pub(super) struct Rendezvous {
     pub(super) plan: DistributedPlan,
-    /// The members' numbers by their roles.
+    /// The members' indices by role.
     numbers: IndexMap<String, usize>,
     /// Whether the user chose the port.
     pub(super) port_written: bool,
-    /// Who runs the command.
+    /// The instances that run the command.
     launch: launch::Launchers,
 }
 
@@ -28,19 +28,19 @@ impl Rendezvous {
         self.numbers.contains_key(role)
     }
 
-    /// The rendezvous and the role's part in it.
+    /// The rendezvous, and the role's part in it.
     pub(super) fn member(&self, role: &str) -> Option<(&DistributedPlan, &MemberPlan)> {
         let member = self.plan.members.get(*self.numbers.get(role)?)?;
         Some((&self.plan, member))
     }
 
-    /// Which of a role's instances run the command.
+    /// The instances of a role that run the command.
     pub(super) fn launch(&self, role: &str) -> Launch {
         self.launch.of(role)
     }
 
-    /// Whether a member listens at the rendezvous port: the first one, with TensorFlow all of the cluster, with MPI
-    /// none unless the user gave a port.
+    /// Whether a member listens at the rendezvous port: the first one; with TensorFlow the whole cluster; with MPI
+    /// none, unless the user sets a port.
     pub(super) fn listens(&self, role: &str) -> bool {
         let Some(member) = self.plan.members.iter().find(|member| member.role == role) else { return false };
         match self.plan.framework {
@@ -53,7 +53,7 @@ impl Rendezvous {
 
 /// The default port of a framework.
 ///
-/// torchrun's and PyTorch's is 29500, TensorFlow's examples use 2222, JAX's own 1234, Ray's 6379; MPI goes by ssh.
+/// 29500 for torchrun and PyTorch; 2222 as in TensorFlow's examples; 1234 as in JAX; 6379 for Ray. MPI uses ssh.
 fn default_port(framework: Framework, ssh: Option<&SshPlan>) -> u16 {
     match framework {
         Framework::Torchrun | Framework::Ddp | Framework::Deepspeed => 29500,
@@ -64,18 +64,18 @@ fn default_port(framework: Framework, ssh: Option<&SshPlan>) -> u16 {
     }
 }
 
-/// Whether the framework itself starts one process on each instance, whatever the number of GPUs.
+/// Whether the framework itself starts one process on each instance, regardless of the number of GPUs.
 fn is_one_process(framework: Framework) -> bool {
     matches!(framework, Framework::Ddp | Framework::Tensorflow | Framework::Jax | Framework::Ray)
 }
 
-/// Decides the rendezvous of a job.
+/// Resolves the rendezvous of a job.
 pub(super) fn resolve_distributed(context: &Context<'_>, sink: &mut Sink) -> Option<Rendezvous> {
     let spec = context.job.distributed.as_ref()?;
     let root = Pointer::ROOT.key("distributed");
     let mut named = name_members(context, spec, &root.key("roles"), sink);
     check_parts(context, spec.framework, &named, sink);
-    // Chief first, then workers as they are listed; those outside the rank space after them.
+    // Chief first, then workers in source order; those without a rank follow.
     named.sort_by_key(|(_, part, _)| match part {
         MemberPart::Chief | MemberPart::Head => 0,
         MemberPart::Worker => 1,
@@ -161,7 +161,7 @@ pub(super) fn resolve_distributed(context: &Context<'_>, sink: &mut Sink) -> Opt
     Some(Rendezvous { plan, numbers, port_written: spec.port.is_some(), launch })
 }
 
-/// The number of a role's own port with the rendezvous label, where it is written.
+/// The number of a role's own port with the rendezvous label, if the user sets it.
 fn own_port(context: &Context<'_>, role: &str) -> Option<u16> {
     use jobc_schema::resources::{Port, PortNumber};
     match context.job.roles.get(role)?.resources.as_ref()?.ports.get(RENDEZVOUS)? {
@@ -224,7 +224,7 @@ fn name_members(context: &Context<'_>, spec: &Distributed, at: &Pointer, sink: &
     named
 }
 
-/// The part a role plays that is only listed: by its name if the framework distinguishes parts.
+/// The default part of a listed role: given by its name if the framework distinguishes parts.
 fn default_part(framework: Framework, role: &str) -> MemberPart {
     match (framework, role) {
         (Framework::Tensorflow, "chief") => MemberPart::Chief,
@@ -306,7 +306,7 @@ fn resolve_ssh(spec: &Distributed, launch: &launch::Launchers) -> Option<SshPlan
             user: rules.user.clone().unwrap_or_else(|| "root".to_owned()),
         }),
         None => match spec.framework {
-            // If every instance runs the command, no instance starts the others, so none needs to reach them.
+            // If every instance runs the command, none starts the others, so none needs to reach them.
             Framework::Mpi | Framework::Horovod | Framework::Deepspeed if !launch.is_all() => Some(usual()),
             _ => None,
         },

@@ -1,4 +1,4 @@
-//! Elastic torchrun: how many instances there may be, and where they meet.
+//! Elastic torchrun: the possible numbers of instances, and their rendezvous.
 
 use jobc_schema::Pointer;
 use jobc_schema::distributed::{Distributed, Elastic, ElasticBackend, Framework};
@@ -8,11 +8,11 @@ use super::context::Context;
 use super::framework::framework_name;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Restarts of the workers where the job does not say. Without any, the loss of one instance would end all of them:
-/// torchrun counts the failure of the workers that communicate with it.
+/// Default number of restarts of the workers. Without any, the loss of one instance would end all of them:
+/// torchrun counts the failures of workers that communicate with it.
 const RESTARTS: u32 = 3;
 
-/// Decides the elastic rendezvous of a job, if it has one.
+/// Resolves the elastic rendezvous of a job, if it has one.
 pub(super) fn resolve_elastic(
     context: &Context<'_>,
     spec: &Distributed,

@@ -1,4 +1,4 @@
-//! The environment the user sets.
+//! Environment variables that the user sets.
 
 use indexmap::IndexMap;
 use jobc_schema::gpu::Gpu;
@@ -10,7 +10,7 @@ use super::context::Context;
 use super::text::Texts;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// The variables of a role: the job's, then the role's over them; null takes one away.
+/// The variables of a role: the job's, overridden by the role's; null removes one.
 pub(super) fn resolve_env(
     context: &Context<'_>,
     texts: &Texts<'_>,
@@ -51,8 +51,8 @@ pub(super) fn resolve_env(
 
 const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 
-/// Reports a value of `NVIDIA_VISIBLE_DEVICES`, with the field that does what it means. `void` and `none` show no device,
-/// so a role without GPUs can have them.
+/// Reports a value of `NVIDIA_VISIBLE_DEVICES`, with the equivalent field. `void` and `none` show no device,
+/// so they are allowed in a role without GPUs.
 fn report_visible_devices(value: &str, has_gpus: bool, at: &Pointer, sink: &mut Sink) {
     let note = match value {
         "void" | "none" if !has_gpus => return,

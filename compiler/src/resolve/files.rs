@@ -1,4 +1,4 @@
-//! The small files a role puts into its instances.
+//! The small files that a role adds to its instances.
 
 use camino::Utf8Path;
 use jobc_schema::Pointer;
@@ -11,7 +11,7 @@ use super::text::Texts;
 use super::volumes::{check_mount, tidy};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Read and write for the owner, read for the others.
+/// Readable and writable by the owner, readable by others.
 const DEFAULT_MODE: u32 = 0o644;
 
 /// The files of a role.
@@ -69,13 +69,13 @@ fn resolve_content(
     if let Some(from) = &file.from {
         return read(context, from, &at.key("from"), sink).map(|text| FileContent::Text(Text::literal(text)));
     }
-    // Exactly one of the three is there: a rule of the pass before.
+    // Exactly one of the three is set: an earlier pass checks it.
     let secret = file.secret.as_ref()?;
     secrets::check_secret(context, secret, &at.key("secret"), sink);
     Some(FileContent::Secret { secret: secret.clone() })
 }
 
-/// The text of a file next to the job file; what is wrong with it is reported.
+/// The content of a file next to the job file; reports why it cannot be read.
 pub(super) fn read(context: &Context<'_>, path: &str, at: &Pointer, sink: &mut Sink) -> Option<String> {
     let bytes = match context.files.read(Utf8Path::new(path)) {
         Ok(bytes) => bytes,

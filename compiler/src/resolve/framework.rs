@@ -1,11 +1,11 @@
-//! The words of a rendezvous: frameworks and parts as they are written, and the label of the port.
+//! Names of a rendezvous in the job file: frameworks, parts, and the port's label.
 
 use jobc_schema::distributed::{Framework, MemberPart};
 
-/// The label of the port that members meet at.
+/// The label of the port of the rendezvous.
 pub(super) const RENDEZVOUS: &str = "rendezvous";
 
-/// The framework as it is written.
+/// The framework's name in the job file.
 pub(crate) fn framework_name(framework: Framework) -> &'static str {
     match framework {
         Framework::Torchrun => "torchrun",
@@ -19,7 +19,7 @@ pub(crate) fn framework_name(framework: Framework) -> &'static str {
     }
 }
 
-/// The part as it is written.
+/// The part's name in the job file.
 pub(super) fn part_name(part: MemberPart) -> &'static str {
     match part {
         MemberPart::Chief => "chief",

@@ -1,4 +1,4 @@
-//! GPUs: what an instance asks for, and the logical number of its first one.
+//! GPUs: the request of an instance, and the logical index of its first GPU.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use super::graph::Graph;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::stdlib::providers;
 
-/// Above this number of roles with GPUs, they are numbered one after the other.
+/// Above this number of roles with GPUs, no GPU is used by two of them.
 const COMPARED_ROLES: usize = 64;
 
 /// The default driver capabilities, which are also the default of NVIDIA's runtime.
 const DEFAULT_CAPABILITIES: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
 
-/// The GPUs of an instance whose role's first is `first`.
+/// The GPUs of an instance; `first` is the index of its role's first GPU.
 ///
-/// If the target is a cluster, this decides how a slice is enforced, by its provider.
+/// If the target is a cluster, its provider determines how a slice is enforced.
 pub(super) fn resolve_gpu(gpu: &Gpu, first: u32, target: &Target, at: &Pointer, sink: &mut Sink) -> GpuPlan {
     let mut plan = amounts(gpu, first, at, sink);
     if target.backends.contains(&BackendName::Kubernetes)
@@ -73,7 +73,7 @@ fn amounts(gpu: &Gpu, first: u32, at: &Pointer, sink: &mut Sink) -> GpuPlan {
     }
 }
 
-/// Reports instances that would each take all GPUs at the same time.
+/// Reports instances that would each need all GPUs at the same time.
 pub(super) fn report_several(at: &Pointer, instances: &Pointer, sink: &mut Sink) {
     sink.push(
         Diagnostic::error(codes::GPU_ALL_SHARED, "each instance would take all GPUs of the host")
@@ -135,7 +135,7 @@ fn resolve_share(share: &Share, at: &Pointer, sink: &mut Sink) -> SharePlan {
     }
 }
 
-/// GPUs that are counted apart: by vendor, and slices apart from whole ones.
+/// A pool of GPUs that are numbered separately: by vendor, and slices apart from whole GPUs.
 type Pool = (Vendor, bool);
 
 struct Placement {
@@ -144,10 +144,10 @@ struct Placement {
     end: u64,
 }
 
-/// The logical number of the first GPU of every role, by its number.
+/// The logical index of the first GPU of every role, by the role's index.
 ///
-/// Tasks that may run at the same time have different GPUs. A role may have those of roles that have ended before it
-/// starts: it needs all of them to have succeeded, directly or through others.
+/// Tasks that may run at the same time have different GPUs. A role may reuse those of roles that have ended before it
+/// starts: it needs all of them to succeed, directly or indirectly.
 pub(super) fn number_gpus(context: &Context<'_>, graph: &Graph) -> Vec<u32> {
     let job = context.job;
     let mut first = vec![0_u32; job.roles.len()];
@@ -181,7 +181,7 @@ pub(super) fn number_gpus(context: &Context<'_>, graph: &Graph) -> Vec<u32> {
     first
 }
 
-/// The lowest start of `size` numbers that no running role uses.
+/// The lowest start of `size` consecutive indices that no running role uses.
 fn lowest_free(placed: &[Placement], size: u64, has_ended: impl Fn(usize) -> bool) -> u64 {
     let mut taken: Vec<(u64, u64)> =
         placed.iter().filter(|other| !has_ended(other.role)).map(|other| (other.first, other.end)).collect();
@@ -198,13 +198,13 @@ fn lowest_free(placed: &[Placement], size: u64, has_ended: impl Fn(usize) -> boo
 
 /// For each role with GPUs, the roles with GPUs that have ended when it starts.
 ///
-/// The sets hold at most [`COMPARED_ROLES`] entries each, so this stays linear in the number of roles.
+/// Each set has at most [`COMPARED_ROLES`] entries, so this is linear in the number of roles.
 fn ended_before(context: &Context<'_>, graph: &Graph) -> BTreeMap<usize, Vec<usize>> {
     let mut sets: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for &role in &graph.order {
         let mut before: Vec<usize> = Vec::new();
         for (other, min) in graph.finished_before(role) {
-            // Where only some instances must have succeeded, the others may still run.
+            // If only some instances must have succeeded, the others may still run.
             if min < context.table[other].instances {
                 continue;
             }

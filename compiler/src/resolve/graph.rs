@@ -1,4 +1,4 @@
-//! The order of roles: what each needs, cycles, layers, and orders in which nothing could ever run.
+//! The order of roles: their needs, cycles, layers, and dependencies that cause deadlocks.
 
 use indexmap::IndexMap;
 use jobc_schema::Pointer;
@@ -14,13 +14,13 @@ use crate::suggest;
 /// The order of the roles.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
-    /// What each role needs, by its number.
+    /// The needs of each role, by its index.
     pub(super) needs: Vec<Vec<NeedPlan>>,
-    /// The same by number, with where it is written.
+    /// The same as indices, with their spans.
     edges: Vec<Vec<Edge>>,
-    /// The numbers of all roles, each after those it needs.
+    /// The indices of all roles, each after those that it needs.
     pub(super) order: Vec<usize>,
-    /// The names in layers.
+    /// The names, by layer.
     pub(super) stages: Vec<Vec<String>>,
 }
 
@@ -31,7 +31,7 @@ struct Edge {
     at: Pointer,
 }
 
-/// Looks up what every role needs, and puts the roles in order.
+/// Resolves the needs of every role, and sorts the roles.
 pub(super) fn resolve_graph(context: &Context<'_>, sink: &mut Sink) -> Graph {
     let mut graph = Graph::default();
     for (number, name) in context.job.roles.keys().enumerate() {
@@ -44,7 +44,7 @@ pub(super) fn resolve_graph(context: &Context<'_>, sink: &mut Sink) -> Graph {
 }
 
 impl Graph {
-    /// The numbers of the roles whose tasks have all ended when this role starts, given those of the roles it needs.
+    /// The roles whose tasks have all ended when this role starts, given those of the roles that it needs.
     pub(super) fn finished_before(&self, number: usize) -> impl Iterator<Item = (usize, u32)> {
         let edges = self.edges[number].iter().zip(&self.needs[number]);
         edges.filter(|(edge, _)| edge.state == NeedState::Succeeded).map(|(edge, plan)| (edge.to, plan.min))
@@ -79,7 +79,7 @@ fn resolve_needs(
             );
             continue;
         }
-        // One combination alone has no name in a job file: its number changes with the matrix.
+        // A single combination cannot be named in a job file: its number changes with the matrix.
         if !context.table.contains_key(other) && context.variant.groups.of_role(other).is_none()
             || context.variant.groups.get(other).is_some()
         {
@@ -118,7 +118,7 @@ fn resolve_needs(
     found.into_values().unzip()
 }
 
-/// A need of a role that the job file does not have.
+/// Reports a need of an undefined role.
 fn unknown_role(context: &Context<'_>, name: &str, at: &Pointer) -> Diagnostic {
     let diagnostic = Diagnostic::error(codes::NEED_UNKNOWN, format!("unknown role `{name}`"));
     if let Some(group) = context.variant.groups.get(name) {
@@ -136,7 +136,7 @@ fn unknown_role(context: &Context<'_>, name: &str, at: &Pointer) -> Diagnostic {
     }
 }
 
-/// Kahn's algorithm: a role is placed when all its needs are; the rest contains cycles.
+/// Kahn's algorithm: a role is placed after all its needs; the remaining roles contain cycles.
 fn put_in_order(context: &Context<'_>, graph: &mut Graph, sink: &mut Sink) {
     let count = graph.edges.len();
     let mut waiting: Vec<usize> = graph.edges.iter().map(Vec::len).collect();
@@ -170,7 +170,7 @@ fn put_in_order(context: &Context<'_>, graph: &mut Graph, sink: &mut Sink) {
     }
 }
 
-/// Every role left over needs another that is left over; following that leads round.
+/// Finds a cycle: every remaining role needs another remaining role, so following the needs leads around.
 fn report_cycles(context: &Context<'_>, graph: &Graph, waiting: &[usize], sink: &mut Sink) {
     let mut seen = vec![0_usize; waiting.len()];
     let name = |number: usize| context.table.get_index(number).map_or("", |(name, _)| name.as_str());
@@ -196,7 +196,7 @@ fn report_cycles(context: &Context<'_>, graph: &Graph, waiting: &[usize], sink: 
                 diagnostic.at_key(&edge.at, format!("`{}` needs `{}`", name(*number), name(edge.to)));
         }
         diagnostic = diagnostic.note("none of them could ever start; remove one of these needs");
-        // Who writes roles in the order in which they run has one need that goes back.
+        // Roles are usually written in the order in which they run, so the need that points backward is the mistake.
         let mut back = cycle.iter().filter(|(number, edge)| edge.to > *number);
         if let (Some((number, edge)), None) = (back.next(), back.next()) {
             let needs = Pointer::ROOT.keys(["roles", name(*number), "needs"]);
@@ -207,10 +207,10 @@ fn report_cycles(context: &Context<'_>, graph: &Graph, waiting: &[usize], sink: 
     }
 }
 
-/// Reports needs that keep the members of a rendezvous from meeting.
+/// Reports needs that prevent the members of a rendezvous from meeting.
 ///
-/// All members must run at once. One that needs another to have *succeeded*, directly or through other roles, waits
-/// forever; a gang that starts together cannot wait between its members.
+/// All members must run at once. One that needs another to *succeed*, directly or through other roles, waits
+/// forever; a gang that starts together cannot wait for its members.
 pub(super) fn report_deadlocks(
     context: &Context<'_>,
     graph: &Graph,
@@ -221,7 +221,7 @@ pub(super) fn report_deadlocks(
     let count = graph.edges.len();
     let mut member = vec![false; count];
     for plan in &rendezvous.plan.members {
-        // An evaluator does not communicate with the others, so it can come last.
+        // An evaluator does not communicate with the others, so it can start last.
         if let Some(number) =
             context.table.get_index_of(&plan.role).filter(|_| plan.part != MemberPart::Evaluator)
         {
@@ -230,7 +230,7 @@ pub(super) fn report_deadlocks(
     }
     let together = matches!(gang, GangPlan::Required | GangPlan::Min(_));
     let name = |number: usize| context.table.get_index(number).map_or("", |(name, _)| name.as_str());
-    // From all members along their needs; `from` is the member by which a role was reached.
+    // Follow the needs of all members; `from` is the member from which a role was reached.
     let mut from: Vec<Option<usize>> = (0..count).map(|number| member[number].then_some(number)).collect();
     let mut open: Vec<usize> = (0..count).filter(|&number| member[number]).collect();
     while let Some(number) = open.pop() {

@@ -1,4 +1,4 @@
-//! Images that are built: the steps in their order, with build arguments filled in.
+//! Images that are built: the steps in their order, with build arguments substituted.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{files, secrets};
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::expression::{Names, Part, Scope, has_expression, split};
 
-/// One image block on its way to a source.
+/// An image block that is being resolved.
 pub(super) struct Build<'a> {
     context: &'a Context<'a>,
     names: Names,
@@ -23,10 +23,10 @@ pub(super) struct Build<'a> {
     at: &'a Pointer,
 }
 
-/// What came of it.
+/// The resolved block.
 pub(super) struct ResolvedBuild {
     pub(super) source: ImageSource,
-    /// The texts of the files the image is made from, for its digest.
+    /// The contents of the files that the image is built from, for its digest.
     pub(super) texts: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Build<'a> {
         ResolvedBuild { source, texts }
     }
 
-    /// Looks at the references alone, of a block that is not built.
+    /// Checks only the references of a block that is not built.
     pub(super) fn check_references(&self, sink: &mut Sink) {
         if let Some(from) = &self.block.from {
             self.reference(from, &self.at.key("from"), sink);
@@ -113,7 +113,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// A reference with its expressions filled in, checked if possible.
+    /// A reference with its expressions evaluated, checked if possible.
     pub(super) fn reference(&self, text: &str, at: &Pointer, sink: &mut Sink) -> String {
         let before = sink.error_count();
         let reference = self.fill(text, at, sink);
@@ -123,7 +123,7 @@ impl<'a> Build<'a> {
         reference
     }
 
-    /// A string with its expressions filled in.
+    /// A string with its expressions evaluated.
     pub(super) fn fill(&self, text: &str, at: &Pointer, sink: &mut Sink) -> String {
         if !has_expression(text) {
             return text.to_owned();
@@ -166,7 +166,7 @@ impl<'a> Build<'a> {
             context,
             target: self.block.target.clone(),
             args,
-            // A separate pass reads the facts in the file.
+            // A later pass extracts the facts from the file.
             base: None,
             env: IndexMap::new(),
             locked: IndexMap::new(),
@@ -297,7 +297,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// A file that determines what is installed.
+    /// A file whose content affects the build.
     fn made_from(&self, file: &str, at: &Pointer, texts: &mut Vec<String>, sink: &mut Sink) -> String {
         let file = self.fill(file, at, sink);
         if is_inside(&file, at, sink) {

@@ -1,4 +1,4 @@
-//! Images: which one every role runs in, and where each comes from.
+//! Images: the image of every role, and the source of each image.
 
 use std::fmt::Write as _;
 
@@ -19,9 +19,9 @@ use crate::suggest;
 /// The name of the job's own image in the plan.
 const MAIN: &str = "main";
 
-/// The images that roles run in, and the name of each role's image, by the role's number.
+/// The images that roles use, and the name of each role's image, by the role's index.
 ///
-/// Images that no role runs in are not part of the plan.
+/// Images that no role uses are not part of the plan.
 pub(super) fn resolve_images(
     context: &Context<'_>,
     sink: &mut Sink,
@@ -39,7 +39,7 @@ pub(super) fn resolve_images(
     }
     let mut plans: IndexMap<String, ImagePlan> = IndexMap::new();
     let mut image_of = Vec::with_capacity(job.roles.len());
-    // The images of combinations: those with the same image share it under the role's name.
+    // Combinations of a role with the same image share it under the role's name.
     let mut shared: IndexMap<&str, (String, &Image)> = IndexMap::new();
     let mut reported_none = false;
     for (role_name, role) in &job.roles {
@@ -48,7 +48,7 @@ pub(super) fn resolve_images(
             (Some(image), _) => (image, own),
             (None, Some(image)) => (image, Pointer::ROOT.key("image")),
             (None, None) => {
-                // One finding for all: the usual reason is that the job has no image at all.
+                // One finding for all roles: usually the job has no image at all.
                 if !reported_none {
                     reported_none = true;
                     sink.push(no_image(context, role_name));
@@ -103,7 +103,7 @@ pub(super) fn resolve_images(
     (plans, image_of)
 }
 
-/// Looks at the references of images that no role runs in; all else about them is of no weight.
+/// Checks only the references of images that no role uses.
 fn check_unused(context: &Context<'_>, names: &Names, plans: &IndexMap<String, ImagePlan>, sink: &mut Sink) {
     let job = context.job;
     let main = job.image.iter().map(|image| (MAIN, image, Pointer::ROOT.key("image")));
@@ -125,12 +125,12 @@ fn check_unused(context: &Context<'_>, names: &Names, plans: &IndexMap<String, I
     }
 }
 
-/// The name under `images` that a block picks.
+/// The name under `images` that a block selects.
 fn used_name(image: &Image) -> Option<&str> {
     if let Image::Block(block) = image { block.use_.as_deref() } else { None }
 }
 
-/// The name of an image that only one role has: the role's, or one that is free.
+/// The name of an image that only one role uses: the role's, or an unused one.
 fn own_name(context: &Context<'_>, role: &str) -> String {
     let taken = |name: &str| name == MAIN || context.job.images.contains_key(name);
     let mut name = role.to_owned();
@@ -222,13 +222,13 @@ fn resolve_image(
     }
     let ResolvedBuild { source, texts } = build.resolve(sink);
     let digest = digest(&source, &texts);
-    // Without the number of the variant: jobs of a matrix share what they build.
+    // Without the variant's number: jobs of a matrix share their builds.
     let reference = format!("{}-{name}:{digest}", context.job.name);
     ImagePlan { source, reference, declared_at }
 }
 
-/// An image's name with the digest that `jobc.lock` has for it. The tag stays: it is for users and checks what the
-/// image is.
+/// An image's name with its digest in `jobc.lock`. The tag is kept for users, and for checks that
+/// depend on it.
 pub(super) fn locked(context: &Context<'_>, name: String, at: &Pointer, sink: &mut Sink) -> String {
     match context.lock.digest(&name, Place::value(at), sink) {
         Some(digest) => format!("{name}@{digest}"),
@@ -236,7 +236,7 @@ pub(super) fn locked(context: &Context<'_>, name: String, at: &Pointer, sink: &m
     }
 }
 
-/// Twelve digits that change with the build: a digest of the source and its files.
+/// Twelve hexadecimal digits that change with the build: a digest of the source and its files.
 fn digest(source: &ImageSource, texts: &[String]) -> String {
     let mut hash = Sha256::new();
     hash.update(serde_json::to_string(source).unwrap_or_default());
@@ -256,7 +256,7 @@ fn is_only_from(block: &ImageBlock) -> bool {
     *block == only
 }
 
-/// Reports an unused `context`: only a Dockerfile's build has one.
+/// Reports an unused `context`: only a Dockerfile build has one.
 fn check_context(block: &ImageBlock, at: &Pointer, sink: &mut Sink) {
     if block.dockerfile.is_none() && block.context.is_some() {
         sink.push(
@@ -268,12 +268,12 @@ fn check_context(block: &ImageBlock, at: &Pointer, sink: &mut Sink) {
     }
 }
 
-/// Whether the text of an image is a path: no reference begins like this.
+/// Whether the text of an image is a path: no reference begins like one.
 fn is_path(text: &str) -> bool {
     ["./", "../", "/"].iter().any(|begin| text.starts_with(begin))
 }
 
-/// Reports a text that is not a reference to an image.
+/// Reports a text that is not a valid image reference.
 pub(super) fn check_reference(text: &str, at: &Pointer, sink: &mut Sink) {
     let Err(error) = text.parse::<Reference>() else { return };
     let note = if is_path(text) {
@@ -283,7 +283,7 @@ pub(super) fn check_reference(text: &str, at: &Pointer, sink: &mut Sink) {
     } else {
         error.help()
     };
-    // A path is wrong as a whole.
+    // For a path, the whole text is wrong.
     let range = if is_path(text) { 0..text.len() } else { error.span.clone() };
     let mut diagnostic = Diagnostic::error(codes::IMAGE_REFERENCE, error.finding())
         .at_place(Place::inside(at, text, range), "")
@@ -295,7 +295,7 @@ pub(super) fn check_reference(text: &str, at: &Pointer, sink: &mut Sink) {
     sink.push(diagnostic);
 }
 
-/// The reference that is meant by one with a scheme in front, or with capitals in its name.
+/// The intended reference of one with a URL scheme, or with capital letters in its name.
 fn repair(text: &str) -> Option<String> {
     let bare = text.split_once("://").map_or(text, |(_, bare)| bare);
     let (name, digest) = bare.split_at(bare.find('@').unwrap_or(bare.len()));

@@ -1,6 +1,6 @@
-//! `/etc/jobc/job.json`: the picture of the job for programs.
+//! `/etc/jobc/job.json`: the description of the job for programs.
 //!
-//! It is the same for all instances of a role, so that targets can share one file; an instance's own number is in
+//! It is the same for all instances of a role, so that targets can share one file; an instance's own index is in
 //! `JOBC_INDEX`.
 
 use jobc_schema::plan::{FileContent, FilePlan, JobPlan, Reference, RolePlan, Text};
@@ -11,10 +11,10 @@ use super::list_limits::MAX_LISTED_INSTANCES;
 
 const PATH: &str = "/etc/jobc/job.json";
 
-/// The file for a role that sees these roles.
+/// The content of the file for a role that sees these roles.
 ///
 /// `{"job", "roles": {ROLE: {"instances", "matrix"?: {AXIS: VALUE}, "hosts"?, "endpoints"?: {LABEL: [..]}}},
-/// "distributed"?}`, where lists of more than [`MAX_LISTED_INSTANCES`] addresses are left out.
+/// "distributed"?}`; lists of more than [`MAX_LISTED_INSTANCES`] addresses are omitted.
 pub(super) fn job_json(plan: &JobPlan, seen: &[&RolePlan]) -> FilePlan {
     let mut text = Text::literal(format!("{{\"job\":{},\"roles\":{{", json!(plan.name)));
     for (number, role) in seen.iter().enumerate() {

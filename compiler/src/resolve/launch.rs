@@ -1,4 +1,4 @@
-//! Which instances of a rendezvous run the command, and which serve them.
+//! Which instances of a rendezvous run the command, and which ones serve them.
 
 use indexmap::IndexSet;
 use jobc_schema::Pointer;
@@ -10,7 +10,7 @@ use super::framework::framework_name;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::suggest;
 
-/// Who runs the command.
+/// The instances that run the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Launchers {
     /// Every instance.
@@ -19,7 +19,7 @@ pub(super) enum Launchers {
     One {
         /// The role.
         role: String,
-        /// Whether it has a single instance.
+        /// Whether that role has a single instance.
         alone: bool,
         /// The other members.
         others: IndexSet<String>,
@@ -40,10 +40,10 @@ impl Launchers {
     }
 }
 
-/// Decides which instance launches: the launcher role if there is one; with MPI and DeepSpeed the first instance;
+/// Determines the instances that launch: the launcher role's if there is one; with MPI and DeepSpeed the first;
 /// otherwise all.
 ///
-/// A single instance starts none over ssh. MPI's launcher has the same set-up then; DeepSpeed's needs none.
+/// A single instance starts none over ssh. MPI's launcher still needs the same setup; DeepSpeed's does not.
 pub(super) fn resolve_launch(
     context: &Context<'_>,
     spec: &Distributed,
@@ -96,7 +96,7 @@ pub(super) fn resolve_launch(
     launch
 }
 
-/// Reports commands that would never run, and launchers that have none to run.
+/// Reports commands that would never run, and launchers without a command.
 pub(super) fn check_commands(
     context: &Context<'_>,
     members: &[MemberPlan],

@@ -1,4 +1,4 @@
-//! The metrics of a role: where each number is read.
+//! The metrics of a role, and the file or pattern that each is read from.
 
 use indexmap::IndexMap;
 use jobc_schema::metric::Metric;
@@ -11,8 +11,8 @@ use super::volumes::tidy;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::suggest;
 
-/// The metrics of a role: the job's and its own. A file of the job's that the role does not see is another role's
-/// matter.
+/// The metrics of a role: the job's and its own. A file of the job's metrics that the role does not see belongs to
+/// another role.
 pub(super) fn resolve_metrics(
     job: &Job,
     name: &str,
@@ -33,7 +33,7 @@ pub(super) fn resolve_metrics(
         if let Some(found) = absent {
             sink.push(found);
         }
-        // In its own place, wherever the job's is.
+        // At its own place, wherever the job's is.
         metrics.shift_remove(metric);
         metrics.extend(plan.map(|plan| (metric.clone(), plan)));
     }
@@ -64,7 +64,7 @@ fn resolve_metric(
         return check_pattern(pattern, &at.key("log"), sink)
             .then(|| MetricPlan { source: MetricSource::Log(pattern.clone()), better });
     }
-    // Exactly one of the two is there, and a key with the file: rules of the pass before.
+    // Exactly one of the two is set, and a key if it is a file: an earlier pass checks it.
     let (file, key) = (rules.file.as_ref()?, rules.key.as_ref()?);
     if !file.starts_with('/') || file.split('/').any(|part| part == "..") {
         let diagnostic = Diagnostic::error(codes::METRIC, format!("the path `{file}` is not absolute"));
@@ -91,7 +91,7 @@ fn resolve_metric(
     Some(MetricPlan { source: MetricSource::File { volume, path, key: key.clone() }, better })
 }
 
-/// The volume that a path of a role is in, and the path in the volume.
+/// The volume that contains a path of a role, and the path in the volume.
 fn place_of(file: &str, mounts: &[MountPlan]) -> Option<(String, String)> {
     let file = tidy(file);
     let inside = |mount: &MountPlan| {
@@ -106,7 +106,7 @@ fn place_of(file: &str, mounts: &[MountPlan]) -> Option<(String, String)> {
     Some((volume, path))
 }
 
-/// A file that is gone with the container of its task.
+/// Reports a file that is removed with its task's container.
 fn not_kept<'a>(file: &str, mounts: impl Iterator<Item = &'a MountPlan>, at: &Pointer) -> Diagnostic {
     let mut places: Vec<&str> = mounts.map(|mount| mount.path.as_str()).collect();
     places.sort_unstable();
@@ -128,7 +128,7 @@ fn check_pattern(pattern: &str, at: &Pointer, sink: &mut Sink) -> bool {
     let groups = match Regex::new(pattern) {
         Ok(pattern) => pattern.captures_len() - 1,
         Err(error) => {
-            // Before its last line the error points into the pattern.
+            // The lines before the last one show the position in the pattern.
             let error = error.to_string();
             let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
             let message = format!("`{pattern}` is not a regular expression: {why}");

@@ -1,9 +1,9 @@
 //! The `PAI_*` variables, for programs written for OpenPAI: `compat: [openpai]`.
 //!
-//! Names and forms are those of OpenPAI's rest-server (`runtime-env.js`) and runtime (openpai-runtime). The server's
-//! have a task role's name as it is written, the runtime's have its letters and digits in lower case. Who submits a job
-//! is not known here, so the user is [`USER`]; a cluster's own file system is empty text. `PAI_WORK_DIR` is where a
-//! container starts, which only its shell knows: the import sets it.
+//! Names and formats are those of OpenPAI's rest-server (`runtime-env.js`) and runtime (openpai-runtime). The server
+//! uses a task role's name as written, the runtime its letters and digits in lower case. The submitting user
+//! is unknown here, so the user is [`USER`]; a cluster's own file system is an empty text. `PAI_WORK_DIR` is the
+//! container's working directory, which only its shell knows: the import sets it.
 
 use indexmap::IndexMap;
 use jobc_schema::plan::{JobPlan, PortPlan, Reference, RolePlan, Text};
@@ -11,11 +11,11 @@ use jobc_schema::plan::{JobPlan, PortPlan, Reference, RolePlan, Text};
 use super::ports::own_port;
 use crate::openpai::{Names, SHM_MIB, short};
 
-/// The user that a job elsewhere than on OpenPAI belongs to.
+/// The owner of a job on targets other than OpenPAI.
 const USER: &str = "jobc";
 
-/// OpenPAI names every instance's address and port in a variable of its own; above so many instances of a role
-/// they are left out, for the environment of a process has an end.
+/// OpenPAI has a variable for every instance's address and port; with more instances of a role than this,
+/// they are omitted, because the size of an environment is limited.
 pub(super) const NAMED_INSTANCES: u32 = 256;
 
 /// The variables for the instances of a role that sees these roles.
@@ -133,7 +133,7 @@ impl Env<'_> {
         }
     }
 
-    /// "gpu,cpu,memMB,shmMB", whole numbers rounded up, 0 where unset.
+    /// "gpu,cpu,memMB,shmMB", integers rounded up, 0 if unset.
     ///
     /// 512 MiB of shared memory is the default of OpenPAI, which reports 0 in that case.
     fn resources(&self, role: &RolePlan) -> String {
@@ -151,7 +151,7 @@ impl Env<'_> {
     }
 }
 
-/// The numbers of an instance's port, all of them where it is a row.
+/// The port numbers of an instance: all of them for a range.
 fn numbers(role: &RolePlan, port: &PortPlan, index: u32) -> Text {
     let (role, label, index) = (role.name.clone(), port.label.clone(), Some(index));
     Text::reference(if port.count > 1 {

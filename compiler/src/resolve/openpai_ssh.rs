@@ -1,8 +1,8 @@
-//! What OpenPAI's plugin `ssh` gives to the tasks of a job: names of each other, and ssh between them.
+//! OpenPAI's plugin `ssh` on other targets: tasks know each other's names, and can use ssh between them.
 //!
-//! On OpenPAI the plugin does it. Elsewhere the names `<role>-<index>` are in `/etc/hosts` of a host that runs all
-//! tasks, and on Kubernetes, where addresses are names themselves, in a file for glibc's `HOSTALIASES`; settings for
-//! the ssh client are in [`SSH_CONFIG`]. A backend that finds that file starts an sshd, where the image has one.
+//! On OpenPAI the plugin provides it. On a single host, the names `<role>-<index>` are in `/etc/hosts`; on Kubernetes,
+//! where addresses are names themselves, in a file for glibc's `HOSTALIASES`. The configuration of
+//! the ssh client is [`SSH_CONFIG`]. A backend that finds that file starts an sshd, if the image has one.
 
 use jobc_schema::job::{Compat, GangWord, Network};
 use jobc_schema::plan::{FileContent, FilePlan, JobPlan, Reference, RolePlan, Text};
@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::openpai_env::NAMED_INSTANCES;
 use crate::openpai::{Names, OWN_PORTS, SSH_BARRIER, SSH_CONFIG, is_on, short};
 
-/// The names of tasks, as glibc's `HOSTALIASES` wants them; hostname(7).
+/// The names of tasks, in the format of glibc's `HOSTALIASES`; hostname(7).
 const ALIASES: &str = "/etc/jobc/openpai/aliases";
 
-/// The files of a role that takes part, and the variables that point to them.
+/// The files of a role that uses ssh, and the variables that point to them.
 pub(super) fn openpai_ssh(
     job: &Job,
     plan: &JobPlan,
@@ -61,13 +61,13 @@ pub(super) fn openpai_ssh(
         files.push(file(ALIASES, aliases));
         env.push(("HOSTALIASES".to_owned(), Text::literal(ALIASES)));
     } else if matches!(plan.network, Network::Auto | Network::Host) {
-        // On a network of the job's own the names are known by themselves.
+        // The job's own network resolves the names.
         files.push(file("/etc/hosts", hosts));
     }
     (files, env)
 }
 
-/// The plugin that sets up ssh for a task role, as the job has it.
+/// The plugin that sets up ssh for a task role, if the job has it.
 fn plugin_of<'a>(job: &'a Job, role: &str) -> Option<&'a Value> {
     let is_for = |plugin: &Value| {
         let roles = plugin.get("taskroles").and_then(Value::as_array);

@@ -1,4 +1,4 @@
-//! No two combinations of a role write to one place.
+//! Rejects roles of which two combinations write to the same place.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use jobc_schema::{Job, Pointer};
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Reports outputs that several combinations of a role write to; once for each output and role.
+/// Reports each output that several combinations of a role write to, once per output and role.
 pub(super) fn check_combinations(roles: &[RolePlan], job: &Job, sink: &mut Sink) {
     // By role, output and the directory in it: the first combination that writes there.
     let mut writers: BTreeMap<(&str, &str, Option<&str>), &RolePlan> = BTreeMap::new();
@@ -37,7 +37,7 @@ pub(super) fn check_combinations(roles: &[RolePlan], job: &Job, sink: &mut Sink)
                 .note(format!(
                     "give each a directory in it, as in `outputs: {{{output}: {{subpath: \"{directory}\"}}}}` of the role; a role that writes none of them takes `outputs: []`"
                 ));
-            // With several outputs, a map of one would take the others away.
+            // With several outputs, a map with only one would drop the others.
             if job.outputs.len() == 1 && job.roles.get(&role.name).is_some_and(|role| role.outputs.is_none())
             {
                 let own = serde_json::json!({output: {"subpath": directory}});

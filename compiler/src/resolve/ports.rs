@@ -1,4 +1,4 @@
-//! Ports: their numbers if every instance has its own address, and if all share one.
+//! Port numbers, for instances with their own addresses and for those that share one.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use super::framework::RENDEZVOUS;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::openpai::OWN_PORTS;
 
-/// The first number that jobc gives to ports of its own choice.
+/// The first port number that jobc assigns.
 ///
-/// Above the well-known services, below the ephemeral ports of Linux (32768).
+/// Above the well-known ports, below the ephemeral ports of Linux (32768).
 const FIRST: u32 = 20_000;
 
-/// The ports of every role, by its number.
+/// The ports of every role, by the role's index.
 pub(super) fn resolve_ports(
     context: &Context<'_>,
     rendezvous: Option<&Rendezvous>,
@@ -54,11 +54,11 @@ pub(super) fn resolve_ports(
 }
 
 struct Numbers {
-    /// The next free number where every instance has its own address.
+    /// The next free number if every instance has its own address.
     next: u32,
-    /// The next free number where all share one.
+    /// The next free number if all instances share one address.
     next_shared: u32,
-    /// What users wrote, which is kept free: start and end of disjoint ranges.
+    /// Numbers that users set, which are not assigned: start and end of disjoint ranges.
     fixed: BTreeMap<u32, u32>,
 }
 
@@ -77,7 +77,7 @@ impl Numbers {
     }
 
     fn free_from(&self, mut start: u32, count: u32) -> u32 {
-        // Only the last range that begins before the end of ours matters, because ranges are disjoint.
+        // Since ranges are disjoint, only the last range that begins before the end of ours matters.
         while let Some((_, &end)) =
             self.fixed.range(..start.saturating_add(count)).next_back().filter(|&(_, &end)| end > start)
         {
@@ -87,7 +87,7 @@ impl Numbers {
     }
 }
 
-/// The numbers that users wrote, as disjoint ranges.
+/// The numbers that users set, as disjoint ranges.
 fn fixed_ranges(context: &Context<'_>) -> BTreeMap<u32, u32> {
     let ports = context.job.roles.values().flat_map(|role| &role.resources).flat_map(|r| r.ports.values());
     let mut ranges: Vec<(u32, u32)> = ports
@@ -113,7 +113,7 @@ fn fixed_ranges(context: &Context<'_>) -> BTreeMap<u32, u32> {
     disjoint
 }
 
-/// Number where written, count, and who can reach it.
+/// The number if set, the count, and the scope.
 fn read(port: &Port) -> (Option<u16>, u32, Publish) {
     match port {
         Port::Number(number) => (Some(*number), 1, Publish::None),
@@ -144,7 +144,7 @@ fn plan(label: &str, port: &Port, instances: u32, numbers: &mut Numbers) -> Port
     }
 }
 
-/// The numbers of a role's own port, all of them where it is a row.
+/// The numbers of a role's own port: all of them for a range.
 pub(super) fn own_port(role: &RolePlan, label: &str) -> Text {
     let (of, label) = (role.name.clone(), label.to_owned());
     Text::reference(match role.port(&label).map(|port| port.count) {
@@ -153,9 +153,9 @@ pub(super) fn own_port(role: &RolePlan, label: &str) -> Text {
     })
 }
 
-/// The port a framework needs that the user did not write.
+/// The port that a framework needs, if the user does not declare it.
 fn meeting_port(rendezvous: &Rendezvous, instances: u32, numbers: &mut Numbers) -> PortPlan {
-    // With TensorFlow every instance listens; with the others only the first of one role, so one number serves.
+    // With TensorFlow every instance listens; with others only the first instance of one role, so one number is enough.
     let shared_base =
         (rendezvous.plan.framework == Framework::Tensorflow).then(|| numbers.take_shared(instances, 1));
     PortPlan {
@@ -188,7 +188,7 @@ fn check(ports: &[PortPlan], written: &IndexMap<String, Port>, at: &Pointer, sin
         });
         if let Some(other) = clash {
             let shared = start.max(u32::from(other.number));
-            // A port that the user did not write has no place.
+            // A port that the user did not declare has no span.
             let place = |port: &PortPlan| {
                 let own = port.label != RENDEZVOUS || !port.auto;
                 if own { at.key(&port.label) } else { Pointer::ROOT.key("distributed") }

@@ -1,7 +1,7 @@
-//! What jobc gives every process: the `JOBC_*` variables, the framework's, those of `compat`, and small files.
+//! What jobc provides to every process: `JOBC_*` variables, those of the framework and of `compat`, and small files.
 //!
-//! The whole picture of a small job goes to every role. In a large one a role learns of those it can need, and lists
-//! of very many addresses are left out: the kernel takes at most 128 KiB in one variable.
+//! In a small job every role gets all addresses. In a large one a role gets those of roles that it can need, and very
+//! long lists of addresses are omitted: the kernel allows at most 128 KiB in one variable.
 
 use std::collections::BTreeSet;
 
@@ -18,9 +18,9 @@ use super::ports::own_port;
 use super::{job_json, openpai_env, openpai_ssh, rendezvous};
 use crate::openpai::Names;
 
-/// Fills in `provided_env` and `provided_files` of every role; `names` are those that the job has on OpenPAI.
+/// Sets `provided_env` and `provided_files` of every role; `names` are the job's names in OpenPAI.
 ///
-/// A variable that the user sets is the user's: it is not provided as well.
+/// A variable that the user sets is not provided.
 pub(super) fn provide(plan: &mut JobPlan, job: &Job, names: &Names<'_>) {
     let numbers: IndexMap<String, usize> =
         plan.roles.iter().enumerate().map(|(number, role)| (role.name.clone(), number)).collect();
@@ -89,7 +89,7 @@ fn jobc_env(
     for port in &role.ports {
         put(format!("JOBC_PORT_{}", upper(&port.label)), own_port(role, &port.label));
     }
-    // An elastic rendezvous gives out ranks when the instances meet.
+    // An elastic rendezvous assigns ranks when the instances meet.
     let fixed = plan.distributed.as_ref().filter(|distributed| distributed.elastic.is_none());
     if let (Some(distributed), Some(member)) = (fixed, member) {
         if let Some(rank) = member.first_rank {
@@ -117,7 +117,7 @@ fn hosts(role: &RolePlan, label: Option<&str>) -> Text {
     })
 }
 
-/// A label or role as part of a variable's name: upper case, `-` as `_`.
+/// A label or role as part of a variable's name: upper case, `_` for `-`.
 fn upper(name: &str) -> String {
     name.to_ascii_uppercase().replace('-', "_")
 }
@@ -152,7 +152,7 @@ fn visible_roles(
     seen.into_iter().collect()
 }
 
-/// The texts a role's user wrote.
+/// The texts of a role that the user wrote.
 fn texts(role: &RolePlan) -> Vec<&Text> {
     let mut texts: Vec<&Text> = match &role.command {
         CommandPlan::Image {} => vec![],

@@ -1,4 +1,4 @@
-//! Ray: what the head and the workers run.
+//! Ray: the commands of the head and the workers.
 //!
 //! The head starts the cluster and then its own command, which finds it by `RAY_ADDRESS`. A worker waits until the head
 //! listens, joins, and stays until the job ends: the job succeeds with the head.
@@ -15,7 +15,7 @@ use super::context::Context;
 use super::framework::RENDEZVOUS;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Waits until the head listens, as long as torchrun waits for its instances: 15 minutes.
+/// Waits until the head listens, at most 15 minutes, like torchrun.
 const WAIT: &str = "\
 jobc_try=0
 until (exec 3<>\"/dev/tcp/$jobc_head/$jobc_port\") 2>/dev/null; do
@@ -38,7 +38,7 @@ pub(super) fn command(
     if member.part == MemberPart::Head {
         return head(plan, &amounts, own);
     }
-    // The shell's own way to connect: an image with Ray need not have another program for it.
+    // The shell's own TCP support: an image with Ray need not have another program for it.
     let mut script = Text::literal("jobc_head=");
     let (host, port) = head_address(plan);
     script.push_reference(host);
@@ -104,7 +104,7 @@ pub(super) fn check_commands(context: &Context<'_>, members: &[MemberPlan], sink
 
 fn head(plan: &DistributedPlan, amounts: &str, own: CommandPlan) -> CommandPlan {
     let port = Reference::Port { role: head_role(plan), label: RENDEZVOUS.to_owned(), index: Some(0) };
-    // `ray start --head` starts a cluster, and must not take its own address for another cluster to join.
+    // `ray start --head` starts a cluster, and must not treat its own address as another cluster to join.
     let mut start = Text::literal("env -u RAY_ADDRESS ray start --head --port=");
     start.push_reference(port);
     start.push_str(amounts);
@@ -117,7 +117,7 @@ fn head(plan: &DistributedPlan, amounts: &str, own: CommandPlan) -> CommandPlan 
         None => start.clone(),
     };
     match own {
-        // The user's set-up may install Ray, so it comes first; a shell that is not POSIX runs it itself.
+        // `setup` may install Ray, so it comes first; a shell that is not POSIX runs it itself.
         CommandPlan::Script { shell, setup, script } if is_posix(&shell) => {
             let argv = shell.into_iter().map(Text::literal).chain([script]).collect();
             CommandPlan::Argv { argv, setup: Some(before(setup)) }
@@ -132,7 +132,7 @@ fn head(plan: &DistributedPlan, amounts: &str, own: CommandPlan) -> CommandPlan 
             CommandPlan::Argv { argv, setup: Some(start) }
         }
         CommandPlan::Argv { argv, setup } => CommandPlan::Argv { argv, setup: Some(before(setup)) },
-        // Reported: the image's command is not known here.
+        // Already reported: the image's command is not known here.
         other => other,
     }
 }
@@ -146,7 +146,7 @@ fn bash() -> Vec<String> {
     ["bash", "-euo", "pipefail", "-c"].map(str::to_owned).to_vec()
 }
 
-/// What Ray may use: the role's CPUs and GPUs, since it would count those of the host.
+/// The resources that Ray may use: the role's CPUs and GPUs, since it would otherwise count the host's.
 fn amounts(role: &Role, gpus: u32) -> String {
     let mut out = String::new();
     let Some(resources) = &role.resources else { return out };

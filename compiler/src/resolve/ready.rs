@@ -1,4 +1,4 @@
-//! How it is known that an instance is ready.
+//! Readiness probes.
 
 use jobc_schema::plan::{PortPlan, ProbePlan, ReadyPlan};
 use jobc_schema::role::Role;
@@ -10,7 +10,7 @@ use super::text::Texts;
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::suggest;
 
-/// The probe of a role with its times.
+/// The probe of a role with its timing.
 pub(super) fn resolve_ready(
     texts: &Texts<'_>,
     role: &Role,
@@ -46,7 +46,7 @@ pub(super) fn resolve_ready(
         probes.push(ProbePlan::Log(log.clone()));
     }
     let seconds = |written: Option<Seconds>, usual: u64| written.map_or(usual, |t| t.0);
-    // Exactly one is there: a rule of the pass before.
+    // Exactly one is set: an earlier pass checks it.
     let probe = probes.into_iter().next()?;
     Some(ReadyPlan {
         probe,
@@ -58,10 +58,10 @@ pub(super) fn resolve_ready(
     })
 }
 
-/// Reports a pattern that the place that watches the log could not use.
+/// Reports a pattern that the component that watches the log cannot use.
 fn check_pattern(pattern: &str, at: &Pointer, sink: &mut Sink) {
     let Err(error) = Regex::new(pattern) else { return };
-    // Before its last line the error points into the pattern.
+    // The lines before the last one show the position in the pattern.
     let error = error.to_string();
     let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
     sink.push(
@@ -71,7 +71,7 @@ fn check_pattern(pattern: &str, at: &Pointer, sink: &mut Sink) {
     );
 }
 
-/// The port that a page is served at, where another name was given for it.
+/// The port that the page is served on, if another name was given.
 fn of_http<'a>(label: &str, mut labels: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     matches!(label, "web" | "www" | "api" | "https").then(|| labels.find(|known| *known == "http")).flatten()
 }

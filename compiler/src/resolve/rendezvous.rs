@@ -1,6 +1,6 @@
-//! The variables and files by which a framework's processes find each other.
+//! The variables and files with which a framework's processes find each other.
 //!
-//! One function per framework; the names are the frameworks' own. Each has a comment on what is set and what is
+//! One function per framework; the names are the frameworks' own. Comments say what is set and what is
 //! intentionally not set.
 
 use indexmap::IndexMap;
@@ -10,16 +10,16 @@ use jobc_schema::plan::{DistributedPlan, ElasticPlan, FileContent, FilePlan, Mem
 use super::framework::{RENDEZVOUS, part_name};
 use super::ray;
 
-/// The host file of MPI and DeepSpeed: `HOST slots=N`, a line for each ranked instance.
+/// The host file of MPI and DeepSpeed: `HOST slots=N`, a line for each instance with a rank.
 pub(super) const HOST_FILE: &str = "/etc/jobc/hostfile";
 /// The same for MPICH and Intel MPI: `HOST:N`.
 const HYDRA_FILE: &str = "/etc/jobc/hostfile.hydra";
-/// Default path of the host file of `deepspeed`.
+/// The default path of the host file of `deepspeed`.
 const DEEPSPEED_FILE: &str = "/job/hostfile";
 
 type Env = IndexMap<String, Text>;
 
-/// The framework's own variables for the instances of a member; `has_port` is set if the first one listens at a
+/// The framework's own variables for the instances of a member; `has_port` is set if the first instance listens at a
 /// rendezvous port.
 pub(super) fn framework_env(
     plan: &DistributedPlan,
@@ -46,7 +46,7 @@ pub(super) fn framework_env(
     env
 }
 
-/// The names that [`framework_env`] may set in a member's instances, where the user does not set them.
+/// The names that [`framework_env`] may set in a member's instances, unless the user sets them.
 pub(crate) fn framework_names(plan: &DistributedPlan, member: &MemberPlan) -> Vec<String> {
     framework_env(plan, member, true, &|_| 1).into_keys().collect()
 }
@@ -65,10 +65,10 @@ fn torchrun(plan: &DistributedPlan, first: &MemberPlan, member: &MemberPlan, env
     env.insert("PET_MASTER_PORT".to_owned(), port(first));
 }
 
-/// Elastic torchrun gives out the ranks itself, and each time the instances meet, so neither a rank nor a master is set.
+/// Elastic torchrun assigns the ranks at each rendezvous, so neither a rank nor a master is set.
 ///
-/// torchrun finds by the address whether the c10d store is on this instance. The variable is not set with `is_host`:
-/// instances that share one address each take themselves for the host, and all but the first then connect.
+/// torchrun uses the address to find out whether the c10d store is on this instance. `is_host` is not set:
+/// instances that share one address all take themselves for the host, and all but the first then connect.
 fn elastic_torchrun(elastic: &ElasticPlan, first: &MemberPlan, member: &MemberPlan, env: &mut Env) {
     let mut text = |name: &str, value: String| env.insert(name.to_owned(), Text::literal(value));
     text("PET_NNODES", format!("{}:{}", elastic.min, elastic.max));
@@ -87,7 +87,7 @@ fn elastic_torchrun(elastic: &ElasticPlan, first: &MemberPlan, member: &MemberPl
     put(env, "PET_MAX_RESTARTS", elastic.max_restarts);
 }
 
-/// What `init_process_group("env://")` reads; one process on each instance, so its local rank is 0.
+/// What `init_process_group("env://")` reads; each instance has one process, so its local rank is 0.
 fn ddp(plan: &DistributedPlan, first: &MemberPlan, member: &MemberPlan, env: &mut Env) {
     let Some(rank) = member.first_rank else { return };
     master(first, env);
@@ -101,9 +101,9 @@ fn master(first: &MemberPlan, env: &mut Env) {
     env.insert("MASTER_PORT".to_owned(), port(first));
 }
 
-/// Open MPI's MCA parameters, and the host files of MPICH and Intel MPI, which look for their own names only.
+/// Open MPI's MCA parameters, and the host files of MPICH and Intel MPI, which read only their own variables.
 ///
-/// Open MPI 5 starts processes by PRRTE, which has its own parameters and ignores those of `orte`.
+/// Open MPI 5 starts processes with PRRTE, which has its own parameters and ignores those of `orte`.
 fn mpi(plan: &DistributedPlan, first: &MemberPlan, has_port: bool, env: &mut Env) {
     let mut put = |name: &str, value: &str| env.insert(name.to_owned(), Text::literal(value));
     put("OMPI_MCA_orte_default_hostfile", HOST_FILE);
@@ -126,13 +126,13 @@ fn mpi(plan: &DistributedPlan, first: &MemberPlan, has_port: bool, env: &mut Env
         put("HYDRA_HOST_FILE", HYDRA_FILE);
         put("I_MPI_HYDRA_HOST_FILE", HYDRA_FILE);
     }
-    // Programs that also use PyTorch's own rendezvous: where the user gave a port.
+    // For programs that also use PyTorch's own rendezvous, if the user sets a port.
     if has_port {
         master(first, env);
     }
 }
 
-/// JAX's own names with address and port in one, and those of Kubeflow's JAXJob, which keep them apart.
+/// JAX's own names, with address and port in one, and those of Kubeflow's JAXJob, which separate them.
 fn jax(plan: &DistributedPlan, first: &MemberPlan, member: &MemberPlan, env: &mut Env) {
     let Some(rank) = member.first_rank else { return };
     let mut both = address(first);
@@ -178,7 +178,7 @@ fn tf_config(plan: &DistributedPlan, member: &MemberPlan, instances: &dyn Fn(&st
     text
 }
 
-/// How many instances precede a member in the list of its part.
+/// The number of instances before a member in the list of its part.
 fn before(plan: &DistributedPlan, member: &MemberPlan, instances: &dyn Fn(&str) -> u32) -> u32 {
     plan.members
         .iter()
@@ -188,7 +188,7 @@ fn before(plan: &DistributedPlan, member: &MemberPlan, instances: &dyn Fn(&str) 
         .sum()
 }
 
-/// The host files a member gets. DeepSpeed's own path is filled if one instance starts the others: with `launch: all`
+/// The host files of a member. DeepSpeed's default path is used if one instance starts the others: with `launch: all`
 /// the same command on every instance must not start peers.
 pub(super) fn host_files(plan: &DistributedPlan, one_launches: bool) -> Vec<FilePlan> {
     let lines = |after: &str| {
@@ -220,7 +220,7 @@ pub(super) fn host_files(plan: &DistributedPlan, one_launches: bool) -> Vec<File
     files
 }
 
-/// Whether the framework cannot do without the host file.
+/// Whether the framework requires the host file.
 pub(super) fn needs_host_file(plan: &DistributedPlan) -> bool {
     plan.ssh.is_some() || matches!(plan.framework, Framework::Mpi | Framework::Horovod | Framework::Deepspeed)
 }
@@ -238,7 +238,7 @@ fn port(first: &MemberPlan) -> Text {
     Text::reference(Reference::Port { role, label, index: Some(0) })
 }
 
-/// The instance's number after an offset; without one the plain number, which more targets can fill.
+/// The instance's index plus an offset; without one the plain index, which more targets support.
 pub(super) fn own_number(offset: u32) -> Text {
     Text::reference(if offset == 0 { Reference::Index {} } else { Reference::Rank { offset } })
 }

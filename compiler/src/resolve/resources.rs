@@ -1,4 +1,4 @@
-//! What an instance gets of the host, in exact units.
+//! The resources of an instance, in exact units.
 
 use indexmap::IndexMap;
 use jobc_schema::plan::{IoPlan, ResourcesPlan};
@@ -10,8 +10,8 @@ use jobc_schema::{Bytes, Pointer};
 use super::gpu;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 
-/// The resources of a role's instances; `first_gpu` is the logical number of the role's first GPU, and `all_gpus` says
-/// that their number is that of the host.
+/// The resources of a role's instances; `first_gpu` is the logical index of the role's first GPU, and `all_gpus` says
+/// that their number is the host's.
 pub(super) fn resolve_resources(
     role: &Role,
     first_gpu: u32,
@@ -53,7 +53,7 @@ pub(super) fn resolve_resources(
     }
 }
 
-/// Limits of disk traffic; a limit of nothing would stop the instance, or be none for the kernel.
+/// Limits of disk traffic; a limit of 0 would stop the instance, or mean no limit to the kernel.
 fn resolve_io(resources: &Resources, at: &Pointer, sink: &mut Sink) -> IndexMap<String, IoPlan> {
     let of = |(device, limit): (&String, &IoLimit)| {
         for (key, bytes) in [("read", limit.read), ("write", limit.write)] {

@@ -1,4 +1,4 @@
-//! The names of late expressions: what the job, the role and the instance are, as the engine sees them.
+//! The scopes of late expressions: the job, the role and the instance as values of the engine.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ pub(super) fn shared_names(context: &Context<'_>, rendezvous: Option<&Rendezvous
     names
 }
 
-/// The names that the file alone decides.
+/// The names that depend on the file alone.
 pub(super) fn early_names(context: &Context<'_>) -> Names {
     early_names_of_role(context, "")
 }
 
-/// The same in a role, whose own matrix has values as well.
+/// The same in a role, which may have a matrix of its own.
 pub(super) fn early_names_of_role(context: &Context<'_>, role: &str) -> Names {
     let mut names = Names::default();
     names.insert_written(Scope::Params, &Arc::new(context.variant.params.clone()));
@@ -40,13 +40,13 @@ pub(super) fn early_names_of_role(context: &Context<'_>, role: &str) -> Names {
     names
 }
 
-/// The names in the scope of one role's texts; created on demand.
+/// The scope of one role's texts, created on demand.
 pub(super) struct RoleScope<'a> {
     context: &'a Context<'a>,
     base: &'a Names,
-    /// The role's number in the table.
+    /// The role's index in the table.
     number: usize,
-    /// The ports of every role, by its number.
+    /// The ports of every role, by the role's index.
     all_ports: &'a Arc<Vec<Vec<PortPlan>>>,
     mounts: &'a [MountPlan],
     names: OnceCell<Names>,
@@ -107,7 +107,7 @@ impl<'a> RoleScope<'a> {
         names
     }
 
-    /// The placeholder of a mark.
+    /// The placeholder for the content of a mark.
     pub(super) fn reference(&self, mark: &str) -> Option<Reference> {
         let mut fields = mark.split('.').map(str::parse::<u32>);
         let mut next = || fields.next()?.ok();
@@ -175,13 +175,13 @@ impl Object for Hosts {
 
 /// `ports`: `ports.<label>` of the role itself, `ports.<role>.<label>` of any role.
 ///
-/// A label of the role itself wins over the name of a role; the keys below the name remain accessible.
+/// A label of the role itself shadows a role of the same name; the keys below the name remain accessible.
 #[derive(Debug)]
 struct PortNames {
-    /// The number of the role that reads the text.
+    /// The index of the role that contains the text.
     own: usize,
     table: Arc<RoleTable>,
-    /// The ports of every role, by its number.
+    /// The ports of every role, by the role's index.
     ports: Arc<Vec<Vec<PortPlan>>>,
 }
 
@@ -207,7 +207,7 @@ impl Object for PortNames {
     }
 }
 
-/// `ports.<role>`: the ports of one role, each the number of the first instance's or a list with one an instance.
+/// `ports.<role>`: the ports of one role, each the number of the first instance, or a list with one per instance.
 #[derive(Debug)]
 struct RolePorts {
     names: Arc<PortNames>,

@@ -1,4 +1,4 @@
-//! Secrets by name, and the log-ins that use them.
+//! Secrets by name, and the registry credentials that use them.
 
 use indexmap::IndexMap;
 use jobc_schema::Pointer;
@@ -8,7 +8,7 @@ use super::context::Context;
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::suggest;
 
-/// Where each secret's value comes from.
+/// The source of each secret's value.
 pub(super) fn resolve_secrets(context: &Context<'_>) -> IndexMap<String, SecretPlan> {
     let mut plans = IndexMap::new();
     for (name, secret) in &context.job.secrets {
@@ -18,7 +18,7 @@ pub(super) fn resolve_secrets(context: &Context<'_>) -> IndexMap<String, SecretP
             (None, None, Some(store)) => {
                 SecretPlan::Store { name: store.name.clone(), key: store.key.clone() }
             }
-            // Exactly one is there: a rule of the pass before.
+            // Exactly one is set: an earlier pass checks it.
             _ => continue,
         };
         plans.insert(name.clone(), plan);
@@ -26,7 +26,7 @@ pub(super) fn resolve_secrets(context: &Context<'_>) -> IndexMap<String, SecretP
     plans
 }
 
-/// The log-ins of private registries.
+/// The credentials of private registries.
 pub(super) fn resolve_registries(context: &Context<'_>, sink: &mut Sink) -> IndexMap<String, RegistryPlan> {
     let mut plans = IndexMap::new();
     for (host, registry) in &context.job.registries {
@@ -43,16 +43,16 @@ pub(super) fn resolve_registries(context: &Context<'_>, sink: &mut Sink) -> Inde
     plans
 }
 
-/// Reports a secret that is named but not declared.
+/// Reports an undeclared secret that a field names.
 pub(super) fn check_secret(context: &Context<'_>, name: &str, at: &Pointer, sink: &mut Sink) {
     if !context.job.secrets.contains_key(name) {
         report_unknown(context, name, Place::value(at), Some(Place::inside(at, name, 0..name.len())), sink);
     }
 }
 
-/// Reports a secret that is not declared.
+/// Reports an undeclared secret.
 ///
-/// `text` is where its name alone is written, if that is known.
+/// `text` is the span of its name alone, if known.
 pub(super) fn report_unknown(
     context: &Context<'_>,
     name: &str,

@@ -1,4 +1,4 @@
-//! Job files in, plans and findings out.
+//! Snapshots of job files with their plans and findings.
 
 mod errors;
 mod frameworks;
@@ -20,7 +20,7 @@ use crate::snapshot;
 use crate::source::{Source, Sources};
 use crate::validate;
 
-/// Files that the jobs of these tests name.
+/// Files that the jobs of these tests refer to.
 fn files() -> MemoryFiles {
     MemoryFiles::default()
         .with("requirements.txt", "torch==2.4.0\n")
@@ -59,14 +59,14 @@ fn plans(text: &str) -> (Sources, Vec<JobPlan>, Vec<Diagnostic>) {
     (sources, plans, sink.finish())
 }
 
-/// The file and its plans as JSON, without the target and without what the plan of the smallest job has too; or the file
-/// and what is wrong with it.
+/// Prints the file and its plans as JSON, without the target and what is also in the plan of the smallest job; or the
+/// file and its findings.
 fn check(text: &str) -> String {
     let smallest = plan("version: 1\nname: hello\nimage: a:1\nroles: {main: {run: x}}\n");
     check_against(text, Some(&serde_json::to_value(smallest).unwrap()))
 }
 
-/// As [`check`], without what is in the plan `base`. Its only role is compared with each role of the job.
+/// As [`check`], without what is also in the plan `base`. Its only role is compared with each role of the job.
 fn check_against(text: &str, base: Option<&Value>) -> String {
     let (sources, plans, found) = plans(text);
     let mut out = format!("{}\n=>\n", text.trim_start());
@@ -93,7 +93,7 @@ fn check_against(text: &str, base: Option<&Value>) -> String {
     out
 }
 
-/// The only plan of a file in which nothing is wrong.
+/// The only plan of a file without findings.
 fn plan(text: &str) -> JobPlan {
     let (sources, mut plans, found) = plans(text);
     assert_eq!(render(Format::Text, &sources, &found, &TextStyle::default()), "");

@@ -1,4 +1,4 @@
-//! Strings of the job file to texts with placeholders.
+//! Converts strings of the job file to texts with placeholders.
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::{Reference, Text};
@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::expression::holes::{TextSegment, stretches};
 use crate::expression::{CodeSpan, Expression, Part, Path, Scope, has_expression, paths, split};
 
-/// Turns the strings of one role into texts.
+/// Converts the strings of one role to texts.
 pub(super) struct Texts<'a> {
     context: &'a Context<'a>,
     scope: &'a RoleScope<'a>,
@@ -20,7 +20,7 @@ impl<'a> Texts<'a> {
         Self { context, scope }
     }
 
-    /// The text of a string; what cannot be evaluated is reported and left out.
+    /// The text of a string; reports and omits what cannot be evaluated.
     pub(super) fn text(&self, source: &str, at: &Pointer, sink: &mut Sink) -> Text {
         if !has_expression(source) {
             return Text::literal(source);
@@ -45,7 +45,7 @@ impl<'a> Texts<'a> {
             .collect()
     }
 
-    /// The text of a string that may have no placeholders.
+    /// The text of a string that must not contain placeholders.
     pub(super) fn literal(&self, source: &str, at: &Pointer, sink: &mut Sink) -> String {
         let text = self.text(source, at, sink);
         if let Some(literal) = text.as_literal() {
@@ -65,7 +65,7 @@ impl<'a> Texts<'a> {
         source.to_owned()
     }
 
-    /// The name of the secret, where a string is one whole `${{ secrets.NAME }}`.
+    /// The name of the secret, if a string is a single `${{ secrets.NAME }}`.
     pub(super) fn secret(&self, source: &str, at: &Pointer, sink: &mut Sink) -> Option<String> {
         let expression = match &split(source).ok()?[..] {
             [Part::Expression(expression)] => expression.clone(),
@@ -125,8 +125,8 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// The finding about an expression that asks for the addresses or the number of a role with a matrix: each of its
-    /// combinations has its own, and which there are changes with the matrix.
+    /// The finding for an expression that needs the addresses or the number of a role with a matrix: each of its
+    /// combinations has its own, and the matrix determines which ones exist.
     fn names_combinations(&self, expression: &Expression<'_>, at: &Pointer) -> Option<Diagnostic> {
         let groups = &self.context.variant.groups;
         let own = |name: &str| self.scope.ports().iter().any(|port| port.label == name);

@@ -1,8 +1,8 @@
-//! What all instances take together.
+//! The total resources of all instances.
 
 use jobc_schema::plan::{RolePlan, Totals};
 
-/// Adds up the roles; resources that a role leaves to the target are not counted.
+/// Adds up the resources of all roles; those that a role leaves to the target are not counted.
 pub(super) fn add_up(roles: &[RolePlan]) -> Totals {
     let mut totals = Totals::default();
     for role in roles {

@@ -1,8 +1,8 @@
-//! Where a volume is: `source` of `data` and `outputs`.
+//! The location of a volume: `source` of `data` and `outputs`.
 
 use jobc_schema::plan::VolumeSource;
 
-/// Why a source cannot be read, and what to write.
+/// Why a source is invalid, and what to write instead.
 pub(super) struct SourceError {
     pub(super) message: String,
     pub(super) note: String,
@@ -10,7 +10,7 @@ pub(super) struct SourceError {
     pub(super) instead: Option<String>,
 }
 
-/// Reads a source: a path, `nfs://`, `s3://`, `pvc:`, `job:`, `https://` or `git+https://`.
+/// Parses a source: a path, `nfs://`, `s3://`, `pvc:`, `job:`, `https://` or `git+https://`.
 pub(super) fn read_source(text: &str) -> Result<VolumeSource, SourceError> {
     let error = |message: String, note: String| Err(SourceError { message, note, instead: None });
     let instead = |message: String, source: String| {
@@ -86,7 +86,7 @@ fn path(text: &str) -> Result<VolumeSource, SourceError> {
     Ok(VolumeSource::Path { path: text.to_owned() })
 }
 
-/// The scheme before `://` and what follows.
+/// Splits a source at `://` into the scheme and the rest.
 fn scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     let letters = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);

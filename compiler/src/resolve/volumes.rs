@@ -1,4 +1,4 @@
-//! Data and outputs, and where each role sees them.
+//! Data and outputs, and where each role mounts them.
 
 use camino::Utf8Path;
 use indexmap::IndexMap;
@@ -14,7 +14,7 @@ use super::volume_source::read_source;
 use crate::diagnostic::{Diagnostic, DocumentId, Place, Safety, Sink, codes};
 use crate::suggest;
 
-/// Directories that belong to the system or to jobc: nothing is mounted over them or, if the flag is set, below them.
+/// Directories of the system or jobc: nothing is mounted over them or, if the flag is set, below them.
 const RESERVED: [(&str, bool); 5] =
     [("/", false), ("/proc", true), ("/sys", true), ("/dev", true), ("/etc/jobc", true)];
 
@@ -91,7 +91,7 @@ fn of_job(mount: &str) -> Json {
     json!({ "source": "job:", "mount": mount, "writable": true })
 }
 
-/// Reports a directory of the job that begins empty and that none of the roles that see it can write.
+/// Reports a directory of the job that is initially empty and read-only for every role that sees it.
 fn check_job_volume(context: &Context<'_>, name: &str, data: &Data, at: &Pointer, sink: &mut Sink) {
     let seen = context.job.roles.values().filter_map(|role| match &role.data {
         None => Some(data.writable),
@@ -141,7 +141,7 @@ fn refuse_option(key: &str, fits: &str, at: &Pointer, has_source: bool, sink: &m
     sink.push(diagnostic.note(format!("remove `{key}`, or change the source")));
 }
 
-/// The volumes a role sees: all of the job's unless it lists some.
+/// The volumes that a role sees: all of the job's unless it lists some.
 pub(super) fn resolve_mounts(
     context: &Context<'_>,
     name: &str,
@@ -167,7 +167,7 @@ pub(super) fn resolve_mounts(
                     .at(place, "the second")
                     .at(other, "the first")
                     .note("give one of them another `mount`, or list the ones the role needs under its `data` and `outputs`");
-            // Next to the other one, under its own name.
+            // Next to the other one, with its own name as the directory.
             let beside =
                 Utf8Path::new(&mount.path).parent().unwrap_or(Utf8Path::new("/")).join(&mount.volume);
             let free = !mounts.iter().any(|(other, _)| other.path == beside.as_str());
@@ -265,7 +265,7 @@ fn check_subpath(job: &Job, mount: &MountPlan, place: &Pointer, sink: &mut Sink)
     };
     let diagnostic = Diagnostic::error(codes::SUBPATH, what).at(&at, "").note(note);
     let leaves = subpath.starts_with("../");
-    // A part of the text, which may hold expressions.
+    // A part of the text, which may contain expressions.
     sink.push(match (is_file, leaves) {
         (true, _) => diagnostic.remove(&at),
         (false, true) => diagnostic.reword(&at, "../", ""),
@@ -280,7 +280,7 @@ fn tidy_subpath(path: &str) -> String {
     format!("{root}{}", parts.join("/"))
 }
 
-/// Reports a path inside the instance that is not absolute, leaves its directory, or covers the system's.
+/// Reports a path in the instance that is not absolute, leaves its directory, or covers a system directory.
 pub(super) fn check_mount(path: &str, at: &Pointer, sink: &mut Sink) {
     let tidy = tidy(path);
     let problem = if !path.starts_with('/') {

@@ -15,15 +15,15 @@ static CUDA: LazyLock<Cuda> = LazyLock::new(|| load("stdlib/gpu/cuda.yaml", TEXT
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cuda {
-    /// The form of the file.
+    /// The content of the file.
     pub schema: String,
-    /// Toolkit to the driver it was released with; absent where no source was read.
+    /// Toolkit to the driver it was released with; `None` if no source is known.
     pub cuda_driver_min: IndexMap<String, Option<String>>,
     /// Major version to the oldest driver that runs programs of any of its toolkits.
     pub minor_version_compat_floor: IndexMap<String, String>,
     /// The package that lets an old driver run newer programs.
     pub forward_compat: ForwardCompat,
-    /// Where the facts come from.
+    /// The sources of the facts.
     pub sources: Vec<String>,
 }
 
@@ -33,9 +33,9 @@ pub struct Cuda {
 pub struct ForwardCompat {
     /// Its name, with placeholders for the CUDA version.
     pub package: String,
-    /// Where it puts its libraries.
+    /// The directory of its libraries.
     pub path: String,
-    /// The hardware it works on.
+    /// The supported hardware.
     pub hardware: Vec<String>,
 }
 
@@ -44,10 +44,10 @@ pub fn table() -> &'static Cuda {
     &CUDA
 }
 
-/// The driver that a toolkit was released with: from it on everything in that toolkit works.
+/// The driver that a toolkit was released with, which supports everything in that toolkit.
 ///
-/// `12.4` means its first release, and an update the table lacks the last known one before it. Nothing for a
-/// toolkit newer than the table, or one whose driver no source gave.
+/// `12.4` means its first release; an update missing from the table has the driver of the one before it. `None` for a
+/// toolkit newer than the table, or one whose driver is not known.
 pub fn driver_for(cuda: &str) -> Option<&'static str> {
     let wanted = Version::parse(cuda)?;
     let minor = wanted.truncate(2);
@@ -63,25 +63,25 @@ pub fn driver_for(cuda: &str) -> Option<&'static str> {
 
 /// The oldest driver that runs programs of any toolkit of the same major version (minor version compatibility).
 ///
-/// New features of the toolkit and code that the driver must still compile (PTX) may fail on it.
+/// New features of the toolkit, and PTX code that the driver must compile, may fail on it.
 pub fn floor_for(cuda: &str) -> Option<&'static str> {
     let major = Version::parse(cuda)?.major().to_string();
     CUDA.minor_version_compat_floor.get(&major).map(String::as_str)
 }
 
-/// The oldest driver that runs the toolkit's programs at all: the floor of its major version, else its own driver.
+/// The minimum driver for the toolkit's programs: that of its major version, else its own driver.
 pub fn oldest_driver(cuda: &str) -> Option<&'static str> {
     floor_for(cuda).or_else(|| driver_for(cuda))
 }
 
-/// The newest CUDA that a driver supports without compatibility libraries, as `MAJOR.MINOR`: what NVML calls the
-/// driver's CUDA version.
+/// The newest CUDA that a driver supports without compatibility libraries, as `MAJOR.MINOR`: the CUDA version that
+/// NVML reports for the driver.
 ///
-/// Nothing for a driver older than every row.
+/// `None` for a driver older than every row.
 pub fn newest(driver: &Version) -> Option<Version> {
     let rows = CUDA.cuda_driver_min.iter().filter_map(|(toolkit, needs)| {
         let needs = Version::parse(needs.as_deref()?)?;
-        // `550` names the whole branch, the toolkit's own driver with it.
+        // `550` names the whole branch, including the toolkit's own driver.
         (needs <= *driver || driver.is_prefix_of(&needs)).then(|| Version::parse(toolkit))?
     });
     rows.max().map(|toolkit| toolkit.truncate(2))

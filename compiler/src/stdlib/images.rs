@@ -1,4 +1,4 @@
-//! Facts from the tag of a public image: `stdlib/images.yaml`.
+//! Facts derived from the tags of public images: `stdlib/images.yaml`.
 
 mod pattern;
 
@@ -16,67 +16,67 @@ pub(super) const TEXT: &str = include_str!("../../../stdlib/images.yaml");
 
 static IMAGES: LazyLock<Images> = LazyLock::new(|| load("stdlib/images.yaml", TEXT));
 
-/// Public images and the forms of their tags.
+/// Public images and the patterns of their tags.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Images {
-    /// The form of the file.
+    /// The content of the file.
     pub schema: String,
-    /// The forms of tags, by repository.
+    /// The patterns of tags, by repository.
     pub images: Vec<TagForm>,
-    /// Where the facts come from.
+    /// The sources of the facts.
     pub sources: Vec<String>,
 }
 
-/// One form of the tags of one repository.
+/// A pattern of tags of one repository.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TagForm {
     /// The repository, without the host of Docker Hub and without `library/`.
     pub repo: String,
-    /// The form: text with placeholders.
+    /// The pattern: text with placeholders.
     pub tag: String,
     /// The vendor whose GPUs the image is built for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Vendor>,
-    /// The system, put together from placeholders.
+    /// The operating system, composed of placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os: Option<String>,
-    /// A placeholder for the CUDA version, and its form.
+    /// A placeholder for the CUDA version, and its format.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub cuda_by: IndexMap<String, IndexMap<String, String>>,
-    /// Tags of this form that were read somewhere.
+    /// Existing tags that match the pattern.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<String>,
 }
 
-/// Facts about an image from its reference.
+/// Facts about an image, derived from its reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImageFacts {
     /// The CUDA version of its toolkit and libraries.
     pub cuda: Option<String>,
     /// Whether it is built for GPUs.
     pub gpu: bool,
-    /// Whose GPUs.
+    /// The vendor of the GPUs.
     pub vendor: Option<Vendor>,
     /// The Python version.
     pub python: Option<String>,
-    /// The system, such as `ubuntu22.04`.
+    /// The operating system, such as `ubuntu22.04`.
     pub os: Option<String>,
-    /// What an image of CUDA holds: `base`, `runtime` or `devel`; the compiler is in `devel` alone.
+    /// The flavor of a CUDA image: `base`, `runtime` or `devel`; only `devel` includes the compiler.
     pub flavour: Option<String>,
 }
 
-/// References that were read somewhere, for an editor to offer.
+/// References of existing images, for completion in an editor.
 pub fn known_references() -> impl Iterator<Item = String> {
     IMAGES.images.iter().flat_map(|form| form.seen.iter().map(|tag| format!("{}:{tag}", form.repo)))
 }
 
 /// Facts about an image from its reference; `None` for an image or a tag that is not in the table.
 ///
-/// A registry in front is looked over, so that a mirror's `mirror.example.com/nvidia/cuda:12.4.1-…` is known too.
+/// The registry is ignored, so that a mirror's `mirror.example.com/nvidia/cuda:12.4.1-…` is known too.
 pub fn facts(reference: &str) -> Option<ImageFacts> {
-    // Every lint asks for the image of every role, and most roles have the same.
+    // Every lint looks up the image of every role, and most roles have the same.
     RECENT.with_borrow_mut(|recent| {
         if let Some((_, facts)) = recent.iter().find(|(known, _)| known == reference) {
             return facts.clone();
@@ -88,11 +88,11 @@ pub fn facts(reference: &str) -> Option<ImageFacts> {
     })
 }
 
-/// How many answers of [`facts`] are kept.
+/// The size of the cache of [`facts`].
 const MAX_RECENT: usize = 16;
 
 thread_local! {
-    /// The last answers of [`facts`], newest first.
+    /// The last results of [`facts`], newest first.
     static RECENT: RefCell<Vec<(String, Option<ImageFacts>)>> = const { RefCell::new(vec![]) };
 }
 
@@ -121,13 +121,13 @@ fn read(form: &TagForm, holes: &IndexMap<String, String>) -> ImageFacts {
     }
 }
 
-/// The CUDA version of a release: that of `2.16` counts for `2.16.1`.
+/// The CUDA version of a release: that of `2.16` also applies to `2.16.1`.
 fn cuda_of_release(table: &IndexMap<String, String>, release: &str) -> Option<String> {
     let minor = || release.match_indices('.').nth(1).and_then(|(at, _)| table.get(&release[..at]));
     table.get(release).or_else(minor).cloned()
 }
 
-/// Whether an image is one of a repository of the table, or of a mirror of it; `someone/python` is unrelated.
+/// Whether an image is from a repository of the table or a mirror of it; `someone/python` is unrelated.
 fn is_repository(written: &Reference, known: &str) -> bool {
     written.short_repository() == known
         || known

@@ -15,23 +15,23 @@ static MIG: LazyLock<Mig> = LazyLock::new(|| load("stdlib/gpu/mig.yaml", TEXT));
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mig {
-    /// The form of the file.
+    /// The content of the file.
     pub schema: String,
-    /// How many slices a card is cut into; `default` where the card is not named.
+    /// The number of slices of each card; `default` for cards that are not listed.
     pub slices: IndexMap<String, Slices>,
-    /// The form of a profile's name, as a regular expression.
+    /// The format of a profile's name, as a regular expression.
     pub grammar: String,
-    /// How a profile becomes a Kubernetes resource.
+    /// The Kubernetes resource of a profile.
     pub k8s_name: KubernetesName,
     /// The profiles by card.
     pub mig: IndexMap<String, Vec<Profile>>,
-    /// Where the facts come from.
+    /// The sources of the facts.
     pub sources: Vec<String>,
     /// What was assumed.
     pub notes: String,
 }
 
-/// How many slices a card is cut into.
+/// The number of slices of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slices {
@@ -41,17 +41,17 @@ pub struct Slices {
     pub mem: u32,
 }
 
-/// How a profile becomes a Kubernetes resource.
+/// The Kubernetes resource of a profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KubernetesName {
-    /// Before the profile.
+    /// The prefix of the profile.
     pub prefix: String,
-    /// Characters of the profile that change.
+    /// Characters of the profile that are replaced.
     pub replace: IndexMap<String, String>,
 }
 
-/// A profile: its name, its share of the card's memory and cores, and how many fit on one card.
+/// A profile: its name, its share of the card's memory and cores, and the number that fit on one card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile(pub String, pub String, pub String, pub u32);
 
@@ -61,7 +61,7 @@ impl Profile {
         &self.0
     }
 
-    /// How many fit on one card.
+    /// The number that fit on one card.
     pub fn max_instances(&self) -> u32 {
         self.3
     }
@@ -72,7 +72,7 @@ pub fn profiles(card: &str) -> Option<&'static [Profile]> {
     MIG.mig.get(card).map(Vec::as_slice)
 }
 
-/// The cards that have a profile of that name.
+/// The cards that have a profile with that name.
 pub fn cards_with(profile: &str) -> impl Iterator<Item = &'static str> {
     let whole = whole_instance(profile);
     MIG.mig
@@ -86,7 +86,7 @@ pub fn names() -> indexmap::IndexSet<&'static str> {
     MIG.mig.values().flatten().map(Profile::name).collect()
 }
 
-/// The profile of the GPU instance that a compute instance lies in: `3g.20gb` for `1c.3g.20gb`.
+/// The profile of the GPU instance that contains a compute instance: `3g.20gb` for `1c.3g.20gb`.
 pub fn whole_instance(profile: &str) -> &str {
     match profile.split_once('.') {
         Some((first, rest)) if first.ends_with('c') => rest,
@@ -104,7 +104,7 @@ pub fn kubernetes_resource(profile: &str) -> String {
     format!("{}{changed}", name.prefix)
 }
 
-/// Whether a text has the form of a profile: `[<c>c.]<g>g.<m>gb[+attribute,… | -attribute,…]`.
+/// Whether a text has the format of a profile: `[<c>c.]<g>g.<m>gb[+attribute,… | -attribute,…]`.
 pub fn is_profile(text: &str) -> bool {
     let number = |text: &str, unit: &str| {
         text.strip_suffix(unit).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))

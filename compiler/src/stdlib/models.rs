@@ -1,4 +1,4 @@
-//! GPU models as people name them: `stdlib/gpu/models.yaml`.
+//! GPU models by their usual names: `stdlib/gpu/models.yaml`.
 
 use std::sync::LazyLock;
 
@@ -14,11 +14,11 @@ static MODELS: LazyLock<Models> = LazyLock::new(|| load("stdlib/gpu/models.yaml"
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Models {
-    /// The form of the file.
+    /// The content of the file.
     pub schema: String,
     /// The models.
     pub models: Vec<Model>,
-    /// Where the facts come from.
+    /// The sources of the facts.
     pub sources: Vec<String>,
 }
 
@@ -32,13 +32,13 @@ pub struct Model {
     pub family: String,
     /// The compute capability.
     pub cc: String,
-    /// The sizes it is sold in, smallest first; empty where they are not known.
+    /// The memory sizes that it is sold with, smallest first; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<Variant>,
-    /// Whether the `cuda-compat` package works on it: on data centre cards and Jetson, not on those for desktops.
+    /// Whether the `cuda-compat` package works on it: on data center cards and Jetson, not on desktop cards.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub forward_compat: bool,
-    /// Whether a source was read for the memory.
+    /// Whether a source confirms the memory.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub verified: bool,
 }
@@ -51,14 +51,14 @@ fn yes() -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// The memory class its maker prints, in GB.
+    /// The nominal memory size, in GB.
     pub memory_gb: u64,
-    /// The card's MIG table; `None` if it has no MIG, or none that is known.
+    /// The card's MIG table; `None` if it does not support MIG, or no table is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mig: Option<String>,
 }
 
-/// The meaning of a name: a model, in one size if the name contains it.
+/// The meaning of a name: a model, with a memory size if the name contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelMatch {
     /// The model.
@@ -68,18 +68,18 @@ pub struct ModelMatch {
 }
 
 impl ModelMatch {
-    /// The sizes that fit the name; empty where the name gives one that is not sold, or none is known.
+    /// The sizes that match the name; empty if the name contains an unknown size, or none is known.
     pub fn variants(&self) -> impl Iterator<Item = &'static Variant> + use<> {
         let wanted = self.memory_gb;
         self.model.variants.iter().filter(move |v| wanted.is_none_or(|gb| gb == v.memory_gb))
     }
 
-    /// The most memory a card of that name has, in GB.
+    /// The largest memory of a card with that name, in GB.
     pub fn max_memory_gb(&self) -> Option<u64> {
         self.variants().map(|v| v.memory_gb).max()
     }
 
-    /// Whether some card of that name can be cut by MIG.
+    /// Whether some card with that name supports MIG.
     pub fn has_mig(&self) -> bool {
         self.variants().any(|v| v.mig.is_some())
     }
@@ -90,7 +90,7 @@ pub fn all() -> &'static [Model] {
     &MODELS.models
 }
 
-/// The meaning of a name: a family (`A100`), a variant (`A100-80GB`) or a product's long name (`NVIDIA-A100-SXM4-80GB`,
+/// Looks up a name: a family (`A100`), a variant (`A100-80GB`) or a product's full name (`NVIDIA-A100-SXM4-80GB`,
 /// `Tesla V100`), in any case.
 pub fn find(name: &str) -> Option<ModelMatch> {
     let (short, memory_gb) = shorten(name);
@@ -98,7 +98,7 @@ pub fn find(name: &str) -> Option<ModelMatch> {
     Some(ModelMatch { model, memory_gb })
 }
 
-/// The name without its maker, its form and its memory; and the memory.
+/// The name without vendor, form factor and memory; and the memory.
 fn shorten(name: &str) -> (String, Option<u64>) {
     let mut memory = None;
     let mut short = String::new();
@@ -126,9 +126,9 @@ fn fold(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Whether a folded name is that of a model, whose `x` is a placeholder for one digit after the first letters.
+/// Whether a normalized name is that of a model, in which an `x` stands for one digit after the first letters.
 fn fits(model: &str, name: &str) -> bool {
-    // Only the `xx` at the end is a pattern: RTX contains an x itself.
+    // Only a trailing `xx` is a pattern: RTX contains an x itself.
     let Some(stem) = model.strip_suffix("xx") else { return model == name };
     let Some(rest) = name.strip_prefix(stem) else { return false };
     let digits = rest.trim_end_matches("super").trim_end_matches("ti");

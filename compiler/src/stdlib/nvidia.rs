@@ -1,4 +1,4 @@
-//! What the NVIDIA driver brings into a container: `stdlib/gpu/nvidia.yaml`.
+//! What the NVIDIA driver adds to a container: `stdlib/gpu/nvidia.yaml`.
 
 use std::sync::LazyLock;
 
@@ -12,11 +12,11 @@ pub(super) const TEXT: &str = include_str!("../../../stdlib/gpu/nvidia.yaml");
 
 static NVIDIA: LazyLock<Nvidia> = LazyLock::new(|| load("stdlib/gpu/nvidia.yaml", TEXT));
 
-/// What the NVIDIA driver brings into a container.
+/// What the NVIDIA driver adds to a container.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nvidia {
-    /// The form of the file.
+    /// The content of the file.
     pub schema: String,
     /// Device nodes.
     pub device_nodes: Vec<DeviceNode>,
@@ -24,13 +24,13 @@ pub struct Nvidia {
     pub capabilities: IndexMap<String, DriverFiles>,
     /// The default capabilities of a container.
     pub default_capabilities: Vec<String>,
-    /// Links made next to the libraries.
+    /// Links created next to the libraries.
     pub symlinks: IndexMap<String, String>,
-    /// What NVIDIA_VISIBLE_DEVICES may hold.
+    /// The possible values of NVIDIA_VISIBLE_DEVICES.
     pub visible_devices: VisibleDevices,
-    /// Variables of the multi-process service, with their defaults or forms.
+    /// Variables of the multi-process service, with their defaults or formats.
     pub mps_env: IndexMap<String, String>,
-    /// Where the facts come from.
+    /// The sources of the facts.
     pub sources: Vec<String>,
 }
 
@@ -38,9 +38,9 @@ pub struct Nvidia {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceNode {
-    /// Its path, with placeholders for what the host numbers.
+    /// Its path, with placeholders for numbers that the host assigns.
     pub path: String,
-    /// The major number, where it is fixed.
+    /// The major number, if it is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub major: Option<u32>,
     /// The name in /proc/devices with its major number, if that is not fixed.
@@ -68,18 +68,18 @@ pub struct DriverFiles {
     /// Sockets and directories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ipc: Vec<String>,
-    /// Capabilities that come with it.
+    /// Capabilities that it implies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub implies: Vec<String>,
 }
 
-/// What NVIDIA_VISIBLE_DEVICES may hold.
+/// The possible values of NVIDIA_VISIBLE_DEVICES.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VisibleDevices {
     /// Keywords that are a whole value.
     pub keywords: Vec<String>,
-    /// Forms of one entry of a list, as regular expressions.
+    /// Formats of one entry of a list, as regular expressions.
     pub patterns: Vec<String>,
 }
 

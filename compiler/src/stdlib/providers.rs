@@ -1,4 +1,4 @@
-//! Who hands out GPUs or parts of them on a cluster: `stdlib/gpu/providers.yaml`.
+//! Providers of GPUs or parts of them on a cluster: `stdlib/gpu/providers.yaml`.
 
 use std::sync::LazyLock;
 
@@ -14,45 +14,45 @@ pub(super) const TEXT: &str = include_str!("../../../stdlib/gpu/providers.yaml")
 
 static PROVIDERS: LazyLock<Providers> = LazyLock::new(|| load("stdlib/gpu/providers.yaml", TEXT));
 
-/// Who hands out GPUs or parts of them.
+/// Providers of GPUs or parts of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Providers {
-    /// The form of the file.
+    /// The content of the file.
     pub schema: String,
     /// The providers.
     pub providers: Vec<Provider>,
-    /// Release of Kubernetes to the version of `resource.k8s.io` that claims are written in.
+    /// Release of Kubernetes to the version of `resource.k8s.io` that it supports.
     pub claims: IndexMap<String, String>,
-    /// Who hands out RDMA devices.
+    /// Providers of RDMA devices.
     pub rdma: Rdma,
 }
 
-/// Who hands out RDMA devices.
+/// Providers of RDMA devices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rdma {
     /// Linux capabilities that a program needs to use one.
     pub linux_capabilities: Vec<String>,
-    /// The form of the resource's name by plugin.
+    /// The resource's name by plugin.
     pub names: IndexMap<String, String>,
-    /// Where the facts come from.
+    /// The sources of the facts.
     pub source: String,
 }
 
-/// A device plugin, a scheduler or a library that hands out GPUs or parts of them.
+/// A device plugin, a scheduler or a driver that provides GPUs or parts of them.
 ///
-/// Lowered keys are typed; `other` keeps information for users only.
+/// Keys that the lowering uses are typed; `other` keeps information for users only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Provider {
-    /// Its name, as `gpu.provider` of a target gives it.
+    /// Its name in `gpu.provider` of a target.
     pub name: String,
     /// Other names for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// What it is, in words.
+    /// A short description.
     pub about: String,
-    /// Whose cards.
+    /// The vendor of the cards.
     pub vendor: Vendor,
     /// How whole GPUs are requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,49 +63,49 @@ pub struct Provider {
     /// How a slice by profile is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<RequestForm>,
-    /// What a pod needs besides.
+    /// What else a pod needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<PodRequirements>,
-    /// How the card's model is chosen: `labels` of GPU feature discovery, `labels-of-slices` of it, `claim`,
-    /// `resource`, or the annotation that lists models. Absent: it is not.
+    /// How the card's model is selected: `labels` of GPU feature discovery, `labels-of-slices` of it, `claim`,
+    /// `resource`, or the annotation that lists models. `None` if it cannot be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<String>,
-    /// The available models, if they are part of the name of the resource.
+    /// The available models, if the resource's name contains the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub model_names: Vec<String>,
-    /// How many instances a role may have.
+    /// The number of instances that a role may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<u32>,
-    /// Settings that a target must have.
+    /// Required settings of a target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<String>,
-    /// Claims of `resource.k8s.io` instead of resources.
+    /// Claims of `resource.k8s.io`, used instead of resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimForm>,
-    /// The object that takes the place of a Job.
+    /// The object used instead of a Job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKind>,
     /// Providers that cannot serve the same node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excludes: Vec<String>,
-    /// Why nothing is written for it.
+    /// Why it is not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unserved: Option<String>,
     /// The minimum versions of its dependencies.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub requires: IndexMap<String, String>,
-    /// Where the facts come from.
+    /// The sources of the facts.
     pub source: String,
-    /// Everything else, as the file has it.
+    /// All other keys.
     #[serde(flatten)]
     pub other: IndexMap<String, Value>,
 }
 
-/// One way to ask for GPUs.
+/// A way to request GPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestForm {
-    /// What keeps a program inside its slice.
+    /// What confines a program to its slice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enforce: Option<Enforcement>,
     /// The parts of a share that can be expressed.
@@ -114,20 +114,20 @@ pub struct RequestForm {
     /// The required parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Part>,
-    /// How many GPUs or slices an instance may have.
+    /// The number of GPUs or slices that an instance may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
-    /// The greatest percent of cores.
+    /// The maximum percentage of cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_cores: Option<u32>,
     /// Whether only one part of a share can be expressed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub alone: bool,
-    /// Who fixes a slice's size, where pods do not: `replica`, the card cut into equal parts; `name`, the resource's
+    /// What sets a slice's size, if pods do not: `replica`, the card divided into equal parts; `name`, the resource's
     /// name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
-    /// Whether several slices can be kept on one card.
+    /// Whether several slices can be placed on one card.
     #[serde(default, skip_serializing_if = "is_false")]
     pub same_card: bool,
     /// Whether all instances of a role share one claim, and so one card.
@@ -149,7 +149,7 @@ fn is_false(value: &bool) -> bool {
 pub enum Part {
     /// Memory.
     Memory,
-    /// Percent of the cores.
+    /// The percentage of cores.
     Cores,
 }
 
@@ -171,7 +171,7 @@ impl Part {
     }
 }
 
-/// One request of a pod: a key and an amount, both with placeholders.
+/// A request of a pod: a key and an amount, both with placeholders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResourceRequest {
@@ -182,16 +182,16 @@ pub struct ResourceRequest {
     /// Its place.
     #[serde(default, skip_serializing_if = "PodField::is_limits")]
     pub place: PodField,
-    /// What `{memory}` counts.
+    /// The unit of `{memory}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<Unit>,
-    /// What `{cores}` is a multiple of.
+    /// The unit of `{cores}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
     /// Whether it is written once for each GPU.
     #[serde(default, skip_serializing_if = "is_false")]
     pub each: bool,
-    /// Whether it is written for more than one GPU only.
+    /// Whether it is written only for more than one GPU.
     #[serde(default, skip_serializing_if = "is_false")]
     pub above_one: bool,
 }
@@ -227,7 +227,7 @@ impl PodField {
     }
 }
 
-/// What an amount of memory counts.
+/// The unit of an amount of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
     /// Bytes.
@@ -244,10 +244,10 @@ pub enum Unit {
     /// The target's `memory_unit`; GiB by default.
     #[serde(rename = "GiB unless set")]
     GiBUnlessSet,
-    /// The number of MiB of the target's `memory_factor`; one by default.
+    /// The target's `memory_factor` in MiB; 1 by default.
     #[serde(rename = "MiB by factor")]
     Factor,
-    /// The target's `memory_unit`: it is not documented.
+    /// The target's `memory_unit`, because the unit is not documented.
     #[serde(rename = "setting")]
     Setting,
 }
@@ -256,13 +256,13 @@ pub enum Unit {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PodRequirements {
-    /// The scheduler it names.
+    /// Its scheduler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<String>,
     /// Whether it shares the node's IPC namespace.
     #[serde(default, skip_serializing_if = "is_false")]
     pub host_ipc: bool,
-    /// Whether its /dev/shm is that of the server through which it shares the GPU, so that it has no size itself.
+    /// Whether its /dev/shm is that of the server that shares the GPU, so that its size cannot be set.
     #[serde(default, skip_serializing_if = "is_false")]
     pub shared_shm: bool,
     /// The user it runs as.
@@ -274,7 +274,7 @@ pub struct PodRequirements {
     /// Taints it tolerates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<IndexMap<String, String>>,
-    /// Labels its node must have, because the resource alone does not distinguish its nodes from others.
+    /// Labels of its node, needed if the resource alone does not distinguish such nodes from others.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub node_selector: IndexMap<String, String>,
     /// Its labels.
@@ -289,7 +289,7 @@ pub struct PodRequirements {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimForm {
-    /// The driver, in front of its attributes.
+    /// The driver's name, which is the prefix of its attributes.
     pub driver: String,
     /// Device classes: `whole`, `profile`.
     pub classes: IndexMap<String, String>,
@@ -311,10 +311,10 @@ pub struct ClaimForm {
     /// The attribute with the newest CUDA that the driver runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cuda: Option<String>,
-    /// The attribute that slices of one card have in common.
+    /// The attribute that slices of one card share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_card: Option<String>,
-    /// How a card is shared by MPS.
+    /// How MPS shares a card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mps: Option<MpsForm>,
 }
@@ -331,7 +331,7 @@ pub enum DeviceProperty {
 }
 
 impl ClaimForm {
-    /// Whether the driver describes its devices so far.
+    /// Whether the driver already describes its devices.
     pub fn knows(&self, what: DeviceProperty) -> bool {
         match what {
             DeviceProperty::Product => self.product.is_some(),
@@ -343,15 +343,15 @@ impl ClaimForm {
     }
 }
 
-/// The driver's own parameters for sharing by MPS.
+/// The driver's own parameters for sharing with MPS.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MpsForm {
-    /// Their API.
+    /// Their API version.
     pub api_version: String,
     /// Their kind.
     pub kind: String,
-    /// The driver's feature gate that must be open.
+    /// The driver's feature gate that must be enabled.
     pub gate: String,
 }
 
@@ -359,7 +359,7 @@ pub struct MpsForm {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectKind {
-    /// Its API.
+    /// Its API version.
     pub api_version: String,
     /// Its kind.
     pub kind: String,
@@ -375,12 +375,12 @@ pub fn all() -> &'static [Provider] {
     &PROVIDERS.providers
 }
 
-/// The provider of that name, or with that name among its others.
+/// The provider with that name or alias.
 pub fn find(name: &str) -> Option<&'static Provider> {
     all().iter().find(|provider| provider.name == name || provider.aliases.iter().any(|alias| alias == name))
 }
 
-/// The provider that a target names, or the first of the table for a vendor, its own device plugin.
+/// The provider that a target names, or the first one in the table for a vendor: its own device plugin.
 pub fn chosen(named: Option<&str>, vendor: Vendor) -> Option<&'static Provider> {
     match named {
         Some(name) => find(name),
@@ -398,7 +398,7 @@ impl Provider {
             && self.pod.as_ref().is_none_or(|pod| pod.run_as_user.is_none())
     }
 
-    /// The way in which GPUs with that share are requested.
+    /// How GPUs with that share are requested.
     pub fn way(&self, share: Option<&SharePlan>) -> Option<&RequestForm> {
         match share {
             None => self.whole.as_ref(),

@@ -1,4 +1,4 @@
-//! Systems and terms by the names that people look for: `stdlib/systems.yaml`.
+//! Systems and terms that people search for: `stdlib/systems.yaml`.
 
 use std::sync::LazyLock;
 
@@ -14,13 +14,13 @@ static SYSTEMS: LazyLock<Systems> = LazyLock::new(|| load("stdlib/systems.yaml",
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Systems {
-    /// The form of the file.
+    /// The content of the file.
     pub schema: String,
     /// The rows.
     pub systems: Vec<System>,
 }
 
-/// A system or term, and what jobc has for it.
+/// A system or term, and what jobc offers for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct System {
@@ -29,33 +29,33 @@ pub struct System {
     /// Other names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// What it is.
+    /// A short description.
     pub about: String,
-    /// Whether jobc has it.
+    /// How well jobc supports it.
     pub verdict: SystemVerdict,
-    /// How, or what is nearest, or why not.
+    /// How, or the nearest equivalent, or why not.
     pub answer: String,
     /// The same in Chinese.
     pub zh: String,
-    /// The providers of GPUs that serve it.
+    /// The providers of GPUs that belong to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<String>,
 }
 
-/// Whether jobc has something.
+/// The level of support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SystemVerdict {
-    /// jobc writes for it or does it.
+    /// jobc supports it.
     Works,
-    /// Something else of jobc serves the purpose.
+    /// Another feature of jobc serves the purpose.
     Nearest,
     /// Not possible.
     No,
 }
 
 impl SystemVerdict {
-    /// As tables show it.
+    /// Its name in tables.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Works => "works",
@@ -65,7 +65,7 @@ impl SystemVerdict {
     }
 }
 
-/// All rows, in the order of the table.
+/// All rows, in table order.
 pub fn all() -> &'static [System] {
     &SYSTEMS.systems
 }
@@ -93,7 +93,7 @@ mod tests {
     use crate::stdlib::providers;
 
     #[test]
-    fn every_name_is_one_row() {
+    fn every_name_is_in_one_row() {
         for system in all() {
             for name in system.names() {
                 assert_eq!(find(name).map(|row| &row.name), Some(&system.name), "{name}");

@@ -1,4 +1,4 @@
-//! The built-in files are read completely, agree with each other, and answer as their sources do.
+//! The built-in files are read completely, are consistent, and agree with their sources.
 
 use jobc_schema::gpu::{DriverCapability, Vendor};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::diagnostic::Sink;
 use crate::parse::parse;
 use crate::source::{Source, Sources};
 
-/// Reads a file, writes it back, and compares with what the file holds.
+/// Reads a file, writes it back, and compares the result with the file.
 fn check_whole<T: Serialize + DeserializeOwned>(path: &str, text: &str) {
     let mut sources = Sources::new();
     let id = sources.add(Source::new(path, text));
@@ -21,7 +21,7 @@ fn check_whole<T: Serialize + DeserializeOwned>(path: &str, text: &str) {
 }
 
 #[test]
-fn every_file_is_read_whole() {
+fn every_file_is_read_completely() {
     check_whole::<cuda::Cuda>("cuda.yaml", cuda::TEXT);
     check_whole::<arch::Arches>("arch.yaml", arch::TEXT);
     check_whole::<mig::Mig>("mig.yaml", mig::TEXT);
@@ -33,7 +33,7 @@ fn every_file_is_read_whole() {
 }
 
 #[test]
-fn a_toolkit_has_its_driver() {
+fn drivers_of_toolkits() {
     let check = |toolkit: &str, driver: Option<&str>, oldest: Option<&str>| {
         assert_eq!(cuda::driver_for(toolkit), driver, "{toolkit}");
         assert_eq!(cuda::oldest_driver(toolkit), oldest, "{toolkit}");
@@ -51,7 +51,7 @@ fn a_toolkit_has_its_driver() {
 }
 
 #[test]
-fn an_architecture_has_its_toolkits() {
+fn toolkits_of_architectures() {
     let ada = arch::cuda_range("8.9").unwrap();
     assert_eq!((ada.min, ada.max), ("11.8", None));
     let volta = arch::cuda_range("7.0").unwrap();
@@ -89,7 +89,7 @@ fn names_of_cards_are_found() {
 }
 
 #[test]
-fn the_tables_agree() {
+fn the_tables_are_consistent() {
     for model in models::all() {
         let arch = arch::find(&model.cc).unwrap_or_else(|| panic!("{} has an architecture", model.name));
         assert_eq!(arch.family, model.family, "{}", model.name);
@@ -108,7 +108,7 @@ fn the_tables_agree() {
 }
 
 #[test]
-fn every_row_is_an_answer_to_something() {
+fn every_row_is_found_by_a_lookup() {
     for (toolkit, driver) in &cuda::table().cuda_driver_min {
         // A row without its last number is the first release of that minor version.
         assert_eq!(cuda::driver_for(toolkit), driver.as_deref(), "CUDA {toolkit}");
@@ -141,7 +141,7 @@ fn every_row_is_an_answer_to_something() {
 }
 
 #[test]
-fn providers_say_what_code_can_read() {
+fn providers_have_supported_values() {
     for (number, provider) in providers::all().iter().enumerate() {
         let name = &provider.name;
         for name in std::iter::once(name).chain(&provider.aliases) {
@@ -177,9 +177,9 @@ fn providers_say_what_code_can_read() {
     assert!(Vendor::ALL.into_iter().all(|vendor| providers::chosen(None, vendor).is_some()));
 }
 
-/// The schema of targets lists the names by hand, since it is made before the table is read.
+/// The schema of targets has its own list of names, since it is generated without the table.
 #[test]
-fn the_schema_of_targets_names_the_providers() {
+fn the_schema_of_targets_names_all_providers() {
     let schema: serde_json::Value = serde_json::from_str(jobc_schema::TARGETS_SCHEMA).unwrap();
     let listed = schema["$defs"]["KubernetesGpu"]["properties"]["provider"]["examples"].as_array().unwrap();
     let listed: Vec<&str> = listed.iter().filter_map(serde_json::Value::as_str).collect();
@@ -188,7 +188,7 @@ fn the_schema_of_targets_names_the_providers() {
 }
 
 #[test]
-fn profiles_have_a_form_and_cards() {
+fn profiles_have_the_format_and_cards() {
     for (text, is) in [
         ("1g.10gb", true),
         ("1c.3g.20gb", true),
@@ -209,7 +209,7 @@ fn profiles_have_a_form_and_cards() {
 }
 
 #[test]
-fn a_tag_tells_about_its_image() {
+fn facts_are_derived_from_a_tag() {
     let check = |reference: &str, cuda: Option<&str>, gpu: bool, python: Option<&str>, os: Option<&str>| {
         let facts = images::facts(reference).unwrap_or_else(|| panic!("{reference} is known"));
         let output = (facts.cuda.as_deref(), facts.gpu, facts.python.as_deref(), facts.os.as_deref());

@@ -1,6 +1,6 @@
 //! The templates that come with jobc: `stdlib/templates/`.
 
-/// Name and text of each.
+/// The name and text of each.
 const TABLE: &[(&str, &str)] = &[
     ("code-server", include_str!("../../../stdlib/templates/code-server.yaml")),
     ("data-prepare", include_str!("../../../stdlib/templates/data-prepare.yaml")),

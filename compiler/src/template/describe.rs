@@ -1,4 +1,4 @@
-//! What a template says of itself: for `jobc std`, the documentation and editors.
+//! The description of a template: for `jobc std`, the documentation and editors.
 
 use jobc_schema::scalar::ScalarKind;
 use serde_json::{Value as Json, json};
@@ -16,9 +16,9 @@ pub struct Description {
     pub kind: &'static str,
     /// One line.
     pub description: String,
-    /// The comment at the start of the file, in Markdown; empty without one.
+    /// The comment at the start of the file, in Markdown; empty if there is none.
     pub notes: String,
-    /// Its parameters, in the order of the file.
+    /// Its parameters, in source order.
     pub params: Vec<ParameterDescription>,
 }
 
@@ -29,7 +29,7 @@ pub struct ParameterDescription {
     pub name: String,
     /// Its type, if it has one.
     pub kind: Option<ScalarKind>,
-    /// Its default as it is written; a parameter without one must be given.
+    /// Its default as written; a parameter without one is required.
     pub default: Option<String>,
     /// The default with its type.
     pub default_value: Option<Json>,
@@ -39,11 +39,11 @@ pub struct ParameterDescription {
     pub min: Option<f64>,
     /// The maximum of a number.
     pub max: Option<f64>,
-    /// What it means; empty if the template does not say.
+    /// Its description; may be empty.
     pub description: String,
 }
 
-/// Reads what a template says of itself; nothing for a text that is not a template, or has errors.
+/// Extracts the description of a template; `None` for a text that is not a template, or has errors.
 pub fn describe(text: &str) -> Option<Description> {
     let mut sources = Sources::new();
     let id = sources.add(Source::new("template.yaml", text));
@@ -81,7 +81,7 @@ impl ParameterDescription {
         }
     }
 
-    /// Its type as a word; empty without one.
+    /// Its type as a word; empty if it has none.
     pub fn type_name(&self) -> &'static str {
         match self.kind {
             Some(ScalarKind::String) => "string",
@@ -92,7 +92,7 @@ impl ParameterDescription {
         }
     }
 
-    /// What its value must be, in words: `integer, 1 to 65535`; empty if anything fits.
+    /// Its type and constraints in words: `integer, 1 to 65535`; empty if any value is allowed.
     pub fn rule(&self) -> String {
         if !self.choices.is_empty() {
             let text = |choice: &Json| choice.as_str().map_or_else(|| choice.to_string(), str::to_owned);
@@ -107,7 +107,7 @@ impl ParameterDescription {
         if self.kind.is_none() { range } else { format!("{}, {range}", self.type_name()) }
     }
 
-    /// The JSON Schema of its value. A string is an expression too.
+    /// The JSON Schema of its value, which may also be an expression in a string.
     fn schema(&self) -> Json {
         let mut schema = json!({});
         if !self.choices.is_empty() {
@@ -176,7 +176,7 @@ body: {run: \"x # no note\"}
 ";
 
     #[test]
-    fn a_template_describes_itself() {
+    fn a_template_is_described() {
         let found = describe(TEXT).unwrap();
         assert_eq!((found.kind, &*found.description), ("role", "serves a model"));
         assert_eq!(found.notes, "- First.\n\nSecond.");
@@ -196,18 +196,18 @@ body: {run: \"x # no note\"}
     }
 
     #[test]
-    fn its_schema_is_that_of_with() {
+    fn the_schema_describes_with() {
         insta::assert_snapshot!(crate::snapshot::json(&describe(TEXT).unwrap().schema()));
     }
 
     #[test]
-    fn invalid_templates_have_no_description() {
+    fn an_invalid_template_has_no_description() {
         assert_eq!(describe("run: x\n"), None);
         assert_eq!(describe("template: 1\nkind: job\n"), None);
         assert_eq!(describe("[\n"), None);
     }
 
-    /// Pages and editors show them, so each says what it is, and the order is the alphabet's.
+    /// Pages and editors show the descriptions, so each template has one, and the order is alphabetical.
     #[test]
     fn every_built_in_template_is_described() {
         let mut before = "";

@@ -1,7 +1,7 @@
 //! `${{ with.NAME }}` and `${{ template.directory }}` in a template's body.
 //!
-//! Only plain names are supported: a whole string takes the value with its type, a longer one its text. All other
-//! expressions stay for later passes.
+//! Only plain names are supported: a string that is a single expression gets the value's type, a longer one its text.
+//! All other expressions are left for later passes.
 
 use super::values::Values;
 use crate::diagnostic::{Diagnostic, Sink, codes};
@@ -9,7 +9,7 @@ use crate::document::{Node, Value};
 use crate::source::Span;
 use crate::suggest;
 
-/// What a body can name.
+/// The names that a body can use.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'v> {
     /// The values of the parameters.
@@ -18,7 +18,7 @@ pub(super) struct Scope<'v> {
     pub(super) directory: Option<&'v str>,
 }
 
-/// Fills the values in; what cannot be filled is reported.
+/// Substitutes the values; reports what cannot be substituted.
 pub(super) fn fill(node: Node, scope: Scope<'_>, sink: &mut Sink) -> Node {
     let span = node.span;
     let value = match node.value {
@@ -68,13 +68,13 @@ fn string(text: String, span: Span, scope: Scope<'_>, sink: &mut Sink) -> Node {
     Node { span, value: Value::String(out) }
 }
 
-/// What an expression stands for.
+/// The meaning of an expression.
 enum Filled<'v> {
     /// The value of a parameter.
     Value(&'v Node),
     /// The template's directory.
     Directory(&'v str),
-    /// It is not the template's.
+    /// An expression for a later pass.
     Other,
 }
 
@@ -106,7 +106,7 @@ fn value<'v>(whole: &str, scope: Scope<'v>) -> Result<Filled<'v>, String> {
     Ok(Filled::Other)
 }
 
-/// A scalar as it was written.
+/// A scalar as written.
 fn scalar_text(node: &Node) -> String {
     match &node.value {
         Value::String(text) | Value::Number { text, .. } => text.clone(),

@@ -1,7 +1,7 @@
-//! A template in a Git repository, as `uses` names it: `git+https://HOST/REPO//PATH@COMMIT`.
+//! A template in a Git repository, as named in `uses`: `git+https://HOST/REPO//PATH@COMMIT`.
 //!
-//! The repository's URL ends at the first `//`, the path in it at the `@`. Without a path the repository itself is the
-//! template's directory. What is accepted is narrow, since parts of it become arguments of `git`.
+//! The repository's URL ends at the first `//`, the path in it at the `@`. Without a path, the repository's root is the
+//! template's directory. The syntax is restricted, since parts of it become arguments of `git`.
 
 use std::fmt;
 
@@ -9,15 +9,15 @@ use jobc_dockerfile::is_commit;
 
 use super::place::is_file_name;
 
-/// How each scheme of `uses` is written for `git`.
+/// The URL scheme of `git` for each scheme of `uses`.
 const SCHEMES: [(&str, &str); 3] = [("git+https", "https"), ("git+ssh", "ssh"), ("git+file", "file")];
 
 /// A template in a Git repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitReference {
-    /// The repository, as `git` takes it: `https://HOST/REPO`.
+    /// The repository, as passed to `git`: `https://HOST/REPO`.
     pub url: String,
-    /// The template's directory or file in it; empty for the repository itself. No `.`, `..` or empty names.
+    /// The template's directory or file in it; empty for the root. No `.`, `..` or empty names.
     pub path: String,
     /// A commit, branch or tag.
     pub reference: String,
@@ -29,10 +29,10 @@ impl GitReference {
         uses.starts_with("git+") || uses.starts_with("git@")
     }
 
-    /// Reads the text of `uses`.
+    /// Parses the text of `uses`.
     ///
     /// # Errors
-    /// What is wrong with it, in words, and what to write.
+    /// Returns what is wrong with it, and what to write instead.
     pub fn parse(uses: &str) -> Result<Self, (String, &'static str)> {
         const FORM: &str = "write `git+https://HOST/REPO//PATH@COMMIT`";
         let known = SCHEMES.iter().find_map(|(name, scheme)| Some((*scheme, uses.strip_prefix(name)?)));
@@ -91,12 +91,12 @@ impl GitReference {
         is_commit(&self.reference).then_some(&*self.reference)
     }
 
-    /// Whether the path is that of one file.
+    /// Whether the path is that of a single file.
     pub fn is_file(&self) -> bool {
         is_file_name(&self.path)
     }
 
-    /// Whether the repository is a directory of this host.
+    /// Whether the repository is a directory on this host.
     pub fn is_local(&self) -> bool {
         self.url.starts_with("file:")
     }
@@ -113,7 +113,7 @@ impl fmt::Display for GitReference {
     }
 }
 
-/// Splits `HOST/REPO@REFERENCE`, whose host may have a user, into the repository and `@REFERENCE`.
+/// Splits `HOST/REPO@REFERENCE`, in which the host may include a user, into the repository and `@REFERENCE`.
 fn split_whole(rest: &str) -> (&str, &str) {
     let host = rest.find('/').unwrap_or(rest.len());
     match rest[host..].find('@') {
@@ -122,7 +122,7 @@ fn split_whole(rest: &str) -> (&str, &str) {
     }
 }
 
-/// Characters of URLs, paths and references that neither a shell, YAML nor `git` reads as something else.
+/// Whether the character is allowed in URLs, paths and references: not special to a shell, YAML or `git`.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || "+-._~/:@%".contains(c)
 }
@@ -135,7 +135,7 @@ fn is_name(name: &str) -> bool {
         && !name.contains([':', '@'])
 }
 
-/// Whether `git` takes the text as a branch, tag or commit and as nothing else.
+/// Whether `git` reads the text as a branch, tag or commit, and as nothing else.
 fn is_reference(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/+".contains(c);
     !text.is_empty()
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn its_parts_are_found() {
+    fn a_reference_is_split_into_its_parts() {
         for (uses, wanted) in [
             ("git+https://h/r//a/b@v1", "https://h/r | a/b | v1"),
             (
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_could_read_as_something_else_is_refused() {
+    fn text_that_git_could_misread_is_rejected() {
         for uses in [
             "git+https://h/r//a",
             "git+https://h/r//a@",

@@ -1,14 +1,14 @@
-//! Files of a template from Git: `files: {PATH: {from: "${{ template.directory }}/NAME"}}` becomes their content.
+//! Files of a Git template: `files: {PATH: {from: "${{ template.directory }}/NAME"}}` is replaced with their content.
 //!
-//! Such a template has no directory on the host that builds a job, so that its files become part of the plan. Nothing
-//! else can name them.
+//! Such a template has no directory on the host that builds a job, so its files become part of the plan. No other
+//! field can refer to them.
 
 use super::read::Kind;
 use super::tree::Tree;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Node, Value};
 
-/// Puts the contents of a template's files into its body, and reports files that it lacks.
+/// Inserts the contents of a template's files into its body, and reports missing files.
 pub(super) fn inline(body: &mut Node, kind: Kind, tree: &Tree, sink: &mut Sink) {
     match kind {
         Kind::Role => of_role(body, tree, sink),
@@ -45,7 +45,7 @@ fn of_role(role: &mut Node, tree: &Tree, sink: &mut Sink) {
             }
             Err(message) => {
                 sink.push(Diagnostic::error(codes::TEMPLATE_ABSENT, message).at_span(from.value.span, ""));
-                // Reported once.
+                // Report it only once.
                 from.value.value = Value::String(String::new());
             }
         }

@@ -1,4 +1,4 @@
-//! The text of a template: built in, of a file, or of a file of a locked Git repository.
+//! Loads the text of a template: built in, from a file, or from a file of a locked Git repository.
 
 use camino::Utf8Path;
 
@@ -15,11 +15,11 @@ use crate::suggest;
 pub(super) struct Text {
     /// The text.
     pub(super) text: String,
-    /// All files of a template from Git.
+    /// All files of a Git template.
     pub(super) tree: Option<Tree>,
 }
 
-/// Reads a template that `uses` at `span` names; what is wrong is reported there.
+/// Reads the template that `uses` at `span` names, and reports errors there.
 pub(super) fn load(
     place: &Place,
     span: Span,
@@ -72,7 +72,7 @@ fn of_place(
     }
 }
 
-/// The files of a template from Git.
+/// The files of a Git template.
 fn of_cache(uses: &str, digest: &str, files: &dyn Files) -> Result<Tree, Diagnostic> {
     let packed = files.template(digest).map_err(|_| {
         let message = format!("the files of the template `{uses}` are not in the cache of this host");

@@ -1,16 +1,16 @@
-//! The user's keys over a template's.
+//! Merges the user's keys over a template's.
 
 use crate::document::{Entry, Node, Value};
 
-/// Maps that mean one thing as a whole: laying half of one over half of another makes neither.
+/// Maps that are replaced as a whole: merging half of one with half of another makes no sense.
 const WHOLE: [&str; 4] = ["image", "ready", "needs", "matrix"];
 
-/// Maps whose items each mean one thing as a whole.
+/// Maps whose items are each replaced as a whole.
 const WHOLE_ITEMS: [&str; 4] = ["images", "secrets", "files", "params"];
 
-/// Lays the user's node over the template's: maps are joined key by key, everything else is replaced.
+/// Merges the user's node over the template's: maps are merged key by key, everything else is replaced.
 ///
-/// The template's keys come first, in its order. Spans stay those of the file a value came from.
+/// The template's keys come first, in its order. Each value keeps the span of the file it came from.
 pub(super) fn merge(template: Node, user: Node) -> Node {
     join(template, user, "")
 }
@@ -21,7 +21,7 @@ fn join(template: Node, user: Node, above: &str) -> Node {
         (Value::Mapping(entries), Value::Mapping(own)) => (entries, own),
         (_, value) => return Node { span, value },
     };
-    // Only the template's own entries can be met: a job's many roles are then not compared with each other.
+    // Only the template's own entries can collide, so the many roles of a job need not be compared with each other.
     let of_template = entries.len();
     for entry in own {
         match entries[..of_template].iter_mut().find(|known| known.key == entry.key) {

@@ -1,4 +1,4 @@
-//! Where a template is: built in, a file, or a file of a Git repository.
+//! The location of a template: built in, a file, or a file of a Git repository.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use super::git::GitReference;
 
-/// The template in a directory.
+/// The file of a template in a directory.
 pub const MAIN_FILE: &str = "template.yaml";
 
-/// Where a template is.
+/// The location of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// The name after `std/`.
@@ -27,14 +27,14 @@ pub(super) enum Place {
     },
 }
 
-/// Why a name leads to no place, and what to do.
+/// Why a name is invalid, and what to do.
 pub(super) struct Misplaced {
     pub(super) message: String,
     pub(super) note: &'static str,
 }
 
 impl Place {
-    /// The place that a name means in a job file, or in a template at another place.
+    /// Resolves the name of a template in a job file, or in another template.
     pub(super) fn of(
         name: &str,
         from: Option<&Self>,
@@ -84,7 +84,7 @@ impl Place {
     }
 }
 
-/// The place as findings show it.
+/// The location as shown in findings.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -103,7 +103,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Whether a path is that of a template file and not of a directory.
+/// Whether a path is that of a template file, and not of a directory.
 pub(super) fn is_file_name(path: &str) -> bool {
     [".yaml", ".yml", ".json"].iter().any(|end| path.ends_with(end))
 }
@@ -112,7 +112,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// A path without `.` and, where there is a name before it, without `..`.
+/// A path without `.` and, after a name, without `..`.
 fn normal(path: &Utf8Path) -> Utf8PathBuf {
     let mut out = Utf8PathBuf::new();
     for part in path.components() {

@@ -1,4 +1,4 @@
-//! What a template file holds.
+//! Parses a template file.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::document::{Entry, Node, Value};
 use crate::source::Span;
 use crate::suggest;
 
-/// What a template may be laid under.
+/// What a template can be used in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A job.
@@ -25,13 +25,13 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A template, its expressions not yet filled.
+/// A template whose expressions are not yet substituted.
 pub(super) struct Template {
-    /// What it may be laid under.
+    /// What it can be used in.
     pub(super) kind: Kind,
     /// Its parameters.
     pub(super) params: Vec<Parameter>,
-    /// A part of a job or of a role.
+    /// The body: part of a job or of a role.
     pub(super) body: Node,
 }
 
@@ -39,11 +39,11 @@ pub(super) struct Template {
 pub(super) struct Parameter {
     /// Its name.
     pub(super) name: String,
-    /// Its value unless `with` gives another; without one it must be given.
+    /// Its default; a parameter without one is required.
     pub(super) default: Option<Node>,
-    /// What values it takes.
+    /// Its constraints.
     pub(super) rules: ParamRules,
-    /// Its type: written, or the default's.
+    /// Its type: declared, or the default's.
     pub(super) kind: Option<ScalarKind>,
 }
 
@@ -51,7 +51,7 @@ const KEYS: [&str; 5] = ["template", "kind", "description", "params", "body"];
 const RULES: [&str; 6] = ["default", "type", "choices", "min", "max", "description"];
 
 impl Template {
-    /// Reads a template file and reports everything that is wrong with its form.
+    /// Parses a template file and reports all structural errors.
     pub(super) fn read(root: &Node, sink: &mut Sink) -> Option<Self> {
         let errors = sink.error_count();
         if root.get("template").is_none() {
@@ -78,7 +78,7 @@ impl Template {
                 let message = "a template needs a kind: write `kind: job` or `kind: role`";
                 let mut found = Diagnostic::error(codes::TEMPLATE_FORM, message).at_span(at, "");
                 let first = root.entries().first().map(|entry| entry.key_span);
-                // Not in braces.
+                // Only in a block map.
                 if let Some(first) = first.filter(|first| first.start == root.span.start) {
                     let place = Place::Span(Span { end: first.start, ..first });
                     for kind in ["job", "role"] {
@@ -170,7 +170,7 @@ fn parameter(entry: &Entry, sink: &mut Sink) -> Option<Parameter> {
     Some(Parameter { name, default, rules, kind })
 }
 
-/// The type of a scalar; nothing for a list, a map or nothing.
+/// The type of a scalar; `None` for a list, a map or null.
 pub(super) fn kind_of(node: &Node) -> Option<ScalarKind> {
     match &node.value {
         Value::String(_) => Some(ScalarKind::String),

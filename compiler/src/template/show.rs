@@ -1,10 +1,10 @@
-//! Both places of a finding inside a template: there, and at the `uses` that brought it.
+//! Shows both places of a finding inside a template: there, and at the `uses` that included it.
 
 use crate::diagnostic::{Label, Place, Sink};
 use crate::source::Sources;
 
-/// Adds the `uses` line, or lines, to every finding whose first place is inside a template; once, however often it
-/// is called. Places must be located first.
+/// Adds the `uses` line, or lines, to every finding whose first place is inside a template; idempotent.
+/// Places must be located first.
 pub fn show_uses(sources: &Sources, sink: &mut Sink) {
     sink.for_each(|diagnostic| {
         let mut span = diagnostic.labels.first().and_then(|label| label.place.span());

@@ -1,4 +1,4 @@
-//! The result of a job with templates, or its findings and their places.
+//! Snapshots of jobs with templates, and of findings with their places.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ fn files(list: &[(&str, &str)]) -> MemoryFiles {
     list.iter().fold(MemoryFiles::default(), |files, (path, text)| files.with(path, text))
 }
 
-/// The job with its templates put in as YAML, and every finding with its places.
+/// Prints the job with its templates merged as YAML, and every finding with its places.
 fn check(job: &str, list: &[(&str, &str)]) -> String {
     let mut out = format!("---- job.yaml\n{job}");
     for (path, text) in list {
@@ -69,7 +69,7 @@ body:
 ";
 
 #[test]
-fn user_values_override_the_template() {
+fn values_of_the_user_override_the_template() {
     insta::assert_snapshot!(check(
         "\
 version: 1
@@ -104,7 +104,7 @@ fn templates_use_templates() {
 }
 
 #[test]
-fn mistakes_show_both_places() {
+fn findings_show_both_places() {
     let role =
         |with: &str| format!("version: 1\nname: a\nroles:\n  r:\n    uses: serve.yaml\n    with: {with}\n");
     let mut out = String::new();
@@ -146,7 +146,7 @@ fn mistakes_show_both_places() {
 }
 
 #[test]
-fn a_chain_has_an_end() {
+fn the_depth_of_templates_is_limited() {
     let list: Vec<(String, String)> = (0..40)
         .map(|n| (format!("{n}.yaml"), format!("template: 1\nkind: role\nbody: {{uses: {}.yaml}}\n", n + 1)))
         .collect();
@@ -157,7 +157,7 @@ fn a_chain_has_an_end() {
 }
 
 #[test]
-fn a_document_without_templates_stays() {
+fn a_document_without_templates_is_unchanged() {
     let text = "version: 1\nroles: {a: {run: x}}\n";
     let mut sources = Sources::new();
     let id = sources.add(Source::new("job.yaml", text));
@@ -169,11 +169,11 @@ fn a_document_without_templates_stays() {
 }
 
 #[test]
-fn every_built_in_template_is_sound() {
+fn every_built_in_template_is_valid() {
     for (name, _) in super::built_in() {
         let out = check(&format!("roles: {{a: {{uses: std/{name}}}}}\nuses: std/{name}\n"), &[]);
         let findings: Vec<&str> = out.lines().filter(|line| line.starts_with("J0")).collect();
-        // At one of the two places its kind is wrong; at the other a needed parameter is missing.
+        // In one of the two places its kind is wrong; in the other a required parameter is missing.
         assert!(
             findings.iter().all(|f| f.starts_with("J0287") || f.starts_with("J0284")),
             "{name}: {findings:#?}"
@@ -182,7 +182,7 @@ fn every_built_in_template_is_sound() {
     }
 }
 
-/// A host with one template from Git in its cache, and in the lock under a name.
+/// A host with one Git template in its cache, and in the lock file under a name.
 fn with_git(uses: &str, tree: &[(&str, &str)]) -> MemoryFiles {
     let tree = tree.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
     let packed = tree::pack(&tree).expect("a small tree");
@@ -208,7 +208,7 @@ fn git_role(uses: &str) -> String {
 }
 
 #[test]
-fn a_template_from_git_brings_its_files() {
+fn a_git_template_includes_its_files() {
     let files = with_git(GIT, &[MAIN, INNER, ("more/a.conf", "a: {b}\n")]);
     insta::assert_snapshot!(result(&git_role(GIT), &files));
     let whole = "git+ssh://git@h/team/r@0123456789abcdef0123456789abcdef01234567";
@@ -222,35 +222,35 @@ fn a_template_from_git_brings_its_files() {
 }
 
 #[test]
-fn mistakes_with_templates_from_git() {
+fn errors_in_git_templates() {
     let template = |body: &str| format!("template: 1\nkind: role\nbody: {body}\n");
     let mut out = String::new();
     let mut add = |uses: &str, files: &MemoryFiles| out += &(result(&git_role(uses), files) + "\n");
     let good = with_git(GIT, &[MAIN, INNER, ("more/a.conf", "a\n")]);
-    // Not in the lock, or no lock at all.
+    // Not in the lock file, or no lock file.
     add("git+https://h/r//serve@v2", &good);
     add(GIT, &MemoryFiles::default());
-    // Not in the cache, or other files there.
+    // Not in the cache, or with other files there.
     let mut empty = good.clone();
     let digest = empty.0.keys().find(|key| key.as_str().starts_with("sha256:")).unwrap().clone();
     empty.0.insert(digest.clone(), b"jobc template files 1\n".to_vec());
     add(GIT, &empty);
     empty.0.remove(&digest);
     add(GIT, &empty);
-    // The lock has another commit.
+    // The lock file has another commit.
     let other = "git+https://h/r//serve@1111111111111111111111111111111111111111";
     add(other, &with_git(other, &[MAIN]));
-    // Names that are none.
+    // Invalid names.
     add("git+https://h/r//serve", &good);
     add("git+https://h/r//../x@v1", &good);
-    // Files that are not there.
+    // Missing files.
     add(GIT, &with_git(GIT, &[INNER]));
     add(GIT, &with_git(GIT, &[MAIN]));
     add(GIT, &with_git(GIT, &[MAIN, INNER]));
     add(GIT, &with_git(GIT, &[MAIN, INNER, ("more/a.conf", "${{ secrets.x }}")]));
     let one = "git+https://h/r//t.yaml@v1";
     add(one, &with_git(one, &[("t.yaml", &template("{uses: other.yaml}"))]));
-    // Ways out of the directory.
+    // Paths that leave the directory.
     for body in [
         "{uses: ../x.yaml}",
         "{uses: /etc/x.yaml}",

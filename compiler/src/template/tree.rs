@@ -1,7 +1,7 @@
-//! The files of a template from Git, packed into one text whose digest is in `jobc.lock`.
+//! The files of a Git template, packed into one text whose digest is in `jobc.lock`.
 //!
-//! `jobc lock` packs what it fetched, and a build unpacks it: both are here, without I/O. A packed tree is the line
-//! `jobc template files 1`, and for each file, by path, a line `LENGTH PATH` and its bytes with a line break.
+//! `jobc lock` packs the fetched files, and a build unpacks them: both are here, without I/O. A packed tree is the line
+//! `jobc template files 1`, and for each file, sorted by path, a line `LENGTH PATH` and its content with a newline.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,9 +11,9 @@ use sha2::{Digest as _, Sha256};
 /// The first line.
 const HEADER: &[u8] = b"jobc template files 1\n";
 
-/// The most files of a template.
+/// The maximum number of files of a template.
 pub const MAX_FILES: usize = 256;
-/// The most bytes of all files of a template.
+/// The maximum total size of a template's files in bytes.
 pub const MAX_BYTES: usize = 4 << 20;
 
 /// Files by path. A path is relative, with `/` between names.
@@ -22,7 +22,7 @@ pub type Tree = BTreeMap<String, Vec<u8>>;
 /// Packs files.
 ///
 /// # Errors
-/// What a template may not have: too many or too large files, or a path with `..` or a control character.
+/// Fails for a tree that is not allowed: too many or too large files, or a path with `..` or a control character.
 pub fn pack(tree: &Tree) -> Result<Vec<u8>, String> {
     if tree.len() > MAX_FILES {
         return Err(format!("it has more than {MAX_FILES} files"));
@@ -42,7 +42,7 @@ pub fn pack(tree: &Tree) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// Unpacks files; nothing for bytes that [`pack`] would not write.
+/// Unpacks files; `None` for bytes that [`pack`] cannot produce.
 pub fn unpack(bytes: &[u8]) -> Option<Tree> {
     let mut rest = bytes.strip_prefix(HEADER)?;
     let mut tree = Tree::new();
@@ -55,7 +55,7 @@ pub fn unpack(bytes: &[u8]) -> Option<Tree> {
         rest = after.strip_prefix(b"\n")?;
         tree.insert(path.to_owned(), content.to_vec());
     }
-    // One form for each tree: the order, the numbers and the paths are those of `pack`.
+    // Each tree has only one encoding: the order, the numbers and the paths must be those of `pack`.
     (pack(&tree).ok()? == bytes).then_some(tree)
 }
 
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_unpacked() {
+    fn packed_files_are_unpacked() {
         let files = tree(&[("a/b.yaml", b"x\n5 c\n"), ("a.yaml", b""), ("\u{4f8b}", &[0, 255, 10])]);
         let packed = pack(&files).unwrap();
         assert_eq!(unpack(&packed), Some(files));
@@ -91,10 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_unpacked() {
+    fn other_bytes_are_not_unpacked() {
         let packed = pack(&tree(&[("a", b"xy"), ("b", b"z")])).unwrap();
         for end in 0..packed.len() {
-            // A file less is another tree.
+            // With a file missing, it is another tree.
             if let Some(found) = unpack(&packed[..end]) {
                 assert!(found.len() < 2, "{end}");
             }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn large_and_strange_trees_are_refused() {
+    fn large_and_invalid_trees_are_rejected() {
         let many: Tree = (0..=MAX_FILES).map(|n| (n.to_string(), vec![])).collect();
         assert!(pack(&many).is_err());
         assert!(pack(&tree(&[("a", &vec![0; MAX_BYTES + 1])])).is_err());

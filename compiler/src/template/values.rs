@@ -12,7 +12,7 @@ use crate::suggest;
 /// Values by parameter.
 pub(super) type Values = BTreeMap<String, Node>;
 
-/// Settles the value of every parameter and reports everything that is wrong with `with`.
+/// Determines the value of every parameter, and reports all errors in `with`.
 pub(super) fn read(
     template: &Template,
     with: Option<&Entry>,
@@ -62,7 +62,7 @@ pub(super) fn read(
     (sink.error_count() == errors).then_some(values)
 }
 
-/// Reports a value that the parameter does not take; an expression is judged where its value is used.
+/// Reports a value that the parameter does not accept; an expression is checked where its value is used.
 fn fits(param: &Parameter, value: &Node, sink: &mut Sink) {
     let mut refuse = |why: String| {
         let message = format!("`{}` cannot be {}: {why}", param.name, value.describe());

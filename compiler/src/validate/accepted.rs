@@ -1,4 +1,4 @@
-//! What a part of the schema accepts: types, words, and how messages name them.
+//! What a part of the schema accepts: types, words, and a description for messages.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ pub(super) fn accepted<'a>(schema: &'a Schema, part: &'a Json) -> BTreeSet<&'a s
     let mut types: BTreeSet<&str> = match part.get("type") {
         Some(Json::String(only)) => BTreeSet::from([only.as_str()]),
         Some(Json::Array(several)) => several.iter().filter_map(Json::as_str).collect(),
-        // A word alone: it names no type, since editors would report the type and the word apart.
+        // A word alone has no type, since editors would report the type and the word separately.
         _ if part.get("const").is_some_and(Json::is_string) => BTreeSet::from(["string"]),
         _ => BTreeSet::new(),
     };
@@ -27,7 +27,7 @@ pub(super) fn takes_scalars(types: &BTreeSet<&str>) -> bool {
     ["string", "number", "integer", "boolean"].iter().any(|kind| types.contains(kind))
 }
 
-/// Whether a part of the schema accepts values of a value's YAML type.
+/// Whether a part of the schema accepts the YAML type of a value.
 pub(super) fn fits(schema: &Schema, part: &Json, node: &Node) -> bool {
     let types = accepted(schema, part);
     let kind = kind_of(node);
@@ -48,7 +48,7 @@ fn kind_of(node: &Node) -> &'static str {
     }
 }
 
-/// The words that a part of the schema allows; empty where it allows more than words.
+/// The words that a part of the schema allows; empty if it also allows other values.
 pub(super) fn allowed(schema: &Schema, part: &Json) -> Vec<String> {
     let part = schema.resolve(part);
     let word = |value: &Json| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -64,7 +64,7 @@ pub(super) fn allowed(schema: &Schema, part: &Json) -> Vec<String> {
     vec![]
 }
 
-/// What a part of the schema accepts, in words: `a whole number`, `` `auto` ``, `a map`.
+/// Describes what a part of the schema accepts: `a whole number`, `` `auto` ``, `a map`.
 pub(super) fn expected(schema: &Schema, part: &Json) -> Vec<String> {
     let part = schema.resolve(part);
     let mut words: Vec<String> = vec![];
@@ -95,7 +95,7 @@ pub(super) fn expected(schema: &Schema, part: &Json) -> Vec<String> {
                     add(format!("`{word}`"));
                 }
             }
-            // The string is only there for an expression.
+            // The string is only for an expression.
             ("string", Some(form)) if form.what.is_empty() => {}
             ("string", _) => add("a string".to_owned()),
             ("integer", _) => add("a whole number".to_owned()),

@@ -16,7 +16,7 @@ pub(super) fn is_amount(part: &Json) -> bool {
     matches!(part.get("pattern").and_then(Json::as_str), Some(BYTES | CPUS | DURATION))
 }
 
-/// Reports a text or a bare number that is not an amount.
+/// Reports a text or a number without a unit that is not an amount.
 pub(super) fn refused(refused: &RefusedValue<'_>, text: &str, report: &mut Report<'_>) {
     let pattern = refused.part.get("pattern").and_then(Json::as_str).unwrap_or_default();
     // The schema is stricter than the parser about blanks and leading points.
@@ -25,7 +25,7 @@ pub(super) fn refused(refused: &RefusedValue<'_>, text: &str, report: &mut Repor
     report.push(diagnose(refused, text, &error, report));
 }
 
-/// Reads a text by its pattern's parser.
+/// Parses a text with its pattern's parser.
 pub(super) fn parse(pattern: &str, text: &str) -> Result<(), QuantityError> {
     match pattern {
         BYTES => Bytes::parse(text).map(drop),
@@ -34,7 +34,7 @@ pub(super) fn parse(pattern: &str, text: &str) -> Result<(), QuantityError> {
     }
 }
 
-/// The finding for an amount that its parser refuses.
+/// The finding for an amount that its parser rejects.
 fn diagnose(
     refused: &RefusedValue<'_>,
     text: &str,
@@ -57,7 +57,7 @@ fn diagnose(
         return report.rewrite(diagnostic, &refused.at, &report.string(&whole), Safety::Unsafe);
     }
     if !instead.starts_with("write for example") {
-        // Only the user knows which unit was meant: each is offered, none is applied automatically.
+        // Only the user knows the intended unit: each is suggested, none is applied automatically.
         let number = text.find(|c: char| !c.is_ascii_digit() && c != '.').map_or(text, |end| &text[..end]);
         for candidate in candidates(instead).filter(|c| c.trim_end_matches(char::is_alphabetic) == number) {
             diagnostic = report.rewrite(diagnostic, &refused.at, &report.string(candidate), Safety::Unsafe);
@@ -66,7 +66,7 @@ fn diagnose(
     diagnostic
 }
 
-/// What a hint suggests: the words in backticks before any parenthesis.
+/// The suggestions of a hint: the words in backticks before any parenthesis.
 fn candidates(instead: &str) -> impl Iterator<Item = &str> {
     let end = instead.find('(').unwrap_or(instead.len());
     let choices = instead[..end].strip_prefix("write `").unwrap_or_default();
@@ -89,7 +89,7 @@ fn compound(text: &str) -> Option<String> {
     (parts > 1).then(|| Seconds(seconds).to_string())
 }
 
-/// What batch systems and people write: `2h30`, `500ms`, `1:30:00`, `1-12:00:00`.
+/// Durations in other notations: `2h30`, `500ms`, `1:30:00`, `1-12:00:00`.
 fn clock(text: &str) -> Option<String> {
     let text = text.trim();
     if let Some(count) = text.strip_suffix("ms") {
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compound_durations_become_one_unit() {
+    fn compound_durations_are_converted_to_one_unit() {
         let check = |text: &str, whole: Option<&str>| assert_eq!(compound(text).as_deref(), whole, "{text}");
         check("1h30m", Some("90m"));
         check("1d12h", Some("36h"));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_batch_systems_become_one_unit() {
+    fn durations_of_batch_systems_are_converted_to_one_unit() {
         let check = |text: &str, whole: Option<&str>| assert_eq!(clock(text).as_deref(), whole, "{text}");
         check("2h30", Some("150m"));
         check("500ms", Some("1s"));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_name_candidates() {
+    fn hints_name_suggestions() {
         let list = |hint| candidates(hint).collect::<Vec<_>>();
         assert_eq!(list("write `8GiB` or `8MiB`"), ["8GiB", "8MiB"]);
         assert_eq!(list("write `8GiB` (KiB `9`)"), ["8GiB"]);

@@ -1,4 +1,4 @@
-//! Numbers out of range, and lists, maps and texts that are empty.
+//! Numbers out of range, and empty lists, maps and texts.
 
 use serde_json::Value as Json;
 
@@ -9,7 +9,7 @@ use super::refused_value::RefusedValue;
 use super::report::Report;
 use super::{place, texts};
 
-/// Reports a number that is too small or too great.
+/// Reports a number that is too small or too large.
 pub(super) fn number(refused: &RefusedValue<'_>, report: &mut Report<'_>) {
     let Value::Number { number, text } = &refused.node.value else { return };
     let value = number.as_f64().unwrap_or_default();
@@ -31,7 +31,7 @@ pub(super) fn number(refused: &RefusedValue<'_>, report: &mut Report<'_>) {
     report.push(diagnostic);
 }
 
-/// What people mean by the numbers that other tools read as "all" or "for ever".
+/// What to write for numbers that other tools read as "all" or "unlimited".
 fn advice(key: &str, value: f64) -> Option<&'static str> {
     match key {
         "min_failed" => Some("`none` never ends the job by this role's failures"),
@@ -43,7 +43,7 @@ fn advice(key: &str, value: f64) -> Option<&'static str> {
     }
 }
 
-/// Reports a list, a map or a text that is empty where something must be.
+/// Reports a list, a map or a text that must not be empty.
 pub(super) fn empty(refused: &RefusedValue<'_>, report: &mut Report<'_>) {
     let subject = place::subject(&refused.segments);
     let message = match &refused.node.value {

@@ -1,4 +1,4 @@
-//! Values that must be one of some words.
+//! Values that must be one of a set of words.
 
 use crate::diagnostic::{Diagnostic, Safety, codes};
 use crate::document::Value;
@@ -9,13 +9,13 @@ use super::refused_value::RefusedValue;
 use super::report::Report;
 use super::{expression, kinds, place, values};
 
-/// Reports a value that is none of the words.
+/// Reports a value that is not one of the words.
 pub(super) fn not_one_of(refused: &RefusedValue<'_>, report: &mut Report<'_>) {
     let choices = allowed(refused.schema, refused.part);
     let Value::String(text) = &refused.node.value else {
         return other_kind(refused, &choices, report);
     };
-    // Where the part names another type, that keyword's own error reports it.
+    // If the part also has a type, the error of `type` reports it.
     let text_type = refused.part.get("type").is_none_or(|kind| kind == "string");
     if expression::has(text) || !text_type {
         return;
@@ -23,7 +23,7 @@ pub(super) fn not_one_of(refused: &RefusedValue<'_>, report: &mut Report<'_>) {
     report_word(refused, text, &choices, report);
 }
 
-/// Reports a word that is none of the choices, with the nearest one.
+/// Reports a word that is not one of the choices, with the most similar one.
 pub(super) fn report_word(
     refused: &RefusedValue<'_>,
     text: &str,
@@ -31,7 +31,7 @@ pub(super) fn report_word(
     report: &mut Report<'_>,
 ) {
     let subject = place::subject(&refused.segments);
-    // The words of the whole place: `gang` also takes a map.
+    // All words that the place allows: `gang` also accepts a map.
     let part = refused.schema.at(&refused.segments).unwrap_or(refused.part);
     let kinds = place::either(&expected(refused.schema, part));
     let other = other_word(refused, text);
@@ -57,7 +57,7 @@ pub(super) fn report_word(
     report.push(diagnostic);
 }
 
-/// What other tools call one of our words.
+/// The names of our words in other tools.
 fn other_word(refused: &RefusedValue<'_>, text: &str) -> Option<&'static str> {
     let text = text.to_ascii_lowercase();
     if let [.., needs, _] = &refused.segments[..]
@@ -106,7 +106,7 @@ fn other_word(refused: &RefusedValue<'_>, text: &str) -> Option<&'static str> {
 }
 
 fn other_kind(refused: &RefusedValue<'_>, choices: &[String], report: &mut Report<'_>) {
-    // `version: 2`: the only number that must be one of some.
+    // `version: 2`: the only number with a fixed set of values.
     if let (Value::Number { text, .. }, [only]) = (&refused.node.value, choices) {
         let subject = place::subject(&refused.segments);
         let diagnostic =
@@ -115,7 +115,7 @@ fn other_kind(refused: &RefusedValue<'_>, choices: &[String], report: &mut Repor
                 .note(format!("this version of jobc supports version {only} of the format"));
         return report.push(report.rewrite(diagnostic, &refused.at, only, Safety::Unsafe));
     }
-    // Where the part names a type as well, that keyword's own error reports it.
+    // If the part also has a type, the error of `type` reports it.
     if refused.part.get("type").is_none() {
         kinds::wrong(refused, report);
     }

@@ -1,4 +1,4 @@
-//! A document that was found right becomes typed; numbers keep their text where it matters.
+//! Converts a valid document to a typed value; numbers keep their text where it matters.
 
 use jobc_schema::Pointer;
 use jobc_schema::scalar::WRITTEN_KEY;
@@ -11,18 +11,18 @@ use crate::document::{Document, Node, Part, Value};
 
 use super::place;
 
-/// What happens to a number on its way.
+/// How a number is converted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberForm {
-    /// It takes the place of a [`jobc_schema::Scalar`]: its text goes with it.
+    /// It becomes a [`jobc_schema::Scalar`] with its text.
     WithText,
-    /// It stays as it is.
+    /// It is not changed.
     AsIs,
-    /// It is a number of ours: `4.0` is the integer 4, as JSON Schema has it.
+    /// It is a number of our schema: `4.0` is the integer 4, as in JSON Schema.
     Plain,
 }
 
-/// Reads a type from a document.
+/// Deserializes a type from a document.
 pub(super) fn deserialize_node<T: DeserializeOwned>(
     document: &Document,
     id: DocumentId,
@@ -36,10 +36,10 @@ pub(super) fn deserialize_node<T: DeserializeOwned>(
     }
     match serde_path_to_error::deserialize(Json::Object(json)) {
         Ok(typed) => Some(typed),
-        // An expression that could not be filled in was reported at its place.
+        // An expression that could not be substituted was reported at its place.
         Err(_) if sink.has_errors() => None,
         Err(error) => {
-            // The schema and the rules should have reported this; a file that gets here shows a gap in them.
+            // The schema and the rules should have reported this: an error here reveals a gap in them.
             let pointer = pointer(error.path());
             let subject = place::subject(&place::segments(&pointer));
             let place = Place::Path { document: id, pointer, part: Part::Value };
@@ -51,7 +51,7 @@ pub(super) fn deserialize_node<T: DeserializeOwned>(
     }
 }
 
-/// Where the numbers of a job keep their text.
+/// Fields of a job whose numbers keep their text.
 pub(super) fn keeps_text(path: &[&str]) -> NumberForm {
     if let ["openpai", ..] = path {
         return keeps_all(path);
@@ -71,7 +71,7 @@ pub(super) fn keeps_text(path: &[&str]) -> NumberForm {
     if kept { NumberForm::WithText } else { NumberForm::Plain }
 }
 
-/// Where the numbers of `targets.yaml` stay as they are: in values passed unread to Kubernetes or OpenPAI.
+/// Fields of `targets.yaml` whose numbers are not changed: values passed on to Kubernetes or OpenPAI.
 pub(super) fn keeps_all(path: &[&str]) -> NumberForm {
     let handed_on = ["patches", "plugins", "protocol", "tolerations", "affinity"];
     if path.iter().any(|key| handed_on.contains(key)) { NumberForm::AsIs } else { NumberForm::Plain }
@@ -105,7 +105,7 @@ fn value<'a>(node: &'a Node, path: &mut Vec<&'a str>, kept: fn(&[&str]) -> Numbe
     }
 }
 
-/// `4.0` as 4.
+/// Converts `4.0` to 4.
 fn whole(number: &Number) -> Option<Number> {
     // Beyond 2^53 a float no longer identifies an integer.
     let float = number.as_f64().filter(|_| number.is_f64())?;

@@ -1,7 +1,7 @@
-//! One error of the schema library, in words of ours.
+//! Translates an error of the schema library into our terms.
 //!
-//! The library reports which keyword failed where; what that means to the author of the file is explained here and in
-//! the modules below, by the kind of mistake.
+//! The library reports which keyword failed and where; this file and the modules below explain what that means to the
+//! author of the file, by kind of mistake.
 
 use jobc_schema::Pointer;
 use jsonschema::ValidationError;
@@ -23,7 +23,7 @@ pub(super) fn explain(error: &ValidationError<'_>, schema: &Schema, report: &mut
         return report.push(unexplained(error, &at, report));
     };
     let refused = RefusedValue { segments: place::segments(&at), at, node, part, schema };
-    // The compiled validator reports a key's own error at the map, with the key as the instance.
+    // The compiled validator reports an invalid key at its map, with the key as the instance.
     if error.schema_path().as_str().contains("/propertyNames/") {
         return names::refused(&refused, error.instance(), error.kind(), report);
     }
@@ -52,15 +52,15 @@ pub(super) fn explain(error: &ValidationError<'_>, schema: &Schema, report: &mut
         Kind::MinItems { .. } | Kind::MinLength { .. } | Kind::MinProperties { .. } => {
             bounds::empty(&refused, report);
         }
-        // `exactly one of` reports this better; the rules under `rules/` do.
+        // `exactly one of` reports this better, by the rules under `rules/`.
         Kind::MaxProperties { .. } => {}
         _ => report.push(unexplained(error, &refused.at, report)),
     }
 }
 
-/// Reports a value that fits none of a union's branches: what is wrong in the intended branch.
+/// Reports a value that matches no branch of a union: what is wrong in the intended branch.
 ///
-/// Our unions differ by YAML type alone, so the type of the value shows which was meant.
+/// The branches of our unions differ in their YAML types, so the type of the value shows which was intended.
 fn union(refused: &RefusedValue<'_>, context: &[Vec<ValidationError<'static>>], report: &mut Report<'_>) {
     let meant = branches(refused.part)
         .zip(context)
@@ -81,7 +81,7 @@ fn part<'a>(error: &ValidationError<'_>, schema: &'a Schema) -> Option<&'a Json>
     schema.part(path.rsplit_once('/').map_or("", |(part, _)| part))
 }
 
-/// A test checks that no keyword of our schemas comes here.
+/// A test checks that no keyword of our schemas gets here.
 fn unexplained(error: &ValidationError<'_>, at: &Pointer, report: &Report<'_>) -> Diagnostic {
     let subject = place::subject(&place::segments(at));
     Diagnostic::error(

@@ -1,11 +1,11 @@
-//! Which strings hold `${{ … }}`, and so cannot be judged before they are filled in.
+//! Strings that contain `${{ … }}`, which cannot be checked before they are evaluated.
 
-/// Whether a text holds an expression.
+/// Whether a text contains an expression.
 pub(super) fn has(text: &str) -> bool {
     text.find("${{").is_some_and(|start| text[start..].contains("}}"))
 }
 
-/// Whether a text is one whole expression, which keeps its type when it is filled in.
+/// Whether a text is a single expression, whose value keeps its type.
 pub(super) fn is_whole(text: &str) -> bool {
     let inside = text.trim().strip_prefix("${{").and_then(|rest| rest.strip_suffix("}}"));
     inside.is_some_and(|inside| !inside.contains("${{") && !inside.contains("}}"))
@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_expressions_are_one() {
+    fn only_a_single_expression_is_one() {
         let check = |text: &str, any: bool, whole: bool| {
             assert_eq!((has(text), is_whole(text)), (any, whole), "{text}");
         };

@@ -1,24 +1,24 @@
-//! How other tools spell our keys: Compose, Kubernetes, OpenPAI, SkyPilot, Slurm, GitHub Actions.
+//! Keys of other tools: Compose, Kubernetes, OpenPAI, SkyPilot, Slurm, GitHub Actions.
 //!
-//! A row has the maps where a spelling occurs and what to write. Spellings are compared in lower case and without `_`,
-//! `-` and `.`.
+//! A row has the maps in which a spelling occurs and what to write. Spellings are compared in lower case and without
+//! `_`, `-` and `.`.
 
 use crate::suggest;
 
-/// What to write for a foreign spelling.
+/// What to write for another tool's key.
 pub(super) struct Advice {
-    /// The maps where it is met, as paths.
+    /// The maps in which it occurs, as paths.
     places: &'static [&'static str],
     /// The spellings.
     spellings: &'static [&'static str],
-    /// The path of our key, or nothing where there is none.
+    /// The path of our key; `None` if there is none.
     pub(super) write: Option<&'static str>,
-    /// What must change besides the name; empty if nothing.
+    /// What else must change; empty if nothing.
     pub(super) note: &'static str,
 }
 
 impl Advice {
-    /// Whether its spellings are met in the map at a place.
+    /// Whether its spellings occur in the map at a place.
     fn is_for(&self, place: &[String]) -> bool {
         self.places.iter().any(|path| {
             let steps = path.split('.').filter(|step| !step.is_empty());
@@ -74,7 +74,7 @@ const TIMEOUTS: &[&str] = &[
 ];
 
 static TABLE: &[Advice] = &[
-    // ---- what runs
+    // ---- commands
     same(&[JOB, ROLE], &["command", "cmd", "commands", "script", "exec", "entrypoint"], "roles.*.run"),
     same(
         ANYWHERE,
@@ -286,7 +286,7 @@ static TABLE: &[Advice] = &[
     same(&["secrets.*"], &["fromenv", "envvar", "environment", "variable"], "secrets.*.env"),
     same(&["secrets.*"], &["path", "fromfile"], "secrets.*.file"),
     same(&["data.*"], &["revision", "branch", "commit", "tag"], "data.*.ref"),
-    // ---- ends and failures
+    // ---- exit codes and failures
     with(
         &[JOB],
         &[
@@ -371,7 +371,7 @@ static TABLE: &[Advice] = &[
         "with a unit, such as `5s`",
     ),
     with(&["roles.*.ready"], &["timeoutseconds"], "roles.*.ready.try_timeout", "with a unit, such as `5s`"),
-    // ---- who and where
+    // ---- users and placement
     same(&[ROLE], &["runasuser", "uid"], "roles.*.user"),
     with(
         &[ROLE],
@@ -410,7 +410,7 @@ static TABLE: &[Advice] = &[
         &["value", "literal"],
         "a job file never contains the value of a secret; write where it comes from: `env: NAME`, `file: PATH` or `store: {name, key}`",
     ),
-    // ---- together
+    // ---- distributed training
     same(&["distributed"], &["backend", "type", "strategy", "kind"], "distributed.framework"),
     same(
         &["distributed"],
@@ -421,14 +421,14 @@ static TABLE: &[Advice] = &[
     same(&[JOB], &["nprocpernode"], "distributed.processes_per_instance"),
 ];
 
-/// What to write for a key at a place, where it is another tool's spelling of something.
+/// What to write for a key at a place, if it is another tool's key.
 pub(super) fn find(place: &[String], key: &str) -> Option<&'static Advice> {
     let folded: String =
         key.chars().filter(|c| !matches!(c, '_' | '-' | '.')).flat_map(char::to_lowercase).collect();
     TABLE.iter().find(|advice| advice.spellings.contains(&folded.as_str()) && advice.is_for(place))
 }
 
-/// What to write for a misspelling of another tool's spelling: `enviroment`.
+/// What to write for a misspelling of another tool's key: `enviroment`.
 pub(super) fn near(place: &[String], key: &str) -> Option<&'static Advice> {
     let known = TABLE.iter().filter(|advice| advice.write.is_some() && advice.is_for(place));
     let spellings: Vec<&str> = known.flat_map(|advice| advice.spellings.iter().copied()).collect();
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_for_known_places_and_names_known_keys() {
+    fn every_row_has_known_places_and_keys() {
         for advice in TABLE {
             for place in advice.places {
                 let keys = SCHEMA.keys(&steps(place));
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn no_spelling_stands_twice_for_one_place() {
+    fn no_spelling_is_listed_twice_for_a_place() {
         let mut seen = std::collections::BTreeSet::new();
         for advice in TABLE {
             for place in advice.places {

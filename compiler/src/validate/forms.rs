@@ -1,14 +1,14 @@
-//! The patterns of the schemas in words: one line a pattern; a test finds any that has none.
+//! Descriptions of the schemas' patterns; a test finds any pattern without one.
 
-/// A pattern and its meaning.
+/// A pattern and its description.
 pub(super) struct PatternForm {
-    /// The pattern, as the schema writes it.
+    /// The pattern, as the schema has it.
     pattern: &'static str,
-    /// What fits it, with its article: `a duration such as \`90s\``; empty where only an expression fits.
+    /// What matches it, with an article: `a duration such as \`90s\``; empty if only an expression matches.
     pub(super) what: &'static str,
     /// How to write it.
     pub(super) rule: &'static str,
-    /// The words that fit it besides numbers and expressions.
+    /// The words that match it besides numbers and expressions.
     pub(super) words: &'static [&'static str],
     /// Whether it is an amount with a parser of its own.
     pub(super) amount: bool,
@@ -152,7 +152,7 @@ pub(super) static FORMS: &[PatternForm] = &[
     ),
 ];
 
-/// The words for a pattern.
+/// The description of a pattern.
 pub(super) fn find(pattern: &str) -> Option<&'static PatternForm> {
     FORMS.iter().find(|form| form.pattern == pattern)
 }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pattern_has_words_and_every_word_a_pattern() {
+    fn patterns_and_descriptions_are_complete() {
         let schemas: Vec<Json> = [jobc_schema::JOB_SCHEMA, jobc_schema::TARGETS_SCHEMA]
             .iter()
             .map(|text| serde_json::from_str(text).unwrap())

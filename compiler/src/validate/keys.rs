@@ -1,4 +1,4 @@
-//! Keys that are not known at their places, and keys that are missing.
+//! Unknown keys, and missing keys.
 
 use jobc_schema::Pointer;
 
@@ -14,10 +14,10 @@ use super::report::Report;
 use super::schema::Schema;
 use super::values;
 
-/// Places that a message names when a key is at home in several.
+/// The maximum number of places that a message names for a key that belongs elsewhere.
 const PLACES: usize = 3;
 
-/// Reports a key that its map does not know: what was meant, or where the key belongs.
+/// Reports a key that is unknown in its map: the intended key, or where the key belongs.
 pub(super) fn unknown(refused: &RefusedValue<'_>, key: &str, report: &mut Report<'_>) {
     let at = refused.at.key(key);
     let place = &refused.segments;
@@ -31,7 +31,7 @@ pub(super) fn unknown(refused: &RefusedValue<'_>, key: &str, report: &mut Report
     let near = suggest::nearest(key, known.iter().map(String::as_str));
 
     let advice = foreign::find(place, key);
-    // A misspelling of another tool's word only where none of ours is near.
+    // A misspelling of another tool's key, only if none of ours is similar.
     let advice = advice.or_else(|| foreign::near(place, key).filter(|_| near.is_none() && ways.is_empty()));
     let diagnostic = if let Some(advice) = advice {
         match advice.write {
@@ -47,7 +47,7 @@ pub(super) fn unknown(refused: &RefusedValue<'_>, key: &str, report: &mut Report
     } else if let Some(near) = near {
         let near = near.to_owned();
         let diagnostic = error(&format!("; did you mean `{near}`?"));
-        // Not over an existing key.
+        // Never overwrite an existing key.
         match refused.node.get(&near) {
             None => report.rename(diagnostic, &at, &near, Safety::Safe),
             Some(other) => {
@@ -71,7 +71,7 @@ pub(super) fn unknown(refused: &RefusedValue<'_>, key: &str, report: &mut Report
     report.push(diagnostic);
 }
 
-/// Offers to move a key to where it belongs, if that is one place and free.
+/// Suggests moving a key to where it belongs, if that is one place and free.
 fn move_key(
     diagnostic: Diagnostic,
     at: &Pointer,
@@ -85,7 +85,7 @@ fn move_key(
     }
 }
 
-/// A key without meaning here: its content moves up if it is a map of known keys, otherwise it becomes a comment.
+/// Suggests a fix for a key that has no meaning: a map of known keys moves up, anything else becomes a comment.
 fn without_counterpart(
     diagnostic: Diagnostic,
     refused: &RefusedValue<'_>,
@@ -108,7 +108,7 @@ fn without_counterpart(
     report.comment_out(diagnostic, &at)
 }
 
-/// A key as another tool spells it.
+/// Reports a key of another tool.
 fn suggest_key(
     refused: &RefusedValue<'_>,
     key: &str,
@@ -137,7 +137,7 @@ fn suggest_key(
     diagnostic
 }
 
-/// Offers to replace them by our key and value; not over an existing key.
+/// Suggests our key and value instead, unless that key exists.
 fn write_key(
     diagnostic: Diagnostic,
     refused: &RefusedValue<'_>,
@@ -150,12 +150,12 @@ fn write_key(
     let translation = values::translate(target, key, node, refused.node);
     let mut path: Vec<String> = translation.path.split('.').map(str::to_owned).collect();
     let takes = |schema: &Schema| schema.at(&path).is_some_and(|part| fits(schema, part, node));
-    // Only a value that can be right there.
+    // Only a value that can be valid there.
     let own_shape = matches!(target, "roles.*.ready" | "roles.*.security");
     if translation.value.is_none() && !alike && (own_shape || !takes(refused.schema)) {
         return diagnostic;
     }
-    // What belongs to an entry that is misspelled itself comes after that.
+    // An entry whose own key is misspelled must be corrected first.
     if translation.path.contains(".retry.") && refused.node.get("retry").is_none() {
         return diagnostic;
     }
@@ -183,7 +183,7 @@ fn write_key(
     }
 }
 
-/// The ways to all levels that know a key, the nearest first; of far ones only those next to a map we are in.
+/// The ways to all levels that know a key, nearest first; distant ones only if an enclosing map contains them.
 fn ways(schema: &Schema, place: &[String], key: &str) -> Vec<RelativePath> {
     let mut ways: Vec<RelativePath> = schema
         .levels
@@ -213,7 +213,7 @@ fn words(ways: &[&RelativePath], place: &[String], report: &Report<'_>) -> Strin
     place::either(&words)
 }
 
-/// The nearest key of the levels below this one and of those around it.
+/// The most similar key of the levels below this one and of those around it.
 fn find_elsewhere<'a>(schema: &'a Schema, place: &[String], key: &str) -> Option<(&'a str, RelativePath)> {
     let candidates = schema.levels.iter().filter_map(|level| {
         let way = RelativePath::between(place, &level.path);
@@ -224,20 +224,20 @@ fn find_elsewhere<'a>(schema: &'a Schema, place: &[String], key: &str) -> Option
     candidates.min_by_key(|(_, way)| way.length())
 }
 
-/// The known keys, all of them: who wrote none of them needs to see them.
+/// Lists all known keys, if the map has none of them.
 fn list_keys(keys: &[String]) -> String {
     let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
     keys.join(", ")
 }
 
-/// Reports a key that its map must have.
+/// Reports a missing required key.
 pub(super) fn missing(refused: &RefusedValue<'_>, key: &str, report: &mut Report<'_>) {
     let place = &refused.segments;
     let first = refused.node.entries().first();
     let mut diagnostic =
         Diagnostic::error(codes::MISSING_KEY, format!("`{key}` is missing{}", place::within(place)));
     diagnostic = match (first, place.is_empty()) {
-        // The whole file would be marked.
+        // The span is the whole file.
         (Some(first), true) => diagnostic.at_place(report.key(&refused.at.key(&first.key)), ""),
         _ => diagnostic.at_place(report.key(&refused.at), ""),
     };
@@ -249,7 +249,7 @@ pub(super) fn missing(refused: &RefusedValue<'_>, key: &str, report: &mut Report
         diagnostic = diagnostic.note(format!("write for example `{key}: {example}`"));
     }
     if let Some(first) = first.filter(|_| place.is_empty() && key == "version") {
-        // In block style only; a flow map begins before its first key.
+        // In block style only; the span of a flow map begins before its first key.
         if first.key_span.start == refused.node.span.start {
             let start = crate::source::Span { end: first.key_span.start, ..first.key_span };
             let here = crate::diagnostic::Place::Span(start);

@@ -1,4 +1,4 @@
-//! Wrong kinds of values: a list where a map is meant, a number where text is.
+//! Values of the wrong type: a list instead of a map, a number instead of text.
 
 use std::collections::BTreeSet;
 
@@ -13,18 +13,18 @@ use super::refused_value::RefusedValue;
 use super::report::{Report, quoted, source_text};
 use super::{amounts, expression, modes, place, values};
 
-/// Reports a value of a kind that is not allowed at its place.
+/// Reports a value whose type is not allowed at its place.
 pub(super) fn wrong(refused: &RefusedValue<'_>, report: &mut Report<'_>) {
     let accepted = accepted(refused.schema, refused.part);
     match &refused.node.value {
         Value::Null => return no_value(refused, &accepted, report),
-        // Filled in later, and judged then.
+        // Evaluated later, and checked then.
         Value::String(text) if expression::is_whole(text) && takes_scalars(&accepted) => return,
         Value::Bool(value) if is_env(refused) => return bool_in_env(refused, *value, report),
         Value::Number { text, .. } if amounts::is_amount(refused.part) => {
             return amounts::refused(refused, text, report);
         }
-        // `version: 3.8`: that it is none of the numbers says it all.
+        // `version: 3.8`: that it is none of the numbers is enough.
         Value::Number { .. }
             if accepted.contains("integer") && !allowed(refused.schema, refused.part).is_empty() =>
         {
@@ -46,19 +46,19 @@ fn is_gpu(refused: &RefusedValue<'_>) -> bool {
         || matches!(&refused.segments[..], [.., gpu, count] if gpu == "gpu" && count == "count")
 }
 
-/// Whether a text is a number that is not whole: `"0.5"`, `50%`.
+/// Whether a text is a fraction: `"0.5"`, `50%`.
 fn is_fraction(text: &str) -> bool {
     let number = text.trim().trim_end_matches('%');
     number.parse::<f64>().is_ok_and(|number| number.fract() != 0.0 || text.trim().ends_with('%'))
 }
 
-/// The slice of a card that a part of a GPU means, as the file writes it.
+/// The slice of a card that a fraction of a GPU means, as written in the file.
 pub(super) fn slice(percent: u32, report: &Report<'_>) -> String {
     let (count, share, cores) = (report.string("count"), report.string("share"), report.string("cores"));
     format!("{{{count}: 1, {share}: {{{cores}: {percent}}}}}")
 }
 
-/// The hundredths of a card that a text asks for: `"0.5"`, `50%`.
+/// The percentage of a card that a text requests: `"0.5"`, `50%`.
 pub(super) fn percent(refused: &RefusedValue<'_>, text: &str) -> Option<u32> {
     let text = text.trim();
     let part = match text.strip_suffix('%') {
@@ -105,7 +105,7 @@ pub(super) fn advice(refused: &RefusedValue<'_>) -> Vec<&'static str> {
     }
 }
 
-/// Whether the place is the mode of a file.
+/// Whether the place is a file mode.
 fn is_mode(refused: &RefusedValue<'_>) -> bool {
     matches!(&refused.segments[..], [.., files, _, mode] if files == "files" && mode == "mode")
 }
@@ -135,14 +135,14 @@ fn no_value(refused: &RefusedValue<'_>, accepted: &BTreeSet<&str>, report: &mut 
     });
 }
 
-/// Whether the map above must have the key.
+/// Whether the map requires the key.
 fn is_required(refused: &RefusedValue<'_>, key: &str) -> bool {
     let above = refused.schema.at(&refused.segments[..refused.segments.len() - 1]);
     let required = above.map(|part| refused.schema.resolve(part)).and_then(|part| part.get("required"));
     required.and_then(Json::as_array).is_some_and(|keys| keys.iter().any(|required| required == key))
 }
 
-/// Whether the place is the value of an environment variable: the one place where null and numbers have a meaning.
+/// Whether the place is the value of an environment variable, the only place where null and numbers are allowed.
 fn is_env(refused: &RefusedValue<'_>) -> bool {
     let [.., map, _] = &refused.segments[..] else { return false };
     map == "env" && accepted(refused.schema, refused.part).contains("null")
@@ -160,7 +160,7 @@ fn bool_in_env(refused: &RefusedValue<'_>, value: bool, report: &mut Report<'_>)
     report.push(report.rewrite(diagnostic, &refused.at, &text, Safety::Safe));
 }
 
-/// Adds what to write instead, where that can be known.
+/// Adds what to write instead, if that can be determined.
 fn advise(
     diagnostic: Diagnostic,
     refused: &RefusedValue<'_>,
@@ -270,7 +270,7 @@ fn list_for_map(
     }
 }
 
-/// The names of maps in a list, and the key that has them: else what they read, or where they are mounted, tells.
+/// The names of the maps in a list, and the key that has them; otherwise derived from a source or mount point.
 fn names_of(items: &[Node]) -> Option<(Vec<String>, Option<String>)> {
     let by_key = |key: &str| -> Option<Vec<String>> {
         items.iter().map(|item| item.get(key)?.as_str().map(str::to_owned)).collect()
@@ -286,7 +286,7 @@ fn names_of(items: &[Node]) -> Option<(Vec<String>, Option<String>)> {
     ["mount", "source"].into_iter().find_map(|key| by_path(key).filter(distinct)).map(|names| (names, None))
 }
 
-/// A key of a role right under `roles`, and the like: it was meant one step deeper.
+/// Explains a key of a role directly under `roles`, and similar: it belongs one level deeper.
 fn indentation(diagnostic: Diagnostic, refused: &RefusedValue<'_>) -> Diagnostic {
     let [.., map, key] = &refused.segments[..] else { return diagnostic };
     let keys = refused.schema.keys(&refused.segments);

@@ -1,11 +1,11 @@
-//! File modes as people write them, in the one form that is accepted: three octal digits after a zero, quoted.
+//! Converts file modes to the only accepted form: a quoted zero and three octal digits.
 
 use crate::diagnostic::Safety;
 
 /// The intended mode; `None` if it is ambiguous.
 ///
 /// A number can be octal as written (`644`, `0o644`) or a decimal value (420), which is how Kubernetes shows `0644`: it
-/// is read as the one of the two that gives no class a right to write without one to read.
+/// is read as whichever of the two grants no class write permission without read permission.
 pub(super) fn repair(text: &str) -> Option<(String, Safety)> {
     let digits = text.trim().trim_start_matches("0o").trim_start_matches('0');
     let mode = match digits.len() {
@@ -23,7 +23,7 @@ pub(super) fn repair(text: &str) -> Option<(String, Safety)> {
     Some(format!("0{value:03o}")).filter(|mode| is_usual(mode)).map(|mode| (mode, Safety::Unsafe))
 }
 
-/// Whether every class may read what it may write.
+/// Whether every class that can write can also read.
 fn is_usual(mode: &str) -> bool {
     mode.len() == 4 && mode.bytes().all(|digit| matches!(digit, b'0' | b'4'..=b'7')) && mode != "0000"
 }
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_have_one_form() {
+    fn modes_are_converted_to_one_form() {
         let check = |text: &str, expected: Option<&str>| {
             assert_eq!(repair(text).map(|(mode, _)| mode).as_deref(), expected, "{text}");
         };

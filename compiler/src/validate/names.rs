@@ -1,4 +1,4 @@
-//! Keys that people choose: names of roles, variables, parameters, ports.
+//! User-defined keys: names of roles, variables, parameters, ports.
 
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value as Json;
@@ -11,7 +11,7 @@ use super::place;
 use super::refused_value::RefusedValue;
 use super::report::Report;
 
-/// Reports a key that may not be a name in its map.
+/// Reports a key that is not a valid name in its map.
 pub(super) fn refused(refused: &RefusedValue<'_>, name: &Json, kind: &Kind, report: &mut Report<'_>) {
     let Some(name) = name.as_str() else { return };
     let at = refused.at.key(name);
@@ -68,7 +68,7 @@ fn what(map: &str, form: &PatternForm) -> String {
     what.to_owned()
 }
 
-/// The name in the letters its form allows, where little has to change.
+/// The name with only valid characters, if few changes are needed.
 pub(super) fn repair(name: &str, form: &PatternForm) -> Option<String> {
     if form.rule == "begin with `/`" {
         return name.starts_with(|c: char| c.is_ascii_alphanumeric()).then(|| format!("/{name}"));
@@ -84,7 +84,7 @@ pub(super) fn repair(name: &str, form: &PatternForm) -> Option<String> {
         match c {
             c if c.is_ascii_alphanumeric() && lower => better.push(c.to_ascii_lowercase()),
             c if c.is_ascii_alphanumeric() => better.push(c),
-            // A name in another script has no nearest one in ASCII.
+            // A name in another script has no similar one in ASCII.
             c if c.is_alphanumeric() => return None,
             _ if better.ends_with(dash) || better.is_empty() => {}
             _ => better.push(dash),
@@ -96,13 +96,13 @@ pub(super) fn repair(name: &str, form: &PatternForm) -> Option<String> {
     (!better.is_empty() && better.len() <= longest && better != name).then(|| better.to_owned())
 }
 
-/// How many letters a form allows, if it has a limit.
+/// The maximum length of a name, if it has one.
 pub(super) fn max_length(form: &PatternForm) -> Option<usize> {
     let (_, rest) = form.rule.split_once("at most ")?;
     rest.split(' ').next()?.parse().ok()
 }
 
-/// All of the words; these lists are short and closed.
+/// All words of a pattern; these lists are short and closed.
 fn all(words: &[&str]) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     words.join(", ")

@@ -1,4 +1,4 @@
-//! Places in words: `in role \`train\``, `under \`resources.gpu\``.
+//! Describes places: `in role \`train\``, `under \`resources.gpu\``.
 
 use jobc_schema::Pointer;
 
@@ -11,7 +11,7 @@ pub(super) fn segments(at: &Pointer) -> Vec<String> {
     at.segments().collect()
 }
 
-/// The name of a value in a sentence: its key, or its number in a list.
+/// The name of a value in a sentence: its key, or its position in a list.
 pub(super) fn subject(segments: &[String]) -> String {
     match segments {
         [] => "the file".to_owned(),
@@ -23,7 +23,7 @@ pub(super) fn subject(segments: &[String]) -> String {
     }
 }
 
-/// The place of a map: ` in role \`train\`` and the like, after what is wrong in it; empty at the top.
+/// Describes a map, as the end of a sentence: ` in role \`train\`` and similar; empty for the root.
 pub(super) fn within(segments: &[String]) -> String {
     match segments {
         [] => " at the top level".to_owned(),
@@ -53,32 +53,32 @@ pub(super) fn dotted(segments: &[String]) -> String {
     text
 }
 
-/// Whether a segment is a list's index; no name of ours is made of digits alone.
+/// Whether a segment is a list index; no name of ours consists only of digits.
 pub(super) fn is_index(segment: &str) -> bool {
     !segment.is_empty() && segment.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// The way from one map to another, as steps up and steps down.
 pub(super) struct RelativePath {
-    /// Steps up from the map where the key stands.
+    /// Steps up from the map that contains the key.
     pub(super) up: usize,
     /// Steps down from there.
     pub(super) down: usize,
-    /// The other map, with names filled in where they are known.
+    /// The other map, with names filled in if they are known.
     target: Vec<String>,
 }
 
 impl RelativePath {
-    /// The way from `place` to the level `path`, whose [`super::schema::ANY`] steps take the place's own names
-    /// as long as both go the same way.
+    /// The way from `place` to the level `path`, in which [`super::schema::ANY`] steps take the place's own names
+    /// as long as both paths agree.
     pub(super) fn between(place: &[String], path: &[String]) -> Self {
         let common = place.iter().zip(path).take_while(|(s, known)| s == known || *known == ANY).count();
         let target = place[..common].iter().chain(&path[common..]).cloned().collect();
         Self { up: place.len() - common, down: path.len() - common, target }
     }
 
-    /// How far it is; up is nearer than down, since what is written too deep is the commoner slip, and from the
-    /// top the roles are nearest, since they hold most of what people forget to indent.
+    /// The length of the way; up is shorter than down, since keys are more often nested too deep, and from the
+    /// root the roles are nearest, since they contain most keys that are not indented.
     pub(super) fn length(&self) -> usize {
         let below = &self.target[self.target.len() - self.down..];
         let down: usize = below.iter().map(|step| if step == ANY { 1 } else { 2 }).sum();
@@ -86,7 +86,7 @@ impl RelativePath {
         self.up + down - if from_top { 2 } else { 0 }
     }
 
-    /// The path of a key there; nothing where the way goes through one of several names.
+    /// The path of a key there; `None` if the way goes through one of several names.
     pub(super) fn pointer(&self, key: &str, document: &Document) -> Option<Pointer> {
         let mut node: Option<&Node> = Some(&document.root);
         let mut pointer = Pointer::ROOT;
@@ -122,7 +122,7 @@ impl RelativePath {
     }
 }
 
-/// Gives the steps that any name fits a name: the only one there is, or `<role>`.
+/// Replaces steps that match any name with a name: the only one there is, or `<role>`.
 fn fill_in(path: &[String], document: &Document) -> Vec<String> {
     let mut node: Option<&Node> = Some(&document.root);
     let mut filled: Vec<String> = vec![];
@@ -152,7 +152,7 @@ fn singular(map: &str) -> &str {
     }
 }
 
-/// Several words as a choice: `a, b or c`.
+/// Joins words as alternatives: `a, b or c`.
 pub(super) fn either(words: &[String]) -> String {
     match words {
         [] => "something else".to_owned(),

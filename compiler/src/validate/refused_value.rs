@@ -1,4 +1,4 @@
-//! What the schema refuses: a value, and the part of the schema that does.
+//! A value that the schema rejects, and the part of the schema that rejects it.
 
 use jobc_schema::Pointer;
 use serde_json::Value as Json;
@@ -7,7 +7,7 @@ use crate::document::Node;
 
 use super::schema::Schema;
 
-/// A value that the schema refuses, and the part of the schema that does.
+/// A value that the schema rejects, and the part of the schema that rejects it.
 pub(super) struct RefusedValue<'a> {
     /// The place of the value.
     pub(super) at: Pointer,

@@ -1,4 +1,4 @@
-//! Where the rules put what they find: places of one document, and a limit for each code.
+//! Collects the findings of the rules about one document, with a limit for each code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,17 +8,17 @@ use serde_json::Value as Json;
 use crate::diagnostic::{Code, Diagnostic, DocumentId, Edit, Place, Safety, Shape, Sink, flow};
 use crate::document::{Document, Node, Part, Value};
 
-/// Findings of one code that are shown; a generated file repeats one mistake ten thousand times.
+/// The maximum number of findings per code to show; a generated file may repeat one mistake ten thousand times.
 pub(super) const MAX_REPORTED: usize = 100;
 
 /// The findings of one run over one document.
 pub(super) struct Report<'a> {
-    /// The document that is judged.
+    /// The document that is checked.
     pub(super) document: &'a Document,
     id: DocumentId,
     json: bool,
     sink: &'a mut Sink,
-    /// How many of each code were found, and the last of them.
+    /// The number of findings of each code, and the last of them.
     found: BTreeMap<Code, (usize, Place)>,
     refused: BTreeSet<Pointer>,
 }
@@ -38,7 +38,7 @@ impl<'a> Report<'a> {
         Place::Path { document: self.id, pointer: pointer.clone(), part: Part::Key }
     }
 
-    /// Takes a finding; beyond [`SHOWN`] of a code it is only counted.
+    /// Adds a finding; beyond [`SHOWN`] of a code it is only counted.
     pub(super) fn push(&mut self, diagnostic: Diagnostic) {
         let place =
             diagnostic.labels.first().map_or(Place::Span(self.document.root.span), |l| l.place.clone());
@@ -51,7 +51,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Whether findings of a code are only counted from now on.
+    /// Whether findings of a code are now only counted.
     pub(super) fn is_full(&self, code: Code) -> bool {
         self.found.get(&code).is_some_and(|(count, _)| *count >= MAX_REPORTED)
     }
@@ -65,17 +65,17 @@ impl<'a> Report<'a> {
         *last = place;
     }
 
-    /// Notes that a value was refused, so that no later rule refuses it again.
+    /// Records that a value was reported, so that no later rule reports it again.
     pub(super) fn refuse(&mut self, at: &Pointer) {
         self.refused.insert(at.clone());
     }
 
-    /// Whether a value was refused already.
+    /// Whether a value was already reported.
     pub(super) fn is_refused(&self, at: &Pointer) -> bool {
         self.refused.contains(at)
     }
 
-    /// Says how many findings were not shown.
+    /// Reports how many findings were not shown.
     pub(super) fn finish(self) {
         for (code, (count, last)) in self.found {
             if let Some(more) = count.checked_sub(MAX_REPORTED).filter(|more| *more > 0) {
@@ -86,7 +86,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// A string as this file writes it: in quotes where the file is JSON or the text needs them.
+    /// A string as written in this file: quoted if the file is JSON or the text needs quotes.
     pub(super) fn string(&self, text: &str) -> String {
         let plain = !self.json
             && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/')
@@ -95,7 +95,7 @@ impl<'a> Report<'a> {
         if plain { text.to_owned() } else { quoted(text) }
     }
 
-    /// A fix that gives a key another name.
+    /// A fix that renames a key.
     pub(super) fn rename(
         &self,
         diagnostic: Diagnostic,
@@ -107,12 +107,12 @@ impl<'a> Report<'a> {
         diagnostic.fix(format!("write `{name}`"), self.key(at), text, safety)
     }
 
-    /// A value on one line, as this file writes it.
+    /// A value on one line, as written in this file.
     pub(super) fn flow(&self, value: &Json) -> String {
         flow(value, self.json)
     }
 
-    /// A fix that gives an entry another name and value.
+    /// A fix that replaces an entry's key and value.
     pub(super) fn replace(
         &self,
         diagnostic: Diagnostic,
@@ -129,7 +129,7 @@ impl<'a> Report<'a> {
         diagnostic
     }
 
-    /// A fix that moves an entry to another map, with another value where one is given.
+    /// A fix that moves an entry to another map, optionally with another value.
     pub(super) fn move_entry(
         &self,
         diagnostic: Diagnostic,
@@ -140,13 +140,13 @@ impl<'a> Report<'a> {
         diagnostic.move_entry(self.id, from, to, value)
     }
 
-    /// A fix that makes an entry a comment: it means nothing here, and is not lost.
+    /// A fix that comments an entry out, so that its content is kept.
     pub(super) fn comment_out(&self, diagnostic: Diagnostic, at: &Pointer) -> Diagnostic {
         let message = format!("comment out `{}`", at.last().unwrap_or_default());
         diagnostic.reshape(self.id, at, Shape::Comment, message)
     }
 
-    /// A fix that gives an entry another shape.
+    /// A fix that replaces an entry with other text.
     pub(super) fn reshape(
         &self,
         diagnostic: Diagnostic,
@@ -157,14 +157,14 @@ impl<'a> Report<'a> {
         diagnostic.reshape(self.id, at, shape, message)
     }
 
-    /// A fix that leaves out an entry.
+    /// A fix that removes an entry.
     pub(super) fn remove(&self, diagnostic: Diagnostic, at: &Pointer) -> Diagnostic {
         let message = format!("remove `{}`", at.last().unwrap_or_default());
         let place = Place::Entry { document: self.id, pointer: at.clone() };
         diagnostic.fix(message, place, "", Safety::Unsafe)
     }
 
-    /// Makes the last fix put another text in a value's place as well.
+    /// Makes the last fix also replace a value.
     pub(super) fn and_write(&self, mut diagnostic: Diagnostic, at: &Pointer, text: &str) -> Diagnostic {
         if let Some(fix) = diagnostic.fixes.last_mut() {
             fix.message += &format!(", and write `{}: {text}`", at.last().unwrap_or_default());
@@ -179,7 +179,7 @@ impl<'a> Report<'a> {
         diagnostic.set_in(self.id, at, value)
     }
 
-    /// A fix that puts another text in a value's place.
+    /// A fix that replaces a value.
     pub(super) fn rewrite(
         &self,
         diagnostic: Diagnostic,
@@ -191,7 +191,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Whether the file is JSON: a flow map with keys in quotes.
+/// Whether the file is JSON: its root is a flow map with quoted keys.
 fn is_json(document: &Document) -> bool {
     document.root.entries().first().is_some_and(|first| {
         let quoted = (first.key_span.end - first.key_span.start) as usize == first.key.len() + 2;
@@ -199,19 +199,19 @@ fn is_json(document: &Document) -> bool {
     })
 }
 
-/// A text in double quotes, as both YAML and JSON read it.
+/// A text in double quotes, valid in both YAML and JSON.
 pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::String(text.to_owned()).to_string()
 }
 
-/// Whether YAML would read a plain text as something else than itself.
+/// Whether YAML would read a plain text as a different value.
 fn is_ambiguous(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     matches!(lower.as_str(), "true" | "false" | "null" | "yes" | "no" | "on" | "off")
         || text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-' | b'e'))
 }
 
-/// The value as the user wrote it, for a message; strings in their own letters.
+/// The value as the user wrote it, for a message; strings without quotes and escapes.
 pub(super) fn source_text(node: &Node) -> String {
     match &node.value {
         Value::Number { text, .. } | Value::String(text) => text.clone(),

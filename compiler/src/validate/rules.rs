@@ -1,4 +1,4 @@
-//! What a schema cannot express, one idea per file; each rule reads the document, so that it points at the exact key.
+//! Rules that a schema cannot express, one idea per file; each rule reads the document, so that it points at the key.
 
 mod amounts;
 mod blank;
@@ -61,14 +61,14 @@ pub(super) fn check_targets(report: &mut Report<'_>) {
     target::check(&document.root, report);
 }
 
-/// A job has roles, unless a template brings them.
+/// A job needs roles, unless a template provides them.
 fn needs_roles(root: &Node, report: &mut Report<'_>) {
     let entries = root.entries();
     let Some(first) = entries.first() else { return };
     if root.get("roles").is_some() || root.get("uses").is_some() {
         return;
     }
-    // `services:` or `run:` at the top was already reported, but not that nothing would run.
+    // `services:` or `run:` at the top level was already reported, but not that nothing would run.
     report.push(
         Diagnostic::error(codes::ROLES_MISSING, "the job has no `roles`")
             .at_place(report.key(&Pointer::ROOT.key(&first.key)), "")

@@ -1,4 +1,4 @@
-//! The published schemas as the explanations read them: what a place allows, and where a key belongs.
+//! The published schemas, queried for what a place allows and where a key belongs.
 
 use std::sync::LazyLock;
 
@@ -10,10 +10,10 @@ pub(super) static JOB: LazyLock<Schema> = LazyLock::new(|| Schema::read(JOB_SCHE
 /// The schema of `targets.yaml`.
 pub(super) static TARGETS: LazyLock<Schema> = LazyLock::new(|| Schema::read(TARGETS_SCHEMA));
 
-/// One step of a level's path that any name fits.
+/// A step of a level's path that matches any name.
 pub(super) const ANY: &str = "*";
 
-/// A schema and the places of it that have keys.
+/// A schema and its maps with known keys.
 pub(super) struct Schema {
     root: Value,
     /// Every map with known keys, from the root down.
@@ -22,9 +22,9 @@ pub(super) struct Schema {
 
 /// A map with known keys.
 pub(super) struct Level {
-    /// The way from the root, with [`ANY`] for names of the user's and for list items.
+    /// The path from the root, with [`ANY`] for user-defined names and list items.
     pub(super) path: Vec<String>,
-    /// The keys it knows.
+    /// The known keys.
     pub(super) keys: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ impl Schema {
         schema
     }
 
-    /// Walks every place a document can have; the schema has no cycles (a test walks it whole).
+    /// Visits every place that a document can have; the schema has no cycles (a test visits all of it).
     fn collect(&self, node: &Value, path: &mut Vec<String>, levels: &mut Vec<Level>) {
         let node = self.resolve(node);
         for branch in branches(node) {
@@ -66,15 +66,15 @@ impl Schema {
         self.root.pointer(pointer).map(|node| self.resolve(node))
     }
 
-    /// The node itself, or what its `$ref` names.
+    /// The node itself, or the target of its `$ref`.
     pub(super) fn resolve<'a>(&'a self, node: &'a Value) -> &'a Value {
         let target = node.get("$ref").and_then(Value::as_str).and_then(|r| r.strip_prefix('#'));
         target.and_then(|pointer| self.root.pointer(pointer)).unwrap_or(node)
     }
 
-    /// The part of the schema that speaks of a place of a document, unresolved, with its own `examples`.
+    /// The part of the schema for a place in a document, unresolved, with its own `examples`.
     ///
-    /// Of a union the branch that knows the next key is followed.
+    /// In a union, the branch that knows the next key is used.
     pub(super) fn at<'a>(&'a self, segments: &[String]) -> Option<&'a Value> {
         segments.iter().try_fold(&self.root, |node, segment| self.child(node, segment))
     }
@@ -91,13 +91,13 @@ impl Schema {
         list.or_else(|| node.get("additionalProperties")).filter(|child| child.is_object())
     }
 
-    /// The known keys of a place, where it is a map that has some.
+    /// The known keys of a place, if it is a map that has some.
     pub(super) fn keys(&self, segments: &[String]) -> &[String] {
         let fits = |level: &&Level| {
             level.path.len() == segments.len()
                 && level.path.iter().zip(segments).all(|(known, s)| known == s || known == ANY)
         };
-        // A name of the schema's own is nearer than a place for any name.
+        // A property of the schema is preferred to a place for any name.
         let named = |level: &&Level| level.path.iter().filter(|s| *s != ANY).count();
         self.levels.iter().filter(fits).max_by_key(named).map_or(&[], |level| &level.keys)
     }

@@ -1,4 +1,4 @@
-//! Texts that do not mean what they look like: a word processor's quotes, and expressions of other tools.
+//! Texts that do not mean what they seem to: typographic quotes, and expressions of other tools.
 
 mod continuation;
 mod expressions;
@@ -12,7 +12,7 @@ use crate::document::{Document, Node, Value};
 use crate::source::Sources;
 use text_node::TextNode;
 
-/// Warns of texts of a sound job file that do not mean what they look like.
+/// Warns about texts of a valid job file that do not mean what they seem to.
 pub fn check_written(document: &Document, sources: &Sources, sink: &mut Sink) {
     texts(&document.root, &Pointer::ROOT, sources, &mut |written| {
         continuation::check(written, sink);
@@ -21,7 +21,7 @@ pub fn check_written(document: &Document, sources: &Sources, sink: &mut Sink) {
     });
 }
 
-/// Calls a function for every text that is more than words for people.
+/// Calls a function for every text that a program interprets.
 fn texts<'a>(node: &'a Node, at: &Pointer, sources: &'a Sources, visit: &mut dyn FnMut(&TextNode<'a>)) {
     match &node.value {
         Value::String(text) => {

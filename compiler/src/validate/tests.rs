@@ -1,4 +1,4 @@
-//! What is refused, where, and with which message: each snapshot shows the text and its findings.
+//! Invalid texts and their findings: each snapshot shows both.
 
 mod job;
 mod limits;
@@ -14,7 +14,7 @@ use crate::document::Document;
 use crate::parse::parse;
 use crate::source::{Source, Sources};
 
-/// A text with its document; it must parse.
+/// Parses a valid text into its document.
 fn read(name: &str, text: &str) -> (Sources, Document) {
     let mut sources = Sources::new();
     let id = sources.add(Source::new(name, text));
@@ -24,7 +24,7 @@ fn read(name: &str, text: &str) -> (Sources, Document) {
     (sources, document)
 }
 
-/// The findings of validating a job, located and in order.
+/// The findings of validating a job, with locations and in order.
 fn findings(text: &str) -> (Sources, Vec<Diagnostic>) {
     let name = if text.starts_with("{\"") { "job.json" } else { "job.yaml" };
     let (sources, document) = read(name, text);
@@ -35,7 +35,7 @@ fn findings(text: &str) -> (Sources, Vec<Diagnostic>) {
     (sources, sink.finish())
 }
 
-/// Adds a finding as a few lines: place, code, message, labels, notes and fixes.
+/// Prints a finding in a few lines: place, code, message, labels, notes and fixes.
 fn describe(out: &mut String, sources: &Sources, diagnostic: &Diagnostic) {
     let place = |place: &Place| {
         let span = place.span().expect("a located place");
@@ -63,7 +63,7 @@ fn describe(out: &mut String, sources: &Sources, diagnostic: &Diagnostic) {
     }
 }
 
-/// Each text and its findings.
+/// Prints each text with its findings.
 fn check(texts: &[&str]) -> String {
     let mut out = String::new();
     for text in texts {
@@ -81,20 +81,20 @@ fn check(texts: &[&str]) -> String {
     out
 }
 
-/// A job with one role `train` whose lines are these.
+/// A job with one role `train` that consists of these lines.
 fn role(lines: &str) -> String {
     let indented: Vec<String> = lines.lines().map(|line| format!("    {line}")).collect();
     format!("version: 1\nname: demo\nroles:\n  train:\n{}\n", indented.join("\n"))
 }
 
-/// Each role and its findings.
+/// Prints each role with its findings.
 fn check_role(roles: &[&str]) -> String {
     let texts: Vec<String> = roles.iter().map(|lines| role(lines)).collect();
     check(&texts.iter().map(String::as_str).collect::<Vec<_>>())
         .replace("version: 1\nname: demo\nroles:\n  train:\n", "")
 }
 
-/// A job with a role that runs, and these lines at the top.
+/// A job with a valid role, and these lines at the top level.
 fn check_job(jobs: &[&str]) -> String {
     let head = "version: 1\nname: demo\nroles: {train: {run: python train.py}}\n";
     let texts: Vec<String> = jobs.iter().map(|lines| format!("{head}{lines}")).collect();

@@ -1,4 +1,4 @@
-//! Text that does not have the form its place asks for.
+//! Text in the wrong format.
 
 use serde_json::Value as Json;
 
@@ -16,7 +16,7 @@ pub(super) fn malformed(refused: &RefusedValue<'_>, pattern: &str, report: &mut 
     let Value::String(text) = &refused.node.value else { return };
     let Some(form) = forms::find(pattern) else { return };
     let numeric = pattern == WHOLE_EXPRESSION || !form.words.is_empty();
-    // Values that are filled in later are checked then; a number can only be filled in as a whole.
+    // Texts with expressions are checked once evaluated; a number can only be a single expression.
     if expression::is_whole(text) || (expression::has(text) && !numeric) {
         return;
     }
@@ -29,7 +29,7 @@ pub(super) fn malformed(refused: &RefusedValue<'_>, pattern: &str, report: &mut 
     }
 }
 
-/// A string where a whole number is meant, or one of some words.
+/// Reports a string instead of an integer or a word.
 fn not_a_number(refused: &RefusedValue<'_>, text: &str, form: &PatternForm, report: &mut Report<'_>) {
     let subject = place::subject(&refused.segments);
     let trimmed = text.trim();
@@ -78,7 +78,7 @@ fn no_such_form(refused: &RefusedValue<'_>, text: &str, form: &PatternForm, repo
     report.push(diagnostic);
 }
 
-/// What fits a form at this place; the same pattern serves several fields.
+/// What matches a pattern at this place; several fields use the same pattern.
 fn what(refused: &RefusedValue<'_>, form: &PatternForm) -> String {
     match refused.last() {
         "compute_capability" => "a CUDA compute capability".to_owned(),
@@ -90,11 +90,11 @@ fn what(refused: &RefusedValue<'_>, form: &PatternForm) -> String {
     }
 }
 
-/// The schema's own example of a place.
+/// The schema's own example for a place.
 pub(super) fn example(refused: &RefusedValue<'_>) -> Option<String> {
     let part = refused.schema.at(&refused.segments)?;
     let examples = part.get("examples").or_else(|| refused.part.get("examples"))?.as_array()?;
-    // Of the kind that the user wrote, where there is one.
+    // Prefer an example of the type that the user wrote.
     let alike = |example: &&Json| match refused.node.value {
         Value::Sequence(_) => example.is_array(),
         Value::Mapping(_) => example.is_object(),

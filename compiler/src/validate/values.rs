@@ -1,4 +1,4 @@
-//! Values as other tools write them: a number where a map is meant, `8080:80`, a probe of Kubernetes.
+//! Converts values of other tools: a number instead of a map, `8080:80`, a probe of Kubernetes.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -6,16 +6,16 @@ use crate::document::{Entry, Node, Value};
 
 use super::report::source_text;
 
-/// What an entry of another tool is here.
+/// The equivalent of another tool's entry.
 pub(super) struct Translation {
     /// The path of our key.
     pub(super) path: String,
-    /// Its value; nothing where it stays as it is.
+    /// Its value; `None` if it does not change.
     pub(super) value: Option<Json>,
 }
 
-/// An entry of another tool, as spelled there, converted to the one here that its key means. `role` is the map it
-/// stands in.
+/// Converts an entry of another tool, with its key in the original spelling. `role` is the map that contains
+/// it.
 pub(super) fn translate(path: &str, spelled: &str, node: &Node, role: &Node) -> Translation {
     let spelled = spelled.to_ascii_lowercase();
     let last = path.rsplit('.').next().unwrap_or_default();
@@ -47,7 +47,7 @@ pub(super) fn translate(path: &str, spelled: &str, node: &Node, role: &Node) -> 
     Translation { path: path.to_owned(), value }
 }
 
-/// `4`, `on-failure` and `on-failure:3`, the policies of Docker and Kubernetes; without a number neither has a limit.
+/// `4`, `on-failure` and `on-failure:3`, the policies of Docker and Kubernetes; without a number there is no limit.
 fn retry(node: &Node) -> Option<Json> {
     let text = match &node.value {
         Value::Number { number, .. } => return number.as_u64().map(|max| json!({ "max": max })),
@@ -65,7 +65,7 @@ fn retry(node: &Node) -> Option<Json> {
     }
 }
 
-/// A number whose unit is in the name of its key, otherwise seconds.
+/// A number whose unit is in the name of its key, otherwise in seconds.
 fn duration(spelled: &str, node: &Node) -> Option<Json> {
     let Value::Number { number, .. } = &node.value else { return None };
     let unit = if spelled.contains("minute") {
@@ -93,7 +93,7 @@ fn bytes(spelled: &str, node: &Node) -> Option<Json> {
     number.as_u64().map(|count| json!(format!("{count}{unit}")))
 }
 
-/// `["8888:8888", 6006]` as a map of labels: the ports inside of the container.
+/// `["8888:8888", 6006]` as a map of labels to the ports inside the container.
 fn ports(node: &Node) -> Option<Json> {
     let number = |node: &Node| -> Option<u64> {
         let text = source_text(node);
@@ -113,7 +113,7 @@ fn ports(node: &Node) -> Option<Json> {
     (!labels.is_empty()).then_some(Json::Object(labels))
 }
 
-/// `depends_on` of Compose: the names of services that have started, or a map with a `condition` for each.
+/// `depends_on` of Compose: the names of services that must have started, or a map with a `condition` for each.
 fn needs(node: &Node) -> Option<Json> {
     if let Value::Sequence(items) = &node.value {
         let started = |item: &Node| Some((item.as_str()?.to_owned(), json!("started")));
@@ -132,7 +132,7 @@ fn needs(node: &Node) -> Option<Json> {
     (!needs.is_empty()).then_some(Json::Object(needs))
 }
 
-/// A probe of Kubernetes, whose port is one that the role has a label for, or a command.
+/// A probe of Kubernetes with a port that has a label in the role, or a command.
 fn ready(node: &Node, role: &Node) -> Option<Json> {
     let ports = role.get("resources").and_then(|resources| resources.get("ports"));
     let label = |port: &Node| -> Option<Json> {
@@ -177,7 +177,7 @@ fn ready(node: &Node, role: &Node) -> Option<Json> {
     Some(Json::Object(ready))
 }
 
-/// A list of commands, each a line for the shell; one of words stays, since it is one command.
+/// A list of commands as lines of a script; a list of words is kept, since it is one command.
 fn lines(spelled: &str, node: &Node) -> Option<Json> {
     let commands: Option<Vec<&str>> = node.items().iter().map(Node::as_str).collect();
     let commands = commands.filter(|commands| !commands.is_empty())?;
@@ -186,7 +186,7 @@ fn lines(spelled: &str, node: &Node) -> Option<Json> {
         .then(|| json!(commands.join("\n")))
 }
 
-/// The user of a security context that says nothing else.
+/// The user of a security context without other settings.
 fn user(node: &Node) -> Option<Json> {
     let known = |key: &str| matches!(key, "runAsUser" | "runAsGroup" | "runAsNonRoot");
     let number = |key: &str| match node.get(key).map(|node| &node.value) {
@@ -226,7 +226,7 @@ fn volumes(node: &Node) -> Option<Json> {
     (!data.is_empty()).then_some(Json::Object(data))
 }
 
-/// A name made of the last part of a path: `imagenet` of `/data/ImageNet`.
+/// A name derived from the last component of a path: `imagenet` for `/data/ImageNet`.
 pub(super) fn name_of(path: &str) -> Option<String> {
     let last = path.trim_end_matches('/').rsplit(['/', ':']).next()?;
     let letters = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
@@ -235,7 +235,7 @@ pub(super) fn name_of(path: &str) -> Option<String> {
     (!name.is_empty() && name.len() <= 32).then(|| name.to_owned())
 }
 
-/// A value of the wrong kind as the map, the list or the number that is meant at its place.
+/// Converts a value of the wrong type to the map, list or number that its place requires.
 pub(super) fn as_meant(segments: &[String], node: &Node) -> Option<Json> {
     let steps: Vec<&str> = segments.iter().map(String::as_str).collect();
     let text = node.as_str();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_other_tools_are_translated() {
+    fn values_of_other_tools_are_converted() {
         check("retry", "restart", "on-failure:5", ("retry", &json!({"max": 5})));
         check("retry", "restartPolicy", "OnFailure", ("retry", &json!({"max": "unlimited"})));
         check("retry", "restart", "never", ("retry", &json!({"max": 0})));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_the_wrong_kind_are_what_is_meant() {
+    fn values_of_the_wrong_type_are_converted() {
         let check = |path: &str, text: &str, expected: Json| {
             let segments: Vec<String> = path.split('.').map(str::to_owned).collect();
             assert_eq!(as_meant(&segments, &node(text)).unwrap_or_default(), expected, "{path}: {text}");
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_make_names() {
+    fn names_are_derived_from_paths() {
         assert_eq!(name_of("/data/ImageNet_21k/").as_deref(), Some("imagenet-21k"));
         assert_eq!(name_of("pvc:work").as_deref(), Some("work"));
         assert_eq!(name_of("/"), None);

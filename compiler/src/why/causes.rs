@@ -1,20 +1,20 @@
-//! From a line of a built file to the parts of its source map.
+//! Maps a line of a built file to its parts in the source map.
 
 use jobc_schema::Pointer;
 
 use super::lines::Lines;
 use super::source_map::Part;
 
-/// A value on a line of a built file, and the parts that say where it comes from.
+/// A value on a line of a built file, and the parts that record its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineCause<'a> {
-    /// The value, as a JSON Pointer; nothing in a text.
+    /// The value, as a JSON Pointer; `None` in a text.
     pub pointer: Option<Pointer>,
-    /// Its parts; none if nothing is recorded for it.
+    /// Its parts; empty if nothing is recorded for it.
     pub parts: Vec<&'a Part>,
 }
 
-/// The causes of a line of a file: one for each innermost value on it. Nothing for an empty line.
+/// The causes of a line of a file: one for each innermost value on it; none for an empty line.
 pub fn causes_of_line<'a>(parts: &'a [Part], lines: &Lines, line: u32) -> Vec<LineCause<'a>> {
     if lines.tree().is_some() {
         let value = |pointer: Pointer| {
@@ -31,7 +31,7 @@ pub fn causes_of_line<'a>(parts: &'a [Part], lines: &Lines, line: u32) -> Vec<Li
     }
 }
 
-/// The parts of a value, or those of its nearest ancestor that has any; below a value without, those inside it.
+/// The parts of a value, or those of its nearest ancestor that has any; if there is none, those inside it.
 fn nearest<'a>(parts: &'a [Part], pointer: &str) -> Vec<&'a Part> {
     let at = |wanted: &str| -> Vec<&'a Part> {
         parts.iter().filter(|part| part.pointer.as_deref() == Some(wanted)).collect()
@@ -59,7 +59,7 @@ fn nearest<'a>(parts: &'a [Part], pointer: &str) -> Vec<&'a Part> {
     }
 }
 
-/// The parts of a line in a text: its own, or the last before it in the block of lines without an empty one.
+/// The parts of a line in a text: its own, or those of the last line before it in the same paragraph.
 fn of_block<'a>(parts: &'a [Part], lines: &Lines, line: u32) -> Vec<&'a Part> {
     let is_text = |line: u32| lines.text(line).is_some_and(|text| !text.is_empty());
     let on = |line: u32| parts.iter().filter(|part| part.line == Some(line)).collect::<Vec<_>>();

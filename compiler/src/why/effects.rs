@@ -1,4 +1,4 @@
-//! From a line of a job file to the lines of built files that it causes.
+//! Maps a line of a job file to the lines of built files that it causes.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,16 @@ use super::extent::last_line_of;
 use super::lines::Lines;
 use super::source_map::{FILE, Part, SourceMap};
 
-/// What fields of a job file cause.
+/// The effects of fields of a job file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effects {
     /// The fields.
     pub fields: Vec<Pointer>,
-    /// The lines, in the order of jobs, targets and files.
+    /// The lines, ordered by job, target and file.
     pub lines: BTreeSet<EffectLine>,
 }
 
-/// A line of a file that a build writes.
+/// A line of a built file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EffectLine {
     /// The job.
@@ -34,26 +34,26 @@ pub struct EffectLine {
     pub path: Utf8PathBuf,
     /// The line, from 1.
     pub line: u32,
-    /// The last line of an effect: for a script, its end.
+    /// The last line of the effect: for a script, its end.
     pub last: u32,
-    /// The value, as a JSON Pointer; nothing in a text.
+    /// The value, as a JSON Pointer; `None` in a text.
     pub pointer: Option<String>,
     /// The line, without blanks around it.
     pub text: String,
 }
 
-/// The effects of the fields on a line of the job file; nothing if it ends before the line.
+/// The effects of the fields on a line of the job file; `None` if it ends before the line.
 pub fn effects_of_line(job: &Source, line: u32, outputs: &[Output]) -> Option<Effects> {
     let lines = Lines::new(job.path().as_str(), job.text());
     lines.text(line)?;
     let fields = lines.pointers_at(line);
-    // What comes from a map as a whole is caused by the line that has all of it.
+    // What is caused by a map as a whole is caused by the line that has all of it.
     let all = fields.iter().cloned().chain(lines.containers_at(line)).collect();
     let found = lines_of(&lines, job.path(), vec![all], outputs).pop();
     found.map(|effects| Effects { fields, ..effects })
 }
 
-/// The effects of each of some fields of the job file, with all that is below it.
+/// The effects of each of some fields of the job file, including those of everything below it.
 pub fn effects_of(job: &Source, fields: &[Pointer], outputs: &[Output]) -> Vec<Effects> {
     let lines = Lines::new(job.path().as_str(), job.text());
     lines_of(&lines, job.path(), fields.iter().map(|field| vec![field.clone()]).collect(), outputs)
@@ -104,7 +104,7 @@ fn effect(output: &Output, name: &str, part: &Part, parts: &[Part], artifact: &L
     }
 }
 
-/// Fields, and for a parameter those whose expressions have it.
+/// Fields, and for a parameter the fields whose expressions use it.
 fn with_users(lines: &Lines, fields: &[Pointer]) -> Vec<Pointer> {
     let mut wanted = fields.to_vec();
     for field in fields {
@@ -123,7 +123,7 @@ fn is_within(field: &str, outer: &str) -> bool {
     field.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The fields whose expressions have a parameter.
+/// The fields whose expressions use a parameter.
 fn users_of_parameter(node: &Node, at: &Pointer, name: &str, found: &mut Vec<Pointer>) {
     match &node.value {
         Value::Mapping(entries) => {

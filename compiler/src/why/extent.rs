@@ -1,11 +1,11 @@
-//! The extent of a part's value: the last line of what a source map names by where it begins.
+//! The extent of a part's value: the source map has only its first line; this finds the last one.
 
 use super::lines::Lines;
 use super::source_map::Part;
 
-/// The last line of a part that begins on a line, from 1. For all lines between, [`super::causes_of_line`] has this part.
+/// The last line of a part that begins on a line, from 1; [`super::causes_of_line`] has the part for all lines between.
 ///
-/// It is the last line of the value, or in a text of the block without an empty line, unless another part begins before.
+/// It is the last line of the value, or of the paragraph in a text, unless another part begins before.
 pub(super) fn last_line_of(part: &Part, line: u32, parts: &[Part], lines: &Lines) -> u32 {
     let (end, next) = if let Some(pointer) = &part.pointer {
         let below = format!("{pointer}/");
@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_reaches_to_its_end_or_to_the_first_part_in_it() {
+    fn a_value_extends_to_its_end_or_to_the_first_part_in_it() {
         let text = "data:\n  run: |\n    one\n    two\n  env:\n    A: 1\n    B: 2\nlast: x\n";
         let lines = Lines::new("a.yaml", text);
         let inner = [at_pointer("/data/run"), at_pointer("/data/env/B")];
@@ -43,12 +43,12 @@ mod tests {
             assert_eq!(last_line_of(&part, line, &[], &lines), alone, "{pointer}");
             assert_eq!(last_line_of(&part, line, &inner, &lines), among, "{pointer} with parts in it");
         }
-        // Of a value that the file leaves out, its nearest ancestor's line.
+        // A value that the file omits has its nearest ancestor's line.
         assert_eq!(last_line_of(&at_pointer("/data/gone"), 1, &[], &lines), 1);
     }
 
     #[test]
-    fn a_line_of_a_text_reaches_to_the_next_part_or_the_end_of_its_block() {
+    fn a_line_of_a_text_extends_to_the_next_part_or_the_end_of_its_paragraph() {
         let lines = Lines::new("run.sh", "#!/bin/sh\nset -e\na\nb\n\nc\n");
         let parts = [at_line(2), at_line(3), at_line(6)];
         for (line, last) in [(2, 2), (3, 4), (6, 6)] {

@@ -1,4 +1,4 @@
-//! The lines of a text: which parts of a YAML or JSON file are on a line, and on which line a part is.
+//! The lines of a text: which values of a YAML or JSON file are on a line, and on which line a value is.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use jobc_schema::Pointer;
 pub struct Lines {
     sources: Sources,
     tree: Option<Document>,
-    /// In the order of the file.
+    /// In source order.
     spans: Vec<Span>,
-    /// The line where each value is introduced, and the last one of all that is in it.
+    /// The line of each value's key, and the last line of its content.
     extents: BTreeMap<String, (u32, u32)>,
 }
 
-/// A value of a tree: where it is introduced, and where it ends if it has no parts of its own.
+/// A value of a tree: where it begins, and where it ends if it has no children.
 struct Span {
     pointer: Pointer,
     first: u32,
@@ -28,7 +28,7 @@ struct Span {
 }
 
 impl Lines {
-    /// Reads a text by the ending of its path; every other text has only lines.
+    /// Parses a text by the extension of its path; other texts have only lines.
     pub fn new(path: &str, text: &str) -> Self {
         let mut sources = Sources::new();
         let id = sources.add(Source::new(path, text));
@@ -51,18 +51,18 @@ impl Lines {
         self.tree.as_ref()
     }
 
-    /// The text of a line, without blanks around it; nothing after the end.
+    /// The text of a line, without surrounding blanks; empty after the end.
     pub fn text(&self, line: u32) -> Option<&str> {
         let (_, source) = self.sources.iter().next()?;
         source.text().lines().nth(line as usize - 1).map(str::trim)
     }
 
-    /// How many lines the text has.
+    /// The number of lines.
     pub fn count(&self) -> usize {
         self.sources.iter().next().map_or(0, |(_, source)| source.text().lines().count())
     }
 
-    /// The innermost values on a line, in the order of the file; none for a text without a tree.
+    /// The innermost values on a line, in source order; none for a text without a tree.
     pub fn pointers_at(&self, line: u32) -> Vec<Pointer> {
         let on_line: Vec<&Span> =
             self.spans.iter().filter(|span| (span.first..=span.last).contains(&line)).collect();
@@ -72,7 +72,7 @@ impl Lines {
         on_line.iter().map(|span| span.pointer.clone()).filter(|pointer| !has_inner(pointer)).collect()
     }
 
-    /// The values that are on a line with all that is in them, other than the innermost ones: `retry` of
+    /// The values whose whole content is on a line, other than the innermost ones: `retry` of
     /// `retry: {max: 2}`.
     pub fn containers_at(&self, line: u32) -> Vec<Pointer> {
         let on_line = self.spans.iter().filter(|span| span.first == line && span.end == line);
@@ -80,7 +80,7 @@ impl Lines {
         on_line.map(|span| span.pointer.clone()).filter(|pointer| !innermost.contains(pointer)).collect()
     }
 
-    /// The line where a value is introduced, or its nearest existing ancestor.
+    /// The line of a value's key, or of its nearest existing ancestor.
     pub fn line_of(&self, pointer: &str) -> Option<u32> {
         let mut at = pointer;
         loop {
@@ -103,7 +103,7 @@ impl Lines {
         (line..).zip(below).last().map_or(line, |(above, _)| above + 1)
     }
 
-    /// Adds the spans of a value and of all that is in it, and returns its last line.
+    /// Adds the spans of a value and its descendants, and returns its last line.
     fn walk(&self, node: &Node, at: &Pointer, key: Option<u32>, spans: &mut Vec<Span>) -> u32 {
         let line = |offset: u32| self.sources.get(node.span.source).line_column(offset).line;
         let first = key.unwrap_or_else(|| line(node.span.start));
@@ -112,7 +112,7 @@ impl Lines {
             Value::Sequence(items) => items.is_empty(),
             _ => true,
         };
-        // The end of a block scalar is behind its last line break.
+        // The end of a block scalar is after its last newline.
         let end = node.span.end.max(node.span.start + 1) - 1;
         let last = if is_leaf { line(end).max(first) } else { first };
         let own = spans.len();
@@ -148,7 +148,7 @@ mod tests {
     const JOB: &str = "name: x\nroles:\n  a:\n    run: |\n      one\n      two\n  b: {instances: 2, env: {A: 1}}\nlist:\n  - p: 1\n    q: 2\n";
 
     #[test]
-    fn a_line_has_the_innermost_values() {
+    fn a_line_has_its_innermost_values() {
         let lines = Lines::new("job.yaml", JOB);
         let at = |line| lines.pointers_at(line).into_iter().map(Pointer::into_string).collect::<Vec<_>>();
         assert_eq!(at(1), ["/name"]);

@@ -1,14 +1,14 @@
-//! The source map of a target, as a build writes it.
+//! The source map of a target, as written by a build.
 
 use std::collections::BTreeMap;
 
 use jobc_schema::pointer::unescape;
 use serde::Deserialize;
 
-/// The name of the file in the directory of a target.
+/// The name of the file in a target's directory.
 pub const FILE: &str = "sourcemap.json";
 
-/// Where each part of each file of a target comes from (docs/reference/plan.md).
+/// The origin of each part of each file of a target (docs/reference/plan.md).
 #[derive(Debug, Deserialize)]
 pub struct SourceMap {
     /// The parts of each file, by its path in the target's directory.
@@ -36,16 +36,16 @@ pub struct Part {
 }
 
 impl SourceMap {
-    /// Reads the text of a source map.
+    /// Parses a source map.
     ///
     /// # Errors
-    /// A text that is none.
+    /// Fails for a text that is not a source map.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 }
 
-/// A JSON Pointer as a path of keys, for people: `/roles/train/run` is `roles.train.run`.
+/// Formats a JSON Pointer for people: `/roles/train/run` is `roles.train.run`.
 pub fn dotted(pointer: &str) -> String {
     pointer.split('/').skip(1).map(unescape).collect::<Vec<_>>().join(".")
 }

@@ -1,13 +1,13 @@
-//! How texts are written so that the builder reads them back as they are.
+//! Quotes texts so that the builder reads them back unchanged.
 
 use std::borrow::Cow;
 
 /// What `$` means in a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dollar {
-    /// A variable: `$PATH` is filled in, `\$` is a plain dollar sign.
+    /// A variable: `$PATH` is expanded, `\$` is a literal dollar sign.
     Variable,
-    /// A plain dollar sign.
+    /// A literal dollar sign.
     Text,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn quoted(value: &str, dollar: Dollar) -> String {
     out
 }
 
-/// A key of `ENV` or `LABEL`, in quotes where it is not a plain word.
+/// A key of `ENV` or `LABEL`, quoted unless it is a plain word.
 pub(super) fn key(name: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     if !name.is_empty() && name.chars().all(plain) {
@@ -42,12 +42,12 @@ pub(super) fn key(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A word in which `$` and `\` are plain text: a user, an option's value, a path.
+/// A word in which `$` and `\` are literal: a user, an option's value, a path.
 pub(super) fn word(text: &str) -> String {
     text.replace('\\', "\\\\").replace('$', "\\$")
 }
 
-/// The path of `WORKDIR`, which takes the whole line and may hold variables.
+/// The path of `WORKDIR`, which takes the whole line and may contain variables.
 pub(super) fn argument(text: &str) -> Cow<'_, str> {
     if text.contains(['"', '\'']) || text.ends_with('\\') {
         Cow::Owned(quoted(text, Dollar::Variable))
@@ -56,7 +56,7 @@ pub(super) fn argument(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The paths of `COPY`: words, or a JSON array where one holds a blank.
+/// The paths of `COPY`: words, or a JSON array if one contains a blank.
 pub(super) fn paths(paths: &[&str]) -> String {
     let bare = |path: &&str| {
         !path.is_empty()
@@ -71,14 +71,14 @@ pub(super) fn paths(paths: &[&str]) -> String {
     }
 }
 
-/// A JSON array of strings with a blank after each comma.
+/// A JSON array of strings with a space after each comma.
 pub(super) fn json_array(items: &[String]) -> String {
     let items: Vec<String> =
         items.iter().map(|item| serde_json::Value::from(item.as_str()).to_string()).collect();
     format!("[{}]", items.join(", "))
 }
 
-/// The script as the rest of a `RUN` line, where that keeps its meaning.
+/// The script as the rest of a `RUN` line, if that does not change its meaning.
 ///
 /// `<<` would be read as a here-document, `[` as a JSON array, `--` as an option, a last `\` as a continuation.
 pub(super) fn one_line(script: &str) -> Option<&str> {
@@ -92,7 +92,7 @@ pub(super) fn one_line(script: &str) -> Option<&str> {
     (!misread).then_some(line)
 }
 
-/// A delimiter that no line of the script is, and the script with a line break at its end.
+/// A delimiter that is not a line of the script, and the script with a trailing line break.
 pub(super) fn here_document(script: &str) -> (String, String) {
     let body = script.trim_end_matches(['\n', '\r', ' ', '\t']);
     let taken = |delimiter: &str| body.lines().any(|line| line.trim() == delimiter);

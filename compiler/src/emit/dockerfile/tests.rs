@@ -1,4 +1,4 @@
-//! What is written is read back, by a third-party parser, as the same instructions.
+//! A third-party parser must read the output back as the same instructions.
 
 use parse_dockerfile as read;
 use proptest::prelude::*;
@@ -88,7 +88,7 @@ fn layout() {
 }
 
 #[test]
-fn lines_are_those_of_the_text() {
+fn line_numbers_match_the_text() {
     let (text, lines) = sample().render();
     let keywords: Vec<&str> = lines
         .iter()
@@ -100,7 +100,7 @@ fn lines_are_those_of_the_text() {
 }
 
 #[test]
-fn the_sample_is_read_back() {
+fn a_sample_is_read_back_unchanged() {
     let text = sample().to_string();
     let parsed = read::parse(&text).unwrap();
     assert_eq!(parsed.instructions.len(), sample().instructions.len());
@@ -112,7 +112,7 @@ fn the_sample_is_read_back() {
 }
 
 #[test]
-fn commands_that_a_line_would_change_become_here_documents() {
+fn a_command_that_would_change_on_one_line_is_a_here_document() {
     for script in ["[\"a\"]", "--mount=x", "echo $(( 1 <<2 ))", "echo a \\", "# only this", "a\nb", ""] {
         let text = dockerfile([from("a"), run(script)]).to_string();
         assert!(text.contains("RUN <<EOF\n"), "{script:?} became {text:?}");
@@ -121,7 +121,7 @@ fn commands_that_a_line_would_change_become_here_documents() {
 }
 
 #[test]
-fn comments_stay_comments() {
+fn comments_remain_comments() {
     let mut file = Dockerfile { head: vec!["x\nRUN evil".into()], instructions: vec![] };
     file.push_with(from("a"), ["b\r\nRUN evil"]);
     let text = file.to_string();
@@ -129,7 +129,7 @@ fn comments_stay_comments() {
 }
 
 proptest! {
-    /// Any script comes back whole, as a line or as a here-document.
+    /// Any script is read back unchanged, from a line or a here-document.
     #[test]
     fn scripts_are_read_back(script in "[ -~\n\u{e9}\u{540d}]{0,60}") {
         let text = dockerfile([from("a"), run(&script), Kind::User("end".into())]).to_string();
@@ -145,7 +145,7 @@ proptest! {
         prop_assert_eq!(back.trim_end_matches('\n'), kept);
     }
 
-    /// Paths of any form are as many when read back.
+    /// The number of paths is the same when read back, whatever they contain.
     #[test]
     fn paths_are_read_back(source in "[!-~ \u{540d}]{1,20}", to in "/[!-~ ]{0,20}") {
         let copy = Kind::Copy { from: None, chown: None, chmod: None, sources: vec![source], to };
@@ -156,7 +156,7 @@ proptest! {
         prop_assert!(found.options.is_empty(), "{}", text);
     }
 
-    /// Values are one line each and begin and end with their quotes.
+    /// Each value is one line that begins and ends with its quotes.
     #[test]
     fn values_are_read_back(value in "[ -~\u{540d}]{0,30}") {
         let text = dockerfile([

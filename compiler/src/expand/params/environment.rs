@@ -9,13 +9,13 @@ use super::{Declaration, Overrides, checked, describe, parse, stand_in};
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::source::Span;
 
-/// The value of a parameter, and whether the environment has it.
+/// The value of a parameter, and whether it comes from the environment.
 pub(super) struct EnvironmentValue {
     pub(super) value: Scalar,
     pub(super) is_from_environment: bool,
 }
 
-/// The value of a variable in the parameter's type, else the default that is written beside its name.
+/// The value of a variable converted to the parameter's type, else the default written beside its name.
 pub(super) fn value(
     param: &Declaration<'_>,
     variable: &str,
@@ -59,7 +59,7 @@ fn read(text: &str, param: &Declaration<'_>, variable: &str, at: Span, sink: &mu
             "the value of the environment variable `{variable}` is not allowed for the parameter `{}`",
             param.name
         );
-        // The value is in no file: the place has the variable's name.
+        // The value is in no file: the finding points to the variable's name.
         diagnostic.fixes.clear();
         sink.push(diagnostic);
     }
@@ -81,7 +81,7 @@ fn unset(param: &Declaration<'_>, variable: &str, at: Span) -> Diagnostic {
     ))
 }
 
-/// A value that the rules allow, where the real one is not known.
+/// A value that satisfies the constraints, used if the real one is unknown.
 fn placeholder(param: &Declaration<'_>) -> Scalar {
     if let Some(choice) = param.choices.first() {
         return choice.clone();

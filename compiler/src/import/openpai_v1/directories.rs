@@ -1,4 +1,4 @@
-//! `dataDir`, `outputDir` and `codeDir`: directories of the host, or places of the cluster's file system.
+//! `dataDir`, `outputDir` and `codeDir`: host directories, or locations in the cluster's file system.
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Entry, Node};
@@ -6,23 +6,23 @@ use crate::import::fields::{Fields, wrong};
 use crate::import::nodes::{entry, map, string};
 use crate::source::Span;
 
-/// Where OpenPAI 0.14 put the directory of `codeDir` before its content was copied into the working directory.
+/// Where OpenPAI 0.14 put the directory of `codeDir` before copying its content to the working directory.
 const CODE: &str = "/pai/code";
 
-/// What becomes of the directories.
+/// The converted directories.
 #[derive(Default)]
 pub(super) struct Directories {
-    /// `data`, `outputs` and the variables with their places.
+    /// `data`, `outputs`, and the variables with their locations.
     pub(super) volumes: Vec<Entry>,
-    /// Shell lines that set variables with locations that only OpenPAI knows, and that copy the code.
+    /// Shell lines that set variables to locations that only OpenPAI knows, and that copy the code.
     pub(super) setup: String,
 }
 
 /// Reads the directories.
 ///
-/// A directory of the host is mounted at the path it has outside. A place of the cluster's file system, such as
-/// `$PAI_DEFAULT_FS_URI/data`, is never mounted: the program reads it by its address, which is in a variable.
-/// `codeDir` was copied into the working directory under its own name; a directory of the host still is.
+/// A host directory is mounted at the same path in the container. A location in the cluster's file system, such as
+/// `$PAI_DEFAULT_FS_URI/data`, is never mounted: the program reads it by its URI, which a variable contains.
+/// `codeDir` was copied into the working directory under its own name; a host directory still is.
 pub(super) fn read(job: &Fields<'_>, variables: Vec<Entry>, sink: &mut Sink) -> Directories {
     let mut directories = Directories::default();
     let (mut data, mut env) = (vec![], vec![]);
@@ -73,14 +73,14 @@ pub(super) fn read(job: &Fields<'_>, variables: Vec<Entry>, sink: &mut Sink) -> 
     directories
 }
 
-/// The line that sets a variable to an address; in double quotes OpenPAI's own variables are filled in.
+/// The line that sets a variable to a URI; double quotes let the shell expand OpenPAI's variables.
 fn address(variable: &str, path: &str) -> String {
     let path = path.replace("$HDFS", "$PAI_DEFAULT_FS_URI");
     let path = path.replace('\\', "\\\\").replace('"', "\\\"").replace('`', "\\`");
     format!("export {variable}=\"{path}\"\n")
 }
 
-/// The name of a directory in the one that holds it.
+/// The last component of a directory's path.
 fn last(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
 }
@@ -92,7 +92,7 @@ fn only_there(name: &str, variable: &str, at: Span) -> Diagnostic {
     ))
 }
 
-/// The finding for code in a file system that nothing reads any more, with the commands that use it.
+/// The finding for code in a file system that is no longer supported, with the commands that use it.
 fn no_code(job: &Fields<'_>, at: Span, path: &str) -> Diagnostic {
     let directory = last(path);
     let mut found = Diagnostic::warning(

@@ -1,17 +1,17 @@
-//! `jobEnvs`: variables of the tasks, among them two words that OpenPAI itself understood.
+//! `jobEnvs`: environment variables, two of which OpenPAI itself interpreted.
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Entry, Value};
 use crate::import::fields::{Fields, describe};
 use crate::import::nodes::{entry, string};
 
-/// The words that OpenPAI understood, with what each did.
+/// The variables that OpenPAI interpreted, with their effects.
 const VARIABLE_NAMES: [(&str, &str); 2] = [
     ("paiAzRDMA", "Azure's RDMA is gone from OpenPAI; InfiniBand is `infiniband` of protocol v2"),
     ("isDebug", "OpenPAI kept a failed container for a week; write `|| sleep 7d` behind the command"),
 ];
 
-/// The variables as entries of `env`; OpenPAI 0.14 gave every key to the container as it was.
+/// The variables as entries of `env`; OpenPAI 0.14 passed every key to the container unchanged.
 pub(super) fn variables(job: &Fields<'_>, sink: &mut Sink) -> Vec<Entry> {
     let Some(field) = job.entry("jobEnvs").filter(|field| super::has_effect(&field.value)) else {
         return vec![];

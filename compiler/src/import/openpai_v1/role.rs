@@ -10,7 +10,7 @@ use crate::source::Span;
 use super::super::fields::{Fields, describe, wrong};
 use super::super::nodes::{entry, map, number, string};
 
-/// The fields of a task role that are understood.
+/// The known fields of a task role.
 const KNOWN: &[&str] = &[
     "name",
     "taskNumber",
@@ -24,7 +24,7 @@ const KNOWN: &[&str] = &[
     "minSucceededTaskCount",
 ];
 
-/// The memory of a task whose role names none (rest-server 0.14, `config/job.js`).
+/// The default memory of a task (rest-server 0.14, `config/job.js`).
 const DEFAULT_MEMORY: &str = "100MiB";
 
 /// Fields that have another name in protocol v1.
@@ -39,15 +39,15 @@ const MISPLACED_FIELDS: [(&str, &str); 8] = [
     ("gpuType", "it at the top level: protocol v1 has one type for all task roles"),
 ];
 
-/// The settings of the job for all its roles.
+/// Settings of the job that apply to all its roles.
 pub(super) struct JobSettings<'a> {
-    /// `gpuType`: the field and the model.
+    /// `gpuType`: its span and the model.
     pub(super) gpu_type: Option<(&'a Entry, &'a str)>,
-    /// What runs before each command.
+    /// Shell lines to run before each command.
     pub(super) setup: &'a str,
 }
 
-/// Turns a task role into a role of ours under its name: its own, else `task<index>`.
+/// Converts a task role to a role of ours, named as it is, else `task<index>`.
 pub(super) fn import(index: usize, item: &Node, shared: &JobSettings<'_>, sink: &mut Sink) -> Option<Entry> {
     let Some(first) = item.entries().first() else {
         let message =
@@ -142,7 +142,7 @@ fn resources(role: &Fields<'_>, span: Span, shared: &JobSettings<'_>, sink: &mut
             };
             entries.push(entry("gpu", field.key_span, gpu));
         }
-        // OpenPAI's default is none, and there none means that none is seen.
+        // OpenPAI's default is 0, and there 0 means that no GPU is visible.
         None => entries.push(entry("gpu", role.place, number(span, 0))),
     }
     entries.extend(ports(role, sink));
@@ -207,13 +207,13 @@ fn label(field: &Entry, port: &Fields<'_>, sink: &mut Sink) -> Option<(String, S
     Some((ours, field.value.span))
 }
 
-/// Whether a role of ours that was made here has GPUs.
+/// Whether a converted role has GPUs.
 pub(super) fn has_gpu(role: &Entry) -> bool {
     let gpu = role.value.get("resources").and_then(|resources| resources.get("gpu"));
     gpu.is_some_and(|gpu| !gpu.entries().is_empty())
 }
 
-/// The labels of a task role's ports that do not come back from ours, with how many ports each has.
+/// The labels of a task role's ports that cannot be converted back, with the number of ports of each.
 pub(super) fn labels(role: &Node) -> Map<String, Json> {
     let ports = role.get("portList").map(Node::items).unwrap_or_default();
     let label = |port: &Node| {
@@ -226,10 +226,10 @@ pub(super) fn labels(role: &Node) -> Map<String, Json> {
     ports.iter().filter_map(label).collect()
 }
 
-/// The thresholds; null switches one off, and so does a number that is never reached, on OpenPAI too.
+/// The thresholds; null disables one, and so does a number that is never reached, on OpenPAI too.
 fn completion(role: &Fields<'_>, span: Span, sink: &mut Sink) -> Option<Entry> {
     let mut entries = vec![];
-    // A mistake in it was reported with the other fields.
+    // Errors in it were reported with the other fields.
     let tasks = role.number("taskNumber", 1, &mut Sink::new()).map_or(1, |(_, count)| count);
     let thresholds = [("minFailedTaskCount", "min_failed"), ("minSucceededTaskCount", "min_succeeded")];
     for (theirs, ours) in thresholds {

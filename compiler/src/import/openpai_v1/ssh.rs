@@ -1,7 +1,7 @@
-//! ssh between the tasks, which OpenPAI 0.14 set up in every container whose image had sshd.
+//! ssh between tasks, which OpenPAI 0.14 set up in every container whose image had sshd.
 //!
-//! Protocol v2 does so by the plugin `ssh` alone. Its failure is ignored, as that of 0.14 was: a job that never uses
-//! ssh runs in an image without it.
+//! Protocol v2 needs the plugin `ssh` for it. Its failure is ignored, as in 0.14: a job that never uses
+//! ssh can run in an image without it.
 
 use serde_json::{Value as Json, json};
 
@@ -10,7 +10,7 @@ use crate::document::{Entry, Node, Value};
 use crate::import::fields::Fields;
 use crate::openpai::{PLUGINS, short};
 
-/// The plugin for a job whose tasks may log in to each other: it has more than one, or its commands say so.
+/// The plugin for a job whose tasks may use ssh: it has more than one task, or its commands mention ssh.
 pub(super) fn plugin(job: &Fields<'_>, sink: &mut Sink) -> Option<Json> {
     let field = job.entry("taskRoles")?;
     let has_one = job.node.get("extras").and_then(|extras| extras.get(PLUGINS)).is_some_and(|plugins| {
@@ -33,7 +33,7 @@ fn note(field: &Entry) -> Diagnostic {
     )
 }
 
-/// The warning for commands that name tasks of a role whose name has letters that OpenPAI leaves out now.
+/// The warning for commands that refer to tasks of a role whose name has characters that OpenPAI now drops.
 fn other_name(role: &Node, roles: &[Node]) -> Option<Diagnostic> {
     let name = text(role, "name").filter(|name| short(name) != *name)?;
     let alias = format!("{name}-");

@@ -1,23 +1,23 @@
-//! `deployments`: commands before and after those of the roles, of which `defaults.deployment` picks one set.
+//! `deployments`: commands before and after those of the roles; `defaults.deployment` selects one set.
 
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Entry, Node};
 use crate::import::fields::{Fields, wrong};
 use crate::suggest;
 
-/// Commands with their places.
+/// Commands with their spans.
 pub(super) type Commands<'a> = Vec<(&'a Node, &'a str)>;
 
 /// One deployment.
 pub(super) struct Deployment<'a> {
     pub(super) name: &'a str,
     pub(super) node: &'a Node,
-    /// By the role's name: what runs before and what after.
+    /// The commands before and after, by role name.
     pub(super) roles: Vec<(&'a str, Commands<'a>, Commands<'a>)>,
 }
 
 impl<'a> Deployment<'a> {
-    /// What runs before and after the commands of a role.
+    /// The commands that run before and after those of a role.
     pub(super) fn of(&self, role: &str) -> (Commands<'a>, Commands<'a>) {
         let found = self.roles.iter().find(|(name, ..)| *name == role);
         found.map(|(_, before, after)| (before.clone(), after.clone())).unwrap_or_default()
@@ -73,7 +73,7 @@ fn one<'a>(
     Some((name, fields.texts("preCommands", sink), fields.texts("postCommands", sink)))
 }
 
-/// The deployment that `defaults` picks.
+/// The deployment that `defaults` selects.
 pub(super) fn chosen<'p, 'a>(
     defaults: Option<&Fields<'a>>,
     deployments: &'p [Deployment<'a>],

@@ -1,4 +1,4 @@
-//! `extras`, as settings of OpenPAI: hardware, storages, plugins, and what has no setting of its own.
+//! `extras`: hardware, storage, plugins, and fields without a setting of their own.
 
 use serde_json::{Map, Value as Json};
 
@@ -12,7 +12,7 @@ use crate::import::fields::{Fields, wrong};
 use crate::openpai::PLUGINS;
 use crate::suggest;
 
-/// Reads `extras` into settings; what has no setting of its own comes back.
+/// Reads `extras` into settings; returns the fields without a setting of their own.
 pub(super) fn read(
     extras: &Node,
     roles: &[TaskRole<'_>],
@@ -65,7 +65,7 @@ fn plugin(plugin: &Plugin<'_>, roles: &[TaskRole<'_>]) -> Json {
     kept
 }
 
-/// Says what a plugin does elsewhere.
+/// Says what a plugin does on other targets.
 fn note_plugin(plugin: &Plugin<'_>, job: &Job<'_, '_>, sink: &mut Sink) {
     let at = plugin.node.get("plugin").map_or(plugin.node.span, |name| name.span);
     if plugin.name != "ssh" {
@@ -155,7 +155,7 @@ fn hived(field: &Entry, roles: &[TaskRole<'_>], settings: &mut Map<String, Json>
     }
 }
 
-/// Storages of the cluster, mounted by name.
+/// Storage of the cluster, mounted by name.
 fn storages(field: &Entry, settings: &mut Map<String, Json>, sink: &mut Sink) {
     if !matches!(field.value.value, Value::Sequence(_)) {
         wrong(field, "a list of storages", sink);

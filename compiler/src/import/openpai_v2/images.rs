@@ -7,10 +7,10 @@ use crate::import::nodes::{entry, map, string};
 use crate::openpai::converted;
 use crate::source::Span;
 
-/// The images: the job's own where all roles run in one, else one by name.
+/// The images: the job's own if all roles use the same, else one per name.
 ///
-/// In a job that jobc wrote, the name encodes where the image was declared: `image_main` is the job's own, and one with
-/// a role's name the role's.
+/// In a job that jobc wrote, the name encodes where the image was declared: `image_main` is the job's image, and a
+/// name with a role's name is the role's.
 pub(super) fn images(
     roles: Vec<TaskRole<'_>>,
     pool: &Pool<'_>,
@@ -27,7 +27,7 @@ pub(super) fn images(
     }
     let short =
         |name: &str| image_name(name.strip_prefix("image_").filter(|_| written_by_jobc).unwrap_or(name));
-    // Names that become one in our letters get a number.
+    // Names that are equal after conversion to our characters get a number.
     let called = |name: &str| {
         let ours = short(name);
         let place = used.iter().position(|(known, ..)| *known == name).unwrap_or_default();
@@ -66,7 +66,7 @@ pub(super) fn images(
     (images, finished)
 }
 
-/// An image prerequisite's name as ours.
+/// The name of an image prerequisite, converted to one of ours.
 fn image_name(name: &str) -> String {
     converted(name, 32, true).unwrap_or_else(|| "image".to_owned())
 }

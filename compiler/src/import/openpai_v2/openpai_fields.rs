@@ -1,4 +1,4 @@
-//! What is kept of a job for the way back: `openpai` of the document.
+//! Fields that are kept so that the job can be converted back: the document's `openpai`.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -18,7 +18,7 @@ use crate::source::Span;
 pub(super) struct OpenpaiFields(Map<String, Json>);
 
 impl OpenpaiFields {
-    /// Collects them, with a note for each that other targets do without.
+    /// Collects them, with a note for each that other targets ignore.
     pub(super) fn new(
         root: &Fields<'_>,
         roles: &[TaskRole<'_>],
@@ -98,14 +98,14 @@ impl OpenpaiFields {
         Self(settings)
     }
 
-    /// Keeps one more field of the protocol.
+    /// Keeps another field of the protocol.
     pub(super) fn keep(&mut self, key: &str, value: Json) {
         if let Some(Json::Object(protocol)) = self.0.get_mut("protocol") {
             protocol.insert(key.to_owned(), value);
         }
     }
 
-    /// The settings as an entry of ours.
+    /// The settings as a document entry.
     pub(super) fn entry(self, at: Span) -> Option<Entry> {
         (!self.0.is_empty()).then(|| entry("openpai", at, node(at, &self.0.into())))
     }
@@ -125,7 +125,7 @@ fn raw(root: &Fields<'_>, key: &str) -> Option<Json> {
     root.node.get(key).map(Node::to_json)
 }
 
-/// `version` as text, which the published schema asks for, and rest-servers do not.
+/// `version` as text, which the published schema requires, unlike rest-servers.
 fn version(node: &Node) -> Option<Json> {
     match &node.get("version")?.value {
         Value::Number { text, .. } | Value::String(text) => Some(text.as_str().into()),
@@ -133,7 +133,7 @@ fn version(node: &Node) -> Option<Json> {
     }
 }
 
-/// A prerequisite; templates in its commands are filled in where every role that it serves gives them one meaning.
+/// A prerequisite; templates in its commands are substituted if they have the same value in every role that uses it.
 fn prerequisite(item: &Node, roles: &[TaskRole<'_>]) -> Json {
     let scopes: Vec<&Scope<'_>> = roles.iter().map(|role| &role.scope).collect();
     let mut kept = fill(item, &scopes);

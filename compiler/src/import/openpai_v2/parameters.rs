@@ -1,7 +1,7 @@
-//! What the runtime plugins of OpenPAI take (openpai-runtime, `src/plugins/*/init.py`).
+//! The parameters of OpenPAI's runtime plugins (openpai-runtime, `src/plugins/*/init.py`).
 //!
-//! The runtime drops a parameter it does not know and a callback of an event it does not know, without a word, so
-//! both are reported here.
+//! The runtime silently ignores unknown parameters and callbacks of unknown events, so both are
+//! reported here.
 
 use super::plugins::Plugin;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
@@ -9,10 +9,10 @@ use crate::document::Node;
 use crate::import::fields::{Fields, mismatch};
 use crate::suggest;
 
-/// When commands of a callback run: before those of the role, or after their success.
+/// When the commands of a callback run: before those of the role, or after they succeed.
 pub(super) const EVENTS: [&str; 2] = ["taskStarts", "taskSucceeds"];
 
-/// The parameters of a plugin, and those it does not start without.
+/// The parameters of a plugin, and the required ones.
 struct PluginParameters {
     plugin: &'static str,
     known: &'static [&'static str],
@@ -31,8 +31,8 @@ const ACCEPTED: [PluginParameters; 5] = [
     PluginParameters { plugin: "tensorboard", known: &["port", "logdir"], required: &[] },
 ];
 
-/// Reports what a plugin's parameters hold that the plugin does not take; `besides` is what a prerequisite has next
-/// to them.
+/// Reports parameters that the plugin does not accept; `besides` are the other keys of its
+/// prerequisite.
 pub(super) fn check(plugin: &Plugin<'_>, besides: &[&str], sink: &mut Sink) {
     let Some(accepted) = ACCEPTED.iter().find(|accepted| accepted.plugin == plugin.name) else { return };
     let fields = plugin.fields();
@@ -41,7 +41,7 @@ pub(super) fn check(plugin: &Plugin<'_>, besides: &[&str], sink: &mut Sink) {
         if accepted.known.contains(&key) || besides.contains(&key) {
             continue;
         }
-        // Parameters that another release has are the user's affair; a slip is not.
+        // A parameter may belong to another release; only a likely typo is reported.
         if suggest::nearest(key, accepted.known.iter().copied()).is_some() {
             let known: Vec<&str> = accepted.known.iter().chain(besides).copied().collect();
             let alone =

@@ -1,4 +1,4 @@
-//! Runtime plugins: what runs around the commands, and what only a cluster of OpenPAI's understands.
+//! Runtime plugins: some run commands around the role's, others are supported only by an OpenPAI cluster.
 
 use super::parameters::{self, EVENTS};
 use super::script::{PluginCommands, ScriptPart};
@@ -9,19 +9,19 @@ use crate::openpai::{KNOWN_PLUGINS, PLUGIN_PREFIX, PLUGINS, is_on};
 use crate::source::{SourceId, Span};
 use crate::suggest;
 
-/// Default directory of a repository of the plugin `git`.
+/// The default directory of a repository of the plugin `git`.
 const CLONE_DIR: &str = "/usr/local/pai/code";
 
-/// The parameters of a plugin that has none.
+/// The parameters of a plugin without any.
 static NULL_NODE: Node = Node { span: Span { source: SourceId(0), start: 0, end: 0 }, value: Value::Null };
 
 /// A runtime plugin.
 pub(super) struct Plugin<'a> {
     pub(super) name: &'a str,
     pub(super) node: &'a Node,
-    /// What it is told.
+    /// The parameters.
     parameters: Option<&'a Node>,
-    /// The task roles it is for; all if there is no list.
+    /// The task roles it applies to; all if `None`.
     roles: Option<Vec<&'a str>>,
     may_fail: bool,
 }
@@ -74,9 +74,9 @@ pub(super) fn read<'a>(extras: &Fields<'a>, roles: &[&str], sink: &mut Sink) -> 
     plugins
 }
 
-/// Reports a plugin that the runtime does not have: there it raises, and the task fails before its command.
+/// Reports a plugin that the runtime lacks: it would raise an error, and the task would fail before its command.
 ///
-/// A cluster may have plugins of its own, so only a slip is an error.
+/// A cluster may have plugins of its own, so only a likely typo is an error.
 fn known(name: &str, field: &Entry, prefix: &str, sink: &mut Sink) {
     if KNOWN_PLUGINS.contains(&name) {
         return;
@@ -104,7 +104,7 @@ fn known(name: &str, field: &Entry, prefix: &str, sink: &mut Sink) {
 }
 
 impl<'a> Plugin<'a> {
-    /// The plugin that a prerequisite is: what stands next to its name are its parameters.
+    /// The plugin that a prerequisite is; the keys next to its name are its parameters.
     pub(super) fn of_prerequisite(fields: &Fields<'a>, common: &[&str], sink: &mut Sink) -> Option<Self> {
         let (field, written) = fields.text("plugin", sink)?;
         let Some(name) = written.strip_prefix(PLUGIN_PREFIX) else {
@@ -133,14 +133,14 @@ impl<'a> Plugin<'a> {
         Some(plugin)
     }
 
-    /// Its parameters as fields; nothing is in them if it has none.
+    /// Its parameters as fields; empty if it has none.
     pub(super) fn fields(&self) -> Fields<'a> {
         let node = self.parameters.unwrap_or(&NULL_NODE);
         let place = self.node.get("plugin").map_or(self.node.span, |name| name.span);
         Fields { node, place, within: format!(" in the plugin `{}`", self.name) }
     }
 
-    /// Whether it acts on a task role.
+    /// Whether it applies to a task role.
     pub(super) fn is_for(&self, role: &str) -> bool {
         self.roles.as_ref().is_none_or(|roles| roles.contains(&role))
     }
@@ -150,12 +150,12 @@ impl<'a> Plugin<'a> {
         self.parameters?.get(name)
     }
 
-    /// Whether a parameter is on; OpenPAI reads `"True"` as that, too.
+    /// Whether a parameter is enabled; OpenPAI also accepts `"True"`.
     pub(super) fn is_on(&self, name: &str) -> bool {
         self.parameter(name).is_some_and(|node| is_on(&node.to_json()))
     }
 
-    /// Whether other targets can do what it does: its commands run around those of the role.
+    /// Whether other targets support it: its commands run around those of the role.
     pub(super) fn is_commands(&self) -> bool {
         match self.name {
             "git" => self.parameter("repo_uri").and_then(Node::as_str).is_some(),
@@ -164,12 +164,12 @@ impl<'a> Plugin<'a> {
         }
     }
 
-    /// Whether it is one of OpenPAI's that only a cluster can do anything with.
+    /// Whether it is a plugin of OpenPAI that only a cluster supports.
     pub(super) fn is_for_clusters(&self) -> bool {
         matches!(self.name, "ssh" | "teamwise_storage" | "tensorboard")
     }
 
-    /// What it runs around the commands of its roles.
+    /// The commands that it runs around those of its roles.
     pub(super) fn plugin_commands(&self) -> Vec<PluginCommands<'a>> {
         match self.name {
             "cmd" => self.cmd(),
@@ -179,7 +179,7 @@ impl<'a> Plugin<'a> {
     }
 
     fn cmd(&self) -> Vec<PluginCommands<'a>> {
-        // Its mistakes were reported when it was read.
+        // Errors in it were reported when it was read.
         let mut quiet = Sink::new();
         let fields = self.fields();
         let mut around = Vec::new();

@@ -1,4 +1,4 @@
-//! The pool of named things that task roles pick from: images, data, outputs, scripts.
+//! The named prerequisites that task roles refer to: images, data, outputs, scripts.
 
 use super::findings::note_kept;
 use super::plugins::Plugin;
@@ -9,20 +9,20 @@ use crate::suggest;
 
 /// The four kinds.
 const KINDS: [&str; 4] = ["dockerimage", "data", "output", "script"];
-/// What every prerequisite may have.
+/// Fields of every prerequisite.
 const COMMON: [&str; 6] = ["protocolVersion", "name", "type", "version", "contributor", "description"];
 /// One prerequisite.
 pub(super) struct Prerequisite<'a> {
     pub(super) name: &'a str,
     pub(super) kind: &'static str,
     pub(super) node: &'a Node,
-    /// Other prerequisites that it brings with it.
+    /// Other prerequisites that it requires.
     pub(super) require: Vec<(&'a Node, &'a str)>,
-    /// The runtime plugin that it is.
+    /// The runtime plugin, if it is one.
     pub(super) plugin: Option<Plugin<'a>>,
 }
 
-/// All of a job.
+/// All prerequisites of a job.
 pub(super) struct Pool<'a>(Vec<Prerequisite<'a>>);
 
 impl<'a> Pool<'a> {
@@ -61,7 +61,7 @@ impl<'a> Pool<'a> {
         pool
     }
 
-    /// The prerequisite of a kind that a field of a role names; reports a name that is not there.
+    /// The prerequisite that a field of a role names; reports an undefined name.
     pub(super) fn named(&self, field: &Entry, kind: &str, sink: &mut Sink) -> Option<&Prerequisite<'a>> {
         let Some(name) = field.value.as_str() else {
             wrong(field, format!("the name of a prerequisite of type `{kind}`"), sink);
@@ -75,12 +75,12 @@ impl<'a> Pool<'a> {
         found
     }
 
-    /// The prerequisite of that kind and name.
+    /// The prerequisite with that kind and name.
     pub(super) fn find(&self, kind: &str, name: &str) -> Option<&Prerequisite<'a>> {
         self.0.iter().find(|p| p.kind == kind && p.name == name)
     }
 
-    /// What a role's list of prerequisites brings, each after what it requires, once.
+    /// The prerequisites that a role's list requires, each once and after those that it requires itself.
     pub(super) fn resolve(&self, names: &[(&'a Node, &'a str)], sink: &mut Sink) -> Vec<&Prerequisite<'a>> {
         let mut brought = Vec::new();
         let mut seen = Vec::new();

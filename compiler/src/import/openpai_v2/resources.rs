@@ -1,4 +1,4 @@
-//! What an instance of a task role gets of a host.
+//! The resources of an instance of a task role.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -65,7 +65,7 @@ fn container_options(
     if let Some((field, count)) = shm {
         let text = string(field.value.span, format!("{count}MiB"));
         entries.push(entry("shm", field.key_span, text));
-        // Written values are visible to the tasks, others are not, though it is as much.
+        // Explicit values are visible to the tasks and implicit ones are not, even if they are equal.
         if unasked && count == SHM_MIB {
             kept.insert("extraContainerOptions".to_owned(), json!({ "shmMB": count }));
         }
@@ -79,7 +79,7 @@ fn container_options(
     entries
 }
 
-/// Ports by label and number; OpenPAI chooses which.
+/// Ports by label and number; OpenPAI chooses the port numbers.
 fn ports_of(
     field: &Entry,
     ports: &Fields<'_>,

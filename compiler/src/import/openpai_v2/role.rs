@@ -17,7 +17,7 @@ use crate::import::nodes::{entry, map, number, string};
 use crate::openpai::{MAX_ROLE_NAME, SectionValue, Sections, converted};
 use crate::source::Span;
 
-/// Fields that are somewhere else, most of them since protocol v1, with what to write.
+/// Fields that belong elsewhere, most of them since protocol v1, with what to write.
 const MISPLACED_FIELDS: [(&str, &str); 17] = [
     ("taskNumber", "`instances`"),
     ("cpuNumber", "`cpu` in `resourcePerInstance`"),
@@ -38,15 +38,15 @@ const MISPLACED_FIELDS: [(&str, &str); 17] = [
     ("image", "`dockerImage`, the name of a prerequisite of type `dockerimage`"),
 ];
 
-/// What a role is read with.
+/// The context for reading a role.
 pub(super) struct Job<'p, 'a> {
     pub(super) pool: &'p Pool<'a>,
     pub(super) scope: Scope<'a>,
     pub(super) plugins: &'p [Plugin<'a>],
     pub(super) deployment: Option<&'p Deployment<'a>>,
-    /// The scripts of all roles by their names there, where jobc wrote them.
+    /// The scripts of all roles by name, if jobc wrote them.
     pub(super) sections: Option<BTreeMap<&'a str, Sections>>,
-    /// Where gang allocation is switched off.
+    /// The span that disables gang allocation.
     pub(super) no_gang: Option<Span>,
 }
 
@@ -56,13 +56,13 @@ pub(super) struct TaskRole<'a> {
     pub(super) ours: String,
     pub(super) key: Span,
     pub(super) span: Span,
-    /// What becomes of it here, but for the image.
+    /// The converted role, without its image.
     pub(super) entries: Vec<Entry>,
-    /// Where the image is named, and the prerequisite.
+    /// The span that names the image, and the prerequisite.
     pub(super) image: Option<(&'a Entry, &'a str)>,
-    /// What is kept of it for the way back.
+    /// The fields kept for converting it back.
     pub(super) kept: Map<String, Json>,
-    /// What its templates may name.
+    /// The scopes of its templates.
     pub(super) scope: Scope<'a>,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn read<'a>(field: &'a Entry, job: &Job<'_, 'a>, sink: &mut Sink) -> 
             kept.insert((*kind).to_owned(), found.name.into());
         }
     }
-    // It has no effect, and is kept for completeness.
+    // It has no effect, but is kept so that nothing is lost.
     kept.extend(role.entry("protocolVersion").map(|field| (field.key.clone(), field.value.to_json())));
     let key = field.key_span;
     let mut entries = vec![];
@@ -142,7 +142,7 @@ fn name(field: &Entry, sink: &mut Sink) -> Option<String> {
     Some(ours)
 }
 
-/// The commands with all that runs around them, as `setup`, `run` and the secrets they use.
+/// The commands with everything that runs around them, as `setup`, `run` and the secrets that they use.
 fn commands<'a>(
     role: &Fields<'a>,
     raw: &str,
@@ -186,7 +186,7 @@ fn commands<'a>(
     entries
 }
 
-/// What a script of jobc's was made of.
+/// The fields that a script written by jobc was generated from.
 fn read_back(field: &Entry, sections: &Sections) -> Vec<Entry> {
     let (key, at) = (field.key_span, field.value.span);
     let text = |text: &str| string(at, text.replace("${{", "${{ '${{' }}"));
@@ -232,7 +232,7 @@ fn completion(role: &Fields<'_>, instances: u64, key: Span, sink: &mut Sink) -> 
         let (field, count) = fields.integer(name, -1, sink)?;
         let never = u64::try_from(count).is_ok_and(|count| count > instances);
         if never {
-            // OpenPAI takes it, and its portal writes it for TensorBoard; it is never reached there either.
+            // OpenPAI accepts it, and its portal writes it for TensorBoard; it is never reached there either.
             let message = format!("`{name}` is {count}, but the role has {instances} instances: {end}");
             sink.push(
                 Diagnostic::warning(codes::OPENPAI_THRESHOLD, message)
@@ -263,7 +263,7 @@ fn completion(role: &Fields<'_>, instances: u64, key: Span, sink: &mut Sink) -> 
     entry("completion", key, map(at, entries))
 }
 
-/// Retries of single tasks, which OpenPAI does only where they need not start together.
+/// Retries of single tasks, which OpenPAI supports only if they need not start together.
 fn retry(
     role: &Fields<'_>,
     no_gang: Option<Span>,
@@ -285,7 +285,7 @@ fn retry(
     Some(entry("retry", key, map(at, rules)))
 }
 
-/// The role as an entry of ours, with its image.
+/// The role as a document entry, with its image.
 pub(super) fn finish(role: TaskRole<'_>, image: Option<Node>) -> Entry {
     let mut entries = role.entries;
     if let (Some((field, _)), Some(image)) = (role.image, image) {

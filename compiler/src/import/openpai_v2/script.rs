@@ -1,8 +1,8 @@
-//! What a task role runs: its commands between those of the deployment, and what plugins run around them.
+//! The script of a task role: its commands between those of the deployment, and those of plugins around them.
 //!
-//! OpenPAI joins the commands by line breaks and runs them in one `bash -o errexit -o nounset -o pipefail`, which is
-//! how `run` is run. Commands of plugins run in a process of their own, so they get parentheses: a `cd` in one does
-//! not move the others.
+//! OpenPAI joins the commands with newlines and runs them in one `bash -o errexit -o nounset -o pipefail`, like
+//! `run`. Commands of plugins run in separate processes, so they are put in parentheses: a `cd` in one does not
+//! affect the others.
 
 use super::template::{RenderedText, Scope};
 use crate::diagnostic::Sink;
@@ -13,17 +13,17 @@ use crate::openpai::{Variables, with_variables};
 pub(super) struct PluginCommands<'a> {
     pub(super) before: bool,
     pub(super) commands: Vec<ScriptPart<'a>>,
-    /// Whether a failure of theirs counts for nothing.
+    /// Whether their failure is ignored.
     pub(super) may_fail: bool,
 }
 
-/// A command of the file, or a command that replaces a plugin.
+/// A command of the file, or one that replaces a plugin.
 pub(super) enum ScriptPart<'a> {
     Written(&'a Node, &'a str),
     Made(String),
 }
 
-/// What becomes of a role's commands.
+/// The converted commands of a role.
 #[derive(Default)]
 pub(super) struct Script {
     pub(super) setup: Option<String>,
@@ -31,7 +31,7 @@ pub(super) struct Script {
     pub(super) secrets: Variables,
 }
 
-/// Puts a script together: what plugins run before becomes `setup`, the rest `run`.
+/// Assembles a script: commands that plugins run before become `setup`, the rest `run`.
 pub(super) fn assemble(
     commands: &[(&Node, &str)],
     around: &[PluginCommands<'_>],
@@ -48,13 +48,13 @@ pub(super) fn assemble(
     for part in before {
         setup.push(part.script(scope, sink));
     }
-    // What came first is undone last.
+    // Undo in reverse order.
     for part in after.iter().rev() {
         run.push(part.script(scope, sink));
     }
     let run = with_variables(&run.join("\n"), &mut out.secrets);
     let setup_text = with_variables(&setup.join("\n"), &mut out.secrets);
-    // The directory a container starts in, which OpenPAI's runtime remembers.
+    // The working directory that a container starts in, which OpenPAI's runtime restores.
     let work_dir = "export PAI_WORK_DIR=\"$PWD\"";
     let setup = if run.contains("PAI_WORK_DIR") || setup_text.contains("PAI_WORK_DIR") {
         Some(if setup.is_empty() { work_dir.to_owned() } else { format!("{work_dir}\n{setup_text}") })
@@ -66,7 +66,7 @@ pub(super) fn assemble(
     out
 }
 
-/// Ends several lines with a line break, as a block scalar does.
+/// Adds a trailing newline to several lines, as a block scalar does.
 fn ended(mut text: String) -> String {
     if text.contains('\n') && !text.ends_with('\n') {
         text.push('\n');
@@ -91,9 +91,9 @@ impl PluginCommands<'_> {
     }
 }
 
-/// A list of commands with the values put in, as they are kept for the way back.
+/// A list of commands with values substituted, as kept for converting the job back.
 pub(super) fn filled(commands: &[(&Node, &str)], scope: &Scope<'_>) -> Vec<String> {
-    // Their errors were reported when the script was made.
+    // Errors were reported when the script was assembled.
     let mut quiet = Sink::new();
     commands
         .iter()

@@ -1,4 +1,4 @@
-//! Secrets, of which references are kept and never values, and the log-ins of registries.
+//! Secrets, of which only references are kept, never values; and registry credentials.
 
 use indexmap::IndexMap;
 
@@ -12,12 +12,12 @@ use crate::import::fields::{Fields, wrong};
 use crate::import::nodes::{entry, map, string};
 use crate::source::Span;
 
-/// The log-ins of the images that roles run in, by host.
+/// The credentials for the images of roles, by host.
 #[derive(Default)]
 pub(super) struct Registries(IndexMap<String, (Span, String, String)>);
 
 impl Registries {
-    /// Reads the log-in of a role's image.
+    /// Reads the credentials for a role's image.
     pub(super) fn read(&mut self, role: &TaskRole<'_>, pool: &Pool<'_>, scope: &Scope<'_>, sink: &mut Sink) {
         let Some((field, _)) = role.image else { return };
         let found = field.value.as_str().and_then(|name| pool.find("dockerimage", name));
@@ -60,7 +60,7 @@ impl Registries {
         self.0.insert(host, (place, username.to_owned(), secret_name(secret.trim())));
     }
 
-    /// `registries`, where there are any.
+    /// `registries`, if there are any.
     pub(super) fn entry(&self) -> Option<Entry> {
         let (_, (first, ..)) = self.0.first()?;
         let hosts = self.0.iter().map(|(host, (at, username, secret))| {
@@ -75,7 +75,7 @@ impl Registries {
     }
 }
 
-/// The host of a registry's address; Docker Hub's is known by another name.
+/// The host of a registry's address; Docker Hub's has another name in references.
 fn host_of(uri: &str) -> String {
     let uri = uri.split_once("://").map_or(uri, |(_, rest)| rest);
     let host = uri.split('/').next().unwrap_or_default();
@@ -85,7 +85,7 @@ fn host_of(uri: &str) -> String {
     }
 }
 
-/// `secrets`: where each value comes from when the job starts.
+/// `secrets`: the source of each value when the job starts.
 pub(super) fn declared(
     written: &[Entry],
     roles: &[TaskRole<'_>],
@@ -109,7 +109,7 @@ pub(super) fn declared(
         let at = field.value.span;
         secrets.insert(ours.clone(), entry(ours, field.key_span, source(kind, &from, at)));
     }
-    // Those given apart, by their use.
+    // Secrets in another document, by their use.
     let used = roles.iter().flat_map(|role| &role.entries).filter(|entry| entry.key == "env");
     let used = used.flat_map(|env| env.value.entries()).filter_map(|entry| {
         let name = entry.value.as_str()?.strip_prefix("${{ secrets.")?.strip_suffix(" }}")?;

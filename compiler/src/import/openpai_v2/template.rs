@@ -1,8 +1,8 @@
-//! `<% $parameters.x %>` and its kin, filled in as OpenPAI's server does.
+//! `<% $parameters.x %>` and other templates, substituted as in OpenPAI's server.
 //!
-//! The server writes a name that it does not know back into the command, and the shell trips over it; here that is an
-//! error at the name. Parameters become `${{ params.x }}`; values of prerequisites become text; secrets stay, for their
-//! values are not known.
+//! The server writes an unknown name back into the command, where it fails in the shell; here that is an
+//! error at the name. Parameters become `${{ params.x }}`; values of prerequisites become text; secrets are kept,
+//! since their values are unknown.
 
 use std::fmt::Write as _;
 
@@ -13,36 +13,36 @@ use crate::document::{Entry, Node, Value};
 use crate::source::{Sources, Span};
 use crate::suggest;
 
-/// What templates may name, for the texts of one role.
+/// The scopes of templates in the texts of one role.
 #[derive(Clone)]
 pub(super) struct Scope<'a> {
     pub(super) sources: &'a Sources,
     pub(super) parameters: &'a [Entry],
-    /// The names of secrets; nothing where they are given apart.
+    /// The names of secrets; `None` if they are in another document.
     pub(super) secrets: Option<&'a [Entry]>,
-    /// The role's prerequisites by their kind.
+    /// The role's prerequisites by kind.
     pub(super) chosen: [(&'static str, Option<&'a Node>); 3],
 }
 
-/// A text with its templates filled in.
+/// A text with its templates substituted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RenderedText {
     /// With expressions for parameters.
     pub(super) expression: String,
-    /// With their values.
+    /// With the values of parameters.
     pub(super) value: String,
 }
 
-/// A stretch of a text.
+/// A piece of a text.
 enum Piece<'t> {
     Text(&'t str),
-    /// The text between `<%` and `%>`, and the whole.
+    /// The text between `<%` and `%>`, and the whole template.
     Template(&'t str, &'t str),
     Unclosed(&'t str),
 }
 
 impl Scope<'_> {
-    /// Fills a text in; what cannot be filled in is reported, and stands as it was.
+    /// Substitutes the templates in a text; reports those that cannot be substituted, and leaves them unchanged.
     pub(super) fn fill(&self, text: &str, span: Span, sink: &mut Sink) -> RenderedText {
         let mut filled = RenderedText::default();
         for piece in pieces(text) {
@@ -138,14 +138,14 @@ impl Scope<'_> {
         diagnostic
     }
 
-    /// The place of the last of equal parts of a value.
+    /// The span of the last of several equal parts of a value.
     fn find_last(&self, span: Span, part: &str) -> Span {
         let Some(at) = self.sources.slice(span).rfind(part) else { return span };
         let start = span.start as usize + at;
         Span::new(span.source, start, start + part.len())
     }
 
-    /// The place of a part of a value: the part itself where the source spells it alike, else the whole value.
+    /// The span of a part of a value: of the part itself if the source contains it verbatim, else of the whole value.
     fn find(&self, span: Span, part: &str) -> Span {
         let Some(at) = self.sources.slice(span).find(part) else { return span };
         let start = span.start as usize + at;
@@ -160,7 +160,7 @@ impl RenderedText {
     }
 }
 
-/// Why a name is unknown, and a similar name.
+/// Why a name is unknown, and the most similar name.
 struct UnknownName {
     note: String,
     near: Option<String>,
@@ -185,7 +185,7 @@ fn same(text: String) -> (String, String) {
     (text.replace("${{", "${{ '${{' }}"), text)
 }
 
-/// Whether a parameter can be one of ours: a name that expressions take, and a single value.
+/// Whether a parameter can be converted: its name is valid in expressions, and its value is a scalar.
 pub(super) fn is_param(entry: &Entry) -> bool {
     let mut letters = entry.key.chars();
     letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
@@ -193,7 +193,7 @@ pub(super) fn is_param(entry: &Entry) -> bool {
         && entry.value.to_scalar().is_some_and(|scalar| !scalar.text.contains("${{"))
 }
 
-/// The text of what a path leads to, as JavaScript writes it.
+/// The text of the value at a path, formatted as in JavaScript.
 fn descend(node: &Node, path: &[&str], scope: &str) -> Result<String, UnknownName> {
     let mut node = node;
     for step in path {
@@ -226,7 +226,7 @@ fn descend(node: &Node, path: &[&str], scope: &str) -> Result<String, UnknownNam
     }
 }
 
-/// A number as JavaScript writes it: `1.0` is `1`.
+/// A number formatted as in JavaScript: `1.0` is `1`.
 pub(super) fn number_text(number: &serde_json::Number) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 1e15 => format!("{float:.0}"),
@@ -257,7 +257,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// A value with the templates in its texts filled in, if all scopes agree on their values.
+/// A value with the templates in its texts substituted, if all scopes agree on their values.
 pub(super) fn fill(item: &Node, scopes: &[&Scope<'_>]) -> Json {
     match &item.value {
         Value::String(text) if text.contains("<%") => {
@@ -278,7 +278,7 @@ pub(super) fn fill(item: &Node, scopes: &[&Scope<'_>]) -> Json {
     }
 }
 
-/// A secret's name as ours.
+/// The name of a secret, converted to one of ours.
 pub(super) fn secret_name(name: &str) -> String {
     let mut ours = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
     if !ours.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {

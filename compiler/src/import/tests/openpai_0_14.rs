@@ -1,11 +1,11 @@
-//! What OpenPAI 0.14 did for every job of protocol v1, and protocol v2 does not.
+//! Behavior of OpenPAI 0.14 for jobs of protocol v1 that protocol v2 lacks.
 
 use serde_json::{Value as Json, json};
 
 use super::run;
 use crate::diagnostic::{Severity, codes};
 
-/// The job that becomes of a text, and its findings that are no notes, each as its code.
+/// The imported job, and the codes of its findings except notes.
 fn import(text: &str) -> (Json, Vec<&'static str>) {
     let (_, document, sink) = run(text);
     let found = sink.diagnostics().iter().filter(|d| d.severity > Severity::Note).map(|d| d.code.as_str());
@@ -17,7 +17,7 @@ fn job(fields: &str, roles: &str) -> String {
 }
 
 #[test]
-fn tasks_that_may_log_in_to_each_other_get_the_plugin() {
+fn tasks_that_may_use_ssh_get_the_plugin() {
     let plugin = json!([{"plugin": "ssh", "failurePolicy": "ignore", "parameters": {"jobssh": true}}]);
     for roles in [
         r#"{"name": "a", "taskNumber": 2, "command": "c"}"#,
@@ -36,7 +36,7 @@ fn tasks_that_may_log_in_to_each_other_get_the_plugin() {
 }
 
 #[test]
-fn names_of_tasks_that_changed_are_reported_where_a_command_has_them() {
+fn changed_names_of_tasks_in_a_command_are_reported() {
     let role = |command: &str| format!(r#"{{"name": "my_w", "taskNumber": 2, "command": "{command}"}}"#);
     let codes = |command: &str| import(&job("", &role(command))).1;
     assert_eq!(codes("mpirun -H my_w-0,my_w-1 t"), [codes::OPENPAI_RENAMED.as_str()]);
@@ -45,7 +45,7 @@ fn names_of_tasks_that_changed_are_reported_where_a_command_has_them() {
 }
 
 #[test]
-fn code_of_the_host_is_copied_and_code_of_the_cluster_is_missed() {
+fn code_on_the_host_is_copied_and_code_in_the_cluster_is_reported() {
     let role = r#"{"name": "a", "command": "cd resnet && python train.py"}"#;
     let (host, found) = import(&job(r#", "codeDir": "/home/ada/resnet/""#, role));
     assert_eq!(host["data"]["code"], json!({"source": "/home/ada/resnet/", "mount": "/pai/code/resnet"}));
@@ -77,7 +77,7 @@ fn variables_of_the_job_are_kept() {
 }
 
 #[test]
-fn resources_that_are_not_named_are_those_of_openpai() {
+fn default_resources_are_those_of_openpai() {
     let (job, _) = import(&job("", r#"{"name": "a", "command": "c"}"#));
     assert_eq!(job["roles"]["a"]["resources"], json!({"cpu": 1, "memory": "100MiB", "gpu": 0}));
 }

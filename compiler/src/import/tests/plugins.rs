@@ -1,11 +1,11 @@
-//! Runtime plugins, whether they are named in `extras` or are prerequisites.
+//! Runtime plugins in `extras` or in prerequisites.
 
 use serde_json::Value as Json;
 
 use super::{protocol_2, run};
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// The role that becomes of a job with these fields.
+/// The role of an imported job with these fields.
 fn role(job: &str, role: &str) -> Json {
     let (_, document, sink) = run(&protocol_2(job, role));
     let document = document.unwrap_or_else(|| panic!("{:#?}", sink.diagnostics()));
@@ -24,7 +24,7 @@ fn extras(plugins: &str) -> String {
 }
 
 #[test]
-fn commands_of_a_prerequisite_run_whether_they_are_callbacks_or_lists() {
+fn commands_of_a_prerequisite_run_as_callbacks_or_lists() {
     let prerequisite = |fields: &str| {
         let prefix = "com.microsoft.pai.runtimeplugin";
         format!("  - {{name: p, type: script, plugin: {prefix}.{fields}}}\n")
@@ -45,7 +45,7 @@ fn commands_of_a_prerequisite_run_whether_they_are_callbacks_or_lists() {
 }
 
 #[test]
-fn what_the_runtime_drops_or_fails_is_reported() {
+fn parameters_that_the_runtime_ignores_or_rejects_are_reported() {
     for (plugin, expected) in [
         ("{plugin: sshh}", "error J0527 unknown runtime plugin `sshh`"),
         ("{plugin: our_cache}", "warning J0527 unknown runtime plugin `our_cache`"),

@@ -1,11 +1,11 @@
-//! The text between values: blanks, comments, and what does not belong there but is skipped.
+//! The text between values: blanks, comments, and invalid text that is skipped.
 
 use crate::diagnostic::{Diagnostic, Place, Safety, codes};
 
 use super::Loader;
 
 impl Loader<'_, '_, '_> {
-    /// Skips to the next value or mark; `true` if a mark for omitted text was skipped.
+    /// Skips to the next value or punctuation; `true` if a mark for omitted text was skipped.
     pub(super) fn blank(&mut self) -> Option<bool> {
         let mut elided = false;
         loop {
@@ -44,7 +44,7 @@ impl Loader<'_, '_, '_> {
         None
     }
 
-    /// Reports a backslash that ends a line; `instead` is what the two lines are joined by.
+    /// Reports a backslash that ends a line; `instead` is the text that joins the two lines.
     pub(super) fn continued(&mut self, start: usize, end: usize, instead: &str) {
         let span = self.report.span(start, start + 1);
         if self.report.wants(codes::NOT_JSON, span) {
@@ -65,7 +65,7 @@ impl Loader<'_, '_, '_> {
         }
         let dots = &self.text[span.range()];
         let message = format!("`{dots}` is not JSON, it marks omitted text: remove it");
-        // The comma before it goes with it, unless another entry follows.
+        // Remove the comma before it too, unless another entry follows.
         let before = self.text[..span.start as usize].trim_end();
         let after = self.text[self.at..].trim_start();
         let from = if before.ends_with(',') && !after.starts_with(['"', '{', '[']) {
@@ -88,10 +88,10 @@ impl Loader<'_, '_, '_> {
     }
 }
 
-/// The length of a backslash, blanks and the line end after them.
+/// The length of a backslash, blanks, and the line ending after them.
 pub(super) fn continuation(rest: &str) -> Option<usize> {
     let behind = rest.strip_prefix('\\')?;
-    // A web page may show any blank there.
+    // Web pages may contain any kind of blank there.
     let is_blank = |c: char| matches!(c, ' ' | '\t' | '\r') || crate::blank::name(c).is_some();
     let blanks = behind.len() - behind.trim_start_matches(is_blank).len();
     match behind[blanks..].chars().next() {
@@ -101,7 +101,7 @@ pub(super) fn continuation(rest: &str) -> Option<usize> {
     }
 }
 
-/// The length of what people write for "and so on".
+/// The length of a mark for omitted text, such as `...`.
 fn elision(rest: &str) -> Option<usize> {
     let marks = ["[...]", "[…]", "<...>", "<…>", "(...)", "(…)", "...", "…"];
     let mark = marks.iter().find(|mark| rest.starts_with(**mark))?;
@@ -109,8 +109,8 @@ fn elision(rest: &str) -> Option<usize> {
     Some(mark.len() + dots)
 }
 
-/// Whether a text contains syntax that only this reader accepts, outside of double quotes: comments, backslashes that
-/// end a line, dots that mark omitted text. To YAML all three are text.
+/// Whether a text contains syntax that only this parser accepts, outside of double quotes: comments, backslashes that
+/// end a line, dots that mark omitted text. In YAML all three are text.
 pub(in super::super) fn is_not_yaml(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -7,7 +7,7 @@ use super::super::scalar::{self, PlainScalar};
 use super::{Loader, shorten};
 
 impl Loader<'_, '_, '_> {
-    /// Reads what begins like a number.
+    /// Parses text that begins like a number.
     pub(super) fn number(&mut self) -> Value {
         let start = self.at;
         self.at = self.run(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '_'));
@@ -54,7 +54,7 @@ impl Loader<'_, '_, '_> {
     }
 }
 
-/// Whether a number that YAML reads is spelt as JSON wants it.
+/// Whether a number that YAML accepts is also valid JSON.
 fn is_json(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (mantissa, _) = digits.split_once(['e', 'E']).unwrap_or((digits, ""));

@@ -1,4 +1,4 @@
-//! Strings: escapes, the wrong kinds of quotes, and lines that end inside.
+//! Strings: escapes, the wrong kinds of quotes, and line breaks inside.
 
 use crate::diagnostic::{Diagnostic, Place, Safety, codes};
 
@@ -6,7 +6,7 @@ use super::blank::continuation;
 use super::{Loader, shorten};
 
 impl Loader<'_, '_, '_> {
-    /// Reads a string from its opening quote on.
+    /// Parses a string from its opening quote on.
     pub(super) fn string(&mut self) -> Option<String> {
         let start = self.at;
         let quote = self.peek()?;
@@ -63,7 +63,7 @@ impl Loader<'_, '_, '_> {
         Some(out)
     }
 
-    /// Whether the quote that comes next ends a string, and does not begin another.
+    /// Whether the next quote ends a string, and does not begin another.
     fn closes_later(&self, closing: &[char]) -> bool {
         let rest = &self.text[self.at..];
         let Some(at) = rest.find(closing) else { return false };
@@ -117,7 +117,7 @@ impl Loader<'_, '_, '_> {
         }
     }
 
-    /// Reads the digits of `\u….`, and the second half of a pair.
+    /// Parses the digits of `\u….`, and the second half of a surrogate pair.
     fn unicode(&mut self, start: usize, out: &mut String) {
         let unit = |at: usize| {
             let digits = self.text.get(at..at + 4).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()))?;

@@ -13,7 +13,7 @@ fn check(path: &str, text: &str) -> String {
 }
 
 #[test]
-fn nesting_stops_early() {
+fn nesting_is_limited() {
     for path in ["job.yaml", "job.json"] {
         let units = ["[", "{a: ", "{\"a\":", "- ", "[[]", "? ", "&a [", "!!seq [", "{\"a\":[", "/*"];
         for unit in units {
@@ -21,7 +21,7 @@ fn nesting_stops_early() {
             let output = check(path, &text);
             assert!(output.starts_with('J'), "{path} {unit:?}: {output:?}");
         }
-        // Partly valid, partly broken: it only matters that parsing ends.
+        // Partly valid, partly broken: parsing must end.
         for unit in ["\"", "'", "...", "#", "|", "\\\n"] {
             check(path, &unit.repeat(200_000 / unit.len()));
         }
@@ -35,7 +35,7 @@ fn nesting_stops_early() {
 }
 
 #[test]
-fn aliases_have_a_budget() {
+fn copies_by_aliases_are_limited() {
     let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for n in 1..9 {
         let list = vec![format!("*a{}", n - 1); 10].join(", ");
@@ -50,7 +50,7 @@ fn aliases_have_a_budget() {
     let text = format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(500_000), vec!["*a"; 100_000].join(", "));
     assert!(check("job.yaml", &text).starts_with("J0010"));
 
-    // Every alias is a hundred levels below the previous one.
+    // Every alias is a hundred levels deeper than the previous one.
     let mut deep = "a0: &a0 []\n".to_owned();
     for n in 1..2000 {
         let _ = writeln!(deep, "a{n}: &a{n} {}*a{}{}", "[".repeat(100), n - 1, "]".repeat(100));
@@ -64,7 +64,7 @@ fn aliases_have_a_budget() {
 }
 
 #[test]
-fn floods_of_findings_are_cut() {
+fn the_number_of_findings_is_limited() {
     for text in ["[", "{"].map(|open| format!("{open}{}", "y, ".repeat(100_000))) {
         assert!(check("job.yaml", &text).starts_with('J'));
     }
@@ -75,7 +75,7 @@ fn floods_of_findings_are_cut() {
 }
 
 #[test]
-fn large_maps_are_read_in_linear_time() {
+fn large_maps_are_parsed_in_linear_time() {
     let mut text = String::new();
     for n in 0..50_000 {
         let _ = writeln!(text, "role-{n}: {{run: x}}");

@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use super::{check, check_spans};
 
 #[test]
-fn every_key_and_value_has_its_bytes() {
+fn every_key_and_value_has_its_byte_range() {
     let texts = [
         "\u{feff}{\"a\": [1, -2.50, true, null], // one\n /* two */ \"b\": {\"c\": \"x\\n\\u00e9\\ud83d\\ude00\"}}\n",
         "[]",
@@ -48,7 +48,7 @@ fn mistakes() {
 }
 
 #[test]
-fn the_name_and_the_text_decide() {
+fn the_format_depends_on_the_name_and_the_text() {
     let text =
         ["{\"a\": 1, // why\n \"b\": 2}", "{\"a\": yes}", "{a: 1}", "{\"jobName\":\"x\", \\\n \"b\": 1}"];
     let mut out = String::new();

@@ -1,15 +1,15 @@
 use super::run;
 use crate::diagnostic::Code;
 
-/// The fenced blocks of a page with the name of their language.
+/// The fenced code blocks of a page with their languages.
 fn blocks(page: &str) -> Vec<(&str, &str)> {
     let fenced = page.split("```").skip(1).step_by(2);
     fenced.map(|block| block.split_once('\n').expect("a block names its language")).collect()
 }
 
-/// Each page of this pass shows a text that gets the code, and then one without findings.
+/// Each page about a code of this pass shows a text that gets the code, and then one without findings.
 #[test]
-fn the_examples_of_the_pages_hold() {
+fn the_examples_of_the_pages_are_correct() {
     for (code, _) in Code::all().filter(|(code, _)| code.as_str().starts_with("J00")) {
         let blocks = blocks(code.page());
         let [(wrong_kind, wrong), (right_kind, right)] = blocks[..] else {

@@ -75,7 +75,7 @@ const PIECES: [&str; 30] = [
     "~",
 ];
 
-/// A text, and the same after an edit.
+/// Prints a text before and after an edit.
 fn edited() -> impl Strategy<Value = (String, String)> {
     let seeds = [JOB, JOB, JOB, FLAT, CRLF, SHARED];
     let edit = (any::<prop::sample::Index>(), 0_usize..6, prop::sample::select(&PIECES[..]), any::<bool>());
@@ -96,7 +96,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// A patched tree is the tree of the new text.
+    /// A patched tree equals the tree of the new text.
     #[test]
     fn a_patched_tree_is_that_of_the_text((old, new) in edited()) {
         let (_, before, findings) = run("a.yaml", &old);
@@ -113,7 +113,7 @@ proptest! {
 }
 
 #[test]
-fn edits_of_values_need_no_whole_text() {
+fn edits_of_values_do_not_parse_the_whole_text() {
     let check = |old: &str, from: &str, to: &str, patched: bool| {
         let new = old.replacen(from, to, 1);
         let (_, document, _) = run("a.yaml", old);

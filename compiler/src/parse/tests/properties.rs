@@ -16,7 +16,7 @@ const PIECES: [&str; 40] = [
     "0", "é", "😀", "\u{feff}", "\\u",
 ];
 
-/// A seed with pieces put in and cut out at arbitrary places.
+/// A seed with pieces inserted and removed at arbitrary places.
 fn mutation() -> impl Strategy<Value = String> {
     let edit = (any::<prop::sample::Index>(), 0_usize..4, prop::sample::select(&PIECES[..]));
     (prop::sample::select(&SEEDS[..]), prop::collection::vec(edit, 0..12)).prop_map(|(seed, edits)| {
@@ -34,12 +34,12 @@ proptest! {
     #![proptest_config(ProptestConfig {
         cases: 2000,
         failure_persistence: None,
-        // The same cases in every run; set another seed to look for more.
+        // The same cases in every run; set another seed to try more.
         rng_seed: RngSeed::Fixed(1),
         ..ProptestConfig::default()
     })]
 
-    /// No text makes the parser panic, and every reported place is in the text.
+    /// No text panics the parser, and every reported place is in the text.
     #[test]
     fn nothing_panics(text in mutation(), path in prop::sample::select(&["a.yaml", "a.json", "-"][..])) {
         let (sources, document, diagnostics) = run(path, &text);
@@ -55,11 +55,11 @@ proptest! {
         }
     }
 
-    /// A text without findings means the same to an independent reader.
+    /// An independent parser reads a text without findings as the same value.
     #[test]
     fn loads_as_other_parsers(text in mutation()) {
         let (_, document, diagnostics) = run("a.yaml", &text);
-        // Where an anchor's name ends and what a mark in the middle means, the readers disagree on; and we read
+        // Parsers disagree on where an anchor's name ends and on a mark in the middle of the text; and ours accepts
         // comments in JSON.
         if let Some(document) = document
             && !text.contains(['&', '\u{feff}', '/'])

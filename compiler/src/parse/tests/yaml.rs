@@ -1,7 +1,7 @@
 use super::{check, check_spans};
 
 #[test]
-fn every_key_and_value_has_its_bytes() {
+fn every_key_and_value_has_its_byte_range() {
     let texts = [
         "a: 1\nb: [x, 'y', \"z\"]\nc: {d: null, e: }\n",
         "roles:\n  train:\n    run: |\n      one\n      two\n\n\n# a comment\nnext:\n- 1\n- two: 2\n\n# end\n",

@@ -1,13 +1,13 @@
-//! Blanks that are no spaces to YAML, such as a web page's no-break space, where the text needs a space.
+//! Blanks that are not spaces to YAML, such as a no-break space from a web page, where the text needs a space.
 
 use crate::blank::{instead, name};
 use crate::diagnostic::{Diagnostic, Edit, Fix, Place, Safety, codes};
 
 use super::super::report::Report;
 
-/// Reports such blanks where YAML needs a space: in the indentation, after a key's colon or an item's dash.
+/// Reports such blanks where YAML needs a space: in the indentation, after a key's colon, or after an item's dash.
 ///
-/// Returns whether there are any; what the text means is then not known.
+/// Returns whether there are any; if so, the meaning of the text is unknown.
 pub(super) fn report_odd(text: &str, report: &mut Report<'_>) -> bool {
     if text.is_ascii() {
         return false;
@@ -34,17 +34,17 @@ pub(super) fn report_odd(text: &str, report: &mut Report<'_>) -> bool {
     true
 }
 
-/// All such blanks that stand for spaces of YAML, and not in a text.
+/// Finds all such blanks where YAML needs a space.
 fn all(text: &str) -> Vec<(usize, char)> {
     let mut found = Vec::new();
     for_each_line(text, |line, offset| of_line(line, offset, &mut found));
     found
 }
 
-/// Calls a function for each line that is not in a block of text, with its first byte.
+/// Calls a function for each line that is not in a block scalar, with the offset of its first byte.
 pub(super) fn for_each_line<'a>(text: &'a str, mut visit: impl FnMut(&'a str, usize)) {
     let mut start = 0;
-    // The indentation of the line that opens a block of text.
+    // The indentation of the line that begins a block scalar.
     let mut block: Option<usize> = None;
     for line in text.split_inclusive('\n') {
         let body = line.trim_end_matches(['\r', '\n']);
@@ -83,7 +83,7 @@ fn of_line(line: &str, offset: usize, found: &mut Vec<(usize, char)>) {
     }
 }
 
-/// Whether a blank between these two parts of a line stands for one of YAML's own: in the indentation, or right after a
+/// Whether a blank between these two parts of a line must be a space: it is in the indentation, or right after a
 /// key's colon or an item's dash.
 fn structural(before: &str, after: &str) -> bool {
     let odd = |c: char| name(c).is_some();
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blanks_of_yaml_are_distinguished_from_those_of_text() {
+    fn blanks_in_syntax_are_distinguished_from_those_in_text() {
         let check = |text: &str, places: &[usize]| {
             let found: Vec<usize> = all(text).into_iter().map(|(at, _)| at).collect();
             assert_eq!(found, places, "{text:?}");

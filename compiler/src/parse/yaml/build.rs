@@ -1,4 +1,4 @@
-//! The tree under construction: open lists and maps, anchors, and what the schema asks of keys and scalars.
+//! The tree under construction: open lists and maps, anchors, and the schema's rules for keys and scalars.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ mod duplicate;
 mod key;
 mod value;
 
-/// How a scalar is written.
+/// The style of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
@@ -26,17 +26,17 @@ pub(super) enum Style {
     Block,
 }
 
-/// A scalar as it comes from the parser.
+/// A scalar as the parser reports it.
 #[derive(Debug)]
 pub(super) struct Scalar<'t> {
     pub(super) value: Cow<'t, str>,
     pub(super) style: Style,
-    /// Nothing is written where the value would be.
+    /// Whether the value is absent.
     pub(super) absent: bool,
     pub(super) range: Range<usize>,
 }
 
-/// A tag before a node: the core schema's name for it, if it has one, and its place.
+/// A tag before a node: its name in the core schema, if it has one, and its span.
 struct Tag {
     core: Option<String>,
     range: Range<usize>,
@@ -46,11 +46,11 @@ struct Tag {
 enum PendingKey {
     /// A key.
     Key(String, Span),
-    /// `<<`, which is reported and then read as intended, so that nothing seems to be missing.
+    /// `<<`, which is reported and then merged as intended, to avoid further errors.
     Merge,
-    /// A key that is reported already; its value is read and dropped.
+    /// A key that was already reported; its value is parsed and dropped.
     Dropped,
-    /// A key that the map has already.
+    /// A key that the map already has.
     Again(String, Span),
 }
 
@@ -59,18 +59,18 @@ enum Items {
     Map { entries: Vec<Entry>, keys: Keys, pending: Option<PendingKey>, merged: Vec<Entry> },
 }
 
-/// A list or map that is not closed yet.
+/// A list or map that is still open.
 struct Frame {
     items: Items,
     start: usize,
-    /// End of the last child; where a block collection ends.
+    /// End of the last child, where a block collection ends.
     end: usize,
     flow: bool,
     anchor: usize,
     weight: Weight,
 }
 
-/// Builds the tree from events.
+/// Builds the tree from the parser's events.
 pub(super) struct Builder<'t, 'r, 's> {
     pub(super) text: &'t str,
     pub(super) report: &'r mut Report<'s>,
@@ -79,10 +79,10 @@ pub(super) struct Builder<'t, 'r, 's> {
     tag: Option<Tag>,
     /// The value of each finished anchor.
     anchors: BTreeMap<usize, (Node, Weight)>,
-    /// All anchors' names in the order of the file.
+    /// The names of all anchors, in source order.
     names: Vec<(usize, String)>,
     budget: Budget,
-    /// End of the last event of the parser.
+    /// End of the parser's last event.
     last: usize,
 }
 
@@ -101,7 +101,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
         }
     }
 
-    /// Keeps a tag for the node that follows.
+    /// Remembers a tag for the node that follows.
     pub(super) fn tag(&mut self, core: Option<String>, range: Range<usize>) {
         self.last = range.end;
         self.tag = Some(Tag { core, range });
@@ -130,7 +130,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
         self.open(items, range, flow, anchor)
     }
 
-    /// Where a block list begins: the parser passes over the dash of a list that is not indented.
+    /// The start of a block list: the parser skips the dash of a list that is not indented.
     fn first_dash(&self, start: usize) -> usize {
         let mut at = self.last().min(start);
         for line in self.text[at..start].split_inclusive('\n') {
@@ -154,7 +154,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
         true
     }
 
-    /// Closes the innermost list or map; `end` is where a flow collection's bracket ends.
+    /// Closes the innermost list or map; `end` is the end of a flow collection's bracket.
     pub(super) fn close(&mut self, end: usize) -> bool {
         let Some(frame) = self.frames.pop() else { return true };
         let end = if frame.flow { end } else { frame.end };
@@ -176,7 +176,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
         self.finish_node(Node { span, value }, frame.weight, frame.anchor)
     }
 
-    /// The finished tree, unless there is none.
+    /// The finished tree, if there is one.
     pub(super) fn finish(self) -> Option<Node> {
         match self.root {
             Some(root) if root.value != Value::Null => Some(root),
@@ -187,7 +187,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
         }
     }
 
-    /// Where the outermost and the innermost open flow collection begin.
+    /// The starts of the outermost and the innermost open flow collection.
     pub(super) fn open_flow(&self) -> Option<(usize, usize)> {
         let mut flows = self.frames.iter().filter(|frame| frame.flow).map(|frame| frame.start);
         let outer = flows.next()?;
@@ -204,7 +204,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
         self.frames.last().is_some_and(|f| matches!(f.items, Items::Map { pending: None, .. }))
     }
 
-    /// Keeps a node for its aliases, then hangs it into the tree.
+    /// Stores a node for its aliases, and adds it to the tree.
     fn finish_node(&mut self, node: Node, weight: Weight, anchor: usize) -> bool {
         if anchor != 0 {
             if !self.budget.pay(weight) {
@@ -255,7 +255,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
         );
     }
 
-    /// Refuses a tag that contradicts a list or map, or that is not of the core schema.
+    /// Reports a tag that contradicts a list or map, or that is not in the core schema.
     fn collection_tag(&mut self, expected: &str, what: &str) {
         let Some(tag) = self.tag.take() else { return };
         match &tag.core {
@@ -291,7 +291,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
     }
 }
 
-/// Puts what `<<` names next to the map's own keys.
+/// Merges the map that `<<` names into the map's own keys.
 fn take_merge(node: Node, merged: &mut Vec<Entry>) {
     match node.value {
         Value::Mapping(entries) => merged.extend(entries),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::quotes::find_outside;
 
-/// The scalar that holds an unquoted expression, searched from an open bracket to the line the error is on.
+/// The scalar that contains an unquoted expression, searched from an open bracket to the line of the error.
 pub(super) fn unquoted_expression(text: &str, open: usize, at: usize) -> Option<Range<usize>> {
     let end = text[at..].find('\n').map_or(text.len(), |n| at + n);
     let mut dollar = open;
@@ -24,7 +24,7 @@ pub(super) fn unquoted_expression(text: &str, open: usize, at: usize) -> Option<
     Some(head + blank..close + text[close..tail].trim_end().len())
 }
 
-/// Puts quotes round a text, by preference double ones.
+/// Quotes a text, with double quotes if possible.
 pub(super) fn quote(text: &str) -> String {
     if !text.contains(['"', '\\']) {
         format!("\"{text}\"")

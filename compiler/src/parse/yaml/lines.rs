@@ -1,4 +1,4 @@
-//! The lines round a syntax error, and the mistakes one sees by looking at them.
+//! The lines around a syntax error, and mistakes that are visible in them.
 
 use std::ops::Range;
 
@@ -6,14 +6,14 @@ use std::ops::Range;
 pub(super) struct Tab {
     /// The first tab in it.
     pub(super) at: usize,
-    /// How many lines below begin with a tab as well.
+    /// How many of the following lines also begin with a tab.
     pub(super) more: usize,
 }
 
-/// The text, seen from the line of an error.
+/// The text, relative to the line of an error.
 pub(super) struct Lines<'t> {
     text: &'t str,
-    /// The line of the error, without its line end.
+    /// The line of the error, without its line ending.
     line: Range<usize>,
 }
 
@@ -22,8 +22,8 @@ impl<'t> Lines<'t> {
         Self { text, line: line_at(text, at) }
     }
 
-    /// A tab that indents the error's line; with `ahead` also one that indents a line below, up to the first
-    /// line that is indented otherwise, for the parser stops at the end of the line before the tab.
+    /// A tab in the indentation of the error's line; with `ahead` also one on a later line, up to the first
+    /// line with another indentation, because the parser stops at the end of the line before the tab.
     pub(super) fn leading_tab(&self, ahead: bool) -> Option<Tab> {
         let mut line = self.line.clone();
         for _ in 0..if ahead { 64 } else { 1 } {
@@ -42,12 +42,12 @@ impl<'t> Lines<'t> {
         None
     }
 
-    /// How far the line is indented.
+    /// The indentation of the line.
     pub(super) fn indent(&self) -> usize {
         indent(&self.text[self.line.clone()])
     }
 
-    /// Whether the line is no deeper than the line of an offset above it.
+    /// Whether the line is indented no deeper than the earlier line of an offset.
     pub(super) fn is_outdented_from(&self, offset: usize) -> bool {
         let opener = line_at(self.text, offset);
         opener.start < self.line.start && self.indent() <= indent(&self.text[opener])
@@ -58,7 +58,7 @@ impl<'t> Lines<'t> {
         content(self.text, &self.line)
     }
 
-    /// The value on the error's line that `at` is in the middle of: all after the first `: `.
+    /// The value on the error's line that contains `at`: everything after the first `: `.
     pub(super) fn value_before(&self, at: usize) -> Option<Range<usize>> {
         let content = self.content();
         let before = self.text.get(content.start..at)?;
@@ -68,7 +68,7 @@ impl<'t> Lines<'t> {
         (start + blank < content.end).then(|| start + blank..content.end)
     }
 
-    /// The colon of a `key:value` on the lines above that belong to the same text.
+    /// The colon of a `key:value` on previous lines of the same scalar.
     pub(super) fn blank_missing_above(&self) -> Option<usize> {
         let own = self.indent();
         let mut found = None;
@@ -90,7 +90,7 @@ impl<'t> Lines<'t> {
         found
     }
 
-    /// The line above that holds a key with its value, if this line is indented deeper than it.
+    /// The previous line with a key and its value, if this line is indented deeper.
     pub(super) fn key_above(&self) -> Option<Range<usize>> {
         let before = self.text[..self.line.start].trim_end();
         let line = line_at(self.text, before.len());
@@ -99,13 +99,13 @@ impl<'t> Lines<'t> {
         (is_key && indent(&self.text[line]) < self.indent()).then_some(range)
     }
 
-    /// The start of the line after an offset in a line end.
+    /// The start of the line after an offset in a line ending.
     fn next(&self, end: usize) -> Option<usize> {
         self.text[end..].find('\n').map(|n| end + n + 1)
     }
 }
 
-/// The colons of `key:value` in a text each of whose lines is one; `None` where a line is not.
+/// The colons of a text in which every line is a `key:value`; `None` for any other text.
 pub(super) fn missing_blanks(text: &str) -> Option<Vec<usize>> {
     let mut colons = vec![];
     let mut start = 0;

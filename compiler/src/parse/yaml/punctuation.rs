@@ -1,11 +1,11 @@
-//! Full-width punctuation of a Chinese or Japanese keyboard, where YAML needs its own.
+//! Full-width punctuation of Chinese or Japanese input methods, where YAML needs ASCII.
 
 use crate::diagnostic::{Diagnostic, Edit, Fix, Place, Safety, codes};
 
 use super::super::report::Report;
 use super::blank::for_each_line;
 
-/// YAML's own character for a full-width one.
+/// The ASCII equivalent of a full-width character that has a meaning in YAML.
 fn instead(c: char) -> Option<char> {
     match c {
         '：' => Some(':'),
@@ -18,7 +18,7 @@ fn instead(c: char) -> Option<char> {
     }
 }
 
-/// Reports full-width punctuation that stands for YAML's own, in a text that is not YAML; returns whether there is any.
+/// Reports full-width punctuation in place of ASCII in a text that is not YAML; returns whether there is any.
 pub(super) fn report(text: &str, report: &mut Report<'_>) -> bool {
     let found = all(text);
     let Some(&(first, c, own)) = found.first() else { return false };
@@ -42,7 +42,7 @@ pub(super) fn report(text: &str, report: &mut Report<'_>) -> bool {
     true
 }
 
-/// The full-width characters that stand for YAML's own, with those.
+/// Finds full-width characters in place of ASCII, with their equivalents.
 fn all(text: &str) -> Vec<(usize, char, char)> {
     let mut found = Vec::new();
     if !text.is_ascii() {
@@ -53,7 +53,7 @@ fn all(text: &str) -> Vec<(usize, char, char)> {
 
 fn of_line(line: &str, offset: usize, found: &mut Vec<(usize, char, char)>) {
     let mut quote: Option<char> = None;
-    // Inside of brackets, ASCII or not.
+    // Inside brackets, ASCII or full-width.
     let mut depth = 0_usize;
     let mut before = ' ';
     for (at, c) in line.char_indices() {
@@ -86,7 +86,7 @@ fn begins_value(before: &str) -> bool {
     before.is_empty() || before.ends_with([':', '：']) || before.trim_start() == "-"
 }
 
-/// Whether this part of a line ends with a key: a word of ASCII letters at its beginning, or after a bracket or comma.
+/// Whether this part of a line ends with a key: an ASCII word at its start, or after a bracket or comma.
 fn follows_key(before: &str, depth: usize) -> bool {
     let front = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || "_-./".contains(c));
     let word = &before[front.len()..];
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn punctuation_of_yaml_is_distinguished_from_that_of_text() {
+    fn punctuation_in_syntax_is_distinguished_from_that_in_text() {
         let check = |text: &str, expected: &str| {
             let found: String = all(text).into_iter().map(|(_, _, own)| own).collect();
             assert_eq!(found, expected, "{text:?}");

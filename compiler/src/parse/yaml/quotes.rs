@@ -1,6 +1,6 @@
-//! Quoted text in source that did not parse: where a quote opens, and which escape is wrong.
+//! Quotes in a text with syntax errors: where a quote is left open, and which escape is invalid.
 
-/// Offset of the quote that is still open at `end`, searched from a place outside of quotes.
+/// Offset of the quote that is still open at `end`, scanning from a position outside quotes.
 pub(super) fn open_quote(text: &str, from: usize, end: usize) -> Option<usize> {
     let mut rest = QuoteScanner { text, at: from };
     while let Some((start, close)) = rest.next_quoted() {
@@ -14,7 +14,7 @@ pub(super) fn open_quote(text: &str, from: usize, end: usize) -> Option<usize> {
     None
 }
 
-/// Offset of the first `wanted` outside of quotes and comments.
+/// Offset of the first `wanted` outside quotes and comments.
 pub(super) fn find_outside(text: &str, from: usize, end: usize, wanted: &[char]) -> Option<usize> {
     let mut at = from;
     let mut quoted = QuoteScanner { text, at: from };
@@ -31,7 +31,7 @@ pub(super) fn find_outside(text: &str, from: usize, end: usize, wanted: &[char])
     }
 }
 
-/// Offset of the bracket that closes the one at `open` but is of the other kind.
+/// Offset of the bracket that closes the one at `open` but does not match it.
 pub(super) fn wrong_close(text: &str, open: usize) -> Option<usize> {
     let close = |at: usize| if text.as_bytes()[at] == b'[' { b']' } else { b'}' };
     let mut stack = vec![close(open)];
@@ -50,7 +50,7 @@ pub(super) fn wrong_close(text: &str, open: usize) -> Option<usize> {
     None
 }
 
-/// Offset and length of the first escape that double quotes do not know.
+/// Offset and length of the first escape that is invalid in double quotes.
 pub(super) fn bad_escape(quoted: &str) -> Option<(usize, usize)> {
     let mut at = 0;
     while let Some(found) = quoted[at..].find('\\') {
@@ -73,14 +73,14 @@ pub(super) fn bad_escape(quoted: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// Walks over quoted scalars, outside of comments.
+/// Iterates over quoted scalars, outside comments.
 struct QuoteScanner<'t> {
     text: &'t str,
     at: usize,
 }
 
 impl QuoteScanner<'_> {
-    /// Where the next quoted text opens and closes.
+    /// The offsets of the quotes of the next quoted scalar.
     fn next_quoted(&mut self) -> Option<(usize, Option<usize>)> {
         let bytes = self.text.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {

@@ -1,7 +1,7 @@
-//! Says in plain words why a YAML text does not parse, and where the mistake was made.
+//! Explains why a YAML text has a syntax error, and finds the mistake.
 //!
-//! A parser stops where it can go no further, which is often a line after the mistake: an unclosed quote, a tab,
-//! a blank that is missing after a colon. This file looks back for the mistake itself.
+//! The parser often stops a line after the mistake: an unclosed quote, a tab,
+//! a missing space after a colon. This file searches backward for the mistake itself.
 
 use crate::diagnostic::{Code, Diagnostic, Edit, Fix, Place, Safety, codes};
 use crate::source::Span;
@@ -55,21 +55,21 @@ fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&n| text.is_char_boundary(n)).unwrap_or(0)
 }
 
-/// Where the parser stood when it stopped.
+/// The context in which the parser stopped.
 struct StopContext<'t> {
     text: &'t str,
     at: usize,
     /// End of the valid part.
     last: usize,
     lines: Lines<'t>,
-    /// Outermost and innermost open bracket.
+    /// Start of the outermost and the innermost open bracket.
     flow: Option<(usize, usize)>,
     source: crate::source::SourceId,
 }
 
 impl StopContext<'_> {
     fn diagnose(&self, fault: Fault) -> Diagnostic {
-        // An unquoted expression breaks the text in many ways; it is the likeliest mistake of all.
+        // An unquoted expression causes many different errors, and is the most likely mistake.
         if let Some((outer, _)) = self.flow
             && let Some(scalar) = unquoted_expression(self.text, outer, self.at)
         {
@@ -168,7 +168,7 @@ impl StopContext<'_> {
         if self.at >= self.text.trim_end().len() {
             return diagnostic.note("the text runs on to the end of the file");
         }
-        // A text of one line is nearly always intended.
+        // A text on one line is nearly always intended.
         let line = self.text[start..].find('\n').map_or(self.text.len(), |end| start + end);
         let end = start + self.text[start..line].trim_end().len();
         let place = Place::Span(self.span(end, end));
@@ -231,7 +231,7 @@ impl StopContext<'_> {
             .at_span(self.here(), "expected `,`, `]` or `}`")
     }
 
-    /// `: ` where no map can begin.
+    /// `: ` where a map cannot begin.
     fn colon(&self) -> Diagnostic {
         if let Some(colon) = self.lines.blank_missing_above() {
             return self.missing_blank(colon);

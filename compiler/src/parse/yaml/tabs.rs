@@ -1,14 +1,14 @@
-//! Which spaces stand for the tabs that indent a text: those that the lines around them have.
+//! Replaces tabs in the indentation with the spaces that the surrounding lines have.
 
 use std::ops::Range;
 
 use super::is_yaml;
 
-/// The indentation to write instead of one with tabs.
+/// Replacements for indentations with tabs.
 pub(super) type Replacement = (Range<usize>, String);
 
-/// Replaces the tabs in the indentation of all lines; `None` if the lines around are ambiguous, or if the text would
-/// still not be YAML.
+/// Replaces the tabs in the indentation of all lines; `None` if the surrounding lines are ambiguous, or if the text
+/// would still not be valid YAML.
 pub(super) fn replaced(text: &str) -> Option<Vec<Replacement>> {
     let mut levels = Levels { step: step(text), ..Levels::default() };
     let mut replacements = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn replaced(text: &str) -> Option<Vec<Replacement>> {
     is_yaml(&mended).then_some(replacements)
 }
 
-/// The least indentation in spaces, by which the file indents; two where it has none.
+/// The smallest indentation in spaces that the file uses; two if it has none.
 fn step(text: &str) -> usize {
     let widths = text.lines().filter_map(|line| {
         let content = line.trim_start_matches(' ');
@@ -44,22 +44,22 @@ fn step(text: &str) -> usize {
     widths.min().unwrap_or(2)
 }
 
-/// What stands for the indentation of the keys of an item.
+/// The indentation of an item's keys.
 const ITEM: &str = "- ";
 
-/// The indentation of the lines above that the next line can belong to.
+/// The indentations of previous lines that the next line can belong to.
 #[derive(Default)]
 struct Levels<'t> {
-    /// Spaces for one level.
+    /// The number of spaces per level.
     step: usize,
     /// Indentation as written, and in spaces.
     open: Vec<(&'t str, usize)>,
-    /// Whether the last line opens a level: a key without a value, or the head of a block.
+    /// Whether the last line begins a level: a key without a value, or a block scalar's header.
     opens: bool,
 }
 
 impl<'t> Levels<'t> {
-    /// The spaces for a line's indentation.
+    /// The number of spaces to indent a line.
     fn of(&self, indent: &str, item: bool) -> Option<usize> {
         if !indent.contains('\t') {
             return Some(indent.len());
@@ -78,12 +78,12 @@ impl<'t> Levels<'t> {
         widths.into_iter().find(fitting)
     }
 
-    /// Notes a line.
+    /// Records a line.
     fn enter(&mut self, indent: &'t str, spaces: usize, content: &str) {
         self.open.retain(|(_, open)| *open < spaces);
         self.open.push((indent, spaces));
         if content.starts_with("- ") {
-            // The keys of a map in a list stand below its first one.
+            // The keys of a map in a list are below its first key.
             self.open.push((ITEM, spaces + 2));
         }
         let code = content.split(" #").next().unwrap_or_default().trim_end();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn tabs_become_the_indentation_of_their_neighbours() {
+    fn tabs_become_the_indentation_of_surrounding_lines() {
         let check = |text: &str, expected: &str| assert_eq!(replace_tabs(text).as_deref(), Some(expected));
         check("a:\n\tb:\n\t\tc: 1\n\t\td: 2\n", "a:\n  b:\n    c: 1\n    d: 2\n");
         check("a:\n    b:\n\tc: 1\n", "a:\n    b:\n        c: 1\n");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_guessed() {
+    fn ambiguous_tabs_are_not_replaced() {
         assert_eq!(replace_tabs("a:\n   b: 1\n\tc: 1\n\t\td: 1\n"), None);
         assert_eq!(replace_tabs("a: 1\n\tb: [\n"), None);
     }

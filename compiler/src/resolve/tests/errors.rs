@@ -3,7 +3,7 @@
 use super::check;
 
 #[test]
-fn names_that_are_not_there() {
+fn undefined_names() {
     insta::assert_snapshot!(check(
         "
 version: 1

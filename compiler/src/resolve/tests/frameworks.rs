@@ -1,11 +1,11 @@
-//! What the members of each framework get.
+//! Variables and files of the members of each framework.
 
 use std::fmt::Write as _;
 
 use super::plan;
 use jobc_schema::plan::FileContent;
 
-/// The rendezvous of a job: members, launchers, ports, variables and files, without what every job gets.
+/// Prints the rendezvous of a job: members, launchers, ports, variables and files, without those of every job.
 fn check(roles: &str, distributed: &str) -> String {
     let text = format!("version: 1\nname: job\nimage: a:1\nroles:\n{roles}distributed: {distributed}\n");
     let plan = plan(&text);
@@ -140,7 +140,7 @@ fn ray() {
 }
 
 #[test]
-fn no_task_serves_ssh_where_all_launch() {
+fn no_task_runs_sshd_if_all_launch() {
     let text = "version: 1\nname: job\nimage: a:1\nroles: {w: {instances: 2, run: srun x}}\ndistributed: {framework: mpi, roles: [w], launch: all}\n";
     assert_eq!(plan(text).distributed.unwrap().ssh, None);
 }

@@ -1,4 +1,4 @@
-//! Every page of a code of this pass shows a file that produces it, and one in which nothing is wrong.
+//! The page of every code of this pass shows a file that produces it, and one without findings.
 
 use super::plans;
 use crate::diagnostic::Code;
@@ -11,7 +11,7 @@ fn block<'p>(page: &'p str, heading: &str) -> &'p str {
 }
 
 #[test]
-fn the_examples_of_every_page_are_what_they_say() {
+fn the_examples_of_every_page_are_correct() {
     let mine = Code::all().filter(|(code, _)| ("J0202".."J0280").contains(&code.as_str()));
     let mut wrong = Vec::new();
     for (code, _) in mine {

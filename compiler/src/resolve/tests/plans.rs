@@ -63,7 +63,7 @@ timeout: 12h
 }
 
 #[test]
-fn late_expressions_become_holes() {
+fn late_expressions_become_placeholders() {
     insta::assert_snapshot!(check(
         "
 version: 1
@@ -156,7 +156,7 @@ roles:
 }
 
 #[test]
-fn gpus_are_numbered_so_that_tasks_at_the_same_time_differ() {
+fn concurrent_tasks_have_different_gpus() {
     let numbers = |roles: &str| {
         let text = format!("version: 1\nname: gpus\nimage: a:1\nroles:\n{roles}");
         let plan = super::plan(&text);
@@ -175,7 +175,7 @@ fn gpus_are_numbered_so_that_tasks_at_the_same_time_differ() {
         gpus("d", ", needs: {b: started}"),
     ];
     assert_eq!(numbers(&roles.concat()), "a=0 b=4 c=0 d=6");
-    // By way of a role without GPUs; and not where only some have ended.
+    // Also through a role without GPUs; but not if only some instances have ended.
     let roles = [
         gpus("a", ", instances: 2"),
         "  m: {run: x, needs: [a]}\n".to_owned(),
@@ -183,7 +183,7 @@ fn gpus_are_numbered_so_that_tasks_at_the_same_time_differ() {
         gpus("c", ", needs: {a: {min: 1}}"),
     ];
     assert_eq!(numbers(&roles.concat()), "a=0 b=0 c=4");
-    // Slices and other vendors' GPUs are counted apart.
+    // Slices and GPUs of other vendors are numbered separately.
     let roles = "  a: {run: x, resources: {gpu: 1}}\n  b: {run: x, resources: {gpu: {share: {cores: 10}}}}\n  c: {run: x, resources: {gpu: {vendor: amd}}}\n";
     assert_eq!(numbers(roles), "a=0 b=0 c=0");
 }

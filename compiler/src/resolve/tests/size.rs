@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::plan;
 
 #[test]
-fn a_plan_does_not_grow_with_instances() {
+fn the_plan_does_not_grow_with_instances() {
     let size = |instances: u32| {
         let plan = plan(&format!(
             "version: 1\nname: big\nimage: a:1\nroles:\n  train: {{instances: {instances}, run: \"x ${{{{ hosts.train | join(',') }}}} ${{{{ hosts.train[1] }}}}\", resources: {{gpu: 8, ports: {{http: auto}}}}}}\ndistributed: {{framework: mpi, roles: [train]}}\n"

@@ -1,18 +1,18 @@
-//! The small language of tag forms: text, `{hole}`, `{hole:kind}` and `[what may be absent]`.
+//! Patterns of tags: text, `{hole}`, `{hole:kind}` and `[optional part]`.
 
 use indexmap::IndexMap;
 
-/// A part of a form.
+/// A part of a pattern.
 enum Token<'f> {
-    /// Text as it is.
+    /// Literal text.
     Literal(&'f str),
-    /// A placeholder with its name and its kind: nothing for a version, `word`, `rest`, or words between `|`.
+    /// A placeholder with its name and its kind: empty for a version, `word`, `rest`, or alternatives separated by `|`.
     Hole(&'f str, &'f str),
-    /// Something that may be absent.
+    /// An optional part.
     Optional(Vec<Token<'f>>),
 }
 
-/// The values of a form's placeholders for a tag that fits it as a whole.
+/// The values of a pattern's placeholders, if it matches a whole tag.
 pub(super) fn fill(form: &str, tag: &str) -> Option<IndexMap<String, String>> {
     let tokens = tokens(&mut &form[..]);
     let refs: Vec<&Token<'_>> = tokens.iter().collect();
@@ -49,7 +49,7 @@ fn tokens<'f>(form: &mut &'f str) -> Vec<Token<'f>> {
     list
 }
 
-/// Whether the tokens fit the whole text; fills the placeholders on the way.
+/// Whether the tokens match the whole text; sets the values of the placeholders.
 fn matches<'f, 't>(tokens: &[&Token<'f>], text: &'t str, holes: &mut Vec<(&'f str, &'t str)>) -> bool {
     let Some((first, rest)) = tokens.split_first() else { return text.is_empty() };
     match first {
@@ -70,7 +70,7 @@ fn matches<'f, 't>(tokens: &[&Token<'f>], text: &'t str, holes: &mut Vec<(&'f st
     }
 }
 
-/// Where a placeholder of a kind may end, the longest first.
+/// The ends that a placeholder of a kind may have, longest first.
 fn ends(kind: &str, text: &str) -> Vec<usize> {
     let run = |fits: fn(char) -> bool| text.find(|c| !fits(c)).unwrap_or(text.len());
     match kind {

@@ -43,7 +43,7 @@ pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
     }
 }
 
-/// Checks one amount, if it exists and was not reported yet.
+/// Checks one amount, if it is set and was not already reported.
 pub(super) fn check(at: &Pointer, node: &Node, path: &[&str], form: &str, report: &mut Report<'_>) {
     let Some(node) = path.iter().try_fold(node, |node, key| node.get(key)) else { return };
     if !matches!(node.value, Value::String(_) | Value::Number { .. }) {

@@ -1,4 +1,4 @@
-//! Commands that are blank: a shell runs them, does nothing, and the instance succeeds.
+//! Blank commands: the shell does nothing, and the instance succeeds.
 
 use jobc_schema::Pointer;
 
@@ -15,7 +15,7 @@ pub(super) fn role(at: &Pointer, role: &Node, image: Option<&Node>, report: &mut
         let run = at.key("run");
         let diagnostic = finding(&run, report).note("write the command, such as `run: python train.py`");
         let host = role.get("image").or(image).and_then(Node::as_str) == Some("host");
-        // Without `run` the image's own command runs, which nothing goes before.
+        // Without `run` the image's own command runs, to which `setup` and `shell` do not apply.
         let alone = role.get("setup").is_none() && role.get("shell").is_none();
         report.push(if alone && !host { diagnostic.remove(&run) } else { diagnostic });
     }
@@ -46,7 +46,7 @@ fn finding(at: &Pointer, report: &Report<'_>) -> Diagnostic {
     Diagnostic::error(codes::EMPTY_VALUE, format!("{what} is blank")).at_place(report.value(at), label)
 }
 
-/// A script of spaces, or arguments whose program is.
+/// Whether a script consists of spaces, or the program of a list does.
 fn is_blank(node: &Node) -> bool {
     let text = match &node.value {
         Value::Sequence(_) => node.items().first().and_then(Node::as_str),

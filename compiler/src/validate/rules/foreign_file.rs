@@ -1,4 +1,4 @@
-//! Files of other tools and templates, recognised by their keys: one finding instead of one for every key.
+//! Files of other tools and templates, recognized by their keys: one finding instead of one for every key.
 
 use jobc_schema::Pointer;
 
@@ -7,7 +7,7 @@ use crate::document::{Node, Value};
 
 use super::super::report::Report;
 
-/// Reports a template, a Kubernetes manifest or a Compose file; whether it is one.
+/// Reports a template, a Kubernetes manifest or a Compose file; returns whether it is one.
 pub(in super::super) fn report_foreign(report: &mut Report<'_>) -> bool {
     let root = &report.document.root;
     // A file with `version: 1` and `roles` is meant as a job, whatever else it contains.
@@ -48,7 +48,7 @@ fn is_text(root: &Node, key: &str) -> bool {
     root.get(key).is_some_and(|node| node.as_str().is_some())
 }
 
-/// Whether every entry of `services` is a map with keys of Compose's.
+/// Whether every entry of `services` is a map with keys of Compose.
 fn is_services(root: &Node) -> bool {
     let services = root.get("services").map_or(&[][..], Node::entries);
     !services.is_empty()

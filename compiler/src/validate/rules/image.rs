@@ -1,4 +1,4 @@
-//! Which keys of an image block go together.
+//! Which keys of an image block can be combined.
 
 use jobc_schema::Pointer;
 
@@ -10,7 +10,7 @@ use super::super::report::Report;
 use super::keys::present;
 use super::one_of::exactly_one;
 
-/// What `steps` takes over.
+/// Keys that `steps` replaces.
 const BUILD: &[&str] = &["apt", "conda", "python", "copy", "run"];
 
 /// Checks the `image` of a job or a role.
@@ -20,7 +20,7 @@ pub(super) fn check(at: &Pointer, owner: &Node, report: &mut Report<'_>) {
     }
 }
 
-/// Checks an image block; a reference has nothing to check.
+/// Checks an image block; there is nothing to check in a reference.
 pub(super) fn block(at: &Pointer, image: &Node, report: &mut Report<'_>) {
     let Value::Mapping(entries) = &image.value else { return };
     let forms = ["from", "use", "dockerfile", "host"];
@@ -68,7 +68,7 @@ pub(super) fn block(at: &Pointer, image: &Node, report: &mut Report<'_>) {
     }
 }
 
-/// Reports keys that do not go with one.
+/// Reports keys that cannot be combined with a given one.
 fn report_exclusive(report: &mut Report<'_>, at: &Pointer, key: &str, stray: &[&str], why: &str) {
     let [first, rest @ ..] = stray else { return };
     let names: Vec<String> = stray.iter().map(|key| format!("`{key}`")).collect();

@@ -1,4 +1,4 @@
-//! The keys of a map: what is below them, which of some are written, and which exclude each other.
+//! Keys of a map: the entries below one, which of a set are present, and which exclude each other.
 
 use jobc_schema::Pointer;
 
@@ -8,7 +8,7 @@ use crate::document::{Entry, Node};
 use super::super::place;
 use super::super::report::Report;
 
-/// The entries of a map under a key, with their places.
+/// The entries of the map under a key, with their paths.
 pub(super) fn below<'a>(
     node: &'a Node,
     at: &Pointer,
@@ -19,7 +19,7 @@ pub(super) fn below<'a>(
     entries.iter().map(move |entry| (at.key(&entry.key), entry))
 }
 
-/// Reports keys of one map that exclude each other; the first is the one that is marked.
+/// Reports keys of one map that exclude each other, at the first.
 pub(super) fn exclude(report: &mut Report<'_>, at: &Pointer, keys: &[&str], why: &str) {
     if let Some(diagnostic) = exclusive(report, at, keys, why) {
         report.push(diagnostic);
@@ -42,7 +42,7 @@ pub(super) fn exclusive(report: &Report<'_>, at: &Pointer, keys: &[&str], why: &
     Some(diagnostic.note(why))
 }
 
-/// The keys of a map that are among some.
+/// Those of the given keys that a map has.
 pub(super) fn present<'k>(node: &Node, keys: &[&'k str]) -> Vec<&'k str> {
     keys.iter().copied().filter(|key| node.get(key).is_some()).collect()
 }

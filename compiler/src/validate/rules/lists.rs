@@ -1,4 +1,4 @@
-//! Lists that name something twice.
+//! Lists with duplicate items.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
     }
 }
 
-/// Reports each item of a list that stood in it before.
+/// Reports each item of a list that repeats an earlier one.
 pub(super) fn twice(at: &Pointer, node: &Node, path: &[&str], report: &mut Report<'_>) {
     let Some(list) = path.iter().try_fold(node, |node, key| node.get(key)) else { return };
     let at = at.keys(path.iter().copied());

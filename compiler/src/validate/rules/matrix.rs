@@ -1,4 +1,4 @@
-//! The two forms of `matrix` do not mix: axes alone, or `axes` with rules next to it.
+//! The two forms of `matrix` cannot be mixed: axes alone, or `axes` with rules next to it.
 
 use jobc_schema::Pointer;
 

@@ -1,4 +1,4 @@
-//! Maps of which exactly one key of some must be written.
+//! Maps that must have exactly one of a set of keys.
 
 use jobc_schema::Pointer;
 
@@ -9,7 +9,7 @@ use super::super::place;
 use super::super::report::Report;
 use super::keys::{below, exclude, present};
 
-/// Where a secret comes from.
+/// The source of a secret.
 pub(super) fn secrets(root: &Node, report: &mut Report<'_>) {
     for (at, entry) in below(root, &Pointer::ROOT, "secrets") {
         let what = "where the secret comes from when the job starts";
@@ -17,7 +17,7 @@ pub(super) fn secrets(root: &Node, report: &mut Report<'_>) {
     }
 }
 
-/// Where the metrics of the job or of a role are read.
+/// The source of the metrics of the job or of a role.
 pub(super) fn metrics(at: &Pointer, parent: &Node, report: &mut Report<'_>) {
     for (at, entry) in below(parent, at, "metrics") {
         let metric = &entry.value;
@@ -37,7 +37,7 @@ pub(super) fn metrics(at: &Pointer, parent: &Node, report: &mut Report<'_>) {
     }
 }
 
-/// What makes a role ready, where its files come from, and what a slice of a GPU is.
+/// The readiness probe of a role, the sources of its files, and the size of a slice of a GPU.
 pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
     if let Some(ready) = role.get("ready") {
         let what = "how readiness is checked";
@@ -60,7 +60,7 @@ pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
     }
 }
 
-/// Reports a map that has none or several of some keys; values that are not maps were reported before.
+/// Reports a map that has none or several of the keys; values that are not maps were already reported.
 pub(super) fn exactly_one(report: &mut Report<'_>, at: &Pointer, node: &Node, keys: &[&str], what: &str) {
     if !matches!(node.value, Value::Mapping(_)) {
         return;

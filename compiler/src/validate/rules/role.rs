@@ -1,4 +1,4 @@
-//! How `run`, `args`, `shell` and `setup` of a role go together.
+//! How `run`, `args`, `shell` and `setup` of a role can be combined.
 
 use jobc_schema::Pointer;
 
@@ -8,7 +8,7 @@ use crate::document::{Node, Value};
 use super::super::report::Report;
 use super::keys::exclusive;
 
-/// Offers to write the arguments behind the command, where both are words.
+/// Suggests appending the arguments to the command, if both are lists of words.
 fn with_arguments(diagnostic: Diagnostic, at: &Pointer, role: &Node, report: &Report<'_>) -> Diagnostic {
     let plain = |text: &&str| {
         !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c))
@@ -28,7 +28,7 @@ fn with_arguments(diagnostic: Diagnostic, at: &Pointer, role: &Node, report: &Re
     report.and_write(diagnostic, &at.key("run"), &run.join(" "))
 }
 
-/// Checks what a role runs.
+/// Checks the commands of a role.
 pub(super) fn check(at: &Pointer, role: &Node, report: &mut Report<'_>) {
     let run = role.get("run");
     if run.is_some() && role.get("args").is_some() {
@@ -37,7 +37,7 @@ pub(super) fn check(at: &Pointer, role: &Node, report: &mut Report<'_>) {
             report.push(with_arguments(diagnostic, at, role, report));
         }
     }
-    // A template may bring what is absent here.
+    // A template may provide what is missing here.
     if role.get("uses").is_some() {
         return;
     }

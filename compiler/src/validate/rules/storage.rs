@@ -1,4 +1,4 @@
-//! `data` and `outputs` share one name space: expressions, targets and roles name them alike.
+//! `data` and `outputs` share one namespace: expressions, targets and roles refer to both by name.
 
 use jobc_schema::Pointer;
 
@@ -8,7 +8,7 @@ use crate::document::Node;
 use super::super::report::Report;
 use super::keys::below;
 
-/// Reports outputs that have the name of data.
+/// Reports outputs with the name of a data entry.
 pub(super) fn names(root: &Node, report: &mut Report<'_>) {
     for (at, entry) in below(root, &Pointer::ROOT, "outputs") {
         let name = &entry.key;

@@ -42,7 +42,7 @@ pub(super) fn check(root: &Node, report: &mut Report<'_>) {
     }
 }
 
-/// What provides data: one of four; `ephemeral: false` is none.
+/// Data has exactly one of four sources; `ephemeral: false` is none.
 fn storage(at: &Pointer, node: &Node, report: &mut Report<'_>) {
     let ephemeral = node.get("ephemeral").is_some_and(|e| e.value == Value::Bool(true));
     let others = present(node, &["pvc", "host_path", "nfs"]);
@@ -52,7 +52,7 @@ fn storage(at: &Pointer, node: &Node, report: &mut Report<'_>) {
     exactly_one(report, at, node, &["pvc", "host_path", "nfs", "ephemeral"], "what provides it");
 }
 
-/// The names in `default` exist.
+/// Checks that the names in `default` exist.
 fn defaults(root: &Node, report: &mut Report<'_>) {
     let targets: Vec<&str> =
         root.get("targets").map_or(&[][..], Node::entries).iter().map(|e| e.key.as_str()).collect();
@@ -70,7 +70,7 @@ fn defaults(root: &Node, report: &mut Report<'_>) {
     }
 }
 
-/// Settings for a backend that the target does not write.
+/// Reports settings for a backend that the target does not use.
 fn unused_settings(at: &Pointer, target: &Node, report: &mut Report<'_>) {
     let Some(backends) = target.get("backends") else { return };
     let written: Vec<&str> = backends.items().iter().filter_map(Node::as_str).collect();

@@ -1,4 +1,4 @@
-//! J0150: a backslash with blanks after it at the end of a line, as copied from a web page or from a PDF file.
+//! J0150: a backslash followed by blanks at the end of a line, as copied from a web page or a PDF file.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::typography::report;
 use crate::blank;
 use crate::diagnostic::{Safety, Sink};
 
-/// Reports lines of a command that a shell does not continue, though a backslash is their last letter that is seen.
+/// Reports lines of a command that the shell does not continue, though their last visible character is a backslash.
 pub(super) fn check(written: &TextNode<'_>, sink: &mut Sink) {
     if !written.is_command() {
         return;
@@ -23,7 +23,7 @@ pub(super) fn check(written: &TextNode<'_>, sink: &mut Sink) {
     sink.push(report(written, message, first, fix));
 }
 
-/// Backslashes with the blanks after them up to the end of a line, outside of single quotes and comments.
+/// Backslashes with the blanks after them up to the end of a line, outside single quotes and comments.
 fn broken_continuations(script: &str) -> Vec<Range<usize>> {
     let is_blank = |c: char| matches!(c, ' ' | '\t') || blank::name(c).is_some();
     let mut found = Vec::new();
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blanks_between_a_backslash_and_the_line_end_are_found() {
+    fn blanks_after_a_backslash_at_the_end_of_a_line_are_found() {
         let check = |script: &str, expected: &[&str]| {
             let found: Vec<&str> =
                 broken_continuations(script).into_iter().map(|range| &script[range]).collect();

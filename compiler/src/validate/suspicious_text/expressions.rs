@@ -1,4 +1,4 @@
-//! J0151: an expression as other tools write it.
+//! J0151: an expression in the syntax of another tool.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Document, Node};
 use crate::suggest;
 
-/// How other tools, and people in a hurry, mark an expression.
+/// Other syntaxes for expressions.
 const MARKS: [(&str, &str); 4] = [("${", "}"), ("{{", "}}"), ("$(", ")"), ("<%", "%>")];
 
 pub(super) fn check(written: &TextNode<'_>, document: &Document, sink: &mut Sink) {
@@ -32,7 +32,7 @@ pub(super) fn check(written: &TextNode<'_>, document: &Document, sink: &mut Sink
     }
 }
 
-/// A parameter in other marks that the job does not declare.
+/// Reports an undeclared parameter in another tool's syntax.
 fn unknown(
     written: &TextNode<'_>,
     document: &Document,
@@ -58,7 +58,7 @@ fn unknown(
     found
 }
 
-/// The expressions of a text in other marks, each with the path in it.
+/// The expressions of a text in other syntaxes, each with the path in it.
 fn find_expressions(text: &str) -> Vec<(Range<usize>, String)> {
     let mut found = Vec::new();
     for (open, close) in MARKS {
@@ -73,7 +73,7 @@ fn find_expressions(text: &str) -> Vec<(Range<usize>, String)> {
             // OpenPAI's `<% $parameters.n %>`.
             let openpai = path.strip_prefix("$parameters.").map(|name| format!("params.{name}"));
             let path = openpai.as_deref().unwrap_or(path);
-            // `{{ lr }}` of Jinja and Helm; in other marks, a word alone is a variable or a command of a shell.
+            // `{{ lr }}` of Jinja and Helm; in other syntaxes, a word alone is a variable or a command of a shell.
             let is_path = (path.contains('.') || open == "{{")
                 && path.starts_with(|c: char| c.is_ascii_alphabetic())
                 && path
@@ -88,7 +88,7 @@ fn find_expressions(text: &str) -> Vec<(Range<usize>, String)> {
     found
 }
 
-/// A path; of a word alone, that of the parameter or axis with this name.
+/// The path of an expression; a word alone means the parameter or axis with that name.
 fn with_scope(path: String, document: &Document) -> Option<String> {
     if path.contains('.') {
         return Some(path);
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_marks_are_found_and_ours_are_not() {
+    fn expressions_of_other_tools_are_found_and_ours_are_not() {
         let check = |text: &str, expected: &[&str]| {
             let paths: Vec<String> = find_expressions(text).into_iter().map(|(_, path)| path).collect();
             assert_eq!(paths, expected, "{text}");

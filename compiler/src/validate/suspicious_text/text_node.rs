@@ -1,4 +1,4 @@
-//! A text of the job file, with its place there.
+//! A text of the job file, with its place in the source.
 
 use std::ops::Range;
 
@@ -13,20 +13,20 @@ pub(super) struct TextNode<'a> {
     pub(super) at: Pointer,
     pub(super) node: &'a Node,
     pub(super) text: &'a str,
-    /// As the file has it: with its quotes, escapes and indentation.
+    /// The source text: with quotes, escapes and indentation.
     pub(super) raw: &'a str,
 }
 
 impl TextNode<'_> {
-    /// Whether it is a command, or a part of one.
+    /// Whether it is a command, or part of one.
     pub(super) fn is_command(&self) -> bool {
         let segments: Vec<String> = self.at.segments().collect();
         let is_command = |key: &String| matches!(key.as_str(), "run" | "setup" | "args" | "exec");
         segments.first().is_some_and(|first| first == "roles") && segments.iter().skip(2).any(is_command)
     }
 
-    /// The places in the file of parts of the text, which the file has letter by letter; all of the text's parts that
-    /// read alike are looked for in the same order.
+    /// The spans of parts of the text that the source contains verbatim; equal parts are
+    /// found in the same order.
     pub(super) fn places(&self, parts: &[Range<usize>]) -> Option<Vec<Span>> {
         let place = |range: &Range<usize>| {
             let part = &self.text[range.clone()];
@@ -39,7 +39,7 @@ impl TextNode<'_> {
         parts.iter().map(place).collect()
     }
 
-    /// An edit that writes something else in such places.
+    /// An edit that replaces such spans.
     pub(super) fn fix(
         &self,
         message: String,

@@ -1,4 +1,4 @@
-//! J0150: quotes, dashes and blanks of a word processor or a web page.
+//! J0150: typographic quotes, dashes and blanks of a word processor or a web page.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::text_node::TextNode;
 use crate::blank;
 use crate::diagnostic::{Diagnostic, Fix, Place, Safety, Severity, Sink, codes};
 
-/// Quotes that are letters to YAML and to a shell.
+/// Quotes that are ordinary characters to YAML and to a shell.
 fn straight(c: char) -> Option<char> {
     match c {
         '“' | '”' | '„' | '‟' | '«' | '»' => Some('"'),
@@ -16,7 +16,7 @@ fn straight(c: char) -> Option<char> {
     }
 }
 
-/// The hyphens of an option that begins with a dash: a word processor makes one dash of two hyphens.
+/// The hyphens of an option that begins with a dash: word processors replace two hyphens with one dash.
 fn hyphens(option: &str) -> String {
     let name = option.trim_start_matches(is_dash);
     let is_letter = name.chars().count() == 1;
@@ -83,7 +83,7 @@ pub(super) fn report(
     diagnostic
 }
 
-/// A whole text in such quotes: to YAML they are part of it.
+/// Reports a text in typographic quotes: to YAML they are part of it.
 fn whole(written: &TextNode<'_>, inner: &str) -> Diagnostic {
     let quote = written.text.trim().chars().next().unwrap_or('“');
     // No program has such a name.
@@ -97,7 +97,7 @@ fn whole(written: &TextNode<'_>, inner: &str) -> Diagnostic {
     )
 }
 
-/// The text inside typographic quotes, if it is all in one pair of them.
+/// The text inside typographic quotes, if one pair encloses all of it.
 fn enclosed(text: &str) -> Option<&str> {
     let mut chars = text.chars();
     let (first, last) = (chars.next()?, chars.next_back()?);
@@ -106,7 +106,7 @@ fn enclosed(text: &str) -> Option<&str> {
     (alike && !inner.contains(|c| straight(c).is_some())).then_some(inner)
 }
 
-/// Parts of a script that are letters to a shell.
+/// Parts of a script that are ordinary characters to a shell.
 #[derive(Default)]
 struct Unquoted {
     quotes: Vec<Range<usize>>,
@@ -115,7 +115,7 @@ struct Unquoted {
     dashes: Vec<Range<usize>>,
 }
 
-/// The typographic quotes, blanks, and options with dashes of a script outside of quotes and comments.
+/// Finds typographic quotes and blanks, and options with dashes, outside quotes and comments of a script.
 fn unquoted(script: &str) -> Unquoted {
     let Unquoted { mut quotes, mut blanks, mut dashes } = Unquoted::default();
     let mut open: Option<char> = None;
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pair_encloses() {
+    fn one_pair_encloses_a_text() {
         assert_eq!(enclosed("“python t.py”"), Some("python t.py"));
         assert_eq!(enclosed("“a” and “b”"), None);
         assert_eq!(enclosed("“"), None);

@@ -1,4 +1,4 @@
-//! The typed job: what numbers keep, and what is left behind.
+//! The typed job: which numbers keep their text, and which keys are dropped.
 
 use jobc_schema::Job;
 
@@ -39,7 +39,7 @@ fn numbers_keep_their_text_where_it_matters() {
 }
 
 #[test]
-fn free_keys_at_the_top_are_left_behind() {
+fn user_defined_keys_at_the_top_level_are_dropped() {
     let schema = job(
         "$schema: https://example.com/schemas/job.v1.schema.json\nversion: 1\nname: x\nroles: {a: {run: x}}\n",
     );
@@ -49,8 +49,8 @@ fn free_keys_at_the_top_are_left_behind() {
 }
 
 #[test]
-fn what_does_not_fit_the_types_has_a_place() {
-    // An expression that was not filled in is fine for the schema and not for the types.
+fn an_error_of_conversion_has_a_place() {
+    // An expression that was not substituted is valid in the schema but not for the types.
     let (sources, document) = read("job.yaml", &role("run: x\ninstances: ${{ params.n }}"));
     let mut sink = Sink::new();
     assert!(crate::validate::validate(&document, &mut sink));
@@ -64,7 +64,7 @@ fn what_does_not_fit_the_types_has_a_place() {
 }
 
 #[test]
-fn the_example_of_the_spec_is_a_job() {
+fn the_example_of_the_specification_is_a_job() {
     let job = job(include_str!("example.yaml"));
     assert_eq!(job.roles.len(), 2);
 }

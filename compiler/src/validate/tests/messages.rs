@@ -1,4 +1,4 @@
-//! The words for each kind of mistake.
+//! The messages for each kind of mistake.
 
 use super::{check, check_job, check_role};
 
@@ -86,7 +86,7 @@ fn missing_keys() {
 }
 
 #[test]
-fn kinds() {
+fn wrong_types() {
     insta::assert_snapshot!(check_role(&[
         "run: 5",
         "run: {a: b}",
@@ -135,7 +135,7 @@ fn kinds() {
 }
 
 #[test]
-fn no_values() {
+fn missing_values() {
     insta::assert_snapshot!(check_role(&[
         "run: x\nresources: {gpu: }",
         "run: x\nresources:\nimage: busybox",
@@ -257,7 +257,7 @@ fn bounds() {
 }
 
 #[test]
-fn bools_in_env() {
+fn booleans_in_env() {
     insta::assert_snapshot!(check_role(&[
         "run: x\nenv: {DEBUG: true, PLAIN: 3.10, GONE: ~, LIST: [a]}",
         "run: x\nimage: {from: busybox, env: {DEBUG: false}}",
@@ -265,7 +265,7 @@ fn bools_in_env() {
 }
 
 #[test]
-fn keys_that_go_together() {
+fn keys_that_depend_on_each_other() {
     insta::assert_snapshot!(check_role(&[
         "run: x\nargs: [y]",
         "shell: sh",

@@ -1,4 +1,4 @@
-//! No map of a file accepts an unknown key, except maps whose names are the user's.
+//! No map of a file accepts an unknown key, except maps with user-defined keys.
 
 use serde_json::Value as Json;
 
@@ -12,7 +12,7 @@ use super::read;
 
 const KEY: &str = "zzz";
 
-/// The places of all maps of a file that, by `strict`, have known keys only.
+/// The paths of all maps of a file that accept only known keys according to `strict`.
 fn strict_maps(document: &Document, strict: &dyn Fn(&[String]) -> bool) -> Vec<Vec<String>> {
     let mut found = vec![];
     collect(&document.root, &mut vec![], strict, &mut found);
@@ -48,7 +48,7 @@ fn collect(
     }
 }
 
-/// Whether the map at a place has known keys only.
+/// Whether the map at a path accepts only known keys.
 fn is_strict(schema: &Schema, path: &[String]) -> bool {
     schema.at(path).is_some_and(|part| part_is_strict(schema, part))
 }
@@ -80,7 +80,7 @@ fn insert(node: &mut Node, path: &[String]) {
     }
 }
 
-/// Puts an unknown key into each strict map of a file in turn; each must be named in an error.
+/// Inserts an unknown key into each strict map of a file in turn; an error must name it.
 fn check(
     name: &str,
     text: &str,
@@ -115,7 +115,7 @@ fn check_targets(name: &str, text: &str) -> usize {
     check(name, text, &|path| is_strict(&TARGETS, path), &accept)
 }
 
-/// Every map of an OpenPAI job has known fields only.
+/// Every map of an OpenPAI job accepts only known fields.
 fn check_openpai(name: &str, text: &str) -> usize {
     let accept =
         |document: &Document, sink: &mut Sink| import(document.clone(), &Sources::new(), sink).is_some();
@@ -123,14 +123,14 @@ fn check_openpai(name: &str, text: &str) -> usize {
 }
 
 #[test]
-fn an_unknown_key_is_refused_everywhere() {
+fn an_unknown_key_is_rejected_everywhere() {
     assert!(check_job("example.yaml", include_str!("example.yaml")) > 10);
     assert!(check_job("every_field.yaml", include_str!("every_field.yaml")) > 35);
 }
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the examples beside the crates are tests' input")]
-fn an_unknown_key_is_refused_everywhere_in_the_examples() {
+fn an_unknown_key_is_rejected_everywhere_in_the_examples() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
     let mut checked = 0;
     for entry in std::fs::read_dir(directory).expect("the examples").flatten() {
@@ -149,7 +149,7 @@ fn an_unknown_key_is_refused_everywhere_in_the_examples() {
 }
 
 #[test]
-fn every_level_of_the_schema_is_met() {
+fn every_level_of_the_schema_is_covered() {
     let (_, document) = read("job.yaml", include_str!("every_field.yaml"));
     let met = strict_maps(&document, &|path| is_strict(&JOB, path));
     let fits = |path: &[String], met: &[String]| {

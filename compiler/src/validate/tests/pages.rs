@@ -1,10 +1,10 @@
-//! Each page of this pass shows a file that gets the code, and then one without findings.
+//! The page of every code of this pass shows a file that produces it, and one without findings.
 
 use crate::diagnostic::{Code, Diagnostic, Sink};
 
 use super::read;
 
-/// The fenced blocks of a page.
+/// The fenced code blocks of a page.
 fn blocks(page: &str) -> Vec<&str> {
     let fenced = page.split("```").skip(1).step_by(2);
     fenced.map(|block| block.split_once('\n').expect("a block names its language").1).collect()
@@ -24,7 +24,7 @@ fn findings(text: &str) -> Vec<Diagnostic> {
 }
 
 #[test]
-fn the_examples_of_the_pages_hold() {
+fn the_examples_of_the_pages_are_correct() {
     let codes: Vec<Code> =
         Code::all().map(|(code, _)| code).filter(|code| code.as_str().starts_with("J01")).collect();
     assert!(codes.len() > 20);

@@ -6,7 +6,7 @@ use crate::diagnostic::{DocumentId, Sink};
 
 use super::{describe, read};
 
-/// Each file and its findings.
+/// Prints each file with its findings.
 fn check(texts: &[&str]) -> String {
     let mut out = String::new();
     for text in texts {

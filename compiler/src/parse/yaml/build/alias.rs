@@ -1,4 +1,4 @@
-//! Anchors and aliases: the anchor's value is copied, within a budget.
+//! Anchors and aliases: an alias copies the anchor's value, up to a limit.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::limits::{MAX_ALIAS_NODES, MAX_ALIAS_TEXT};
 use super::{Builder, MAX_DEPTH, Weight, shorten};
 
 impl Builder<'_, '_, '_> {
-    /// Keeps an anchor's name for the messages about unknown ones.
+    /// Remembers an anchor's name for messages about unknown ones.
     pub(in super::super) fn name_anchor(&mut self, id: usize, name: &str) -> bool {
         self.names.push((id, name.to_owned()));
         true
@@ -31,7 +31,7 @@ impl Builder<'_, '_, '_> {
             self.over_budget(span);
             return false;
         }
-        // The copy is where the alias is written: that is the line a message about it should show.
+        // The copy has the span of the alias: a message about it should show that line.
         let value = self.anchors.get(&id).map_or(Value::Null, |(node, _)| node.value.clone());
         self.attach(Node { span, value }, weight);
         true

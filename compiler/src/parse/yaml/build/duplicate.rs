@@ -1,5 +1,5 @@
-//! A key that a map has twice, with edits: the second one goes where both say the same, a role gets
-//! another name, and anything else becomes a comment.
+//! Duplicate keys, with suggested edits: an identical entry is removed, a role gets
+//! another name, and any other entry becomes a comment.
 
 use crate::diagnostic::{Place, Safety, codes};
 use crate::document::{Entry, Node};
@@ -7,7 +7,7 @@ use crate::parse::keys::duplicate;
 use crate::parse::report::Report;
 use crate::source::Span;
 
-/// Reports an entry whose key is among the entries before it.
+/// Reports an entry whose key an earlier entry has.
 pub(super) fn report(
     text: &str,
     entries: &[Entry],
@@ -28,7 +28,7 @@ pub(super) fn report(
     let last = text[whole..].find('\n').map_or(text.len(), |at| whole + at + 1);
     let in_braces = text[whole..last].trim_start().starts_with([',', '}']);
     if !is_same && node.get("run").is_some() {
-        // Two roles of one name; what refers to the name means the first.
+        // Two roles with one name; references to the name mean the first.
         let name = format!("{key}-2");
         diagnostic = diagnostic.fix(format!("write `{name}`"), Place::Span(span), name, Safety::Unsafe);
     }

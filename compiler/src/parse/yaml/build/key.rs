@@ -1,4 +1,4 @@
-//! Keys: strings only, each once, and no `<<`.
+//! Keys: strings only, unique, and no `<<`.
 
 use crate::diagnostic::{Diagnostic, Place, Safety, codes};
 use crate::document::{Node, Value};
@@ -8,12 +8,12 @@ use super::super::super::scalar::PlainScalar;
 use super::{Builder, Items, PendingKey, Scalar, Style, Tag, scalar, shorten};
 
 impl Builder<'_, '_, '_> {
-    /// Takes a scalar that is where a key belongs.
+    /// Accepts a scalar in the position of a key.
     pub(super) fn scalar_key(&mut self, scalar: Scalar<'_>, tag: Option<&Tag>, anchor: usize) {
         let span = self.report.span(scalar.range.start, scalar.range.end);
         self.last = scalar.range.end;
         if anchor != 0 {
-            // `&name key: value` names the key, not the value; both readings are surprises.
+            // `&name key: value` puts the anchor on the key, not the value, which nobody expects.
             self.report.push(
                 Diagnostic::error(codes::KEY, "an anchor is before a key: move it after the colon")
                     .at_span(span, "this key"),
@@ -44,9 +44,9 @@ impl Builder<'_, '_, '_> {
         self.take_key(scalar.value.into_owned(), span);
     }
 
-    /// Takes a list, map or alias that is where a key belongs.
+    /// Accepts a list, map or alias in the position of a key.
     pub(super) fn complex_key(&mut self, node: &Node) {
-        // Only an alias brings a string here: scalars are caught before they become nodes.
+        // Only an alias can be a string here: scalars are handled before they become nodes.
         if let Value::String(text) = &node.value {
             self.take_key(text.clone(), node.span);
             return;
@@ -63,7 +63,7 @@ impl Builder<'_, '_, '_> {
         self.expect(PendingKey::Dropped);
     }
 
-    /// Reports what a plain key is instead of a string, or what others take it for.
+    /// Reports a plain key that is not a string, or that other tools do not read as one.
     fn plain_key(&mut self, text: &str, span: Span) {
         let what = match scalar::resolve(text) {
             PlainScalar::Text => {
@@ -130,7 +130,7 @@ impl Builder<'_, '_, '_> {
         }
     }
 
-    /// The key whose value comes next, for messages.
+    /// The key whose value is next, for messages.
     pub(super) fn pending_key(&self) -> Option<(&str, Span)> {
         match &self.frames.last()?.items {
             Items::Map { pending: Some(PendingKey::Key(key, span)), .. } => Some((key, *span)),

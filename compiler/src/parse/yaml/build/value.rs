@@ -1,4 +1,4 @@
-//! Scalars as values: what they mean, and what is wrong with the way they are written.
+//! Scalars as values: their types, and mistakes in how they are written.
 
 use crate::diagnostic::{Diagnostic, Edit, Fix, Place, Safety, codes};
 use crate::document::{Node, Value};
@@ -9,7 +9,7 @@ use super::super::lines::missing_blanks;
 use super::{Builder, Scalar, Style, Tag, scalar, shorten};
 
 impl Builder<'_, '_, '_> {
-    /// Makes a node of a scalar that is where a value belongs.
+    /// Makes a node of a scalar in the position of a value.
     pub(super) fn scalar_value(&mut self, scalar: Scalar<'_>, tag: Option<&Tag>) -> Node {
         let (start, end) = self.extent(&scalar);
         let span = self.report.span(start, end);
@@ -25,9 +25,9 @@ impl Builder<'_, '_, '_> {
         Node { span, value }
     }
 
-    /// Where a value really begins and ends.
+    /// The real span of a value.
     ///
-    /// The parser puts an absent value before its colon, begins a block scalar at its text, and lets it run on over the
+    /// The parser puts an absent value before its colon, begins a block scalar at its text, and includes the
     /// blank lines after it.
     fn extent(&self, scalar: &Scalar<'_>) -> (usize, usize) {
         let (start, end) = (scalar.range.start, scalar.range.end);
@@ -74,7 +74,7 @@ impl Builder<'_, '_, '_> {
             PlainScalar::Null => Value::Null,
             PlainScalar::Bool(b) => Value::Bool(b),
             PlainScalar::Number(number) => Value::Number { number, text },
-            // A fix would usually make it a string (`mode: 0644`), so later passes see one.
+            // The fix usually makes it a string (`mode: 0644`), so later passes see one.
             PlainScalar::LeadingZero => {
                 self.leading_zero(&text, span);
                 Value::String(text)
@@ -110,7 +110,7 @@ impl Builder<'_, '_, '_> {
         let diagnostic = Diagnostic::error(codes::LEADING_ZERO, message)
             .at_span(span, "octal to some tools, decimal to others");
         if bare.len() == 4 && self.pending_key().is_some_and(|(key, _)| key == "mode") {
-            // A file mode has one form.
+            // A file mode has only one spelling.
             self.report.push(diagnostic.fix("quote it", place, quoted, Safety::Safe));
             return;
         }
@@ -137,7 +137,7 @@ impl Builder<'_, '_, '_> {
         }
     }
 
-    /// Warns of a plain string that readers of YAML 1.1 take for something else.
+    /// Warns about a plain string that YAML 1.1 does not read as a string.
     fn report_yaml11(&mut self, text: &str, span: Span) {
         let Some(what) = scalar::yaml11_meaning(text) else { return };
         if !self.report.wants(codes::MISREAD, span) {
@@ -176,7 +176,7 @@ impl Builder<'_, '_, '_> {
         );
     }
 
-    /// Warns of `cpu:4` on lines of its own under a key, which YAML reads as text.
+    /// Warns about `cpu:4` on separate lines below a key, which YAML reads as text.
     fn glued_values(&mut self, text: &str, span: Span) {
         let Some((_, key)) = self.pending_key() else { return };
         if !text.contains(':') {
