@@ -6,16 +6,16 @@ use super::rules::Lint;
 /// The `# check=` directive of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
-    /// Rules that are not applied, by name; `all` means every rule.
+    /// Rules that are skipped, by name; `all` means every rule.
     skipped: Vec<String>,
     /// Whether a finding of a rule fails the build.
     error: bool,
-    /// Experimental rules that are applied, by name; `all` means every rule.
+    /// Experimental rules to apply, by name; `all` means every rule.
     experimental: Vec<String>,
 }
 
 impl Checks {
-    /// Reads the value of the directive; in words what is wrong with it.
+    /// Parses the value of the directive, or returns what is wrong with it.
     pub(super) fn read(value: &str) -> Result<Self, String> {
         let mut checks = Self::default();
         for option in value.split(';').map(str::trim).filter(|option| !option.is_empty()) {
@@ -41,7 +41,7 @@ impl Checks {
         !names(&self.skipped) && (!lint.is_experimental() || names(&self.experimental))
     }
 
-    /// Findings that fail the build, and those that do not; those of skipped rules are left out.
+    /// Splits findings into errors and warnings, and drops those of skipped rules.
     pub fn sort(&self, found: Vec<Refusal>) -> (Vec<Refusal>, Vec<Refusal>) {
         let applied =
             found.into_iter().filter(|found| found.rule.lint().is_none_or(|lint| self.applies(lint)));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn experimental_rules_are_named() {
+    fn experimental_rules_are_enabled_by_name() {
         assert!(!Checks::default().applies(Lint::InvalidDefinitionDescription));
         for value in ["experimental=all", "experimental=InvalidDefinitionDescription"] {
             assert!(Checks::read(value).unwrap().applies(Lint::InvalidDefinitionDescription), "{value}");

@@ -1,8 +1,8 @@
-//! Variables and quotes of a word, by the rules of BuildKit's own small shell.
+//! Expands variables and quotes in a word, by the rules of BuildKit's own small shell.
 //!
 //! `$x ${x} ${x:-d} ${x-d} ${x:+d} ${x+d} ${x:?m} ${x?m} ${x#p} ${x##p} ${x%p} ${x%%p} ${x/p/r} ${x//p/r}`; single
-//! quotes protect everything, double quotes all but `$` and the escape character. Unlike a shell's, a value is not
-//! split again, but for [`words`].
+//! quotes protect everything, double quotes all but `$` and the escape character. Unlike in a shell, a value is not
+//! split, except by [`words`].
 
 use std::cell::RefCell;
 use std::iter::Peekable;
@@ -13,22 +13,22 @@ use regex::Regex;
 /// The value of a name.
 pub(super) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// A text with quotes taken off and variables filled in; what is wrong with it, where it cannot be.
+/// Removes quotes and expands variables in a text; returns what is wrong with it if that fails.
 pub(super) fn expand(text: &str, escape: char, lookup: Lookup<'_>) -> Result<String, String> {
     Ok(Shell::new(text, escape, lookup, Quotes::Removed).until(None, false)?.text)
 }
 
-/// The same, cut into words at blanks that no quotes protect, also at those that a variable brings.
+/// The same, split into words at unquoted blanks, including those in values.
 pub(super) fn words(text: &str, escape: char, lookup: Lookup<'_>) -> Result<Vec<String>, String> {
     Ok(Shell::new(text, escape, lookup, Quotes::Removed).until(None, false)?.words())
 }
 
-/// The text of a heredoc with variables filled in: quotes are like any other character there.
+/// Expands variables in a heredoc, where quotes have no special meaning.
 pub(super) fn heredoc(text: &str, lookup: Lookup<'_>) -> Result<String, String> {
     Ok(Shell::new(text, '\\', lookup, Quotes::Kept).until(None, false)?.text)
 }
 
-/// The same as [`expand`], where variables without a value stay as they are written.
+/// The same as [`expand`], except that variables without a value are left unchanged.
 pub(super) fn expand_known(text: &str, escape: char, lookup: Lookup<'_>) -> Result<String, String> {
     let kept = RefCell::default();
     let mut shell = Shell::new(text, escape, lookup, Quotes::Removed);
@@ -56,16 +56,16 @@ struct Shell<'a> {
     escape: char,
     lookup: Lookup<'a>,
     quotes: Quotes,
-    /// How many `${…}` are open. A file of nothing but `${a:-` must not use up the stack.
+    /// The number of open `${…}`, limited so that a file of repeated `${a:-` cannot overflow the stack.
     depth: usize,
-    /// Where variables without a value stay as they are written: their names.
+    /// The names of variables without a value, if those are left unchanged.
     kept: Option<&'a RefCell<Vec<String>>>,
 }
 
 /// More than any hand-written file has.
 const MAX_DEPTH: usize = 64;
 
-/// What was read, with where words end.
+/// The expanded text, with the ends of words.
 #[derive(Default)]
 struct Expansion {
     text: String,
@@ -101,9 +101,9 @@ impl<'a> Shell<'a> {
         Self { rest: text.chars().peekable(), escape, lookup, quotes, depth: 0, kept: None }
     }
 
-    /// Reads up to a character, which is taken too, or to the end.
+    /// Expands up to a character, which is consumed, or to the end.
     ///
-    /// `raw` keeps the escape characters: they belong to a pattern.
+    /// `raw` keeps the escape characters, which are part of a pattern.
     fn until(&mut self, stop: Option<char>, raw: bool) -> Result<Expansion, String> {
         let mut read = Expansion::default();
         while let Some(c) = self.rest.next() {
@@ -161,7 +161,7 @@ impl<'a> Shell<'a> {
                             text.push(next);
                             self.rest.next();
                         }
-                        // Before anything else it is a character of its own.
+                        // Before anything else it is a literal character.
                         Some(_) if !raw => text.push(c),
                         _ => {}
                     }
@@ -172,7 +172,7 @@ impl<'a> Shell<'a> {
         Err("a double quote is not closed".to_owned())
     }
 
-    /// What a `$`, which was taken, begins.
+    /// Expands what follows a `$` that was consumed.
     fn dollar(&mut self) -> Result<String, String> {
         if self.rest.peek() != Some(&'{') {
             let name = self.name();
@@ -192,7 +192,7 @@ impl<'a> Shell<'a> {
         value
     }
 
-    /// The text after `${`.
+    /// Expands the rest of `${`.
     fn braces(&mut self) -> Result<String, String> {
         let name = self.name();
         if name.is_empty() {
@@ -253,7 +253,7 @@ impl<'a> Shell<'a> {
         }
     }
 
-    /// The replacement of a variable without a value: nothing, or the variable as written.
+    /// The expansion of a variable without a value: empty, or the variable as written.
     fn without_value(&self, name: &str, written: impl Fn(&str) -> String) -> String {
         match self.kept {
             Some(kept) => {
@@ -264,7 +264,7 @@ impl<'a> Shell<'a> {
         }
     }
 
-    /// A name: letters, digits and `_`; digits alone; or one of the shell's special characters.
+    /// A name: letters, digits and `_`; only digits; or one of the shell's special characters.
     fn name(&mut self) -> String {
         let mut name = String::new();
         match self.rest.peek() {
@@ -288,7 +288,7 @@ impl<'a> Shell<'a> {
     }
 }
 
-/// A pattern of `*` and `?` as an expression for a whole text; brackets have no meaning here.
+/// Converts a pattern of `*` and `?` to a regular expression for a whole text; brackets have no meaning here.
 fn pattern(text: &str) -> Result<Pattern, String> {
     let mut expression = String::new();
     let mut rest = text.chars();
@@ -320,7 +320,7 @@ struct Pattern {
     anywhere: Regex,
 }
 
-/// Where a text can be cut.
+/// The offsets at which a text can be split.
 fn boundaries(text: &str) -> impl DoubleEndedIterator<Item = usize> {
     text.char_indices().map(|(at, _)| at).chain([text.len()]).collect::<Vec<_>>().into_iter()
 }

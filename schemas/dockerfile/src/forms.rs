@@ -10,24 +10,24 @@ pub use copy::{Copy, Heredoc, Source};
 pub use run::{Mount, MountKind, Network, Run, Runs, Sharing};
 pub use word::{Arg, Command, ImageOrStage, Word};
 
-/// A line of the file, continuation lines and heredocs included.
+/// An instruction, including continuation lines and heredocs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
     /// From its keyword to the end of its last heredoc.
     pub span: Span,
-    /// As written with the lines joined, without heredocs' contents: for progress and for the image's history.
+    /// Its text with the lines joined, without heredocs' contents: for progress output and the image's history.
     pub text: String,
-    /// What it does.
+    /// The parsed instruction.
     pub kind: Kind,
 }
 
-/// What an instruction does. A [`Word`] is to be filled in by [`Variables::expand`](crate::Variables::expand); a
+/// An instruction. A [`Word`] must be expanded by [`Variables::expand`](crate::Variables::expand); a
 /// `String` is final.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `ARG NAME[=DEFAULT] …`: [`Variables::declare`](crate::Variables::declare).
     Arg(Vec<Arg>),
-    /// `ENV NAME=VALUE …`, names and values. All values are filled in before the first is set.
+    /// `ENV NAME=VALUE …`, names and values. All values are expanded before the first is set.
     Env(Vec<(Word, Word)>),
     /// `LABEL KEY=VALUE …`.
     Label(Vec<(Word, Word)>),
@@ -35,41 +35,41 @@ pub enum Kind {
     Run(Run),
     /// `COPY`.
     Copy(Copy),
-    /// `ADD`: as `COPY`, and local archives are unpacked.
+    /// `ADD`: like `COPY`, and local archives are unpacked.
     Add(Copy),
-    /// `WORKDIR`: relative to the one before.
+    /// `WORKDIR`: relative to the previous one.
     Workdir(Word),
     /// `USER name[:group]`.
     User(Word),
-    /// `EXPOSE port[-port][/protocol] …`: words that [`Variables::expand_words`](crate::Variables::expand_words) may
-    /// make several of.
+    /// `EXPOSE port[-port][/protocol] …`: [`Variables::expand_words`](crate::Variables::expand_words) may split a
+    /// word into several.
     Expose(Vec<Word>),
     /// `VOLUME`.
     Volume(Vec<Word>),
-    /// `ENTRYPOINT`; an empty exec form takes it away.
+    /// `ENTRYPOINT`; an empty exec form removes it.
     Entrypoint(Command),
     /// `CMD`.
     Cmd(Command),
-    /// `SHELL`: what runs shell forms from here on.
+    /// `SHELL`: the shell for later instructions in shell form.
     Shell(Vec<String>),
     /// `STOPSIGNAL`.
     Stopsignal(Word),
     /// `HEALTHCHECK`.
     Healthcheck(Healthcheck),
-    /// `ONBUILD`: the instruction as written, which was read once and found good; see [`trigger`](crate::trigger).
+    /// `ONBUILD`: the text of the instruction, which was parsed once and is valid; see [`trigger`](crate::trigger).
     Onbuild(String),
     /// `MAINTAINER`.
     Maintainer(String),
 }
 
-/// `HEALTHCHECK`. Times are nanoseconds, as in an image's configuration.
+/// `HEALTHCHECK`. Durations are in nanoseconds, as in an image's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Healthcheck {
-    /// `HEALTHCHECK NONE`: the base's is taken away.
+    /// `HEALTHCHECK NONE`: removes the base image's.
     None,
     /// `HEALTHCHECK CMD`.
     Cmd {
-        /// What is run.
+        /// The command.
         command: Command,
         /// `--interval=`.
         interval: Option<u64>,
@@ -85,7 +85,7 @@ pub enum Healthcheck {
 }
 
 impl Instruction {
-    /// Whatever it takes files from besides the context: `--from` of a copy, `from` of a mount.
+    /// The sources of files besides the context: `--from` of a copy, `from` of a mount.
     pub fn sources(&self) -> Vec<&ImageOrStage> {
         match &self.kind {
             Kind::Copy(copy) | Kind::Add(copy) => copy.from.iter().collect(),

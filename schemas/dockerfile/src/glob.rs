@@ -1,6 +1,6 @@
-//! Patterns of names, by the rules of Go's `filepath.Match`: `*`, `?`, `[a-z]`, `[^a-z]`, and `\` before any of them.
+//! Glob patterns, by the rules of Go's `filepath.Match`: `*`, `?`, `[a-z]`, `[^a-z]`, and `\` before any of them.
 //!
-//! A source of `COPY` is such a pattern between every two slashes; `**` is nothing special there.
+//! Each component of a source of `COPY` is such a pattern; `**` has no special meaning there.
 
 /// A piece of a pattern that matches one or more characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +28,11 @@ impl Token {
     }
 }
 
-/// Whether a pattern matches a whole name; a pattern that is [not well-formed](check) matches nothing.
+/// Whether a pattern matches a whole name; a [malformed](check) pattern matches nothing.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (Ok(tokens), name) = (tokens(pattern), name.chars().collect::<Vec<char>>()) else { return false };
     let (mut token, mut at) = (0, 0);
-    // Where to go on when the text after the last star does not fit: the star takes one more.
+    // Where to resume if the rest does not match: the last star then matches one more character.
     let mut again = None;
     loop {
         match tokens.get(token) {
@@ -59,17 +59,17 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Whether a pattern is well formed, in words where it is not.
+/// Checks that a pattern is well-formed, or returns what is wrong.
 pub fn check(pattern: &str) -> Result<(), String> {
     tokens(pattern).map(drop)
 }
 
-/// Whether a text means anything but itself.
+/// Whether a text contains special characters.
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '[', '\\'])
 }
 
-/// A pattern in pieces.
+/// Parses a pattern.
 pub(super) fn tokens(pattern: &str) -> Result<Vec<Token>, String> {
     let mut tokens = Vec::new();
     let mut rest = pattern.chars().peekable();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn many_stars_take_no_time() {
+    fn many_stars_are_fast() {
         assert!(!matches(&"*a".repeat(200), &"a".repeat(199)));
         assert!(!matches(&format!("{}b", "a*".repeat(200)), &"a".repeat(2000)));
     }

@@ -1,4 +1,4 @@
-//! Heredocs: `<<NAME`, `<<-NAME`, `<<"NAME"`, and their lines.
+//! Heredocs: `<<NAME`, `<<-NAME`, `<<"NAME"`, and their content.
 
 use super::line::{Line, Physical, Raw};
 use super::refusal::Refusal;
@@ -12,7 +12,7 @@ pub(super) struct Opening {
     pub(super) expand: bool,
 }
 
-/// Takes the lines of an instruction's heredocs.
+/// Reads the content of an instruction's heredocs.
 pub(super) fn take(line: &Line, rest: &mut Physical<'_>) -> Result<Vec<Raw>, Refusal> {
     let mut taken = Vec::new();
     if !line.text.contains("<<") || !may_have(line) {
@@ -49,7 +49,7 @@ pub(super) fn take(line: &Line, rest: &mut Physical<'_>) -> Result<Vec<Raw>, Ref
     Ok(taken)
 }
 
-/// Whether an instruction takes heredocs: `RUN`, `COPY` and `ADD`, unless their arguments are JSON.
+/// Whether an instruction can have heredocs: `RUN`, `COPY` and `ADD`, unless their arguments are JSON.
 fn may_have(line: &Line) -> bool {
     let (mut keyword, mut rest) = line.part().split_first();
     if keyword.text().eq_ignore_ascii_case("ONBUILD") {
@@ -59,7 +59,7 @@ fn may_have(line: &Line) -> bool {
     takes && split::json(split::flags(rest).1).is_none()
 }
 
-/// What a word opens: `3<<-"NAME"`.
+/// The heredoc that a word begins: `3<<-"NAME"`.
 pub(super) fn opening(word: &str) -> Option<Opening> {
     let rest = word.trim_start_matches(|c: char| c.is_ascii_digit()).strip_prefix("<<")?;
     let (rest, chomp) = match rest.strip_prefix('-') {

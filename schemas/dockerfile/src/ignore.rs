@@ -1,9 +1,9 @@
-//! `.dockerignore`: what of a context a build does not see; and `--exclude`, by the same patterns.
+//! `.dockerignore`, which excludes files from the build context, and `--exclude`, with the same patterns.
 //!
-//! The last pattern that matches a path, or a directory it is in, decides; a pattern that begins with `!` includes the
-//! path again. `**` matches any number of directories. The rules are those of moby's patternmatcher, which every
-//! builder but the first ones uses: a `*` elsewhere never crosses a slash, a leading slash means nothing, and `#`
-//! begins a comment only at the very beginning of a line.
+//! The last pattern that matches a path, or a directory above it, applies; a pattern that begins with `!` includes the
+//! path again. `**` matches any number of directories. The rules are those of moby's patternmatcher, which all but
+//! the earliest builders use: a `*` elsewhere never matches a slash, a leading slash is ignored, and `#`
+//! begins a comment only as the first character of a line.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::glob::{self, Token};
 use super::refusal::{Refusal, Refusals};
 
-/// Patterns of what is left out.
+/// Patterns of excluded files.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Ignore {
@@ -22,17 +22,17 @@ pub struct Ignore {
 
 #[derive(Clone, Debug)]
 struct Pattern {
-    /// As given, with its `!`.
+    /// As written, including `!`.
     written: String,
-    /// Whether it takes paths back.
+    /// Whether it includes paths again.
     back: bool,
-    /// Directories that all paths it matches are in, as far as it names them without wildcards.
+    /// The parent directories of all paths it matches, up to the first wildcard.
     directories: Vec<String>,
     regex: Regex,
 }
 
 impl Ignore {
-    /// Reads a `.dockerignore`; all of its patterns that are not well formed, with their places.
+    /// Parses a `.dockerignore`; fails with all malformed patterns and their places.
     pub fn read(text: &str) -> Result<Self, Refusals> {
         let mut patterns = Vec::new();
         let mut refusals = Vec::new();
@@ -59,17 +59,17 @@ impl Ignore {
         if refusals.is_empty() { Ok(Self { patterns }) } else { Err(Refusals(refusals)) }
     }
 
-    /// Patterns one by one, such as those of `--exclude`; the first that is not well formed, in words.
+    /// Parses a list of patterns, such as those of `--exclude`; fails with the first malformed one.
     pub fn of<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         Ok(Self { patterns: patterns.into_iter().map(Pattern::new).collect::<Result<_, _>>()? })
     }
 
-    /// Whether nothing is left out.
+    /// Whether nothing is excluded.
     pub fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
 
-    /// Whether a path, relative to the root, is left out.
+    /// Whether a path, relative to the root, is excluded.
     pub fn excludes(&self, path: &Path) -> bool {
         let path = path.to_string_lossy();
         let path = path.trim_matches('/');
@@ -84,7 +84,7 @@ impl Ignore {
         excluded
     }
 
-    /// Whether something below a directory that is left out may be taken back, so that it must be looked into.
+    /// Whether something in an excluded directory may be included again, so that it must be searched.
     pub fn enters(&self, directory: &Path) -> bool {
         let directory = directory.to_string_lossy();
         let names: Vec<&str> = directory.split('/').filter(|name| !name.is_empty()).collect();
@@ -94,7 +94,7 @@ impl Ignore {
     }
 }
 
-/// The directories that a path is in, the outermost first.
+/// The parent directories of a path, outermost first.
 fn parents(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(at, _)| &path[..at])
 }
@@ -120,7 +120,7 @@ impl Pattern {
     }
 }
 
-/// A path without `.`, `..` where it can go, slashes too many and the one at the beginning: Go's `filepath.Clean`.
+/// Removes `.`, `..` if possible, and doubled and leading slashes from a path: Go's `filepath.Clean`.
 fn clean(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/') {
@@ -136,9 +136,9 @@ fn clean(path: &str) -> String {
     if names.is_empty() { ".".to_owned() } else { names.join("/") }
 }
 
-/// The regular expression that a pattern means.
+/// Converts a pattern to a regular expression.
 fn expression(pattern: &str) -> Result<String, String> {
-    // What is behind a leading `**` is the end of the path, wherever it stands, unless it has wildcards of its own.
+    // The rest after a leading `**` matches the end of the path at any depth, unless it has wildcards of its own.
     if let Some(rest) = pattern.strip_prefix("**")
         && !glob::is_pattern(rest)
     {
@@ -157,7 +157,7 @@ fn expression(pattern: &str) -> Result<String, String> {
             Token::One => out.push_str("[^/]"),
             Token::Literal(c) => out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
             Token::Class(negated, ranges) => {
-                // No name has a NUL, so that it changes nothing; a class of `z-a` alone would be empty without.
+                // No name contains a NUL, so this has no effect; without it, a class of only `z-a` would be empty.
                 out.push_str(if negated { "[^\\x00" } else { "[\\x00" });
                 for (first, last) in ranges.into_iter().filter(|(first, last)| first <= last) {
                     out += &format!("\\x{{{:x}}}-\\x{{{:x}}}", u32::from(first), u32::from(last));

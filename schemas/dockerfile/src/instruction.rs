@@ -1,4 +1,4 @@
-//! The forms of instructions: a joined line in, what it asks for out.
+//! Parses instructions from joined lines.
 
 mod arguments;
 mod copy;
@@ -24,7 +24,7 @@ pub(super) use from::image;
 pub use ports::ports;
 pub(super) use scope::{Problems, Scope, StageRecord};
 
-/// Every instruction.
+/// All keywords of instructions.
 pub(super) const KEYWORDS: &[&str] = &[
     "ADD",
     "ARG",
@@ -46,14 +46,14 @@ pub(super) const KEYWORDS: &[&str] = &[
     "WORKDIR",
 ];
 
-/// Reads an instruction other than `FROM`; `None` if it cannot be read, which is reported.
+/// Parses an instruction other than `FROM`; returns `None` for an invalid one, which is reported.
 pub(super) fn read(line: &Line, scope: &mut Scope<'_>) -> Option<Instruction> {
     let part = line.part();
     let kind = kind(part, &line.heredocs, scope)?;
     Some(Instruction { span: line.span.clone(), text: part.text().to_owned(), kind })
 }
 
-/// Whether a word is what people write for "and so on".
+/// Whether a word is a mark for omitted text, such as `...`.
 fn is_omission(word: &str) -> bool {
     let inner = word.trim_start_matches(['[', '<', '(']).trim_end_matches([']', '>', ')']);
     !inner.is_empty()
@@ -88,7 +88,7 @@ fn kind(part: Part<'_>, heredocs: &[Raw], scope: &mut Scope<'_>) -> Option<Kind>
         "ADD" => return copy::read(keyword, rest, heredocs, scope, true).map(Kind::Add),
         "HEALTHCHECK" => return healthcheck::read(keyword, rest, scope).map(Kind::Healthcheck),
         "ONBUILD" => return onbuild(keyword, rest, heredocs, scope),
-        // Every builder takes what looks like a flag here for text.
+        // Every builder treats what looks like a flag here as text.
         "CMD" | "ENTRYPOINT" | "ARG" | "MAINTAINER" => {}
         _ => {
             let (flags, _) = split::flags(rest);
@@ -172,7 +172,7 @@ fn kind(part: Part<'_>, heredocs: &[Raw], scope: &mut Scope<'_>) -> Option<Kind>
 /// `MAINTAINER`, which labels have replaced.
 fn maintainer(part: Part<'_>, rest: Part<'_>, scope: &mut Scope<'_>) {
     let name = rest.text();
-    // Quotes, variables and escapes mean something else in a label.
+    // Quotes, variables and escapes have another meaning in a label.
     let plain = !name.contains(['"', '\'', '$', '\\', '`']) && part.span().len() == part.text().len();
     let label = plain.then(|| format!("LABEL org.opencontainers.image.authors=\"{name}\""));
     let found = Refusal::new(part.span(), "`MAINTAINER` is deprecated")
@@ -181,12 +181,12 @@ fn maintainer(part: Part<'_>, rest: Part<'_>, scope: &mut Scope<'_>) {
     scope.problems.remarks.push(found.near(label));
 }
 
-/// The instruction that was meant.
+/// The instruction that was probably intended.
 fn nearest(name: &str) -> Option<&'static str> {
     KEYWORDS.iter().find(|known| is_near(known, name)).copied()
 }
 
-/// Whether two words differ by one letter too many, too few, another, or swapped with its neighbour.
+/// Whether two words differ by one inserted, missing or replaced letter, or by two swapped neighbors.
 pub(super) fn is_near(known: &str, name: &str) -> bool {
     let (short, long) = if known.len() < name.len() { (known, name) } else { (name, known) };
     let same = short.bytes().zip(long.bytes()).take_while(|(a, b)| a == b).count();
@@ -198,7 +198,7 @@ pub(super) fn is_near(known: &str, name: &str) -> bool {
     }
 }
 
-/// `ONBUILD INSTRUCTION`: read once to find mistakes, kept as it is written.
+/// `ONBUILD INSTRUCTION`: parsed once to find errors, kept as written.
 fn onbuild(keyword: Part<'_>, rest: Part<'_>, heredocs: &[Raw], scope: &mut Scope<'_>) -> Option<Kind> {
     let (inner, _) = rest.split_first();
     let name = inner.text().to_ascii_uppercase();
@@ -252,7 +252,7 @@ pub(super) fn args(rest: Part<'_>, scope: &mut Scope<'_>) -> Option<Vec<Arg>> {
     Some(args)
 }
 
-/// `NAME=VALUE …`, or `NAME VALUE` where the first word has no `=`.
+/// `NAME=VALUE …`, or `NAME VALUE` if the first word has no `=`.
 fn pairs(rest: Part<'_>, scope: &mut Scope<'_>) -> Option<Vec<(Word, Word)>> {
     let words = split::by_quotes(rest, scope.escape);
     if words.first().is_some_and(|word| !word.text().contains('=')) {

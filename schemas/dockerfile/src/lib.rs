@@ -1,21 +1,21 @@
-//! Dockerfiles: text in, a graph of stages out, everything decided that can be before anything runs.
+//! Parses Dockerfiles into a graph of stages, and resolves everything that does not depend on running it.
 //!
-//! [`read`] takes a user's own file or one of the dockerfile backend's and gives the stages that the target needs, each
-//! after those it takes from; [`inspect`] gives all stages, with all that is wrong, to who builds nothing. What a base
-//! image sets is known only when it is there, so words keep their `$NAME` until the builder fills them in with
-//! [`Variables`], instruction by instruction. A mistake, and what the builder does not do, is a [`Refusal`] with the
-//! place of the text at fault; one reading reports all of them.
+//! [`read`] parses a user's own file or one of the dockerfile backend, and returns the stages that the target needs,
+//! each after those that it depends on; [`inspect`] returns all stages, with all errors, for tools that build nothing.
+//! The settings of a base image are unknown until it is pulled, so words keep their `$NAME` until the builder expands
+//! them with [`Variables`], instruction by instruction. An error, or a feature that the builder lacks, is a [`Refusal`]
+//! with the span of the text; one run reports all of them.
 //!
 //! The rules are those of BuildKit's frontend (docs.docker.com/reference/dockerfile), in the files below: `lines` joins
-//! lines, `words` splits them, `heredoc` takes documents out, `instruction` knows the forms, `stages` the graph,
+//! lines, `words` splits them, `heredoc` extracts documents, `instruction` parses the forms, `stages` builds the graph,
 //! `variables` and `expand` the values, `lint` the rules of `docker build --check`.
 //!
-//! Nothing here reads a file or runs anything: bytes come in, and data goes out. The compiler and the builder both read
-//! by it, so they report the same findings.
+//! Nothing here reads a file or runs anything. The compiler and the builder both use this
+//! parser, so they report the same findings.
 //!
-//! parse-dockerfile is not enough for either: it stops at the first mistake, has no places inside a joined line, leaves
-//! `ENV`, `LABEL`, `ARG` and `--mount` as one string, and takes a heredoc's quoting and terminators otherwise than
-//! BuildKit. The tests compare this parser with it.
+//! parse-dockerfile suits neither: it stops at the first error, has no spans inside a joined line, leaves
+//! `ENV`, `LABEL`, `ARG` and `--mount` as one string, and differs from BuildKit in a heredoc's quotes and
+//! terminators. The tests compare this parser with it.
 
 mod arguments;
 mod build;
@@ -52,13 +52,13 @@ pub use remote::{Remote, RemoteError, Repository, is_commit};
 pub use rules::Lint;
 pub use variables::{PROXIES, Variables};
 
-/// Reads a Dockerfile; where it cannot be built, all that is wrong with it.
+/// Parses a Dockerfile; fails with all errors if it cannot be built.
 pub fn read(bytes: &[u8], options: &Options<'_>) -> Result<Build, Refusals> {
     let Inspection { build, refusals, .. } = inspect(bytes, options);
     build.ok_or(Refusals(refusals))
 }
 
-/// Reads a Dockerfile as far as that goes, whether it can be built or not.
+/// Parses a Dockerfile as far as possible, whether it can be built or not.
 pub fn inspect(bytes: &[u8], options: &Options<'_>) -> Inspection {
     match text(bytes) {
         Ok(text) => stages::read(text, options),
@@ -78,9 +78,9 @@ fn text(bytes: &[u8]) -> Result<&str, Refusal> {
     }
 }
 
-/// Reads an instruction of [`Kind::Onbuild`], the base image's, for a stage of a build that is based on it.
+/// Parses a trigger ([`Kind::Onbuild`]) of the base image for a stage that is based on it.
 ///
-/// Its place is the stage's `FROM`. `--from` in it names a stage above, else an image.
+/// Its span is that of the stage's `FROM`. `--from` in it names a previous stage, else an image.
 pub fn trigger(text: &str, build: &Build, stage: usize) -> Result<Instruction, Refusal> {
     stages::trigger(text, build, stage)
 }

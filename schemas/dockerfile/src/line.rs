@@ -1,13 +1,13 @@
-//! A line of a Dockerfile, with a place in the file for every byte of it.
+//! A line of a Dockerfile that maps each of its bytes to a place in the file.
 
 use super::forms::Word;
 use super::refusal::Span;
 
-/// An instruction: its lines in one, and the heredocs after it.
+/// An instruction: its lines joined, and the heredocs after it.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) text: String,
-    /// Where pieces of `text` begin, there and in the file.
+    /// Where pieces of `text` begin, in it and in the file.
     pub(super) pieces: Vec<(usize, usize)>,
     pub(super) heredocs: Vec<Raw>,
     /// All of it.
@@ -27,26 +27,26 @@ pub(super) struct Part<'a> {
 pub(super) struct Raw {
     /// Its name without quotes.
     pub(super) name: String,
-    /// Whether leading tabs are taken off: `<<-`.
+    /// Whether leading tabs are removed: `<<-`.
     pub(super) chomp: bool,
-    /// Whether its name is without quotes.
+    /// Whether its name is unquoted.
     pub(super) expand: bool,
-    /// Its lines, tabs and all.
+    /// Its content, including tabs.
     pub(super) content: String,
-    /// Their place.
+    /// The span of its content.
     pub(super) span: Span,
-    /// Where the line with its name ends.
+    /// The end of the line with its name.
     pub(super) end: usize,
 }
 
-/// The lines of the file as they are.
+/// The unmodified lines of the file.
 pub(super) struct Physical<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
 }
 
 impl<'a> Physical<'a> {
-    /// The next line's place and text, its end of line included.
+    /// The span and text of the next line, including its line ending.
     pub(super) fn next(&mut self) -> Option<(usize, &'a str)> {
         let rest = &self.text[self.at..];
         if rest.is_empty() {
@@ -77,29 +77,29 @@ impl Line {
         goes_on
     }
 
-    /// The place of a range of `text`.
+    /// The span of a range of `text`.
     fn place(&self, start: usize, end: usize) -> Span {
-        // The piece that a byte is in is the last that begins at it or before.
+        // The piece that contains a byte is the last one that begins at or before it.
         let piece = |at: usize| {
             let index = self.pieces.partition_point(|(begin, _)| *begin <= at).saturating_sub(1);
             let (begin, source) = self.pieces[index];
             source + (at - begin)
         };
         if start >= end {
-            // Nothing: after the text before it.
+            // An empty range: its position is after the text before it.
             let at = start.checked_sub(1).map_or_else(|| piece(0), |before| piece(before) + 1);
             return at..at;
         }
         piece(start)..piece(end - 1) + 1
     }
 
-    /// All of it, blanks around left out.
+    /// The whole line, without surrounding blanks.
     pub(super) fn part(&self) -> Part<'_> {
         Part { line: self, start: 0, end: self.text.len() }.trim()
     }
 }
 
-/// The place of blanks other than spaces and tabs after an escape character at the end of a line: to other builders
+/// The span of blanks other than spaces and tabs after an escape character at the end of a line: in other builders
 /// the line ends there.
 pub(super) fn blanks_after_escape(line: &str, escape: char) -> Option<Span> {
     let line = line.trim_end_matches(['\r', '\n']);
@@ -115,7 +115,7 @@ fn continued(line: &str, escape: char) -> Option<&str> {
     (!before.ends_with(escape)).then_some(before)
 }
 
-/// Whether a character looks like a space or like nothing.
+/// Whether a character looks like a space or is invisible.
 fn is_blank(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}')
 }
@@ -150,7 +150,7 @@ impl<'a> Part<'a> {
         Word { text: self.text().to_owned(), span: self.span() }
     }
 
-    /// Up to the first blank, and the text after the blanks.
+    /// The text up to the first blank, and the text after the blanks.
     pub(super) fn split_first(&self) -> (Self, Self) {
         let text = self.text();
         let end = text.find(char::is_whitespace).unwrap_or(text.len());
@@ -159,7 +159,7 @@ impl<'a> Part<'a> {
 }
 
 impl Raw {
-    /// Its lines as the one who wrote them means them.
+    /// The content of a heredoc, without tabs that `<<-` removes.
     pub(super) fn text(&self) -> String {
         if !self.chomp {
             return self.content.clone();

@@ -1,7 +1,7 @@
-//! Lines joined to instructions, with a place in the file for every byte of them.
+//! Joins lines into instructions, keeping the place in the file of every byte.
 //!
-//! A line that ends with the escape character continues on the next; comments and empty lines between are left out,
-//! blanks at the beginning of a later line are kept. Comments before anything else may be directives.
+//! A line that ends with the escape character continues on the next; comments and empty lines between are dropped,
+//! leading blanks of a later line are kept. Leading comments may be parser directives.
 
 use super::checks::Checks;
 use super::heredoc;
@@ -9,7 +9,7 @@ use super::line::{Line, Physical, blanks_after_escape};
 use super::refusal::{Refusal, Rule};
 use super::rules::Lint;
 
-/// Parser directives in comments at the top.
+/// Parser directives in leading comments.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Directives {
     /// `# escape=`.
@@ -18,7 +18,7 @@ pub(super) struct Directives {
     pub(super) checks: Checks,
 }
 
-/// What a file consists of.
+/// The parts of a file.
 pub(super) struct ParsedLines {
     pub(super) directives: Directives,
     pub(super) lines: Vec<Line>,
@@ -26,7 +26,7 @@ pub(super) struct ParsedLines {
     pub(super) remarks: Vec<Refusal>,
 }
 
-/// Reads a whole file.
+/// Parses a whole file.
 pub(super) fn read(text: &str) -> ParsedLines {
     let mut rest =
         Physical { text, at: if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 } };
@@ -41,7 +41,7 @@ pub(super) fn read(text: &str) -> ParsedLines {
     read
 }
 
-/// Reads one instruction that stood after an `ONBUILD`.
+/// Parses the instruction of an `ONBUILD`.
 pub(super) fn trigger(text: &str, escape: char) -> ParsedLines {
     let mut read = ParsedLines {
         directives: Directives { escape, ..Directives::default() },
@@ -106,9 +106,9 @@ fn directive(line: &str) -> Option<(&str, &str)> {
     (good && !value.is_empty()).then_some((name, value))
 }
 
-/// Whether a `# syntax=` is that of Docker's own language, version 1.
+/// Whether a `# syntax=` names version 1 of Docker's own language.
 fn is_docker(value: &str) -> bool {
-    // What follows the first word are arguments for the frontend.
+    // The words after the first are arguments for the frontend.
     let value = value.split_whitespace().next().unwrap_or_default();
     let value = value.strip_prefix("docker.io/").unwrap_or(value);
     let Some(version) =
@@ -168,7 +168,7 @@ fn instructions(rest: &mut Physical<'_>, read: &mut ParsedLines) {
     }
 }
 
-/// Refuses blanks of web pages after the escape character: the rest would be an instruction of its own.
+/// Reports no-break and other blanks after the escape character: the rest would be an instruction of its own.
 fn check_blanks(at: usize, line: &str, escape: char, read: &mut ParsedLines) {
     if let Some(span) = blanks_after_escape(line, escape) {
         let c = line[span.start..].chars().find(|c| !matches!(c, ' ' | '\t')).unwrap_or(' ');

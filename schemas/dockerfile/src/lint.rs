@@ -1,8 +1,8 @@
-//! What every builder accepts and that is probably not meant: the rules of `docker build --check` ([`Lint`]).
+//! Text that every builder accepts but that is probably a mistake: the rules of `docker build --check` ([`Lint`]).
 //!
-//! A rule is applied to the file alone. What it takes a context to know is in [`ignored_sources`], what it takes base
-//! images to know in [`undefined_variables`]. A finding is reported only where it is certain: a variable that a base
-//! image may define is not.
+//! The rules are applied to the file alone. Rules that need the context are in [`ignored_sources`], those that need
+//! base images in [`undefined_variables`]. Only certain findings are reported: a variable that a base
+//! image may define is not reported.
 
 mod comments;
 mod findings;

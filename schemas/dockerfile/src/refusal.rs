@@ -1,58 +1,58 @@
-//! What is wrong with a Dockerfile, and where.
+//! Errors and warnings about a Dockerfile, with their places.
 
 use std::fmt;
 use std::ops::Range;
 
 use super::rules::Lint;
 
-/// A place in the file: bytes, from and to.
+/// A byte range in the file.
 pub type Span = Range<usize>;
 
-/// All that keeps a Dockerfile from being built, in the order of the file; never empty.
+/// All errors that prevent a build, in source order; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusals(pub Vec<Refusal>);
 
-/// Something of a Dockerfile that is wrong, or that the builder does not do.
+/// Something in a Dockerfile that is wrong, or that the builder does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Where.
+    /// The span.
     pub span: Span,
-    /// What is wrong: lower case, no full stop, names in backticks.
+    /// The message: lower case, no full stop, names in backticks.
     pub message: String,
     /// What to write instead.
     pub help: Option<String>,
-    /// The word that was meant, instead of what is there.
+    /// The intended word, as a replacement for the span.
     pub near: Option<String>,
-    /// What it is about.
+    /// The subject.
     pub rule: Rule,
 }
 
-/// What a refusal or a remark is about, for who shows it under a code.
+/// The subject of an error or a warning, for tools that show it under a code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Rule {
-    /// The form of the file.
+    /// The syntax of the file.
     #[default]
     Syntax,
-    /// A name of an image.
+    /// The name of an image.
     Reference,
-    /// The stage that is to be built.
+    /// The stage to build.
     Target,
-    /// The stage that a copy or a mount takes from.
+    /// The stage that a copy or a mount reads from.
     Source,
-    /// A build argument, by its name, that no `ARG` takes.
+    /// A build argument, by name, that no `ARG` declares.
     Argument(String),
-    /// A variable of `FROM`, by its name, that has no value.
+    /// A variable of `FROM`, by name, without a value.
     Variable(String),
     /// A path outside the build context.
     Outside,
-    /// What other builders do, and this one does not.
+    /// A feature of other builders that this one lacks.
     Unsupported,
-    /// What every builder accepts and a rule advises against.
+    /// Text that every builder accepts but a rule advises against.
     Lint(Lint),
 }
 
 impl Rule {
-    /// The rule of `docker build --check` that reports the same.
+    /// The equivalent rule of `docker build --check`.
     pub fn lint(&self) -> Option<Lint> {
         match self {
             Self::Lint(lint) => Some(*lint),
@@ -63,31 +63,31 @@ impl Rule {
 }
 
 impl Refusal {
-    /// A refusal of the text at a place.
+    /// Creates an error about the text at a place.
     pub fn new(span: Span, message: impl Into<String>) -> Self {
         Self { span, message: message.into(), help: None, near: None, rule: Rule::Syntax }
     }
 
-    /// Says what it is about.
+    /// Sets the subject.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rule = rule;
         self
     }
 
-    /// Whether it is about how the file is written, and not about what it does.
+    /// Whether it is about style, and not about meaning.
     pub fn is_style(&self) -> bool {
         matches!(self.rule, Rule::Lint(lint) if lint.is_style())
     }
 
-    /// Says which word was meant.
+    /// Sets the intended word.
     #[must_use]
     pub fn near(mut self, near: Option<impl Into<String>>) -> Self {
         self.near = near.map(Into::into);
         self
     }
 
-    /// Says what to write instead.
+    /// Sets what to write instead.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

@@ -1,25 +1,25 @@
-//! Sources of `ADD`, and build contexts, that are on another host: files by URL, and git repositories.
+//! Remote sources of `ADD`, and remote build contexts: files by URL, and Git repositories.
 //!
 //! The rules are those of BuildKit: a URL whose path ends in `.git`, `ssh://…` and `USER@HOST:PATH` are repositories,
-//! and the fragment names what is taken of one: `#REF`, `#REF:SUBDIRECTORY`, `#:SUBDIRECTORY`.
+//! and the fragment selects a part of one: `#REF`, `#REF:SUBDIRECTORY`, `#:SUBDIRECTORY`.
 
-/// Something on another host.
+/// A remote source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remote {
     /// A file: an `http` or `https` URL.
     File(String),
-    /// A git repository.
+    /// A Git repository.
     Repository(Repository),
 }
 
-/// A git repository, and what is taken of it.
+/// A Git repository, and the selected part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {
-    /// Its address: `https://…`, `ssh://…` or `USER@HOST:PATH`, without a fragment.
+    /// Its URL: `https://…`, `ssh://…` or `USER@HOST:PATH`, without a fragment.
     pub url: String,
-    /// A branch, a tag, a full reference or a commit; the default branch where absent.
+    /// A branch, a tag, a full reference or a commit; the default branch if `None`.
     pub reference: Option<String>,
-    /// A directory of it, relative, without `..`; all of it where absent.
+    /// A directory in it, relative, without `..`; the root if `None`.
     pub subdirectory: Option<String>,
 }
 
@@ -34,11 +34,11 @@ pub struct RemoteError {
     pub is_unsupported: bool,
 }
 
-/// The longest address that is accepted, in bytes.
+/// The maximum length of a URL in bytes.
 const MAX_ADDRESS_LENGTH: usize = 8192;
 
 impl Remote {
-    /// Reads a source whose variables are filled in; `None` if it is a path.
+    /// Parses a source whose variables are expanded; `None` if it is a path.
     pub fn parse(text: &str) -> Option<Result<Self, RemoteError>> {
         let (address, fragment) = text.split_once('#').map_or((text, None), |(a, b)| (a, Some(b)));
         let scheme = address.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
@@ -62,7 +62,7 @@ impl Remote {
                 format!("the protocol of `{address}` is not supported"),
                 "use `https://` or `ssh://`: `git://` is not encrypted",
             )),
-            // As pip and npm write it; no builder of Dockerfiles reads it.
+            // The syntax of pip and npm, which no builder supports.
             Some(prefixed) if prefixed.starts_with("git+") => Err(RemoteError::wrong(
                 format!("the protocol of `{address}` is not one of git's"),
                 "write `ssh://HOST/PATH`, or `https://HOST/PATH.git`, without `git+`",
@@ -134,7 +134,7 @@ pub fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The rules of git-check-ref-format(1), as far as a name could mean something else: an option, a range, a pattern.
+/// The rules of git-check-ref-format(1) for names that could have another meaning: an option, a range, a pattern.
 fn is_reference(text: &str) -> bool {
     !text.starts_with(['-', '/'])
         && !text.ends_with(['/', '.'])
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_has_all_its_digits() {
+    fn a_commit_has_40_or_64_digits() {
         assert!(is_commit(&"a1".repeat(20)) && is_commit(&"0F".repeat(32)));
         assert!(!is_commit("a1b2c3d") && !is_commit(&"g".repeat(40)));
     }

@@ -1,8 +1,8 @@
-//! The rules of `docker build --check`, by the names that `# check=skip=…` has for them.
+//! The rules of `docker build --check`, by their names in `# check=skip=…`.
 //!
 //! Source: docs.docker.com/reference/build-checks.
 
-/// A rule for what every builder accepts and that is probably not meant, or hard to read.
+/// A rule about text that every builder accepts but that is probably a mistake, or hard to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lint {
     /// A variable without a value, in an instruction of a stage.
@@ -15,15 +15,15 @@ pub enum Lint {
     SecretsUsedInArgOrEnv,
     /// A stage name with upper-case letters.
     StageNameCasing,
-    /// A stage name that an earlier stage has.
+    /// A duplicate stage name.
     DuplicateStageName,
-    /// A stage name with a meaning of its own.
+    /// A reserved stage name.
     ReservedStageName,
-    /// `as` behind `FROM`, or `AS` behind `from`.
+    /// `as` after `FROM`, or `AS` after `from`.
     FromAsCasing,
-    /// Keywords of which some are in upper case and some in lower case.
+    /// Keywords in both upper and lower case.
     ConsistentInstructionCasing,
-    /// `CMD` or `ENTRYPOINT` as a line for a shell.
+    /// `CMD` or `ENTRYPOINT` in shell form.
     JsonArgsRecommended,
     /// `ENV NAME value` without an equals sign.
     LegacyKeyValueFormat,
@@ -45,7 +45,7 @@ pub enum Lint {
     ExposeInvalidFormat,
     /// An empty line inside an instruction.
     NoEmptyContinuation,
-    /// A comment above an `ARG` or a stage that does not describe it; only where the file requests it.
+    /// A comment above an `ARG` or a stage that does not describe it; only if the file enables the rule.
     InvalidDefinitionDescription,
 }
 
@@ -102,7 +102,7 @@ impl Lint {
         }
     }
 
-    /// Whether it is about how a file is written, and not about what it does.
+    /// Whether it is about style, and not about meaning.
     pub const fn is_style(self) -> bool {
         matches!(
             self,
@@ -118,7 +118,7 @@ impl Lint {
         )
     }
 
-    /// Whether it is applied only where `# check=experimental=…` names it.
+    /// Whether it is applied only if `# check=experimental=…` names it.
     pub const fn is_experimental(self) -> bool {
         matches!(self, Self::InvalidDefinitionDescription)
     }

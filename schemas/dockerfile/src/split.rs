@@ -1,8 +1,8 @@
-//! Words of an instruction: by blanks, by quotes, flags and JSON.
+//! Splits an instruction into words, flags, and JSON arrays.
 
 use super::line::Part;
 
-/// Parts between blanks; quotes mean nothing.
+/// Splits at blanks; quotes have no meaning.
 pub(super) fn by_blanks(part: Part<'_>) -> Vec<Part<'_>> {
     let mut words = Vec::new();
     let mut rest = part.trim();
@@ -14,7 +14,7 @@ pub(super) fn by_blanks(part: Part<'_>) -> Vec<Part<'_>> {
     words
 }
 
-/// Parts between blanks that no quotes protect; the quotes are kept.
+/// Splits at unquoted blanks; the quotes are kept.
 pub(super) fn by_quotes(part: Part<'_>, escape: char) -> Vec<Part<'_>> {
     let mut words = Vec::new();
     let mut start = None;
@@ -38,7 +38,7 @@ pub(super) fn by_quotes(part: Part<'_>, escape: char) -> Vec<Part<'_>> {
     words
 }
 
-/// Parts between blanks as a shell sees them, `<< NAME` being one; nothing where a quote is not closed.
+/// Splits at blanks as a shell does, with `<< NAME` as one word; `None` if a quote is not closed.
 pub(super) fn raw(part: Part<'_>) -> Option<Vec<Part<'_>>> {
     let text = part.text();
     let mut words = Vec::new();
@@ -68,7 +68,7 @@ pub(super) fn raw(part: Part<'_>) -> Option<Vec<Part<'_>>> {
     quote.is_none().then_some(words)
 }
 
-/// A heredoc's name without its quotes; nothing where it is more than one word or not closed.
+/// A heredoc's name without its quotes; `None` if it is more than one word or a quote is not closed.
 pub(super) fn unquoted(text: &str) -> Option<String> {
     let mut name = String::new();
     let mut quote = None;
@@ -91,13 +91,13 @@ pub(super) struct Flag<'a> {
     /// As written.
     pub(super) part: Part<'a>,
     pub(super) name: String,
-    /// Quotes and escapes taken off.
+    /// Without quotes and escapes.
     pub(super) value: Option<String>,
     /// The value as written.
     pub(super) value_part: Part<'a>,
 }
 
-/// The flags at the beginning, and the text after them. A lone `--` ends them.
+/// The leading flags, and the text after them. A single `--` ends them.
 pub(super) fn flags(part: Part<'_>) -> (Vec<Flag<'_>>, Part<'_>) {
     let mut flags = Vec::new();
     let mut rest = part.trim();
@@ -118,8 +118,8 @@ pub(super) fn flags(part: Part<'_>) -> (Vec<Flag<'_>>, Part<'_>) {
     (flags, rest)
 }
 
-/// Where a flag ends, and its text without quotes and escapes. Both are the backslash's here, whatever `# escape=`
-/// says.
+/// The end of a flag, and its text without quotes and escapes. The escape character of flags is always a backslash,
+/// whatever `# escape=` says.
 fn flag_end(text: &str) -> (usize, String) {
     let mut out = String::new();
     let mut quote = None;
@@ -136,7 +136,7 @@ fn flag_end(text: &str) -> (usize, String) {
     (text.len(), out)
 }
 
-/// The strings of a JSON array, or that it is one of other things; nothing where the text is no JSON array.
+/// The strings of a JSON array, or an error if it has other items; `None` if the text is not a JSON array.
 pub(super) fn json(part: Part<'_>) -> Option<Result<Vec<String>, ()>> {
     if !part.text().starts_with('[') {
         return None;

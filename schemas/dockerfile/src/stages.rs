@@ -16,7 +16,7 @@ use super::rules::Lint;
 use super::variables::{PLATFORM, PROXIES};
 use super::{expand, lint, split};
 
-/// Reads a Dockerfile.
+/// Parses a Dockerfile.
 pub(super) fn read(text: &str, options: &Options<'_>) -> Inspection {
     let file = lines::read(text);
     let escape = file.directives.escape;
@@ -42,7 +42,7 @@ pub(super) fn read(text: &str, options: &Options<'_>) -> Inspection {
     reader.unused(options, &mut problems);
     let Reader { arguments, declared, globals, stages, unsupported, .. } = reader;
     let needed = target.map(|target| needed(&stages, target));
-    // A stage that is not built may ask for what it likes.
+    // A stage that is not built may use unsupported features.
     let weighs = |stage: usize| needed.as_ref().is_none_or(|needed| needed[stage]);
     let Problems { wrong: mut refusals, remarks, .. } = problems;
     refusals.extend(unsupported.into_iter().filter(|(stage, _)| weighs(*stage)).map(|(_, refusal)| refusal));
@@ -87,7 +87,7 @@ struct Reader {
     /// Variables before the first `FROM` whose values depend on the platform.
     by_platform: Vec<String>,
     stages: Vec<Stage>,
-    /// What the builder does not do, by stage.
+    /// Unsupported features, by stage.
     unsupported: Vec<(usize, Refusal)>,
 }
 
@@ -133,7 +133,7 @@ impl Reader {
         self.stages[current].instructions.push(read);
     }
 
-    /// The stages before one.
+    /// The previous stages of one.
     fn earlier(&self, before: usize) -> Vec<StageRecord> {
         let stage = |(number, name): (usize, &Option<String>)| StageRecord {
             name: name.clone(),
@@ -163,7 +163,7 @@ impl Reader {
         }
     }
 
-    /// Fills in what is known before any stage is; records the requested names.
+    /// Expands what does not depend on a stage; records the requested names.
     fn expand(&self, word: &Word, used: &mut Vec<String>, problems: &mut Problems) -> Option<String> {
         let used_names = RefCell::new(used);
         let lookup = |name: &str| {
@@ -279,7 +279,7 @@ impl Reader {
         stage
     }
 
-    /// A variable of a word that has no value, and needs one.
+    /// Reports a variable of a word that has no value, and needs one.
     fn missing(&self, word: &Word) -> Option<String> {
         let lookup = |name: &str| self.arguments.globals.get(name).cloned();
         expand::missing(&word.text, self.escape, &lookup).into_iter().next()
@@ -294,7 +294,7 @@ impl Reader {
         }
     }
 
-    /// A declared argument with one letter more, less, or another.
+    /// A declared argument whose name differs in one letter.
     fn nearest(&self, name: &str) -> Option<&str> {
         let known = !self.declared.iter().any(|declared| declared == name);
         self.declared
@@ -324,7 +324,7 @@ impl Reader {
         found
     }
 
-    /// Arguments that no `ARG` takes.
+    /// Reports arguments that no `ARG` declares.
     fn unused(&self, options: &Options<'_>, problems: &mut Problems) {
         for (name, _) in options.args {
             let known = PROXIES.contains(&name.as_str())
@@ -367,7 +367,7 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
-/// The arguments that every builder knows.
+/// The predefined arguments.
 fn platforms(options: &Options<'_>) -> IndexMap<String, String> {
     let mut all = IndexMap::new();
     for (prefix, platform) in [("TARGET", options.platform), ("BUILD", options.build_platform)] {
@@ -386,7 +386,7 @@ fn platforms(options: &Options<'_>) -> IndexMap<String, String> {
     all
 }
 
-/// Whatever a stage takes from, to count anew.
+/// The sources of a stage, to renumber them.
 fn sources(stage: &mut Stage) -> Vec<&mut ImageOrStage> {
     let mut all = vec![&mut stage.from];
     for instruction in &mut stage.instructions {
@@ -399,7 +399,7 @@ fn sources(stage: &mut Stage) -> Vec<&mut ImageOrStage> {
     all
 }
 
-/// Which stages a target needs. Each takes only from those before it, so one pass back over them is enough.
+/// The stages that a target needs. Each depends only on previous ones, so one pass backward is enough.
 fn needed(stages: &[Stage], target: usize) -> Vec<bool> {
     let mut needed = vec![false; stages.len()];
     needed[target] = true;
@@ -416,7 +416,7 @@ fn needed(stages: &[Stage], target: usize) -> Vec<bool> {
     needed
 }
 
-/// Leaves out what is not needed, and counts anew.
+/// Removes stages that are not needed, and renumbers the rest.
 fn prune(stages: Vec<Stage>, needed: &[bool], target: usize) -> (Vec<Stage>, usize) {
     let place = |number: usize| needed[..number].iter().filter(|needed| **needed).count();
     let mut kept: Vec<Stage> = stages.into_iter().filter(|stage| needed[stage.number]).collect();
@@ -430,7 +430,7 @@ fn prune(stages: Vec<Stage>, needed: &[bool], target: usize) -> (Vec<Stage>, usi
     (kept, place(target))
 }
 
-/// Reads the instruction of an `ONBUILD` for the stage that is based on the image.
+/// Parses the instruction of an `ONBUILD` for the stage that is based on the image.
 pub(super) fn trigger(text: &str, build: &Build, stage: usize) -> Result<Instruction, Refusal> {
     let span = build.stages[stage].span.clone();
     let earlier: Vec<StageRecord> = build.stages[..stage]

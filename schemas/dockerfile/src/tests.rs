@@ -1,4 +1,4 @@
-//! Whole files: the parsed content, and the findings if they cannot be built.
+//! Whole files: the parsed content, or the errors.
 
 mod lints;
 mod made_up;
@@ -8,12 +8,12 @@ mod show;
 use super::*;
 use show::show;
 
-/// Files as they are read for linux/amd64, their words with `BASE=base` of the base image.
+/// Prints files parsed for linux/amd64, with words expanded as if the base image set `BASE=base`.
 fn check(texts: &[&str]) -> String {
     texts.iter().map(|text| show(text, &options(None)) + "\n").collect()
 }
 
-/// How the files are read.
+/// How the files are parsed.
 fn options(target: Option<&str>) -> Options<'_> {
     Options { args: &[], target, platform: "linux/amd64", build_platform: "linux/amd64" }
 }
@@ -118,7 +118,7 @@ fn invalid_files_are_rejected() {
 }
 
 #[test]
-fn bytes_that_are_no_text() {
+fn invalid_utf_8() {
     for (bytes, span, message) in [
         (&b"FROM a\nRUN \xff\xfe"[..], 11..12, "this is not UTF-8"),
         (&b"FROM a\nRUN \xc3"[..], 11..12, "this is not UTF-8"),
@@ -129,9 +129,9 @@ fn bytes_that_are_no_text() {
     }
 }
 
-/// Words are filled in by what was set before their line; what is wrong then has a place.
+/// Words are expanded with what was set before their line; errors of expansion have a place.
 #[test]
-fn words_that_cannot_be_filled_in() {
+fn errors_of_expansion() {
     let text = "FROM a\nWORKDIR /${X:?must be set}\nCOPY --chmod=u+x \"a b\" /\n";
     let build = read(text.as_bytes(), &options(None)).unwrap();
     let variables = Variables::new(&build, indexmap::IndexMap::new());
@@ -155,7 +155,7 @@ fn words_that_cannot_be_filled_in() {
 }
 
 #[test]
-fn triggers_of_a_base_are_read_for_the_stage_that_stands_on_it() {
+fn triggers_of_a_base_are_parsed_for_the_stage_based_on_it() {
     let build = read(b"FROM a AS one\nFROM b\nCOPY --from=one x y\n", &options(None)).unwrap();
     let read = |text: &str| trigger(text, &build, 1);
     let copied = read("COPY --from=one /x /y").unwrap();
@@ -168,7 +168,7 @@ fn triggers_of_a_base_are_read_for_the_stage_that_stands_on_it() {
 }
 
 #[test]
-fn a_command_sees_proxies_arguments_and_the_environment_over_them() {
+fn a_command_sees_proxies_then_arguments_then_the_environment() {
     let args = [("HTTP_PROXY".to_owned(), "p".to_owned()), ("A".to_owned(), "given".to_owned())];
     let text = "FROM a\nARG A=1 B=2 C\nENV B=env\n";
     let build = read(text.as_bytes(), &Options { args: &args, ..options(None) }).unwrap();

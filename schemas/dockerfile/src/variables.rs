@@ -1,8 +1,8 @@
-//! What `$NAME` means at a line of a stage.
+//! The values of variables at a line of a stage.
 //!
-//! A variable is one of `ENV`, the base image's among them, else one of the stage's `ARG`s: `ENV` wins wherever both
-//! are set, as in the reference, also if the `ARG` comes later. An `ARG`'s value is the one given for the build, else
-//! its default, else what an `ARG` of that name before the first `FROM` has.
+//! A variable is one of `ENV`, including the base image's, else an `ARG` of the stage: `ENV` wins if both
+//! are set, as in the reference, even if the `ARG` comes later. An `ARG`'s value is the one given for the build, else
+//! its default, else that of the `ARG` with the same name before the first `FROM`.
 
 use indexmap::IndexMap;
 
@@ -12,7 +12,7 @@ use super::expand;
 use super::forms::{Arg, Heredoc, Word};
 use super::refusal::Refusal;
 
-/// Arguments that a builder takes without an `ARG`; they are in no image and no cache.
+/// Arguments that a builder accepts without an `ARG`; they are not stored in the image or used as cache keys.
 pub const PROXIES: &[&str] = &[
     "HTTP_PROXY",
     "http_proxy",
@@ -26,7 +26,7 @@ pub const PROXIES: &[&str] = &[
     "all_proxy",
 ];
 
-/// Arguments that every builder knows, whose values depend on where it runs and what for.
+/// The predefined arguments, whose values depend on the platforms of the builder and the image.
 pub(super) const PLATFORM: &[&str] = &[
     "TARGETPLATFORM",
     "TARGETOS",
@@ -45,33 +45,33 @@ pub struct Variables<'a> {
     escape: char,
     env: IndexMap<String, String>,
     args: IndexMap<String, String>,
-    /// Whether what has no value stays as it is written.
+    /// Whether variables without a value are left unchanged.
     keeps: bool,
 }
 
 impl<'a> Variables<'a> {
-    /// Those of a stage that is based on an image, or on another stage, with this `ENV`.
+    /// The variables of a stage that is based on an image or another stage with this `ENV`.
     pub fn new(build: &'a Build, env: IndexMap<String, String>) -> Self {
         Self { arguments: &build.arguments, escape: build.escape, env, args: IndexMap::new(), keeps: false }
     }
 
-    /// Those of a stage whose base is not there: what has no value stays as it is written, for the base may give it
-    /// one.
+    /// The variables of a stage whose base is unknown: variables without a value are left unchanged, since the base may
+    /// set them.
     pub fn without_base(file: &'a Inspection, env: IndexMap<String, String>) -> Self {
         Self { arguments: &file.arguments, escape: file.escape, env, args: IndexMap::new(), keeps: true }
     }
 
-    /// `ENV` so far, the base image's first: what the image's configuration gets.
+    /// `ENV` so far, including the base image's: what is stored in the image's configuration.
     pub fn env(&self) -> &IndexMap<String, String> {
         &self.env
     }
 
-    /// The `ARG`s of the stage so far that have a value: what a cached `RUN` depends on besides `ENV`.
+    /// The `ARG`s of the stage so far that have a value, which a cached `RUN` depends on besides `ENV`.
     pub fn args(&self) -> &IndexMap<String, String> {
         &self.args
     }
 
-    /// What the command of a `RUN` has in its environment: proxies that were given, `ARG`s, and `ENV` over them.
+    /// The environment of a `RUN` command: proxies that were given, then `ARG`s, then `ENV`; later ones win.
     pub fn of_command(&self) -> IndexMap<String, String> {
         let given = |name: &&str| Some(((*name).to_owned(), self.arguments.given.get(*name)?.clone()));
         let mut all: IndexMap<String, String> = PROXIES.iter().filter_map(given).collect();
@@ -80,7 +80,7 @@ impl<'a> Variables<'a> {
         all
     }
 
-    /// Carries out `ARG`.
+    /// Executes `ARG`.
     pub fn declare(&mut self, args: &[Arg]) -> Result<(), Refusal> {
         for arg in args {
             let name = self.expand(&arg.name)?;
@@ -96,30 +96,30 @@ impl<'a> Variables<'a> {
         Ok(())
     }
 
-    /// Carries out `ENV`: every value is made of what was set before the line. Returns what was set.
+    /// Executes `ENV`: every value is expanded with the variables set before the line. Returns what was set.
     pub fn set(&mut self, pairs: &[(Word, Word)]) -> Result<Vec<(String, String)>, Refusal> {
         let pairs = self.pairs(pairs)?;
         self.env.extend(pairs.iter().cloned());
         Ok(pairs)
     }
 
-    /// Names and values of `LABEL`, or of `ENV`, filled in.
+    /// Names and values of `LABEL` or `ENV`, expanded.
     pub fn pairs(&self, pairs: &[(Word, Word)]) -> Result<Vec<(String, String)>, Refusal> {
         pairs.iter().map(|(name, value)| Ok((self.expand(name)?, self.expand(value)?))).collect()
     }
 
-    /// A word with its quotes taken off and its variables filled in.
+    /// Removes quotes and expands variables in a word.
     pub fn expand(&self, word: &Word) -> Result<String, Refusal> {
         let expand = if self.keeps { expand::expand_known } else { expand::expand };
         expand(&word.text, self.escape, &|name| self.value(name)).map_err(|why| refused(word, why))
     }
 
-    /// The words that a word becomes: `EXPOSE $PORTS`.
+    /// Expands a word that may become several: `EXPOSE $PORTS`.
     pub fn expand_words(&self, word: &Word) -> Result<Vec<String>, Refusal> {
         expand::words(&word.text, self.escape, &|name| self.value(name)).map_err(|why| refused(word, why))
     }
 
-    /// The file of a heredoc of `COPY`.
+    /// Expands the content of a heredoc of `COPY`.
     pub fn expand_heredoc(&self, heredoc: &Heredoc) -> Result<String, Refusal> {
         if !heredoc.expand {
             return Ok(heredoc.content.clone());

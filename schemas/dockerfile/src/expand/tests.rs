@@ -11,7 +11,7 @@ fn lookup(name: &str) -> Option<String> {
     })
 }
 
-/// What every text becomes, as BuildKit's tests and reference have it.
+/// The expansion of each text, as in BuildKit's tests and reference.
 #[test]
 fn variables_and_quotes() {
     for (text, expected) in [
@@ -49,7 +49,7 @@ fn the_escape_character_can_be_another() {
 }
 
 #[test]
-fn what_is_wrong_is_reported() {
+fn errors_are_reported() {
     for (text, expected) in [
         ("'a", "a single quote is not closed"),
         ("\"a", "a double quote is not closed"),
@@ -73,7 +73,7 @@ fn what_is_wrong_is_reported() {
 }
 
 #[test]
-fn words_are_cut_behind_the_variables() {
+fn words_are_split_after_expansion() {
     for (text, expected) in [
         ("$W x", vec!["two", "words", "x"]),
         ("\"$W\" x", vec!["two words", "x"]),
@@ -85,6 +85,6 @@ fn words_are_cut_behind_the_variables() {
 }
 
 #[test]
-fn quotes_are_like_any_character_in_a_heredoc() {
+fn quotes_are_ordinary_characters_in_a_heredoc() {
     assert_eq!(heredoc("it's \"$A\" \\$A ${U:-'x'}\n", &lookup).as_deref(), Ok("it's \"one\" $A 'x'\n"));
 }

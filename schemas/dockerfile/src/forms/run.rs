@@ -3,10 +3,10 @@
 use super::super::refusal::Span;
 use super::word::{ImageOrStage, Word};
 
-/// What `RUN` runs.
+/// `RUN`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The command; heredocs are in it already.
+    /// The command, including heredocs.
     pub command: Runs,
     /// `--mount=…`, in order.
     pub mounts: Vec<Mount>,
@@ -17,13 +17,13 @@ pub struct Run {
 /// A command of `RUN`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runs {
-    /// Text for the stage's `SHELL`; here-documents are in it as the shell expects them.
+    /// Text for the stage's `SHELL`, including here-documents as the shell expects them.
     Shell(String),
     /// Arguments, the program first.
     Exec(Vec<String>),
-    /// A heredoc that begins with `#!`: a file of mode 0755 to be executed, there for the time of the command.
+    /// A heredoc that begins with `#!`: a file of mode 0755 to execute, which exists only while the command runs.
     Script {
-        /// The heredoc's name, which BuildKit gives the file.
+        /// The heredoc's name, which BuildKit uses for the file.
         name: String,
         /// The file.
         content: String,
@@ -33,87 +33,87 @@ pub enum Runs {
 /// `RUN --network=`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Network {
-    /// As set for the builder.
+    /// The builder's default.
     #[default]
     Default,
-    /// None but loopback.
+    /// Loopback only.
     None,
-    /// The host's own.
+    /// The host's network.
     Host,
 }
 
 /// `RUN --mount=`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Its place in the file.
+    /// Its span.
     pub span: Span,
-    /// What is mounted.
+    /// The type of the mount with its fields.
     pub kind: MountKind,
-    /// Where, a path in the container, relative to `WORKDIR`, which is also the default. Absent only for an agent's socket, and for a secret that
-    /// is just a variable or is at `/run/secrets/ID`.
+    /// The mount point, relative to `WORKDIR`, which is also the default. `None` only for an agent's socket, and for a
+    /// secret that is only a variable or at `/run/secrets/ID`.
     pub target: Option<Word>,
-    /// Whether the command cannot write there. What it writes to a `bind` mount is thrown away in any case.
+    /// Whether it is read-only. Changes to a `bind` mount are discarded in any case.
     pub read_only: bool,
 }
 
-/// What `RUN --mount=type=…` mounts.
+/// A `RUN --mount=type=…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MountKind {
     /// Files of the context, a stage or an image.
     Bind {
-        /// Whose files; the context where absent.
+        /// The stage or image; the context if `None`.
         from: Option<ImageOrStage>,
-        /// A path in it; all of it where absent.
+        /// A path in it; the root if `None`.
         source: Option<Word>,
     },
-    /// A directory that is kept between builds.
+    /// A cache directory that is kept between builds.
     Cache {
         /// The ID of the cache. Default: the target.
         id: Option<Word>,
-        /// Whether several may use it at once.
+        /// How concurrent builds share it.
         sharing: Sharing,
-        /// What an empty one begins with.
+        /// The initial content.
         from: Option<ImageOrStage>,
         /// The directory in `from`.
         source: Option<Word>,
-        /// Permissions of a new one; 0755 where absent.
+        /// Permissions if it is created; 0755 if `None`.
         mode: Option<u32>,
-        /// Owner of a new one; 0 where absent.
+        /// Owner if it is created; 0 if `None`.
         uid: Option<u32>,
-        /// Group of a new one; 0 where absent.
+        /// Group if it is created; 0 if `None`.
         gid: Option<u32>,
     },
-    /// Memory.
+    /// A tmpfs.
     Tmpfs {
-        /// Bytes, where bounded.
+        /// Maximum size in bytes.
         size: Option<u64>,
     },
-    /// A secret of the one who builds.
+    /// A secret of the user who builds.
     Secret {
-        /// Its name: `id`, else `source`, else the last part of the target.
+        /// Its ID: `id`, else `source`, else the last component of the target.
         id: Word,
-        /// The variable that holds its value; a file only where absent.
+        /// The variable for its value; only a file if `None`.
         env: Option<String>,
         /// Whether the build fails without it.
         required: bool,
-        /// Permissions; 0400 where absent.
+        /// Permissions; 0400 if `None`.
         mode: Option<u32>,
-        /// Owner; 0 where absent.
+        /// Owner; 0 if `None`.
         uid: Option<u32>,
-        /// Group; 0 where absent.
+        /// Group; 0 if `None`.
         gid: Option<u32>,
     },
-    /// A socket of the SSH agent of the one who builds.
+    /// A socket of the SSH agent of the user who builds.
     Ssh {
-        /// Its name; `default` where absent.
+        /// Its ID; `default` if `None`.
         id: Option<Word>,
         /// Whether the build fails without it.
         required: bool,
-        /// Permissions; 0600 where absent.
+        /// Permissions; 0600 if `None`.
         mode: Option<u32>,
-        /// Owner; 0 where absent.
+        /// Owner; 0 if `None`.
         uid: Option<u32>,
-        /// Group; 0 where absent.
+        /// Group; 0 if `None`.
         gid: Option<u32>,
     },
 }
@@ -121,12 +121,12 @@ pub enum MountKind {
 /// `sharing=` of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// Several at once.
+    /// Used by several builds at once.
     #[default]
     Shared,
-    /// A separate directory for each concurrent user.
+    /// A separate directory for each concurrent build.
     Private,
-    /// One after another.
+    /// Used by one build at a time.
     Locked,
 }
 

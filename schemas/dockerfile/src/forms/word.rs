@@ -1,4 +1,4 @@
-//! What instructions consist of: words, command lines, and whatever files are taken from.
+//! Parts of instructions: words, command lines, and sources of files.
 
 use super::super::refusal::Span;
 
@@ -9,23 +9,23 @@ pub enum ImageOrStage {
     Stage(usize),
     /// An image.
     Image {
-        /// As written, variables filled in: `debian:12`.
+        /// Its reference with variables expanded: `debian:12`.
         reference: String,
-        /// `FROM --platform=…`, variables filled in; the build's platform where absent.
+        /// `FROM --platform=…`, with variables expanded; the build's platform if `None`.
         platform: Option<String>,
-        /// Where the file names it.
+        /// The span of its reference.
         span: Span,
     },
-    /// Nothing at all.
+    /// `scratch`.
     Scratch,
 }
 
-/// A piece of the file that may hold quotes and variables, as written.
+/// A piece of the file that may contain quotes and variables, as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Word {
     /// The text.
     pub text: String,
-    /// Its place.
+    /// Its span.
     pub span: Span,
 }
 
@@ -38,11 +38,11 @@ pub struct Arg {
     pub default: Option<Word>,
 }
 
-/// A command line in one of its two forms.
+/// A command line in shell or exec form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Text for the stage's `SHELL`, as one argument after its own.
+    /// Shell form: text passed to the stage's `SHELL` as the last argument.
     Shell(String),
-    /// Arguments, the program first.
+    /// Exec form: arguments, with the program first.
     Exec(Vec<String>),
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Which of the paths a file leaves out.
+/// Prints which of the paths a file excludes.
 fn check(text: &str, excluded: &[&str], kept: &[&str]) {
     let ignore = Ignore::read(text).unwrap();
     for path in excluded {
@@ -11,9 +11,9 @@ fn check(text: &str, excluded: &[&str], kept: &[&str]) {
     }
 }
 
-/// The cases are those in which builders have differed, with the results of moby's patternmatcher.
+/// Cases in which builders have differed, with the results of moby's patternmatcher.
 #[test]
-fn what_is_left_out() {
+fn excluded_paths() {
     check("", &[], &["a", "a/b"]);
     check("# *\n\n  \n *.log \r\n", &["x.log"], &["a/x.log", "x.logs"]);
     check("a", &["a", "a/b", "a/b/c"], &["b/a", "ab"]);
@@ -46,7 +46,7 @@ fn what_is_left_out() {
 }
 
 #[test]
-fn a_directory_is_looked_into_where_something_may_come_back() {
+fn a_directory_is_searched_if_something_in_it_may_be_included() {
     let ignore = Ignore::read("*\n!a/b/c\n!d/*/e\n").unwrap();
     for (directory, expected) in
         [("a", true), ("a/b", true), ("x", false), ("a/x", false), ("d", true), ("d/y", true), ("e", false)]
@@ -58,7 +58,7 @@ fn a_directory_is_looked_into_where_something_may_come_back() {
 }
 
 #[test]
-fn patterns_that_are_not_well_formed_are_reported_by_place() {
+fn malformed_patterns_are_reported_with_their_places() {
     let text = "ok\n  [a\n!\nb\\\n";
     let Refusals(found) = Ignore::read(text).unwrap_err();
     let found: Vec<(&str, &str)> =
@@ -74,7 +74,7 @@ fn patterns_that_are_not_well_formed_are_reported_by_place() {
 }
 
 #[test]
-fn it_goes_to_another_process_as_it_is() {
+fn patterns_are_serialized_unchanged() {
     let ignore = Ignore::read("*\n!a b\n").unwrap();
     let text = serde_json::to_string(&ignore).unwrap();
     assert_eq!(text, r#"["*","!a b"]"#);

@@ -23,7 +23,7 @@ pub(super) fn command(rest: Part<'_>, scope: &mut Scope<'_>) -> Option<Command> 
     }
 }
 
-/// A JSON array of strings, or words between blanks.
+/// A JSON array of strings, or words separated by blanks.
 pub(super) fn list(rest: Part<'_>, scope: &mut Scope<'_>) -> Option<Vec<Word>> {
     match split::json(rest) {
         Some(Ok(words)) => Some(words.into_iter().map(|text| Word { text, span: rest.span() }).collect()),
@@ -48,7 +48,7 @@ pub(super) fn not_strings(rest: Part<'_>, scope: &mut Scope<'_>) {
 
 pub(super) fn almost_json(rest: Part<'_>, scope: &mut Scope<'_>) {
     let text = rest.text();
-    // `[ -f x ] && …` is the shell's.
+    // `[ -f x ] && …` is a shell command.
     if text.starts_with('[') && text.ends_with(']') && !text.starts_with("[ ") && !text.starts_with("[[") {
         scope.problems.remark(
             rest.span(),

@@ -117,7 +117,7 @@ pub(super) fn read(
     Some(copy)
 }
 
-/// Several sources need a directory to go to.
+/// Reports several sources whose destination is not a directory.
 fn one_directory(copy: &Copy, scope: &mut Scope<'_>) {
     let text = &copy.target.text;
     let directory =
@@ -131,7 +131,7 @@ fn one_directory(copy: &Copy, scope: &mut Scope<'_>) {
     }
 }
 
-/// An address that `ADD` cannot use.
+/// Reports a URL that `ADD` cannot use.
 fn refuse_remote(word: &Word, error: RemoteError, scope: &mut Scope<'_>) {
     let RemoteError { message, help, is_unsupported } = error;
     if is_unsupported {
@@ -141,7 +141,7 @@ fn refuse_remote(word: &Word, error: RemoteError, scope: &mut Scope<'_>) {
     }
 }
 
-/// `--checksum` is for one download or repository. What variables hide is checked when they are filled in.
+/// Checks that `--checksum` has a single URL or repository. Sources with variables are checked once expanded.
 fn check_checksum(checksum: &Word, copy: &Copy, scope: &mut Scope<'_>) {
     let remote = match copy.sources.as_slice() {
         [Source::Path(word)] if word.text.contains('$') => return,
@@ -158,7 +158,7 @@ fn check_checksum(checksum: &Word, copy: &Copy, scope: &mut Scope<'_>) {
             );
             return;
         }
-        // It was refused before.
+        // Already reported.
         Some(Err(_)) => return,
         Some(Ok(Remote::File(_))) => (
             checksum.text.parse::<Digest>().is_ok(),
@@ -174,7 +174,7 @@ fn check_checksum(checksum: &Word, copy: &Copy, scope: &mut Scope<'_>) {
     }
 }
 
-/// Whether a path goes above where it begins.
+/// Whether a path leaves the directory that it is relative to.
 fn leaves_context(path: &str) -> bool {
     let mut depth = 0_usize;
     for name in path.split('/') {

@@ -18,7 +18,7 @@ pub(super) fn unknown_flag(instruction: &str, flag: &Flag<'_>, known: &[&str], s
     );
 }
 
-/// The word that a flag's value is.
+/// The word that is a flag's value.
 pub(super) fn flag_value(instruction: &str, flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Word> {
     match &flag.value {
         Some(value) if !value.is_empty() => Some(Word { text: value.clone(), span: flag.value_part.span() }),
@@ -31,7 +31,7 @@ pub(super) fn flag_value(instruction: &str, flag: &Flag<'_>, scope: &mut Scope<'
     }
 }
 
-/// The value of a flag without a value, or with `=true` or `=false`.
+/// The value of a boolean flag: without a value, or `=true` or `=false`.
 pub(super) fn flag_bool(instruction: &str, flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<bool> {
     match flag.value.as_deref().map(str::to_ascii_lowercase).as_deref() {
         None | Some("true") => Some(true),

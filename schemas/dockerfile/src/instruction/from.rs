@@ -1,4 +1,4 @@
-//! What files are taken from: a stage, or an image.
+//! Sources of files: a stage or an image.
 
 use jobc_schema::Reference;
 
@@ -6,7 +6,7 @@ use super::super::forms::ImageOrStage;
 use super::super::refusal::{Refusal, Rule, Span};
 use super::scope::{Problems, Scope};
 
-/// What `--from=` names: a stage before this one, else an image.
+/// Resolves `--from=`: a previous stage, else an image.
 pub(super) fn source(text: &str, span: Span, scope: &mut Scope<'_>) -> Option<ImageOrStage> {
     if text.contains('$') {
         scope.problems.refuse_by(
@@ -57,7 +57,7 @@ pub(super) fn source(text: &str, span: Span, scope: &mut Scope<'_>) -> Option<Im
     image(text, None, span, scope.problems)
 }
 
-/// An image by its reference, where that is well formed.
+/// An image by its reference, if that is valid.
 pub(crate) fn image(
     text: &str,
     platform: Option<String>,
@@ -65,7 +65,7 @@ pub(crate) fn image(
     problems: &mut Problems,
 ) -> Option<ImageOrStage> {
     if let Err(error) = text.parse::<Reference>() {
-        // The place of the mistake, if the name is in the file unchanged.
+        // The span of the error, if the file contains the name verbatim.
         let inner = span.start + error.span.start..span.start + error.span.end;
         let exact = span.len() == text.len() && !error.span.is_empty();
         let place = if exact { inner } else { span };

@@ -72,7 +72,7 @@ pub(super) fn read(keyword: Part<'_>, rest: Part<'_>, scope: &mut Scope<'_>) -> 
 fn time(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<u64> {
     let value = flag_value("HEALTHCHECK", flag, scope)?;
     match nanoseconds(&value.text) {
-        // Docker's own bound; 0 is its default.
+        // Docker's own minimum; 0 means its default.
         Some(time) if time == 0 || time >= 1_000_000 => Some(time),
         found => {
             let message = match found {
@@ -85,7 +85,7 @@ fn time(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<u64> {
     }
 }
 
-/// A time as Go writes it: `1h15m30.5s`.
+/// A duration in Go's format: `1h15m30.5s`.
 fn nanoseconds(text: &str) -> Option<u64> {
     if text == "0" {
         return Some(0);
@@ -110,7 +110,7 @@ fn nanoseconds(text: &str) -> Option<u64> {
         total += number * scale;
         rest = after;
     }
-    // What a configuration can hold: a signed number of 64 bits.
+    // The maximum in a configuration: a signed 64-bit integer.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -124,7 +124,7 @@ mod tests {
     use super::nanoseconds;
 
     #[test]
-    fn times_are_gos() {
+    fn durations_are_as_in_go() {
         for (text, expected) in [
             ("0", Some(0)),
             ("30s", Some(30_000_000_000)),

@@ -27,7 +27,7 @@ struct Fields {
     required: Option<(bool, Span)>,
 }
 
-/// Reads a mount.
+/// Parses a mount.
 pub(super) fn read(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Mount> {
     let span = flag.part.span();
     let fields = fields(flag, scope)?;
@@ -41,7 +41,7 @@ pub(super) fn read(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Mount> {
         None => None,
     };
     let read_only = fields.read_only.unwrap_or(matches!(kind.as_str(), "bind" | "secret"));
-    // As in BuildKit, a target is relative to the working directory, and is that directory where it is absent.
+    // As in BuildKit, a target is relative to the working directory, which is also the default.
     let here = || Word { text: ".".to_owned(), span: span.clone() };
     let has_own_default = matches!(kind.as_str(), "secret" | "ssh");
     let target = fields.target.or_else(|| (!has_own_default).then(here));
@@ -107,7 +107,7 @@ fn fields(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Fields> {
         );
         return None;
     };
-    // Where quotes or escapes were taken off, the flag as a whole is the nearest place.
+    // If quotes or escapes were removed, use the span of the whole flag.
     let exact = flag.value_part.text() == text;
     let mut found = Fields::default();
     let mut at = 0;
@@ -172,7 +172,7 @@ fn fields(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Fields> {
     Some(found)
 }
 
-/// Refuses an unknown type, and keys that the type does not support.
+/// Reports an unknown type, and keys that the type does not support.
 fn only_of_its_kind(kind: &str, fields: &Fields, scope: &mut Scope<'_>) -> Option<()> {
     let allowed: &[&str] = match kind {
         "bind" => &["source", "from"],
@@ -224,7 +224,7 @@ fn only_of_its_kind(kind: &str, fields: &Fields, scope: &mut Scope<'_>) -> Optio
     Some(())
 }
 
-/// A number, if there is one; `None` if it cannot be read, which is reported.
+/// A number, if there is one; returns `None` for an invalid one, which is reported.
 #[expect(clippy::option_option, reason = "absent and wrong are two things")]
 fn number(word: Option<&Word>, radix: u32, scope: &mut Scope<'_>) -> Option<Option<u32>> {
     let Some(word) = word else { return Some(None) };
@@ -245,7 +245,7 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// A number of bytes: `64m`, `1GiB`, units of 1024.
+/// A size in bytes: `64m`, `1GiB`, with units of 1024.
 fn bytes(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..end].parse().ok()?;
@@ -260,7 +260,7 @@ fn bytes(text: &str) -> Option<u64> {
     number.checked_mul(1 << shift)
 }
 
-/// The last part of a path.
+/// The last component of a path.
 fn last(path: &Word) -> Word {
     let text = path.text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     Word { text: text.to_owned(), span: path.span.clone() }

@@ -1,8 +1,8 @@
 //! `EXPOSE`.
 
-/// The ports that a word of `EXPOSE` means, as an image's configuration has them: `8080/tcp`. `80-82/udp` means three.
+/// The ports that a word of `EXPOSE` means, as in an image's configuration: `8080/tcp`. `80-82/udp` means three.
 pub fn ports(text: &str) -> Result<Vec<String>, String> {
-    // An address and a port of the host, as in `docker run -p`, mean nothing in an image.
+    // A host address and port, as in `docker run -p`, are ignored in an image.
     let text = text.rsplit_once(':').map_or(text, |(_, port)| port);
     let (range, protocol) = text.split_once('/').unwrap_or((text, "tcp"));
     let protocol = protocol.to_ascii_lowercase();

@@ -83,7 +83,7 @@ fn command(keyword: Part<'_>, rest: Part<'_>, heredocs: &[Raw], scope: &mut Scop
 fn shell(line: &str, heredocs: &[Raw]) -> Runs {
     match heredocs {
         [] => Runs::Shell(line.to_owned()),
-        // A heredoc alone is the script itself.
+        // A single heredoc is the script itself.
         [only] if opening(line).is_some() => {
             let content = only.text();
             if content.starts_with("#!") {

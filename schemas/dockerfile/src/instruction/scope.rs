@@ -1,15 +1,15 @@
-//! What an instruction is read with, and what is found to be wrong.
+//! The context for parsing an instruction, and the findings about it.
 
 use super::super::refusal::{Refusal, Rule, Span};
 
-/// What was found to be wrong.
+/// Findings, by severity.
 #[derive(Default)]
 pub(crate) struct Problems {
-    /// What no builder takes.
+    /// Errors in every builder.
     pub(crate) wrong: Vec<Refusal>,
-    /// What this builder does not do: of no weight in a stage that is not built.
+    /// Features that this builder lacks: ignored in a stage that is not built.
     pub(crate) unsupported: Vec<Refusal>,
-    /// What forbids nothing.
+    /// Warnings.
     pub(crate) remarks: Vec<Refusal>,
 }
 
@@ -31,26 +31,26 @@ impl Problems {
     }
 }
 
-/// A stage that can be taken from.
+/// A stage that later stages can copy from.
 #[derive(Clone, Debug)]
 pub(crate) struct StageRecord {
     pub(crate) name: Option<String>,
     /// Its number in the file.
     pub(crate) number: usize,
-    /// What [`ImageOrStage::Stage`] calls it.
+    /// Its index in [`ImageOrStage::Stage`].
     pub(crate) index: usize,
 }
 
-/// What an instruction is read with.
+/// The context for parsing an instruction.
 pub(crate) struct Scope<'a> {
     pub(crate) escape: char,
-    /// The stages before this one.
+    /// The previous stages.
     pub(crate) earlier: &'a [StageRecord],
     /// This stage's name.
     pub(crate) own: Option<&'a str>,
-    /// The names of the later stages, and the number of stages: for error messages.
+    /// The names of the later stages, and the number of stages, for error messages.
     pub(crate) later: &'a [String],
-    /// Behind `ONBUILD`: a build that is not known yet gives names their meaning.
+    /// Whether it is in `ONBUILD`: the names of stages are those of a later build.
     pub(crate) deferred: bool,
     pub(crate) problems: &'a mut Problems,
 }

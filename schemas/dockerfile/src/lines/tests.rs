@@ -1,6 +1,6 @@
 use super::*;
 
-/// The joined lines, each with the places of its words.
+/// Prints the joined lines, each with the places of its words.
 fn check(text: &str, expected: &[(&str, &str)]) {
     let read = read(text);
     let found: Vec<(String, String)> = read
@@ -33,7 +33,7 @@ fn lines_are_joined_and_words_keep_their_places() {
 }
 
 #[test]
-fn directives_stand_at_the_top_alone() {
+fn directives_are_at_the_top_only() {
     let escape = |text: &str| read(text).directives.escape;
     assert_eq!(escape("# escape=`\n"), '`');
     assert_eq!(escape("#syntax=docker/dockerfile:1\n# ESCAPE = `\n"), '`');
@@ -66,7 +66,7 @@ fn directives_stand_at_the_top_alone() {
 }
 
 #[test]
-fn a_blank_of_a_web_page_after_the_escape_character_is_refused() {
+fn a_no_break_space_after_the_escape_character_is_rejected() {
     let found = read("FROM a\nRUN b \\\u{a0}\n  c\n");
     assert_eq!(found.lines.len(), 2, "one finding, and none about `c`");
     let messages: Vec<String> = found.refusals.iter().map(|refusal| refusal.message.clone()).collect();

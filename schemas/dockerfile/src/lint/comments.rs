@@ -5,7 +5,7 @@ use super::super::rules::Lint;
 use super::super::split;
 use super::findings::{Findings, keyword};
 
-/// Reports comments right above an `ARG` or a named stage that do not begin with its name.
+/// Reports comments directly above an `ARG` or a named stage that do not begin with its name.
 pub(super) fn check(text: &str, lines: &[Line], findings: &mut Findings) {
     for line in lines {
         let rest = split::flags(line.part().split_first().1).1;

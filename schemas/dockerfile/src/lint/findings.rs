@@ -1,10 +1,10 @@
-//! What the rules find, in the order in which they find it.
+//! The findings of the rules, in the order in which they are found.
 
 use super::super::line::Line;
 use super::super::refusal::{Refusal, Rule, Span};
 use super::super::rules::Lint;
 
-/// What the rules find.
+/// The findings of the rules.
 #[derive(Default)]
 pub(super) struct Findings(pub(super) Vec<Refusal>);
 
@@ -19,7 +19,7 @@ impl Findings {
         self.0.push(Refusal::new(span, message).help(help).rule(Rule::Lint(lint)));
     }
 
-    /// The same, with the text that is to be written in place of the span.
+    /// The same, with a replacement for the span.
     pub(super) fn fix(
         &mut self,
         lint: Lint,

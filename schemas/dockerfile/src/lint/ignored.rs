@@ -13,9 +13,9 @@ use super::super::rules::Lint;
 use super::super::variables::Variables;
 use super::findings::Findings;
 
-/// The sources of `COPY` and `ADD` that the context does not have because of its `.dockerignore`.
+/// Reports sources of `COPY` and `ADD` that `.dockerignore` excludes from the context.
 ///
-/// Patterns, and paths with variables that only a base image knows, are left to the builder.
+/// The builder checks patterns, and paths with variables that only a base image sets.
 pub fn ignored_sources(file: &Inspection, ignore: &Ignore) -> Vec<Refusal> {
     let mut findings = Findings::default();
     if ignore.is_empty() {
@@ -37,7 +37,7 @@ pub fn ignored_sources(file: &Inspection, ignore: &Ignore) -> Vec<Refusal> {
 fn check(stage: &Stage, variables: &mut Variables<'_>, ignore: &Ignore, findings: &mut Findings) {
     for instruction in &stage.instructions {
         match &instruction.kind {
-            // What cannot be expanded is reported where it is read.
+            // Errors of expansion are reported elsewhere.
             Kind::Arg(args) => drop(variables.declare(args)),
             Kind::Env(pairs) => drop(variables.set(pairs)),
             Kind::Copy(copy) | Kind::Add(copy) if copy.from.is_none() => {
@@ -62,7 +62,7 @@ fn path(word: &Word, variables: &Variables<'_>, ignore: &Ignore, findings: &mut 
         return;
     }
     let path = Path::new(&clean);
-    // A file below may be included again.
+    // A file below it may be included again.
     if ignore.excludes(path) && !ignore.enters(path) {
         findings.add(
             Lint::CopyIgnoredFile,

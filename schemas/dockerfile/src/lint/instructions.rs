@@ -1,4 +1,4 @@
-//! Instructions of a stage: forms that are out of date, that have no effect, or that depend on the base image.
+//! Instructions in obsolete forms, without effect, or dependent on the base image.
 
 use super::super::build::{Inspection, Stage};
 use super::super::forms::{Command, ImageOrStage, Instruction, Kind, Word};
@@ -25,7 +25,7 @@ pub(super) fn check(lines: &[Line], file: &Inspection, findings: &mut Findings) 
     }
 }
 
-/// What a stage has of the one below it.
+/// What a stage inherits from its base.
 #[derive(Clone, Default)]
 struct Inherited {
     /// Whether `WORKDIR` is known.
@@ -51,7 +51,7 @@ fn one(instruction: &Instruction, line: Option<&Line>, so_far: &mut Inherited, f
     }
 }
 
-/// A command line for a shell, which does not pass signals on to the program.
+/// Reports a command in shell form: the shell does not pass signals on to the program.
 fn json(keyword: &str, instruction: &Instruction, so_far: &Inherited, findings: &mut Findings) {
     if so_far.shell {
         return;
@@ -75,7 +75,7 @@ fn pair(keyword: &str, line: Option<&Line>, findings: &mut Findings) {
     let text = value.text();
     let message = format!("`{keyword} {} …` without `=` is a legacy format", name.text());
     let help = format!("write `{keyword} {}=…`", name.text());
-    // Quotes and escapes of a value without `=` mean something else with it.
+    // Quotes and escapes of a value without `=` would have another meaning with it.
     let one_line = rest.span().len() == rest.text().len();
     if text.contains(['"', '\'', '\\', '`']) || name.text().contains(['"', '\'']) || !one_line {
         findings.add(Lint::LegacyKeyValueFormat, rest.span(), message, help);
@@ -88,7 +88,7 @@ fn pair(keyword: &str, line: Option<&Line>, findings: &mut Findings) {
 
 fn workdir(word: &Word, so_far: &mut Inherited, findings: &mut Findings) {
     let text = word.text.trim_start_matches(['"', '\'']);
-    // A variable may begin with a slash, and Windows has other roots.
+    // A variable may begin with a slash, and Windows paths may be absolute in other ways.
     let absolute = text.starts_with(['/', '$', '\\']) || text.as_bytes().get(1) == Some(&b':');
     if !absolute && !so_far.absolute {
         findings.add(
@@ -130,7 +130,7 @@ fn expose(word: &Word, findings: &mut Findings) {
     }
 }
 
-/// Instructions of which only the last has an effect.
+/// Reports all but the last of instructions of which only the last has an effect.
 fn several(stage: &Stage, findings: &mut Findings) {
     let name = |instruction: &Instruction| match &instruction.kind {
         Kind::Cmd(_) => Some("CMD"),

@@ -1,4 +1,4 @@
-//! Values of `ARG` and `ENV` that stay in the image.
+//! Secrets in `ARG` and `ENV`, which remain in the image.
 
 use indexmap::IndexMap;
 
@@ -8,7 +8,7 @@ use super::super::rules::Lint;
 use super::super::variables::Variables;
 use super::findings::Findings;
 
-/// Reports what looks like a secret by its name.
+/// Reports variables whose names suggest a secret.
 pub(super) fn check(file: &Inspection, findings: &mut Findings) {
     let plain = Variables::without_base(file, IndexMap::new());
     let plain = |word: &Word| plain.expand(word).unwrap_or_else(|_| word.text.clone());
@@ -16,7 +16,7 @@ pub(super) fn check(file: &Inspection, findings: &mut Findings) {
     for instruction in file.globals.iter().chain(stages) {
         for (keyword, name, value) in values(instruction) {
             let (key, text) = (plain(name), plain(value));
-            // A path or another variable gives nothing away.
+            // A path or another variable reveals nothing.
             if !is_secret(&key) || text.is_empty() || text.starts_with(['/', '$']) {
                 continue;
             }
@@ -30,7 +30,7 @@ pub(super) fn check(file: &Inspection, findings: &mut Findings) {
     }
 }
 
-/// Names and values that an instruction sets.
+/// The names and values that an instruction sets.
 fn values(instruction: &Instruction) -> Vec<(&'static str, &Word, &Word)> {
     match &instruction.kind {
         Kind::Env(pairs) => pairs.iter().map(|(name, value)| ("ENV", name, value)).collect(),
@@ -41,7 +41,7 @@ fn values(instruction: &Instruction) -> Vec<(&'static str, &Word, &Word)> {
     }
 }
 
-/// Names that hold secrets, by how they end.
+/// Suffixes of names that suggest a secret.
 fn is_secret(name: &str) -> bool {
     const ENDINGS: &[&str] = &["TOKEN", "PASSWORD", "PASSWD", "SECRET", "KEY", "CREDENTIALS"];
     const OTHERS: &[&str] = &["PUBLIC_KEY", "SSH_KEY", "GPG_KEY", "HOST_KEY"];

@@ -10,10 +10,10 @@ use super::super::rules::Lint;
 use super::super::split::{self, Flag};
 use super::findings::{Findings, keyword};
 
-/// Names that mean something else in `COPY --from` or `FROM`.
+/// Names that have another meaning in `COPY --from` or `FROM`.
 const RESERVED: [&str; 2] = ["context", "scratch"];
 
-/// Reports what is wrong with the lines of stages.
+/// Reports problems in `FROM` lines.
 pub(super) fn check(lines: &[Line], file: &Inspection, findings: &mut Findings) {
     for line in lines.iter().filter(|line| keyword(line) == "FROM") {
         let (flags, rest) = split::flags(line.part().split_first().1);
@@ -67,7 +67,7 @@ fn platform(flag: &Flag<'_>, stage: &str, findings: &mut Findings) {
         return;
     }
     let stage = stage.to_ascii_lowercase();
-    // A stage named after its platform is one of several, chosen by `FROM base-$TARGETARCH`.
+    // A stage named after its platform is one of several, selected by `FROM base-$TARGETARCH`.
     let named = value.split('/').skip(1).take(1).any(|arch| !arch.is_empty() && stage.contains(arch));
     if !value.contains('$') && !value.is_empty() && !named {
         findings.add(
@@ -79,12 +79,12 @@ fn platform(flag: &Flag<'_>, stage: &str, findings: &mut Findings) {
     }
 }
 
-/// `FROM` that names an image only because a build argument is given.
+/// Reports a `FROM` that names an image only if a build argument is given.
 fn default_image(base: &Part<'_>, file: &Inspection, findings: &mut Findings) {
     if !base.text().contains('$') {
         return;
     }
-    // A base without a value, as it is built now, was reported when the line was read.
+    // A base without a value in this build was reported when the line was parsed.
     let reported = |span: &std::ops::Range<usize>| span.start == base.span().start;
     if file.refusals.iter().any(|refusal| reported(&refusal.span)) {
         return;
@@ -118,7 +118,7 @@ fn default_image(base: &Part<'_>, file: &Inspection, findings: &mut Findings) {
     );
 }
 
-/// The value of an argument before the first `FROM` when none is given for the build.
+/// The value of an `ARG` before the first `FROM`, if none is given for the build.
 fn value(defaults: &[(String, String)], file: &Inspection, name: &str) -> Option<String> {
     let own = defaults.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let builtin = || {

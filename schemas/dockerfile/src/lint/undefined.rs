@@ -11,13 +11,13 @@ use super::super::rules::Lint;
 use super::super::variables::{PLATFORM, PROXIES};
 use super::findings::Findings;
 
-/// The variables of an image by its reference and its platform; none if they are not known.
+/// Returns the variables of an image by its reference and platform; `None` if they are unknown.
 pub type BaseVariables<'a> = &'a dyn Fn(&str, Option<&str>) -> Option<Vec<String>>;
 
-/// The variables that instructions of a stage use and that have no value there.
+/// Reports variables that instructions of a stage use and that have no value there.
 ///
-/// Where the variables of the base image are not known, only those are reported that the file defines elsewhere, such
-/// as by an `ARG` before the first `FROM` that the stage does not repeat, and not where the image's name is in theirs.
+/// If the variables of the base image are unknown, only those that the file defines elsewhere are reported, such as by
+/// an `ARG` before the first `FROM` that the stage does not repeat, unless the image's name suggests that it sets them.
 pub fn undefined_variables(file: &Inspection, base: BaseVariables<'_>) -> Vec<Refusal> {
     let mut findings = Findings::default();
     let mut ends: Vec<Scope> = Vec::new();
@@ -25,7 +25,7 @@ pub fn undefined_variables(file: &Inspection, base: BaseVariables<'_>) -> Vec<Re
     for stage in &file.stages {
         let mut scope = match &stage.from {
             ImageOrStage::Stage(below) => match ends.get(*below) {
-                // Arguments end with their stage.
+                // Arguments are only valid in their stage.
                 Some(below) => Scope { arguments: BTreeSet::new(), ..below.clone() },
                 None => Scope::default(),
             },
@@ -49,27 +49,27 @@ pub fn undefined_variables(file: &Inspection, base: BaseVariables<'_>) -> Vec<Re
     findings.0
 }
 
-/// What has a value at a line of a stage.
+/// The variables with a value at a line of a stage.
 #[derive(Clone, Default)]
 struct Scope {
     /// Whether all variables of the base image are known.
     known: bool,
     environment: BTreeSet<String>,
     arguments: BTreeSet<String>,
-    /// The image below all stages.
+    /// The base image of all stages.
     image: String,
 }
 
 impl Scope {
     fn has(&self, name: &str) -> bool {
-        // Every builder sets `PATH`, and passes proxies that were given.
+        // Every builder sets `PATH`, and passes on proxies that were given.
         name == "PATH"
             || PROXIES.contains(&name)
             || self.environment.contains(name)
             || self.arguments.contains(name)
     }
 
-    /// Whether an image probably sets a variable, as `python` does `PYTHON_VERSION`.
+    /// Whether an image probably sets a variable, as `python` sets `PYTHON_VERSION`.
     fn may_be_of_image(&self, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
         let repository = self.image.split(['@', ':']).next().unwrap_or_default();
@@ -79,7 +79,7 @@ impl Scope {
     }
 }
 
-/// Every argument that the file declares anywhere. Not what `ENV` sets, which often extends what the base image has:
+/// Every argument that the file declares. Not variables of `ENV`, which often extends a value of the base image:
 /// `ENV LD_LIBRARY_PATH=/opt/lib:$LD_LIBRARY_PATH`.
 fn declared(file: &Inspection) -> BTreeSet<String> {
     file.declared.iter().cloned().chain(PLATFORM.iter().map(|name| (*name).to_owned())).collect()
@@ -195,7 +195,7 @@ fn declares(instruction: &Instruction, name: &str) -> bool {
     }
 }
 
-/// The words of a copy that variables are filled in.
+/// The words of a copy in which variables are expanded.
 fn copied(copy: &Copy) -> Vec<&Word> {
     let sources = copy.sources.iter().filter_map(|source| match source {
         Source::Path(word) => Some(word),

@@ -1,4 +1,4 @@
-//! Rules of `docker build --check`: files, and what is found in them.
+//! Rules of `docker build --check`: files, and the findings in them.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::options;
 use crate::ignore::Ignore;
 use crate::{Inspection, Options, Refusal, ignored_sources, inspect, undefined_variables};
 
-/// Findings as `LINE RULE "text": message`, with the text that a fix writes.
+/// Findings as `LINE RULE "text": message`, with the replacement of a fix.
 fn show(text: &str, found: &[Refusal], severity: &str) -> String {
     let mut out = String::new();
     for refusal in found {
@@ -72,11 +72,11 @@ fn forms_of_instructions() {
 #[test]
 fn variables_without_a_value() {
     insta::assert_snapshot!(check(&[
-        // An argument from before the first stage, and one that comes too late.
+        // An argument before the first stage, and one that is declared too late.
         "ARG VERSION=1\nFROM debian:12\nWORKDIR /app-$VERSION\nCOPY x $LATER\nARG LATER=1\nENV Y=$LATER\n",
-        // What the base image may define is left to it.
+        // The base image may define it.
         "ARG PYTHON_VERSION=3\nFROM python:$PYTHON_VERSION\nENV A=$PYTHON_VERSION PATH=/x:$PATH HOME=$HOME\n",
-        // On nothing everything is known.
+        // In a stage from scratch, all variables are known.
         "FROM scratch\nENV A=$B\nENV C=$A D=${E:-x} F=${G}\nUSER $PATH\n",
         "FROM a AS b\nARG ONE=1\nENV TWO=2\nFROM b\nENV X=$ONE Y=$TWO\nLABEL z=$TARGETARCH\n",
         "FROM a\nARG MIRROR=x\nENV A=$MIROR\nCOPY --chown=$OWNER x y\nRUN --mount=type=bind,source=$MIRRORS,target=/y x\n",
@@ -102,7 +102,7 @@ fn images_that_depend_on_arguments() {
 }
 
 #[test]
-fn directives_choose_rules() {
+fn directives_select_rules() {
     insta::assert_snapshot!(check(&[
         "# check=skip=StageNameCasing,MaintainerDeprecated\nFROM a AS B\nMAINTAINER me\nCMD x\n",
         "# check=skip=all\nFROM a AS B\nRUN x \\\n\n  y\n",
@@ -115,7 +115,7 @@ fn directives_choose_rules() {
 }
 
 #[test]
-fn files_that_are_ignored() {
+fn ignored_files() {
     let ignore = Ignore::read("*.log\nbuild\nout\n!out/keep\nsecret\n").unwrap();
     let text = "FROM a\nARG D=build\nCOPY a.log $D build/x /x/\nCOPY out *.log . ./secret/ $UNKNOWN /y/\nADD https://x/a.log /\nCOPY --from=b:1 build /\n";
     let file = inspect(text.as_bytes(), &options(None));

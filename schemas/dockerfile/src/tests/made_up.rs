@@ -1,10 +1,10 @@
-//! Generated files: no input causes a panic, and every place is in the file.
+//! Generated files: no input panics, and every span is in the file.
 
 use proptest::prelude::*;
 
 use super::super::*;
 
-/// Pieces that Dockerfiles are made of, and pieces that break them.
+/// Pieces of Dockerfiles, and pieces that break them.
 const PIECES: &[&str] = &[
     "FROM ",
     "a",
@@ -61,7 +61,7 @@ const PIECES: &[&str] = &[
     "[\"a\", \"b\"]",
 ];
 
-/// Reads, and looks at every place and word.
+/// Parses a file, and checks every span and word.
 fn look(text: &str, target: Option<&str>) {
     let all = |list: &[Refusal]| {
         for refusal in list {

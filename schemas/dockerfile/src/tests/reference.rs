@@ -1,4 +1,4 @@
-//! Comparison with another parser of the same files: parse-dockerfile, a third-party crate.
+//! Comparison with parse-dockerfile, a third-party parser.
 
 use super::super::*;
 
@@ -35,7 +35,7 @@ fn files_that_both_parsers_accept() {
     for text in ACCEPTED {
         let theirs = parse_dockerfile::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
         let theirs: Vec<usize> = theirs.stages().map(|stage| stage.instructions.len()).collect();
-        // Each stage as the target, also those that the last does not need.
+        // Each stage as the target, including those that the last one does not need.
         for (number, expected) in theirs.iter().enumerate() {
             let target = number.to_string();
             let build = read(text.as_bytes(), &super::options(Some(&target)))
@@ -53,16 +53,16 @@ fn files_that_both_parsers_reject() {
     }
 }
 
-/// Why that parser is not used: its results for files that BuildKit accepts or rejects.
+/// Why that parser is not used: files on which it differs from BuildKit.
 #[test]
-fn files_that_the_other_parser_reads_differently() {
+fn files_that_the_other_parser_parses_differently() {
     // An empty line in an instruction, which BuildKit ignores.
     let gap = "FROM a\nRUN x \\\n\n  y\n";
     assert_eq!(read(gap.as_bytes(), &super::options(None)).unwrap().stages[0].instructions.len(), 1);
     // Rejected by every builder.
     let text = "FROM a\nONBUILD FROM x\n";
     assert!(parse_dockerfile::parse(text).is_ok() && read(text.as_bytes(), &super::options(None)).is_err());
-    // It reports one of two errors.
+    // It reports only one of two errors.
     let two = "FROM a\nRUNN x\nCOPPY y\n";
     assert_eq!(read(two.as_bytes(), &super::options(None)).unwrap_err().0.len(), 2);
     assert_eq!(parse_dockerfile::parse(two).unwrap_err().to_string().lines().count(), 1);

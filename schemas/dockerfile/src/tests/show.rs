@@ -1,10 +1,10 @@
-//! A file and what was read of it, for snapshots.
+//! Prints a file and the result of parsing it, for snapshots.
 
 use std::fmt::Write as _;
 
 use super::super::*;
 
-/// The text, then its stages or what is wrong with it.
+/// The text, then its stages or errors.
 pub(super) fn show(text: &str, options: &Options<'_>) -> String {
     let mut out: String = text
         .lines()
