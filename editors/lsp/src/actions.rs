@@ -49,7 +49,7 @@ pub(crate) fn actions(session: &Session<'_>, params: &CodeActionParams) -> Vec<C
             }
         }
     }
-    // Only offered on request, and not at every finding.
+    // Only offered on request, not at every finding.
     if wanted.is_some() && wants(FIX_ALL) && !safe.is_empty() {
         quick.push(fix_all(session, safe));
     }
@@ -67,7 +67,7 @@ fn quick_fix(message: &str, is_safe: bool, edit: WorkspaceEdit, diagnostic: Diag
     }
 }
 
-/// Every safe fix that does not overlap an earlier one; the rest is found by the next run.
+/// Every safe fix that does not overlap an earlier one; the next run finds the rest.
 fn fix_all(session: &Session<'_>, fixes: Vec<Vec<(Uri, TextEdit)>>) -> CodeAction {
     let mut taken: Vec<(Uri, TextEdit)> = vec![];
     for edits in fixes {
@@ -85,7 +85,7 @@ fn fix_all(session: &Session<'_>, fixes: Vec<Vec<(Uri, TextEdit)>>) -> CodeActio
     }
 }
 
-/// Edits by URI; of an open text with its version, if the client compares it.
+/// Edits by URI; for an open text with its version, if the client compares it.
 pub(crate) fn workspace_edit(session: &Session<'_>, edits: Vec<(Uri, TextEdit)>) -> WorkspaceEdit {
     // The protocol's type requires a hash map; it is only read by key.
     let mut changes: HashMap<Uri, Vec<TextEdit>> = HashMap::new();

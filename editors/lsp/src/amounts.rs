@@ -18,7 +18,7 @@ pub(crate) fn of_role(role: &RolePlan) -> String {
 /// The totals of a hint: GPUs, CPUs and memory of all instances, such as `4 instances: 32 GPUs, 256 CPUs, 2TiB`.
 pub(crate) fn hint(role: &RolePlan) -> Option<String> {
     let mut parts = parts(role, role.instances);
-    // What is scarce comes first.
+    // Scarce resources come first.
     if role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0) {
         parts.rotate_right(1);
     }
@@ -36,7 +36,7 @@ fn parts(role: &RolePlan, instances: u32) -> Vec<String> {
     parts
 }
 
-/// Thousandths of a CPU: `1 CPU`, `64 CPUs`, `0.5 CPUs`.
+/// Formats thousandths of a CPU: `1 CPU`, `64 CPUs`, `0.5 CPUs`.
 pub(crate) fn cpus(millis: u64) -> String {
     if millis.is_multiple_of(1000) {
         return plural(millis / 1000, "CPU");

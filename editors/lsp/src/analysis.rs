@@ -1,4 +1,4 @@
-//! One job, compiled as by `jobc check`, with what the features read of it.
+//! One job, compiled as by `jobc check`, with the results that the features use.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
@@ -16,7 +16,7 @@ use crate::uri;
 
 /// The texts that were compiled.
 pub(crate) struct Input<'a> {
-    /// The path of the job; none for a text without a file.
+    /// The path of the job; `None` for a text without a file.
     pub(crate) path: Option<&'a Utf8Path>,
     pub(crate) text: &'a str,
     /// The targets file's path and text.
@@ -26,7 +26,7 @@ pub(crate) struct Input<'a> {
     pub(crate) empty_environment: bool,
 }
 
-/// The chosen targets and backend; none for the findings of `jobc check FILE`.
+/// The selected targets and backend; `None` for the findings of `jobc check FILE`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choice {
     pub(crate) targets: Vec<String>,
@@ -40,15 +40,15 @@ pub(crate) struct Analysis {
     pub(crate) job: SourceId,
     /// The findings, in the order of the files.
     pub(crate) findings: Vec<Diagnostic>,
-    /// The resolved jobs; none if the job has errors.
+    /// The resolved jobs; `None` if the job has errors.
     pub(crate) planned: Option<Planning>,
     /// Whether there is a targets file.
     pub(crate) has_targets: bool,
 }
 
 impl Analysis {
-    /// Runs all passes but the last, as `jobc check` does; the first only without the tree of a text in which it finds
-    /// nothing.
+    /// Runs all passes but the last, as `jobc check` does. If `tree` is the tree of a text without findings,
+    /// the text is not parsed again.
     pub(crate) fn new(input: &Input<'_>, choice: &Choice, tree: Option<Document>) -> Self {
         let mut sink = Sink::new();
         let (mut sources, job, targets) = sources(input);
@@ -75,7 +75,7 @@ impl Analysis {
         Self { sources, job: id, findings: sink.finish(), planned: None, has_targets: true }
     }
 
-    /// The URI of a source; none for a template that is built in or from Git.
+    /// The URI of a source; `None` for a template that is built in or from Git.
     pub(crate) fn uri(&self, id: SourceId, job: &Uri) -> Option<Uri> {
         if id == self.job {
             return Some(job.clone());
@@ -123,13 +123,13 @@ pub(crate) fn request<'a>(
         plugins: None,
         locking: Locking::Followed,
         gpus_here: None,
-        // The server's environment is not that of who starts the job.
+        // The server's environment is not that of the user who starts the job.
         environment: input.empty_environment.then_some(&|_| None),
         adjustments: Adjustments::default(),
     }
 }
 
-/// The way back from `out/<job>/<target>/`, the default output directory.
+/// The path back from `out/<job>/<target>/`, the default output directory.
 fn beside(_: &str) -> Utf8PathBuf {
     Utf8PathBuf::from("../../..")
 }

@@ -10,7 +10,7 @@ use crate::actions::FIX_ALL;
 use crate::client::Client;
 use crate::tokens::{MODIFIERS, TYPES};
 
-/// The answer to `initialize`.
+/// The response to `initialize`.
 pub(crate) fn initialize(client: &Client) -> Value {
     let sync = TextDocumentSyncOptions {
         open_close: Some(true),

@@ -14,7 +14,7 @@ pub(crate) struct Client {
     pub(crate) settings: Settings,
     /// Where the pages of codes are published.
     pub(crate) site: Option<Site>,
-    /// Whether it shows related places of a finding.
+    /// Whether it shows related locations of a finding.
     pub(crate) related_information: bool,
     /// Whether it opens the URL of a code.
     pub(crate) code_description: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Client {
     pub(crate) nested_symbols: bool,
     /// Whether it compares the version of a text with that of an edit.
     pub(crate) versioned_edits: bool,
-    /// Whether it requests diagnostics, and requests them again when told to: then they are not published.
+    /// Whether it pulls diagnostics, and pulls them again on request: then they are not published.
     pub(crate) pulls: bool,
     /// Whether it can watch files.
     pub(crate) watches_files: bool,
@@ -37,15 +37,15 @@ pub(crate) struct Client {
 #[serde(rename_all = "camelCase", default)]
 #[expect(clippy::struct_excessive_bools, reason = "a setting is yes or no by its name in the protocol")]
 pub(crate) struct Settings {
-    /// Whether to complete and explain what the schema contains.
+    /// Whether to offer completion and hover for the contents of the schema.
     pub(crate) schema_features: bool,
     /// Whether to show totals after a role's name.
     pub(crate) inlay_hints: bool,
-    /// Whether to show Build, Run and Show plan above a job: only if the client knows the commands.
+    /// Whether to show Build, Run and Show plan above a job, if the client knows the commands.
     pub(crate) code_lens: bool,
-    /// Whether to show how many lines of built files a role or field causes: only if the client knows `jobc.why`.
+    /// Whether to show how many lines of built files a role or field causes, if the client knows `jobc.why`.
     pub(crate) why_lens: bool,
-    /// The target that jobs are shown for: a name, or `*` for all; empty: those that the command line uses.
+    /// The target that jobs are shown for: a name, or `*` for all; if empty, those that the command line uses.
     pub(crate) target: String,
     /// Whether the job is started without environment variables, as in a web page; otherwise they are unknown.
     pub(crate) empty_environment: bool,

@@ -1,4 +1,4 @@
-//! The compiler's findings as diagnostics of the protocol: the same messages at the same places.
+//! The compiler's findings as diagnostics of the protocol, with the same messages and locations.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::analysis::Analysis;
 use crate::client::Client;
 use crate::text::Text;
 
-/// Unused declarations, which editors fade.
+/// Findings about unused declarations, which editors fade.
 const UNUSED: [Code; 6] = [
     codes::UNUSED_PARAM,
     codes::UNUSED_SECRET,
@@ -67,7 +67,7 @@ impl<'a> Places<'a> {
         by_uri
     }
 
-    /// One finding and its URI; at the start of the job if it has no place.
+    /// One finding and its URI; at the start of the job if it has no location.
     pub(crate) fn diagnostic(&self, finding: &jobc::Diagnostic, job: &Uri) -> (Uri, Diagnostic) {
         let primary =
             finding.labels.first().and_then(|label| label.place.span()).and_then(|span| self.location(span));
@@ -77,7 +77,7 @@ impl<'a> Places<'a> {
         let related = if self.client.related_information {
             Some(related).filter(|related| !related.is_empty())
         } else {
-            // There is no other place for the suggestion.
+            // There is no other field for the suggestion.
             message.extend(finding.notes.iter().map(|note| format!("\n{note}")));
             None
         };
@@ -104,12 +104,12 @@ impl<'a> Places<'a> {
         (primary.uri, diagnostic)
     }
 
-    /// Whether a note is about a target that nobody chose: without a targets file all built-in ones are tried.
+    /// Whether a note is about a target that was not selected: without a targets file all built-in ones are tried.
     fn is_aside(&self, finding: &jobc::Diagnostic) -> bool {
         !self.has_targets && finding.code.as_str().starts_with("J04")
     }
 
-    /// The texts of all labels, and the notes, which are shown at the finding itself.
+    /// The texts of all labels, and the notes shown at the finding itself.
     fn related(&self, finding: &jobc::Diagnostic, primary: &Location) -> Vec<DiagnosticRelatedInformation> {
         let mut all = vec![];
         for (nth, Label { place, text }) in finding.labels.iter().enumerate() {
@@ -134,7 +134,7 @@ impl<'a> Places<'a> {
         self.sources.get(span.source).uses().and_then(|uses| self.location(uses))
     }
 
-    /// The edits of a fix, if all are in files with URIs.
+    /// The edits of a fix, if all of them are in files with URIs.
     pub(crate) fn edits(&self, edits: &[Edit]) -> Option<Vec<(Uri, lsp_types::TextEdit)>> {
         let edit = |edit: &Edit| {
             let (uri, text) = self.texts.get(&edit.place.span()?.source)?;

@@ -1,4 +1,4 @@
-//! Requests by name: one line per request.
+//! Dispatches requests by name: one line per request.
 
 use lsp_server::ErrorCode;
 use lsp_types::{self as lsp, Uri};
@@ -19,7 +19,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A request that ended in a panic, which is logged.
+    /// A request that panicked, which is logged.
     pub(crate) fn bug(method: &str) -> Self {
         let message = format!("internal error in `{method}`; please report it with the job file");
         Self { code: ErrorCode::InternalError, message }
@@ -36,7 +36,7 @@ impl Failure {
 pub(crate) enum Needs {
     /// The tree of the current text.
     Text,
-    /// The tree of the current text, and a plan: an earlier one is better than to wait.
+    /// The tree of the current text and a plan: an outdated one is better than waiting.
     Plan,
     /// The findings of the current text, or its plan.
     Findings,
@@ -72,7 +72,7 @@ pub(crate) fn answer(session: &Session<'_>, method: &str, params: Value) -> Resu
         }),
         "textDocument/prepareRename" => with(params, |it: lsp::PrepareRenameParams| {
             let at = it.text_document_position_params;
-            // Nothing to rename is a result and not an error: editors ask at every position of the cursor.
+            // Having nothing to rename is a result, not an error: editors ask at every position of the cursor.
             let found = goto::prepare_rename(session, &at.text_document.uri, at.position).ok();
             Ok(found.map(|(range, name)| json!({"range": range, "placeholder": name})))
         }),

@@ -22,13 +22,13 @@ pub(crate) enum Kind {
 /// One text.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenDocument {
-    /// Its path; none while it has no file.
+    /// Its path; `None` if it has no file.
     pub(crate) path: Option<Utf8PathBuf>,
     /// The client's version number.
     pub(crate) version: i32,
     pub(crate) text: Text,
     pub(crate) kind: Kind,
-    /// The client's name for the language of the text.
+    /// The client's language identifier of the text.
     language: String,
 }
 
@@ -99,7 +99,7 @@ impl Documents {
 const JOB_NAMES: [&str; 5] = ["job.yaml", "job.yml", "job.json", "jobc.yaml", "jobc.yml"];
 const JOB_ENDINGS: [&str; 3] = [".job.yaml", ".job.yml", ".job.json"];
 
-/// The languages of the VS Code extension: a text that has one of them is a job, whatever its name.
+/// The languages of the VS Code extension: a text in one of them is a job, whatever its name.
 const LANGUAGES: [&str; 2] = ["jobc", "jobc-json"];
 
 fn kind(language: &str, path: Option<&Utf8Path>, text: &str) -> Kind {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_language_of_the_editor_comes_before_the_content() {
+    fn the_language_of_the_editor_takes_precedence_over_the_content() {
         let check = |language: &str, name: &str, text: &str, expected: Kind| {
             assert_eq!(kind(language, Some(name.into()), text), expected, "{language} {name}: {text}");
         };

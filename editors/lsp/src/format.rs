@@ -5,10 +5,10 @@ use lsp_types::TextEdit;
 
 use crate::text::Text;
 
-/// The edits that format a YAML text; none for JSON, or for a text that does not parse.
+/// The edits that format a YAML text; none for JSON, or for a text with syntax errors.
 ///
-/// Equal lines at both ends stay. In between, if no line was added, removed or moved, each changed line is one edit, so
-/// that the editor keeps what it knows about the others.
+/// Equal lines at both ends are left out. In between, if no line was added, removed or moved, each changed line is one
+/// edit, so that the editor keeps what it knows about the others.
 pub(crate) fn format(text: &Text) -> Vec<TextEdit> {
     let old = text.as_str();
     let Some(new) = format::format(old).filter(|new| new != old) else { return vec![] };
@@ -43,7 +43,7 @@ mod tests {
     use crate::text::{Encoding, Text};
 
     #[test]
-    fn edits_touch_lines_that_change_and_no_others() {
+    fn only_changed_lines_are_edited() {
         let text = Text::new("version: 1\nname: x  \nroles: {a: {run: x}}\n".to_owned(), Encoding::Utf16);
         let edits = format(&text);
         assert_eq!(edits.len(), 1);

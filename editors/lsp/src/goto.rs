@@ -139,7 +139,7 @@ fn refuse(name: &Name, new: &str, mentions: &[Mention]) -> Result<(), String> {
     }
 }
 
-/// The tree of a text that parses: in an incomplete tree some of the names are missing.
+/// The tree of a text without syntax errors: an incomplete tree lacks some of the names.
 fn current<'s>(session: &'s Session<'_>, at: &Uri) -> Result<&'s Tree, String> {
     let tree = session.tree(at).filter(|tree| tree.parses);
     tree.ok_or_else(|| "the file has a syntax error; fix it first".to_owned())
@@ -157,7 +157,7 @@ pub(crate) fn mentions<'s>(session: &Session<'_>, at: &Uri, tree: &'s Tree) -> &
     })
 }
 
-/// Every mention of a name: in the text itself, and in the job's targets file or the open jobs of a targets file.
+/// All mentions of a name: in the text itself, and in the job's targets file or the open jobs of a targets file.
 fn all(session: &Session<'_>, at: &Uri, name: &Name) -> Vec<(Location, Mention)> {
     let mut found = vec![];
     let mut add = |uri: &Uri, text: &Text, mentions: &[Mention]| {

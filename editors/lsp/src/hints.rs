@@ -15,7 +15,7 @@ use crate::tree::Tree;
 pub(crate) fn inlay(job: &Job, range: Range) -> Vec<InlayHint> {
     let (Some(tree), Some(plan)) = (&job.tree, job.plans().first()) else { return vec![] };
     let roles = tree.document.root.get("roles").map(Node::entries).unwrap_or_default();
-    // Of a role with a matrix, the first combination.
+    // For a role with a matrix, the first combination.
     let by_name: BTreeMap<&str, &RolePlan> =
         plan.roles.iter().rev().map(|role| (role.declared(), role)).collect();
     let hint = |entry: &jobc_compiler::document::Entry| {
@@ -38,7 +38,7 @@ pub(crate) fn inlay(job: &Job, range: Range) -> Vec<InlayHint> {
     roles.iter().filter_map(hint).collect()
 }
 
-/// Build, Run and Show plan, above the first key of a job. The client runs them.
+/// Build, Run and Show plan, above the first key of a job. The client executes them.
 pub(crate) fn lenses(tree: &Tree, uri: &Uri) -> Vec<CodeLens> {
     let Some(first) = tree.document.root.entries().first() else { return vec![] };
     let at = tree.text.position(first.key_span.start as usize);

@@ -1,4 +1,4 @@
-//! What drives the server: a connection with threads, or a host without any, such as a page's worker.
+//! Runs the server: on a connection with threads, or in a host without any, such as a web worker.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::uri;
 
 /// Handles one client until it ends the session; `disk` reads files by absolute paths.
 pub fn serve(connection: &Connection, disk: &dyn Files) -> SessionEnd {
-    // A disconnected client is noticed by the next read.
+    // The next read notices a disconnected client.
     let send = |message| drop(connection.sender.send(message));
     let Ok((id, params)) = connection.initialize_start() else { return SessionEnd::Abruptly };
     let Some(mut server) = Server::start(id, params, disk, Box::new(send), since_start) else {
@@ -37,7 +37,7 @@ pub fn serve(connection: &Connection, disk: &dyn Files) -> SessionEnd {
     }
 }
 
-/// Waits for a message, at most for as long as the pause after a change.
+/// Waits for a message, at most until the pause after a change is over.
 fn wait(connection: &Connection, pause: Option<Duration>) -> Result<Option<Message>, SessionEnd> {
     let receiver = &connection.receiver;
     let Some(pause) = pause else {
@@ -55,7 +55,7 @@ fn since_start() -> Duration {
     START.elapsed()
 }
 
-/// A server that neither waits nor starts threads: its host gives it messages and calls it again after a pause.
+/// A server that neither waits nor starts threads: its host passes messages to it and calls it again after a pause.
 pub struct Embedded<'a> {
     disk: &'a dyn Files,
     now: Clock,
@@ -70,7 +70,7 @@ impl<'a> Embedded<'a> {
         Self { disk, now, sent: Rc::default(), server: None }
     }
 
-    /// Takes a message, to be handled by [`Embedded::work`].
+    /// Queues a message for [`Embedded::work`].
     pub fn receive(&mut self, message: Message) {
         match (&mut self.server, message) {
             (Some(server), message) => server.take(message),
@@ -88,19 +88,19 @@ impl<'a> Embedded<'a> {
         }
     }
 
-    /// Says that a file which is not open has changed.
+    /// Reports that a file that is not open has changed.
     pub fn file_changed(&mut self, path: &Utf8Path) {
         let params = json!({"changes": [{"uri": uri::of(path), "type": 2}]});
         self.receive(Notification::new("workspace/didChangeWatchedFiles".to_owned(), params).into());
     }
 
-    /// Handles what was received, and compiles what has changed if the pause is over. Returns the messages to the client,
-    /// and after how long to call it again if nothing is received until then.
+    /// Handles queued messages, and compiles changed texts if the pause is over. Returns the messages to the client,
+    /// and when to call it again if nothing is received until then.
     pub fn work(&mut self) -> (Vec<Message>, Option<Duration>) {
         while let Some(server) = &mut self.server {
             match server.step() {
                 Step::Handled => {}
-                // The next `initialize` begins a new session.
+                // Another `initialize` begins a new session.
                 Step::Ended(_) => self.server = None,
                 Step::Idle if server.pause() == Some(Duration::ZERO) => server.refresh(),
                 Step::Idle => break,

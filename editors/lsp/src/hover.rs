@@ -125,7 +125,7 @@ fn keys(node: &Node, keys: &[&str]) -> String {
     keys.iter().filter_map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The schema's documentation of the key at a place, and of the word there.
+/// The schema's documentation of the key, or of the word, at a place.
 fn documentation(kind: Kind, place: &Place<'_>) -> Option<String> {
     let schema = Schema::of(kind);
     let parts = schema.at(&place.path);

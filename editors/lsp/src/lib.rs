@@ -1,14 +1,14 @@
 //! The language server of jobc: compiles the open files of an editor as they are typed.
 //!
-//! [`serve`] handles one client over a [`Connection`], [`Embedded`] one in a host without threads. Both read the open files
-//! of the client and, through the trait [`Files`](jobc_compiler::files::Files), the files next to them. They write no files
-//! and start no programs. Findings are those of the compiler, unchanged. docs/reference/language-server.md lists the
-//! features.
+//! [`serve`] handles one client over a [`Connection`], [`Embedded`] one in a host without threads. Both read the open
+//! files of the client and, through the trait [`Files`](jobc_compiler::files::Files), the files next to them. They
+//! write no files and start no programs. Findings are those of the compiler, unchanged.
+//! docs/reference/language-server.md lists the features.
 //!
-//! Reading order: `transport` (bytes), `host` (waiting), `server` (messages), `session` (state), `tree` (a parsed text),
-//! `analysis` (a compiled job), then one file per feature:
-//! `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `links`, `select`, `tokens`, `requests`,
-//! `targets`, `why`.
+//! Reading order: `transport` (bytes), `host` (waiting), `server` (messages), `session` (state), `tree` (a parsed
+//! text), `analysis` (a compiled job), then one file per feature:
+//! `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `links`, `select`, `tokens`,
+//! `requests`, `targets`, `why`.
 #![forbid(unsafe_code)]
 
 mod actions;
@@ -53,7 +53,7 @@ pub use server::{Clock, SessionEnd};
 /// Handles a client on stdin and stdout.
 ///
 /// # Errors
-/// If stdin or stdout fails in the middle of a message.
+/// Fails if stdin or stdout fails in the middle of a message.
 pub fn serve_stdio(disk: &dyn jobc_compiler::files::Files) -> std::io::Result<SessionEnd> {
     serve_streams(std::io::stdin(), std::io::stdout(), disk)
 }
@@ -61,7 +61,7 @@ pub fn serve_stdio(disk: &dyn jobc_compiler::files::Files) -> std::io::Result<Se
 /// Handles a client on two byte streams.
 ///
 /// # Errors
-/// If a stream fails in the middle of a message.
+/// Fails if a stream fails in the middle of a message.
 pub fn serve_streams(
     input: impl std::io::Read + Send + 'static,
     output: impl std::io::Write + Send + 'static,

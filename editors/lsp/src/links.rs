@@ -1,4 +1,4 @@
-//! Files that a job names: links to them, and their new names when they are renamed.
+//! Files that a job names: links to them, and updated paths when they are renamed.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::document::{Document, Node, Value};
@@ -36,7 +36,7 @@ pub(crate) fn links(session: &Session<'_>, at: &Uri, tree: &Tree) -> Vec<Json> {
     found
 }
 
-/// The edits that let the open jobs name files by their new paths; `renames` are pairs of URIs.
+/// The edits that update paths in the open jobs; `renames` are pairs of URIs.
 pub(crate) fn renamed(session: &Session<'_>, renames: &[(Uri, Uri)]) -> Vec<(Uri, TextEdit)> {
     let pairs: Vec<(Utf8PathBuf, Utf8PathBuf)> =
         renames.iter().filter_map(|(old, new)| Some((uri::path(old)?, uri::path(new)?))).collect();
@@ -53,7 +53,7 @@ pub(crate) fn renamed(session: &Session<'_>, renames: &[(Uri, Uri)]) -> Vec<(Uri
         else {
             continue;
         };
-        // The job may be among what moves.
+        // The job itself may be moved.
         let own = uri::path(&job).and_then(|path| new_path(&path)?.parent().map(Utf8Path::to_owned));
         let to = own.unwrap_or_else(|| from.clone());
         walk(&tree.document, &mut |path, node| {
@@ -65,7 +65,7 @@ pub(crate) fn renamed(session: &Session<'_>, renames: &[(Uri, Uri)]) -> Vec<(Uri
             let target = new_path(&file).unwrap_or(file);
             let new = relative(&to, &target, text.starts_with("./"));
             let range = inside(tree, node);
-            // A text with escapes is left alone.
+            // A text with escapes is not changed.
             if new != text && tree.text.as_str()[range.clone()] == *text {
                 edits.push((job.clone(), TextEdit { range: tree.text.range(range), new_text: new }));
             }
@@ -90,7 +90,7 @@ pub(crate) fn names_a_file(document: &Document, path: &[&str]) -> bool {
         | [.., "python", "requirements"]
         | [.., "requirements", _]
         | [.., "conda", "file"] => true,
-        // With `image`, the file is one of that image.
+        // With `image`, the file belongs to that image.
         [above @ .., "from"] if above.len() > 1 && above[above.len() - 2] == "copy" => {
             let copy = above.iter().try_fold(&document.root, |node, step| node.get(step));
             copy.is_some_and(|copy| copy.get("image").is_none())
@@ -102,7 +102,7 @@ pub(crate) fn names_a_file(document: &Document, path: &[&str]) -> bool {
 
 fn walk(document: &Document, visit: &mut dyn FnMut(&[&str], &Node)) {
     fn below<'d>(node: &'d Node, path: &mut Vec<&'d str>, visit: &mut dyn FnMut(&[&str], &Node)) {
-        // Numbers of items are only counted as far as a person writes lists.
+        // Indexes are only compared up to a realistic length of lists.
         const NUMBERS: [&str; 16] =
             ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"];
         match &node.value {
@@ -137,7 +137,7 @@ fn inside(tree: &Tree, node: &Node) -> std::ops::Range<usize> {
     if raw.len() > 1 && raw.starts_with(['"', '\'']) { range.start + 1..range.end - 1 } else { range }
 }
 
-/// The path of a file as seen from a directory.
+/// The path of a file relative to a directory.
 fn relative(from: &Utf8Path, to: &Utf8Path, dotted: bool) -> String {
     let (a, b): (Vec<_>, Vec<_>) = (from.components().collect(), to.components().collect());
     let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();

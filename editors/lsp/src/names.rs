@@ -64,7 +64,7 @@ pub(crate) struct Mention {
     pub(crate) range: Range<usize>,
     /// Whether that range is exactly the name: a name with escapes cannot be replaced.
     pub(crate) exact: bool,
-    /// Whether it is declared here.
+    /// Whether it is a declaration.
     pub(crate) declares: bool,
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn names_of_job(document: &Document, text: &str) -> Vec<Mention> {
     found.mentions
 }
 
-/// The mention at an offset; also at its end, where the cursor is while typing.
+/// The mention at an offset, or one that ends there, where the cursor is while typing.
 pub(crate) fn at(mentions: &[Mention], offset: usize) -> Option<&Mention> {
     mentions.iter().find(|mention| mention.range.start <= offset && offset <= mention.range.end)
 }
@@ -227,7 +227,7 @@ impl<'a> NameCollector<'a> {
 
     fn text_with_expressions(&mut self, node: &Node, text: &str, path: &[String]) {
         for expression in expression::expressions(text) {
-            // In a text over several lines with escapes, only the whole expression has a position.
+            // In a multi-line text with escapes, only the whole expression has a position.
             let code =
                 CodeSpan::find(&self.sources, Span { source: self.job(), ..node.span }, text, &expression);
             if !code.exact {

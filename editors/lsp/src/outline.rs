@@ -6,12 +6,12 @@ use lsp_types::{DocumentSymbol, FoldingRange, FoldingRangeKind, SymbolInformatio
 use crate::text::Text;
 use crate::tree::Tree;
 
-/// The symbols of a file: its sections, and below them everything with a name of the user.
+/// The symbols of a file: its sections, and everything below them with a user-defined name.
 pub(crate) fn symbols(tree: &Tree) -> Vec<DocumentSymbol> {
     tree.document.root.entries().iter().map(|entry| section(entry, &tree.text)).collect()
 }
 
-/// The same without a tree, for clients that show none.
+/// The same without a hierarchy, for clients that do not support one.
 pub(crate) fn flat(symbols: Vec<DocumentSymbol>, uri: &Uri) -> Vec<SymbolInformation> {
     let mut found = vec![];
     for symbol in symbols {
@@ -78,7 +78,7 @@ fn symbol(entry: &Entry, kind: SymbolKind, text: &Text) -> DocumentSymbol {
     )
 }
 
-/// Folding ranges: maps, lists and texts over several lines, and blocks of comments.
+/// Folding ranges: maps, lists, multi-line texts, and blocks of comments.
 pub(crate) fn folds(tree: &Tree) -> Vec<FoldingRange> {
     let mut found = vec![];
     let Document { root } = &tree.document;

@@ -1,4 +1,4 @@
-//! The files that a job reads: open files of the editor first, then those on disk.
+//! The files that a job reads: open files in the editor first, then those on disk.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -12,11 +12,11 @@ use crate::uri;
 
 /// Files below the directory of the job; absolute paths are used unchanged.
 pub(crate) struct Overlay<'a> {
-    /// The directory of the job; none for a text without a file, which can read no other files.
+    /// The directory of the job; `None` for a text without a file, which cannot read other files.
     pub(crate) directory: Option<&'a Utf8Path>,
     pub(crate) documents: &'a Documents,
     pub(crate) disk: &'a dyn Files,
-    /// The paths that were asked for, whether there is a file or not.
+    /// The requested paths, whether or not the files exist.
     pub(crate) requested: RefCell<BTreeSet<Utf8PathBuf>>,
 }
 

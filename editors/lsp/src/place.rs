@@ -8,11 +8,11 @@ pub(crate) struct Place<'d> {
     pub(crate) path: Vec<String>,
     /// The value; for a key, its value.
     pub(crate) node: &'d Node,
-    /// Whether the key is at the offset.
+    /// Whether the offset is in the key.
     pub(crate) is_key: bool,
 }
 
-/// The innermost key or value at an offset; also at its end.
+/// The innermost key or value at an offset, or ending there.
 pub(crate) fn at(document: &Document, offset: usize) -> Option<Place<'_>> {
     let mut path = vec![];
     let mut node = &document.root;

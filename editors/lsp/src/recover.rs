@@ -1,7 +1,7 @@
-//! The tree of a YAML text with a syntax error: everything that can be read of it, at its place.
+//! The tree of a YAML text with syntax errors: everything that can be parsed, with its positions.
 //!
-//! The text is divided into the lines of each key, by their indentation. What parses alone is taken as it is; what does
-//! not is divided again, down to a line, of which the key is kept.
+//! The text is divided by indentation into the lines of each key. Lines that can be parsed alone are; other lines
+//! are divided again, down to a single line, of which the key is kept.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use jobc_compiler::source::{SourceId, Span};
 
 use crate::analysis::parse_alone;
 
-/// The lines from which a block is divided without an attempt to parse it: it was parsed as part of the whole.
+/// The number of lines from which a block is divided without trying to parse it: that was tried with the whole text.
 const LARGE: usize = 100;
 
-/// How deep blocks are divided.
+/// The maximum depth of division.
 const MAX_DEPTH: usize = 32;
 
 /// The readable part of a text; `None` if no line of it has a key.
@@ -48,7 +48,7 @@ fn entries(text: &str, range: Range<usize>, column: usize, depth: usize) -> Vec<
     for (number, &start) in starts.iter().enumerate() {
         let end = starts.get(number + 1).copied().unwrap_or(range.end);
         for entry in block(text, start..end, depth) {
-            // A repeated key is looked for nearby only: the rest of a broken text is not worth more.
+            // Only nearby keys are compared: a broken text is not worth more.
             if !found.iter().rev().take(64).any(|known| known.key == entry.key) {
                 found.push(entry);
             }
@@ -114,7 +114,7 @@ fn children(text: &str, range: Range<usize>, depth: usize) -> Option<Node> {
     Some(Node { span: span(start + column, end), value: Value::Sequence(items) })
 }
 
-/// What lines mean alone, at their place in the text.
+/// The value of lines parsed alone, with positions in the whole text.
 fn alone(lines: &str, start: usize) -> Option<Vec<Entry>> {
     let mut root = parse_alone(None, lines)?.root;
     root.shift(i32::try_from(start).ok()?);
@@ -141,7 +141,7 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
-/// The range of the key that a line begins with, and the place of its colon.
+/// The range of the key that a line begins with, and the position of its colon.
 fn key(line: &str) -> Option<(Range<usize>, usize)> {
     let start = indent(line);
     let body = line[start..].trim_end();

@@ -1,4 +1,4 @@
-//! Requests that the protocol does not define; docs/reference/language-server.md describes them.
+//! Requests that extend the protocol; docs/reference/language-server.md describes them.
 
 use jobc_compiler::compile::{self, Output, Planning, Request, plan_json};
 use jobc_compiler::diagnostic::{Code, Severity, Sink};
@@ -105,7 +105,7 @@ pub(crate) fn plan(session: &Session<'_>, params: &PlanParams) -> Result<PlanRes
     let choice = choice(session, &params.uri, params.target.as_ref(), None);
     let text = with_plan(session, &params.uri, &choice, |mut planned, _, _, _| {
         if planned.on_refusal == OnRefusal::Skip {
-            // No target was chosen, and the plans differ only in the name of the target: return one.
+            // No target was selected, and the plans differ only in the name of the target: return one.
             let first = planned.jobs.first().map(|job| job.target.name.clone()).unwrap_or_default();
             planned.jobs.retain(|job| job.target.name == first);
         }
@@ -145,7 +145,7 @@ pub(crate) fn artifact(session: &Session<'_>, params: &ArtifactParams) -> Result
     })
 }
 
-/// Every file that `jobc build` writes.
+/// All files that `jobc build` writes.
 pub(crate) fn build(session: &Session<'_>, params: &BuildParams) -> Result<BuildResult, String> {
     let choice = choice(session, &params.uri, params.target.as_ref(), None);
     let outputs = with_plan(session, &params.uri, &choice, |planned, sources, request, sink| {
@@ -176,7 +176,7 @@ pub(crate) fn explain(params: &ExplainParams) -> Result<ExplainResult, String> {
     Ok(ExplainResult { code: code.as_str(), title: code.title(), markdown: code.page() })
 }
 
-/// Compiles an open job with options and returns the resolved plans; the first error if it has errors.
+/// Compiles an open job with options and returns the resolved plans, or the first error.
 pub(crate) fn with_plan<T>(
     session: &Session<'_>,
     uri: &Uri,

@@ -25,7 +25,7 @@ impl Schema {
         Self { root: serde_json::from_str(text).expect("the committed schema is JSON") }
     }
 
-    /// The schema of a place: one part for each form that the values on the path may have, with its own documentation
+    /// The schema of a place: one part for each alternative that the values on the path match, with its documentation
     /// and not yet resolved.
     pub(crate) fn at(&self, path: &[String]) -> Vec<&Value> {
         let start = vec![&self.root];
@@ -35,7 +35,7 @@ impl Schema {
         })
     }
 
-    /// The forms a part may have: the branches of a union, resolved, or the part itself.
+    /// The alternatives of a part: the branches of a union, resolved, or the part itself.
     pub(crate) fn forms<'a>(&'a self, part: &'a Value) -> Vec<&'a Value> {
         let resolved = self.resolve(part);
         let branches = |keyword| resolved.get(keyword).and_then(Value::as_array).into_iter().flatten();
@@ -49,7 +49,7 @@ impl Schema {
         target.and_then(|pointer| self.root.pointer(pointer)).unwrap_or(part)
     }
 
-    /// The blocks that are offered for a part, its own and those of its `$ref`.
+    /// The example blocks of a part, its own and those of its `$ref`.
     pub(crate) fn snippets<'a>(&'a self, part: &'a Value) -> impl Iterator<Item = &'a Value> {
         let mut all: Vec<&Value> = list(part, "defaultSnippets").collect();
         let resolved = self.resolve(part);
@@ -65,14 +65,14 @@ impl Schema {
         all.into_iter()
     }
 
-    /// The words that a form accepts, each with its meaning.
+    /// The words that an alternative accepts, with their descriptions.
     pub(crate) fn words<'a>(form: &'a Value) -> Vec<(&'a str, &'a str)> {
         let word = |branch: &'a Value| Some((branch.get("const")?.as_str()?, text(branch, "description")));
         ["oneOf", "anyOf"].into_iter().flat_map(|key| list(form, key)).filter_map(word).collect()
     }
 }
 
-/// The part below a form, for a key or an index.
+/// The part below an alternative, for a key or an index.
 fn child<'a>(form: &'a Value, step: &str) -> Option<&'a Value> {
     if let Some(known) = form.get("properties").and_then(|properties| properties.get(step)) {
         return Some(known);
@@ -82,17 +82,17 @@ fn child<'a>(form: &'a Value, step: &str) -> Option<&'a Value> {
     items.or_else(|| form.get("additionalProperties")).filter(|part| part.is_object())
 }
 
-/// The items of a list of the schema.
+/// The schema of a list's items.
 pub(crate) fn list<'a>(part: &'a Value, keyword: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
     part.get(keyword).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// A text of the schema; empty where it is absent.
+/// A text of the schema; empty if absent.
 pub(crate) fn text<'a>(part: &'a Value, keyword: &str) -> &'a str {
     part.get(keyword).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether a form is of a JSON type.
+/// Whether an alternative has a JSON type.
 pub(crate) fn is_type(form: &Value, wanted: &str) -> bool {
     match form.get("type") {
         Some(Value::String(only)) => only == wanted,

@@ -8,7 +8,7 @@ use crate::session::Session;
 use crate::tree::Tree;
 use crate::{goto, names, outline};
 
-/// The ranges around a position, from the innermost outwards: a value, its entry, its map.
+/// The ranges around a position, from the innermost outward: a value, its entry, its map.
 pub(crate) fn selection(tree: &Tree, position: Position) -> Value {
     let offset = tree.text.offset(position);
     let mut ranges: Vec<(usize, usize)> = vec![(0, tree.text.as_str().len())];
@@ -41,7 +41,7 @@ pub(crate) fn selection(tree: &Tree, position: Position) -> Value {
             None => break,
         }
     }
-    // A range must hold the one inside it.
+    // A range must contain the previous one.
     let mut kept: Vec<(usize, usize)> = vec![];
     for range in ranges {
         if kept.last().is_none_or(|outer| outer.0 <= range.0 && range.1 <= outer.1) {
@@ -54,7 +54,7 @@ pub(crate) fn selection(tree: &Tree, position: Position) -> Value {
     })
 }
 
-/// The places in this file of the name at a position: 3 where it is declared, 2 where it is used.
+/// The places in this file of the name at a position: 3 for its declaration, 2 for its uses.
 pub(crate) fn highlights(session: &Session<'_>, uri: &Uri, tree: &Tree, position: Position) -> Vec<Value> {
     let mentions = goto::mentions(session, uri, tree);
     let Some(at) = names::at(mentions, tree.text.offset(position)) else { return vec![] };
@@ -66,7 +66,7 @@ pub(crate) fn highlights(session: &Session<'_>, uri: &Uri, tree: &Tree, position
     .collect()
 }
 
-/// The symbols of the open files whose names have the letters of a query in their order.
+/// The symbols of the open files whose names contain the letters of a query in order.
 pub(crate) fn workspace_symbols(session: &Session<'_>, query: &str) -> Vec<SymbolInformation> {
     let wanted: Vec<char> = query.to_lowercase().chars().filter(|c| !c.is_whitespace()).collect();
     let fits = |name: &str| {
@@ -78,7 +78,7 @@ pub(crate) fn workspace_symbols(session: &Session<'_>, query: &str) -> Vec<Symbo
     for (uri, _) in session.documents.iter().filter(|(_, open)| open.kind != Kind::Other) {
         let Some(tree) = session.tree(&uri) else { continue };
         let all = outline::flat(outline::symbols(tree), &uri);
-        // Sections are the same in every file; the names in them are what is looked for.
+        // Sections are the same in every file; people search for names in them.
         let named = all.into_iter().filter(|it| it.base_symbol_information.container_name.is_some());
         found.extend(named.filter(|it| fits(&it.base_symbol_information.name)));
     }

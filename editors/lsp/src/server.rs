@@ -1,8 +1,8 @@
-//! Messages in order, cancellations, and the end.
+//! Handles messages in order, cancellations, and the end of the session.
 //!
-//! Everything that has arrived is taken before the next message is handled, so that a cancelled request is never started.
+//! Everything that has arrived is queued before a message is handled, so that a canceled request is never started.
 //! A changed text is parsed for the next request, and compiled in the pause after the change, once for all changes; a
-//! request that needs findings waits for that. Nothing here waits: `host` does.
+//! request that needs findings waits for that. Nothing here blocks: `host` does.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,13 +22,13 @@ use crate::client::Client;
 use crate::dispatch::{self, Failure, Needs};
 use crate::session::Session;
 
-/// How long nothing must arrive after a change before it is compiled.
+/// The length of the pause after a change before it is compiled.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// The same for a job whose compilation takes long: longer than the time between two keys.
+/// The same for a job that takes long to compile: longer than the time between two keystrokes.
 const MAX_PAUSE: Duration = Duration::from_millis(250);
 
-/// A compilation that takes less is made for the request that needs it.
+/// A compilation that takes less time is done at once for a request that needs it.
 const SHORT: Duration = Duration::from_millis(40);
 
 /// How the session ended.
@@ -40,14 +40,14 @@ pub enum SessionEnd {
     Abruptly,
 }
 
-/// The time since a fixed moment. The host provides it: some have no clock that Rust knows.
+/// The time since a fixed moment. The host provides it: not all have a clock that Rust supports.
 pub type Clock = fn() -> Duration;
 
-/// What [`Server::step`] has done.
+/// The result of [`Server::step`].
 pub(crate) enum Step {
     /// It handled a message.
     Handled,
-    /// Nothing has arrived that is not handled.
+    /// No message is left to handle.
     Idle,
     /// The client has ended the session.
     Ended(SessionEnd),
@@ -63,13 +63,13 @@ pub(crate) struct Server<'a> {
     cancelled: BTreeSet<RequestId>,
     /// The time of the last change.
     changed: Duration,
-    /// How long the last compilation took.
+    /// The duration of the last compilation.
     cost: Duration,
     shut_down: bool,
 }
 
 impl<'a> Server<'a> {
-    /// Answers `initialize`; none if its parameters cannot be read.
+    /// Handles `initialize`; returns `None` if its parameters are invalid.
     pub(crate) fn start(
         id: RequestId,
         params: Value,
@@ -108,13 +108,13 @@ impl<'a> Server<'a> {
                 return Step::Ended(if self.shut_down { SessionEnd::Properly } else { SessionEnd::Abruptly });
             }
             Message::Notification(note) => self.notification(note),
-            // Our only requests to the client are to watch files and to ask again, and the client may refuse.
+            // We only request the client to watch files and to pull diagnostics again, and it may refuse.
             Message::Response(_) => {}
         }
         Step::Handled
     }
 
-    /// How long to wait for a message before [`Server::refresh`]; none if nothing has changed.
+    /// How long to wait for a message before [`Server::refresh`]; `None` if nothing has changed.
     pub(crate) fn pause(&self) -> Option<Duration> {
         let pending = self.session.is_stale() || !self.waiting.is_empty();
         let due = self.changed + self.cost.clamp(PAUSE, MAX_PAUSE);
@@ -181,7 +181,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Whether to compile before the pause: it is short, and the text is not about to change again.
+    /// Whether to compile before the pause: it is fast, and the text is probably not about to change again.
     fn may_compile(&self) -> bool {
         let changes = |message: &Message| matches!(message, Message::Notification(note) if note.method == "textDocument/didChange");
         self.cost < SHORT && !self.queue.iter().any(changes)
@@ -189,7 +189,7 @@ impl<'a> Server<'a> {
 
     fn answer(&mut self, request: Request) {
         let Request { id, method, params } = request;
-        // An internal error fails only one request: what a request changes in the session is only what is parsed.
+        // A panic fails only one request: all that a request changes in the session are parsed trees.
         let answer = catch_unwind(AssertUnwindSafe(|| {
             self.session.parse();
             dispatch::answer(&self.session, &method, params)
@@ -246,18 +246,18 @@ impl<'a> Server<'a> {
                 }
             }
             "workspace/didChangeConfiguration" => {
-                // The other settings are those of `initialize`.
+                // The other settings can only be set in `initialize`.
                 if let Some(Value::String(target)) = params.pointer("/settings/jobc/target") {
                     self.session.show_target(target.clone());
                 }
             }
-            // Other notifications may be ignored; the protocol allows it for names that begin with `$/`.
+            // Other notifications may be ignored: the protocol allows it for names that begin with `$/`.
             _ => return,
         }
         self.changed = (self.now)();
     }
 
-    /// Refuses the waiting requests about a text that changes: their positions are of the text before.
+    /// Rejects the waiting requests about a text that changes: their positions refer to the previous text.
     fn outdate(&mut self, uri: &str) {
         let about = |request: &Request| request.params["textDocument"]["uri"] == *uri;
         let (outdated, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(about);
@@ -268,7 +268,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Compiles what has changed, publishes the findings, and answers the requests that wait for them.
+    /// Compiles changed texts, publishes the findings, and answers the requests that wait for them.
     pub(crate) fn refresh(&mut self) {
         let start = (self.now)();
         if let Ok(changed) = catch_unwind(AssertUnwindSafe(|| self.session.refresh())) {
@@ -280,7 +280,7 @@ impl<'a> Server<'a> {
                 self.waiting.iter().any(|it| it.method == "textDocument/diagnostic" && about(it))
             };
             if pulled.iter().any(|it| !requested(&it.uri.0)) {
-                // A text that another depends on has changed, or the client has not requested yet.
+                // A text that another depends on has changed, or the client has not pulled yet.
                 let id = RequestId::from("jobc-diagnostics".to_owned());
                 let request = Request::new(id, "workspace/diagnostic/refresh".to_owned(), Value::Null);
                 (self.send)(request.into());
@@ -307,7 +307,7 @@ fn language(kind: &lsp_types::LanguageKind) -> String {
     serde_json::to_value(kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// The parameters of a notification; if they cannot be parsed, it is logged and ignored.
+/// The parameters of a notification; invalid ones are logged and ignored.
 fn read<T: DeserializeOwned>(method: &str, params: Value) -> Option<T> {
     match serde_json::from_value(params) {
         Ok(params) => Some(params),

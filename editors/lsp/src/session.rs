@@ -1,4 +1,4 @@
-//! The state between two messages: the open texts, and their compilations.
+//! The state between messages: the open texts, and their compilations.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,13 +26,13 @@ pub(crate) struct Session<'a> {
     disk: &'a dyn Files,
     /// The compilations, by the URI of the job.
     jobs: BTreeMap<String, Job>,
-    /// What must be compiled again.
+    /// The texts to compile again.
     stale: BTreeSet<String>,
     /// The findings that each open text has caused, by URI.
     caused: BTreeMap<String, BTreeMap<String, Vec<Diagnostic>>>,
     /// The findings that the client shows.
     shown: BTreeMap<String, Vec<Diagnostic>>,
-    /// Messages for the user that belong to the next response.
+    /// Messages for the user to be sent with the next response.
     warnings: RefCell<Vec<String>>,
     /// Plans to drop later: dropping a large one would delay the findings.
     gone: Vec<Planning>,
@@ -70,7 +70,7 @@ impl<'a> Session<'a> {
 
     pub(crate) fn open(&mut self, uri: &Uri, language: &str, version: i32, text: String) {
         self.documents.open(uri, language, version, text, self.client.encoding);
-        // A text that was closed and opened between two refreshes waits for its findings, also for the same as before.
+        // A text that was closed and reopened between two refreshes waits for its findings, even if they are unchanged.
         self.shown.remove(&uri.0);
         self.mark_changed(uri);
     }
@@ -87,7 +87,7 @@ impl<'a> Session<'a> {
         let Some(open) = self.documents.close(uri) else { return };
         self.jobs.remove(&uri.0);
         self.caused.remove(&uri.0);
-        // The next refresh reverts its effects.
+        // The next refresh removes its findings.
         self.stale.insert(uri.0.clone());
         if open.kind != Kind::Job {
             self.affects(uri);
@@ -123,7 +123,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Marks the jobs that read a file, or would if it were there.
+    /// Marks the jobs that read a file, or would if it existed.
     fn affects(&mut self, uri: &Uri) {
         let path = uri::path(uri);
         let by_name =
@@ -142,7 +142,7 @@ impl<'a> Session<'a> {
         !self.stale.is_empty()
     }
 
-    /// Compiles what has changed; returns the findings that the client must show. Call [`Session::settle`] afterwards.
+    /// Compiles changed texts; returns the findings that the client must show. Call [`Session::settle`] afterwards.
     pub(crate) fn refresh(&mut self) -> Vec<PublishDiagnosticsParams> {
         self.parse();
         while let Some(uri) = self.stale.pop_first().map(Uri) {
@@ -163,7 +163,7 @@ impl<'a> Session<'a> {
     /// The findings of each URI that differ from those that the client shows.
     fn difference(&mut self) -> Vec<PublishDiagnosticsParams> {
         let mut now: BTreeMap<String, Vec<Diagnostic>> = BTreeMap::new();
-        // An open text without findings is published, too: a client may wait for it.
+        // Findings are also published for an open text without any: a client may wait for them.
         for (uri, open) in self.documents.iter() {
             if open.kind != Kind::Other {
                 now.insert(uri.0, vec![]);
@@ -172,7 +172,7 @@ impl<'a> Session<'a> {
         for (uri, findings) in self.caused.values().flatten() {
             let all = now.entry(uri.clone()).or_default();
             for finding in findings {
-                // A targets file is read on its own and by each of its jobs.
+                // A targets file is compiled on its own and by each of its jobs.
                 if !all.contains(finding) {
                     all.push(finding.clone());
                 }
@@ -246,7 +246,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Work that can wait until the findings are shown: dropping old plans.
+    /// Does work that can wait until the findings are shown: dropping old plans.
     pub(crate) fn settle(&mut self) {
         self.gone.clear();
     }
@@ -261,7 +261,7 @@ impl<'a> Session<'a> {
         self.warnings.take()
     }
 
-    /// The findings of a text.
+    /// The findings about a text.
     pub(crate) fn findings(&self, uri: &Uri) -> &[Diagnostic] {
         self.shown.get(&uri.0).map_or(&[], Vec::as_slice)
     }
@@ -287,7 +287,7 @@ impl<'a> Session<'a> {
         Overlay { directory, documents: &self.documents, disk: self.disk, requested: RefCell::default() }
     }
 
-    /// What the compiler reads of an open text.
+    /// The compiler's input for an open text.
     pub(crate) fn input<'s>(&'s self, open: &'s OpenDocument, overlay: &'s Overlay<'_>) -> Input<'s> {
         let targets = self.targets_file(open);
         Input {
@@ -326,7 +326,7 @@ impl<'a> Session<'a> {
         find_targets(directory, exists, |directory| self.disk.is_last(directory))
     }
 
-    /// The backends that are plug-ins which a targets file in a directory may name. Nothing is started.
+    /// The plug-in backends that a targets file in a directory may name. Nothing is started.
     pub(crate) fn plugins(&self, directory: Option<&Utf8Path>) -> Vec<(String, String)> {
         self.disk.plugins(directory.unwrap_or(Utf8Path::new("/")))
     }

@@ -1,4 +1,4 @@
-//! The targets that a job can be shown for, and the choice of the client.
+//! The targets that a job can be shown for, and the one that the client selected.
 
 use camino::Utf8PathBuf;
 use jobc_compiler::compile;
@@ -10,16 +10,16 @@ use serde::Serialize;
 use crate::analysis::{Choice, parse_alone};
 use crate::uri;
 
-/// The choice of all targets of a file, also those that are not in its `default`.
+/// The selection of all targets of a file, including those that are not in its `default`.
 const ALL: &str = "*";
 
 /// The targets of a job, and the result of `jobc/targets`.
 #[derive(Debug, Serialize)]
 pub(crate) struct TargetList {
-    /// The URI of the targets file; none for the built-in targets.
+    /// The URI of the targets file; `None` for the built-in targets.
     file: Option<Uri>,
     targets: Vec<Target>,
-    /// The names that the command line uses if none is requested; empty: all.
+    /// The names that the command line uses by default; empty: all.
     default: Vec<String>,
     /// The names that the job is shown for.
     shown: Vec<String>,
@@ -33,7 +33,7 @@ struct Target {
 }
 
 impl TargetList {
-    /// Reads the targets file of a job, by its path and text. It need not be valid.
+    /// Reads the targets of a job from its targets file, which may be invalid.
     pub(crate) fn of(file: Option<(Utf8PathBuf, String)>) -> Self {
         let read = file.and_then(|(path, text)| Some((parse_alone(Some(&path), &text)?, path)));
         let Some((document, path)) = read else {
@@ -62,7 +62,7 @@ impl TargetList {
         self.targets.iter().map(|target| target.name.clone()).collect()
     }
 
-    /// The same targets with the names that the job is shown for by the client's choice.
+    /// The same targets with the names that the job is shown for, by the client's selection.
     pub(crate) fn shown_for(mut self, choice: &str) -> Self {
         self.shown = self.chosen(choice, None);
         if self.shown.is_empty() {
@@ -71,13 +71,13 @@ impl TargetList {
         self
     }
 
-    /// The targets that the job is shown for by the client's choice. It counts for the jobs that have such a target,
-    /// and, if a backend is requested, such a target with the backend.
+    /// The targets that the job is shown for, by the client's selection. It applies to jobs that have such a target,
+    /// and, if a backend is selected, a target with that backend.
     pub(crate) fn choice(&self, choice: &str, backend: Option<BackendName>) -> Choice {
         Choice { targets: self.chosen(choice, backend), backend }
     }
 
-    /// The names that a choice means; none if the job has no such target.
+    /// The names that a selection means; `None` if the job has no such target.
     fn chosen(&self, choice: &str, backend: Option<BackendName>) -> Vec<String> {
         if choice == ALL && self.file.is_some() {
             return self.names();

@@ -6,7 +6,7 @@ use lsp_types::Uri;
 
 use crate::session::Session;
 
-/// What the template of a `uses` says of itself; nothing while it cannot be read.
+/// The description of the template of a `uses`; `None` if it cannot be read.
 pub(crate) fn description(session: &Session<'_>, uri: &Uri, uses: &str) -> Option<Description> {
     let overlay = session.overlay(session.documents.get(uri)?);
     describe(&text_of(uses, &overlay)?)
@@ -21,7 +21,7 @@ pub(crate) fn user<'d>(document: &'d Document, path: &[&str]) -> Option<&'d Node
     }
 }
 
-/// A parameter in Markdown.
+/// Formats a parameter as Markdown.
 pub(crate) fn of_parameter(param: &ParameterDescription) -> String {
     let default = match &param.default {
         Some(text) if text.is_empty() => "default: empty".to_owned(),
@@ -34,7 +34,7 @@ pub(crate) fn of_parameter(param: &ParameterDescription) -> String {
     about.into_iter().chain([rules.join("\n")]).collect::<Vec<_>>().join("\n\n")
 }
 
-/// A template in Markdown: what it is, and its parameters.
+/// Formats a template as Markdown: its description, and its parameters.
 pub(crate) fn of_template(uses: &str, description: &Description) -> String {
     let mut text = format!("template `{uses}` for a {}", description.kind);
     if !description.description.is_empty() {

@@ -1,4 +1,4 @@
-//! Shared by the tests of the features: files in memory, open in a session, with a cursor.
+//! Helpers for the tests of features: files in memory, open in a session, with a cursor.
 
 mod conversation;
 mod editing;
@@ -25,7 +25,7 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Reads files that begin with `==== NAME`, or one `job.yaml`; a name in brackets is on disk and not open.
+    /// Parses files that begin with `==== NAME`, or one `job.yaml`; a name in brackets is on disk and not open.
     pub(crate) fn new(text: &str) -> Self {
         Self::with(text, Settings::default())
     }
@@ -78,7 +78,7 @@ impl Fixture {
         self.range.start
     }
 
-    /// Replaces the file with the cursor by a text; the last valid state is kept.
+    /// Replaces the text of the file with the cursor; the last valid state is kept.
     pub(crate) fn becomes(&mut self, text: &str) {
         let (text, range) = cut(text);
         let whole = lsp_types::TextDocumentContentChangeWholeDocument { text };

@@ -15,7 +15,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// The encoding for a client: bytes if it offers them, since they need no conversion.
+    /// The encoding for a client: bytes if it supports them, since they need no conversion.
     pub(crate) fn choose(offered: &[PositionEncodingKind]) -> Self {
         if offered.contains(&PositionEncodingKind::UTF8) { Self::Utf8 } else { Self::Utf16 }
     }
@@ -55,7 +55,7 @@ impl Text {
             return;
         };
         let bytes = self.bytes(range);
-        // A `\r` before the change may end its line alone, or with the `\n` behind it.
+        // A `\r` before the change may end its line alone, or together with a `\n` after it.
         let first = self.lines.partition_point(|&start| start <= bytes.start).saturating_sub(2);
         let behind = self.lines.partition_point(|&start| start <= bytes.end + 1);
         let removed = bytes.len();
@@ -65,7 +65,7 @@ impl Text {
         let end = self.lines.get(behind).map_or(self.whole.len(), |&at| moved(at));
         let mut between = line_starts(&self.whole[start..end]);
         if behind < self.lines.len() {
-            // Its last line is the one that begins behind it.
+            // Its last line is the one that begins after it.
             between.pop();
         }
         for at in &mut self.lines[behind..] {
@@ -110,7 +110,7 @@ impl Text {
         line.end
     }
 
-    /// The bytes of a line without its line end; the end of the text if there is no such line.
+    /// The byte range of a line without its line ending; the end of the text if there is no such line.
     pub(crate) fn line(&self, line: usize) -> Range<usize> {
         let Some(&start) = self.lines.get(line) else { return self.whole.len()..self.whole.len() };
         let end = self.lines.get(line + 1).copied().unwrap_or(self.whole.len());
@@ -122,7 +122,7 @@ impl Text {
         self.lines.partition_point(|&start| start <= offset).max(1) - 1
     }
 
-    /// The number of lines; a text that ends with a line end has an empty last line.
+    /// The number of lines; a text that ends with a line ending has an empty last line.
     pub(crate) fn line_count(&self) -> usize {
         self.lines.len()
     }
@@ -131,14 +131,14 @@ impl Text {
         lsp_types::Range { start: self.position(bytes.start), end: self.position(bytes.end) }
     }
 
-    /// The bytes of a range; a range whose ends are swapped is empty.
+    /// The byte range of a range; a range with swapped ends is empty.
     pub(crate) fn bytes(&self, range: lsp_types::Range) -> Range<usize> {
         let start = self.offset(range.start);
         start..self.offset(range.end).max(start)
     }
 }
 
-/// Where lines begin: after `\n`, `\r\n` and a lone `\r`, as the protocol counts them.
+/// The starts of lines: after `\n`, `\r\n` and a lone `\r`, as in the protocol.
 fn line_starts(text: &str) -> Vec<usize> {
     let bytes = text.as_bytes();
     let ends = |(at, byte): (usize, &u8)| match byte {
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_counted_in_the_agreed_units() {
+    fn columns_use_the_agreed_encoding() {
         let check = |encoding, line, character, offset| {
             let text = Text::new("名: 😀x\r\nb\rc".to_owned(), encoding);
             let position = Position { line, character };
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_outside_the_text_are_its_ends() {
+    fn positions_outside_the_text_are_clamped() {
         let text = Text::new("ab\n😀\n".to_owned(), Encoding::Utf16);
         let at = |line, character| text.offset(Position { line, character });
         assert_eq!(at(0, 9), 2, "behind a line is its end");
@@ -192,7 +192,7 @@ mod tests {
                         let mut text = Text::new(seed.to_owned(), Encoding::Utf8);
                         let range = text.range(start..end);
                         if text.bytes(range) != (start..end) {
-                            // Between `\r` and `\n` there is no position.
+                            // There is no position between `\r` and `\n`.
                             continue;
                         }
                         text.change(Some(range), new);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_moves_the_lines() {
+    fn a_change_shifts_the_lines() {
         let mut text = Text::new("a\nb\nc".to_owned(), Encoding::Utf16);
         let range = text.range(1..3);
         text.change(Some(range), "1\n2\n3");

@@ -11,17 +11,17 @@ use crate::session::Session;
 use crate::text::Text;
 use crate::tree::Tree;
 
-/// The types of tokens, in the order of their numbers; all are standard ones.
+/// The types of tokens, in the order of their indexes; all are standard ones.
 pub(crate) const TYPES: [&str; 7] =
     ["class", "parameter", "variable", "property", "namespace", "function", "enumMember"];
 
 /// The modifiers of tokens.
 pub(crate) const MODIFIERS: [&str; 1] = ["declaration"];
 
-/// One token: bytes, the number of its type, whether it is a declaration.
+/// One token: its byte range, the index of its type, and whether it is a declaration.
 type Token = (std::ops::Range<usize>, u32, bool);
 
-/// The tokens of a text as the protocol encodes them: five numbers each, relative to the token before.
+/// The tokens of a text as the protocol encodes them: five numbers each, relative to the previous token.
 pub(crate) fn tokens(
     session: &Session<'_>,
     uri: &Uri,
@@ -101,7 +101,7 @@ fn parts(node: &Node, sources: &Sources, source: SourceId, found: &mut Vec<Token
     }
 }
 
-/// Tokens that neither overlap nor go beyond their line.
+/// Tokens that neither overlap nor extend beyond their line.
 fn encoded(text: &Text, tokens: Vec<Token>, lines: Option<lsp_types::Range>) -> Vec<u32> {
     let mut out = vec![];
     let (mut line, mut column, mut end) = (0, 0, 0);

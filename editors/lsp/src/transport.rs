@@ -1,7 +1,7 @@
 //! Messages over two byte streams: frames in, frames out.
 //!
-//! One thread reads everything that arrives into a channel without a limit, so that the server can see what is behind a
-//! message before it handles it. A frame that cannot be read is answered with an error, and reading continues at the
+//! One thread reads everything that arrives into an unbounded channel, so that the server can see later messages
+//! before it handles one. An invalid frame is answered with an error, and reading continues at the
 //! next one.
 
 use std::io::{self, BufRead, Read, Write};
@@ -11,10 +11,10 @@ use std::thread::JoinHandle;
 use lsp_server::{Connection, ErrorCode, Message};
 use serde_json::{Value, json};
 
-/// The largest message that is read, in bytes.
+/// The maximum size of a message in bytes.
 const MAX_BODY: usize = 256 << 20;
 
-/// The longest header line that is read, in bytes.
+/// The maximum length of a header line in bytes.
 const MAX_LINE: u64 = 16 << 10;
 
 /// The threads of a connection.
@@ -75,7 +75,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// The next frame; none at the end of the stream.
+    /// The next frame; `None` at the end of the stream.
     fn read(input: &mut impl BufRead) -> io::Result<Option<Self>> {
         let (mut size, mut broken) = (None, None);
         let mut line = vec![];
@@ -108,12 +108,12 @@ impl Frame {
     fn body(input: &mut impl BufRead, size: usize, broken: Option<String>) -> io::Result<Option<Self>> {
         let mut body = vec![];
         let read = input.by_ref().take(size as u64).read_to_end(&mut body)?;
-        // The stream ended in the middle.
+        // The stream ended inside a message.
         Ok((read == size).then_some(Self { broken, body: Some(body) }))
     }
 }
 
-/// Whether a line is a header, and the length that it gives. After a body that was longer than announced, the header
+/// Whether a line is a header, and the length that it declares. After a body that is longer than declared, the header
 /// of the next message is at the end of a line.
 fn header(line: &str) -> (bool, Option<Result<usize, String>>) {
     const LENGTH: &str = "content-length:";
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_goes_on_after_a_bad_frame() {
+    fn reading_continues_after_an_invalid_frame() {
         assert_eq!(check("Content-Length: 2\r\n\r\nabcontent-length:1\n\nc"), ["ab", "c"]);
         let typed = "Content-Type: application/vscode-jsonrpc; charset=utf-8\r\nContent-Length: 1\r\n\r\na";
         assert_eq!(check(typed), ["a"]);

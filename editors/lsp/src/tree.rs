@@ -1,6 +1,6 @@
-//! The tree of an open text: after an edit only what has changed is parsed again.
+//! The tree of an open text: after an edit, only the changed part is parsed again.
 //!
-//! While a text has a syntax error, its tree is what can be read of it, so that every position is one of the current
+//! While a text has syntax errors, its tree is the part that can be parsed, with positions in the current
 //! text.
 
 use std::cell::OnceCell;
@@ -19,17 +19,17 @@ use crate::text::Text;
 pub(crate) struct Tree {
     pub(crate) text: Text,
     pub(crate) document: Document,
-    /// Whether the text parses; otherwise the tree is incomplete.
+    /// Whether the text has no syntax errors; otherwise the tree is incomplete.
     pub(crate) parses: bool,
-    /// Whether parsing it reported nothing.
+    /// Whether parsing it had no findings.
     pub(crate) is_clean: bool,
-    /// The names in it, once something has requested them.
+    /// The names in it, once requested.
     pub(crate) mentions: OnceCell<Vec<Mention>>,
 }
 
 impl Tree {
-    /// The tree of a text, made from the tree of the text before it if there is one; none for a text that holds
-    /// nothing.
+    /// The tree of a text, updated from the tree of the previous text if there is one; `None` for an empty
+    /// text.
     pub(crate) fn read(before: Option<Self>, path: Option<&Utf8Path>, text: &Text) -> Option<Self> {
         let new = text.as_str();
         let mut before = before;
@@ -56,7 +56,7 @@ impl Tree {
     }
 }
 
-/// The tree of the last text, with its positions moved by the edits since.
+/// The tree of the last text, with its positions shifted by the edits since.
 fn moved(tree: Tree, new: &str) -> Document {
     let change = Change::between(tree.text.as_str(), new);
     let mut document = tree.document;

@@ -4,7 +4,7 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use jobc_schema::percent;
 use lsp_types::Uri;
 
-/// The path of a `file:` URI of this host, without `.` and `..`; none for `untitled:` and others.
+/// The path of a `file:` URI on this host, without `.` and `..`; `None` for `untitled:` and others.
 pub(crate) fn path(uri: &Uri) -> Option<Utf8PathBuf> {
     let rest = uri.0.strip_prefix("file://")?;
     let path = &rest[rest.find('/')?..];
@@ -17,7 +17,7 @@ pub(crate) fn of(path: &Utf8Path) -> Uri {
     Uri(format!("file://{}", percent::encode_path(path.as_str())))
 }
 
-/// A path without `.` and `..`, lexically.
+/// A path without `.` and `..`, normalized lexically.
 pub(crate) fn normal(path: &Utf8Path) -> Utf8PathBuf {
     let mut out = Utf8PathBuf::new();
     for part in path.components() {
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_paths() {
+    fn uris_and_paths() {
         let check = |uri: &str, expected: Option<&str>| {
             assert_eq!(path(&uri.into()).as_deref(), expected.map(Utf8Path::new), "{uri}");
         };

@@ -1,4 +1,4 @@
-//! Variables whose names contain a name of the job: a script reads `$JOBC_HOSTS_TRAIN` for the role `train`.
+//! Variables whose names contain a name of the job: a script uses `$JOBC_HOSTS_TRAIN` for the role `train`.
 
 use std::ops::Range;
 
@@ -6,16 +6,16 @@ use jobc_compiler::document::{Document, Node};
 
 use crate::names::{Kind, Mention, Name};
 
-/// A variable that a rename gives another name.
+/// A variable that is renamed with a name of the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VariableRename {
     pub(crate) old: String,
     pub(crate) new: String,
-    /// Where the file has the old name.
+    /// The places of the old name.
     pub(crate) places: Vec<Range<usize>>,
 }
 
-/// The variables that a file reads and that have another name once a name is another.
+/// The variables that a file uses and that change when a name is renamed.
 pub(crate) fn renamed(
     name: &Name,
     new: &str,

@@ -1,4 +1,4 @@
-//! What a line of a job causes in the files of a build, and what causes a line of such a file: `jobc/why`, and a lens
+//! The effects of a line of a job on built files, and the causes of a line of such a file: `jobc/why`, and a lens
 //! above each role and each top-level field.
 
 use jobc_compiler::compile;
@@ -17,14 +17,14 @@ use crate::requests::{choice, with_plan};
 use crate::session::Session;
 use crate::tree::Tree;
 
-/// Maximum number of tasks of a job with lenses: its files are built after every change.
+/// The maximum number of tasks of a job with lenses: its files are built after every change.
 const MAX_TASKS: u64 = 256;
 
-/// The parameters of `jobc/why`: a line of an open job, or with `file` of a file that it is built into.
+/// The parameters of `jobc/why`: a line of an open job, or with `file` a line of a built file.
 #[derive(Debug, Deserialize)]
 pub(crate) struct WhyParams {
     uri: Uri,
-    /// From 0.
+    /// The line, from 0.
     line: u32,
     target: Option<String>,
     file: Option<BuiltFile>,
@@ -45,7 +45,7 @@ pub(crate) struct WhyResult {
     fields: Vec<String>,
     /// The lines of built files that it causes.
     lines: Vec<BuiltLine>,
-    /// What causes the line of the built file.
+    /// The causes of the line of the built file.
     causes: Vec<Cause>,
 }
 
@@ -53,14 +53,14 @@ pub(crate) struct WhyResult {
 struct BuiltLine {
     #[serde(flatten)]
     file: BuiltFile,
-    /// From 0.
+    /// The line, from 0.
     line: u32,
-    /// The last line of what is caused, such as the end of a script.
+    /// The last line of the effect, such as the end of a script.
     last: u32,
     text: String,
 }
 
-/// A field of the job with its first and last line from 0, or in words a setting or a default.
+/// A field of the job with its first and last line from 0, or the description of a setting or default.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Cause {
     text: String,
@@ -70,7 +70,7 @@ struct Cause {
 
 /// Compiles the job, and answers about a line.
 pub(crate) fn why(session: &Session<'_>, params: &WhyParams) -> Result<WhyResult, String> {
-    // Not for the target of the file alone: what a chosen target cannot express is an error, of others it is left out.
+    // Use all targets: what a selected target cannot express is an error, and for others it is skipped.
     let (job, outputs) = build(session, &params.uri, params.target.as_ref())?;
     let line = params.line + 1;
     let Some(file) = &params.file else {
@@ -129,7 +129,7 @@ fn build(
     })
 }
 
-/// How many lines each role and each top-level field causes. The client shows them.
+/// The number of lines that each role and each top-level field causes. The client shows them.
 pub(crate) fn lenses(session: &Session<'_>, uri: &Uri, tree: &Tree) -> Vec<CodeLens> {
     let is_small = session
         .job(uri)

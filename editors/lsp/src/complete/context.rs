@@ -14,7 +14,7 @@ pub(super) struct Context<'a> {
     pub(super) uri: &'a Uri,
     pub(super) kind: Kind,
     pub(super) cursor: &'a Cursor,
-    /// The tree that provides names: that of the text, otherwise the one with the mark.
+    /// The tree that provides names: that of the text, else the one with the mark.
     pub(super) names: &'a Document,
     /// Whether the text is JSON.
     pub(super) json: bool,

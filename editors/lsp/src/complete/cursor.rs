@@ -1,8 +1,8 @@
 //! The position of the cursor in an incomplete text: the path of keys, and whether a key or a value is expected.
 //!
-//! The text is parsed with a mark at the cursor, once as a key and once as a value, without the roles that the cursor is
-//! not in: they are most of a long text, and the place does not depend on them. If that does not parse, the text after
-//! the cursor is left out. If that does not parse either, only the lines that lead to the cursor by their indentation are
+//! The text is parsed with a mark at the cursor, once as a key and once as a value, without roles that do not contain
+//! the cursor, since they do not affect the result. If that fails, the text after
+//! the cursor is omitted. If that fails too, only the lines that lead to the cursor by their indentation are
 //! kept.
 
 mod context_lines;
@@ -33,7 +33,7 @@ pub(super) struct Cursor {
     pub(super) has_colon: bool,
     /// Whether the value is alone on lines below its key, where a whole block can begin.
     pub(super) on_own_line: bool,
-    /// The word that is replaced.
+    /// The word to replace.
     pub(super) replace: Range<usize>,
     /// The existing keys of the map, or the strings of the list.
     pub(super) taken: Vec<String>,
@@ -65,7 +65,7 @@ pub(super) fn find(path: Option<&Utf8Path>, text: &Text, offset: usize) -> Vec<C
     parsed(path, &above, before, rest, "\n", offset, moved)
 }
 
-/// Tries the marks with one choice of the surrounding lines; `moved` is the number of bytes removed above.
+/// Tries the marks with one selection of the surrounding lines; `moved` is the number of bytes removed above.
 fn parsed(
     path: Option<&Utf8Path>,
     above: &str,
@@ -155,7 +155,7 @@ fn marked(node: &Node, path: &mut Vec<String>, text: &str, at: usize) -> Option<
         Value::String(value) => {
             let typed = &value[..value.find(MARK)?];
             let start = unquoted(text, node.span.start as usize);
-            // A text over several lines is not completed, except for its expressions.
+            // A multi-line text is not completed, except for its expressions.
             let whole = text.get(start..at).is_some_and(|raw| raw == typed);
             let in_expression = text[..at].rsplit_once("${{").is_some_and(|(_, code)| !code.contains("}}"));
             if !whole && !in_expression {

@@ -1,4 +1,4 @@
-//! Completion inside `${{ }}`: the scopes of the place, and the names of each.
+//! Completion inside `${{ }}`: the scopes of the place, and the names in each.
 
 use jobc_compiler::document::Node;
 use jobc_compiler::expression::{Scope, scopes_at};
@@ -26,7 +26,7 @@ const SCOPES: [(&str, &str); 13] = [
     ("instance", "this instance: its `index`"),
 ];
 
-/// The possible continuations of the expression at the cursor, and the start of the word; none outside an expression.
+/// The possible continuations of the expression at the cursor, and the start of the word; `None` outside an expression.
 pub(super) fn items(context: &Context<'_>, text: &str, offset: usize) -> Option<(Vec<Item>, usize)> {
     let before = &text[..offset];
     let (_, code) = before.rsplit_once("${{")?;
@@ -125,7 +125,7 @@ fn declared(context: &Context<'_>, scope: &str, close: &str) -> Vec<Item> {
         &alone[..]
     };
     let mut found: Vec<Item> = vec![];
-    // The axes of the job are known in a role as well as its own.
+    // In a role, both the job's axes and its own are available.
     let is_known = |name: &names::Name| {
         name.kind == kind && (name.owner == owner || kind == names::Kind::Axis && name.owner.is_empty())
     };
@@ -158,7 +158,7 @@ fn ports_of<'a>(context: &Context<'a>, role: &str) -> Option<&'a Node> {
     (!ports.entries().is_empty()).then_some(ports)
 }
 
-/// The ports of a role by their labels; with several instances each has its own, and an index picks one.
+/// The ports of a role by label; with several instances each has its own, and an index selects one.
 fn ports_of_role(context: &Context<'_>, role: &str, close: &str) -> Vec<Item> {
     let roles = context.names.root.get("roles");
     let instances = roles.and_then(|roles| roles.get(role)?.get("instances")?.to_scalar());

@@ -6,7 +6,7 @@ use super::keys::default_text;
 use super::snippet;
 use crate::schema::{Schema, is_type, list};
 
-/// Fields whose values are offered by name: a text in their place would only have to be removed.
+/// Fields whose values are completed by name: placeholder text would only have to be removed.
 const NAMED: [&str; 19] = [
     "image",
     "from",
@@ -29,7 +29,7 @@ const NAMED: [&str; 19] = [
     "driver",
 ];
 
-/// Words that are offered as the choices of a tab stop, up to this number.
+/// The maximum number of words that are offered as choices of a tab stop.
 const MAX_CHOICES: usize = 12;
 
 /// The text after a key's colon in YAML: a block on its own lines for a map or a list, otherwise a tab stop.
@@ -64,7 +64,7 @@ pub(super) fn in_json(schema: &Schema, key: &str, property: &Value) -> String {
     format!("\"{key}\": {value}")
 }
 
-/// The lines below a key whose value is a map: what it must have, or a first name.
+/// The lines below a key whose value is a map: its required keys, or a first name.
 fn block(schema: &Schema, key: &str, property: &Value) -> String {
     let forms = schema.forms(property);
     let wanted: Vec<&str> = match key {

@@ -15,11 +15,11 @@ pub(super) struct Item {
     pub(super) detail: String,
     /// Markdown.
     pub(super) documentation: String,
-    /// The text that is compared with what is typed, if that is not the label.
+    /// The text that is compared with the typed text, if it is not the label.
     pub(super) filter: Option<String>,
-    /// Order: names, words, keys, blocks.
+    /// The order: names, words, keys, blocks.
     pub(super) rank: u8,
-    /// Order within a rank, before that of the alphabet.
+    /// The order within a rank, before alphabetical order.
     pub(super) order: u16,
 }
 

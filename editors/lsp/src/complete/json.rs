@@ -1,4 +1,4 @@
-//! Items in JSON: with their quotes, whether some are there or not.
+//! Items in JSON, with quotes, whether or not some are already present.
 
 mod commas;
 
@@ -10,7 +10,7 @@ use super::snippet;
 
 pub(super) use commas::{Commas, commas};
 
-/// The item and the range that it replaces, which includes the quotes that are there.
+/// The item and the range that it replaces, including existing quotes.
 pub(super) fn quoted(item: Item, cursor: &Cursor, replace: Range<usize>, text: &str) -> (Item, Range<usize>) {
     let opened = text[..replace.start].ends_with('"');
     let rest = &text[replace.end..];
@@ -28,7 +28,7 @@ pub(super) fn quoted(item: Item, cursor: &Cursor, replace: Range<usize>, text: &
     let is_value = matches!(item.insert.as_str(), "true" | "false") || item.insert.parse::<f64>().is_ok();
     let insert = match () {
         () if cursor.is_key && item.insert.starts_with('"') => item.insert.clone(),
-        // A name with what follows it in YAML: its value is left to the user.
+        // In YAML, a name with the text that follows: its value is left to the user.
         () if cursor.is_key && !cursor.has_colon => format!("\"{}\": $0", snippet::escaped(&item.label)),
         () if item.insert.starts_with(['[', '"']) => {
             if item.insert.starts_with('[') {

@@ -1,4 +1,4 @@
-//! The order in which people write the fields of a map; fields that are not named come behind, as in the schema.
+//! The usual order of the fields of a map; fields that are not listed follow in the schema's order.
 
 /// The first fields of a place; `*` is any name or number.
 const FIRST: [(&[&str], &[&str]); 13] = [
@@ -74,7 +74,7 @@ const IMAGE: &[&str] = &[
     "host",
 ];
 
-/// The number of a field in the usual order of its place; `declared` is its number in the schema.
+/// The position of a field in the usual order; `declared` is its position in the schema.
 pub(super) fn order(path: &[String], key: &str, declared: usize) -> u16 {
     let fits = |pattern: &&[&str]| {
         pattern.len() == path.len()
@@ -92,7 +92,7 @@ mod tests {
     use crate::schema::Schema;
 
     #[test]
-    fn the_first_fields_are_fields() {
+    fn the_listed_fields_exist() {
         for (pattern, keys) in FIRST {
             let path: Vec<String> = pattern.iter().map(|step| (*step).to_owned()).collect();
             let kind = if pattern.first() == Some(&"targets") { Kind::Targets } else { Kind::Job };

@@ -7,7 +7,7 @@ pub(super) fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('$', "\\$").replace('}', "\\}")
 }
 
-/// A snippet as plain text, for a client without snippets: first texts are kept, and the first of choices.
+/// A snippet as plain text, for a client without snippets: default texts and first choices are kept.
 pub(super) fn plain(snippet: &str) -> String {
     let mut out = String::new();
     let mut rest = snippet;

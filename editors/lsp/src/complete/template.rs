@@ -8,7 +8,7 @@ use super::item::Item;
 use super::snippet;
 use crate::template::{description, of_parameter, of_template, user};
 
-/// The built-in templates of a kind, `job` or `role`, and the form of one in Git.
+/// The built-in templates of a kind, `job` or `role`, and the syntax of one in Git.
 pub(super) fn names(kind: &str) -> Vec<Item> {
     let item = |(name, text): (&str, &str)| {
         let uses = format!("std/{name}");
@@ -40,7 +40,7 @@ pub(super) fn parameters(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
         };
         let detail =
             param.default.as_ref().map_or_else(|| "required".to_owned(), |text| format!("default {text}"));
-        // Those that must be given come first.
+        // Required ones come first.
         let order = if param.default.is_none() { order } else { order + 100 };
         found.push(
             Item::new(CompletionItemKind::Property, &param.name)
@@ -53,7 +53,7 @@ pub(super) fn parameters(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
     found
 }
 
-/// The values of a parameter: those that it allows, or its default; for a secret, those of the job.
+/// The values of a parameter: the allowed ones, or its default; for a secret, those of the job.
 pub(super) fn values(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
     let Some(name) = path.last() else { return vec![] };
     let Some(param) = params(context, path).into_iter().find(|param| param.name == *name) else {

@@ -4,7 +4,7 @@ use super::complete;
 use crate::client::Settings;
 use crate::tests::{Fixture, snapshot};
 
-/// Only names, which no schema contains.
+/// Only names, which the schema does not contain.
 fn names(name: &str, text: &str) {
     let settings = Settings { schema_features: false, ..Settings::default() };
     shown(name, text, &Fixture::with(text, settings));
@@ -116,7 +116,7 @@ fn names_of_data_secrets_and_images() {
 }
 
 #[test]
-fn what_jobc_knows() {
+fn values_that_jobc_knows() {
     let head = "version: 1\nname: x\nroles:\n  train:\n    run: x\n    resources:\n";
     names("gpu_model", &format!("{head}      gpu: {{model: A1$0}}\n"));
     names(
@@ -193,7 +193,7 @@ fn keys_words_and_blocks_of_the_schema() {
 }
 
 #[test]
-fn json_has_names_inside_its_quotes() {
+fn names_in_json_are_inside_quotes() {
     let head =
         "==== job.json\n{\"version\": 1, \"name\": \"x\", \"roles\": {\"prepare\": {\"run\": \"x\"},\n";
     names("json_needs", &format!("{head}\"train\": {{\"run\": \"y\", \"needs\": [\"pr$0\"]}}}}}}\n"));
@@ -201,7 +201,7 @@ fn json_has_names_inside_its_quotes() {
 }
 
 #[test]
-fn a_text_that_is_broken_elsewhere() {
+fn a_text_with_an_error_elsewhere() {
     names("broken_below", &format!("{ROLES}  evaluate:\n    needs: [$0]\n  broken: [1, 2\n    x: {{\n"));
     check("broken_above", &format!("{}  evaluate:\n    shell: $0\n", ROLES.replace("name: x", "name: [x")));
     check(
@@ -211,7 +211,7 @@ fn a_text_that_is_broken_elsewhere() {
 }
 
 #[test]
-fn names_of_a_text_that_has_become_broken() {
+fn names_of_a_text_that_was_valid_before() {
     let text = format!("{ROLES}  evaluate:\n    needs: [$0]\n");
     let mut fixture = Fixture::with(&text, Settings { schema_features: false, ..Settings::default() });
     let broken = text.replace("name: x", "name: [x").replace("  prepare:", "  {");
@@ -228,7 +228,7 @@ fn a_client_without_snippets_gets_plain_text() {
 }
 
 #[test]
-fn fields_of_json_have_their_quotes() {
+fn fields_of_json_have_quotes() {
     let job = "==== job.json\n{\"version\": 1, \"name\": \"x\", \"roles\": {\"a\": {\"run\": \"x\"},\n";
     check("json_key_in_quotes", &format!("{job}\"train\": {{\"$0\"}}}}}}\n"));
     check("json_key_half_typed", &format!("{job}\"train\": {{\"run\": \"x\", \"res$0}}}}}}\n"));

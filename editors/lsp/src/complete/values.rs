@@ -128,7 +128,7 @@ fn declared(map: Option<&Node>, kind: CompletionItemKind, but: &[&str]) -> Vec<I
     found
 }
 
-/// The installed backends that are not built in, next to the targets file and elsewhere.
+/// The installed plug-in backends, next to the targets file and elsewhere.
 fn plugins(context: &Context<'_>) -> Vec<Item> {
     let own = context.session.documents.get(context.uri).and_then(|open| open.path.as_deref());
     let found = context.session.plugins(own.and_then(Utf8Path::parent)).into_iter();
@@ -140,7 +140,7 @@ fn list_items(names: Vec<Item>, cursor: &Cursor) -> Vec<Item> {
     names.into_iter().filter(|item| !cursor.taken.contains(&item.label)).collect()
 }
 
-/// Names as keys of a map, each with the text that follows.
+/// Names as keys of a map, each with the text that follows it.
 fn keyed(names: Vec<Item>, value: &str, cursor: &Cursor) -> Vec<Item> {
     let blank = if value.starts_with('\n') { "" } else { " " };
     let insert = |item: Item| {
@@ -151,7 +151,7 @@ fn keyed(names: Vec<Item>, value: &str, cursor: &Cursor) -> Vec<Item> {
     list_items(names, cursor).into_iter().map(insert).collect()
 }
 
-/// Names where a list may begin: as a list with one item.
+/// Names where a list may begin, each as a list with one item.
 fn in_brackets(names: Vec<Item>) -> Vec<Item> {
     names
         .into_iter()

@@ -87,7 +87,7 @@ fn definition_and_references() {
 }
 
 #[test]
-fn axes_of_a_role_are_its_own() {
+fn axes_of_a_role_are_separate() {
     let job = "version: 1
 name: x
 image: a:1
@@ -145,7 +145,7 @@ fn renames() {
 }
 
 #[test]
-fn a_file_that_does_not_parse_is_not_renamed_in() {
+fn nothing_is_renamed_in_a_file_with_syntax_errors() {
     let mut fixture = Fixture::new(&at("lr: 0.1"));
     fixture.becomes(&at("lr: 0.1").replace("roles:\n", "roles: {\n"));
     let why =

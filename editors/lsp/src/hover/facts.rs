@@ -210,7 +210,7 @@ fn combinations(job: &JobPlan, role: &str) -> String {
     }))
 }
 
-/// Names with the values of their combinations, one per line, with a limit.
+/// Names with the values of their combinations, one per line, up to a limit.
 fn list<'a>(all: impl Iterator<Item = (&'a str, Vec<String>)>) -> String {
     let mut lines: Vec<String> =
         all.map(|(name, values)| format!("* `{name}`: {}", values.join(", "))).collect();
@@ -222,7 +222,7 @@ fn list<'a>(all: impl Iterator<Item = (&'a str, Vec<String>)>) -> String {
     lines.join("\n")
 }
 
-/// The objects with the name of the job, at each target.
+/// The objects with the name of the job, for each target.
 fn objects(session: &Session<'_>, uri: &Uri, plans: &[JobPlan]) -> String {
     let (Some(open), Some(planned)) = (
         session.documents.get(uri),

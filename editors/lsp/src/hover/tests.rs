@@ -78,7 +78,7 @@ fn values_in_the_plan() {
 }
 
 #[test]
-fn names_that_are_used() {
+fn used_names() {
     check("param_used", &at("lr }}"));
     check("role_used", &at("prepare]\n"));
     check("host_used", &at("prepare[0]"));
@@ -88,7 +88,7 @@ fn names_that_are_used() {
 }
 
 #[test]
-fn a_matrix_names_its_jobs() {
+fn a_matrix_lists_its_jobs() {
     check(
         "matrix",
         "version: 1\nname: x\nimage: a:1\nmatrix:\n  $0lr: [1, 2]\nroles: {a: {run: \"x ${{ matrix.lr }}\"}}\n",
@@ -96,7 +96,7 @@ fn a_matrix_names_its_jobs() {
 }
 
 #[test]
-fn a_matrix_of_a_role_names_its_groups_of_tasks() {
+fn a_matrix_of_a_role_lists_its_groups_of_tasks() {
     let job = |role: &str, axis: &str, used: &str| {
         format!(
             "version: 1\nname: x\nimage: a:1\nroles:\n  {role}a: {{matrix: {{{axis}lr: [1, 2]}}, instances: 2, run: \"x ${{{{ matrix.{used}lr }}}}\"}}\n  b: {{needs: [a], run: y}}\n"
@@ -108,7 +108,7 @@ fn a_matrix_of_a_role_names_its_groups_of_tasks() {
 }
 
 #[test]
-fn what_the_schema_says() {
+fn texts_of_the_schema() {
     let check = |name, text: &str| shown(name, text, &Fixture::new(text));
     check("key_with_documentation", &at("memory: 512GiB"));
     check("word_with_documentation", &at("torchrun"));
@@ -119,7 +119,7 @@ fn what_the_schema_says() {
 }
 
 #[test]
-fn the_last_plan_stays_while_a_value_is_wrong() {
+fn the_last_plan_is_used_while_a_value_is_invalid() {
     let mut fixture = Fixture::with(JOB, Settings { schema_features: false, ..Settings::default() });
     let wrong = at("512GiB").replace("2h", "2");
     fixture.becomes(&wrong);

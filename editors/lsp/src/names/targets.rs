@@ -4,7 +4,7 @@ use jobc_compiler::document::{Document, Node};
 
 use super::{Kind, Mention, NameCollector};
 
-/// The names of a targets file, in any order. What a target provides is data or an output. Both kinds are returned, and
+/// The names of a targets file, in any order. A target provides data or an output: both kinds are returned, and
 /// a job has one of them.
 pub(crate) fn names_of_targets(document: &Document, text: &str) -> Vec<Mention> {
     let mut found = NameCollector::new(text);

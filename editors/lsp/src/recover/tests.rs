@@ -5,7 +5,7 @@ use jobc_compiler::document::Node;
 use super::recover;
 use crate::tests::snapshot;
 
-/// The keys and values of a tree, each with the text at its place.
+/// Prints the keys and values of a tree, each with the text at its span.
 fn write(node: &Node, text: &str, indent: &str, out: &mut String) {
     for entry in node.entries() {
         let scalar = entry.value.to_scalar().map(|_| &text[entry.value.span.range()]).unwrap_or_default();
@@ -18,7 +18,7 @@ fn write(node: &Node, text: &str, indent: &str, out: &mut String) {
 }
 
 #[test]
-fn everything_but_the_broken_lines() {
+fn all_but_the_broken_lines_are_recovered() {
     let check = |name: &str, text: &str| {
         let mut out = String::new();
         if let Some(document) = recover(text) {

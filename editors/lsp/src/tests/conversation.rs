@@ -11,7 +11,7 @@ use crate::server::SessionEnd;
 struct Client {
     connection: Connection,
     next: i32,
-    /// Messages that were received and not waited for yet.
+    /// Messages that were received but not yet waited for.
     notes: Vec<Notification>,
     /// The response to `initialize`.
     answer: Value,
@@ -23,7 +23,7 @@ impl Client {
         self.connection.sender.send(note.into()).expect("the server listens");
     }
 
-    /// Sends a request and does not wait.
+    /// Sends a request without waiting for the response.
     fn ask(&mut self, method: &str, params: Value) -> RequestId {
         self.next += 1;
         let id = RequestId::from(self.next);
@@ -68,7 +68,7 @@ impl Client {
         self.request("textDocument/codeAction", params)
     }
 
-    /// The findings of a file that were published last, as `code line:column`, and the number of publications.
+    /// The last published findings of a file, as `code line:column`, and the number of publications.
     fn published(&mut self, name: &str) -> (Vec<String>, usize) {
         // Fixes need findings, so the response comes after they are published.
         self.fixes(name).expect("a list");
@@ -93,7 +93,7 @@ fn uri(name: &str) -> String {
     format!("file:///w/{name}")
 }
 
-/// Runs a script against a server, started with the capabilities and options of a client, and returns how it ended.
+/// Runs a script against a server, started with a client's capabilities and options, and returns how it ended.
 fn run_session(started_with: &Value, script: impl FnOnce(&mut Client) + Send) -> SessionEnd {
     let (server, connection) = Connection::memory();
     let disk = MemoryFiles::default();
@@ -162,7 +162,7 @@ fn nothing_is_answered_before_initialize_or_after_shutdown() {
 }
 
 #[test]
-fn malformed_requests_are_rejected_without_a_crash() {
+fn malformed_requests_are_rejected_without_a_panic() {
     run_session(&json!({}), |client| {
         let code = |answer: Result<Value, (i32, String)>| answer.expect_err("refused").0;
         assert_eq!(code(client.request("textDocument/noSuchThing", json!({}))), -32601);
@@ -184,7 +184,7 @@ fn malformed_requests_are_rejected_without_a_crash() {
 }
 
 #[test]
-fn a_panic_costs_one_answer() {
+fn a_panic_fails_one_request() {
     let ended = run_session(&json!({}), |client| {
         client.open("job.yaml", GOOD);
         let (code, message) = client.request("jobc/panic", Value::Null).expect_err("it panics");
@@ -197,7 +197,7 @@ fn a_panic_costs_one_answer() {
 }
 
 #[test]
-fn a_storm_of_changes_costs_few_compilations_and_ends_right() {
+fn many_changes_cause_few_compilations_and_correct_findings() {
     run_session(&json!({}), |client| {
         client.open("job.yaml", GOOD);
         // Character by character, `run: x` becomes `run: xaaa…`, with an error at the end.
@@ -217,10 +217,10 @@ fn a_storm_of_changes_costs_few_compilations_and_ends_right() {
 }
 
 #[test]
-fn a_cancelled_request_is_not_begun() {
+fn a_canceled_request_is_not_started() {
     run_session(&json!({}), |client| {
         client.open("job.yaml", GOOD);
-        // The cancellation arrives before the request is handled: the work before it takes longer than sending both.
+        // The cancellation arrives before the request is handled: the preceding work takes longer than sending both.
         let busy: Vec<RequestId> = (0..20)
             .map(|_| client.ask("jobc/artifact", json!({"uri": uri("job.yaml"), "backend": "kubernetes"})))
             .collect();
@@ -239,7 +239,7 @@ fn a_cancelled_request_is_not_begun() {
 }
 
 #[test]
-fn positions_are_counted_as_agreed() {
+fn positions_use_the_agreed_encoding() {
     let wrong = GOOD.replace("image:", "description: \u{1f600}\n\"\u{1f600}\": {}\nimage:");
     let check = |capabilities: &Value, unit: &str, end_column: u32| {
         run_session(&json!({"capabilities": capabilities}), |client| {
@@ -261,7 +261,7 @@ fn positions_are_counted_as_agreed() {
 }
 
 #[test]
-fn settings_choose_what_is_offered() {
+fn settings_determine_what_is_offered() {
     let options = json!({"codeLens": false, "inlayHints": false, "schemaFeatures": false, "unknown": 1});
     let at = json!({"textDocument": {"uri": uri("job.yaml")}, "position": {"line": 0, "character": 0}});
     let offered = |client: &mut Client| {
@@ -279,7 +279,7 @@ fn settings_choose_what_is_offered() {
     run_session(&json!({"initializationOptions": options}), |client| {
         assert_eq!(offered(client), (false, false, false));
     });
-    // Only a client that says so has the commands of the lenses.
+    // Only some clients have the commands of the lenses.
     run_session(&json!({"initializationOptions": null}), |client| {
         assert_eq!(offered(client), (false, true, true));
     });
@@ -318,7 +318,7 @@ fn a_setting_of_the_client_changes_the_target() {
             json!({"settings": {"jobc": {"target": "kubernetes"}}}),
         );
         assert!(plan(client));
-        // A client that only says that something has changed is not asked for it.
+        // A client that only reports a change of settings is not asked for it.
         client.notify("workspace/didChangeConfiguration", json!({"settings": null}));
         assert!(plan(client));
         end(client);

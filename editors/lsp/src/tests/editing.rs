@@ -98,7 +98,7 @@ fn files_templates_and_codes_are_links() {
 }
 
 #[test]
-fn a_selection_grows_from_a_value_to_the_file() {
+fn a_selection_expands_from_a_value_to_the_file() {
     let fixture = fixture();
     let positions = json!([{"line": 9, "character": 13}]);
     let found = ask(
@@ -155,7 +155,7 @@ fn notes_about_unselected_targets_are_hints() {
 }
 
 #[test]
-fn a_renamed_file_has_its_new_name_in_the_jobs() {
+fn paths_of_a_renamed_file_are_updated_in_jobs() {
     let fixture = fixture();
     let renamed = |old: &str, new: &str| {
         let files = json!([{"oldUri": format!("file:///w/{old}"), "newUri": format!("file:///w/{new}")}]);
@@ -199,7 +199,7 @@ fn a_rename_changes_the_variables_that_scripts_read() {
 }
 
 #[test]
-fn edits_name_the_version_for_clients_that_compare_it() {
+fn edits_have_the_version_for_clients_that_compare_it() {
     let mut fixture = fixture();
     fixture.session.client.versioned_edits = true;
     let position = json!({"line": 3, "character": 9});

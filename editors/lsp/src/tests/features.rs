@@ -44,7 +44,7 @@ roles:
 ";
 
 #[test]
-fn quick_fixes_are_the_compilers() {
+fn quick_fixes_are_those_of_the_compiler() {
     fixes("fix_a_key", &JOB.replace("    env:", "    $0enf:"), None);
     fixes("fix_a_word", &format!("{JOB}network: ho$0ts\n"), None);
     fixes("fix_elsewhere", &JOB.replace("env:", "enf:").replace("name: gpt", "name: $0gpt"), None);
@@ -85,7 +85,7 @@ fn symbols_and_folds() {
 }
 
 #[test]
-fn totals_stand_behind_the_roles_name() {
+fn totals_are_after_the_roles_name() {
     let fixture = Fixture::new(JOB);
     let job = fixture.session.job(&fixture.uri).expect("it is known");
     let whole = lsp_types::Range {
@@ -105,7 +105,7 @@ fn totals_stand_behind_the_roles_name() {
 }
 
 #[test]
-fn lenses_stand_above_a_job_with_its_address() {
+fn lenses_are_above_a_job_and_have_its_uri() {
     let mut fixture = Fixture::new(&format!("# modeline\n{JOB}"));
     fixture.session.client.settings.code_lens = true;
     let lenses = ask(&fixture, "textDocument/codeLens", json!({"textDocument": {"uri": fixture.uri}}))
@@ -123,7 +123,7 @@ fn lenses_stand_above_a_job_with_its_address() {
 }
 
 #[test]
-fn lenses_count_what_a_role_causes() {
+fn lenses_count_the_lines_that_a_role_causes() {
     let mut fixture = Fixture::new(JOB);
     fixture.session.client.settings.why_lens = true;
     let document = json!({"uri": fixture.uri});
@@ -140,7 +140,7 @@ fn lenses_count_what_a_role_causes() {
 }
 
 #[test]
-fn why_leads_to_built_files_and_back() {
+fn why_links_the_job_and_built_files() {
     let fixture = Fixture::new(JOB);
     let line = JOB.lines().position(|line| line.contains("cpu:")).expect("a line");
     let answer = ask(&fixture, "jobc/why", json!({"uri": fixture.uri, "line": line})).expect("an answer");
@@ -162,7 +162,7 @@ fn why_leads_to_built_files_and_back() {
 }
 
 #[test]
-fn why_says_how_far_a_script_reaches() {
+fn why_has_the_last_line_of_a_script() {
     let fixture = Fixture::new(JOB);
     let first = JOB.lines().position(|line| line.contains("run: |")).expect("a line");
     let answer =
@@ -201,7 +201,7 @@ fn ask(fixture: &Fixture, method: &str, params: Value) -> Result<Value, String> 
 }
 
 #[test]
-fn the_plan_of_what_is_in_the_editor() {
+fn the_plan_of_the_text_in_the_editor() {
     let fixture = Fixture::new(JOB);
     let plan = ask(&fixture, "jobc/plan", json!({"uri": fixture.uri})).expect("a plan");
     assert_eq!(
@@ -225,7 +225,7 @@ fn the_plan_of_what_is_in_the_editor() {
 }
 
 #[test]
-fn the_artifacts_of_what_is_in_the_editor() {
+fn the_artifacts_of_the_text_in_the_editor() {
     let fixture = Fixture::new(JOB);
     let ask = |backend: &str| ask(&fixture, "jobc/artifact", json!({"uri": fixture.uri, "backend": backend}));
     let made = ask("kubernetes").expect("manifests");
@@ -257,7 +257,7 @@ fn the_page_of_a_code() {
 }
 
 #[test]
-fn a_client_that_shows_no_other_places_reads_the_notes_below_the_message() {
+fn a_client_without_related_locations_gets_the_notes_in_the_message() {
     let text = JOB.replace("env:", "enf:");
     let fixture = Fixture::with(&text, Settings::default());
     let mut client = fixture.session.client.clone();

@@ -19,7 +19,7 @@ struct Client {
 }
 
 impl Client {
-    /// Writes messages as one piece.
+    /// Writes messages as one chunk.
     fn send(&mut self, messages: &[Value]) {
         let mut bytes = vec![];
         for message in messages {
@@ -48,14 +48,14 @@ impl Client {
         }
     }
 
-    /// Waits until everything that was sent is in the queue of the server, while the server itself sends nothing.
+    /// Waits until the server has queued everything that was sent, while the server itself sends nothing.
     fn wait_until_read(&mut self) {
-        // The thread that reads refuses this by itself, after it has queued what is before it.
+        // The reading thread rejects this itself, after queuing everything before it.
         self.to.write_all(b"Content-Length: 1\r\n\r\n!").expect("the server reads");
         assert_eq!(self.next()["error"]["code"], -32700);
     }
 
-    /// The messages up to the response with an id, which is the last.
+    /// The messages up to and including the response with an id.
     fn until(&mut self, id: i32) -> Vec<Value> {
         let mut found = vec![];
         loop {
@@ -67,7 +67,7 @@ impl Client {
     }
 }
 
-/// An empty disk. A request that looks for a file below `/slow` takes as long as a test holds the lock.
+/// An empty disk. A request that looks for a file below `/slow` blocks while a test holds the lock.
 #[derive(Clone, Default)]
 struct Disk(Arc<Mutex<()>>);
 
@@ -84,7 +84,7 @@ impl Files for Disk {
     }
 }
 
-/// Runs a script after `initialize`, with the id 0, and returns how the server ended.
+/// Runs a script after `initialize` with the id 0, and returns how the server ended.
 fn run_session(script: impl FnOnce(&mut Client)) -> SessionEnd {
     run_session_after(&[], &Disk::default(), script)
 }
@@ -154,16 +154,16 @@ fn at(method: &str, id: i32) -> Value {
 
 const JOB: &str = "version: 1\nname: x\nimage: python:3.12-slim\nroles:\n  train:\n    run: x\n    resources: {cpu: 1, memory: 1GiB}\n";
 
-/// The versions that were published.
+/// The published versions.
 fn published(messages: &[Value]) -> Vec<i64> {
     let publishes = messages.iter().filter(|it| it["method"] == "textDocument/publishDiagnostics");
     publishes.filter_map(|it| it["params"]["version"].as_i64()).collect()
 }
 
 #[test]
-fn changes_that_have_arrived_cost_one_compilation() {
+fn queued_changes_cause_one_compilation() {
     let mut all = vec![open(JOB)];
-    // Each text has another mistake, so each compilation would publish.
+    // Each text has a different error, so each compilation would publish.
     all.extend((1..=20).map(|n| change(n, &format!("{JOB}k{n}: 1\n"))));
     let start = json!({"line": 0, "character": 0});
     let params = json!({"textDocument": {"uri": URI}, "range": {"start": start, "end": start}, "context": {"diagnostics": []}});
@@ -174,7 +174,7 @@ fn changes_that_have_arrived_cost_one_compilation() {
 }
 
 #[test]
-fn typing_with_requests_between_costs_one_compilation() {
+fn typing_with_requests_between_causes_one_compilation() {
     let mut all = vec![open(JOB)];
     for n in 1..=20 {
         all.push(change(n, &format!("{JOB}k{n}: 1\n")));
@@ -190,7 +190,7 @@ fn typing_with_requests_between_costs_one_compilation() {
 }
 
 #[test]
-fn cancelled_requests_are_not_started() {
+fn canceled_requests_are_not_started() {
     let mut all = vec![open(JOB)];
     all.extend((1..=50).map(|id| request(id, "jobc/plan", json!({"uri": URI}))));
     all.extend((1..=50).map(|id| note("$/cancelRequest", json!({"id": id}))));
@@ -213,8 +213,8 @@ fn error_of(messages: &[Value], id: i32) -> Option<i64> {
 }
 
 #[test]
-fn a_request_that_waits_can_be_outdated() {
-    // A change behind the requests keeps them from being compiled for.
+fn a_waiting_request_can_be_outdated() {
+    // A change queued after the requests prevents compiling for them.
     let all = [open(JOB), hints(1), hints(2), note("$/cancelRequest", json!({"id": 1})), change(1, JOB)];
     run_session_after(&all, &Disk::default(), |client| {
         let messages = client.until(2);
@@ -223,7 +223,7 @@ fn a_request_that_waits_can_be_outdated() {
 }
 
 #[test]
-fn a_request_that_waits_can_be_cancelled() {
+fn a_waiting_request_can_be_canceled() {
     const SLOW: &str = "file:///slow/job.yaml";
     let disk = Disk::default();
     let slow = disk.0.lock().expect("no other test has it");
@@ -239,7 +239,7 @@ fn a_request_that_waits_can_be_cancelled() {
 }
 
 #[test]
-fn invalid_messages_are_answered_without_a_crash() {
+fn invalid_messages_are_answered_without_a_panic() {
     let ended = run_session(|client| {
         client.to.write_all(b"Content-Length: 3\r\n\r\n{]}").expect("the server reads");
         assert_eq!(client.next()["error"]["code"], -32700);
@@ -257,7 +257,7 @@ fn invalid_messages_are_answered_without_a_crash() {
 }
 
 #[test]
-fn a_text_that_is_opened_again_gets_its_findings_again() {
+fn a_reopened_text_gets_its_findings_again() {
     run_session(|client| {
         client.send(&[open(JOB), hints(1)]);
         assert_eq!(published(&client.until(1)), [0]);
@@ -268,7 +268,7 @@ fn a_text_that_is_opened_again_gets_its_findings_again() {
 }
 
 #[test]
-fn closing_many_files_costs_no_compilations() {
+fn closing_many_files_causes_no_compilations() {
     run_session(|client| {
         let uri = |n: usize| format!("file:///w/{n}.job.yaml");
         let all: Vec<Value> = (0..100).map(|n| open_at(&uri(n), JOB)).collect();

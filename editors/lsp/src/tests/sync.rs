@@ -5,7 +5,7 @@ use crate::dispatch;
 use jobc_schema::BackendName;
 use lsp_types::{TextDocumentContentChangeWholeDocument, Uri};
 
-/// The findings that would be published for each file, `code line:column`, after a change of one.
+/// The findings that would be published for each file, as `code line:column`, after a change of one.
 fn published(fixture: &mut Fixture, name: &str, text: &str) -> Vec<String> {
     let uri = Uri(format!("file:///w/{name}"));
     let whole = TextDocumentContentChangeWholeDocument { text: text.to_owned() };
@@ -40,14 +40,14 @@ fn a_change_of_targets_checks_the_jobs_again() {
     let wrong = TARGETS.replace("[lab]", "[lap]");
     assert_eq!(published(&mut fixture, "targets.yaml", &wrong), ["targets.yaml: J0120 1:10"]);
     assert_eq!(published(&mut fixture, "targets.yaml", TARGETS), ["targets.yaml: nothing"]);
-    // A job that requests what the target cannot do gets the finding in its own file.
+    // A job that requests what the target does not support gets the finding in its own file.
     let openpai = TARGETS.replace("oci", "openpai");
     let found = published(&mut fixture, "targets.yaml", &openpai);
     assert!(found.iter().any(|line| line.starts_with("job.yaml: J04")), "{found:?}");
 }
 
 #[test]
-fn an_open_buffer_comes_before_the_file_on_disk() {
+fn an_open_buffer_takes_precedence_over_the_file_on_disk() {
     let mut fixture = Fixture::new(&format!("==== job.yaml\n{JOB}==== reqs.txt\na==1\n"));
     let found = published(&mut fixture, "reqs.txt", "-r more.txt\n");
     let calm = published(&mut fixture, "reqs.txt", "a==1\n");
@@ -90,13 +90,13 @@ fn unrelated_files_are_ignored() {
     let mut fixture = Fixture::new("==== deployment.yaml\napiVersion: apps/v1\nkind: Deployment\n");
     assert_eq!(lines(&mut fixture), Vec::<String>::new());
     assert!(fixture.session.tree(&fixture.uri).is_none());
-    // It becomes one while it is typed.
+    // It becomes a job while it is typed.
     let found = published(&mut fixture, "deployment.yaml", "version: 1\nname: x\nroles: {}\n");
     assert_eq!(found.len(), 1, "{found:?}");
 }
 
 #[test]
-fn the_chosen_target_is_the_one_that_is_shown() {
+fn jobs_are_shown_for_the_selected_target() {
     let targets = "version: 1\ndefault: [lab]\ntargets:\n  lab: {description: the lab, backends: [oci]}\n  pai: {backends: [openpai]}\n";
     let mut fixture =
         Fixture::new(&format!("==== job.yaml\n{JOB}==== [targets.yaml]\n{targets}==== [reqs.txt]\na==1\n"));
@@ -116,20 +116,20 @@ fn the_chosen_target_is_the_one_that_is_shown() {
     assert_eq!(choose("lab"), (vec!["job.yaml: nothing".to_owned()], r#"["lab"]"#.to_owned()));
     let (all, names) = choose("*");
     assert_eq!((all.len(), names), (1, r#"["lab","pai"]"#.to_owned()));
-    // A job without such a target is shown as if nothing was chosen.
+    // A job without such a target is shown as if nothing was selected.
     assert_eq!(choose("nowhere"), (vec!["job.yaml: nothing".to_owned()], r#"["lab"]"#.to_owned()));
     assert_eq!(
         shown(&fixture)["targets"][0],
         serde_json::json!({"name": "lab", "description": "the lab", "backends": ["oci"]})
     );
-    // A view of another backend than the target's is what it is without the choice.
+    // The view of another backend than the target's is the same as without a selection.
     fixture.session.show_target("pai".to_owned());
     let open = fixture.session.documents.get(&fixture.uri).expect("it is open");
     assert_eq!(fixture.session.choice(open, Some(BackendName::Oci)).targets, Vec::<String>::new());
 }
 
 #[test]
-fn built_in_targets_can_be_chosen() {
+fn built_in_targets_can_be_selected() {
     let mut fixture = Fixture::new(JOB);
     let params = serde_json::json!({"uri": fixture.uri});
     let Ok(found) = dispatch::answer(&fixture.session, "jobc/targets", params) else { panic!("an answer") };

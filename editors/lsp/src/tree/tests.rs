@@ -12,7 +12,7 @@ fn read(before: Option<Tree>, name: &str, text: &str) -> Option<Tree> {
 const JOB: &str = "version: 1\nname: x\nroles:\n  a:\n    run: x\n  b:\n    run: y\n";
 
 #[test]
-fn a_tree_follows_its_text() {
+fn a_tree_is_updated_with_its_text() {
     let mut tree = read(None, "job.yaml", JOB);
     let mut check = |text: &str, parses: bool| {
         tree = read(tree.take(), "job.yaml", text);
@@ -32,7 +32,7 @@ fn a_tree_follows_its_text() {
 }
 
 #[test]
-fn places_in_json_move_with_the_edits() {
+fn positions_in_json_are_shifted_by_edits() {
     let json = "{\"version\": 1,\n \"name\": \"x\",\n \"roles\": {\"a\": {\"run\": \"x\"}}}";
     let broken = json.replace("\"x\",\n \"roles", "\"x,\n\n \"roles");
     let tree = read(read(None, "job.json", json), "job.json", &broken).expect("a tree");

@@ -1,10 +1,10 @@
-//! The lines that say where the cursor is, without those that do not matter.
+//! The lines that determine where the cursor is, without irrelevant ones.
 
 use std::ops::Range;
 
 use crate::text::Text;
 
-/// The lines above and below a line, without what is under the other keys of its section: a job has many roles.
+/// The lines above and below a line, without what is under the other keys of its section: a job may have many roles.
 pub(super) fn context_lines(whole: &str, line: Range<usize>) -> (String, String) {
     let everything = || (whole[..line.start].to_owned(), whole[line.end..].to_owned());
     // The section: from a line that begins in the first column to the next.
@@ -26,7 +26,7 @@ pub(super) fn context_lines(whole: &str, line: Range<usize>) -> (String, String)
     let Some(column) = first.filter(|_| opens(head)).map(indent).filter(|column| *column > 0) else {
         return everything();
     };
-    // The key of the section that the line is under; a line that may begin a key is under none.
+    // The key of the section that contains the line; a line that may begin a key is in none.
     let under = indent(current) > column || !is_content(current);
     let mut own = line.start;
     if under {
@@ -71,8 +71,8 @@ pub(super) fn context_lines(whole: &str, line: Range<usize>) -> (String, String)
     (above, below)
 }
 
-/// Lines without what is under the keys of the first column; what comes before the first of them is kept if it is of
-/// the line above.
+/// Lines without what is under the keys of the first column; lines before the first of them are kept if they belong
+/// to the line above.
 fn heads(lines: &str, keep_first: bool) -> String {
     let mut dropping = !keep_first && lines.starts_with(char::is_whitespace);
     let mut kept = String::new();

@@ -1,4 +1,4 @@
-//! The cursor in JSON: a string that is open is closed, and what follows is kept or replaced by the closing brackets.
+//! The cursor in JSON: an open string is closed, and the text after it is kept or replaced with closing brackets.
 
 use camino::Utf8Path;
 
@@ -9,7 +9,7 @@ use crate::analysis::parse_alone;
 pub(super) fn find(path: Option<&Utf8Path>, whole: &str, offset: usize) -> Vec<Cursor> {
     let (before, rest) = whole.split_at(offset);
     let (in_string, closing) = state(before);
-    // An unquoted word is read as if it were quoted.
+    // An unquoted word is treated as if it were quoted.
     let word = before
         .rfind(|c: char| !is_word(c))
         .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));

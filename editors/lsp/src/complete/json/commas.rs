@@ -1,11 +1,11 @@
-//! The commas around an entry of JSON, by its tokens: a text that is being typed rarely parses.
+//! The commas around an entry in JSON, found from its tokens: a text that is being typed rarely parses.
 
 use std::ops::Range;
 
-/// The commas that a new entry at some place needs.
+/// The commas that a new entry at a position needs.
 #[derive(Debug, Default)]
 pub(in crate::complete) struct Commas {
-    /// The end of the value before, if no comma follows it.
+    /// The end of the previous value, if no comma follows it.
     pub(in crate::complete) before: Option<usize>,
     /// The text after the entry.
     pub(in crate::complete) after: &'static str,
@@ -17,7 +17,7 @@ enum Kind {
     Close,
     Colon,
     Comma,
-    /// A string; whether its closing quote is there.
+    /// A string, and whether its closing quote is present.
     String(bool),
     Word,
     Comment,
@@ -28,11 +28,11 @@ struct Level {
     is_object: bool,
     /// Whether a value comes next: after a colon, or in a list.
     at_value: bool,
-    /// The end of the value, once it is there.
+    /// The end of the value, once it is present.
     ended: Option<usize>,
 }
 
-/// The commas of an entry at an offset; none in a comment, nor after a key or a value on its line.
+/// The commas for an entry at an offset; none in a comment, or after a key or a value on its line.
 pub(in crate::complete) fn commas(text: &str, offset: usize) -> Commas {
     let tokens = tokens(text);
     let inside = |(kind, range): &(Kind, Range<usize>)| match kind {
@@ -126,7 +126,7 @@ mod tests {
     use super::commas;
 
     #[test]
-    fn an_entry_has_the_commas_that_it_needs() {
+    fn an_entry_gets_the_commas_it_needs() {
         let check = |text: &str, before: Option<usize>, after: &str| {
             let offset = text.find('|').expect("a cursor");
             let found = commas(&text.replacen('|', "", 1), offset);
