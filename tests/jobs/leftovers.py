@@ -7,7 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from leaks import describe_changes, reap, zombie
+import leaks
+from leaks import zombie
 
 
 def snapshot(jobs, prefix):
@@ -57,14 +58,7 @@ def leftover_files(place):
 
 def leftovers(jobs, prefix, before, seconds=8):
     """The differences, once there are none or after a timeout."""
-    deadline = time.monotonic() + seconds
-    while True:
-        reap()
-        after = snapshot(jobs, prefix)
-        differences = [f"{what}: {describe_changes(before[what], after[what])}" for what in before if before[what] != after[what]]
-        if not differences or time.monotonic() > deadline:
-            return differences
-        time.sleep(0.05)
+    return leaks.leftovers(before, lambda: snapshot(jobs, prefix), seconds)
 
 
 def kill(pid):

@@ -5,25 +5,21 @@ of blobs that it receives. This one refuses a manifest whose blobs it lacks.
 """
 
 import base64
-import hashlib
 import json
 import re
 import sys
 import threading
 import time
 import uuid
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "images"))
-from fake_registry import Image  # noqa: E402
+import fake_registry  # noqa: E402
+from fake_registry import Image, digest as digest_of  # noqa: E402
 
 PATH = re.compile(r"/v2/(?P<name>.+)/(?P<what>manifests|blobs/uploads|blobs)/(?P<rest>[^/]*)")
-
-
-def digest_of(content):
-    return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
 class Registry:
@@ -84,25 +80,9 @@ class Server(ThreadingHTTPServer):
         pass
 
 
-class Handler(BaseHTTPRequestHandler):
-    # As servers do: otherwise each answer waits 40 ms for an acknowledgement between its headers and its body.
-    protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
-
-    def log_message(self, *_):
-        pass
-
-    def reply(self, status, content=b"", media_type="application/json", **headers):
-        self.send_response(status)
-        self.send_header("Content-Type", media_type)
-        self.send_header("Content-Length", str(len(content)))
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
-
+class Handler(fake_registry.Handler):
     def refuse(self, status, code, **headers):
-        self.reply(status, json.dumps({"errors": [{"code": code, "message": "the stand-in says so"}]}).encode(), **headers)
+        self.reject(status, code, "the stand-in says so", **headers)
 
     def do_GET(self):
         registry = self.server.registry
@@ -130,7 +110,7 @@ class Handler(BaseHTTPRequestHandler):
         registry, query = self.server.registry, {key: values[-1] for key, values in parse_qs(url.query).items()}
         found = PATH.fullmatch(url.path)
         if not found:
-            return self.reply(200, b"{}") if url.path == "/v2/" else self.refuse(404, "NAME_UNKNOWN")
+            return self.answer(200, b"{}") if url.path == "/v2/" else self.refuse(404, "NAME_UNKNOWN")
         name, what, rest = found["name"], found["what"], found["rest"]
         if what == "manifests" and self.command == "PUT":
             return self.put_manifest(name, rest)
@@ -139,25 +119,25 @@ class Handler(BaseHTTPRequestHandler):
             if (name, digest) not in registry.manifests:
                 return self.refuse(404, "MANIFEST_UNKNOWN")
             media_type, content = registry.manifests[name, digest]
-            return self.reply(200, content, media_type, Docker_Content_Digest=digest)
+            return self.answer(200, content, media_type, Docker_Content_Digest=digest)
         if what == "blobs":
             content = registry.blobs.get((name, rest))
-            return self.refuse(404, "BLOB_UNKNOWN") if content is None else self.reply(200, content, "application/octet-stream")
+            return self.refuse(404, "BLOB_UNKNOWN") if content is None else self.answer(200, content, "application/octet-stream")
         if self.command == "POST":
             source = (query.get("from"), query.get("mount"))
             if source in registry.blobs:
                 registry.blobs[name, source[1]] = registry.blobs[source]
-                return self.reply(201, Location=f"/v2/{name}/blobs/{source[1]}")
+                return self.answer(201, Location=f"/v2/{name}/blobs/{source[1]}")
             upload = uuid.uuid4().hex
             registry.uploads[upload] = name
-            return self.reply(202, Location=f"/v2/{name}/blobs/uploads/{upload}")
+            return self.answer(202, Location=f"/v2/{name}/blobs/uploads/{upload}")
         if registry.uploads.pop(rest, None) != name or digest_of(self.body) != query.get("digest"):
             return self.refuse(400, "DIGEST_INVALID")
         time.sleep(registry.delay)
         with registry.lock:
             registry.received += len(self.body)
             registry.blobs[name, query["digest"]] = self.body
-        return self.reply(201, Location=f"/v2/{name}/blobs/{query['digest']}")
+        return self.answer(201, Location=f"/v2/{name}/blobs/{query['digest']}")
 
     def put_manifest(self, name, rest):
         registry, document, digest = self.server.registry, json.loads(self.body), digest_of(self.body)
@@ -167,4 +147,4 @@ class Handler(BaseHTTPRequestHandler):
         registry.manifests[name, digest] = (self.headers["Content-Type"], self.body)
         if not rest.startswith("sha256:"):
             registry.tags[name, rest] = digest
-        return self.reply(201, Location=f"/v2/{name}/manifests/{digest}", Docker_Content_Digest=digest)
+        return self.answer(201, Location=f"/v2/{name}/manifests/{digest}", Docker_Content_Digest=digest)

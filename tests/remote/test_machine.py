@@ -4,15 +4,11 @@ banner, and profiles that print.
 
 import json
 import os
-import pty
 import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
-import termios
-import threading
 import time
 from pathlib import Path
 
@@ -21,6 +17,7 @@ import pytest
 import user
 from harness import REPOSITORY
 from place import SECONDS, Place, until
+from reach import check_forwarding, check_terminal
 from sshd import Sshd, missing
 
 pytestmark = [pytest.mark.isolated, pytest.mark.needs("root"), pytest.mark.duration(60)]
@@ -216,20 +213,8 @@ def test_commands_reach_into_tasks(machine):
     assert out == "it's a word\n", f"exec: {out!r}"
     out, _ = machine.run("exec", "-i", handle, "main-0", "--", "cat", given="typed\n")
     assert out == "typed\n", f"exec -i: {out!r}"
-    check_terminal(machine, handle)
-    forward = machine.start("port-forward", handle, "main:http")
-    line = forward.stdout.readline()
-    assert line, f"port-forward: {forward.communicate(timeout=10)}"
-    port = int(line.split(" ")[0].rpartition(":")[2])
-    for _ in range(3):
-        with socket.create_connection(("127.0.0.1", port), 10) as connection:
-            connection.settimeout(10)
-            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            answer = b"".join(iter(lambda: connection.recv(65536), b""))
-        assert answer.endswith(b"page\n"), f"port-forward: {answer!r}"
-    forward.send_signal(signal.SIGINT)
-    forward.communicate(timeout=10)
-    assert forward.returncode == 0, f"port-forward ended with {forward.returncode}"
+    check_terminal(machine.start, handle)
+    check_forwarding(machine.start, handle)
     machine.write("put/x", "file\n")
     machine.run("copy", handle, "put", "main-0:/tmp/jobc-served/")
     machine.run("copy", handle, "main-0:/tmp/jobc-served/put/x", machine.directory / "got")
@@ -241,31 +226,6 @@ def test_commands_reach_into_tasks(machine):
     assert not machine.run("wait", handle, code=None)[1] or "stopped" in machine.run("ps", "--all", "--target", "box")[0]
     leftover = subprocess.run(["pgrep", "-f", f"jobc.*logs.*{handle.split('/')[1]}"], capture_output=True, text=True, check=False).stdout
     assert not leftover, f"left: {leftover}"
-
-
-def check_terminal(machine, handle):
-    """A command gets a terminal with the size of this one, and no noise of profiles."""
-    leader, follower = pty.openpty()
-    termios.tcsetwinsize(follower, (33, 77))
-    process = machine.start("exec", "-it", handle, "--", "sh", "-c", "stty size; read line; echo got $line; exit 5",
-                            stdin=follower, stdout=follower, stderr=follower)
-    os.close(follower)
-    output = b""
-    def read():
-        nonlocal output
-        try:
-            while chunk := os.read(leader, 4096):
-                output += chunk
-        except OSError:
-            pass
-    reader = threading.Thread(target=read)
-    reader.start()
-    until(lambda: b"33 77" in output or process.poll() is not None)
-    os.write(leader, b"word\n")
-    process.wait(SECONDS)
-    reader.join(SECONDS)
-    os.close(leader)
-    assert process.returncode == 5 and b"33 77" in output and b"got word" in output and b"Welcome" not in output, (process.returncode, output)
 
 
 @pytest.mark.parametrize("name", ["local-handoff", *(pytest.param(name, marks=pytest.mark.slow) for name in ("local-ps", "local-dag", "local-sweep"))])

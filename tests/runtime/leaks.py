@@ -32,12 +32,13 @@ def zombie(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-def leftovers(runtime, group, before, seconds=5):
-    """The differences, once there are none or after a timeout: the kernel removes a namespace a moment after its last process."""
+def leftovers(before, take, seconds=5):
+    """The differences from a snapshot to those that `take` takes, once there are none or after a timeout: the kernel removes a namespace
+    a moment after its last process."""
     deadline = time.monotonic() + seconds
     while True:
         reap()
-        after = snapshot(runtime, group)
+        after = take()
         differences = [f"{what}: {describe_changes(before[what], after[what])}" for what in before if before[what] != after[what]]
         if not differences or time.monotonic() > deadline:
             return differences

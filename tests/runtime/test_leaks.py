@@ -69,7 +69,7 @@ def all_leaks(runtime, roots, account):
 def leaks(all_leaks):
     """Bundles whose containers must leave nothing."""
     yield all_leaks
-    assert not leftovers(all_leaks.runtime, all_leaks.group, all_leaks.before)
+    assert not leftovers(all_leaks.before, lambda: snapshot(all_leaks.runtime, all_leaks.group))
 
 
 @pytest.fixture

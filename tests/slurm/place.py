@@ -16,6 +16,19 @@ roles:
     run: |
 {run}
 """
+# The microseconds of each command, in turn, in each of the rounds that the first argument says.
+LOOP = """\
+rounds=$1
+shift
+for ((number = 0; number < rounds; number++)); do
+  for command; do
+    since=${EPOCHREALTIME/./}
+    $command >/dev/null || exit
+    printf '%s ' $((${EPOCHREALTIME/./} - since))
+  done
+  echo
+done
+"""
 
 
 def one(name, run, instances=1, more="", role=""):

@@ -22,6 +22,7 @@ import pytest
 from cluster import Cluster, cluster, until
 from fake_gpus import fake_gpus
 from fake_registry import CONFIG, LAYER, MANIFEST, FakeRegistry, Image, digest
+from place import LOOP
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(25)]
 
@@ -305,25 +306,12 @@ def test_a_warm_start_is_fast(slurm, note):
     archive = slurm.home / "images/example.org_tools_1.tar"
     jobc = f"{slurm.program} run --cgroup inherited --root {archive} --image-root {slurm.store()} --id warm {bundle}"
     floor = f"unshare --user --map-root-user --mount --pid --ipc --uts --cgroup --fork --mount-proc {slurm.home}/root/bin/busybox true"
-    done = slurm.user("srun", "--mem=64M", "bash", "-c", LOOP, "bash", jobc, floor)
+    done = slurm.user("srun", "--mem=64M", "bash", "-c", LOOP, "bash", 12, jobc, floor)
     times = [[int(word) for word in line.split()] for line in done.stdout.splitlines()]
     assert done.returncode == 0 and len(times) == 12, f"exit {done.returncode}: {done.stdout}{done.stderr}"
     container, namespaces = (statistics.median(each) / 1000 for each in zip(*times[2:]))
     note(f"warm start in a step {container:.1f} ms, namespaces alone {namespaces:.1f} ms, ratio {container / namespaces:.1f}")
     assert container <= 1000, f"a warm start takes {container:.0f} ms"
-
-
-# Microseconds of each command, in turn.
-LOOP = """\
-for number in {1..12}; do
-  for command; do
-    since=${EPOCHREALTIME/./}
-    $command >/dev/null || exit
-    printf '%s ' $((${EPOCHREALTIME/./} - since))
-  done
-  echo
-done
-"""
 
 
 def make_images(slurm):

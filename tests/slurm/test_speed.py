@@ -14,23 +14,10 @@ from pathlib import Path
 import needs
 import pytest
 
-from place import Place, one
+from place import LOOP, Place, one
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(60), pytest.mark.slow]
 ROUNDS = int(os.environ.get("JOBC_ROUNDS", 20))
-# Microseconds of each command, in turn.
-LOOP = """\
-rounds=$1
-shift
-for ((number = 0; number < rounds; number++)); do
-  for command; do
-    since=${EPOCHREALTIME/./}
-    $command >/dev/null || exit
-    printf '%s ' $((${EPOCHREALTIME/./} - since))
-  done
-  echo
-done
-"""
 JOB = """\
 version: 1
 name: start

@@ -7,21 +7,17 @@ users of the cluster cannot read its files.
 import contextlib
 import json
 import os
-import pty
 import re
-import signal
-import socket
 import subprocess
-import termios
-import threading
 import time
 from pathlib import Path
 
 import needs
 import pytest
 
-from cluster import mount, until
+from cluster import mount
 from place import one
+from reach import check_forwarding, check_terminal
 from sshd import Sshd, missing
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(30)]
@@ -159,8 +155,11 @@ def test_commands_act_on_the_job(client):
     assert out == "it's a word 0\n", f"exec: {out!r}"
     out, _ = client.jobc("exec", "-i", handle, "main-0", "--", "cat", given="typed\n")
     assert out == "typed\n", f"exec -i: {out!r}"
-    terminal(client, handle)
-    forwarded(client, handle)
+    def start(*words, **streams):
+        return client.start(*words, streams=streams)
+
+    check_terminal(start, handle)
+    check_forwarding(start, handle)
     client.write("put/x", "file\n")
     client.jobc("copy", handle, "put", "main-0:./")
     client.jobc("copy", handle, "main-0:put/x", client.work / "got")
@@ -171,48 +170,6 @@ def test_commands_act_on_the_job(client):
     follower.communicate(timeout=SECONDS)
     client.jobc("wait", handle, code=130)
     assert "bye" in client.jobc("logs", handle)[0], client.jobc("logs", handle)[0]
-
-
-def terminal(client, handle):
-    """A command gets a terminal with the size of this one, and no noise of profiles."""
-    leader, follower = pty.openpty()
-    termios.tcsetwinsize(follower, (33, 77))
-    process = client.start("exec", "-it", handle, "--", "sh", "-c", "stty size; read line; echo got $line; exit 5",
-                           streams={"stdin": follower, "stdout": follower, "stderr": follower})
-    os.close(follower)
-    output = bytearray()
-
-    def read():
-        with contextlib.suppress(OSError):
-            while chunk := os.read(leader, 4096):
-                output.extend(chunk)
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    until(lambda: b"33 77" in output or process.poll() is not None)
-    os.write(leader, b"word\n")
-    process.wait(SECONDS)
-    reader.join(SECONDS)
-    os.close(leader)
-    assert process.returncode == 5 and b"33 77" in output and b"got word" in output and b"Welcome" not in output, \
-        f"exec -it ended with {process.returncode}: {bytes(output)!r}"
-
-
-def forwarded(client, handle):
-    """A port of a task answers here."""
-    forward = client.start("port-forward", handle, "main:http")
-    line = forward.stdout.readline()
-    assert line, f"port-forward: {forward.communicate(timeout=10)}"
-    port = int(line.split(" ")[0].rpartition(":")[2])
-    for _ in range(2):
-        with socket.create_connection(("127.0.0.1", port), 10) as connection:
-            connection.settimeout(10)
-            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            answer = b"".join(iter(lambda connection=connection: connection.recv(65536), b""))
-        assert answer.endswith(b"page\n"), f"port-forward: {answer!r}"
-    forward.send_signal(signal.SIGINT)
-    forward.communicate(timeout=20)
-    assert forward.returncode == 0, f"port-forward ended with {forward.returncode}"
 
 
 def test_only_files_that_changed_are_sent(client, note):
