@@ -1,4 +1,4 @@
-//! Resources in OpenPAI's units: whole CPUs and MiB, rounded up and reported.
+//! Resources in OpenPAI's units, rounded up: whole CPUs, which is reported, and MiB, a difference that nobody notices.
 
 use jobc_schema::plan::{PortPlan, RolePlan};
 use serde_json::{Map, Value, json};
@@ -17,10 +17,14 @@ impl Lowering<'_> {
         let at = role.at().key("resources");
         let cpu = resources.cpu_millis.map(|millis| {
             let whole = millis.div_ceil(1000);
-            self.rounded(millis % 1000 != 0, &at.key("cpu"), "whole CPUs", &whole.to_string());
+            if millis % 1000 != 0 {
+                let message = format!("OpenPAI counts in whole CPUs; the amount is rounded up to {whole}");
+                let note = Diagnostic::info(codes::PAI_ROUNDED, message);
+                self.sink.push(note.at(&at.key("cpu"), "requested here"));
+            }
             whole
         });
-        let memory = resources.memory_bytes.map(|bytes| self.mebibytes(bytes, role, "memory"));
+        let memory = resources.memory_bytes.map(|bytes| bytes.div_ceil(MIB));
         let gpus = resources.gpu.as_ref().map_or(0, |gpu| gpu.count);
         let mut out = Map::new();
         // A missing number was refused before; with `--allow-lossy` the minimum is used.
@@ -67,7 +71,7 @@ impl Lowering<'_> {
         let as_it_was = self.kept.commands(&self.names.role(&role.name)).is_some();
         let unasked = as_it_was.then_some(SHM_MIB * MIB);
         if let Some(bytes) = role.resources.shm_bytes.filter(|bytes| Some(*bytes) != unasked) {
-            out.insert("shmMB".into(), json!(self.mebibytes(bytes, role, "shm")));
+            out.insert("shmMB".into(), json!(bytes.div_ceil(MIB)));
             self.origin(&part.key("shmMB"), &at.key("shm"));
         }
         if role.resources.rdma.is_some_and(|devices| devices > 0) {
@@ -75,19 +79,5 @@ impl Lowering<'_> {
             self.origin(&part.key("infiniband"), &at.key("rdma"));
         }
         (!out.is_empty()).then(|| out.into())
-    }
-
-    fn mebibytes(&mut self, bytes: u64, role: &RolePlan, key: &str) -> u64 {
-        let whole = bytes.div_ceil(MIB);
-        let at = role.at().keys(["resources", key]);
-        self.rounded(!bytes.is_multiple_of(MIB), &at, "MiB", &format!("{whole}MiB"));
-        whole
-    }
-
-    fn rounded(&mut self, inexact: bool, at: &jobc_schema::Pointer, unit: &str, to: &str) {
-        if inexact {
-            let message = format!("OpenPAI counts in {unit}; the amount is rounded up to {to}");
-            self.sink.push(Diagnostic::info(codes::PAI_ROUNDED, message).at(at, "requested here"));
-        }
     }
 }

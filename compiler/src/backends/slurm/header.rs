@@ -64,7 +64,8 @@ pub(super) fn is_size(limit: &str) -> bool {
     matches!(limit, "core" | "data" | "fsize" | "memlock" | "rss" | "stack" | "as")
 }
 
-/// Reports amounts that Slurm and bash count in coarser units.
+/// Reports amounts that Slurm and bash count in coarser units. That memory becomes whole MiB makes no difference: `32GB`
+/// is 30518 MiB.
 pub(super) fn check_amounts(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
     check_limits(job, settings, sink);
     let mut rounded = |is_rounded: bool, at: Pointer, unit: &str, to: String| {
@@ -77,10 +78,6 @@ pub(super) fn check_amounts(job: &JobPlan, settings: &SlurmTarget, sink: &mut Si
         let at = role.at().key("resources");
         if let (Some(millis), Some(cpus)) = (role.resources.cpu_millis, cpus(role)) {
             rounded(millis % 1000 != 0, at.key("cpu"), "whole CPUs", cpus.to_string());
-        }
-        if let Some(bytes) = role.resources.memory_bytes {
-            let to = format!("{}MiB", bytes.div_ceil(MIB));
-            rounded(bytes % MIB != 0, at.key("memory"), "MiB", to);
         }
     }
     if let Some(seconds) = job.timeout_seconds {
