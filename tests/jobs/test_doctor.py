@@ -61,7 +61,7 @@ roles:
 
 
 def test_a_sweep_whose_limits_cannot_be_enforced_is_refused_or_reported_once(jobs, single):
-    """With what works at once before what root can do."""
+    """With what works at once before what root can do, and without other notes about an unprivileged user."""
     (jobs.directory / "limited.yaml").write_text(LIMITED_SWEEP.replace("ENFORCE", "true"))
     home = jobs.directory / "own"
     home.mkdir()
@@ -78,6 +78,9 @@ def test_a_sweep_whose_limits_cannot_be_enforced_is_refused_or_reported_once(job
     run = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, check=False)
     assert run.returncode == 0 and run.stdout.count("started") == 3 and run.stderr.count("not enforced") == 1, \
         f"without options, exit {run.returncode}: {run.stdout}{run.stderr}"
+    assert "note: " not in run.stderr, f"a note besides the limits: {run.stderr}"
+    run = subprocess.run([*command, "--verbose"], capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, check=False)
+    assert run.stderr.count("note: as an unprivileged user: the container has a user namespace") == 1, f"`--verbose`: {run.stderr}"
     subprocess.run([*single.prefix(), jobs.program, "config", "set", "allow-unenforced", "true"], env=environment, check=True, capture_output=True)
     run = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, check=False)
     assert run.returncode == 0 and "enforced" not in run.stderr, f"with the setting, exit {run.returncode}: {run.stdout}{run.stderr}"

@@ -1,7 +1,7 @@
 //! A bundle that was written for root, as an unprivileged user can run it.
 //!
 //! The rights of root are had inside a user namespace only, so one is added. What the kernel refuses there is replaced
-//! by the closest equivalent, and each change is reported; no isolation is removed silently.
+//! by the closest equivalent, and each change is recorded; no isolation is removed silently.
 
 use std::path::PathBuf;
 
@@ -101,6 +101,19 @@ pub fn adapt_in_user_namespace(spec: &mut Spec) -> Vec<String> {
         sysfs.for_each(|mount| make_bind(mount, "/sys"));
     }
     notes
+}
+
+/// How a note of [`summary`] begins.
+const SUMMARY: &str = "as an unprivileged user: ";
+
+/// The changes of a configuration as one note for the record; none if nothing was changed.
+pub fn summary(changes: &[String]) -> Option<String> {
+    (!changes.is_empty()).then(|| format!("{SUMMARY}{}", changes.join("; ")))
+}
+
+/// Whether a note is a [`summary`]: what every job of an unprivileged user has, which need not be printed each time.
+pub fn is_summary(note: &str) -> bool {
+    note.starts_with(SUMMARY)
 }
 
 /// Whether the text of an id map has an id inside (user_namespaces(7)).

@@ -61,3 +61,12 @@ fn an_id_map_says_which_ids_there_are() {
     assert_eq!(has(ranges, [4, 5, 6, 65542]), [true, false, true, false]);
     assert_eq!(has("", [0, 1, 5, 6]), [false; 4]);
 }
+
+#[test]
+fn the_changes_are_one_note() {
+    let changes = ["its root is user 1000", "`/sys` is the host's"].map(str::to_owned);
+    let note = summary(&changes).unwrap();
+    assert_eq!(note, "as an unprivileged user: its root is user 1000; `/sys` is the host's");
+    assert!(is_summary(&note) && !is_summary("the job's network has no uplink"));
+    assert_eq!(summary(&[]), None);
+}

@@ -106,9 +106,9 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let mut notes = Vec::new();
     if jobc_sys::host::needs_user_namespace() {
-        notes.extend(rootless::adapt(spec, uid.as_raw(), gid.as_raw())?);
+        notes.extend(rootless::summary(&rootless::adapt(spec, uid.as_raw(), gid.as_raw())?));
     } else if jobc_sys::host::in_user_namespace() {
-        notes.extend(rootless::adapt_in_user_namespace(spec));
+        notes.extend(rootless::summary(&rootless::adapt_in_user_namespace(spec)));
     }
     match &provided.gpus {
         Some(gpus) => notes.extend(gpus.inject(task, spec, &root, visible.as_deref())?),

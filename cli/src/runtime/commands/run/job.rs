@@ -188,7 +188,8 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
     }
     let follower = follower(args, &running, format)?;
     let table = live_table(args, &running, format);
-    let records = attach::attach(jobs, &mut running, &signals, &mut stop_request, follower, table)?;
+    let records =
+        attach::attach(jobs, &mut running, &signals, &mut stop_request, follower, table, args.verbose)?;
     if let Some(sweep) = sweep.filter(|_| !args.quiet) {
         print_comparison(jobs, &sweep)?;
     }

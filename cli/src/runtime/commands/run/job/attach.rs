@@ -5,6 +5,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime};
 
 use jobc_container::cgroup::UnenforcedLimit;
+use jobc_container::rootless;
 use jobc_job::control::Request;
 use jobc_job::directory::Directory;
 use jobc_job::record::{JobState, Record};
@@ -51,8 +52,9 @@ impl RunningJob {
         self.pidfd.as_fd()
     }
 
-    /// Prints new notes of the job, such as published ports, that no job before has had. Limits were reported for all.
-    fn print_new_notes(&mut self, follower: &mut Follower, printed: &mut BTreeSet<String>) {
+    /// Prints new notes of the job, such as published ports, that no job before has had. Limits were reported for all, and
+    /// what every job of an unprivileged user has is printed with `--verbose` only.
+    fn print_new_notes(&mut self, follower: &mut Follower, printed: &mut BTreeSet<String>, verbose: bool) {
         let changed = std::fs::metadata(self.directory.record_file()).and_then(|data| data.modified()).ok();
         if changed == self.notes_seen.0 {
             return;
@@ -60,7 +62,8 @@ impl RunningJob {
         let record = Record::read(&self.directory).ok().flatten();
         let notes = record.map(|record| record.notes).unwrap_or_default();
         for note in notes.iter().skip(self.notes_seen.1) {
-            if !UnenforcedLimit::is_in_words(note) && printed.insert(note.clone()) {
+            let is_known = UnenforcedLimit::is_in_words(note) || (!verbose && rootless::is_summary(note));
+            if !is_known && printed.insert(note.clone()) {
                 follower.note(&self.directory, note);
             }
         }
@@ -83,6 +86,7 @@ pub(super) fn attach(
     stop_request: &mut StopRequest,
     mut shown: Option<Follower>,
     mut table: Option<LiveTable>,
+    verbose: bool,
 ) -> Result<Vec<Record>> {
     let mut records: Vec<Option<Record>> = jobs.iter().map(|_| None).collect();
     let mut notes = BTreeSet::new();
@@ -97,7 +101,7 @@ pub(super) fn attach(
         };
         if let Some(follower) = &mut shown {
             for job in jobs.iter_mut() {
-                job.print_new_notes(follower, &mut notes);
+                job.print_new_notes(follower, &mut notes, verbose);
             }
             if let Some(table) = &mut table {
                 // The message for a signal, and the `^C` of the terminal, must not follow a footer.
@@ -118,7 +122,7 @@ pub(super) fn attach(
             let Some(record) = record.as_ref().filter(|record| record.end.is_some()) else { continue };
             match &mut shown {
                 Some(follower) => {
-                    job.print_new_notes(follower, &mut notes);
+                    job.print_new_notes(follower, &mut notes, verbose);
                     or_exit(follower.finish());
                     follower.end(&job.directory, record);
                 }
