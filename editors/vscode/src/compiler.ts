@@ -12,7 +12,6 @@ import {
 
 import { JSON, YAML } from "./language";
 import { explainFromLightbulb } from "./explain";
-import { asWanted, type TargetNotes } from "./notes";
 import type { Request } from "./requests";
 
 /**
@@ -129,7 +128,6 @@ export class Compiler implements vscode.Disposable {
             diagnosticCollectionName: "jobc",
             middleware: {
                 provideCodeActions: explainFromLightbulb,
-                handleDiagnostics: (uri, diagnostics, next) => next(uri, asWanted(diagnostics, setting<TargetNotes>("targetNotes", "quiet"))),
             },
         };
     }

@@ -12,7 +12,7 @@ import { TargetPicker } from "./target";
 import { Why } from "./why";
 
 /** The settings that the server is started with. */
-const STARTED_WITH = ["path", "inlayHints", "codeLens", "whyLens", "targetNotes"];
+const STARTED_WITH = ["path", "inlayHints", "codeLens", "whyLens"];
 
 /** Starts everything; `runner` makes what builds and runs jobs. */
 export function activateWith(

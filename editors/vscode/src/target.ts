@@ -144,13 +144,13 @@ function isSubset(known: Targets): boolean {
     return known.default.length > 0 && known.default.length < known.targets.length;
 }
 
-/** The lines of the list: all, the default if that is fewer, and each target. */
+/** The lines of the list: all of a file, the default if that is fewer, and each target. */
 export function choices(known: Targets, now: string): Choice[] {
     const names = known.targets.map(({ name }) => name).join(", ");
     const wide = isSubset(known)
         ? [
               { label: "default", description: known.default.join(", "), value: "" },
-              { label: "all", description: names, value: ALL },
+              ...(known.file === null ? [] : [{ label: "all", description: names, value: ALL }]),
           ]
         : [{ label: "all", description: names, value: "" }];
     const each = known.targets.map(({ name, description, backends }) => ({

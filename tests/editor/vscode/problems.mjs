@@ -3,12 +3,9 @@
 import { JOBC, until } from "../check.mjs";
 import { compilerFindings } from "../compiler.mjs";
 
-/** Whether a finding is a note about a built-in target: these are dots in the text, and not in the panel. */
-const isQuiet = ({ severity, code }) => severity === "note" && /^J04/.test(code);
-
 /** The panel's rows for a job: message, source and code, position. */
 export const wantedProblems = (path) =>
-    compilerFindings(JOBC, path).filter((finding) => !isQuiet(finding)).map(({ message, code, start }) => `${message} jobc ${code} [Ln ${start.line}, Col ${start.column}]`).sort();
+    compilerFindings(JOBC, path).map(({ message, code, start }) => `${message} jobc ${code} [Ln ${start.line}, Col ${start.column}]`).sort();
 
 /** Waits until the panel shows exactly these rows, or throws with the difference. */
 export async function problemsBecome(editor, wanted) {

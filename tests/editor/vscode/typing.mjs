@@ -34,7 +34,7 @@ export const TYPING = {
         for (const [name, [text]] of Object.entries(PLACES)) {
             writeFileSync(join(directory, name), text);
         }
-        writeFileSync(join(directory, "quiet.job.yaml"), HEAD.replace("python:3.12-slim", '{from: "python:3.12-slim", env: {A: b}}'));
+        writeFileSync(join(directory, "default.job.yaml"), HEAD.replace("python:3.12-slim", '{from: "python:3.12-slim", env: {A: b}}'));
     },
     async run(editor, check, directory) {
         for (const [name, [text, wanted]] of Object.entries(PLACES)) {
@@ -55,14 +55,13 @@ export const TYPING = {
             await editor.command("View: Close All Editors");
         }
 
-        // Without a targets file, notes about built-in targets are dots in the text and not in the panel.
-        const path = join(directory, "quiet.job.yaml");
-        check.expect(compilerFindings(JOBC, path).some(({ code }) => code === "J0404"), "no note about a target in the sample");
-        await editor.openFile("quiet.job.yaml");
-        await editor.page.locator(".squiggly-hint, .cdr.squiggly-hint").first().waitFor({ state: "attached" });
-        await problemsBecome(editor, wantedProblems(path));
-        check.equal((await editor.problems()).filter((row) => /J04/.test(row)), [], "notes about targets in the panel");
-        await editor.picture("typing-quiet");
+        // Without a targets file nothing is found about places that the user has not chosen: OpenPAI builds no images.
+        const path = join(directory, "default.job.yaml");
+        check.expect(compilerFindings(JOBC, path, "--target", "openpai").some(({ severity }) => severity === "error"), "OpenPAI accepts the sample");
+        check.equal(wantedProblems(path), [], "findings of the default target");
+        await editor.openFile("default.job.yaml");
+        await problemsBecome(editor, []);
+        await editor.picture("typing-default");
     },
 };
 
