@@ -32,9 +32,10 @@ pub(crate) struct JobArgs {
     /// Read parameters from a YAML or JSON file (repeatable)
     #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub params: Vec<Utf8PathBuf>,
-    /// Target to build for (repeatable) [default: `default` of the targets file, or all targets]
+    /// Target to build for (repeatable) [default: `default` of the targets file, or all in it]
     ///
-    /// Without a targets file there are three built-in targets: `local`, `kubernetes` and `openpai`.
+    /// Without a targets file there are three built-in targets: `local`, which is the default, `kubernetes` and
+    /// `openpai`.
     #[arg(long, short, value_name = "NAME", add = completion::targets())]
     pub target: Vec<String>,
     /// Backend to use (repeatable) [default: all backends of the target]
@@ -179,7 +180,7 @@ pub(crate) struct TestArgs {
     /// Write a report in the JUnit XML format, for CI; `-` is stdout
     #[arg(long, value_name = "FILE", add = completion::files())]
     pub junit: Option<Utf8PathBuf>,
-    /// Target to test (repeatable) [default: `default` of the targets file, or all targets]
+    /// Target to test (repeatable) [default: `default` of the targets file, all in it, or `local`]
     #[arg(long, short, value_name = "NAME", add = completion::targets())]
     pub target: Vec<String>,
     /// Targets file of all jobs [default: `targets.yaml` next to each job file or in a parent directory]

@@ -32,7 +32,7 @@ pub struct Request<'a> {
     pub set: Vec<(String, String)>,
     /// `--params FILE`, in order.
     pub params: Vec<SourceId>,
-    /// The targets requested by name; empty: the file's defaults, else all.
+    /// The targets requested by name; empty: the file's defaults, else all of the file, else [`DEFAULT_TARGET`].
     pub only_targets: Vec<String>,
     /// The target of the user's settings, used if none is requested.
     pub default_target: Option<DefaultTarget>,
@@ -78,7 +78,7 @@ pub struct DefaultTarget {
 pub struct Planning {
     /// One entry per matrix combination and target, combinations outermost.
     pub jobs: Vec<JobPlan>,
-    /// Whether the targets were only tried because nothing was chosen.
+    /// How a refusal is met: [`OnRefusal::Skip`] for the default target, which nobody chose.
     pub on_refusal: OnRefusal,
     /// Roles with fewer instances than in the file, with the number in the file.
     pub scaled: IndexMap<String, u32>,
@@ -227,7 +227,7 @@ fn decide(
         let mut aside = Sink::new();
         plans(
             &left,
-            (&places[..places.len().min(1)], on_refusal),
+            &places[..places.len().min(1)],
             &overrides,
             &Lock::default(),
             sources,
@@ -240,14 +240,14 @@ fn decide(
     if !sound || (request.targets.is_some() && targets.is_none()) {
         return None;
     }
-    let (jobs, scaled) = plans(document, (&places, on_refusal), &overrides, lock, sources, request, sink);
+    let (jobs, scaled) = plans(document, &places, &overrides, lock, sources, request, sink);
     Some(PlanSet { jobs, on_refusal, scaled })
 }
 
 /// Passes 3 and 4: a sound document to one plan a combination and place.
 fn plans(
     document: &Document,
-    (places, on_refusal): (&[TargetPlan], OnRefusal),
+    places: &[TargetPlan],
     overrides: &Overrides<'_>,
     lock: &Lock,
     sources: &mut Sources,
@@ -275,10 +275,7 @@ fn plans(
                 continue;
             };
             dockerfile::inspect_images(&mut plan, request.job, request.files, lock, sources, sink);
-            // Advice for a target that was only tried, and refuses the job.
-            if on_refusal == OnRefusal::Fail || !lower::skipped::is_misplaced(&plan) {
-                check_for_place(job, &plan, request, sink);
-            }
+            check_for_place(job, &plan, request, sink);
             jobs.push(plan);
         }
     }
@@ -334,7 +331,8 @@ fn check_for_place(job: &Job, plan: &JobPlan, request: &Request<'_>, sink: &mut 
     check::check(job, &here, request.files, sink);
 }
 
-/// The targets to build for: those requested, else the file's defaults, else all.
+/// The targets to build for: those requested, else the file's defaults, else all of the file. Without a file the others
+/// than [`DEFAULT_TARGET`] are chosen by name or by backend.
 fn choose_targets(
     targets: Option<&Targets>,
     request: &Request<'_>,
@@ -374,12 +372,13 @@ fn choose_targets(
         }
     }
     if requested.is_empty() {
-        let all = known.iter().map(|&(name, settings, built_in)| TargetPlan {
+        let is_meant = |name: &str| chosen || targets.is_some() || name == DEFAULT_TARGET;
+        let all = known.iter().filter(|(name, ..)| is_meant(name));
+        places.extend(all.map(|&(name, settings, built_in)| TargetPlan {
             name: name.to_owned(),
             built_in,
             settings: settings.clone(),
-        });
-        places.extend(all);
+        }));
     }
     let of_interest = |place: &TargetPlan| {
         request.only_backends.is_empty()
@@ -439,12 +438,15 @@ fn unknown_target(name: &str, known: &[(&str, &Target, bool)], from_file: bool) 
     diagnostic.note(format!("known: {}", suggest::list(names())))
 }
 
-/// The targets without a `targets.yaml`: one for each kind of place.
+/// The target without a `targets.yaml` if none is chosen: this host.
+pub const DEFAULT_TARGET: &str = "local";
+
+/// The targets without a `targets.yaml`, [`DEFAULT_TARGET`] first: one for each kind of place.
 pub fn built_in_targets() -> [(&'static str, Target); 3] {
     use BackendName::{Cgroup, Dockerfile, Kubernetes, Oci, Openpai};
     let target = |backends: &[BackendName]| Target { backends: backends.to_vec(), ..Target::default() };
     [
-        ("local", target(&[Dockerfile, Oci, Cgroup])),
+        (DEFAULT_TARGET, target(&[Dockerfile, Oci, Cgroup])),
         ("kubernetes", target(&[Kubernetes])),
         ("openpai", target(&[Openpai])),
     ]
@@ -460,12 +462,10 @@ fn silence(document: &Document, sink: &mut Sink) {
 
 /// Reports what the backends cannot express of every planned job, as [`lower_all`] does, and makes no files.
 pub fn check_all(sources: &Sources, planned: &Planning, request: &Request<'_>, sink: &mut Sink) {
-    let mut skipped = Vec::new();
     for job in &planned.jobs {
         let context = context(job, &planned.jobs, request);
-        lower::check(job, &request.only_backends, planned.on_refusal, &context, &mut skipped, sink);
+        lower::check(job, &request.only_backends, planned.on_refusal, &context, sink);
     }
-    lower::skipped::report(&planned.jobs, &skipped, sink);
     finish_lowering(sources, planned, sink);
 }
 
@@ -484,13 +484,11 @@ pub fn lower_all(
     request: &Request<'_>,
     sink: &mut Sink,
 ) -> Vec<Vec<BackendOutput>> {
-    let mut skipped = Vec::new();
     let one = |job: &JobPlan| {
         let context = context(job, &planned.jobs, request);
-        lower::lower(job, &request.only_backends, planned.on_refusal, &context, &mut skipped, sink)
+        lower::lower(job, &request.only_backends, planned.on_refusal, &context, sink)
     };
     let all = planned.jobs.iter().map(one).collect();
-    lower::skipped::report(&planned.jobs, &skipped, sink);
     finish_lowering(sources, planned, sink);
     all
 }

@@ -55,8 +55,6 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// Edits that would fix it.
     pub fixes: Vec<Fix>,
-    /// Whether it is one line of text without an excerpt.
-    pub is_brief: bool,
 }
 
 /// A place and its label.
@@ -188,7 +186,7 @@ impl Diagnostic {
     /// A finding of any severity.
     pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { code, severity, message, labels: vec![], notes: vec![], fixes: vec![], is_brief: false }
+        Self { code, severity, message, labels: vec![], notes: vec![], fixes: vec![] }
     }
 
     /// Points at bytes; the first call makes the primary label.
@@ -214,13 +212,6 @@ impl Diagnostic {
     #[must_use]
     pub fn at_place(mut self, place: Place, text: impl Into<String>) -> Self {
         self.labels.push(Label { place, text: text.into() });
-        self
-    }
-
-    /// Makes it one line of text without an excerpt; its place is for editors and programs.
-    #[must_use]
-    pub fn brief(mut self) -> Self {
-        self.is_brief = true;
         self
     }
 

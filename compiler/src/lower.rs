@@ -3,7 +3,7 @@
 //! The job's requests are compared with what a backend can express before it runs, so that a rejection is reported at
 //! the line of the request, with the same wording for every backend.
 
-pub mod skipped;
+mod skipped;
 
 use jobc_schema::plan::JobPlan;
 use jobc_schema::target::PluginName;
@@ -15,7 +15,6 @@ use crate::backends;
 use crate::diagnostic::{Code, Diagnostic, Place, Safety, Severity, Sink, codes};
 use crate::plugin;
 use crate::suggest;
-use skipped::SkippedBackend;
 
 /// The output of one backend for a job.
 #[derive(Clone, Debug)]
@@ -31,7 +30,7 @@ pub struct BackendOutput {
 pub enum OnRefusal {
     /// It is an error: the user requested this backend.
     Fail,
-    /// The backend is skipped, for [`skipped::report`]: it was tried only because none was selected.
+    /// The backend is left out, with a note: nobody chose the target, which is the default.
     Skip,
 }
 
@@ -43,11 +42,10 @@ pub fn lower(
     only: &[BackendName],
     on_refusal: OnRefusal,
     context: &Context<'_>,
-    skipped: &mut Vec<SkippedBackend>,
     sink: &mut Sink,
 ) -> Vec<BackendOutput> {
     let make = |backend: &dyn Backend, sink: &mut Sink| backend.lower(job, context, sink);
-    each(job, only, on_refusal, context, skipped, sink, &make)
+    each(job, only, on_refusal, context, sink, &make)
 }
 
 /// Reports the findings of [`lower`] without writing files.
@@ -56,14 +54,13 @@ pub fn check(
     only: &[BackendName],
     on_refusal: OnRefusal,
     context: &Context<'_>,
-    skipped: &mut Vec<SkippedBackend>,
     sink: &mut Sink,
 ) {
     let look = |backend: &dyn Backend, sink: &mut Sink| {
         backend.check(job, context, sink);
         vec![]
     };
-    each(job, only, on_refusal, context, skipped, sink, &look);
+    each(job, only, on_refusal, context, sink, &look);
 }
 
 /// Passes a job to each of its target's backends that can express it.
@@ -72,7 +69,6 @@ fn each(
     only: &[BackendName],
     on_refusal: OnRefusal,
     context: &Context<'_>,
-    skipped: &mut Vec<SkippedBackend>,
     sink: &mut Sink,
     run: &dyn Fn(&dyn Backend, &mut Sink) -> Vec<File>,
 ) -> Vec<BackendOutput> {
@@ -88,14 +84,8 @@ fn each(
         refusals(backend, job, &needed, context.allow_lossy, &mut aside);
         let files = if aside.has_errors() { vec![] } else { run(backend, &mut aside) };
         if aside.has_errors() && on_refusal == OnRefusal::Skip && !holds_mistake(&aside) {
-            skipped.push(SkippedBackend::new(job, name, aside));
+            sink.push(skipped::note(job, name, aside));
             continue;
-        }
-        if on_refusal == OnRefusal::Skip {
-            // This target was not requested, so its findings are only notes.
-            aside.for_each(|d| {
-                d.severity = if d.severity == Severity::Warning { Severity::Note } else { d.severity }
-            });
         }
         let failed = aside.has_errors();
         sink.append(aside);

@@ -2,7 +2,7 @@
 
 use camino::Utf8PathBuf;
 use jobc_compiler::adjust::Adjustments;
-use jobc_compiler::compile::{Request, build as write_files, plan};
+use jobc_compiler::compile::{Request, build as write_files, built_in_targets, plan};
 use jobc_compiler::diagnostic::render::{Format, TextStyle, render};
 use jobc_compiler::diagnostic::{Place, Severity, Sink};
 use jobc_compiler::files::MemoryFiles;
@@ -18,13 +18,17 @@ pub fn build(job: &str, targets: Option<&str>) {
     let mut sources = Sources::new();
     let id = sources.add(Source::new("job.yaml", job));
     let targets = targets.map(|text| sources.add(Source::new("targets.yaml", text)));
+    let only_targets = match targets {
+        Some(_) => Vec::new(),
+        None => built_in_targets().map(|(name, _)| name.to_owned()).to_vec(),
+    };
     let files = MemoryFiles::default();
     let request = Request {
         job: id,
         targets,
         set: Vec::new(),
         params: Vec::new(),
-        only_targets: Vec::new(),
+        only_targets,
         default_target: None,
         run_here: false,
         gpus_here: None,

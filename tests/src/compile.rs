@@ -240,7 +240,7 @@ fn text(path: &Utf8Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Compiles for nothing chosen and, until a code is given, for each built-in target by its name.
+/// Compiles for the default target and, until a code is given, for each built-in target by its name.
 ///
 /// What a target cannot express is an error only where somebody asked for that target. The result comes with the
 /// target that gave the code; with the first result where none does.

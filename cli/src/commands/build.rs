@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::{Output, build_with, plan};
 use jobc_compiler::diagnostic::Sink;
+use jobc_compiler::lower::OnRefusal;
 use jobc_compiler::provenance;
 use jobc_schema::plan::{JobPlan, RolePlan};
 use similar::TextDiff;
@@ -46,7 +47,9 @@ fn run_once(build_args: &BuildArgs, format: FormatArg, write_sboms: WriteSboms) 
     request.default_target = default_target();
     let planned = plan(&mut sources, &request, &mut sink);
     let mut outputs = vec![];
+    let mut is_default = false;
     if let Some(planned) = planned {
+        is_default = planned.on_refusal == OnRefusal::Skip;
         place.several = planned.jobs.iter().any(|job| !job.matrix.is_empty());
         let to_job = |job: &str| relative(&input.directory, &place.directory(job, "target"));
         let provenance = build_args.provenance.then(|| source_state::provenance(&input.directory));
@@ -63,7 +66,7 @@ fn run_once(build_args: &BuildArgs, format: FormatArg, write_sboms: WriteSboms) 
     } else if build_args.check {
         compare(&outputs, &place, build_args)
     } else {
-        write_all(&outputs, &place, format)
+        write_all(&outputs, &place, format, is_default)
     };
     let outcome = match &build_args.sbom {
         Some(directory) if outcome == Outcome::Success => {
@@ -132,7 +135,8 @@ fn normalize(path: &Utf8Path) -> Utf8PathBuf {
     out
 }
 
-fn write_all(outputs: &[Output], place: &OutputDirectory, format: FormatArg) -> Outcome {
+/// `is_default` says that the target was not chosen.
+fn write_all(outputs: &[Output], place: &OutputDirectory, format: FormatArg, is_default: bool) -> Outcome {
     let mut rows = Vec::new();
     for output in outputs {
         let target = &output.job.target.name;
@@ -162,6 +166,11 @@ fn write_all(outputs: &[Output], place: &OutputDirectory, format: FormatArg) -> 
             }
         }
         print_docker_commands(outputs);
+        if is_default {
+            terminal::print(
+                "built for this host; for others: `--target kubernetes`, `--target openpai`, or a targets file\n",
+            );
+        }
     }
     Outcome::Success
 }

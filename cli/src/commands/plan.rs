@@ -7,7 +7,6 @@ use camino::Utf8PathBuf;
 use jobc_compiler::compile::{build, plan, plan_json};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::emit;
-use jobc_compiler::lower::OnRefusal;
 use jobc_schema::plan::JobPlan;
 use jobc_schema::{BackendName, Plan};
 
@@ -34,11 +33,6 @@ pub(crate) fn run(plan_args: &PlanArgs) -> Outcome {
     let outcome = report::findings(&sources, sink, plan_args.format, true);
     let Some(mut planned) = planned else { return outcome };
     let for_people = matches!(plan_args.format, FormatArg::Text | FormatArg::Short);
-    if planned.on_refusal == OnRefusal::Skip && !for_people {
-        // No target was chosen, and the plans differ only in the name of the target: print one.
-        let first = planned.jobs.first().map(|job| job.target.name.clone()).unwrap_or_default();
-        planned.jobs.retain(|job| job.target.name == first);
-    }
     if plan_args.docker {
         let first = planned.jobs.first();
         terminal::print(&first.map(docker).unwrap_or_default());

@@ -30,8 +30,11 @@ const DIRECTORY: Parameter = parameter(
 );
 const TARGETS: Parameter =
     parameter("targets", Kind::Path, "Targets file [default: targets.yaml next to the job file or above it]");
-const TARGET: Parameter =
-    parameter("target", Kind::Words, "Names of targets to compile for [default: all targets]");
+const TARGET: Parameter = parameter(
+    "target",
+    Kind::Words,
+    "Names of targets to compile for [default: `default` of the targets file, all in it, or `local`]",
+);
 const SET: Parameter = parameter("set", Kind::Pairs, "Parameters of the job, by name");
 const ALLOW_LOSSY: Parameter = parameter(
     "allow_lossy",

@@ -105,6 +105,35 @@ for more about an error, run `jobc explain J0501`
 }
 
 #[test]
+fn without_a_targets_file_the_target_is_this_host() {
+    // Kubernetes and OpenPAI refuse `ulimits`, OpenPAI also labels.
+    let job = HELLO
+        .replace("    run:", "    labels: {team: vision}\n    run:")
+        .replace("gpu: 0}", "gpu: 0, ulimits: {nofile: 1024}}");
+    let directory = Directory::with_job(&job);
+    for command in ["check", "plan", "build"] {
+        let run = directory.jobc(&[command]).exits(0);
+        assert_eq!(run.err, "", "{command}");
+    }
+    let targets: Vec<_> = directory.path().join("out/hello").read_dir_utf8().unwrap().collect();
+    assert_eq!(targets.len(), 1, "{targets:?}");
+    for target in ["kubernetes", "openpai"] {
+        let run = directory.jobc(&["check", "--target", target, "--format", "short"]).exits(1);
+        assert!(run.err.contains(&format!("backend `{target}` cannot express")), "{}", run.err);
+    }
+    directory.jobc(&["check", "--backend", "kubernetes"]).exits(1);
+    // What this host cannot express is a note with the way to others.
+    let claim = job.replace("params:", "data: {set: {source: \"pvc:set\", mount: /data}}\nparams:");
+    directory.write("job.yaml", &claim);
+    directory.jobc(&["check"]).exits(0).says("J0404").says("`--target NAME` selects another");
+    directory.jobc(&["check", "--target", "local"]).exits(1).says("J0401");
+    // A setting names another default.
+    directory.jobc(&["config", "set", "--project", "target", "kubernetes"]).exits(0);
+    directory.jobc(&["plan"]).exits(0);
+    directory.jobc(&["check"]).exits(1).says("backend `kubernetes` cannot express");
+}
+
+#[test]
 fn an_unknown_backend_or_option_is_a_usage_error() {
     let directory = Directory::with_job(HELLO);
     directory

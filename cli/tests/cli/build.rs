@@ -16,9 +16,24 @@ fn build_prints_a_table_of_written_files_and_totals() {
     assert_data_eq!(
         run.out,
         str![[r"
+target  backend  files  written to
+local   oci          4  out/hello/local/oci
+local   cgroup      24  out/hello/local/cgroup
+hello: 2 instances, 2 CPUs, 128 MiB of memory
+built for this host; for others: `--target kubernetes`, `--target openpai`, or a targets file
+
+"]]
+    );
+    assert_data_eq!(run.err, str![]);
+    let run = directory
+        .jobc(&["build", "--target", "local", "--target", "kubernetes", "--target", "openpai"])
+        .exits(0);
+    assert_data_eq!(
+        run.out,
+        str![[r"
 target      backend     files  written to
-local       oci             4  out/hello/local/oci
-local       cgroup         24  out/hello/local/cgroup
+local       oci             4  out/hello/local/oci (unchanged)
+local       cgroup         24  out/hello/local/cgroup (unchanged)
 kubernetes  kubernetes      3  out/hello/kubernetes/kubernetes
 openpai     openpai         1  out/hello/openpai/openpai
 hello: 2 instances, 2 CPUs, 128 MiB of memory
@@ -142,8 +157,8 @@ fn another_directory_gets_the_same_files() {
     let made = elsewhere.path().join("x");
     directory.jobc(&["build", "--output", made.as_str()]).exits(0);
     assert_same(
-        &contents(&made.join("kubernetes")),
-        &contents(&directory.path().join("out/hello/kubernetes")),
+        &contents(&made.join("local/cgroup")),
+        &contents(&directory.path().join("out/hello/local/cgroup")),
     );
 }
 

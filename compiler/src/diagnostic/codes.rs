@@ -231,7 +231,7 @@ codes! {
     REFUSED "J0401" "a backend cannot express a setting of the job";
     LOSSY "J0402" "a backend cannot express a setting of the job exactly";
     DROPPED "J0403" "a backend leaves out a setting of the job";
-    SKIPPED "J0404" "a built-in target was skipped";
+    SKIPPED "J0404" "a backend of the default target was skipped";
     NOT_BUILT_IN "J0405" "this jobc was built without the backend";
     KUBERNETES_NAME "J0410" "a name derived for Kubernetes is too long or begins with a digit";
     KUBERNETES_KIND "J0411" "the target's kind of object cannot hold the job";

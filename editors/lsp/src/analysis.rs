@@ -42,8 +42,6 @@ pub(crate) struct Analysis {
     pub(crate) findings: Vec<Diagnostic>,
     /// The resolved jobs; `None` if the job has errors.
     pub(crate) planned: Option<Planning>,
-    /// Whether there is a targets file.
-    pub(crate) has_targets: bool,
 }
 
 impl Analysis {
@@ -60,7 +58,7 @@ impl Analysis {
         if let Some(planned) = &planned {
             compile::check_all(&sources, planned, &request, &mut sink);
         }
-        Self { sources, job, findings: sink.finish(), planned, has_targets: targets.is_some() }
+        Self { sources, job, findings: sink.finish(), planned }
     }
 
     /// The findings of a targets file that do not depend on a job.
@@ -72,7 +70,7 @@ impl Analysis {
             validate::targets(&document, &mut sink);
             sink.locate(DocumentId::Targets, &document, &sources);
         }
-        Self { sources, job: id, findings: sink.finish(), planned: None, has_targets: true }
+        Self { sources, job: id, findings: sink.finish(), planned: None }
     }
 
     /// The URI of a source; `None` for a template that is built in or from Git.

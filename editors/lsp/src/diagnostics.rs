@@ -41,21 +41,18 @@ pub(crate) struct Places<'a> {
     sources: &'a Sources,
     client: &'a Client,
     texts: BTreeMap<SourceId, (Uri, Text)>,
-    /// Whether the job has a targets file.
-    has_targets: bool,
 }
 
 impl<'a> Places<'a> {
     /// The sources of a compiled job or targets file.
     pub(crate) fn of(analysis: &'a Analysis, job: &Uri, client: &'a Client) -> Self {
-        let places = Self::new(&analysis.sources, client, |id| analysis.uri(id, job));
-        Self { has_targets: analysis.has_targets, ..places }
+        Self::new(&analysis.sources, client, |id| analysis.uri(id, job))
     }
 
     fn new(sources: &'a Sources, client: &'a Client, uri: impl Fn(SourceId) -> Option<Uri>) -> Self {
         let text = |id: SourceId| Text::new(sources.get(id).text().to_owned(), client.encoding);
         let texts = sources.iter().filter_map(|(id, _)| Some((id, (uri(id)?, text(id))))).collect();
-        Self { sources, client, texts, has_targets: false }
+        Self { sources, client, texts }
     }
 
     fn all(&self, findings: &[jobc::Diagnostic], job: &Uri) -> BTreeMap<String, Vec<Diagnostic>> {
@@ -90,7 +87,6 @@ impl<'a> Places<'a> {
             severity: Some(match finding.severity {
                 Severity::Error => DiagnosticSeverity::Error,
                 Severity::Warning => DiagnosticSeverity::Warning,
-                Severity::Note if self.is_aside(finding) => DiagnosticSeverity::Hint,
                 Severity::Note => DiagnosticSeverity::Information,
             }),
             code: Some(code.to_owned().into()),
@@ -104,12 +100,7 @@ impl<'a> Places<'a> {
         (primary.uri, diagnostic)
     }
 
-    /// Whether a note is about a target that was not selected: without a targets file all built-in ones are tried.
-    fn is_aside(&self, finding: &jobc::Diagnostic) -> bool {
-        !self.has_targets && finding.code.as_str().starts_with("J04")
-    }
-
-    /// The texts of all labels, and the notes shown at the finding itself.
+    /// The texts of all labels, and the notes, which are shown at the finding itself.
     fn related(&self, finding: &jobc::Diagnostic, primary: &Location) -> Vec<DiagnosticRelatedInformation> {
         let mut all = vec![];
         for (nth, Label { place, text }) in finding.labels.iter().enumerate() {

@@ -3,7 +3,6 @@
 use jobc_compiler::compile::{self, Output, Planning, Request, plan_json};
 use jobc_compiler::diagnostic::{Code, Severity, Sink};
 use jobc_compiler::emit;
-use jobc_compiler::lower::OnRefusal;
 use jobc_compiler::source::Sources;
 use jobc_compiler::suggest;
 use jobc_schema::{BackendName, Plan};
@@ -103,12 +102,7 @@ pub(crate) struct ExplainResult {
 /// The resolved plan of a job.
 pub(crate) fn plan(session: &Session<'_>, params: &PlanParams) -> Result<PlanResult, String> {
     let choice = choice(session, &params.uri, params.target.as_ref(), None);
-    let text = with_plan(session, &params.uri, &choice, |mut planned, _, _, _| {
-        if planned.on_refusal == OnRefusal::Skip {
-            // No target was selected, and the plans differ only in the name of the target: return one.
-            let first = planned.jobs.first().map(|job| job.target.name.clone()).unwrap_or_default();
-            planned.jobs.retain(|job| job.target.name == first);
-        }
+    let text = with_plan(session, &params.uri, &choice, |planned, _, _, _| {
         let plan = Plan { version: 1, jobs: planned.jobs };
         match params.format {
             Format::Json => plan_json(&plan),

@@ -44,7 +44,8 @@ impl TargetList {
                 backends: target.backends.iter().map(|backend| backend.as_str().to_owned()).collect(),
             };
             let targets = built_in.iter().map(target).collect();
-            return Self { file: None, targets, default: vec![], shown: vec![] };
+            let default = vec![compile::DEFAULT_TARGET.to_owned()];
+            return Self { file: None, targets, default, shown: vec![] };
         };
         let entries = document.root.get("targets").map(Node::entries).unwrap_or_default();
         let target = |entry: &Entry| Target {

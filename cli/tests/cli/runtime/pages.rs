@@ -127,10 +127,10 @@ Options:
           Read parameters from a YAML or JSON file (repeatable)
 
   -t, --target <NAME>
-          Target to build for (repeatable) [default: `default` of the targets file, or all targets]
+          Target to build for (repeatable) [default: `default` of the targets file, or all in it]
           
-          Without a targets file there are three built-in targets: `local`, `kubernetes` and
-          `openpai`.
+          Without a targets file there are three built-in targets: `local`, which is the default,
+          `kubernetes` and `openpai`.
 
   -b, --backend <NAME>
           Backend to use (repeatable) [default: all backends of the target]

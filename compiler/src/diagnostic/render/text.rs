@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
-use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Patch, Renderer, Snippet, Title};
+use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Patch, Renderer, Snippet};
 
 use super::region::{region, unlocated};
 use crate::diagnostic::{Diagnostic, Fix, Label, Severity};
@@ -35,16 +35,11 @@ pub(super) fn render(sources: &Sources, diagnostics: &[Diagnostic], style: TextS
     let decor = if style.unicode { DecorStyle::Unicode } else { DecorStyle::Ascii };
     let renderer = renderer.decor_style(decor).term_width(style.width);
     let mut out = String::new();
-    let (brief, whole): (Vec<&Diagnostic>, Vec<&Diagnostic>) = diagnostics.iter().partition(|d| d.is_brief);
-    for diagnostic in &whole {
+    for diagnostic in diagnostics {
         out.push_str(&renderer.render(&report(sources, diagnostic, style.width)));
         out.push_str("\n\n");
     }
-    for diagnostic in brief {
-        out.push_str(&renderer.render(&[Group::with_title(title(diagnostic))]));
-        out.push('\n');
-    }
-    if let Some(first) = whole.iter().max_by_key(|d| (d.severity, std::cmp::Reverse(d.code))) {
+    if let Some(first) = diagnostics.iter().max_by_key(|d| (d.severity, std::cmp::Reverse(d.code))) {
         let what = match first.severity {
             Severity::Error => "an error",
             Severity::Warning => "a warning",
@@ -55,19 +50,16 @@ pub(super) fn render(sources: &Sources, diagnostics: &[Diagnostic], style: TextS
     out
 }
 
-/// Severity, code and message.
-fn title(diagnostic: &Diagnostic) -> Title<'_> {
+/// The finding itself, then one group for each fix.
+fn report<'a>(sources: &'a Sources, diagnostic: &'a Diagnostic, width: usize) -> Vec<Group<'a>> {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
         Severity::Note => Level::NOTE,
     };
-    level.primary_title(&diagnostic.message).id(diagnostic.code.as_str())
-}
-
-/// The finding itself, then one group for each fix.
-fn report<'a>(sources: &'a Sources, diagnostic: &'a Diagnostic, width: usize) -> Vec<Group<'a>> {
-    let mut group = Group::with_title(title(diagnostic)).elements(excerpts(sources, &diagnostic.labels));
+    // Severity, code and message.
+    let title = level.primary_title(&diagnostic.message).id(diagnostic.code.as_str());
+    let mut group = Group::with_title(title).elements(excerpts(sources, &diagnostic.labels));
     for label in &diagnostic.labels {
         if let Some(path) = unlocated(&label.place) {
             let colon = if label.text.is_empty() { "" } else { ": " };

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::{Fixture, snapshot};
+use crate::client::Settings;
 use crate::dispatch;
 use crate::tokens::TYPES;
 
@@ -143,15 +144,24 @@ fn diagnostics_can_be_requested() {
 }
 
 #[test]
-fn notes_about_unselected_targets_are_hints() {
-    let job = "version: 1\nname: x\nimage: python:3.12-slim\nroles:\n  a:\n    run: x\n    resources: {cpu: 1, memory: 1GiB, ulimits: {nofile: 10}}\n";
-    let severity = |text: &str| {
-        let fixture = Fixture::new(text);
+fn without_a_targets_file_only_the_default_target_has_findings() {
+    // Kubernetes and OpenPAI refuse `ulimits`, and a host has no secret store.
+    let head = "version: 1\nname: x\nimage: python:3.12-slim\n";
+    let role = "roles:\n  a:\n    run: x\n    resources: {cpu: 1, memory: 1GiB, ulimits: {nofile: 10}}\n";
+    let found = |text: &str, target: &str| {
+        let fixture = Fixture::with(text, Settings { target: target.to_owned(), ..Settings::default() });
         let found = ask(&fixture, "textDocument/diagnostic", document(&fixture));
         let all = found["items"].as_array().expect("a list").clone();
-        all.into_iter().find(|it| it["code"] == "J0404").map(|it| it["severity"].clone())
+        all.into_iter().map(|it| format!("{} {}", it["code"], it["severity"])).collect::<Vec<_>>()
     };
-    assert_eq!(severity(job), Some(json!(4)));
+    let job = format!("{head}{role}");
+    assert_eq!(found(&job, ""), Vec::<String>::new());
+    let refused = found(&job, "openpai");
+    assert!(refused.contains(&r#""J0401" 1"#.to_owned()), "{refused:?}");
+    let stored = format!(
+        "{head}secrets: {{token: {{store: {{name: s, key: k}}}}}}\n{role}    env: {{TOKEN: \"${{{{ secrets.token }}}}\"}}\n"
+    );
+    assert_eq!(found(&stored, ""), [r#""J0404" 3"#]);
 }
 
 #[test]

@@ -134,7 +134,10 @@ fn built_in_targets_can_be_selected() {
     let params = serde_json::json!({"uri": fixture.uri});
     let Ok(found) = dispatch::answer(&fixture.session, "jobc/targets", params) else { panic!("an answer") };
     assert_eq!(found["file"], serde_json::Value::Null);
-    assert_eq!(found["shown"], serde_json::json!(["local", "kubernetes", "openpai"]));
+    let names: Vec<&str> =
+        found["targets"].as_array().expect("a list").iter().filter_map(|it| it["name"].as_str()).collect();
+    assert_eq!(names, ["local", "kubernetes", "openpai"]);
+    assert_eq!(found["shown"], serde_json::json!(["local"]));
     fixture.session.show_target("openpai".to_owned());
     assert!(fixture.session.is_stale(), "it is compiled again");
 }
