@@ -9,6 +9,7 @@ mod built_in;
 mod describe;
 mod fill;
 mod git;
+mod image;
 mod inline;
 mod load;
 mod merge;
@@ -32,6 +33,7 @@ pub use place::MAIN_FILE;
 pub use show::show_uses;
 
 use fill::Scope;
+use image::{BareRole, RoleImages};
 use load::Text;
 use place::{Misplaced, Place};
 use read::{Kind, Template};
@@ -51,7 +53,9 @@ pub fn expand_templates(
 ) -> Option<Document> {
     let mut pass = Pass { sources, files, lock, sink };
     let errors = pass.sink.error_count();
+    let job = document.root.span.source;
     let mut root = pass.apply(document.root, Kind::Job, &mut Vec::new());
+    let mut images = RoleImages::default();
     if let Value::Mapping(entries) = &mut root.value
         && let Some(roles) = entries.iter_mut().find(|entry| entry.key == "roles")
         && let Value::Mapping(roles) = &mut roles.value.value
@@ -59,9 +63,12 @@ pub fn expand_templates(
         for role in roles {
             let empty = Node { span: role.value.span, value: Value::Null };
             let node = std::mem::replace(&mut role.value, empty);
+            let before = BareRole::of(&node);
             role.value = pass.apply(node, Kind::Role, &mut Vec::new());
+            images.add(&role.key, before, &role.value);
         }
     }
+    images.report(job, &root, pass.sink);
     (pass.sink.error_count() == errors).then_some(Document { root })
 }
 

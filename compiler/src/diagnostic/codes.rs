@@ -172,6 +172,7 @@ codes! {
     TEMPLATE_REFERENCE "J0296" "invalid name of a template in Git";
     TEMPLATE_NOT_LOCKED "J0297" "a template from Git is not locked";
     IO_LIMIT "J0298" "a limit of disk traffic that limits nothing or everything";
+    TEMPLATE_IMAGE "J0299" "the image of a template replaces that of the job";
 
     // ---- J03xx: check (lints) -------------------------------------------------------------------
     ALLOW "J0300" "`x-jobc-allow` contains an unknown code";
