@@ -105,6 +105,15 @@ impl Source {
         self.locate(offset, |s| s.encode_utf16().count())
     }
 
+    /// The byte offset of a line and a column in characters; nothing where the text has no such place.
+    pub fn offset(&self, place: LineColumn) -> Option<u32> {
+        let start = *self.lines.get(place.line.checked_sub(1)? as usize)? as usize;
+        let line = self.text[start..].split('\n').next().unwrap_or_default();
+        let column = place.column.checked_sub(1)? as usize;
+        let mut starts = line.char_indices().map(|(at, _)| at).chain([line.len()]);
+        starts.nth(column).map(|inside| at(start + inside))
+    }
+
     fn locate(&self, offset: u32, measure: impl Fn(&str) -> usize) -> LineColumn {
         let offset = offset.min(at(self.text.len()));
         let line = self.lines.partition_point(|&start| start <= offset) - 1;
@@ -169,5 +178,11 @@ mod tests {
         let b = u32::try_from(source.text().find('b').unwrap()).unwrap();
         assert_eq!(source.line_column(b), LineColumn { line: 2, column: 1 });
         assert_eq!(source.line_column(u32::MAX), LineColumn { line: 2, column: 2 });
+        for offset in [0, x, x + 1, b, b + 1] {
+            assert_eq!(source.offset(source.line_column(offset)), Some(offset));
+        }
+        for (line, column) in [(0, 1), (1, 0), (1, 9), (2, 3), (3, 1)] {
+            assert_eq!(source.offset(LineColumn { line, column }), None, "{line}:{column}");
+        }
     }
 }

@@ -6,13 +6,17 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
 import time
+import zipfile
+from pathlib import Path
 
 import pytest
 
+import needs
 from harness import REPOSITORY
 from registry import registry
 
@@ -88,6 +92,85 @@ def test_an_image_is_built_once_and_again_when_a_file_has_changed(jobs, base, ex
     assert_result(run(jobs, example, seconds=120), 0)
     assert (example.parent / "work/words-0.txt").read_text() == "changed\n", "the second script was not copied into the image"
     assert_result(jobs.call("image", "verify"), 0)
+
+def debian_python():
+    """The library of Debian's Python, which pip of a user must not change (PEP 668); None without its pip."""
+    found = [path.parent for path in Path("/usr/lib").glob("python3.*/EXTERNALLY-MANAGED")]
+    return found[0] if found and Path("/usr/lib/python3/dist-packages/pip").is_dir() else None
+
+
+@pytest.fixture(scope="module")
+def managed(all_jobs, base):
+    """An archive with the base image, Python and pip of this Debian, and a wheel in `/wheels`."""
+    library = debian_python() or needs.missing("python3-pip", "Debian 12 or later with `python3-pip`")
+    root = all_jobs.directory / "managed"
+    (root / "usr/bin").mkdir(parents=True)
+    subprocess.run(["tar", "-C", root, "-xf", base], check=True)
+    program = Path("/usr/bin") / library.name
+    shutil.copy(program, root / "usr/bin/python3")
+    shutil.copytree(library, root / library.relative_to("/"), symlinks=True, ignore=shutil.ignore_patterns("test", "__pycache__", "config-*"))
+    shutil.copytree("/usr/lib/python3/dist-packages/pip", root / "usr/lib/python3/dist-packages/pip")
+    linked = subprocess.run(["ldd", program, *library.glob("lib-dynload/*.so")], capture_output=True, text=True, check=False).stdout
+    for path in {word for word in linked.split() if word.startswith("/") and not word.endswith(":")}:
+        (root / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, root / path[1:])
+    (root / "wheels").mkdir()
+    with zipfile.ZipFile(root / "wheels/tiny-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("tiny.py", "print('imported tiny')\n")
+        wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+        wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("tiny-1.0.dist-info/RECORD", "tiny.py,,\ntiny-1.0.dist-info/METADATA,,\ntiny-1.0.dist-info/WHEEL,,\ntiny-1.0.dist-info/RECORD,,\n")
+    archive = all_jobs.directory / "managed.tar"
+    subprocess.run(["tar", "-C", root, "-cf", archive, "."], check=True)
+    shutil.rmtree(root)
+    return archive
+
+
+BLOCK = """version: 1
+name: {name}
+image:
+  from: managed:1
+{steps}
+roles:
+  show: {{run: [python3, -c, import tiny]}}
+"""
+
+
+@pytest.mark.parametrize("name, steps, place, advice, instead", [
+    ("fields", "  python: {packages: [/wheels/tiny-1.0-py3-none-any.whl]}", "5:11", "in the image block",
+     '  env: {PIP_BREAK_SYSTEM_PACKAGES: "1"}\n  python: {packages: [/wheels/tiny-1.0-py3-none-any.whl]}'),
+    ("steps", "  steps:\n    - run: python3 -m pip install /wheels/*.whl", "6:7", "before this one",
+     '  steps:\n    - env: {PIP_BREAK_SYSTEM_PACKAGES: "1"}\n    - run: python3 -m pip install /wheels/*.whl'),
+])
+def test_pip_of_a_distribution_fails_with_advice_that_works(jobs, managed, name, steps, place, advice, instead):
+    assert_result(jobs.call("image", "import", managed, "--tag", "managed:1"))
+    path = jobs.directory / f"{name}.yaml"
+    path.write_text(BLOCK.format(name=name, steps=steps))
+    done = run(jobs, path, seconds=120)
+    assert_result(done, 125, "error[J0458]: `image.", f"{path.name}:{place}\n", "dockerfile/main/Dockerfile:", "PEP 668", "cannot be built")
+    variable, = set(re.findall(r"`(env: {PIP_BREAK_SYSTEM_PACKAGES: \"1\"})` [^,]*", done.stderr))
+    assert f"{advice} to install next to its packages" in done.stderr and variable in instead, done.stderr
+    path.write_text(BLOCK.format(name=name, steps=instead))
+    assert_result(run(jobs, path, seconds=120), 0, "imported tiny")
+
+
+def test_a_failed_step_is_at_its_line_of_the_job_file(jobs, base):
+    assert_result(jobs.call("image", "import", base, "--tag", "base:1"))
+    directory = jobs.directory / "failed"
+    directory.mkdir()
+    path = directory / "failed.yaml"
+    path.write_text(BLOCK.format(name="failed", steps="  run:\n    - echo fine\n    - echo broken; exit 3").replace("managed:1", "base:1"))
+    give(jobs, directory)
+    words = ("error[J0458]: `image.run.1`: the command failed with exit code 3", "failed.yaml:7:7\n", "broken", "dockerfile/main/Dockerfile:12")
+    assert_result(run(jobs, path, seconds=120), 125, *words)
+    # The same of the written Dockerfile, as long as its job file has not changed since.
+    assert_result(jobs.call("build", path, "--target", "local"))
+    words = ("image", "build", "-f", directory / "out/failed/local/dockerfile/main/Dockerfile", directory)
+    assert_result(jobs.call(*words), 1, "error[J0458]: `image.run.1`", "failed.yaml:7:7\n", "7 |     - echo broken; exit 3")
+    os.utime(path)
+    done = jobs.call(*words)
+    assert_result(done, 1, "caused by failed.yaml:7:7")
+    assert "7 |" not in done.stderr, done.stderr
 
 
 def test_an_image_is_an_archive_a_directory_or_the_hosts_files(jobs, base):

@@ -264,6 +264,7 @@ codes! {
     BUILD_LINE_BREAK "J0455" "a line of a Dockerfile cannot hold a line break";
     BUILD_SECRET_STORE "J0456" "a build cannot read a secret from a secret store";
     BUILD_OUTSIDE_CONTEXT "J0457" "a requirements file names a file outside the build context";
+    BUILD_STEP_FAILED "J0458" "a step of an image block failed";
     SLURM_ROUNDED "J0460" "Slurm counts in coarser units";
     SLURM_SETTING "J0461" "a Slurm setting of the target that does not fit";
     SLURM_MOUNT "J0462" "a directory that the target cannot mount";

@@ -29,6 +29,8 @@ pub struct Part {
     pub file: Option<String>,
     /// The line and column where the field's value begins, from 1.
     pub start: Option<[u32; 2]>,
+    /// The line and column after the field's value.
+    pub end: Option<[u32; 2]>,
     /// The setting of the target.
     pub target: Option<String>,
     /// The default, in words.

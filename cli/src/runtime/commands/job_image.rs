@@ -1,11 +1,15 @@
 //! Images that a job builds: from the Dockerfile generated from its image block, or from the user's own.
 
+pub(crate) mod failure;
+
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use indexmap::IndexMap;
 use jobc_compiler::compile::Artifact;
+use jobc_compiler::source::Sources;
+use jobc_compiler::why::source_map::{FILE, SourceMap};
 use jobc_image::build::{self, BuildError, Compression, Request, dockerignore};
 use jobc_image::dockerfile::ignore::Ignore;
 use jobc_image::dockerfile::{self, Options, Refusal, Refusals, Rule};
@@ -24,10 +28,14 @@ use crate::runtime::registries;
 /// Builds images of jobs into a store.
 pub(crate) struct ImageBuilder<'a> {
     pub(crate) store: &'a Store,
+    /// The texts of the job, for errors at its lines.
+    pub(crate) sources: &'a Sources,
     /// The base directory of relative paths in the job file.
     pub(crate) directory: &'a Path,
     pub(crate) pull: PullPolicy,
     pub(crate) progress: ProgressFn<'a>,
+    /// Removes bars of progress, so that something else can be printed.
+    pub(crate) clear_progress: &'a (dyn Fn() + Sync),
     /// Set to true to cancel a build.
     pub(crate) stopped: &'a AtomicBool,
 }
@@ -81,7 +89,7 @@ impl ImageBuilder<'_> {
             if let ImageSource::Build { secrets, .. } = &image.source { secrets } else { &[] };
         let request = Request {
             build: &build,
-            context: Some(recipe.context),
+            context: Some(recipe.context.clone()),
             ignore,
             labels: labels(image),
             tags: vec![image.reference.parse()?],
@@ -103,13 +111,32 @@ impl ImageBuilder<'_> {
             BuildError::Refused(refusals) => {
                 report_refusals(image, &recipe.display_name, &recipe.text, &refusals)
             }
-            BuildError::Failed(failure) => {
-                let build::Failure { span, error, .. } = *failure;
-                let line = span.map(|span| line_number(&recipe.text, span.start));
-                let place = line.map(|line| format!("{}:{line}: ", recipe.display_name)).unwrap_or_default();
-                Error { message: format!("{place}{}", error.message), ..error }
-            }
+            BuildError::Failed(failure) => self.report_failure(files, image, &recipe, *failure),
         })
+    }
+
+    /// Shows the failure of an instruction at the field of the job file that causes it. One of the user's own Dockerfile
+    /// is returned with its line.
+    fn report_failure(
+        &self,
+        files: &[Artifact],
+        image: &ImagePlan,
+        recipe: &BuildInput,
+        failure: build::Failure,
+    ) -> Error {
+        let build::Failure { span, error, output } = failure;
+        let Some(line) = span.map(|span| line_number(&recipe.text, span.start)) else { return error };
+        let instruction = failure::Instruction { path: &recipe.display_name, text: &recipe.text, line };
+        let map = files.iter().find(|file| file.path == FILE);
+        let map = map.filter(|_| !self.stopped.load(Ordering::Relaxed));
+        let map = map.and_then(|map| SourceMap::parse(std::str::from_utf8(&map.bytes).ok()?).ok());
+        let finding = map.and_then(|map| instruction.finding(&error, &output, &map, self.sources));
+        if let Some(finding) = finding {
+            (self.clear_progress)();
+            failure::show(self.sources, finding, FormatArg::Text);
+            return cannot_build(error.kind, image).help("fix the error above");
+        }
+        Error { message: format!("{}:{line}: {}", recipe.display_name, error.message), ..error }
     }
 
     fn input(&self, plan: &JobPlan, files: &[Artifact], image: &ImagePlan) -> Result<BuildInput> {
@@ -177,10 +204,14 @@ fn line_number(text: &[u8], offset: usize) -> usize {
     text[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
+fn cannot_build(kind: Kind, image: &ImagePlan) -> Error {
+    Error::new(kind, format!("the image `{}` cannot be built", image.reference))
+}
+
 /// Shows the errors of a Dockerfile; the returned error refers to them.
 fn report_refusals(image: &ImagePlan, shown: &Utf8Path, text: &[u8], refusals: &[Refusal]) -> Error {
     dockerfile_errors::show(shown, text, refusals, &[], FormatArg::Text);
-    let error = Error::new(Kind::Config, format!("the image `{}` cannot be built", image.reference));
+    let error = cannot_build(Kind::Config, image);
     if refusals.iter().all(|refusal| refusal.rule == Rule::Unsupported) {
         return error.help(
             "try another builder: `jobc image build --builder docker`, and name that image in the job",

@@ -7,6 +7,7 @@ mod dockerfile_file;
 mod embedded;
 mod external;
 mod findings;
+mod generated;
 mod more;
 mod options;
 mod provenance;

@@ -198,7 +198,7 @@ impl Submitter<'_> {
         }
         let requests = images::requests(sources, planned, request, sink);
         let image_root = self.args.image_root.as_deref();
-        let built = match images::build(&requests, self.directory, image_root)? {
+        let built = match images::build(&requests, sources, self.directory, image_root)? {
             Ok(built) => built,
             Err((reference, error)) => {
                 let outcome = if error.kind == Kind::System { Outcome::SystemError } else { Outcome::Errors };
@@ -248,7 +248,7 @@ impl Submitter<'_> {
         if !self.is_accepted(&built)? {
             return Ok(Images::Refused(Outcome::Errors));
         }
-        match self.build_images(&requests, &built)? {
+        match self.build_images(&requests, sources, &built)? {
             Ok(pins) => {
                 images::pin(&mut planned.jobs, &pins);
                 Ok(Images::ready(true))
@@ -261,9 +261,10 @@ impl Submitter<'_> {
     fn build_images(
         &self,
         requests: &[ImageRequest],
+        sources: &Sources,
         built: &BuiltDirectory,
     ) -> Result<std::result::Result<Pins, Outcome>> {
-        Ok(images::provide(requests, self.directory, self.args.image_root.as_deref())?.map_err(
+        Ok(images::provide(requests, sources, self.directory, self.args.image_root.as_deref())?.map_err(
             |(reference, error)| {
                 let outcome = if error.kind == Kind::System { Outcome::SystemError } else { Outcome::Errors };
                 problems::print(&image_problem(&reference, error, images::place_of(built, &reference)));
@@ -356,7 +357,9 @@ impl Submitter<'_> {
 
 /// What is wrong with an image.
 fn image_problem(reference: &str, error: Error, place: Option<String>) -> Problem {
-    let message = format!("the image `{reference}`: {}", error.message);
+    let image = format!("the image `{reference}`");
+    let message =
+        if error.message.starts_with(&image) { error.message } else { format!("{image}: {}", error.message) };
     Problem { is_warning: false, message, place, help: error.help }
 }
 

@@ -15,7 +15,7 @@ use jobc_sys::signals::Signals;
 use super::dockerfile_file::{Dockerfile, read};
 use super::more::MoreOptions;
 use super::options::BuildOptions;
-use super::{findings, shared_cache};
+use super::{findings, generated, shared_cache};
 use crate::outcome::Outcome;
 use crate::runtime::args::image::BuildArgs;
 use crate::runtime::commands::image::dockerfile_errors;
@@ -104,11 +104,16 @@ fn report(args: &BuildArgs, file: &Dockerfile, error: BuildError) -> ExitCode {
             let build::Failure { span, error, output } = *failure;
             // Without progress, these lines were not shown either.
             if args.quiet {
-                for line in output {
-                    terminal::eprint(&format!("{}\n", escape_control(&String::from_utf8_lossy(&line))));
+                for line in &output {
+                    terminal::eprint(&format!("{}\n", escape_control(&String::from_utf8_lossy(line))));
                 }
             }
-            let message = message_with_line(&error, span, file);
+            let line = span.map(|span| line_number(&span, file));
+            if line.is_some_and(|line| generated::show_failure(file, line, &error, &output, args.format)) {
+                return ExitCode::from(Outcome::Errors as u8);
+            }
+            let place = line.map(|line| format!("{}:{line}: ", file.display_name())).unwrap_or_default();
+            let message = format!("{place}{}", error.message);
             // The configuration of a command's container was generated, so a place in it means nothing to the user.
             terminal::eprint(&container_error(&Error { message, pointer: None, ..error }));
             ExitCode::from(Outcome::Errors as u8)
@@ -116,12 +121,10 @@ fn report(args: &BuildArgs, file: &Dockerfile, error: BuildError) -> ExitCode {
     }
 }
 
-/// The message of an error, after the line of the Dockerfile.
-fn message_with_line(error: &Error, span: Option<Span>, file: &Dockerfile) -> String {
-    let Some(span) = span else { return error.message.clone() };
+/// The line of the Dockerfile that an instruction begins on.
+fn line_number(span: &Span, file: &Dockerfile) -> usize {
     let before = &file.text[..span.start.min(file.text.len())];
-    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    format!("{}:{line}: {}", file.display_name(), error.message)
+    before.iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 /// The patterns of the context's `.dockerignore`; none if it cannot be read, which is reported.

@@ -8,11 +8,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use camino::Utf8Path;
-use jobc_compiler::backend::Content;
-use jobc_compiler::compile::{Artifact, Planning, Request, lower_all};
+use jobc_compiler::compile::{self, Artifact, Planning, Request};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::source::Sources;
-use jobc_image::{Descriptor, Digest, Platform, ProgressFn, Reference, Store};
+use jobc_image::{Descriptor, Digest, Platform, Reference, Store};
 use jobc_registry::Client;
 use jobc_remote::built::BuiltDirectory;
 use jobc_remote::place::Problem;
@@ -38,7 +37,7 @@ pub(super) const TAG_LENGTH: usize = 12;
 pub(super) struct ImageRequest {
     job: JobPlan,
     image: ImagePlan,
-    /// What the Dockerfile backend wrote for the job.
+    /// What the Dockerfile backend wrote for the job, with its source map.
     files: Vec<Artifact>,
 }
 
@@ -58,7 +57,7 @@ fn built_images(jobs: &[JobPlan]) -> BTreeMap<&str, (&JobPlan, &ImagePlan)> {
 /// What is built before the jobs can be submitted, with the Dockerfiles generated for it. Errors go to the sink.
 pub(super) fn requests(
     sources: &Sources,
-    planned: &mut Planning,
+    planned: &Planning,
     request: &mut Request<'_>,
     sink: &mut Sink,
 ) -> Vec<ImageRequest> {
@@ -74,21 +73,14 @@ pub(super) fn requests(
         job.target.settings.backends = vec![BackendName::Dockerfile];
         job
     };
-    let jobs = requests.iter().map(with_dockerfile).collect();
-    let jobs = std::mem::replace(&mut planned.jobs, jobs);
+    let mut with_dockerfiles = planned.clone();
+    with_dockerfiles.jobs = requests.iter().map(with_dockerfile).collect();
     let backends = std::mem::replace(&mut request.only_backends, vec![BackendName::Dockerfile]);
-    let lowered = lower_all(sources, planned, request, sink);
-    (planned.jobs, request.only_backends) = (jobs, backends);
-    for (request, lowered) in requests.iter_mut().zip(lowered) {
-        request.files.extend(lowered.into_iter().flat_map(|output| output.files).filter_map(|file| {
-            let text = match file.content {
-                Content::Dockerfile(dockerfile) => dockerfile.render().0,
-                Content::Text(text) => text,
-                Content::Yaml(_) | Content::Json(_) => return None,
-            };
-            let path = Utf8Path::new(BackendName::Dockerfile.as_str()).join(&file.path);
-            Some(Artifact { path, mode: file.mode, bytes: text.into_bytes() })
-        }));
+    let outputs = compile::build(sources, with_dockerfiles, request, sink);
+    request.only_backends = backends;
+    for request in &mut requests {
+        let output = outputs.iter().find(|output| output.job.name == request.job.name);
+        request.files.extend(output.iter().flat_map(|output| output.artifacts.clone()));
     }
     requests
 }
@@ -119,24 +111,26 @@ fn name_in_registry(job: &JobPlan, reference: &str) -> Option<String> {
 /// uploads.
 pub(super) fn provide(
     requests: &[ImageRequest],
+    sources: &Sources,
     directory: &Path,
     image_root: Option<&Path>,
 ) -> Result<std::result::Result<Pins, (String, Error)>> {
     each(requests, image_root, &|request, store, stopped, pushing| {
-        request.provide(store, directory, stopped, pushing)
+        request.provide(store, sources, directory, stopped, pushing)
     })
 }
 
 /// Builds images, and returns their descriptors by the references that the plans have for them.
 pub(super) fn build(
     requests: &[ImageRequest],
+    sources: &Sources,
     directory: &Path,
     image_root: Option<&Path>,
 ) -> Result<std::result::Result<BTreeMap<String, Descriptor>, (String, Error)>> {
     each(requests, image_root, &|request, store, stopped, _| {
         // Stdout is for the handles.
         let meter = Meter::new(FormatArg::Text, false);
-        let built = request.build(store, directory, &|progress| meter.report(&progress), stopped);
+        let built = request.build(store, sources, directory, &meter, stopped);
         meter.clear();
         built
     })
@@ -183,17 +177,27 @@ impl ImageRequest {
     fn build(
         &self,
         store: &Store,
+        sources: &Sources,
         directory: &Path,
-        progress: ProgressFn<'_>,
+        meter: &Meter,
         stopped: &AtomicBool,
     ) -> Result<Descriptor> {
-        let builder = ImageBuilder { store, directory, pull: PullPolicy::Missing, progress, stopped };
+        let builder = ImageBuilder {
+            store,
+            sources,
+            directory,
+            pull: PullPolicy::Missing,
+            progress: &|progress| meter.report(&progress),
+            clear_progress: &|| meter.clear(),
+            stopped,
+        };
         builder.build(&self.job, &self.files, &self.image)
     }
 
     fn provide(
         &self,
         store: &Store,
+        sources: &Sources,
         directory: &Path,
         stopped: &AtomicBool,
         pushing: &AtomicBool,
@@ -201,7 +205,7 @@ impl ImageRequest {
         // Stdout is for the handles.
         let meter = Meter::new(FormatArg::Text, false);
         let on_progress = |progress| meter.report(&progress);
-        let built = self.build(store, directory, &on_progress, stopped)?;
+        let built = self.build(store, sources, directory, &meter, stopped)?;
         let name = name_in_registry(&self.job, repository(&self.image.reference));
         let name = name.ok_or_else(|| Error::new(Kind::Config, "the target has no registry"))?;
         let client: Client = registries::client(false)?;

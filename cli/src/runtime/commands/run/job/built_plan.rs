@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Artifact;
+use jobc_compiler::source::Sources;
 use jobc_job::sweep::Sweep;
 use jobc_schema::Plan;
 use jobc_schema::plan::{JobPlan, VolumeSource};
@@ -25,6 +26,8 @@ pub(super) struct BuiltPlan {
     pub(super) source: PathBuf,
     /// The text of the job file; none for a built plan.
     pub(super) job_file: Option<String>,
+    /// The texts that errors of builds point into; none for a built plan.
+    pub(super) sources: Sources,
     /// The base directory of relative paths in the job file.
     pub(super) directory: PathBuf,
     /// The sweep that the jobs continue.
@@ -116,6 +119,7 @@ pub(super) fn read(given: &Utf8Path) -> Result<BuiltPlan> {
     Ok(BuiltPlan {
         source: directory.clone().into(),
         job_file: None,
+        sources: Sources::new(),
         resumed: None,
         directory: base.into(),
         scaled: Vec::new(),

@@ -105,6 +105,7 @@ pub(super) fn compile(
         source,
         resumed: None,
         job_file: Some(sources.get(input.job).text().to_owned()),
+        sources,
         directory: input.directory.clone().into(),
         scaled: scaled.into_iter().collect(),
     }))

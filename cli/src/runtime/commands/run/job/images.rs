@@ -121,6 +121,7 @@ pub(super) fn provide(
             built,
             store: &store,
             progress: &on_progress,
+            clear_progress: &|| meter.clear(),
             stopped: &stopped,
             provided: known,
         };
@@ -203,6 +204,7 @@ struct Provider<'a> {
     built: &'a BuiltPlan,
     store: &'a Store,
     progress: ProgressFn<'a>,
+    clear_progress: &'a (dyn Fn() + Sync),
     stopped: &'a AtomicBool,
     /// Manifests by reference in the plan.
     provided: RefCell<HashMap<String, Descriptor>>,
@@ -224,9 +226,11 @@ impl Provider<'_> {
             _ => {
                 let builder = ImageBuilder {
                     store: self.store,
+                    sources: &self.built.sources,
                     directory: &self.built.directory,
                     pull: self.args.pull_policy(),
                     progress: self.progress,
+                    clear_progress: self.clear_progress,
                     stopped: self.stopped,
                 };
                 builder.build(&job.plan, &job.files, image)
