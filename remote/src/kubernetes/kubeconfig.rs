@@ -120,7 +120,7 @@ impl ClusterConfig {
     ///
     /// # Errors
     ///
-    /// There is no kubeconfig, or it cannot be used, with the file and the name at fault.
+    /// There is no kubeconfig, of the kind [`Kind::NotFound`]; or it cannot be used, with the file and the name at fault.
     pub fn load(access: &Access) -> Result<Self> {
         Self::from_environment(access, &|name| std::env::var(name).ok())
     }
@@ -131,10 +131,9 @@ impl ClusterConfig {
         let paths: Vec<PathBuf> = match (&access.kubeconfig, variable("KUBECONFIG")) {
             (Some(path), _) => {
                 if !path.exists() {
-                    return Err(wrong(format!(
-                        "the kubeconfig `{}` of the target does not exist",
-                        path.display()
-                    )));
+                    let shown = path.display();
+                    let message = format!("the kubeconfig `{shown}` of the target does not exist");
+                    return Err(Error::new(Kind::NotFound, message));
                 }
                 vec![path.clone()]
             }
@@ -153,7 +152,8 @@ impl ClusterConfig {
             }
             let shown: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
             let shown = if shown.is_empty() { "`~/.kube/config`".to_owned() } else { shown.join(", ") };
-            return Err(wrong(format!("there is no kubeconfig: {shown} does not exist")).help(
+            let message = format!("there is no kubeconfig: {shown} does not exist");
+            return Err(Error::new(Kind::NotFound, message).help(
                 "get one from your cluster, and set `KUBECONFIG`, or `kubernetes.kubeconfig` of the target",
             ));
         }

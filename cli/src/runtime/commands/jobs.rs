@@ -54,6 +54,12 @@ impl Failure {
         &self.error.message
     }
 
+    /// The kind of the error.
+    #[cfg(feature = "remote")]
+    pub(crate) fn kind(&self) -> Kind {
+        self.error.kind
+    }
+
     /// As above, for a command that exits with the code of a program: its own failures are 125, and 126 and 127 if the
     /// program cannot be executed or does not exist.
     pub(crate) fn with_program_code(self) -> Self {

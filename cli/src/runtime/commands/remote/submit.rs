@@ -3,6 +3,7 @@
 mod batch;
 mod images;
 mod layouts;
+mod offline;
 mod problems;
 mod progress;
 mod runs;
@@ -90,7 +91,12 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     }
     let targets = job_args.targets.clone().or_else(|| crate::input::find_targets(&input.directory));
     let directory = targets.as_deref().and_then(Utf8Path::parent);
-    let place = target::connect(&first.target.settings, directory)?;
+    let place = match target::connect(&first.target.settings, directory) {
+        Err(absent) if args.dry_run && absent.kind() == Kind::NotFound => {
+            return offline::show(absent.message(), &target_name, &sources, planned, &request, sink, format);
+        }
+        place => place?,
+    };
     let is_machine = first.target.settings.is_machine();
     let runs_bundles = target::runs_bundles(&first.target.settings);
     if is_machine || target::backend(&first.target.settings) == Some(BackendName::Slurm) {
@@ -134,7 +140,7 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         ..source_state::provenance(&input.directory)
     });
     let outputs = build_with(provenance.as_ref(), &sources, planned, &request, &mut sink);
-    let outcome = report::findings(&sources, sink, format, true);
+    let outcome = report::findings(&sources, images::require_registry(sink), format, true);
     if outcome != Outcome::Success {
         return Ok(ExitCode::from(outcome as u8));
     }

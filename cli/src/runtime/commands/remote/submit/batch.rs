@@ -16,7 +16,7 @@ use jobc_sys::error::{Error, Kind};
 use super::super::handle::failure;
 use super::runs::Run;
 use super::step::{End, Step, each};
-use super::{images, problems, secrets};
+use super::{problems, secrets};
 use crate::input::shorten;
 use crate::output::write;
 use crate::runtime::commands::jobs::{Failure, Result};
@@ -104,9 +104,7 @@ impl Batch<'_> {
     fn check_one(&self, index: usize, step: &Step<'_>) -> Result<()> {
         let built = self.built(index)?;
         let submission = self.submission(index, &built)?;
-        let mut found = images::without_registry(&built);
-        found.extend(self.place.check(&submission).map_err(failure)?);
-        step.report(&found);
+        step.report(&self.place.check(&submission).map_err(failure)?);
         Ok(())
     }
 

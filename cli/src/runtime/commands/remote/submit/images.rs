@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use camino::Utf8Path;
 use jobc_compiler::compile::{self, Artifact, Planning, Request};
-use jobc_compiler::diagnostic::Sink;
+use jobc_compiler::diagnostic::{Severity, Sink, codes};
 use jobc_compiler::source::Sources;
 use jobc_image::{Descriptor, Digest, Platform, Reference, Store};
 use jobc_registry::Client;
@@ -276,19 +276,16 @@ fn resolve(name: &str) -> std::result::Result<Option<Digest>, String> {
     }
 }
 
-/// The images of a job that nodes could not get, for lack of a registry.
-pub(super) fn without_registry(built: &BuiltDirectory) -> Vec<Problem> {
-    let plan = &built.plan;
-    let settings = &plan.target.settings;
-    let has_no_way = settings.registry.is_none() && !settings.is_machine();
-    let is_lost = |image: &&ImagePlan| image.source.is_built() && has_no_way;
-    let problem = |image: &ImagePlan| Problem {
-        is_warning: false,
-        message: format!("the nodes cannot get the image `{}`, which the job builds", image.reference),
-        place: built.origin_of_image(&image.reference),
-        help: Some("set `registry` of the target".to_owned()),
-    };
-    plan.images.values().filter(is_lost).map(problem).collect()
+/// Findings in which an image that is built here and that no node can pull is an error.
+pub(super) fn require_registry(sink: Sink) -> Sink {
+    let mut required = Sink::new();
+    for mut finding in sink.into_diagnostics() {
+        if finding.code == codes::KUBERNETES_REGISTRY {
+            finding.severity = Severity::Error;
+        }
+        required.push(finding);
+    }
+    required
 }
 
 /// The line of the job that an image comes from.
