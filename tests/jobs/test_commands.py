@@ -140,8 +140,10 @@ def test_limits_that_cannot_be_enforced_are_rejected_once(jobs):
     """For all tasks and jobs, before anything is created."""
     text = LONG_JOB.replace("    shell: sh", "    resources: {cpu: 1, memory: 1GiB, enforce: true}\n    shell: sh") + "matrix: {axes: {number: [1, 2]}}\n"
     (jobs.directory / "limited.yaml").write_text(text.replace("tested-long", "tested-limited"))
-    for words in ([], ["--dry-run"]):
-        answer = expect(jobs.call("run", *words, str(jobs.directory / "limited.yaml")), code=125, out="^$", error=r"help: .*`--allow-unenforced`")
+    steps = "loud-0, and the same for loud-1(.*\n)*.*execute /bin/sh"
+    for words, code, out, start in (([], 125, "^$", "error: "), (["--dry-run"], 0, steps, "note: without `--dry-run` this is refused: ")):
+        answer = expect(jobs.call("run", *words, str(jobs.directory / "limited.yaml")), code=code, out=out,
+                        error=rf"\A{start}limits on .*\n = help: .*`--allow-unenforced`")
         assert answer.stderr.count("are not enforced:") == 1 and "`memory`, `cpu`" in answer.stderr and "config.json" not in answer.stderr, \
             f"{words}: {answer.stderr}"
     assert "tested-limited" not in jobs.call("ps", "--all", "--quiet").stdout, "a rejected job left a record"

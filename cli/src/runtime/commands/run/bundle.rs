@@ -21,6 +21,7 @@ use jobc_container::root::top_directory::TopDirectory;
 use jobc_container::scope::ScopeOwner;
 use jobc_container::state::Id;
 use jobc_container::state::store::Store;
+use jobc_job::admission::limits::Limits;
 use jobc_job::allocate::{Allocation, AllocationRequest, Devices, mpi};
 use jobc_oci::wait_and_delete;
 use jobc_sys::error::{Error, Kind, Result};
@@ -106,7 +107,7 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
     }
     let request = CreateRequest {
         options: Options {
-            allow_unenforced: args.allows_unenforced(),
+            allow_unenforced: args.dry_run || args.allows_unenforced(),
             inherit_cgroup: inherits,
             scope: Some(ScopeOwner::Container(id.to_string())),
             skip_io_accounting: true,
@@ -117,6 +118,9 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
         ..CreateRequest::default()
     };
     if args.dry_run {
+        if !inherits && !args.allows_unenforced() {
+            super::job::note_refused_limits(&Limits::of([&original.text[..]])?);
+        }
         terminal::print(&format!("{allocated}{}", number_lines(&begun.plan(&copy, request)?)));
         return Ok(0);
     }

