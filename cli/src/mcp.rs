@@ -3,6 +3,7 @@
 //! Each tool runs the command of the same name in its own process. That way, a call can be canceled, its output is
 //! bounded, and an internal error fails only that call. Compilation only reads files below the root directory.
 
+mod advice;
 mod command;
 mod parameter;
 mod process;

@@ -158,6 +158,30 @@ async def test_options_allow_tools_that_change_something(jobc, root):
 
 
 @pytest.mark.anyio
+async def test_errors_advise_what_an_agent_can_do(jobc, root):
+    (root / "targets.yaml").write_text("version: 1\ntargets:\n  here: {backends: [oci]}\n  other: {backends: [oci], ssh: {host: other.example}}\n")
+    async with client(jobc, root) as session:
+        for tool, words in (("fix", "`--allow-write`; `check` returns"), ("stop", "`--allow-run`; `plan` shows")):
+            with pytest.raises(mcp.MCPError, match=f"ask the user to start the server with {words}"):
+                await call(session, tool, job="job.yaml")
+        failed, text, _ = await call(session, "check", job="/etc/passwd")
+        assert failed and text.endswith("name a path below it"), text
+        failed, text, _ = await call(session, "plan", job="wrong")
+        assert failed and "run `explain` with `topic: J0" in text and "jobc" not in text, text
+    async with client(jobc, root, "--allow-run") as session:
+        failed, text, _ = await call(session, "run", job="job.yaml", target="other")
+        assert failed and "the target `other` is another machine" in text and "submit the job to it: `submit` with `target: other`" in text, text
+        failed, text, _ = await call(session, "run", text=JOB.replace("debian:12", "./absent.tar"), target="here")
+        assert failed and "no such file" in text, text
+        failed, text, _ = await call(session, "submit", job="job.yaml", target="here")
+        assert failed and "jobs cannot be submitted to the target `here`" in text, text
+        failed, text, _ = await call(session, "run", text=JOB.replace("debian:12", "host"), target="here", allow_unenforced=True)
+        assert not failed and text.startswith("small."), text
+        _, text, found = await call(session, "status", job=text.split()[0])
+        assert found["job"]["id"].startswith("small."), text
+
+
+@pytest.mark.anyio
 async def test_the_newest_protocol_without_initialize_is_spoken(jobc, root):
     async with mcp.Client(mcp.StdioServerParameters(command=str(jobc), args=["mcp", "--root", str(root)])) as session:
         assert [tool.name for tool in (await session.list_tools()).tools] == READING

@@ -30,7 +30,8 @@ impl Root {
     /// It does not exist, or it is outside: by `..`, as an absolute path, or behind a symbolic link.
     pub(super) fn existing(&self, given: &str) -> Result<String, String> {
         let path = self.0.join(given);
-        let outside = || format!("`{given}` is outside of the root directory `{}`", self.0);
+        let outside =
+            || format!("`{given}` is outside of the root directory `{}`: name a path below it", self.0);
         let real = match canonicalize(&path) {
             Ok(real) => real,
             // Whether a file outside exists is not revealed.

@@ -8,10 +8,11 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use tokio::sync::Semaphore;
 
+use super::advice::Reader;
 use super::parameter::Arguments;
 use super::process;
 use super::root::Root;
-use super::tool::{Permissions, Tool};
+use super::tool::{Effect, Permissions, Tool};
 use super::tool_result;
 use super::tools::TOOLS;
 
@@ -84,7 +85,10 @@ impl ServerHandler for Server {
             () = context.ct.cancelled() => Err("cancelled".to_owned()),
         };
         Ok(match result {
-            Ok(finished) => tool_result::of(&command, &finished),
+            Ok(finished) => {
+                let reader = Reader { tool, permissions: self.permissions };
+                tool_result::of(&command, &finished, reader)
+            }
             Err(why) => tool_result::error(&format!("`jobc {}`: {why}", command.words[0])),
         }
         .into())
@@ -106,9 +110,15 @@ impl ServerHandler for Server {
 }
 
 fn unknown(name: &str) -> String {
-    match TOOLS.iter().find(|tool| tool.name == name) {
+    let off = |option: &str, instead: &str| {
+        format!(
+            "the tool `{name}` is off, and no call turns it on: ask the user to start the server with `{option}`; {instead}"
+        )
+    };
+    match TOOLS.iter().find(|tool| tool.name == name).map(|tool| tool.effect) {
+        Some(Effect::Writes) => off("--allow-write", "`check` returns the fixes of findings as edits"),
         Some(_) if !crate::runtime::RUNS_JOBS => format!("the tool `{name}` needs Linux"),
-        Some(_) => format!("the tool `{name}` needs `jobc mcp --allow-write` or `--allow-run`"),
+        Some(_) => off("--allow-run", "`plan` shows what a job would run"),
         None => format!("unknown tool `{}`", name.escape_debug()),
     }
 }

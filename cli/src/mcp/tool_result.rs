@@ -3,6 +3,7 @@
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
+use super::advice::Reader;
 use super::command::{Command, OutputKind};
 use super::process::Finished;
 
@@ -14,18 +15,19 @@ const MAX_TEXT_BYTES: usize = 64 << 10;
 const MAX_FINDINGS: usize = 100;
 
 /// The result of a command that has ended.
-pub(super) fn of(command: &Command, finished: &Finished) -> CallToolResult {
+pub(super) fn of(command: &Command, finished: &Finished, reader: Reader) -> CallToolResult {
     let is_success = finished.code.is_some_and(|code| code == 0 || command.success.contains(&code));
     if !is_success {
-        return failure(finished);
+        return failure(finished, reader);
     }
+    let warnings = reader.text(&finished.stderr);
     let value = match command.output {
-        OutputKind::Text => return text(&head(&finished.stdout), &finished.stderr),
-        OutputKind::Tail => return text(&tail(&finished.stdout), &finished.stderr),
+        OutputKind::Text => return text(&head(&finished.stdout), &warnings),
+        OutputKind::Tail => return text(&tail(&finished.stdout), &warnings),
         OutputKind::Findings | OutputKind::Object | OutputKind::Job | OutputKind::Value(_) => {
             match serde_json::from_str::<Value>(&finished.stdout) {
                 Ok(value) => value,
-                Err(_) => return failure(finished),
+                Err(_) => return failure(finished, reader),
             }
         }
     };
@@ -38,7 +40,7 @@ pub(super) fn of(command: &Command, finished: &Finished) -> CallToolResult {
             }
             json!({ "job": value })
         }
-        OutputKind::Findings => first_findings(value),
+        OutputKind::Findings => first_findings(with_advice(value, reader)),
         OutputKind::Value(key) => json!({ key: value }),
         _ => value,
     };
@@ -59,9 +61,10 @@ pub(super) fn error(message: &str) -> CallToolResult {
 }
 
 /// A command prints findings to stdout or stderr, whichever its format says.
-fn failure(finished: &Finished) -> CallToolResult {
+fn failure(finished: &Finished, reader: Reader) -> CallToolResult {
     let texts = [finished.stderr.trim_end(), finished.stdout.trim_end()];
     let text = texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+    let text = reader.text(&text);
     match (text.is_empty(), finished.code) {
         (false, _) => error(&head(&text)),
         (true, Some(code)) => error(&format!("exit code {code}")),
@@ -76,6 +79,19 @@ fn text(output: &str, warnings: &str) -> CallToolResult {
         content.push(ContentBlock::text(head(warnings)));
     }
     CallToolResult::success(content)
+}
+
+/// Findings whose notes are for this client.
+fn with_advice(mut value: Value, reader: Reader) -> Value {
+    let findings = value.get_mut("diagnostics").and_then(Value::as_array_mut);
+    for finding in findings.into_iter().flatten() {
+        for note in finding.get_mut("notes").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(text) = note.as_str() {
+                *note = reader.text(text).into();
+            }
+        }
+    }
+    value
 }
 
 /// The first findings, and how many were left out.

@@ -288,10 +288,24 @@ pub(super) const TOOLS: &[Tool] = &[
         title: "Run a job on this host",
         about: "Starts a job on this host in the background and returns its ID, for `status` and `logs`.",
         effect: Effect::Starts,
-        parameters: &[JOB, TEXT, DIRECTORY, TARGETS, ONE_TARGET, SET, ALLOW_LOSSY],
+        parameters: &[
+            JOB,
+            TEXT,
+            DIRECTORY,
+            TARGETS,
+            ONE_TARGET,
+            SET,
+            ALLOW_LOSSY,
+            parameter(
+                "allow_unenforced",
+                Kind::Flag,
+                "Run even if the job file or the user's settings refuse limits that this host cannot enforce",
+            ),
+        ],
         output: None,
         command: |arguments, root| {
             let command = Command::unconfined(root, "run", RUN_TIMEOUT).word("--detach");
+            let command = command.flag("--allow-unenforced", arguments.flag("allow_unenforced"));
             command.option("--target", arguments.text("target")).with_job(arguments, root, None)
         },
     },
