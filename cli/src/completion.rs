@@ -93,7 +93,7 @@ pub(crate) fn templates() -> ArgValueCompleter {
 /// The examples, and the built-in templates.
 pub(crate) fn starters() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let examples = EXAMPLES.iter().map(|(name, about, _)| described(name, about));
+        let examples = EXAMPLES.iter().map(|example| described(example.name, example.about));
         let templates = examples::templates()
             .map(|template| described(&format!("std/{}", template.name), &template.describe().description));
         examples.chain(templates).collect()

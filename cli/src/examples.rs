@@ -2,20 +2,47 @@
 
 use jobc_compiler::template::{Description, built_in, describe};
 
-/// An example: its name, a short description, its files.
-pub(crate) type Example = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+/// An example.
+pub(crate) struct Example {
+    /// The name.
+    pub name: &'static str,
+    /// A short description.
+    pub about: &'static str,
+    /// What to do with it.
+    pub next: Next,
+    /// The files, the job file first: path and text.
+    pub files: &'static [(&'static str, &'static str)],
+}
+
+/// What to do with an example after it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Run it on this host, in the host's own files.
+    Run,
+    /// Run it on this host, which pulls this image.
+    Pull(&'static str),
+    /// Make this base image on this host by the example's `base.sh`, then run it.
+    Base(&'static str),
+    /// Look at what it compiles to: it needs a cluster, GPUs or large images.
+    Build,
+}
 
 macro_rules! example {
-    ($name:literal, $about:literal, $($file:literal),+) => {
-        ($name, $about, &[$(($file, include_str!(concat!("../../examples/", $name, "/", $file)))),+])
+    ($name:literal, $next:expr, $about:literal, $($file:literal),+) => {
+        Example {
+            name: $name,
+            about: $about,
+            next: $next,
+            files: &[$(($file, include_str!(concat!("../../examples/", $name, "/", $file)))),+],
+        }
     };
 }
 
 /// The examples, in the order of `jobc init --list`.
 pub(crate) const EXAMPLES: &[Example] = &[
-    example!("hello-cpu", "two instances that print hello, no GPU", "job.yaml"),
     example!(
         "local-dag",
+        Next::Run,
         "prepare, train twice, compare; runs on this host without an image",
         "job.yaml",
         "code/prepare.py",
@@ -24,6 +51,7 @@ pub(crate) const EXAMPLES: &[Example] = &[
     ),
     example!(
         "local-handoff",
+        Next::Run,
         "files from one role to the next, served by its port; runs on this host without an image",
         "job.yaml",
         "code/prepare.py",
@@ -31,6 +59,7 @@ pub(crate) const EXAMPLES: &[Example] = &[
     ),
     example!(
         "local-image",
+        Next::Base("base:1"),
         "an image built on this host, and two tasks that use it",
         "job.yaml",
         "base.sh",
@@ -38,12 +67,14 @@ pub(crate) const EXAMPLES: &[Example] = &[
     ),
     example!(
         "local-jax",
+        Next::Run,
         "JAX on four processes; runs on this host, in a Python that has JAX",
         "job.yaml",
         "code/train.py"
     ),
     example!(
         "local-ps",
+        Next::Run,
         "parameter servers and workers; runs on this host without an image",
         "job.yaml",
         "code/server.py",
@@ -51,12 +82,14 @@ pub(crate) const EXAMPLES: &[Example] = &[
     ),
     example!(
         "local-sweep",
+        Next::Run,
         "a sweep, two jobs at a time; runs on this host without an image",
         "job.yaml",
         "code/train.py"
     ),
     example!(
         "local-tune",
+        Next::Run,
         "prepare, train each combination of values, evaluate all; runs on this host without an image",
         "job.yaml",
         "code/prepare.py",
@@ -64,7 +97,14 @@ pub(crate) const EXAMPLES: &[Example] = &[
         "code/evaluate.py"
     ),
     example!(
+        "hello-cpu",
+        Next::Pull("python:3.12-slim"),
+        "two instances that print hello, no GPU; pulls `python:3.12-slim`",
+        "job.yaml"
+    ),
+    example!(
         "resnet-1gpu",
+        Next::Build,
         "ResNet-50 with one GPU, image built from a block",
         "job.yaml",
         "targets.yaml",
@@ -73,6 +113,7 @@ pub(crate) const EXAMPLES: &[Example] = &[
     ),
     example!(
         "torchrun-4x8",
+        Next::Build,
         "torchrun on 4 nodes of 8 GPUs",
         "job.yaml",
         "targets.yaml",
@@ -81,20 +122,47 @@ pub(crate) const EXAMPLES: &[Example] = &[
     ),
     example!(
         "tensorflow-ps",
+        Next::Build,
         "TensorFlow with chief, workers and parameter servers",
         "job.yaml",
         "targets.yaml"
     ),
-    example!("torchrun-elastic", "torchrun that goes on with fewer instances", "job.yaml", "targets.yaml"),
-    example!("all-gpus", "every GPU of one host", "job.yaml", "targets.yaml", "code/train.py"),
-    example!("horovod-mpi", "Horovod over MPI with ssh between instances", "job.yaml", "targets.yaml"),
-    example!("ray", "a Ray cluster with a head and workers", "job.yaml", "targets.yaml", "tune.py"),
-    example!("dag", "prepare, then train, then evaluate", "job.yaml", "targets.yaml"),
-    example!("sweep", "one job for each combination of values", "job.yaml"),
-    example!("tune", "a sweep between two roles of a job", "job.yaml", "targets.yaml"),
-    example!("jupyter", "a notebook with a GPU and a port", "job.yaml", "targets.yaml"),
-    example!("gpu-slice", "an inference server on a slice of a GPU", "job.yaml", "targets.yaml", "serve.py"),
-    example!("openpai-short", "OpenPAI's short JSON template", "job.json", "targets.yaml"),
+    example!(
+        "torchrun-elastic",
+        Next::Build,
+        "torchrun that goes on with fewer instances",
+        "job.yaml",
+        "targets.yaml"
+    ),
+    example!("all-gpus", Next::Build, "every GPU of one host", "job.yaml", "targets.yaml", "code/train.py"),
+    example!(
+        "horovod-mpi",
+        Next::Build,
+        "Horovod over MPI with ssh between instances",
+        "job.yaml",
+        "targets.yaml"
+    ),
+    example!(
+        "ray",
+        Next::Build,
+        "a Ray cluster with a head and workers",
+        "job.yaml",
+        "targets.yaml",
+        "tune.py"
+    ),
+    example!("dag", Next::Build, "prepare, then train, then evaluate", "job.yaml", "targets.yaml"),
+    example!("sweep", Next::Build, "one job for each combination of values", "job.yaml"),
+    example!("tune", Next::Build, "a sweep between two roles of a job", "job.yaml", "targets.yaml"),
+    example!("jupyter", Next::Build, "a notebook with a GPU and a port", "job.yaml", "targets.yaml"),
+    example!(
+        "gpu-slice",
+        Next::Build,
+        "an inference server on a slice of a GPU",
+        "job.yaml",
+        "targets.yaml",
+        "serve.py"
+    ),
+    example!("openpai-short", Next::Build, "OpenPAI's short JSON template", "job.json", "targets.yaml"),
 ];
 
 /// A built-in template with the example that uses it.

@@ -7,23 +7,28 @@ use jobc_compiler::suggest;
 
 use super::schema::modeline;
 use crate::args::{InitArgs, SchemaArg};
-use crate::examples::{EXAMPLES, templates};
+use crate::examples::{EXAMPLES, Example, Next, templates};
 use crate::input::reason;
 use crate::outcome::Outcome;
+use crate::runtime::RUNS_JOBS;
 use crate::terminal;
+
+/// An example that runs in the host's own files.
+const WITHOUT_IMAGE: &str = "local-dag";
 
 pub(crate) fn run(init: &InitArgs) -> Outcome {
     if init.list {
-        let lines: String = EXAMPLES.iter().map(|(name, about, _)| format!("{name:18} {about}\n")).collect();
+        let lines: String =
+            EXAMPLES.iter().map(|Example { name, about, .. }| format!("{name:18} {about}\n")).collect();
         let templates = templates().map(|template| {
             format!("{:18} {}\n", format!("std/{}", template.name), template.describe().description)
         });
         terminal::print(&(lines + &templates.collect::<String>()));
         return Outcome::Success;
     }
-    let Some(files) = files(&init.example) else {
+    let Some((next, files)) = files(&init.example) else {
         let templates: Vec<String> = templates().map(|template| format!("std/{}", template.name)).collect();
-        let names = EXAMPLES.iter().map(|(name, ..)| *name).chain(templates.iter().map(String::as_str));
+        let names = EXAMPLES.iter().map(|example| example.name).chain(templates.iter().map(String::as_str));
         let near = suggest::nearest(&init.example, names)
             .map(|near| format!("; did you mean `{near}`?"))
             .unwrap_or_default();
@@ -54,21 +59,45 @@ pub(crate) fn run(init: &InitArgs) -> Outcome {
     }
     let job = files.first().map_or("job.yaml", |(file, _)| file);
     terminal::print(&format!(
-        "from the example `{}`; next: jobc build {}\n",
+        "from the example `{}`; next: {}\n",
         init.example,
-        init.directory.join(job)
+        next_step(next, &init.directory, job)
     ));
     Outcome::Success
 }
 
+/// The command after this one, and what it needs.
+fn next_step(next: Next, directory: &Utf8Path, job: &str) -> String {
+    let path = directory.join(job);
+    let (build, run) = (format!("jobc build {path}"), format!("jobc run {path}"));
+    if !RUNS_JOBS {
+        return build;
+    }
+    match next {
+        Next::Build => build,
+        Next::Run => run,
+        Next::Base(name) => {
+            format!("sh {} | jobc image import - --tag {name}, then {run}", directory.join("base.sh"))
+        }
+        Next::Pull(image) if cfg!(feature = "registry") => {
+            format!(
+                "{run}\nit pulls `{image}`; without a network, start with `jobc init --example {WITHOUT_IMAGE}`"
+            )
+        }
+        Next::Pull(image) => format!(
+            "{build}\nthis jobc was built without registries and cannot pull `{image}`; to run a job, start with `jobc init --example {WITHOUT_IMAGE}`"
+        ),
+    }
+}
+
 /// The files of an example, or of the example of a built-in template; nothing for an unknown name.
-fn files(name: &str) -> Option<Vec<(&'static str, &'static str)>> {
+fn files(name: &str) -> Option<(Next, Vec<(&'static str, &'static str)>)> {
     if let Some(wanted) = name.strip_prefix("std/") {
         let template = templates().find(|template| template.name == wanted)?;
-        return Some(vec![("job.yaml", template.example)]);
+        return Some((Next::Build, vec![("job.yaml", template.example)]));
     }
-    let example = EXAMPLES.iter().find(|(known, ..)| *known == name);
-    example.map(|(_, _, files)| files.to_vec())
+    let example = EXAMPLES.iter().find(|example| example.name == name);
+    example.map(|example| (example.next, example.files.to_vec()))
 }
 
 /// The text of an example with a modeline for its new place.

@@ -124,7 +124,17 @@ fn each_starter_builds() {
     );
     for name in names {
         let run = directory.jobc(&["init", name, "--example", name]).exits(0);
-        assert!(run.out.contains(&format!("next: jobc build {name}/job.")), "{}", run.out);
+        let next = match name {
+            "local-image" => format!(
+                "next: sh {name}/base.sh | jobc image import - --tag base:1, then jobc run {name}/job.yaml\n"
+            ),
+            "hello-cpu" => {
+                format!("next: jobc run {name}/job.yaml\nit pulls `python:3.12-slim`; without a network")
+            }
+            _ if name.starts_with("local-") => format!("next: jobc run {name}/job.yaml\n"),
+            _ => format!("next: jobc build {name}/job."),
+        };
+        assert!(run.out.contains(&next), "{}", run.out);
         let build = directory.jobc(&["build", name]).exits(0);
         assert!(!build.err.contains("warning["), "{name}: {}", build.err);
         for (path, bytes) in crate::directory::contents(&directory.path().join(name)) {
