@@ -117,12 +117,13 @@ def test_an_unknown_certificate_is_rejected(builder):
 def test_an_interrupt_ends_a_download(builder):
     (builder.context / "Dockerfile").write_text(builder.text("{server}/slow /x"))
     process = subprocess.Popen([builder.program, "image", "build", "--builder", "embedded", builder.context], cwd=builder.home.directory,
-                               env=builder.home.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                               env=builder.home.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         time.sleep(1)
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
         assert process.wait(timeout=20) == 130
+        assert process.stderr.read().endswith("jobc: interrupted; no image was built\n")
         assert time.monotonic() - began < 5
     finally:
         process.kill()

@@ -330,3 +330,31 @@ fn a_damaged_archive_is_exit_code_2() {
             .says(words);
     }
 }
+
+#[test]
+fn an_interrupted_import_says_so() {
+    let directory = Directory::new();
+    // It waits for its standard input.
+    let mut child = directory
+        .command(binary())
+        .args(["image", "import", "-"])
+        .env("JOBC_IMAGE_ROOT", directory.path().join("store"))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let threads = format!("/proc/{}/task", child.id());
+    while std::fs::read_dir(&threads).unwrap().count() < 2 {
+        assert_eq!(child.try_wait().unwrap(), None);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let stdin = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "jobc: interrupted; nothing was imported\n");
+    assert_eq!(image(&directory, &["ls", "--format", "json"], "/nowhere").exits(0).out.trim(), "[]");
+}

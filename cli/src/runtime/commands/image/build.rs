@@ -42,8 +42,11 @@ pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
     let agents = Agents::read(&args.access.ssh).map_err(Failure::usage_error)?;
     let access = access::access(&args.access, &agents);
     match context::fetch(args, &access, store)? {
-        None => build(&provenance::labeled(args, None), &access, store),
-        Some((given, fetched)) => build(&provenance::labeled(&given, Some((args, &fetched))), &access, store),
+        Err(code) => Ok(code),
+        Ok(None) => build(&provenance::labeled(args, None), &access, store),
+        Ok(Some((given, fetched))) => {
+            build(&provenance::labeled(&given, Some((args, &fetched))), &access, store)
+        }
     }
 }
 

@@ -9,11 +9,14 @@ use jobc_image::source::{self, ImportedImage};
 use jobc_image::store::Writer;
 use jobc_image::{Reference, Store};
 use jobc_sys::error::{Error, Kind};
+use jobc_sys::signals::Signals;
 use serde_json::json;
 
 use crate::args::FormatArg;
 use crate::runtime::args::image::ImportArgs;
 use crate::runtime::commands::jobs::{Failure, Result, json_text};
+use crate::runtime::interruptible::{self, exit_by_signal};
+use crate::runtime::message::interrupted;
 use crate::runtime::progress::Meter;
 use crate::terminal;
 
@@ -28,22 +31,8 @@ pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
         let error = Error::new(Kind::Config, format!("invalid tag `{tag}`: a tag cannot have a digest"));
         return Err(Failure::usage_error(error.help("use the form NAME[:TAG]")));
     }
-    // A signal ends this program in the middle: what was imported until then has no name and is collected.
     let meter = Meter::new(FormatArg::Text, args.quiet || args.output_args.format == FormatArg::Json);
-    let copy = (args.source == Path::new("-")).then(|| copy_stdin(store)).transpose()?;
-    let source = copy.as_ref().map_or(args.source.as_path(), Writer::path);
-    let images = source::import(store, source, &|progress| meter.report(&progress), &AtomicBool::new(false))
-        .map_err(|mut error| {
-            if copy.is_some() {
-                error.message = error.message.replace(&*source.to_string_lossy(), "-");
-            }
-            error
-        })
-        .map_err(|error| match error.kind {
-            // The source is absent, damaged, or in a form that is not supported.
-            Kind::Config | Kind::Unsupported | Kind::Unenforceable => Failure::usage_error(error),
-            _ => error.into(),
-        })?;
+    let images = import(args, store, &meter)?;
     meter.clear();
     let named = assign_names(images, tag, args)?;
     for (image, names) in &named {
@@ -69,6 +58,32 @@ pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The images of the source, which have no names in the store yet. A signal ends this program in the middle: it may wait
+/// for a read of stdin, and blobs without a name are removed later.
+fn import(args: &ImportArgs, store: &Store, meter: &Meter) -> Result<Vec<ImportedImage>> {
+    let signals = Signals::block_forwarded()?;
+    let work = || {
+        let copy = (args.source == Path::new("-")).then(|| copy_stdin(store)).transpose()?;
+        let source = copy.as_ref().map_or(args.source.as_path(), Writer::path);
+        let on_progress = |progress| meter.report(&progress);
+        source::import(store, source, &on_progress, &AtomicBool::new(false)).map_err(|mut error| {
+            if copy.is_some() {
+                error.message = error.message.replace(&*source.to_string_lossy(), "-");
+            }
+            match error.kind {
+                // The source is absent, damaged, or in a form that is not supported.
+                Kind::Config | Kind::Unsupported | Kind::Unenforceable => Failure::usage_error(error),
+                _ => error.into(),
+            }
+        })
+    };
+    interruptible::run(&signals, work, |signal| {
+        meter.clear();
+        interrupted("nothing was imported");
+        exit_by_signal(signal);
+    })?
 }
 
 /// Stdin, in a temporary file of the store, which exists as long as the writer.

@@ -16,7 +16,7 @@ use crate::input::reason;
 use crate::runtime::args::image::SaveArgs;
 use crate::runtime::commands::jobs::{Failure, Result};
 use crate::runtime::interruptible;
-use crate::runtime::message::INTERRUPTED;
+use crate::runtime::message::interrupted;
 use crate::runtime::progress::Meter;
 use crate::runtime::quantity::bytes;
 use crate::terminal;
@@ -82,7 +82,7 @@ impl SaveRequest {
         let saved = interruptible::run(&signals, work, |_| stopped.store(true, Ordering::Relaxed))?;
         drop(meter);
         if stopped.load(Ordering::Relaxed) {
-            return Ok(ExitCode::from(INTERRUPTED));
+            return Ok(interrupted("nothing was written"));
         }
         saved?;
         let size = part.commit(Durability::Disk).and_then(|file| Ok(file.metadata()?.len()));

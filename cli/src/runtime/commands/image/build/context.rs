@@ -1,6 +1,7 @@
 //! The build context: a directory of this host, or a git repository, which is fetched.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jobc_image::Store;
@@ -11,18 +12,20 @@ use jobc_sys::error::{Error, Kind};
 
 use crate::runtime::args::image::BuildArgs;
 use crate::runtime::commands::jobs::{Failure, Result};
+use crate::runtime::message::interrupted;
 
 /// Fetches the context if it is a repository, and makes the arguments name the result: the context's directory, and
-/// the Dockerfile in it. `None` if the context is a directory.
+/// the Dockerfile in it. `None` if the context is a directory, and an
+/// exit code if a signal ended the fetch.
 pub(super) fn fetch(
     args: &BuildArgs,
     access: &Access<'_>,
     store: &Store,
-) -> Result<Option<(BuildArgs, FetchedContext)>> {
+) -> Result<std::result::Result<Option<(BuildArgs, FetchedContext)>, ExitCode>> {
     let text = args.context.to_string_lossy();
     let remote = match Remote::parse(&text) {
         None if text.contains("://") => Err(unsupported(&text)),
-        None => return Ok(None),
+        None => return Ok(Ok(None)),
         Some(Ok(Remote::Repository(repository))) => Ok(repository),
         Some(Ok(Remote::File(_))) => Err(unsupported(&text)),
         Some(Err(RemoteError { message, help, is_unsupported })) => {
@@ -36,7 +39,7 @@ pub(super) fn fetch(
         FetchedContext::fetch(store, &repository, access, &stopped)
     })?;
     if stopped.load(Ordering::Relaxed) {
-        return Err(Error::new(Kind::State, "canceled").into());
+        return Ok(Err(interrupted("no image was built")));
     }
     let fetched = fetched?;
     let mut args = args.clone();
@@ -46,7 +49,7 @@ pub(super) fn fetch(
         Some("-") => PathBuf::from("-"),
         _ => fetched.path().join(file),
     });
-    Ok(Some((args, fetched)))
+    Ok(Ok(Some((args, fetched))))
 }
 
 fn unsupported(context: &str) -> Error {

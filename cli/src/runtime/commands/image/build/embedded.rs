@@ -21,8 +21,7 @@ use crate::runtime::args::image::BuildArgs;
 use crate::runtime::commands::image::dockerfile_errors;
 use crate::runtime::commands::jobs::{Failure, Result};
 use crate::runtime::interruptible;
-use crate::runtime::message::INTERRUPTED;
-use crate::runtime::message::container_error;
+use crate::runtime::message::{container_error, interrupted};
 use crate::runtime::progress::Meter;
 use crate::runtime::registries;
 use crate::table::escape_control;
@@ -86,7 +85,7 @@ impl EmbeddedBuild<'_> {
         match result {
             Ok(_) if findings::undefined(inspection, platform, store, args, file) => errors(),
             Ok(descriptor) => Ok(Ok(descriptor)),
-            Err(_) if stopped.load(Ordering::Relaxed) => Ok(Err(ExitCode::from(INTERRUPTED))),
+            Err(_) if stopped.load(Ordering::Relaxed) => Ok(Err(interrupted("no image was built"))),
             Err(error) => Ok(Err(report(args, file, error))),
         }
     }
