@@ -44,6 +44,20 @@ pub(super) enum Order {
 const ORDERS: [(char, Order); 4] =
     [('c', Order::Cpu), ('m', Order::Memory), ('i', Order::Traffic), ('p', Order::Plan)];
 
+/// All keys, as `?` shows them.
+const KEYS: [[&str; 2]; 10] = [
+    ["q, Ctrl-C", "quit"],
+    ["Up, Down, k, j", "scroll by one row"],
+    ["Page Up, Page Down, b, Space", "scroll by one page"],
+    ["/", "show only jobs, tasks and states with the text typed next; Enter keeps it"],
+    ["Esc", "clear the filter; without one, quit"],
+    ["c", "sort by CPU"],
+    ["m", "sort by memory"],
+    ["i", "sort by disk traffic"],
+    ["p", "sort in the order of the plan"],
+    ["?", "show these keys; any key closes them"],
+];
+
 /// The contents of the screen.
 #[derive(Debug, Default)]
 pub(super) struct View {
@@ -54,6 +68,8 @@ pub(super) struct View {
     filter: String,
     /// Whether keys are added to the filter.
     is_typing: bool,
+    /// Whether the keys are shown in place of the tasks.
+    shows_keys: bool,
     /// The first visible row.
     first: usize,
     /// The number of visible rows.
@@ -72,6 +88,7 @@ impl View {
         let page = self.height.max(1);
         match key {
             Key::Quit => return true,
+            _ if self.shows_keys => self.shows_keys = false,
             Key::Up => self.first = self.first.saturating_sub(1),
             Key::Down => self.first += 1,
             Key::PageUp => self.first = self.first.saturating_sub(page),
@@ -81,6 +98,7 @@ impl View {
             Key::Escape => self.filter.clear(),
             Key::Letter('q' | 'Q') => return true,
             Key::Letter('/') => self.is_typing = true,
+            Key::Letter('?') => self.shows_keys = true,
             Key::Letter('k') => self.first = self.first.saturating_sub(1),
             Key::Letter('j') => self.first += 1,
             Key::Letter(' ') => self.first += page,
@@ -142,6 +160,13 @@ impl View {
         // Half of the terminal is for tasks, for any number of jobs.
         out.truncate((lines / 2).max(1));
         out.push(String::new());
+        if self.shows_keys {
+            let width = KEYS.iter().map(|[key, _]| key.len()).max().unwrap_or(0);
+            out.extend(KEYS.map(|[key, effect]| format!("{key:width$}  {effect}")));
+            out.resize(lines.saturating_sub(1), String::new());
+            out.push(format!("\x1b[2m{}\x1b[0m", truncate("any key closes this list", columns)));
+            return out;
+        }
         let mut table =
             Table::new(["JOB", "TASK", "STATE", "CPU", "MEMORY", "LIMIT", "READ", "WRITTEN", "PIDS", "GPU"]);
         let filtered = self.filtered();
@@ -178,7 +203,7 @@ impl View {
         } else {
             format!("filter: {} ({count} of {})", self.filter, self.rows.len())
         };
-        format!("{range}q quit  arrows scroll  {filter}  sort: c CPU  m memory  i traffic  p plan")
+        format!("{range}? keys  q quit  {filter}  sort: c CPU  m memory  i traffic  p plan")
     }
 }
 

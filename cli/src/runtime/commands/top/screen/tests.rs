@@ -55,7 +55,7 @@ fn a_job_fills_the_terminal() {
             "train.1  worker-2  running  90%  3.0 MiB  1.0 GiB  0 B/s  0.9 MiB/s  1     -",
             "train.1  worker-3  running  10%  4.0 MiB  1.0 GiB  0 B/s  0.9 MiB/s  1     -",
             "",
-            "q quit  arrows scroll  / filter  sort: c CPU  m memory  i traffic  p plan",
+            "? keys  q quit  / filter  sort: c CPU  m memory  i traffic  p plan",
         ],
     );
 }
@@ -70,7 +70,7 @@ fn many_tasks_are_scrolled_and_sorted() {
     view.handle_key(Key::PageDown);
     let lines = shown(&mut view, 100, 24);
     assert_eq!(first(&lines), "worker-21");
-    assert!(lines[23].starts_with("22-41 of 200  q quit"), "{}", lines[23]);
+    assert!(lines[23].starts_with("22-41 of 200  ? keys  q quit"), "{}", lines[23]);
     for _ in 0..30 {
         view.handle_key(Key::PageDown);
     }
@@ -123,4 +123,41 @@ fn a_filter_is_typed() {
     assert!(!view.handle_key(Key::Escape));
     assert_eq!(view.filtered().len(), 12);
     assert!(view.handle_key(Key::Escape));
+}
+
+#[test]
+fn a_question_mark_shows_the_keys_until_the_next_key() {
+    // In a filter it is text.
+    let mut typing = view(4);
+    for key in keys(b"/?") {
+        typing.handle_key(key);
+    }
+    assert_eq!((typing.filter.as_str(), typing.shows_keys), ("?", false));
+    let mut view = view(4);
+    assert!(!view.handle_key(Key::Letter('?')));
+    assert_eq!(
+        shown(&mut view, 100, 14),
+        [
+            "train.1  running  65 s  4 running  CPU 120%  memory 10.0 MiB",
+            "",
+            "q, Ctrl-C                     quit",
+            "Up, Down, k, j                scroll by one row",
+            "Page Up, Page Down, b, Space  scroll by one page",
+            "/                             show only jobs, tasks and states with the text typed next; Enter keeps it",
+            "Esc                           clear the filter; without one, quit",
+            "c                             sort by CPU",
+            "m                             sort by memory",
+            "i                             sort by disk traffic",
+            "p                             sort in the order of the plan",
+            "?                             show these keys; any key closes them",
+            "",
+            "any key closes this list",
+        ],
+    );
+    assert_eq!(shown(&mut view, 40, 5).last().unwrap(), "any key closes this list");
+    // The key that closes the list has no other effect, except Ctrl-C, which quits.
+    assert!(!view.handle_key(Key::Letter('q')));
+    assert!(shown(&mut view, 100, 9)[3].contains("worker-0"));
+    view.handle_key(Key::Letter('?'));
+    assert!(view.handle_key(Key::Quit));
 }
