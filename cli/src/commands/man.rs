@@ -10,8 +10,8 @@ use crate::outcome::Outcome;
 use crate::terminal;
 
 /// Prints the page of one command, or of `jobc` itself.
-pub(crate) fn run(command: Option<&str>, mut all: Command) -> Outcome {
-    all.build();
+pub(crate) fn run(command: Option<&str>, all: Command) -> Outcome {
+    let all = with_forms(all);
     let page = match command {
         None => clap_mangen::Man::new(all),
         Some(name) => {
@@ -46,5 +46,19 @@ pub(crate) fn run_all(directory: &Path, all: Command) -> Outcome {
 
 fn write_all(directory: &Path, all: Command) -> io::Result<()> {
     fs::create_dir_all(directory)?;
-    clap_mangen::generate_to(all, directory)
+    clap_mangen::generate_to(with_forms(all), directory)
+}
+
+/// Commands whose SYNOPSIS has the forms that their help has, instead of every option.
+fn with_forms(all: Command) -> Command {
+    fn set_usage(mut command: Command) -> Command {
+        let usage = command.render_usage().to_string();
+        for subcommand in command.get_subcommands_mut() {
+            *subcommand = set_usage(std::mem::take(subcommand));
+        }
+        command.override_usage(usage.trim_start_matches("Usage:").trim().to_owned())
+    }
+    let mut all = all.disable_help_subcommand(true);
+    all.build();
+    set_usage(all)
 }

@@ -30,10 +30,15 @@ use {submit::SubmitArgs, targets::TargetsArgs};
 /// The description of `jobc run`, which [`RuntimeCommand`] and [`RunCommand`] share.
 const ABOUT_RUN: &str = "Run a job file, a command or an OCI bundle on this host";
 
+/// Its forms.
+const RUN_USAGE: &str = "jobc run [OPTIONS] [PATH]
+       jobc run [OPTIONS] -- COMMAND...
+       jobc run [OPTIONS] --image IMAGE -- COMMAND...";
+
 /// The commands that run jobs and containers on this host.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RuntimeCommand {
-    #[command(about = ABOUT_RUN)]
+    #[command(about = ABOUT_RUN, override_usage = RUN_USAGE)]
     Run(Box<RunArgs>),
     /// Submit a job to a cluster
     ///
@@ -60,7 +65,13 @@ pub(crate) enum RuntimeCommand {
 
 /// `jobc run` alone: it must start without building the options of all other commands.
 #[derive(Debug, Parser)]
-#[command(name = "jobc run", bin_name = "jobc run", about = ABOUT_RUN, max_term_width = 100)]
+#[command(
+    name = "jobc run",
+    bin_name = "jobc run",
+    about = ABOUT_RUN,
+    override_usage = RUN_USAGE,
+    max_term_width = 100
+)]
 pub(crate) struct RunCommand {
     /// Output format of findings
     #[arg(long, value_enum, default_value_t = FormatArg::Text, display_order = GLOBAL_OPTION_ORDER)]

@@ -37,6 +37,7 @@ pub(crate) enum JobCommand {
     /// sweep compares its jobs.
     Report(ReportArgs),
     /// Run a command in a running task
+    #[command(override_usage = "jobc exec [OPTIONS] [JOB] [TASK] [--] COMMAND...")]
     Exec(JobExecArgs),
     /// Make ports of tasks on a cluster available on this host
     ///

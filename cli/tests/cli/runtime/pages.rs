@@ -256,6 +256,17 @@ fn all_manual_pages_are_written_to_a_directory() {
         let text = directory.read(&format!("out/man1/{page}"));
         assert!(text.contains(title), "{page}: {text}");
     }
+    let synopsis = |page: &str| {
+        let text = directory.read(&format!("out/man1/{page}"));
+        text.split_once(".SH SYNOPSIS\n").unwrap().1.split_once("\n.SH").unwrap().0.to_owned()
+    };
+    assert_eq!(
+        synopsis("jobc-run.1"),
+        "\\fBjobc run\\fR [OPTIONS] [PATH]\n.br\n\\fBjobc run\\fR [OPTIONS] \\-\\- COMMAND...\n.br\n\
+         \\fBjobc run\\fR [OPTIONS] \\-\\-image IMAGE \\-\\- COMMAND..."
+    );
+    assert_eq!(synopsis("jobc-image-build.1"), "\\fBjobc image build\\fR [OPTIONS] [CONTEXT]");
+    assert_eq!(synopsis("jobc.1"), "\\fBjobc\\fR [OPTIONS] <COMMAND>");
     directory.write("file", "");
     directory.jobc(&["man", "--all", "file"]).exits(3).says("cannot write manual pages to `file`");
     directory.jobc(&["man", "check", "--all", "out"]).exits(2).says("cannot be used with");
