@@ -5,7 +5,8 @@
 //! [`network`] prepare a job before its first task;
 //! [`lifecycle`] decides the steps and has no side effects; [`supervisor`] carries out the decisions, with containers,
 //! [`ready`], [`logs`], [`metrics`] and the job file's own [`user_metrics`]. [`recover`] finds jobs whose supervisor was
-//! killed. [`sweep`] names the jobs of a matrix, and [`metric_choice`] picks a number to compare them by.
+//! killed. [`sweep`] names the jobs of a matrix, and [`metric_choice`] picks a number to compare them by,
+//! of which [`metric_history`] has all values.
 #![cfg(target_os = "linux")]
 #![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]
 
@@ -21,6 +22,7 @@ pub mod host_environment;
 pub mod lifecycle;
 pub mod logs;
 pub mod metric_choice;
+pub mod metric_history;
 pub mod metrics;
 pub mod network;
 pub mod newest;

@@ -4,14 +4,15 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use jobc_schema::plan::{JobPlan, MountPlan, RolePlan};
+use jobc_schema::plan::{JobPlan, MetricSource, MountPlan, RolePlan};
 use regex::bytes::Regex;
 
 use crate::directory::Directory;
 use crate::logs::{Line, LineFilter, Reader, Stream};
+use crate::metric_history::{MetricHistory, in_file, in_log};
 use crate::provision::volume_path;
 use crate::record::Record;
-use crate::user_metrics::{last_number, read_number};
+use crate::user_metrics::{last_number, read_number, read_values};
 use jobc_sys::id::TaskId;
 
 /// Number of last lines of each task that are searched first.
@@ -124,22 +125,91 @@ impl<'a> JobMetrics<'a> {
                 let logs: Vec<PathBuf> = tasks.map(|task| self.directory.logs(task)).collect();
                 [Some(LAST_LINES), None].into_iter().find_map(|tail| last_in_log(pattern, &logs, tail))
             }
-            MetricChoice::File { path, key } => {
-                let plan = self.plan.get_or_init(|| {
-                    let text = std::fs::read(self.directory.plan_file()).ok()?;
-                    serde_json::from_slice(&text).ok()
-                });
-                let plan = plan.as_ref()?;
+            MetricChoice::File { .. } => {
                 let is_meant = |role: &&RolePlan| task.is_none_or(|task| task.role == role.name);
-                let read = |role: &RolePlan| {
-                    let (volume, path) = place_of(role, path)?;
-                    let volume = volume_path(self.directory, plan, &self.record.directory, volume);
-                    read_number(&volume, &path, key).ok()
+                let read = |role: &RolePlan| match self.source(choice, role)? {
+                    Source::File { volume, path, key } => read_number(&volume, &path, &key).ok(),
+                    Source::Log(_) => None,
                 };
-                plan.roles.iter().filter(is_meant).filter_map(read).next_back()
+                self.plan()?.roles.iter().filter(is_meant).filter_map(read).next_back()
             }
         }
     }
+
+    /// All values of metrics, by metric and task. At most so many bytes of logs are read; the logs of further tasks are
+    /// left out.
+    pub fn histories(&self, choices: &[MetricChoice], bytes_left: &mut u64) -> Vec<MetricHistory> {
+        let mut all = vec![];
+        for role in self.plan().into_iter().flat_map(|plan| &plan.roles) {
+            let (mut metrics, mut patterns) = (vec![], vec![]);
+            let mut tasks =
+                self.record.tasks.iter().map(|known| &known.task).filter(|task| task.role == role.name);
+            for (metric, choice) in choices.iter().enumerate() {
+                match self.source(choice, role) {
+                    Some(Source::Log(pattern)) => {
+                        metrics.push(metric);
+                        patterns.push(pattern);
+                    }
+                    // The tasks of a role share its files.
+                    Some(Source::File { volume, path, key }) => {
+                        let Some(task) = tasks.clone().next().cloned() else { continue };
+                        let Some(values) = read_values(&volume, &path, &key) else { continue };
+                        let values = in_file(values, self.record.ended);
+                        all.push(MetricHistory { metric, task, values });
+                    }
+                    None => {}
+                }
+            }
+            if patterns.is_empty() {
+                continue;
+            }
+            for task in &mut tasks {
+                let found = in_log(&self.directory.logs(task), &patterns, bytes_left);
+                let found = metrics.iter().zip(found);
+                all.extend(found.map(|(&metric, values)| MetricHistory {
+                    metric,
+                    task: task.clone(),
+                    values,
+                }));
+            }
+        }
+        all.retain(|history| !history.values.is_empty());
+        all.sort_by_key(|history| history.metric);
+        all
+    }
+
+    fn plan(&self) -> Option<&JobPlan> {
+        let read = || {
+            let text = std::fs::read(self.directory.plan_file()).ok()?;
+            serde_json::from_slice(&text).ok()
+        };
+        self.plan.get_or_init(read).as_ref()
+    }
+
+    /// Where a role reports a metric; `None` if it does not.
+    fn source(&self, choice: &MetricChoice, role: &RolePlan) -> Option<Source> {
+        let volume =
+            |name: &str| Some(volume_path(self.directory, self.plan()?, &self.record.directory, name));
+        match choice {
+            MetricChoice::Log(pattern) => Some(Source::Log(pattern.clone())),
+            MetricChoice::File { path, key } => {
+                let (name, path) = place_of(role, path)?;
+                Some(Source::File { volume: volume(name)?, path, key: key.clone() })
+            }
+            MetricChoice::Name(name) => match &role.metrics.get(name)?.source {
+                MetricSource::Log(pattern) => Regex::new(pattern).ok().map(Source::Log),
+                MetricSource::File { volume: name, path, key } => {
+                    Some(Source::File { volume: volume(name)?, path: path.clone(), key: key.clone() })
+                }
+            },
+        }
+    }
+}
+
+/// Where the values of a metric are.
+enum Source {
+    Log(Regex),
+    File { volume: PathBuf, path: String, key: String },
 }
 
 /// The last number in logs; of several, the last by time.

@@ -3,15 +3,31 @@
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
+use std::time::SystemTime;
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use serde_json::Value;
 
+use crate::metric_history::COUNT_KEYS;
 use jobc_sys::error::describe_io;
 
 /// Maximum bytes read of a file. Only the last lines of a longer one are read.
 pub const MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// Maximum bytes read of a file for all of its values.
+const MAX_HISTORY_BYTES: u64 = 64 << 20;
+
+/// A value of a line of a JSON Lines file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileValue {
+    /// The value.
+    pub value: f64,
+    /// The numbers under the keys of [`COUNT_KEYS`].
+    pub counts: [Option<f64>; COUNT_KEYS.len()],
+    /// The number of the line, if the file was read from its beginning.
+    pub line: Option<f64>,
+}
 
 /// Reads a number of a file in a volume, without leaving the volume by links.
 ///
@@ -23,8 +39,28 @@ pub fn read_number(volume: &Path, path: &str, key: &str) -> Result<f64, String> 
         Errno::XDEV | Errno::LOOP => format!("`{path}` leads out of its volume"),
         errno => format!("cannot read `{path}`: {}", jobc_sys::error::describe(errno)),
     })?;
-    let text = read_end(file).map_err(|error| format!("cannot read `{path}`: {}", describe_io(&error)))?;
+    let text = read_end(file, MAX_FILE_BYTES);
+    let text = text.map_err(|error| format!("cannot read `{path}`: {}", describe_io(&error)))?;
     select_number(&text, key).map_err(|why| format!("`{path}`: {why}"))
+}
+
+/// Reads all values under a key of a JSON Lines file in a volume, and when the file was changed last; `None` if it cannot
+/// be read. Lines without the key are skipped.
+pub fn read_values(volume: &Path, path: &str, key: &str) -> Option<(SystemTime, Vec<FileValue>)> {
+    let file = open(volume, path).ok()?;
+    let status = file.metadata().ok()?;
+    let is_whole = status.len() <= MAX_HISTORY_BYTES;
+    let text = read_end(file, MAX_HISTORY_BYTES).ok()?;
+    let of_line = |(number, line): (u32, &str)| {
+        let parsed = parse(line).ok()?;
+        let count = |keys: &[&str]| keys.iter().find_map(|key| number_at(&parsed, key).ok());
+        Some(FileValue {
+            value: number_at(&parsed, key).ok()?,
+            counts: COUNT_KEYS.map(count),
+            line: is_whole.then_some(f64::from(number)),
+        })
+    };
+    Some((status.modified().ok()?, (1..).zip(text.lines()).filter_map(of_line).collect()))
 }
 
 fn open(volume: &Path, path: &str) -> Result<File, Errno> {
@@ -42,16 +78,16 @@ fn open(volume: &Path, path: &str) -> Result<File, Errno> {
 }
 
 /// The text of a file, or its last lines where it is long.
-fn read_end(mut file: File) -> std::io::Result<String> {
+fn read_end(mut file: File, most: u64) -> std::io::Result<String> {
     let length = file.metadata()?.len();
     let mut bytes = Vec::new();
-    if length > MAX_FILE_BYTES {
-        file.seek(SeekFrom::Start(length - MAX_FILE_BYTES))?;
-        file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+    if length > most {
+        file.seek(SeekFrom::Start(length - most))?;
+        file.take(most).read_to_end(&mut bytes)?;
         let begin = bytes.iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |end| end + 1);
         bytes.drain(..begin);
     } else {
-        file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+        file.take(most).read_to_end(&mut bytes)?;
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -172,6 +208,20 @@ mod tests {
         assert_eq!(select_number(lines, "loss"), Ok(0.25));
         assert_eq!(select_number(lines, "step"), Ok(3.0));
         assert_eq!(select_number("{\"a\": 1}\n{\"a\": Infinity}\n", "a"), Ok(f64::INFINITY));
+    }
+
+    #[test]
+    fn all_lines_with_the_key_have_a_value() {
+        let scratch = tempfile::tempdir().unwrap();
+        let text = "{\"step\": 10, \"loss\": 0.5}\n\n{\"step\": 15}\n{\"iter\": 2, \"epoch\": 1, \"loss\": NaN}\n{\"lo";
+        std::fs::write(scratch.path().join("log.jsonl"), text).unwrap();
+        let (_, values) = read_values(scratch.path(), "log.jsonl", "loss").unwrap();
+        let shown: Vec<String> = values
+            .iter()
+            .map(|value| format!("{} {:?} {:?}", value.value, value.counts, value.line.unwrap()))
+            .collect();
+        assert_eq!(shown, ["0.5 [Some(10.0), None, None] 1.0", "NaN [None, Some(2.0), Some(1.0)] 4.0"]);
+        assert!(read_values(scratch.path(), "none.jsonl", "loss").is_none());
     }
 
     #[test]
