@@ -27,11 +27,12 @@ roles:
     resources: {cpu: 8, memory: 32, gpus: 8}
     run: torchrun train.py
 """
-# No font from the network: the reader's own monospace one.
+# No font from the network: the reader's own monospace one, as in reports (cli/src/runtime/commands/report/report.css).
+FONTS = 'ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", "Noto Sans Mono CJK SC", monospace'
 FORMAT = """\
 <svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
   <style>
-    .{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, monospace; font-size: {char_height}px;
+    .{unique_id}-matrix {{ font-family: {FONTS}; font-size: {char_height}px;
       line-height: {line_height}px; font-variant-east-asian: full-width; }}
     {styles}
   </style>
@@ -42,7 +43,7 @@ FORMAT = """\
     <g class="{unique_id}-matrix">{matrix}</g>
   </g>
 </svg>
-"""
+""".replace("{FONTS}", FONTS)
 
 
 def main():
