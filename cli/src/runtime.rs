@@ -7,6 +7,7 @@ mod early;
 mod interruptible;
 #[cfg(feature = "remote")]
 mod kept;
+mod local_time;
 mod message;
 mod output;
 pub(crate) mod plugin_sandbox;

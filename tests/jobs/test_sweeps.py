@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from pathlib import Path
 
 import pytest
 
@@ -119,6 +120,13 @@ def test_one_name_stands_for_all_jobs_of_a_sweep(jobs):
         assert text in page, f"report without {text}"
     page = expect(jobs.call("report", "-o", "-", name, "--metric", "error=([0-9.e-]+)")).stdout
     assert "error by model" in page and "loss by" not in page, "report with --metric"
+    # The log has two values of each job, and names their steps.
+    assert "<desc>error by step of 4 jobs</desc>" in page and "rate=5, model=small" in page, "curves"
+    report = path.with_name("report.html")
+    written = expect(jobs.call("report", "--jobs", "-o", str(report), name)).stdout.split()
+    assert [Path(file).name for file in written] == [*(f"{job}.html" for job in wanted), "report.html"], f"report --jobs: {written}"
+    assert '<a href="tested-sweep-2.1.html">tested-sweep-2.1</a>' in report.read_text(), "no link to the report of a job"
+    assert "rate=5" in path.with_name("tested-sweep-2.1.html").read_text(), "no report of a job"
     expect(jobs.call("ps", "tested-sweep-0", "--metric", "error=([0-9.e-]+)"), out=r"ERROR.*\n.* 0\.1 ")
     expect(jobs.call("rm", "tested-sweep-1"), out=r"^tested-sweep-1\.1: removed\n$")
     expect(jobs.call("ps", name), out=r"tested-sweep-1\.1 .*removed")

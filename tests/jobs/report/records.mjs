@@ -150,6 +150,35 @@ function many(count) {
     };
 }
 
+/** Groups of a matrix that report a metric at each step, one of them NaN at its end, and another one of many magnitudes. */
+function curves() {
+    const rates = [0.01, 0.1, 1, 10];
+    const tasks = rates.map((_, number) => task(`train-m${number}-0`, "succeeded", 1000, 3600, 0));
+    const loss = (rate, step) => (rate === 10 && step > 60 ? "nan" : (2.3 * Math.exp((-step * rate) / 20) + 0.1 + Math.sin(step) / 30).toFixed(4));
+    const log = (rate) => Array.from({ length: 100 }, (_, step) => line(`step ${step + 1}/100: loss=${loss(rate, step)} gradient=${(10 ** (-step / 20)).toExponential(3)}`)).join("");
+    const role = (rate, number) => ({
+        name: `train-m${number}`, matrix: { role: "train", number, values: { rate, model: "訓練" } }, instances: 1, image: "main", command: { script: { shell: ["sh", "-c"], script: "true" } },
+        resources: {}, completion: { min_failed: 1 }, retry: { max: 0, scope: "task" }, grace_period_seconds: 30,
+        metrics: { loss: { source: { log: "loss=([0-9.]+|nan)" }, better: "lower" }, gradient: { source: { log: "gradient=([0-9.e+-]+)" } } },
+        security: { read_only_root: false, privileged: false },
+    });
+    const metric = (name, value) => ({ name, value, task: "train-m0-0", attempt: 1, time: at(3000) });
+    return {
+        record: record("curves.1", "succeeded", tasks, {
+            end: { explanation: "succeeded: all 4 tasks succeeded", exit_code: 0 }, metrics: [metric("loss", 0.5), metric("gradient", 1e-5)],
+            combinations: Object.fromEntries(rates.map((rate, number) => [`train-m${number}`, { role: "train", values: { rate, model: "訓練" } }])),
+        }),
+        samples: tasks.flatMap(({ task }, number) => samples(task, 1200, 3600, { memory: () => (30 + number) * MIB, cpus: () => 0.4, count: 2 })),
+        logs: Object.fromEntries(tasks.map(({ task }, number) => [task, log(rates[number])])),
+        plan: {
+            name: "curves", target: { name: "local", built_in: true, settings: { backends: ["oci"] } }, images: { main: { source: { kind: "host" }, reference: "host", declared_at: "/image" } },
+            roles: rates.map(role), stages: [rates.map((_, number) => `train-m${number}`)], gang: "auto", network: "auto",
+            totals: { instances: 4, cpu_millis: 0, memory_bytes: 0, gpus: 0, gpu_slices: 0 },
+        },
+        origin: ORIGIN, file: FILE,
+    };
+}
+
 /** A job that could not start. */
 function refused() {
     const tasks = [{ task: "main-0", state: "stopped", attempt: 0, limits: { cpu_millis: 64_000 } }];
@@ -182,4 +211,4 @@ export function sweep() {
     return { id: "tune.1", jobs, file: { version: 1, id: "tune.1", source: "/home/lena/job.yaml", submitted: at(0), combinations } };
 }
 
-export const RECORDS = { single, failed, foreign, gpus, refused, unmeasured, hundred: () => many(100), tenThousand: () => many(10_000) };
+export const RECORDS = { single, curves, failed, foreign, gpus, refused, unmeasured, hundred: () => many(100), tenThousand: () => many(10_000) };

@@ -70,6 +70,9 @@ pub(crate) struct ReportArgs {
     /// File to write, or `-` for stdout [default: `<job>.html` in the current directory]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Write the reports of the jobs of a sweep too, next to its own, which links to them
+    #[arg(long)]
+    pub jobs: bool,
     #[command(flatten)]
     pub metrics: MetricArgs,
     /// Job or sweep ID such as `train.2`, a name for its newest run, or a handle such as `lab/train` [default: the newest job

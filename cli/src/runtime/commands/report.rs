@@ -6,7 +6,9 @@
 mod activity;
 mod axis_plot;
 mod chart;
+mod curves;
 mod data;
+mod figure;
 mod gpus;
 mod html;
 mod page;
@@ -22,7 +24,6 @@ mod timeline;
 use std::path::Path;
 use std::process::ExitCode;
 
-use jobc_job::time::Time;
 use jobc_sys::error::{Error, Kind};
 
 use super::jobs::{Failure, Jobs, Result, read};
@@ -34,29 +35,45 @@ use crate::terminal;
 use data::ReportData;
 #[cfg(feature = "remote")]
 pub(crate) use reported::{ClusterReport, ReportedEvent};
+use sweep_page::SweepData;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
     let subject = newest::subject_or_newest(&jobs, args.job.as_deref())?;
+    let path = args.output.clone().unwrap_or_else(|| format!("{}.html", subject.id()).into());
     let page = match &subject {
         Subject::Job(directory) => {
-            if !args.metrics.metric.is_empty() {
-                let error = Error::new(
-                    Kind::Config,
-                    format!("`--metric` compares the jobs of a sweep, and `{}` is one job", directory.id),
-                );
-                return Err(Failure::usage_error(
-                    error.help("`jobc ps --metric` shows a metric of its tasks"),
-                ));
+            if args.jobs || !args.metrics.metric.is_empty() {
+                let (option, help) = if args.jobs {
+                    ("`--jobs` is for", "leave `--jobs` out")
+                } else {
+                    ("`--metric` compares", "`jobc ps --metric` shows a metric of its tasks")
+                };
+                let error = format!("{option} the jobs of a sweep, and `{}` is one job", directory.id);
+                return Err(Failure::usage_error(Error::new(Kind::Config, error).help(help)));
             }
             page::page(&ReportData::gather(directory, read(directory)?))
         }
         Subject::Sweep(sweep) => {
             let comparison = Comparison::gather(&jobs, sweep, &args.metrics)?;
-            sweep_page::page(&comparison, &sweep.source.display().to_string(), Time::now())
+            let is_stdout = path == Path::new("-");
+            let beside = |job: &str| path.with_file_name(format!("{job}.html"));
+            if args.jobs {
+                if is_stdout {
+                    let error =
+                        Error::new(Kind::Config, "`--jobs` writes files, and `-o -` writes to stdout");
+                    return Err(Failure::usage_error(error.help("name a file with `-o`")));
+                }
+                for (directory, record) in comparison.rows.iter().filter_map(|row| row.job.clone()) {
+                    let page = page::page(&ReportData::gather(&directory, record));
+                    write(&beside(&directory.id.to_string()), &page)?;
+                }
+            }
+            let report = |job: &str| (!is_stdout && beside(job).exists()).then(|| format!("{job}.html"));
+            let data = SweepData::gather(&comparison, &args.metrics, &report);
+            sweep_page::page(&comparison, &sweep.source.display().to_string(), &data)
         }
     };
-    let path = args.output.clone().unwrap_or_else(|| format!("{}.html", subject.id()).into());
     write(&path, &page)
 }
 

@@ -3,16 +3,12 @@
 use jobc_job::record::{TaskRecord, TaskState};
 use jobc_job::time::Time;
 
-use super::chart::{Scale, Unit, format_number, time_label};
+use super::chart::{Scale, Unit};
 use super::data::ReportData;
+use super::figure::{Axis, Data, Figure, WIDE, place};
+use super::html::Cell;
 
-const WIDTH: f64 = 1000.0;
-const HEIGHT: f64 = 170.0;
-const LEFT: f64 = 56.0;
-const TOP: f64 = 8.0;
-const BOTTOM: f64 = 36.0;
-
-/// A job with fewer tasks is clear from its time line.
+/// A job with fewer tasks is clear from its timeline.
 const MIN_TASKS: usize = 12;
 
 /// Columns of the drawing, for any number of tasks.
@@ -35,46 +31,41 @@ pub(super) fn activity(facts: &ReportData) -> String {
     }
     let whole = facts.end().since(facts.begin()).as_secs_f64().max(0.001);
     let counts = counts(facts, whole);
-    let x = Scale { to: whole, first: LEFT, last: WIDTH - 16.0 };
     #[allow(clippy::cast_precision_loss)] // a number of tasks
-    let y = Scale { to: tasks.len() as f64, first: HEIGHT - BOTTOM, last: TOP };
-    let mut out = format!(
-        "<figure class=\"activity\"><figcaption>Tasks by state</figcaption>\n\
-         <div class=\"rows\" role=\"region\" aria-label=\"Tasks by state\" tabindex=\"0\">\
-         <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"states of {} tasks over time\">",
-        tasks.len()
-    );
+    let (x, y) = (WIDE.x(0.0, whole), WIDE.y(0.0, tasks.len() as f64));
+    let mut marks = String::new();
     let mut floor = vec![0_u32; counts.len()];
     for (class, (name, _)) in CLASSES.iter().enumerate() {
         let top: Vec<u32> = counts.iter().zip(&floor).map(|(counts, floor)| floor + counts[class]).collect();
         if top != floor {
-            out += &area(name, &floor, &top, &x, &y);
+            marks += &area(name, &floor, &top, &x, &y);
         }
         floor = top;
     }
-    for (value, words) in Unit::Count.ticks(y.to, 4) {
-        let at = format_number(y.position(value));
-        out += &format!(
-            "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{at}\" y2=\"{at}\" class=\"grid\"/><text x=\"{}\" y=\"{}\" class=\"tick end\">{words}</text>",
-            format_number(x.last),
-            LEFT - 5.0,
-            format_number(y.position(value) + 4.0)
-        );
-    }
-    for (value, words) in Unit::Time.ticks(whole, 8) {
-        out += &time_label(&x, value, &words, y.first + 15.0);
-    }
-    out += &format!(
-        "<text x=\"{}\" y=\"{}\" class=\"tick mid\">time since submission</text></svg></div>\n",
-        format_number(f64::midpoint(x.first, x.last)),
-        HEIGHT - 5.0
-    );
-    let shown = (0..CLASSES.len()).filter(|&class| counts.iter().any(|counts| counts[class] > 0));
-    let legend = shown.map(|class| {
+    let shown: Vec<usize> =
+        (0..CLASSES.len()).filter(|&class| counts.iter().any(|counts| counts[class] > 0)).collect();
+    let legend = shown.iter().map(|&class| {
         let (name, words) = CLASSES[class];
         format!("<span><i class=\"{name}\"></i>{words}</span>")
     });
-    out + &format!("<p class=\"legend\">{}</p></figure>\n", legend.collect::<String>())
+    let row = |&class: &usize| {
+        let of = |count: Option<u32>| Cell::number(&count.unwrap_or_default().to_string());
+        vec![
+            Cell::text(CLASSES[class].1),
+            of(counts.iter().map(|counts| counts[class]).max()),
+            of(counts.last().map(|counts| counts[class])),
+        ]
+    };
+    let figure = Figure {
+        frame: WIDE,
+        title: "Tasks by state",
+        description: &format!("states of {} tasks over time", tasks.len()),
+        x: Axis { scale: x, ticks: Unit::Time.ticks(whole, 8), title: "time since submission" },
+        y: Axis { scale: y, ticks: Unit::Count.ticks(y.to, 4), title: "" },
+    };
+    let data =
+        Data { headings: &["State", "Most at once", "At the end"], rows: shown.iter().map(row).collect() };
+    figure.draw(&marks, &legend.collect::<String>(), &data)
 }
 
 /// The number of tasks of each class at each moment.
@@ -129,10 +120,10 @@ fn final_class(task: &TaskRecord) -> usize {
 }
 
 fn area(class: &str, floor: &[u32], top: &[u32], x: &Scale, y: &Scale) -> String {
-    let place = |column: usize, count: u32| {
+    let corner = |column: usize, count: u32| {
         #[allow(clippy::cast_precision_loss)] // a column's number
         let second = x.to * column as f64 / f64::from(COLUMNS);
-        format!("{},{}", format_number(x.position(second)), format_number(y.position(f64::from(count))))
+        place(x, y, (second, f64::from(count)))
     };
     // Points on a line are left out.
     let edge = |counts: &[u32]| -> Vec<String> {
@@ -142,7 +133,7 @@ fn area(class: &str, floor: &[u32], top: &[u32], x: &Scale, y: &Scale) -> String
                 || counts[column] != counts[column - 1]
                 || counts[column] != counts[column + 1]
         };
-        (0..counts.len()).filter(is_corner).map(|column| place(column, counts[column])).collect()
+        (0..counts.len()).filter(is_corner).map(|column| corner(column, counts[column])).collect()
     };
     let points: Vec<String> = edge(top).into_iter().chain(edge(floor).into_iter().rev()).collect();
     format!("<polygon points=\"{}\" class=\"{class}\"/>", points.join(" "))

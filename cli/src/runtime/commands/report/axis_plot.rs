@@ -5,21 +5,19 @@ use std::collections::BTreeMap;
 use indexmap::IndexSet;
 use jobc_job::user_metrics::format_number as format_metric;
 
-use super::chart::format_number;
-use super::html::escape;
-
-const WIDTH: f64 = 400.0;
-const HEIGHT: f64 = 200.0;
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = 16.0;
-const TOP: f64 = 10.0;
-const BOTTOM: f64 = 40.0;
+use super::chart::{format_number, value_axis};
+use super::figure::{Axis, Data, Figure, SMALL, line};
+use super::html::{Cell, escape};
+use jobc_schema::plural;
 
 /// Maximum number of labeled values of an axis.
 const MAX_LABELS: usize = 6;
 
 /// Maximum number of points.
 const MAX_POINTS: usize = 2000;
+
+/// Maximum number of rows of the table.
+const MAX_ROWS: usize = 50;
 
 /// A job.
 pub(super) struct Point {
@@ -51,62 +49,28 @@ pub(super) fn plot(metric: &str, axis: &str, points: &[Point]) -> String {
     let place_of = |point: &Point| places.get(point.category.as_str()).copied().unwrap_or_default();
     let lowest = points.iter().map(|point| point.value).fold(f64::INFINITY, f64::min);
     let highest = points.iter().map(|point| point.value).fold(f64::NEG_INFINITY, f64::max);
-    let ticks = ticks(lowest, highest);
-    let (from, to) = (ticks[0].min(lowest), ticks[ticks.len() - 1].max(highest));
-    let y = |value: f64| {
-        let part = if to > from { (value - from) / (to - from) } else { 0.5 };
-        HEIGHT - BOTTOM - part * (HEIGHT - BOTTOM - TOP)
-    };
+    let (y, y_ticks) = value_axis(SMALL, lowest, highest);
     #[allow(clippy::cast_precision_loss)] // a number of values
-    let x = |place: usize| LEFT + (place as f64 + 0.5) / categories.len() as f64 * (WIDTH - LEFT - RIGHT);
+    let (x, middle) = (SMALL.x(0.0, categories.len() as f64), |place: usize| place as f64 + 0.5);
     let title = format!("{metric} by {axis}");
-    let mut out = format!(
-        "<figure><figcaption>{0}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{0}\">",
-        escape(&title)
-    );
-    for tick in &ticks {
-        let at = format_number(y(*tick));
-        out += &format!(
-            "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{at}\" y2=\"{at}\" class=\"grid\"/><text x=\"{}\" y=\"{}\" class=\"tick end\">{}</text>",
-            WIDTH - RIGHT,
-            LEFT - 5.0,
-            format_number(y(*tick) + 4.0),
-            escape(&format_metric(*tick)),
-        );
-    }
     let step = categories.len().div_ceil(MAX_LABELS);
-    for (place, category) in categories.iter().enumerate().filter(|(place, _)| place % step == 0) {
-        out += &format!(
-            "<text x=\"{}\" y=\"{}\" class=\"tick mid\">{}</text>",
-            format_number(x(place)),
-            HEIGHT - BOTTOM + 16.0,
-            escape(&shorten(category)),
-        );
-    }
-    out += &format!(
-        "<text x=\"{}\" y=\"{}\" class=\"tick mid\">{}</text>",
-        format_number(LEFT.midpoint(WIDTH - RIGHT)),
-        HEIGHT - 6.0,
-        escape(axis),
-    );
+    let labeled = categories.iter().enumerate().filter(|(place, _)| place % step == 0);
+    let x_ticks = labeled.map(|(place, category)| (middle(place), shorten(category))).collect();
     let mut sums = vec![(0.0, 0.0); categories.len()];
     for point in points {
         let (sum, count) = &mut sums[place_of(point)];
         *sum += point.value;
         *count += 1.0;
     }
-    let mut line = String::new();
-    for (place, (sum, count)) in sums.into_iter().enumerate() {
-        line += &format!("{},{} ", format_number(x(place)), format_number(y(sum / count)));
-    }
-    out += &format!("<g class=\"line c0\"><title>mean</title><polyline points=\"{}\"/></g>", line.trim_end());
+    let means = sums.iter().enumerate().map(|(place, (sum, count))| (middle(place), sum / count));
+    let means: Vec<(f64, f64)> = means.collect();
+    let mut marks = line("c0", "mean", std::slice::from_ref(&means), (&x, &y), means.len());
     for point in points.iter().take(MAX_POINTS) {
-        let place = place_of(point);
         let (class, radius) = if point.is_best { ("good", 5) } else { ("runs", 3) };
-        out += &format!(
+        marks += &format!(
             "<circle cx=\"{}\" cy=\"{}\" r=\"{radius}\" class=\"{class}\"><title>{}: {}</title></circle>",
-            format_number(x(place)),
-            format_number(y(point.value)),
+            format_number(x.position(middle(place_of(point)))),
+            format_number(y.position(point.value)),
             escape(&point.name),
             escape(&format_metric(point.value)),
         );
@@ -116,31 +80,29 @@ pub(super) fn plot(metric: &str, axis: &str, points: &[Point]) -> String {
     if points.iter().any(|point| point.is_best) {
         legend += "<span><i class=\"good\"></i>best</span>";
     }
-    format!("{out}</svg>\n<p class=\"legend\">{legend}</p></figure>\n")
-}
-
-/// Round numbers from the last below the lowest value to the first above the highest.
-fn ticks(lowest: f64, highest: f64) -> Vec<f64> {
-    let distance = highest - lowest;
-    if distance <= 0.0 || !distance.is_finite() {
-        return vec![lowest];
+    if y.is_log {
+        legend += "<span>logarithmic scale</span>";
     }
-    let least = distance / 4.0;
-    let unit = 10_f64.powf(least.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|step| step * unit).into_iter().find(|step| *step >= least);
-    let step = step.unwrap_or(unit * 10.0);
-    let first = (lowest / step).floor();
-    let mut ticks = vec![];
-    let mut number = 0.0;
-    while ticks.len() < 8 {
-        let value = (first + number) * step;
-        ticks.push(value);
-        if value >= highest {
-            break;
-        }
-        number += 1.0;
-    }
-    ticks
+    let figure = Figure {
+        frame: SMALL,
+        title: &title,
+        description: &format!("{title} of {}", plural(points.len(), "job")),
+        x: Axis { scale: x, ticks: x_ticks, title: axis },
+        y: Axis { scale: y, ticks: y_ticks, title: "" },
+    };
+    let row = |(place, category): (usize, &&str)| {
+        let values = || points.iter().filter(|point| place_of(point) == place).map(|point| point.value);
+        let of = |value: Option<f64>| Cell::number(&value.map(format_metric).unwrap_or_default());
+        vec![
+            Cell::text(category),
+            Cell::number(&values().count().to_string()),
+            of(values().reduce(f64::min)),
+            of(means.get(place).map(|mean| mean.1)),
+            of(values().reduce(f64::max)),
+        ]
+    };
+    let rows = categories.iter().enumerate().take(MAX_ROWS).map(row).collect();
+    figure.draw(&marks, &legend, &Data { headings: &[axis, "Jobs", "Lowest", "Mean", "Highest"], rows })
 }
 
 /// A label that fits below its point.
@@ -151,14 +113,6 @@ fn shorten(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ticks_are_round_and_enclose_the_values() {
-        assert_eq!(ticks(0.013, 0.042), [0.01, 0.02, 0.03, 0.04, 0.05]);
-        assert_eq!(ticks(-3.0, 9.0), [-5.0, 0.0, 5.0, 10.0]);
-        assert_eq!(ticks(7.0, 7.0), [7.0]);
-        assert_eq!(ticks(0.0, 4e300).len(), 5);
-    }
 
     #[test]
     fn values_of_an_axis_are_in_the_order_of_numbers() {

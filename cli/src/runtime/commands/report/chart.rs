@@ -2,21 +2,29 @@
 
 use std::time::Duration;
 
+use jobc_job::user_metrics::format_number as format_metric;
+
 use super::super::jobs::format_duration;
+use super::figure::Frame;
 use crate::runtime::quantity::bytes;
 
 /// A range of values on a range of the drawing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
+    pub from: f64,
     pub to: f64,
     pub first: f64,
     pub last: f64,
+    /// Whether equal distances are equal ratios; then no value is 0 or negative.
+    pub is_log: bool,
 }
 
 impl Scale {
-    /// The position of a value; values begin at 0.
+    /// The position of a value.
     pub(super) fn position(&self, value: f64) -> f64 {
-        let part = if self.to > 0.0 { (value / self.to).clamp(0.0, 1.0) } else { 0.0 };
+        let of = |value: f64| if self.is_log { value.log10() } else { value };
+        let (from, to) = (of(self.from), of(self.to));
+        let part = if to > from { ((of(value) - from) / (to - from)).clamp(0.0, 1.0) } else { 0.0 };
         self.first + part * (self.last - self.first)
     }
 }
@@ -116,13 +124,60 @@ impl Unit {
     }
 }
 
-/// A label of an axis of time. One at the end of the axis stays within the drawing.
-pub(super) fn time_label(x: &Scale, value: f64, words: &str, y: f64) -> String {
-    let at = x.position(value);
-    #[allow(clippy::cast_precision_loss)] // a few characters
-    let half = words.chars().count() as f64 * 3.7;
-    let (class, at) = if at + half > x.last { ("tick end", x.last.max(at)) } else { ("tick mid", at) };
-    format!("<text x=\"{}\" y=\"{}\" class=\"{class}\">{words}</text>", format_number(at), format_number(y))
+/// From which ratio of the highest to the lowest value an axis is logarithmic.
+const LOG_RATIO: f64 = 1000.0;
+
+/// Maximum number of labels of a logarithmic axis.
+const MAX_LOG_TICKS: i32 = 6;
+
+/// The vertical axis of values that need not be near 0, with its labels.
+pub(super) fn value_axis(frame: Frame, lowest: f64, highest: f64) -> (Scale, Vec<(f64, String)>) {
+    if lowest > 0.0 && highest / lowest >= LOG_RATIO {
+        #[allow(clippy::cast_possible_truncation)] // exponents of a double
+        let (from, to) = (lowest.log10().floor() as i32, highest.log10().ceil() as i32);
+        let step = (to - from + MAX_LOG_TICKS - 1) / MAX_LOG_TICKS;
+        let powers = (0..).map(|number| from + number * step).take_while(|power| *power < to + step);
+        let ticks: Vec<f64> = powers.map(|power| 10_f64.powi(power)).collect();
+        let scale = Scale { is_log: true, ..frame.y(ticks[0], ticks[ticks.len() - 1]) };
+        return (scale, ticks.into_iter().map(|tick| (tick, format_metric(tick))).collect());
+    }
+    let ticks = round_ticks(lowest, highest, 4);
+    // Equal values are a line in the middle.
+    let margin = if highest > lowest { 0.0 } else { (lowest.abs() / 10.0).max(f64::MIN_POSITIVE) };
+    let (from, to) = (ticks[0].min(lowest) - margin, ticks[ticks.len() - 1].max(highest) + margin);
+    (frame.y(from, to), ticks.into_iter().map(|tick| (tick, format_metric(tick))).collect())
+}
+
+/// Round numbers from the last below the lowest value to the first above the highest.
+pub(super) fn round_ticks(lowest: f64, highest: f64, count: u32) -> Vec<f64> {
+    let distance = highest - lowest;
+    if distance <= 0.0 || !distance.is_finite() {
+        return vec![lowest];
+    }
+    let least = distance / f64::from(count);
+    let unit = 10_f64.powf(least.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].map(|step| step * unit).into_iter().find(|step| *step >= least);
+    let step = step.unwrap_or(unit * 10.0);
+    let first = (lowest / step).floor();
+    let mut ticks = vec![];
+    let mut number = 0.0;
+    while ticks.len() < 8 {
+        let value = (first + number) * step;
+        ticks.push(value);
+        if value >= highest {
+            break;
+        }
+        number += 1.0;
+    }
+    ticks
+}
+
+/// How long something ran, with its seconds if that was less than an hour.
+pub(super) fn format_run_time(time: Duration) -> String {
+    match time.as_secs() {
+        10..3600 => exact_time(time.as_secs_f64().floor()),
+        _ => format_duration(time),
+    }
 }
 
 /// A whole number of seconds in all of its units: `1 min 30 s`, `1 d`.
@@ -193,8 +248,40 @@ mod tests {
 
     #[test]
     fn values_stay_on_the_drawing() {
-        let scale = Scale { to: 10.0, first: 100.0, last: 0.0 };
+        let scale = Scale { from: 0.0, to: 10.0, first: 100.0, last: 0.0, is_log: false };
         let at = [0.0, 5.0, 10.0, 20.0, -1.0].map(|value| format_number(scale.position(value)));
         assert_eq!(at, ["100", "50", "0", "0", "100"]);
+        let scale = Scale { from: 0.01, to: 100.0, is_log: true, ..scale };
+        assert_eq!([0.01, 1.0, 10.0].map(|value| format_number(scale.position(value))), ["100", "50", "25"]);
+    }
+
+    #[test]
+    fn ticks_are_round_and_enclose_the_values() {
+        assert_eq!(round_ticks(0.013, 0.042, 4), [0.01, 0.02, 0.03, 0.04, 0.05]);
+        assert_eq!(round_ticks(-3.0, 9.0, 4), [-5.0, 0.0, 5.0, 10.0]);
+        assert_eq!(round_ticks(7.0, 7.0, 4), [7.0]);
+        assert_eq!(round_ticks(0.0, 4e300, 4).len(), 5);
+    }
+
+    #[test]
+    fn values_of_many_magnitudes_have_a_logarithmic_axis() {
+        let labels = |lowest: f64, highest: f64| {
+            let (scale, ticks) = value_axis(super::super::figure::SMALL, lowest, highest);
+            let labels: Vec<String> = ticks.into_iter().map(|(_, label)| label).collect();
+            (scale.is_log, labels.join(" "))
+        };
+        assert_eq!(labels(0.5, 4.0), (false, "0 1 2 3 4".to_owned()));
+        assert_eq!(labels(0.002, 4.0), (true, "0.001 0.01 0.1 1 10".to_owned()));
+        assert_eq!(labels(2.7e-38, 0.005), (true, "1e-38 1e-32 1e-26 1e-20 1e-14 1e-08 0.01".to_owned()));
+        assert_eq!(labels(0.0, 4000.0).0, false);
+        assert_eq!(labels(3.0, 3.0), (false, "3".to_owned()));
+        assert_eq!(labels(0.0, 0.0), (false, "0".to_owned()));
+    }
+
+    #[test]
+    fn short_runs_have_seconds() {
+        let shown =
+            [0.04, 3.25, 61.0, 312.9, 7200.0].map(|time| format_run_time(Duration::from_secs_f64(time)));
+        assert_eq!(shown, ["0.0 s", "3.2 s", "1 min 1 s", "5 min 12 s", "2 h 0 min"]);
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use jobc_job::directory::Directory;
 use jobc_job::event::{self, Event, Kind};
 use jobc_job::logs::{LineFilter, Reader, Stream};
+use jobc_job::metric_choice::{JobMetrics, MetricChoice};
+use jobc_job::metric_history::MetricHistory;
 use jobc_job::metrics::{self, Sample};
 use jobc_job::origin::Origin;
 use jobc_job::record::{Record, TaskRecord};
@@ -16,12 +18,18 @@ use jobc_sys::id::TaskId;
 use super::reported::ClusterReport;
 use super::reported::ReportedEvent;
 use super::selection;
+use crate::runtime::args::metric::MetricArgs;
+use crate::runtime::commands::sweep::choices;
+use crate::runtime::local_time::Zone;
 
 /// Number of last lines that are shown of each task.
 const TAIL_LINES: u64 = 40;
 
 /// Maximum number of tasks whose last lines are shown.
 pub(super) const MAX_LOGS: usize = 200;
+
+/// Maximum bytes of logs that are searched for values of metrics.
+pub(super) const MAX_HISTORY_BYTES: u64 = 1 << 30;
 
 /// All data about a job.
 #[derive(Debug)]
@@ -41,8 +49,14 @@ pub(super) struct ReportData {
     /// By task, in the order of sampling.
     pub samples: BTreeMap<TaskId, Vec<Sample>>,
     pub tails: BTreeMap<TaskId, Vec<LogLine>>,
+    /// The names of its metrics.
+    pub metrics: Vec<String>,
+    /// Their values over time.
+    pub histories: Vec<MetricHistory>,
     /// When the content was collected.
     pub now: Time,
+    /// The zone in which times are shown.
+    pub zone: Zone,
 }
 
 /// What the events report of an attempt.
@@ -62,7 +76,7 @@ pub(super) struct LogLine {
     pub continues: bool,
 }
 
-/// An attempt of a task, as the time line shows it.
+/// An attempt of a task, as the timeline shows it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attempt<'a> {
     pub number: u32,
@@ -106,6 +120,8 @@ impl ReportData {
         };
         while reader.read(&mut each).unwrap_or(false) {}
         let plan = std::fs::read(directory.plan_file()).ok();
+        let choices = choices(&MetricArgs::default(), std::iter::once(&record));
+        let histories = JobMetrics::new(directory, &record).histories(&choices, &mut { MAX_HISTORY_BYTES });
         Self {
             title: record.id.to_string(),
             reported: None,
@@ -116,7 +132,10 @@ impl ReportData {
             attempt_events: seen,
             samples,
             tails,
+            metrics: choices.iter().map(MetricChoice::title).collect(),
+            histories,
             now,
+            zone: Zone::local(),
             record,
         }
     }
@@ -139,11 +158,14 @@ impl ReportData {
             attempt_events: BTreeMap::new(),
             samples: BTreeMap::new(),
             tails: report.tails.into_iter().map(|(task, tail)| (task, lines(tail))).collect(),
+            metrics: vec![],
+            histories: vec![],
             now: Time::now(),
+            zone: Zone::local(),
         }
     }
 
-    /// When the time line begins.
+    /// When the timeline begins.
     pub(super) fn begin(&self) -> Time {
         self.record.submitted
     }

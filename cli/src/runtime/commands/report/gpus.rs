@@ -168,7 +168,7 @@ fn sparkline(points: &[(f64, f64)], whole: f64, ceiling: f64, color: usize, name
         let y = HEIGHT - 1.0 - (value / ceiling).clamp(0.0, 1.0) * (HEIGHT - 2.0);
         format!("{},{}", format_number(x), format_number(y))
     };
-    let points: Vec<String> = downsample(points, whole, MAX_POINTS).into_iter().map(place).collect();
+    let points: Vec<String> = downsample(points, (0.0, whole), MAX_POINTS).into_iter().map(place).collect();
     Cell::number_html(format!(
         "<svg class=\"spark\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\"><g class=\"line c{color}\"><polyline points=\"{}\"/></g></svg>",
         escape(name),

@@ -1,5 +1,9 @@
 //! Text in a page.
 
+use jobc_job::time::Time;
+
+use crate::runtime::local_time::Zone;
+
 /// A text as HTML, with all markup escaped.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -102,6 +106,11 @@ pub(super) fn table(name: &str, headings: &[&str], rows: &[Vec<Cell>]) -> String
         out += "</tr>\n";
     }
     out + "</tbody></table></div>\n"
+}
+
+/// A moment in the local time zone.
+pub(super) fn moment(time: Time, zone: &Zone) -> String {
+    format!("<time datetime=\"{time}\">{}</time>", zone.date_and_time(time))
 }
 
 /// A text with names in backticks as code.

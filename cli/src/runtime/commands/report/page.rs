@@ -4,12 +4,13 @@ use jobc_job::record::{JobState, Record};
 use jobc_job::time::Time;
 use jobc_schema::plural;
 
-use super::super::jobs::format_duration;
 use super::super::ps::task_counts;
+use super::chart::format_run_time;
 use super::data::{MAX_LOGS, ReportData};
-use super::html::{escape, format_backticks};
-use super::{activity, gpus, plots, provenance, selection, tables, timeline};
+use super::html::{escape, format_backticks, moment};
+use super::{activity, curves, gpus, plots, provenance, selection, tables, timeline};
 use crate::report::cpus;
+use crate::runtime::local_time::Zone;
 use crate::runtime::quantity::bytes;
 
 /// The style, for light and dark mode.
@@ -28,7 +29,8 @@ pub(super) fn page(facts: &ReportData) -> String {
         }
     };
     let logs = selection::select(&facts.record, MAX_LOGS, facts.end());
-    section("Time line", activity::activity(facts) + &legend() + &timeline::timeline(facts, &logs));
+    section("Timeline", activity::activity(facts) + &legend() + &timeline::timeline(facts, &logs));
+    section("Metrics", curves::of_job(facts));
     section("GPUs", gpus::gpus(facts));
     section("Resource use", plots::plots(facts));
     section("Tasks", tables::tasks(facts, &logs));
@@ -38,7 +40,7 @@ pub(super) fn page(facts: &ReportData) -> String {
     }
     section("Events", tables::events(facts));
     let until = if facts.record.state.is_final() { "" } else { ", while the job ran" };
-    out + &foot(facts.now, until)
+    out + &foot(facts.now, &facts.zone, until)
 }
 
 /// The beginning of a page up to its content.
@@ -52,11 +54,12 @@ pub(super) fn head(title: &str) -> String {
     )
 }
 
-/// The end of a page.
-pub(super) fn foot(moment: Time, until: &str) -> String {
+/// The end of a page, written at this moment.
+pub(super) fn foot(now: Time, zone: &Zone, until: &str) -> String {
     format!(
-        "</main>\n<footer>Written by jobc {} on {moment}{until}.</footer>\n</body>\n</html>\n",
-        env!("CARGO_PKG_VERSION")
+        "</main>\n<footer>Written by jobc {} on {}{until}.</footer>\n</body>\n</html>\n",
+        env!("CARGO_PKG_VERSION"),
+        moment(now, zone)
     )
 }
 
@@ -81,7 +84,7 @@ fn header(facts: &ReportData) -> String {
     }
     out += "<ul class=\"known\">\n";
     for (name, value) in header_fields(record, facts) {
-        out += &format!("<li><small>{name}</small> <span>{}</span></li>\n", escape(&value));
+        out += &format!("<li><small>{name}</small> <span>{value}</span></li>\n");
     }
     out += "</ul>\n";
     if !record.notes.is_empty() {
@@ -92,9 +95,10 @@ fn header(facts: &ReportData) -> String {
     out + "</header>\n"
 }
 
+/// Names, and values as HTML.
 fn header_fields(record: &Record, facts: &ReportData) -> Vec<(&'static str, String)> {
-    let moment = |time: Option<Time>| time.map(|time| time.to_string());
-    let ran = record.started.map(|started| format_duration(facts.end().since(started)));
+    let moment = |time: Option<Time>| time.map(|time| moment(time, &facts.zone));
+    let ran = record.started.map(|started| format_run_time(facts.end().since(started)));
     let claim = &record.claim;
     let mut claimed = vec![];
     if claim.cpu_millis > 0 {
@@ -111,15 +115,15 @@ fn header_fields(record: &Record, facts: &ReportData) -> Vec<(&'static str, Stri
     }
     let attempt = (record.attempt > 1).then(|| record.attempt.to_string());
     let all = [
-        ("Tasks", Some(task_counts(record))),
-        ("Submitted", Some(record.submitted.to_string())),
+        ("Tasks", Some(escape(&task_counts(record)))),
+        ("Submitted", moment(Some(record.submitted))),
         ("Started", moment(record.started)),
         ("Ended", moment(record.ended)),
         ("Ran", ran),
         ("Attempt of the job", attempt),
         ("Claimed", Some(claimed.join(", ")).filter(|claimed| !claimed.is_empty())),
         ("Limits not enforced", Some(unenforced(record)).filter(|names| !names.is_empty())),
-        ("Host", facts.origin.as_ref().map(|origin| origin.host.name.clone())),
+        ("Host", facts.origin.as_ref().map(|origin| escape(&origin.host.name))),
     ];
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }

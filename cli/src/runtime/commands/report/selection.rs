@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
 use jobc_job::record::{Record, TaskRecord, TaskState};
 use jobc_job::time::Time;
+use jobc_schema::Scalar;
 use jobc_sys::id::TaskId;
 
 /// Tasks of a job, in the order of the plan.
@@ -41,13 +43,42 @@ pub(super) fn select(record: &Record, most: usize, now: Time) -> Selection<'_> {
     Selection { tasks: places.into_iter().map(|place| &all[place]).collect(), left_out }
 }
 
+/// The role of a task as the job file names it: the groups of a matrix are one role.
+pub(super) fn role_of<'a>(record: &'a Record, task: &'a TaskId) -> &'a str {
+    record.combinations.get(&task.role).map_or(&task.role, |combination| &combination.role)
+}
+
+/// The name of a task among those of its role: for a group of a matrix its values, as in `lr=0.1, seed=2`.
+pub(super) fn label(record: &Record, task: &TaskId) -> String {
+    let Some(combination) = record.combinations.get(&task.role) else { return task.to_string() };
+    let values = values(&combination.values);
+    let is_one_of_several = task.index > 0 || record.task(&TaskId::new(&task.role, 1)).is_some();
+    if is_one_of_several { format!("{values}, task {}", task.index) } else { values }
+}
+
+/// The name of a task among all: for a group of a matrix its role and values, as in `train lr=0.1, seed=2`.
+pub(super) fn name(record: &Record, task: &TaskId) -> String {
+    let label = label(record, task);
+    if record.combinations.contains_key(&task.role) {
+        format!("{} {label}", role_of(record, task))
+    } else {
+        label
+    }
+}
+
+/// The values of axes: `lr=0.1, seed=2`.
+pub(super) fn values(values: &IndexMap<String, Scalar>) -> String {
+    values.iter().map(|(axis, value)| format!("{axis}={value}")).collect::<Vec<_>>().join(", ")
+}
+
 /// The roles in the order of the plan, each with its tasks.
 pub(super) fn by_role(record: &Record) -> Vec<(&str, Vec<&TaskRecord>)> {
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     let mut roles: Vec<(&str, Vec<&TaskRecord>)> = vec![];
     for task in &record.tasks {
-        let place = *places.entry(&task.task.role).or_insert_with(|| {
-            roles.push((&task.task.role, vec![]));
+        let role = role_of(record, &task.task);
+        let place = *places.entry(role).or_insert_with(|| {
+            roles.push((role, vec![]));
             roles.len() - 1
         });
         roles[place].1.push(task);

@@ -15,12 +15,24 @@ const MIN_INTERVAL: Duration = Duration::from_millis(200);
 const BAND_MOMENTS: u32 = 160;
 
 /// A value between a sample and the one before it.
-pub(super) type ValueFn = dyn Fn(&Sample, &Sample) -> Option<f64>;
+pub(super) type RateFn = fn(&Sample, &Sample) -> Option<f64>;
+
+/// A value of a sample.
+pub(super) type LevelFn = fn(&Sample) -> Option<f64>;
+
+/// What is drawn of samples.
+#[derive(Clone, Copy)]
+pub(super) enum Value {
+    /// What happens in the time between two samples.
+    Rate(RateFn),
+    /// What is held at a moment. `peak` is its maximum in the whole attempt, if that is counted.
+    Level { of: LevelFn, peak: LevelFn },
+}
 
 /// A point: seconds since the job was submitted, and a value.
 pub(super) type Point = (f64, f64);
 
-/// The line of a task or a GPU: its pieces, one per attempt. A value for the time between two samples is a step.
+/// The line of a task or a GPU: its pieces, one per attempt.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub name: String,
@@ -29,37 +41,18 @@ pub(super) struct Series {
 
 impl Series {
     /// The line of a task.
-    pub(super) fn of_task(facts: &ReportData, task: &TaskRecord, value: &ValueFn) -> Self {
+    pub(super) fn of_task(facts: &ReportData, task: &TaskRecord, value: &Value) -> Self {
         let samples = facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default();
         let second = |time: Time| time.since(facts.begin()).as_secs_f64();
-        let mut pieces = vec![];
-        for attempt in samples.chunk_by(|a, b| a.attempt == b.attempt) {
-            let mut points = vec![];
-            let mut before = &attempt[0];
-            for (index, sample) in attempt.iter().enumerate().skip(1) {
-                // The last sample of an attempt may come right after another, and a rate over such a short time is
-                // useless.
-                if sample.time.since(before.time) < MIN_INTERVAL && index > 1 {
-                    continue;
-                }
-                if let Some(value) = value(sample, before) {
-                    points.extend([(second(before.time), value), (second(sample.time), value)]);
-                }
-                before = sample;
+        let pieces = samples.chunk_by(|a, b| a.attempt == b.attempt).map(|attempt| {
+            let start = first_sample(facts, task, &attempt[0]);
+            match value {
+                Value::Rate(of) => rates(attempt, start, &second, *of),
+                Value::Level { of, peak } => levels(attempt, start, &second, (*of, *peak)),
             }
-            // An attempt that ended before its second sample used the amount of the first, in the time since its start.
-            if let [only] = attempt
-                && only.last
-                && let Some(first) = first_sample(facts, task, only)
-                && let Some(value) = value(only, &first)
-            {
-                points.extend([(second(first.time), value), (second(only.time), value)]);
-            }
-            if !points.is_empty() {
-                pieces.push(points);
-            }
-        }
-        Self { name: task.task.to_string(), pieces }
+        });
+        let pieces = pieces.filter(|points| !points.is_empty()).collect();
+        Self { name: super::selection::label(&facts.record, &task.task), pieces }
     }
 
     /// Its largest value.
@@ -102,6 +95,56 @@ impl Band {
     }
 }
 
+/// What happened between two samples each: a step for the time between them.
+fn rates(attempt: &[Sample], start: Option<Sample>, second: &dyn Fn(Time) -> f64, of: RateFn) -> Vec<Point> {
+    let (mut before, rest) = match (&start, attempt) {
+        (Some(start), all) => (start, all),
+        (None, all) => (&all[0], &all[1..]),
+    };
+    let mut points = vec![];
+    for sample in rest {
+        // The last sample of an attempt may come right after another, and a rate over such a short time is useless.
+        let is_only = points.is_empty() && sample.last;
+        if sample.time.since(before.time) < MIN_INTERVAL && !is_only {
+            continue;
+        }
+        if let Some(value) = of(sample, before) {
+            points.extend([(second(before.time), value), (second(sample.time), value)]);
+        }
+        before = sample;
+    }
+    points
+}
+
+/// What was held at each sample, until the next one. Nothing is held any more when the last one is taken, so the value
+/// before it stays; an attempt that was over before that is drawn by its peak.
+fn levels(
+    attempt: &[Sample],
+    start: Option<Sample>,
+    second: &dyn Fn(Time) -> f64,
+    (of, peak): (LevelFn, LevelFn),
+) -> Vec<Point> {
+    let mut points: Vec<Point> = vec![];
+    for sample in attempt {
+        let at = second(sample.time);
+        let held = points.last().map(|point| point.1);
+        if sample.last {
+            match held.or_else(|| peak(sample)) {
+                Some(value) if held.is_none() => {
+                    let from = start.as_ref().map_or(at, |start| second(start.time));
+                    points.extend([(from, value), (at, value)]);
+                }
+                Some(value) => points.push((at, value)),
+                None => {}
+            }
+        } else if let Some(value) = of(sample) {
+            points.extend(held.map(|held| (at, held)));
+            points.push((at, value));
+        }
+    }
+    points
+}
+
 /// A sample at the start of an attempt: nothing was used yet.
 fn first_sample(facts: &ReportData, task: &TaskRecord, sample: &Sample) -> Option<Sample> {
     let attempts = facts.attempts(task);
@@ -115,13 +158,13 @@ fn first_sample(facts: &ReportData, task: &TaskRecord, sample: &Sample) -> Optio
 }
 
 /// The points that fit in a plot: of each interval the minimum and the maximum, in their order.
-pub(super) fn downsample(points: &[Point], whole: f64, buckets: usize) -> Vec<Point> {
+pub(super) fn downsample(points: &[Point], (from, to): (f64, f64), buckets: usize) -> Vec<Point> {
     if points.len() <= buckets {
         return points.to_vec();
     }
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     // a bucket's number, at most some hundreds
-    let bucket = |point: &Point| (point.0 / whole * (buckets as f64 / 2.0)) as usize;
+    let bucket = |point: &Point| ((point.0 - from) / (to - from) * (buckets as f64 / 2.0)) as usize;
     let mut out = vec![];
     for chunk in points.chunk_by(|a, b| bucket(a) == bucket(b)) {
         let by_value = |a: &&Point, b: &&Point| a.1.total_cmp(&b.1);
@@ -157,11 +200,51 @@ mod tests {
     fn peaks_survive_thinning() {
         let points: Vec<Point> =
             (0..10_000).map(|index| (f64::from(index), if index == 7_777 { 50.0 } else { 1.0 })).collect();
-        let thin = downsample(&points, 10_000.0, 100);
+        let thin = downsample(&points, (0.0, 10_000.0), 100);
         assert!(thin.len() <= 110, "{}", thin.len());
         assert!(thin.contains(&(7_777.0, 50.0)));
         assert!(thin.is_sorted_by(|a, b| a.0 <= b.0));
-        assert_eq!(downsample(&points[..50], 10_000.0, 100), points[..50]);
+        assert_eq!(downsample(&points[..50], (0.0, 10_000.0), 100), points[..50]);
+    }
+
+    fn sample(millis: u64, memory: u64, last: bool) -> Sample {
+        serde_json::from_value(serde_json::json!({
+            "time": Time::from_millis(millis), "task": "a-0", "attempt": 1, "cpu_usec": millis * 500, "memory": memory,
+            "memory_peak": 70, "last": last,
+        }))
+        .unwrap()
+    }
+
+    fn drawn(samples: &[Sample], start: Option<Sample>) -> (Vec<Point>, Vec<Point>) {
+        let second = |time: Time| float(time.millis()) / 1000.0;
+        let memory: LevelFn = |sample| sample.usage.memory.map(float);
+        let peak: LevelFn = |sample| sample.usage.memory_peak.map(float);
+        let cpu: RateFn = |sample, before| sample.cpu_millis_since(before).map(float);
+        (levels(samples, start.clone(), &second, (memory, peak)), rates(samples, start, &second, cpu))
+    }
+
+    #[test]
+    fn a_short_attempt_has_a_line_until_its_end() {
+        let mut start = sample(1000, 0, false);
+        start.usage.cpu_usec = Some(0);
+        let (memory, cpu) = drawn(&[sample(1200, 40, false), sample(3000, 2, true)], Some(start.clone()));
+        assert_eq!(
+            memory,
+            [(1.2, 40.0), (3.0, 40.0)],
+            "the memory at its end is what the kernel still caches"
+        );
+        assert_eq!(cpu[0].0, 1.0, "from its start");
+        // One that was over before the first sample is drawn by its peak.
+        let (memory, _) = drawn(&[sample(1100, 0, true)], Some(start));
+        assert_eq!(memory, [(1.0, 70.0), (1.1, 70.0)]);
+    }
+
+    #[test]
+    fn memory_stays_until_the_next_sample() {
+        let samples = [sample(1000, 10, false), sample(2000, 30, false)];
+        let (memory, cpu) = drawn(&samples, None);
+        assert_eq!(memory, [(1.0, 10.0), (2.0, 10.0), (2.0, 30.0)]);
+        assert_eq!(cpu, [(1.0, 500.0), (2.0, 500.0)]);
     }
 
     #[test]

@@ -1,15 +1,23 @@
 //! The page of a sweep: its jobs side by side, and each metric over each axis.
 
+use std::collections::BTreeMap;
+
+use jobc_job::metric_choice::JobMetrics;
+use jobc_job::metric_history::HistoryValue;
 use jobc_job::record::JobState;
 use jobc_job::time::Time;
 use jobc_job::user_metrics::format_number;
 use jobc_schema::metric::Better;
 
 use super::super::follow::job_end::JobEnd;
-use super::super::sweep::{ComparedJob, Comparison};
+use super::super::sweep::{ComparedJob, Comparison, choices};
 use super::axis_plot;
-use super::html::{Cell, escape, format_backticks, table};
+use super::curves::{self, Curve};
+use super::data::MAX_HISTORY_BYTES;
+use super::html::{Cell, escape, format_backticks, moment, table};
 use super::page::{color, foot, head};
+use crate::runtime::args::metric::MetricArgs;
+use crate::runtime::local_time::Zone;
 
 /// Maximum number of jobs in the table.
 const MAX_ROWS: usize = 10_000;
@@ -20,54 +28,99 @@ const MAX_FAILURES: usize = 50;
 /// Maximum number of plots.
 const MAX_PLOTS: usize = 48;
 
+/// What the page shows besides the comparison.
+pub(super) struct SweepData {
+    /// The values of each metric: of each job a list.
+    pub histories: Vec<Vec<JobHistory>>,
+    /// Reports of jobs next to the page, by job.
+    pub reports: BTreeMap<String, String>,
+    pub now: Time,
+    pub zone: Zone,
+}
+
+/// The values of a metric of a job.
+pub(super) struct JobHistory {
+    /// The place of the job in the comparison.
+    pub row: usize,
+    pub values: Vec<HistoryValue>,
+}
+
+impl SweepData {
+    /// Reads the values of all metrics. `reports` finds the report of a job.
+    pub(super) fn gather(
+        comparison: &Comparison,
+        args: &MetricArgs,
+        reports: &dyn Fn(&str) -> Option<String>,
+    ) -> Self {
+        let records = comparison.rows.iter().filter_map(|row| row.job.as_ref()).map(|(_, record)| record);
+        let choices = choices(args, records);
+        let mut histories: Vec<Vec<JobHistory>> = choices.iter().map(|_| vec![]).collect();
+        let mut bytes_left = MAX_HISTORY_BYTES;
+        for (row, job) in comparison.rows.iter().enumerate() {
+            let Some((directory, record)) = &job.job else { continue };
+            let of_job = JobMetrics::new(directory, record).histories(&choices, &mut bytes_left);
+            for (metric, histories) in histories.iter_mut().enumerate() {
+                // Of several tasks, the one with the most values.
+                let of_metric = of_job.iter().filter(|history| history.metric == metric);
+                if let Some(longest) = of_metric.max_by_key(|history| history.values.len()) {
+                    histories.push(JobHistory { row, values: longest.values.clone() });
+                }
+            }
+        }
+        let jobs = comparison.rows.iter().map(|row| row.combination.job.to_string());
+        let reports = jobs.filter_map(|job| Some((job.clone(), reports(&job)?))).collect();
+        Self { histories, reports, now: Time::now(), zone: Zone::local() }
+    }
+}
+
 /// The whole page.
-pub(super) fn page(comparison: &Comparison, source: &str, now: Time) -> String {
+pub(super) fn page(comparison: &Comparison, source: &str, data: &SweepData) -> String {
     let mut out = head(&comparison.id.to_string());
-    out += &header(comparison, source);
+    out += &header(comparison, source, &data.zone);
     let mut section = |title: &str, content: String| {
         if !content.is_empty() {
             out += &format!("<section>\n<h2>{title}</h2>\n{content}</section>\n");
         }
     };
-    section("Jobs", jobs(comparison, now));
+    section("Jobs", jobs(comparison, data));
+    section("Metrics", curves(comparison, data));
     section("Metrics by value", plots(comparison));
     section("Failures", failures(comparison));
     let running = comparison
         .rows
         .iter()
         .any(|row| row.job.as_ref().is_some_and(|(_, record)| !record.state.is_final()));
-    out + &foot(now, if running { ", while the sweep ran" } else { "" })
+    out + &foot(data.now, &data.zone, if running { ", while the sweep ran" } else { "" })
 }
 
-fn header(comparison: &Comparison, source: &str) -> String {
+fn header(comparison: &Comparison, source: &str, zone: &Zone) -> String {
     let mut out =
         format!("<header>\n<h1>{}</h1>\n<ul class=\"known\">\n", escape(&comparison.id.to_string()));
-    let mut fact = |name: &str, value: &str| {
-        out += &format!("<li><small>{}</small> <span>{}</span></li>\n", escape(name), escape(value));
+    let mut fact = |name: &str, html: &str| {
+        out += &format!("<li><small>{}</small> <span>{html}</span></li>\n", escape(name));
     };
-    fact("Jobs", &comparison.counts());
-    fact("Job file", source);
+    fact("Jobs", &escape(&comparison.counts()));
+    fact("Job file", &escape(source));
     let records = || comparison.rows.iter().filter_map(|row| row.job.as_ref()).map(|(_, record)| record);
     if let Some(submitted) = records().map(|record| record.submitted).min() {
-        fact("Submitted", &submitted.to_string());
+        fact("Submitted", &moment(submitted, zone));
     }
     let is_over = records().all(|record| record.state.is_final());
     if let Some(ended) = records().filter_map(|record| record.ended).max().filter(|_| is_over) {
-        fact("Ended", &ended.to_string());
+        fact("Ended", &moment(ended, zone));
     }
     for (number, metric) in comparison.metrics.iter().enumerate() {
         let Some(best) = comparison.best(number) else { continue };
         let word = if metric.better == Some(Better::Lower) { "Lowest" } else { "Highest" };
         let row = &comparison.rows[best];
-        let values: Vec<String> =
-            comparison.axes.iter().map(|axis| format!("{axis}={}", row.axis(axis))).collect();
         let value = row.metrics[number].map(format_number).unwrap_or_default();
-        fact(&format!("{word} {}", metric.title), &format!("{value} with {}", values.join(" ")));
+        let values = escape(&values(comparison, row));
+        fact(&format!("{word} {}", metric.title), &format!("{value} with {values}"));
     }
     out + "</ul>\n</header>\n"
 }
 
-fn jobs(comparison: &Comparison, now: Time) -> String {
+fn jobs(comparison: &Comparison, data: &SweepData) -> String {
     let mut headings = vec!["Job"];
     headings.extend(comparison.axes.iter().map(String::as_str));
     headings.extend(["State", "Ran"]);
@@ -81,14 +134,14 @@ fn jobs(comparison: &Comparison, now: Time) -> String {
         .take(MAX_ROWS)
         .enumerate()
         .map(|(number, row)| {
-            let mut cells = vec![name(row)];
+            let mut cells = vec![name(row, data)];
             cells.extend(comparison.axes.iter().map(|axis| Cell::number(&row.axis(axis))));
             cells.push(Cell::html(format!(
                 "<span class=\"state {}\">{}</span>",
                 row_color(row),
                 row.state()
             )));
-            cells.push(Cell::number(&row.ran(now).unwrap_or_default()));
+            cells.push(Cell::number(&row.ran(data.now).unwrap_or_default()));
             cells.extend(row.metrics.iter().zip(&best).map(|(value, best)| {
                 let value = value.map(format_number).unwrap_or_default();
                 if *best == Some(number) {
@@ -110,9 +163,51 @@ fn jobs(comparison: &Comparison, now: Time) -> String {
     table("Jobs", &headings, &rows) + &more
 }
 
-fn name(row: &ComparedJob) -> Cell {
-    let id = escape(&row.combination.job.to_string());
-    Cell::number_html(if is_failed(row) { format!("<a href=\"#end-{id}\">{id}</a>") } else { id })
+/// The job, with a link to its report, or if there is none and it failed, to its last output.
+fn name(row: &ComparedJob, data: &SweepData) -> Cell {
+    let id = row.combination.job.to_string();
+    let report = data.reports.get(&id).map(|report| escape(report));
+    let id = escape(&id);
+    Cell::number_html(match report {
+        Some(report) => format!("<a href=\"{report}\">{id}</a>"),
+        None if is_failed(row) => format!("<a href=\"#end-{id}\">{id}</a>"),
+        None => id,
+    })
+}
+
+/// The values of a job: `lr=0.1, seed=2`.
+fn values(comparison: &Comparison, row: &ComparedJob) -> String {
+    let values = comparison.axes.iter().map(|axis| format!("{axis}={}", row.axis(axis)));
+    values.collect::<Vec<_>>().join(", ")
+}
+
+/// The values of each metric over time, a line for each job.
+fn curves(comparison: &Comparison, data: &SweepData) -> String {
+    let metrics = comparison.metrics.iter().zip(&data.histories).enumerate();
+    let metrics: Vec<(&str, Vec<Curve<'_>>)> = metrics
+        .map(|(number, (metric, histories))| {
+            let best = comparison.best(number);
+            let mut curves: Vec<Curve<'_>> = histories
+                .iter()
+                .map(|history| {
+                    let row = &comparison.rows[history.row];
+                    let record = row.job.as_ref().map(|(_, record)| record);
+                    Curve {
+                        name: values(comparison, row),
+                        values: &history.values,
+                        begin: record.map_or(data.now, |record| record.started.unwrap_or(record.submitted)),
+                        is_best: best == Some(history.row),
+                    }
+                })
+                .collect();
+            if curves.len() > curves::MAX_LINES {
+                // The best is drawn in any case.
+                curves.sort_by_key(|curve| !curve.is_best);
+            }
+            (metric.title.as_str(), curves)
+        })
+        .collect();
+    curves::of_sweep(&metrics)
 }
 
 fn is_failed(row: &ComparedJob) -> bool {
@@ -136,7 +231,7 @@ fn plots(comparison: &Comparison) -> String {
                 Some(axis_plot::Point {
                     category: row.axis(axis),
                     value,
-                    name: row.combination.job.to_string(),
+                    name: values(comparison, row),
                     is_best: best == Some(place),
                 })
             });
@@ -148,7 +243,7 @@ fn plots(comparison: &Comparison) -> String {
             }
         }
     }
-    if out.is_empty() { out } else { format!("<div class=\"plots\">\n{out}</div>\n") }
+    curves::grid(&out)
 }
 
 /// How failed jobs ended, with the last lines of the task that decided it.
@@ -196,13 +291,29 @@ mod tests {
             metrics: vec![ComparedMetric { title: "loss".to_owned(), better: Some(Better::Lower) }],
             rows: vec![row(0, 0.1, Some(0.5)), row(1, 0.01, Some(0.25)), row(2, 0.001, None)],
         };
-        let page = page(&comparison, "/home/me/job.yaml", Time::from_millis(0));
+        let value = |step: f64, value: f64| HistoryValue {
+            value,
+            time: None,
+            attempt: 1,
+            counts: [Some(step), None, None, None],
+        };
+        let history = |row: usize| JobHistory { row, values: vec![value(1.0, 2.0), value(2.0, 0.5)] };
+        let data = SweepData {
+            histories: vec![vec![history(0), history(1)]],
+            reports: BTreeMap::from([("tune-0.1".to_owned(), "tune-0.1.html".to_owned())]),
+            now: Time::from_millis(0),
+            zone: Zone::fixed(1),
+        };
+        let page = page(&comparison, "/home/me/job.yaml", &data);
         for text in [
             "<title>tune.1 – jobc</title>",
-            "<small>Lowest loss</small> <span>0.25 with lr=0.01 &lt;b&gt;=&lt;i&gt;</span>",
+            "<small>Lowest loss</small> <span>0.25 with lr=0.01, &lt;b&gt;=&lt;i&gt;</span>",
             "<td class=\"n\"><strong>0.25</strong> best</td>",
             "<figcaption>loss by lr</figcaption>",
             "3 removed",
+            "<a href=\"tune-0.1.html\">tune-0.1</a>",
+            "<desc>loss by step of 2 jobs</desc>",
+            "lr=0.01, &lt;b&gt;=&lt;i&gt; (best)",
         ] {
             assert!(page.contains(text), "{text}\n{page}");
         }

@@ -5,16 +5,19 @@ use std::time::Duration;
 use jobc_job::logs::Stream;
 use jobc_job::metrics::Sample;
 use jobc_job::record::{TaskRecord, TaskState};
+use jobc_job::time::Time;
 use jobc_job::user_metrics::format_number;
 use jobc_schema::plural;
 
 use super::super::follow::event_text;
 use super::super::jobs::format_duration;
+use super::chart::format_run_time;
 use super::data::{LogLine, ReportData};
-use super::html::{Cell, anchor, escape, render_terminal_line, table};
+use super::html::{Cell, anchor, escape, moment, render_terminal_line, table};
 use super::reported::ReportedEvent;
 use super::selection::{self, Selection};
 use crate::report::cpus;
+use crate::runtime::local_time::Zone;
 use crate::runtime::quantity::bytes;
 
 /// Maximum number of tasks in the table.
@@ -54,7 +57,7 @@ fn row(facts: &ReportData, task: &TaskRecord, metrics: &[&str], has_log: bool) -
     let amount = |amount: Option<u64>| Cell::number(&amount.map(bytes).unwrap_or_default());
     let ran = facts.attempts(task).last().and_then(|attempt| {
         let end = attempt.ended.unwrap_or_else(|| facts.end());
-        Some(format_duration(end.since(attempt.started?)))
+        Some(format_run_time(end.since(attempt.started?)))
     });
     let limit = |name: &str, words: fn(u64) -> String| {
         let Some(limit) = task.limits.get(name) else { return Cell::default() };
@@ -65,10 +68,11 @@ fn row(facts: &ReportData, task: &TaskRecord, metrics: &[&str], has_log: bool) -
     let name = escape(&task.task.to_string());
     let name = if has_log { format!("<a href=\"#{}\">{name}</a>", anchor(&task.task)) } else { name };
     let state = task.state.as_str();
-    let values = facts.record.combinations.get(&task.task.role).map(|combination| {
-        let values = combination.values.iter().map(|(axis, value)| format!("{axis}={value}"));
-        values.collect::<Vec<_>>().join(" ")
-    });
+    let values = facts
+        .record
+        .combinations
+        .get(&task.task.role)
+        .map(|combination| selection::values(&combination.values));
     let metric = |name: &&str| {
         let mut known = facts.record.metrics.iter();
         let value = known.find(|metric| metric.name == **name && metric.task == task.task);
@@ -181,12 +185,12 @@ pub(super) fn logs(facts: &ReportData, shown: &Selection<'_>) -> String {
             decided == Some(&task.task) || task.state == TaskState::Failed || facts.record.tasks.len() == 1;
         let open = wanted && unfolded < MAX_UNFOLDED_LOGS && !lines.is_empty();
         unfolded += usize::from(open);
-        out += &log(task, lines, open, most_chars);
+        out += &log(facts, task, lines, open, most_chars);
     }
     out + &selection::left_out(&facts.record, shown.left_out)
 }
 
-fn log(task: &TaskRecord, lines: &[LogLine], open: bool, most_chars: usize) -> String {
+fn log(facts: &ReportData, task: &TaskRecord, lines: &[LogLine], open: bool, most_chars: usize) -> String {
     let mut shown = vec![];
     let mut left = most_chars;
     for line in lines.iter().rev() {
@@ -199,8 +203,9 @@ fn log(task: &TaskRecord, lines: &[LogLine], open: bool, most_chars: usize) -> S
             Stream::Stderr => " class=\"err\"",
             Stream::Jobc => " class=\"note\"",
         };
-        let time = line.time.get(11..23).unwrap_or_default();
-        shown.push(format!("<div{class}><time>{}</time>{}{more}</div>\n", escape(time), escape(&cut)));
+        let time = humantime::parse_rfc3339(&line.time).ok();
+        let time = time.map(|time| facts.zone.time_of_day(Time::of(time))).unwrap_or_default();
+        shown.push(format!("<div{class}><time>{time}</time>{}{more}</div>\n", escape(&cut)));
         if left == 0 {
             break;
         }
@@ -212,8 +217,10 @@ fn log(task: &TaskRecord, lines: &[LogLine], open: bool, most_chars: usize) -> S
         1 if lines.len() == 1 => "1 line".to_owned(),
         count => format!("last {count} lines"),
     };
+    let values = facts.record.combinations.get(&task.task.role);
+    let values = values.map(|known| escape(&selection::values(&known.values)) + "; ").unwrap_or_default();
     format!(
-        "<details id=\"{}\"{open}><summary>{} <small>{count}</small></summary>\n<div class=\"log\">{}</div></details>\n",
+        "<details id=\"{}\"{open}><summary>{} <small>{values}{count}</small></summary>\n<div class=\"log\">{}</div></details>\n",
         anchor(&task.task),
         escape(&task.task.to_string()),
         shown.concat()
@@ -223,7 +230,7 @@ fn log(task: &TaskRecord, lines: &[LogLine], open: bool, most_chars: usize) -> S
 /// The events, in order; the middle is left out if there are too many.
 pub(super) fn events(facts: &ReportData) -> String {
     if let Some(reported) = &facts.reported {
-        return reported_events(reported);
+        return reported_events(reported, &facts.zone);
     }
     let all = &facts.events;
     if all.is_empty() {
@@ -246,7 +253,7 @@ pub(super) fn events(facts: &ReportData) -> String {
         let words = [attempt, Some(event_text::describe_details(event)).filter(|words| !words.is_empty())];
         let words = words.into_iter().flatten().collect::<Vec<_>>().join(", ");
         rows.push(vec![
-            Cell::number(&event.time.to_string()),
+            Cell::number_html(moment(event.time, &facts.zone)),
             Cell::number(&task),
             Cell::number(kind.as_str().unwrap_or_default()),
             Cell::text(&words),
@@ -257,15 +264,15 @@ pub(super) fn events(facts: &ReportData) -> String {
 }
 
 /// The events of a cluster.
-fn reported_events(all: &[ReportedEvent]) -> String {
+fn reported_events(all: &[ReportedEvent], zone: &Zone) -> String {
     if all.is_empty() {
         return String::new();
     }
     // The last ones show how it ended.
     let shown = all.len().saturating_sub(MAX_EVENTS);
     let row = |event: &ReportedEvent| {
-        let cells = [&event.time.to_string(), &event.object, &event.reason].map(|text| Cell::number(text));
-        cells.into_iter().chain([Cell::text(&event.message)]).collect()
+        let time = Cell::number_html(moment(event.time, zone));
+        vec![time, Cell::number(&event.object), Cell::number(&event.reason), Cell::text(&event.message)]
     };
     let rows: Vec<Vec<Cell>> = all[shown..].iter().map(row).collect();
     folded(all.len(), &table("Events", &["Time", "Object", "Event", "Details"], &rows))

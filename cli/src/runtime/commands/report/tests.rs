@@ -2,11 +2,13 @@ use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
 use jobc_job::directory::JobDirectories;
+use jobc_job::metric_history::{HistoryValue, MetricHistory};
 use jobc_job::record::Record;
 use jobc_job::time::Time;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::runtime::local_time::Zone;
 
 /// Milliseconds after the job was submitted.
 fn at(millis: u64) -> Time {
@@ -54,8 +56,9 @@ fn events() -> Vec<Value> {
 
 fn samples() -> Vec<Value> {
     let sample = |second: u64, task: &str, attempt: u32, memory: u64| {
+        let begin = if attempt == 2 { 22 } else { 0 };
         json!({
-            "time": at(second * 1000), "task": task, "attempt": attempt, "cpu_usec": second * 1_500_000, "memory": memory,
+            "time": at(second * 1000), "task": task, "attempt": attempt, "cpu_usec": (second - begin) * 1_500_000, "memory": memory,
             "memory_peak": memory, "memory_limit_hits": 0, "oom_kills": 0, "read_bytes": 0, "written_bytes": second * 4096,
             "pids": 2, "gpu": [{"gpu": "GPU-1", "memory": 2_u64 << 30, "utilization": 90}],
         })
@@ -91,6 +94,10 @@ fn origin() -> Value {
 
 /// The page of a job with these files.
 fn page_of(record: Record, events: Vec<Value>, samples: Vec<Value>, logs: &[(&str, String)]) -> String {
+    page::page(&facts_of(record, events, samples, logs))
+}
+
+fn facts_of(record: Record, events: Vec<Value>, samples: Vec<Value>, logs: &[(&str, String)]) -> ReportData {
     let dir = tempfile::tempdir().unwrap();
     let places = JobDirectories { state: dir.path().join("state"), records: dir.path().join("records") };
     let directory = places.create("train").unwrap();
@@ -106,7 +113,8 @@ fn page_of(record: Record, events: Vec<Value>, samples: Vec<Value>, logs: &[(&st
     }
     let mut facts = ReportData::gather(&directory, record);
     facts.now = at(100_000);
-    page::page(&facts)
+    facts.zone = Zone::fixed(1);
+    facts
 }
 
 /// The page of the job that failed.
@@ -160,6 +168,65 @@ fn without_style(page: &str) -> String {
 #[test]
 fn page_of_a_failed_job_matches_the_snapshot() {
     snapbox::assert_data_eq!(without_style(&made()), snapbox::file!["tests/train.html"].raw());
+}
+
+/// A job of which a role has a matrix of two groups, and both report a loss.
+fn groups() -> ReportData {
+    let mut record = json!(record());
+    for (task, role) in [(1, "train-m0"), (2, "train-m1")] {
+        record["tasks"][task]["task"] = json!(format!("{role}-0"));
+    }
+    record["end"]["task"] = json!("train-m1-0");
+    record["combinations"] = json!({
+        "train-m0": {"role": "train", "values": {"lr": 0.1, "seed": 1}},
+        "train-m1": {"role": "train", "values": {"lr": 0.1, "seed": 2}},
+    });
+    let samples = samples().into_iter().map(|mut sample| {
+        let task = if sample["task"] == "worker-0" { "train-m0-0" } else { "train-m1-0" };
+        sample["task"] = json!(task);
+        sample
+    });
+    let mut facts = facts_of(serde_json::from_value(record).unwrap(), vec![], samples.collect(), &[]);
+    let value = |step: u32, value: f64| HistoryValue {
+        value,
+        time: Some(at(u64::from(step) * 1000)),
+        attempt: 1,
+        counts: [Some(f64::from(step)), None, None, None],
+    };
+    let history = |task: &str, last: f64| MetricHistory {
+        metric: 0,
+        task: task.parse().unwrap(),
+        values: vec![value(1, 2.0), value(2, 1.0), value(3, last)],
+    };
+    facts.metrics = vec!["loss".to_owned()];
+    facts.histories = vec![history("train-m0-0", 0.5), history("train-m1-0", f64::NAN)];
+    facts
+}
+
+#[test]
+fn metrics_are_curves_of_groups_with_the_values_of_their_matrix() {
+    let page = page::page(&groups());
+    for text in [
+        "<h2>Metrics</h2>",
+        "<desc>loss by step of 2 tasks</desc>",
+        "<i class=\"line1\"></i>lr=0.1, seed=2</span>",
+        "<title>lr=0.1, seed=2: nan at step 3</title>",
+        "<th scope=\"row\">lr=0.1, seed=1</th><td class=\"n\">3</td><td class=\"n\">2</td><td class=\"n\">0.5</td>",
+        "<h3>train <small>2 tasks</small></h3>",
+        "class=\"name\">train lr=0.1, seed=2</text>",
+        "<summary>train-m1-0 <small>lr=0.1, seed=2; nothing</small></summary>",
+    ] {
+        assert!(page.contains(text), "{text}\n{page}");
+    }
+    assert_eq!(tidy(&page), None);
+}
+
+#[test]
+fn times_are_local() {
+    let page = made();
+    let submitted = "<time datetime=\"2026-11-21T13:31:53.250Z\">2026-11-21 14:31:53 +01:00</time>";
+    assert!(page.contains(&format!("<small>Submitted</small> <span>{submitted}</span>")), "{page}");
+    assert!(page.contains("<time>14:32:53.250</time>") && page.contains("<span>1 min</span>"), "{page}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The time line: one row per task, one bar per attempt.
+//! The timeline: one row per task, one bar per attempt.
 //!
 //! States differ by more than color: a failed bar ends in a cross, a running one has an open end, and a waiting one is
 //! thin.
@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use jobc_job::record::TaskRecord;
 use jobc_job::time::Time;
+use unicode_width::UnicodeWidthStr as _;
 
-use super::super::jobs::format_duration;
-use super::chart::{Scale, Unit, format_number, time_label};
+use super::chart::{Scale, Unit, format_number, format_run_time};
 use super::data::{Attempt, ReportData};
+use super::figure::{cross, x_label};
 use super::html::{anchor, escape};
 use super::selection::{self, Selection};
+use crate::table::truncate;
 
 /// The width of the drawing; its height depends on the number of tasks.
 const WIDTH: f64 = 1000.0;
@@ -23,28 +25,32 @@ const ROW: f64 = 20.0;
 /// Maximum number of rows.
 const MAX_ROWS: usize = 200;
 
+/// Maximum width of a name, in characters.
+const MAX_NAME: usize = 60;
+
 /// The drawing, below a sticky axis. Names of tasks that are in `logs` link there.
 pub(super) fn timeline(facts: &ReportData, logs: &Selection<'_>) -> String {
     let shown = selection::select(&facts.record, MAX_ROWS, facts.end());
-    let names = shown.tasks.iter().map(|task| task.task.to_string().len()).max().unwrap_or(0);
-    #[allow(clippy::cast_precision_loss)] // names have at most 75 characters
+    let name = |task: &TaskRecord| truncate(&selection::name(&facts.record, &task.task), MAX_NAME);
+    let names = shown.tasks.iter().map(|task| name(task).width()).max().unwrap_or(0);
+    #[allow(clippy::cast_precision_loss)] // names have a few characters
     let left = (names as f64 * 7.3 + 16.0).min(WIDTH / 2.0);
     let whole = facts.end().since(facts.begin()).as_secs_f64().max(0.001);
-    let scale = Scale { to: whole, first: left, last: WIDTH - 16.0 };
+    let scale = Scale { from: 0.0, to: whole, first: left, last: WIDTH - 16.0, is_log: false };
     let ticks = Unit::Time.ticks(whole, 8);
     #[allow(clippy::cast_precision_loss)] // a number of tasks
     let height = shown.tasks.len() as f64 * ROW + 4.0;
     let mut out = format!(
-        "<div class=\"rows\" role=\"region\" aria-label=\"Time line\" tabindex=\"0\">\n\
+        "<div class=\"rows\" role=\"region\" aria-label=\"Timeline\" tabindex=\"0\">\n\
          <svg class=\"axis\" viewBox=\"0 0 {WIDTH} 20\" role=\"img\" aria-label=\"time since submission, {} in all\">",
-        format_duration(Duration::from_secs_f64(whole))
+        format_run_time(Duration::from_secs_f64(whole))
     );
     out += "<text x=\"4\" y=\"14\" class=\"tick\">time</text>";
     for (value, words) in &ticks {
-        out += &time_label(&scale, *value, words, 14.0);
+        out += &x_label(&scale, *value, words, 14.0);
     }
     out += &format!(
-        "</svg>\n<svg viewBox=\"0 0 {WIDTH} {}\" role=\"group\" aria-label=\"time line of {} tasks\">\n",
+        "</svg>\n<svg viewBox=\"0 0 {WIDTH} {}\" role=\"group\" aria-label=\"timeline of {} tasks\">\n",
         format_number(height),
         shown.tasks.len()
     );
@@ -65,8 +71,9 @@ pub(super) fn timeline(facts: &ReportData, logs: &Selection<'_>) -> String {
 }
 
 fn row(facts: &ReportData, task: &TaskRecord, scale: &Scale, y: f64, has_log: bool) -> String {
-    let name = escape(&task.task.to_string());
-    let label = format!("<text x=\"4\" y=\"{}\" class=\"name\">{name}</text>", format_number(y + 13.0));
+    let name = selection::name(&facts.record, &task.task);
+    let shown = escape(&truncate(&name, MAX_NAME));
+    let label = format!("<text x=\"4\" y=\"{}\" class=\"name\">{shown}</text>", format_number(y + 13.0));
     let mut out = if has_log {
         format!("\n<a href=\"#{}\">{label}</a>", anchor(&task.task))
     } else {
@@ -103,7 +110,7 @@ fn row(facts: &ReportData, task: &TaskRecord, scale: &Scale, y: f64, has_log: bo
         bar(x(started), x(end), class, 1.0, 15.0);
         let (at, top) = (x(end).max(x(started) + 1.5), y + 1.0);
         out += &match class {
-            "bad" => cross(at, top),
+            "bad" => cross(at, top + 7.5, ""),
             "runs" => open_end(at, top),
             _ => String::new(),
         };
@@ -117,18 +124,6 @@ fn row(facts: &ReportData, task: &TaskRecord, scale: &Scale, y: f64, has_log: bo
         }
     }
     out
-}
-
-/// The end of what failed.
-fn cross(x: f64, top: f64) -> String {
-    let at = |dx: f64, dy: f64| format!("{} {}", format_number(x + dx), format_number(top + dy));
-    format!(
-        "<path d=\"M{}L{}M{}L{}\" class=\"cross\"/>",
-        at(-3.0, 4.5),
-        at(3.0, 10.5),
-        at(-3.0, 10.5),
-        at(3.0, 4.5)
-    )
 }
 
 /// The end of what still runs.
@@ -151,7 +146,7 @@ fn class(facts: &ReportData, task: &TaskRecord, attempt: &Attempt<'_>) -> &'stat
 
 fn describe_attempt(name: &str, attempt: &Attempt<'_>, end: Time) -> String {
     let took = attempt.started.map_or(Duration::ZERO, |started| end.since(started));
-    let mut words = format!("{name}, attempt {}: {}", attempt.number, format_duration(took));
+    let mut words = format!("{name}, attempt {}: {}", attempt.number, format_run_time(took));
     if let Some(end) = jobc_job::exit_text::describe(attempt.exit_code, attempt.signal, attempt.reason) {
         words += &format!(", {end}");
     }
