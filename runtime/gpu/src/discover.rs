@@ -2,6 +2,7 @@
 
 use super::host::Host;
 use super::inventory::{Driver, Inventory, Source};
+use super::nvml::{Freshness, recent};
 use super::{amd, intel, nvidia, nvml, pci};
 
 /// The node by which the driver is spoken to.
@@ -13,7 +14,13 @@ impl Inventory {
     /// NVML is queried only if NVIDIA's driver is loaded. It may take seconds to wake the cards up; if it times out,
     /// the driver's files are used, with a note.
     pub fn discover(machine: &Host) -> Self {
+        Self::discover_with(machine, Freshness::Now)
+    }
+
+    /// The same, if a report of NVML that is this current will do.
+    pub fn discover_with(machine: &Host, freshness: Freshness) -> Self {
         let shown = nvidia::discover(machine);
+        let validity = recent::validity(machine, &shown);
         let mut inventory = Self { notes: shown.notes, ..Self::default() };
         // If /proc is masked, as in some sandboxes, only the device nodes show the driver.
         let had_nodes = machine.has(CONTROL_NODE);
@@ -21,10 +28,10 @@ impl Inventory {
             inventory.source = Source::Proc;
             inventory.driver = shown.release.map(|version| Driver { version, cuda: None });
             inventory.gpus = shown.gpus;
-            let links = match nvml::query(machine) {
+            let links = match nvml::report(machine, freshness, validity) {
                 Ok(answer) => {
                     inventory.source = Source::Nvml;
-                    inventory.asked_by = answer.program;
+                    (inventory.asked_by, inventory.asked_at) = (answer.program, answer.asked_at);
                     // Of root, NVML has had the nodes made that were missing.
                     if !had_nodes && machine.has(CONTROL_NODE) {
                         inventory.notes = nvidia::discover(machine).notes;

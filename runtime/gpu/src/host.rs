@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::nvml_programs;
 pub use super::nvml_programs::NvmlProgram;
+use jobc_container::state::store::Store;
 
 /// The root of the driver's files; `/` unless set.
 pub const ROOT_VARIABLE: &str = "JOBC_DRIVER_ROOT";
@@ -21,6 +22,9 @@ pub const NVML_VARIABLE: &str = "JOBC_NVML";
 
 /// How many seconds NVML may take.
 pub const NVML_TIMEOUT_VARIABLE: &str = "JOBC_NVML_TIMEOUT";
+
+/// The file of NVML's last report, next to the state of jobs.
+const RECENT_FILE: &str = "gpus.json";
 
 /// Default timeout of NVML: without nvidia-persistenced it wakes up every card, one by one, which takes seconds each.
 const DEFAULT_NVML_TIMEOUT: Duration = Duration::from_secs(30);
@@ -34,6 +38,8 @@ pub struct Host {
     kernel: PathBuf,
     /// How NVML is queried.
     pub nvml: NvmlOptions,
+    /// Where its last report is kept; `None`: nowhere.
+    pub recent: Option<PathBuf>,
 }
 
 /// How NVML is queried.
@@ -59,7 +65,8 @@ impl Host {
             // A third-party library that hangs or crashes must not affect this process.
             programs: nvml_programs::available_programs(),
         };
-        Self { nvml, ..Self::at(root) }
+        let recent = Store::standard().ok().map(|containers| containers.root().with_file_name(RECENT_FILE));
+        Self { nvml, recent, ..Self::at(root) }
     }
 
     /// The host whose files lie below `root`; this process itself queries NVML.
@@ -70,6 +77,7 @@ impl Host {
             root,
             kernel,
             nvml: NvmlOptions { library: None, timeout: DEFAULT_NVML_TIMEOUT, programs: vec![] },
+            recent: None,
         }
     }
 

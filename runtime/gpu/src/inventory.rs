@@ -18,6 +18,9 @@ pub struct Inventory {
     /// The program that queried NVML, if it was not this one: `jobc-nvml` or nvidia-smi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<PathBuf>,
+    /// When NVML was asked for this, in nanoseconds since boot; `None` if its last report was used.
+    #[serde(skip)]
+    pub asked_at: Option<u64>,
     /// How many cards and MIG instances the device cgroup of this process denies; they are not in the list.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub denied: usize,

@@ -1,7 +1,8 @@
 //! GPUs of this host, in terms that placement, injection and reports share.
 //!
-//! An [`Inventory`] is created for each use and never kept: cards and MIG instances come and go. The modules below
-//! find it, one per source: [`host`] defines where to look, [`discover`] combines what the others find.
+//! An [`Inventory`] is created for each use: cards and MIG instances come and go. Of NVML's report, what cannot change
+//! within seconds is kept for the next command ([`nvml::Freshness`]). The modules below find it, one per source:
+//! [`host`] defines where to look, [`discover`] combines what the others find.
 #![cfg(target_os = "linux")]
 #![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]
 

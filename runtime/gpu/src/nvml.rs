@@ -3,6 +3,7 @@
 //! That process is `jobc-nvml`, if it was installed with this program, else this program again with the word
 //! [`COMMAND`]. If it times out, it is killed and left behind.
 
+pub(super) mod recent;
 mod search;
 mod smi;
 pub mod watch;
@@ -15,6 +16,8 @@ use jobc_nvml::{Card, NVML_ERROR_EXIT_CODE, NvmlReport};
 use jobc_schema::gpu::Vendor;
 
 pub use jobc_nvml::UsageSample;
+pub use recent::Freshness;
+use serde_json::Value;
 
 use super::host::Host;
 use super::inventory::{Gpu, Inventory};
@@ -41,10 +44,27 @@ pub(super) enum NvmlUnavailable {
 pub(super) struct QueryResult {
     pub(super) report: NvmlReport,
     pub(super) program: Option<PathBuf>,
+    /// When it was asked for, in nanoseconds since boot; `None` if that was earlier.
+    pub(super) asked_at: Option<u64>,
+}
+
+/// NVML's report on the host of `validity`: the last one if it is current enough, else NVML is asked.
+pub(super) fn report(
+    machine: &Host,
+    freshness: Freshness,
+    validity: Value,
+) -> Result<QueryResult, NvmlUnavailable> {
+    if let Some(result) = recent::read(machine, freshness, &validity) {
+        return Ok(result);
+    }
+    let asked_at = recent::nanos_since_boot();
+    let result = QueryResult { asked_at: Some(asked_at), ..query(machine)? };
+    recent::write(machine, validity, &result);
+    Ok(result)
 }
 
 /// Asks NVML; through nvidia-smi where the library cannot be loaded.
-pub(super) fn query(machine: &Host) -> Result<QueryResult, NvmlUnavailable> {
+fn query(machine: &Host) -> Result<QueryResult, NvmlUnavailable> {
     let files = search::files(machine).ok_or(NvmlUnavailable::Disabled)?;
     if machine.nvml.programs.is_empty() {
         return query_in_process(&files);
@@ -54,7 +74,7 @@ pub(super) fn query(machine: &Host) -> Result<QueryResult, NvmlUnavailable> {
         match query_through(asker, machine, &files) {
             Ok(report) => {
                 let by = asker.is_separate().then(|| asker.program().to_owned());
-                return Ok(QueryResult { report, program: by });
+                return Ok(QueryResult { report, program: by, asked_at: None });
             }
             // A query that hung once would hang again.
             Err(QueryError::TimedOut(why)) => return Err(NvmlUnavailable::Failed(why)),
@@ -73,12 +93,12 @@ pub(super) fn query(machine: &Host) -> Result<QueryResult, NvmlUnavailable> {
     let why = format!("{}{hint}", first.unwrap_or_default());
     let (mut report, program) = smi::query(machine).ok_or_else(|| NvmlUnavailable::Failed(why.clone()))?;
     report.notes.push(format!("nvidia-smi reports NVIDIA's cards, without NVLink: {why}"));
-    Ok(QueryResult { report, program: Some(program) })
+    Ok(QueryResult { report, program: Some(program), asked_at: None })
 }
 
 fn query_in_process(files: &[PathBuf]) -> Result<QueryResult, NvmlUnavailable> {
     jobc_nvml::query(files)
-        .map(|report| QueryResult { report, program: None })
+        .map(|report| QueryResult { report, program: None, asked_at: None })
         .map_err(NvmlUnavailable::Failed)
 }
 

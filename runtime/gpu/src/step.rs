@@ -14,6 +14,7 @@ use jobc_sys::error::{Error, Kind, Result};
 use super::device_names::short_name;
 use super::host::Host;
 use super::inventory::{DeviceId, Inventory};
+use super::nvml::Freshness;
 
 /// The variables of a step that name its GPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,8 +79,8 @@ pub fn devices(inventory: &Inventory, vendor: Vendor, variables: &StepVariables)
 
 /// The host's GPUs as jobs may use them: under Slurm those of this step or batch script, also where no device cgroup
 /// denies the others.
-pub fn usable_inventory(machine: &Host) -> Inventory {
-    let mut inventory = Inventory::discover(machine);
+pub fn usable_inventory(machine: &Host, freshness: Freshness) -> Inventory {
+    let mut inventory = Inventory::discover_with(machine, freshness);
     restrict(&mut inventory, &StepVariables::here());
     inventory
 }

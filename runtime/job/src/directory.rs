@@ -168,6 +168,12 @@ fn ids_in(parents: &[&Path]) -> Result<Vec<JobId>> {
 }
 
 impl Directory {
+    /// Where the jobs of this user are.
+    pub(crate) fn parents(&self) -> JobDirectories {
+        let parent = |path: &Path| path.parent().unwrap_or(path).to_owned();
+        JobDirectories { state: parent(&self.state), records: parent(&self.record) }
+    }
+
     /// The job's record ([`crate::record::Record`]).
     pub fn record_file(&self) -> PathBuf {
         self.record.join("job.json")

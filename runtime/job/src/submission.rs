@@ -65,6 +65,9 @@ pub struct Submission {
     pub gpu_injection: Option<InjectionMethod>,
     /// How slices of GPUs are enforced [default: chosen from job and host].
     pub gpu_share: Option<GpuShare>,
+    /// When the command asked NVML, in nanoseconds since boot: its supervisor need not ask again a moment later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus_asked_at: Option<u64>,
     /// The client stays attached: its end is the job's, unless it detaches.
     pub attended: bool,
 }

@@ -5,6 +5,7 @@ use oci_spec::runtime::Spec;
 use super::{InjectionRequest, environment, inject};
 use crate::host::Host;
 use crate::inventory::Inventory;
+use crate::nvml::Freshness;
 use jobc_container::bundle::Bundle;
 use jobc_container::root::Root;
 use jobc_sys::error::Result;
@@ -37,7 +38,7 @@ pub fn without_devices(spec: &mut Spec, root: &Root, visible: Option<&str>) -> R
     }
     // Only here is the host looked at, which takes longer than all else.
     let host = Host::here();
-    let inventory = Inventory::discover(&host);
+    let inventory = Inventory::discover_with(&host, Freshness::Facts);
     let wants = InjectionRequest { host_root: is_host_root(root), visible, ..InjectionRequest::default() };
     Ok(inject(spec, &host, &inventory, &[], &wants)?.notes)
 }

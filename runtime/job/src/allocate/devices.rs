@@ -8,6 +8,7 @@ use serde::de::value::{Error as ValueError, StrDeserializer};
 use jobc_container::bundle::Bundle;
 use jobc_container::root::Root;
 use jobc_gpu::inject::{InjectionMethod, InjectionRequest, Injector, is_host_root, value, visible_by_author};
+use jobc_gpu::nvml::Freshness;
 use jobc_gpu::step::{self, StepVariables};
 use jobc_gpu::{DeviceId, Host, Inventory, device_names};
 use jobc_sys::error::{Error, Kind, Result};
@@ -55,7 +56,7 @@ impl Devices {
         way: InjectionMethod,
     ) -> Result<Option<Self>> {
         let Some(numbers) = bundle.annotation(GPUS_ANNOTATION) else { return Ok(None) };
-        let inventory = Inventory::discover(&machine);
+        let inventory = Inventory::discover_with(&machine, Freshness::Facts);
         let count = numbers.split(',').count();
         let ids = step::take(&inventory, vendor(bundle, &inventory), variables, count)?;
         Ok(Some(Self {
@@ -68,7 +69,7 @@ impl Devices {
     }
 
     pub(super) fn on(machine: Host, bundle: &Bundle, words: &[String], way: InjectionMethod) -> Result<Self> {
-        let inventory = Inventory::discover(&machine);
+        let inventory = Inventory::discover_with(&machine, Freshness::Facts);
         let ids = device_names::parse_devices(words, vendor(bundle, &inventory), &inventory)?;
         let wanted = bundle.annotation(GPUS_ANNOTATION).map(|numbers| numbers.split(',').count());
         if let Some(wanted) = wanted.filter(|wanted| *wanted != ids.len()) {

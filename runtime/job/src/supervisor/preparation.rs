@@ -15,7 +15,6 @@ use crate::admission::capacity::Capacity;
 use crate::admission::job_queue::{Slot, WaitingJob};
 use crate::admission::ledger::Ledger;
 use crate::admission::{Admission, AdmissionOutcome, claim};
-use crate::directory::JobDirectories;
 use crate::event::Kind as EventKind;
 use crate::lifecycle::Lifecycle;
 use crate::network::{Network, NetworkEvent};
@@ -24,6 +23,7 @@ use crate::provision::{self, Progress};
 use jobc_gpu::demand::Demands;
 use jobc_gpu::enforcement::SliceEnforcer;
 use jobc_gpu::inject::Injector;
+use jobc_gpu::nvml::Freshness;
 use jobc_gpu::sharing::SharingSupport;
 use jobc_gpu::step::usable_inventory;
 use jobc_gpu::tasks::TaskGpus;
@@ -101,16 +101,9 @@ impl Preparation<'_> {
         }
     }
 
-    /// Where the jobs of this user are.
-    fn job_directories(&self) -> JobDirectories {
-        let parent = |path: &std::path::Path| path.parent().unwrap_or(path).to_owned();
-        let directory = &self.share.directory;
-        JobDirectories { state: parent(&directory.state), records: parent(&directory.record) }
-    }
-
     fn enter_ledger(&self) -> Result<Admission> {
         let JobContext { plan, directory, .. } = self.share;
-        let ledger = Ledger::standard(&self.job_directories())?;
+        let ledger = Ledger::standard(&directory.parents())?;
         if let Some(note) = &ledger.note {
             self.note(note);
         }
@@ -154,7 +147,8 @@ impl Preparation<'_> {
     fn detect_gpus(&self) -> (Host, Inventory) {
         let machine = Host::here();
         let wanted = Demands::requests_gpus(&self.share.plan);
-        let inventory = if wanted { usable_inventory(&machine) } else { Inventory::default() };
+        let freshness = Freshness::of_command(self.share.submission.gpus_asked_at);
+        let inventory = if wanted { usable_inventory(&machine, freshness) } else { Inventory::default() };
         (machine, inventory)
     }
 
@@ -171,7 +165,7 @@ impl Preparation<'_> {
             &machine,
             &inventory,
             &means,
-            &self.job_directories().state,
+            &self.share.directory.parents().state,
             stopped,
         )?;
         let injector = Injector::new(machine, inventory);

@@ -34,6 +34,8 @@ pub(super) struct BuiltPlan {
     pub(super) resumed: Option<Sweep>,
     /// Roles with fewer instances than in the job file, with the number in the job file.
     pub(super) scaled: Vec<(String, u32)>,
+    /// When NVML was asked, in nanoseconds since boot.
+    pub(super) gpus_asked_at: Option<u64>,
 }
 
 /// A resolved job and the files that `jobc build` writes for it.
@@ -123,6 +125,7 @@ pub(super) fn read(given: &Utf8Path) -> Result<BuiltPlan> {
         resumed: None,
         directory: base.into(),
         scaled: Vec::new(),
+        gpus_asked_at: None,
         jobs: vec![BuiltJob { plan, files }],
     })
 }

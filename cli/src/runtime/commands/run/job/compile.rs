@@ -8,6 +8,7 @@ use jobc_compiler::compile::{self, build, plan};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::source::Source;
 use jobc_gpu::Host;
+use jobc_gpu::nvml::Freshness;
 use jobc_gpu::step::usable_inventory;
 use jobc_job::admission::ledger::Ledger;
 use jobc_job::admission::ports;
@@ -62,7 +63,7 @@ pub(super) fn compile(
     request.default_target = default_target();
     // The GPUs are detected once for all jobs of a matrix; they are assigned later, under the lock of the ledger.
     let found = OnceCell::new();
-    let look = || found.get_or_init(|| usable_inventory(&Host::here()).to_target_gpus()).clone();
+    let look = || found.get_or_init(|| usable_inventory(&Host::here(), Freshness::Facts)).to_target_gpus();
     request.gpus_here = Some(&look);
     request.adjustments = Adjustments { scale: args.scale.clone(), no_gpu: args.no_gpu, numbers };
     let mut planned = plan(&mut sources, &request, &mut sink);
@@ -108,6 +109,7 @@ pub(super) fn compile(
         sources,
         directory: input.directory.clone().into(),
         scaled: scaled.into_iter().collect(),
+        gpus_asked_at: found.get().and_then(|inventory| inventory.asked_at),
     }))
 }
 

@@ -14,6 +14,7 @@ use jobc_container::scope::{Scope, ScopeOwner};
 use jobc_container::state::Id;
 use jobc_gpu::Host;
 use jobc_gpu::demand::Demands;
+use jobc_gpu::nvml::Freshness;
 use jobc_gpu::step::usable_inventory;
 use jobc_job::admission;
 use jobc_job::admission::capacity::Capacity;
@@ -80,7 +81,8 @@ impl Drop for ScratchDirectory {
 
 /// The job as a whole: its resources and its order. `scope` is the systemd unit of its supervisor, if any.
 pub(super) fn describe_job(plan: &JobPlan, directory: &Directory, scope: Option<&str>) -> Result<String> {
-    let capacity = Capacity::of_host(&directory.state)?.with_gpus(usable_inventory(&Host::here()));
+    let capacity =
+        Capacity::of_host(&directory.state)?.with_gpus(usable_inventory(&Host::here(), Freshness::Facts));
     let network = match plan.network {
         Network::Auto | Network::Host => "host",
         Network::Job => "job network, with an address for each task",
@@ -172,7 +174,7 @@ fn print_steps(
     };
     let mut provided = provision::dry_run(&of_job)?;
     if Demands::requests_gpus(&job.plan) {
-        let inventory = usable_inventory(&Host::here());
+        let inventory = usable_inventory(&Host::here(), Freshness::of_command(built.gpus_asked_at));
         provided.with_gpus(admission::dry_run_gpus(&job.plan, &submission, inventory)?);
     }
     // Of a role with a matrix the first combination is shown: the others differ in their values.

@@ -158,6 +158,7 @@ pub(super) fn submission(
         keep: args.keep,
         devices: options::devices(args, plan)?.into_iter().collect(),
         gpu_share: args.gpu_share.or(plan.target.settings.oci.as_ref().and_then(|oci| oci.gpu_share)),
+        gpus_asked_at: built.gpus_asked_at,
         attended: !args.detach,
         ..Submission::default()
     })
