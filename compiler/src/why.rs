@@ -1,4 +1,4 @@
-//! What causes a line of a built file, and what a line of a job file causes; for `jobc why`, failed builds of images,
+//! The causes of a line of a built file, and the effects of a line of a job file; for `jobc why`, failed builds of images,
 //! editors and the playground.
 //!
 //! Not a pass: it reads the files that a build has written. The answers come from the source map of each target.

@@ -29,6 +29,7 @@ def simulated(all_jobs):
 def host(simulated, jobs):
     return cleaned(simulated)
 
+ANSWERS = "usr/lib/x86_64-linux-gnu/nvml.answers"
 NODES = "{ ls /dev | grep -x 'nvidia[0-9]*' || true; } | tr '\\n' ' '"
 SLICE = {"memory": "8GiB", "cores": 30}
 
@@ -124,7 +125,13 @@ class Host:
         except FileNotFoundError:
             return ""
 
+    def answer(self, *lines):
+        """Appends answers of the simulated NVML; the last line of a name counts."""
+        with (self.root / ANSWERS).open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
     def clean(self):
+        self.answer(*(f"gpu.{card}.{line}" for card in (0, 1) for line in ("processes=", "utilization=0 0")))
         for path in self.output.iterdir():
             path.unlink()
         self.mps_mode.unlink(missing_ok=True)
@@ -315,6 +322,32 @@ def test_mps_slices_share_a_card(host):
     assert host.wait(first) == host.wait(second) == host.wait(third) == 0, "one of them failed"
     host.until(lambda: not host.daemons())
     expect(host.run(host.file("large", gpu={"share": {"memory": "81GiB"}})), 125, "needs 1 slice of 81 GiB")
+
+
+def test_stats_of_an_mps_slice_has_the_use_of_the_card(host):
+    """NVML reports the MPS server in place of the tasks: they have the use of the card, which slices share, and their limits."""
+    job = host.start(host.file("served", gpu={"share": SLICE}, run="sleep 60", instances=2))
+    host.wait_until_running(job)
+    card, tasks = host.devices_of(job)[0], [task["process"]["pid"] for task in host.json("inspect", job)["tasks"]]
+    host.answer(f"gpu.{card}.processes=" + " ".join(f"{pid}:{1 << 30}" for pid in tasks), f"gpu.{card}.utilization=97 5")
+    processes = next(gpu["processes"] for gpu in host.json("gpu", "ls")["gpus"] if str(gpu["index"]) == card)
+    assert [process["memory_bytes"] for process in processes] == [2 << 30], f"NVML reports {processes}, the tasks are {tasks}"
+    assert processes[0]["pid"] in [pid for _, pid in host.daemons()], f"NVML reports {processes}, the tasks are {tasks}"
+
+    def use(slices):
+        rows = [json.loads(row) for row in host.call("stats", "--no-stream", "--format", "json", job).stdout.splitlines()]
+        uses = [use for row in rows for use in row.get("gpu", [])]
+        wanted = {"utilization": 97, "mps": {"memory_limit": 8 << 30, "slices": slices}}
+        return len(uses) == 2 and all({key: value for key, value in use.items() if key != "gpu"} == wanted for use in uses)
+    host.until(lambda: use(2))
+    second = host.start(host.file("more", gpu={"share": {"memory": "60GiB"}}, run="sleep 60"), "--devices", card)
+    host.wait_until_running(second)
+    host.until(lambda: use(3))
+    shown = host.call("stats", "--no-stream", job).stdout
+    assert shown.count("card 97% (3 slices) max 8.0 GiB") == 2, f"`jobc stats` shows {shown}"
+    report = host.output / "report.html"
+    expect(host.call("report", job, "--output", str(report)), 0)
+    assert "Tasks with slices by MPS share" in report.read_text(), "the report does not say whose use it shows"
 
 
 def test_an_mps_daemon_ends_after_the_last_supervisor_is_killed(host):

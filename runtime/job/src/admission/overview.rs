@@ -1,10 +1,12 @@
 //! The ledger for reports: the job of each GPU, and the queue.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::gpus;
 use super::ledger::{Entry, EntryState, Ledger};
-use jobc_gpu::lease::Slice;
+use jobc_gpu::lease::{Sharing, Slice};
 use jobc_gpu::{DeviceId, Inventory};
 use jobc_sys::error::Result;
 
@@ -44,6 +46,17 @@ pub struct QueuedJob {
     pub user: u32,
     /// The missing resources, as text.
     pub waits_for: String,
+}
+
+/// How many slices by MPS all jobs have, by the name of the GPU.
+pub fn slices_by_mps(ledger: &Ledger) -> BTreeMap<String, u32> {
+    let mut slices = BTreeMap::new();
+    for slot in ledger.peek_claims().into_iter().flat_map(|claim| claim.leased.slots) {
+        if slot.slice.is_some_and(|slice| slice.by == Sharing::Mps) {
+            *slices.entry(slot.name).or_default() += 1;
+        }
+    }
+    slices
 }
 
 impl Overview {

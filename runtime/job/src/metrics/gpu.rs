@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
+use jobc_gpu::lease::{Sharing, Slot};
 use jobc_gpu::nvml::UsageSample;
 use serde::{Deserialize, Serialize};
 
@@ -18,12 +19,25 @@ use jobc_gpu::nvml::watch::NvmlWatch;
 pub struct GpuUse {
     /// The GPU's UUID.
     pub gpu: String,
-    /// Bytes of its memory that the task's processes hold.
+    /// Bytes of its memory that the task's processes hold; not known of a slice by MPS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
     /// Percent of the time in which the GPU was busy, with whichever processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilization: Option<u8>,
+    /// The task's slice of it by MPS. NVML reports the server in place of the processes that it serves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mps: Option<MpsUse>,
+}
+
+/// What is known of the use of a slice by MPS.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MpsUse {
+    /// Bytes of the GPU's memory that the task may use, if they are limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit: Option<u64>,
+    /// How many slices of the GPU jobs have, this one included.
+    pub slices: u32,
 }
 
 /// How often to ask.
@@ -51,6 +65,8 @@ pub(super) struct GpuMonitor {
     often_until: Instant,
     failures: u32,
     latest: UsageSample,
+    /// How many slices of each GPU jobs have.
+    slices: BTreeMap<String, u32>,
 }
 
 impl GpuMonitor {
@@ -64,6 +80,7 @@ impl GpuMonitor {
             often_until: Instant::now(),
             failures: 0,
             latest: UsageSample::default(),
+            slices: BTreeMap::new(),
         })
     }
 
@@ -72,8 +89,12 @@ impl GpuMonitor {
         (self.next, self.often_until) = (now, now + FIRST_QUERIES);
     }
 
-    /// Takes a response if there is one, or sends the next query; never waits.
-    pub(super) fn poll(&mut self, now: Instant) {
+    /// Takes a response if there is one, or sends the next query; never waits. With each query, `slices` counts anew
+    /// how many slices of each GPU jobs have.
+    pub(super) fn poll(&mut self, now: Instant, slices: impl FnOnce() -> BTreeMap<String, u32>) {
+        if self.query_sent.is_none() && now >= self.next {
+            self.slices = slices();
+        }
         if self.failures >= MAX_FAILURES {
             return;
         }
@@ -119,6 +140,38 @@ impl GpuMonitor {
     pub(super) fn used_by(&self, processes: &[u32]) -> Vec<GpuUse> {
         used_by(&self.latest, processes)
     }
+
+    /// What is known of a task with these devices, some of which are slices by MPS.
+    pub(super) fn used_by_slices(&self, slots: &[Slot]) -> Vec<GpuUse> {
+        used_by_slices(&self.latest, &self.slices, slots)
+    }
+}
+
+/// Whether a device is a slice by MPS.
+pub(super) fn is_mps(slot: &Slot) -> bool {
+    slot.slice.as_ref().is_some_and(|slice| slice.by == Sharing::Mps)
+}
+
+/// Utilization of a GPU in percent of the time.
+fn utilization(sample: &UsageSample, gpu: &str) -> Option<u8> {
+    sample.busy.iter().find(|(uuid, _)| uuid == gpu).and_then(|(_, percent)| *percent)
+}
+
+fn used_by_slices(sample: &UsageSample, slices: &BTreeMap<String, u32>, slots: &[Slot]) -> Vec<GpuUse> {
+    let mut used: BTreeMap<&str, (u32, Option<u64>)> = BTreeMap::new();
+    for slot in slots.iter().filter(|slot| is_mps(slot)) {
+        let limit = slot.slice.as_ref().and_then(|slice| slice.memory_bytes);
+        // A task may have several slices of a GPU.
+        let (count, sum) = used.entry(&slot.name).or_insert((0, Some(0)));
+        (*count, *sum) = (*count + 1, sum.zip(limit).map(|(sum, limit)| sum + limit));
+    }
+    let of_gpu = |(gpu, (own, memory_limit)): (&str, (u32, Option<u64>))| GpuUse {
+        gpu: gpu.to_owned(),
+        memory: None,
+        utilization: utilization(sample, gpu),
+        mps: Some(MpsUse { memory_limit, slices: slices.get(gpu).copied().unwrap_or(own).max(own) }),
+    };
+    used.into_iter().map(of_gpu).collect()
 }
 
 fn used_by(sample: &UsageSample, processes: &[u32]) -> Vec<GpuUse> {
@@ -127,16 +180,23 @@ fn used_by(sample: &UsageSample, processes: &[u32]) -> Vec<GpuUse> {
         let sum = used.entry(gpu).or_default();
         *sum = memory.map(|memory| memory + sum.unwrap_or(0)).or(*sum);
     }
-    let busy = |gpu: &str| sample.busy.iter().find(|(uuid, _)| uuid == gpu).and_then(|(_, percent)| *percent);
     used.into_iter()
-        .map(|(gpu, memory)| GpuUse { gpu: gpu.to_owned(), memory, utilization: busy(gpu) })
+        .map(|(gpu, memory)| GpuUse {
+            gpu: gpu.to_owned(),
+            memory,
+            utilization: utilization(sample, gpu),
+            mps: None,
+        })
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jobc_gpu::DeviceId;
     use jobc_gpu::host::NvmlProgram;
+    use jobc_gpu::lease::Slice;
+    use jobc_schema::gpu::Vendor;
 
     #[test]
     fn processes_are_matched_to_their_gpus() {
@@ -152,11 +212,42 @@ mod tests {
         };
         let used = used_by(&sample, &[4711, 4712, 4713]);
         let expected = [
-            GpuUse { gpu: one.into(), memory: None, utilization: None },
-            GpuUse { gpu: other.into(), memory: Some(1536 << 20), utilization: Some(97) },
+            GpuUse { gpu: one.into(), memory: None, utilization: None, mps: None },
+            GpuUse { gpu: other.into(), memory: Some(1536 << 20), utilization: Some(97), mps: None },
         ];
         assert_eq!(used, expected);
         assert_eq!(used_by(&sample, &[1]), []);
+    }
+
+    #[test]
+    fn slices_by_mps_have_the_use_of_the_card_and_their_limits() {
+        let slot = |number: u32, by, memory_bytes| {
+            let device = DeviceId { vendor: Vendor::Nvidia, gpu: number, mig: None };
+            let enforced_by = Sharing::enforcer(by);
+            let slice = Slice { memory_bytes, cores_percent: Some(30), by, enforced_by, cards: vec![] };
+            Slot { device, name: format!("GPU-{number}"), slice: Some(slice) }
+        };
+        let sample = UsageSample {
+            busy: vec![("GPU-0".into(), Some(97)), ("GPU-1".into(), None)],
+            // Of the server.
+            processes: vec![(4711, "GPU-0".into(), Some(3 << 30))],
+        };
+        let slots = [
+            slot(0, Sharing::Mps, Some(8 << 30)),
+            slot(0, Sharing::Mps, Some(4 << 30)),
+            slot(1, Sharing::Mps, None),
+            slot(2, Sharing::Hami, Some(8 << 30)),
+        ];
+        let of = |gpu: &str, utilization, memory_limit, slices| GpuUse {
+            gpu: gpu.to_owned(),
+            memory: None,
+            utilization,
+            mps: Some(MpsUse { memory_limit, slices }),
+        };
+        // Jobs have three slices of GPU 0.
+        let slices = BTreeMap::from([("GPU-0".to_owned(), 3)]);
+        let expected = [of("GPU-0", Some(97), Some(12 << 30), 3), of("GPU-1", None, None, 1)];
+        assert_eq!(used_by_slices(&sample, &slices, &slots), expected);
     }
 
     /// Asks a command instead of this program until `done`, without the time between two questions.
@@ -174,7 +265,7 @@ mod tests {
                 return gpus;
             }
             gpus.next = Instant::now();
-            gpus.poll(Instant::now());
+            gpus.poll(Instant::now(), BTreeMap::new);
             std::thread::sleep(Duration::from_millis(10));
         }
         panic!("it goes on and on: {gpus:?}");
@@ -208,7 +299,7 @@ mod tests {
     #[test]
     fn a_failing_program_is_not_queried_again() {
         let mut gpus = watched("exit 1", |gpus| gpus.failures == MAX_FAILURES);
-        gpus.poll(Instant::now());
+        gpus.poll(Instant::now(), BTreeMap::new);
         assert!(gpus.watch.is_none() && !gpus.in_use());
     }
 }

@@ -21,7 +21,7 @@ pub struct Sample {
     /// Its resource usage.
     #[serde(flatten)]
     pub usage: Usage,
-    /// The GPUs that its processes used.
+    /// The GPUs that its processes used, or of which it has slices by MPS.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpu: Vec<GpuUse>,
     /// Whether no cgroup counts all of it: then CPU time, memory, disks and processes are sums over the processes, from

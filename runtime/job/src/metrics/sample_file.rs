@@ -124,6 +124,7 @@ fn task(line: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::GpuUse;
     use super::*;
     use crate::time::Time;
     use jobc_container::cgroup::Usage;
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn a_line_reads_as_it_was_written() {
         let gpu =
-            vec![super::super::GpuUse { gpu: "GPU-1".into(), memory: Some(1 << 30), utilization: Some(97) }];
+            vec![GpuUse { gpu: "GPU-1".into(), memory: Some(1 << 30), utilization: Some(97), mps: None }];
         let sample = Sample { gpu, ..sample(1, "a", true) };
         let line = serde_json::to_string(&sample).unwrap();
         insta::assert_snapshot!(line, @r#"{"time":"1970-01-01T00:00:01.000Z","task":"a-0","attempt":1,"cpu_usec":1,"gpu":[{"gpu":"GPU-1","memory":1073741824,"utilization":97}],"last":true}"#);

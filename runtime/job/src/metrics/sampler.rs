@@ -6,14 +6,17 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::gpu::GpuMonitor;
+use super::gpu::{GpuMonitor, is_mps};
 use super::processes::{self, TaskProcesses};
 use super::sample::Sample;
 use super::sample_file::SampleFile;
+use crate::admission::ledger::Ledger;
+use crate::admission::overview;
 use crate::directory::Directory;
 use crate::time::Time;
 use jobc_container::cgroup::{Cgroup, CgroupRecord, Meter};
 use jobc_gpu::Host;
+use jobc_gpu::lease::Slot;
 use jobc_sys::id::TaskId;
 use jobc_sys::syscall::ended::EndedUsage;
 
@@ -42,6 +45,8 @@ pub struct Sampler {
     sample_file: SampleFile,
     tasks: Vec<SampledTask>,
     gpus: Option<GpuMonitor>,
+    /// The claims of all jobs, in which slices of GPUs are counted.
+    ledger: Option<Ledger>,
     next: Instant,
     /// How many files may be kept open.
     max_open_files: usize,
@@ -55,6 +60,8 @@ struct SampledTask {
     group: Cgroup,
     /// The number of its first process.
     process: u32,
+    /// Its devices.
+    slots: Vec<Slot>,
     /// Whether its cgroup lacks counters, so that its processes are read; known after the first sample.
     by_processes: bool,
     /// The peak memory of its processes over all samples, if the kernel counts no peak.
@@ -86,13 +93,21 @@ impl Sampler {
             sample_file: SampleFile::new(directory.samples_file()),
             tasks: vec![],
             gpus: has_gpus.then(Host::here).and_then(GpuMonitor::find),
+            ledger: has_gpus.then(|| Ledger::standard(&directory.parents())).and_then(Result::ok),
             next: Instant::now(),
             max_open_files: usize::try_from(files).unwrap_or(usize::MAX),
         }
     }
 
-    /// An attempt has begun, in these groups and with this first process.
-    pub fn add_attempt(&mut self, task: &TaskId, attempt: u32, groups: &CgroupRecord, process: u32) {
+    /// An attempt has begun, in these groups, with this first process and these devices.
+    pub fn add_attempt(
+        &mut self,
+        task: &TaskId,
+        attempt: u32,
+        groups: &CgroupRecord,
+        process: u32,
+        slots: Vec<Slot>,
+    ) {
         if self.tasks.is_empty() {
             self.next = Instant::now() + FIRST_SAMPLE_DELAY;
         }
@@ -104,6 +119,7 @@ impl Sampler {
             attempt,
             group: Cgroup::open(groups.clone()),
             process,
+            slots,
             by_processes: false,
             peak: 0,
             meter: MeterState::Unopened,
@@ -142,7 +158,9 @@ impl Sampler {
     pub fn sample(&mut self) -> io::Result<()> {
         let (began, now) = (processor_time(), Instant::now());
         if let Some(gpus) = &mut self.gpus {
-            gpus.poll(now);
+            let has_slices = self.tasks.iter().any(|task| task.slots.iter().any(is_mps));
+            let ledger = self.ledger.as_ref().filter(|_| has_slices);
+            gpus.poll(now, || ledger.map(overview::slices_by_mps).unwrap_or_default());
         }
         let time = Time::now();
         let mut open: usize = self.tasks.iter().map(SampledTask::open_files).sum();
@@ -195,7 +213,10 @@ impl SampledTask {
 
     fn sample(&self, time: Time, gpus: Option<&GpuMonitor>, processes: Option<&TaskProcesses>) -> Sample {
         let usage = if let MeterState::Open(meter) = &self.meter { meter.read() } else { self.group.usage() };
-        let gpu = gpus.filter(|gpus| gpus.in_use()).map(|gpus| match processes {
+        let by_mps = self.slots.iter().any(is_mps);
+        let gpu = gpus.filter(|gpus| by_mps || gpus.in_use()).map(|gpus| match processes {
+            // A task has either whole devices or slices.
+            _ if by_mps => gpus.used_by_slices(&self.slots),
             Some(processes) => gpus.used_by(&processes.pids),
             None => gpus.used_by(&self.group.processes().unwrap_or_default()),
         });
@@ -240,6 +261,7 @@ mod tests {
             attempt: 1,
             group,
             process: 0,
+            slots: vec![],
             by_processes: false,
             peak: 0,
             meter: MeterState::Unopened,

@@ -166,7 +166,8 @@ impl Supervisor {
             Ok(()) => {
                 let (pid, number) = (attempt.pid(), attempt.number);
                 let id = &self.lifecycle.tasks()[task].id;
-                self.sampler.add_attempt(id, number, attempt.cgroup().record(), pid);
+                let slots = self.context.gpus().map(|gpus| gpus.slots_of(id)).unwrap_or_default();
+                self.sampler.add_attempt(id, number, attempt.cgroup().record(), pid, slots);
                 if let Some(watch) = &mut self.rendezvous {
                     watch.begin(self.lifecycle.attempt());
                 }

@@ -1,6 +1,7 @@
 /* A library that answers as NVML does, out of a file; see nvml.rs. Only what is asked is here: a program that asks for more
    learns that the function is not there, as with an old driver. The shapes are those of NVIDIA's nvml.h. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,20 +193,74 @@ result nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **
 result nvmlDeviceGetGpuInstanceId(void *device, unsigned *out) { return ask_number(device, "gi", out); }
 result nvmlDeviceGetComputeInstanceId(void *device, unsigned *out) { return ask_number(device, "ci", out); }
 
+/* The length of a process's file in /proc, with words that end in 0. */
+static size_t read_process(const char *pid, const char *file, char *out, size_t size) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%.20s/%s", pid, file);
+    FILE *stream = fopen(path, "r");
+    size_t length = stream == NULL ? 0 : fread(out, 1, size - 1, stream);
+    if (stream != NULL) fclose(stream);
+    out[length] = 0;
+    return length;
+}
+
+/* The value of a variable of a process; NULL without it. */
+static const char *variable(const char *pid, const char *name, char *out, size_t size) {
+    size_t length = read_process(pid, "environ", out, size), known = strlen(name);
+    for (char *word = out; word < out + length; word += strlen(word) + 1)
+        if (strncmp(word, name, known) == 0 && word[known] == '=') return word + known + 1;
+    return NULL;
+}
+
+/* The MPS server of a card; 0 without one. */
+static unsigned mps_server(void *device) {
+    char uuid[128], text[32768];
+    unsigned server = 0;
+    DIR *all = ask(device, "uuid", uuid, sizeof uuid) == OK ? opendir("/proc") : NULL;
+    for (struct dirent *entry; all != NULL && server == 0 && (entry = readdir(all)) != NULL;) {
+        unsigned pid = (unsigned)strtoul(entry->d_name, NULL, 10);
+        if (pid == 0 || read_process(entry->d_name, "cmdline", text, sizeof text) == 0) continue;
+        const char *name = strrchr(text, '/');
+        if (strcmp(name == NULL ? text : name + 1, "nvidia-cuda-mps-server") != 0) continue;
+        const char *cards = variable(entry->d_name, "CUDA_VISIBLE_DEVICES", text, sizeof text);
+        if (cards != NULL && strstr(cards, uuid) != NULL) server = pid;
+    }
+    if (all != NULL) closedir(all);
+    return server;
+}
+
+/* As seen on an H200 with driver 580: in place of the processes that an MPS server serves, NVML reports the server, with
+   their memory. */
+static unsigned served(void *device, process *all, unsigned count) {
+    unsigned server = mps_server(device), kept = 0;
+    unsigned long long bytes = 0;
+    for (unsigned index = 0; server != 0 && index < count; index++) {
+        char pid[16], text[32768];
+        snprintf(pid, sizeof pid, "%u", all[index].pid);
+        if (variable(pid, "CUDA_MPS_PIPE_DIRECTORY", text, sizeof text) != NULL) bytes += all[index].memory;
+        else all[kept++] = all[index];
+    }
+    if (server == 0) return count;
+    if (kept < count) all[kept++] = (process){.pid = server, .memory = bytes, .gi = ~0U, .ci = ~0U};
+    return kept;
+}
+
 /* `pid:bytes pid:bytes`, of a MIG instance `pid:bytes:gi:ci`; no bytes where the driver does not tell. */
 static result processes(void *device, const char *what, unsigned *count, process *out) {
     char text[4096];
     result result = ask(device, what, text, sizeof text);
     if (result != OK) return result;
+    process all[64];
     unsigned there = 0, room = *count;
     char *rest = NULL;
-    for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest), there++) {
-        if (out == NULL || there >= room) continue;
-        process *one = &out[there];
+    for (char *word = strtok_r(text, " ", &rest); word != NULL && there < 64; word = strtok_r(NULL, " ", &rest)) {
+        process *one = &all[there++];
         one->gi = one->ci = ~0U;
         one->memory = ~0ULL;
         sscanf(word, "%u:%llu:%u:%u", &one->pid, &one->memory, &one->gi, &one->ci);
     }
+    there = served(device, all, there);
+    if (out != NULL) memcpy(out, all, (there < room ? there : room) * sizeof *out);
     *count = there;
     return there > room || (out == NULL && there > 0) ? TOO_SMALL : OK;
 }

@@ -305,6 +305,20 @@ fn limits_that_nothing_enforces_are_marked_everywhere() {
 
 /// WCAG 2.1, 1.4.3 and 1.4.11: text has a contrast of 4.5, and what is drawn one of 3.
 #[test]
+fn tasks_with_slices_by_mps_have_the_use_of_the_card() {
+    let words = "Tasks with slices by MPS share the GPU's utilization";
+    assert!(!made().contains(words));
+    let mut samples = samples();
+    for sample in &mut samples {
+        sample["gpu"] =
+            json!([{"gpu": "GPU-1", "utilization": 90, "mps": {"memory_limit": 8_u64 << 30, "slices": 2}}]);
+    }
+    let page = page_of(record(), events(), samples, &[]);
+    assert!(page.contains(words) && page.contains("utilization of GPU 0, highest 90 %"));
+    assert!(!page.contains("memory of GPU 0, highest"));
+}
+
+#[test]
 fn colors_have_contrast_in_light_and_dark() {
     let style = include_str!("report.css");
     let (light, rest) = style.split_once("@media screen").unwrap();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jobc_job::metrics::Sample;
 use jobc_job::record::{Record, TaskState};
+use jobc_schema::plural;
 use jobc_sys::id::TaskId;
 use serde_json::{Value, json};
 
@@ -91,10 +92,20 @@ impl Row {
         ]
     }
 
-    /// Each GPU: its utilization, and the memory that the task uses.
+    /// Each GPU: its utilization, and the memory that the task uses. Of a slice by MPS that is not known: then it is the
+    /// use of the card, the number of slices that share it, and the limit of the task's memory.
     fn gpu(&self) -> String {
         let gpus = self.sample.gpu.iter().map(|gpu| {
             let busy = gpu.utilization.map(|percent| format!("{percent}%"));
+            if let Some(mps) = &gpu.mps {
+                let limit = mps.memory_limit.map(|limit| format!(" max {}", bytes(limit)));
+                let slices = plural(mps.slices, "slice");
+                return format!(
+                    "card {} ({slices}){}",
+                    busy.as_deref().unwrap_or("-"),
+                    limit.unwrap_or_default()
+                );
+            }
             let words: Vec<String> = busy.into_iter().chain(gpu.memory.map(bytes)).collect();
             words.join(" ")
         });
@@ -120,6 +131,7 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
+    use jobc_job::metrics::{GpuUse, MpsUse};
     use jobc_job::time::Time;
 
     use super::*;
@@ -153,6 +165,21 @@ mod tests {
         let mut unenforced = look(4000, 0, 0);
         unenforced[0].0.tasks[0].unenforced = vec!["memory_bytes".to_owned()];
         assert_eq!(UsageRows::default().update(unenforced).remove(0).cells()[4], "not enforced");
+        let mut sliced = look(5000, 0, 0);
+        let mps = |limit, slices| Some(MpsUse { memory_limit: limit, slices });
+        let gpu = |number: u32, utilization, mps| GpuUse {
+            gpu: format!("GPU-{number}"),
+            memory: None,
+            utilization,
+            mps,
+        };
+        sliced[0].1[0].gpu = vec![gpu(1, Some(97), mps(Some(8 << 30), 3)), gpu(2, None, mps(None, 1))];
+        let sliced = UsageRows::default().update(sliced).remove(0);
+        assert_eq!(sliced.cells()[8], "card 97% (3 slices) max 8.0 GiB, card - (1 slice)");
+        assert_eq!(
+            sliced.json()["gpu"][0],
+            json!({"gpu": "GPU-1", "utilization": 97, "mps": {"memory_limit": 8_u64 << 30, "slices": 3}})
+        );
         // A clock that was set back gives no rate.
         assert_eq!(rows.update(look(2000, 1_000_000, 2048)).remove(0).cells()[2], "-");
     }
