@@ -25,6 +25,7 @@ const CAUSES: [Cause; 3] = [
             "Found no NVIDIA driver",
             "no CUDA-capable device",
             "No CUDA GPUs are available",
+            "CUDA driver initialization failed",
             "CUDA_ERROR_NO_DEVICE",
             "Torch not compiled with CUDA enabled",
             "libcuda.so.1: cannot open shared object file",
@@ -69,6 +70,8 @@ mod tests {
         let none = "RuntimeError: Found no NVIDIA driver on your system.";
         check(none, false, Some("the task has no GPU, because it requests none"));
         check(none, true, None);
+        let failed = "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.";
+        check(failed, false, Some("the task has no GPU, because it requests none"));
         check("bash: line 1: python: command not found", true, Some("no program is named `python` here"));
         let absent = "main-0: exit 127, cannot execute `python`: no such file or directory (ENOENT)";
         check(absent, false, Some("no program is named `python` here"));
