@@ -314,7 +314,7 @@ def test_mps_slices_share_a_card(host):
     env = host.read_output("env-0").split()
     assert env == expected and host.read_output("control").strip() == "socket", f"a task has {env}, {host.read_output('control')}"
     # 76 of 80 GiB are leased: a slice of 8 GiB gets the other card.
-    third = host.start(host.file("third", gpu={"share": SLICE}, run="sleep 1"))
+    third = host.start(host.file("third", gpu={"share": SLICE}, run="sleep 4"))
     host.wait_until_running(third)
     assert not set(host.devices_of(third)) & set(host.devices_of(first)), f"the third has {host.devices_of(third)}, the first {host.devices_of(first)}"
     shown = host.call("gpu", "leases").stdout
@@ -339,10 +339,10 @@ def test_stats_of_an_mps_slice_has_the_use_of_the_card(host):
         uses = [use for row in rows for use in row.get("gpu", [])]
         wanted = {"utilization": 97, "mps": {"memory_limit": 8 << 30, "slices": slices}}
         return len(uses) == 2 and all({key: value for key, value in use.items() if key != "gpu"} == wanted for use in uses)
-    host.until(lambda: use(2))
+    host.until(lambda: use(2), 60)
     second = host.start(host.file("more", gpu={"share": {"memory": "60GiB"}}, run="sleep 60"), "--devices", card)
     host.wait_until_running(second)
-    host.until(lambda: use(3))
+    host.until(lambda: use(3), 60)
     shown = host.call("stats", "--no-stream", job).stdout
     assert shown.count("card 97% (3 slices) max 8.0 GiB") == 2, f"`jobc stats` shows {shown}"
     report = host.output / "report.html"
