@@ -2,20 +2,23 @@ use std::fmt::Write as _;
 
 use camino::Utf8PathBuf;
 use insta::assert_snapshot;
+use jobc_schema::target::{TargetCard, TargetGpus};
 
 use super::*;
 use crate::compile::{Request, plan};
 use crate::diagnostic::render::{Format, TextStyle, render};
 use crate::files::MemoryFiles;
 use crate::lock::Locking;
-use crate::source::{Source, Sources};
+use crate::source::{Source, SourceId, Sources};
 
-/// Plans a job and shows its roles and the findings.
-fn check(text: &str, scale: &[(&str, u32)], no_gpu: bool) -> String {
-    let mut sources = Sources::new();
-    let job = sources.add(Source::new("job.yaml", text));
-    let files = MemoryFiles::default();
-    let request = Request {
+/// The request to plan a job for the target `local`; on a host with these GPUs, if any are given.
+fn request<'a>(
+    job: SourceId,
+    files: &'a MemoryFiles,
+    adjustments: Adjustments,
+    gpus_here: Option<&'a dyn Fn() -> TargetGpus>,
+) -> Request<'a> {
+    Request {
         job,
         targets: None,
         set: vec![],
@@ -23,21 +26,30 @@ fn check(text: &str, scale: &[(&str, u32)], no_gpu: bool) -> String {
         only_targets: vec!["local".to_owned()],
         default_target: None,
         only_backends: vec![],
-        run_here: false,
-        gpus_here: None,
+        run_here: gpus_here.is_some(),
+        gpus_here,
         environment: None,
         allow_lossy: false,
         gpu_injection: None,
         plugins: None,
         locking: Locking::Ignored,
-        adjustments: Adjustments {
-            scale: scale.iter().map(|(role, number)| ((*role).to_owned(), *number)).collect(),
-            no_gpu,
-            numbers: vec![],
-        },
-        files: &files,
+        adjustments,
+        files,
         to_job: &|_| Utf8PathBuf::from("."),
+    }
+}
+
+/// Plans a job and shows its roles and the findings.
+fn check(text: &str, scale: &[(&str, u32)], no_gpu: bool) -> String {
+    let mut sources = Sources::new();
+    let job = sources.add(Source::new("job.yaml", text));
+    let files = MemoryFiles::default();
+    let adjustments = Adjustments {
+        scale: scale.iter().map(|(role, number)| ((*role).to_owned(), *number)).collect(),
+        no_gpu,
+        numbers: vec![],
     };
+    let request = request(job, &files, adjustments, None);
     let mut sink = Sink::new();
     let planned = plan(&mut sources, &request, &mut sink);
     let mut out = format!("{text}\n--scale {scale:?} --no-gpu {no_gpu}\n=>\n");
@@ -119,7 +131,6 @@ fn every_combination_of_a_role_is_smaller() {
 #[test]
 fn all_gpus_are_those_of_the_host() {
     use jobc_schema::gpu::Vendor;
-    use jobc_schema::target::{TargetCard, TargetGpus};
     let card = |model: &str, vendor, count| TargetCard {
         model: model.to_owned(),
         vendor,
@@ -132,25 +143,7 @@ fn all_gpus_are_those_of_the_host() {
         let job = sources.add(Source::new("job.yaml", text));
         let look = || TargetGpus { cards: Some(cards.clone()), found: true, ..TargetGpus::default() };
         let files = MemoryFiles::default();
-        let request = Request {
-            job,
-            targets: None,
-            set: vec![],
-            params: vec![],
-            only_targets: vec!["local".to_owned()],
-            default_target: None,
-            only_backends: vec![],
-            run_here: true,
-            gpus_here: Some(&look),
-            environment: None,
-            allow_lossy: false,
-            gpu_injection: None,
-            plugins: None,
-            locking: Locking::Ignored,
-            adjustments: Adjustments::default(),
-            files: &files,
-            to_job: &|_| Utf8PathBuf::from("."),
-        };
+        let request = request(job, &files, Adjustments::default(), Some(&look));
         let mut sink = Sink::new();
         let planned = plan(&mut sources, &request, &mut sink);
         let line = |role: &jobc_schema::plan::RolePlan| {

@@ -7,25 +7,15 @@ use serde_json::{Value, json};
 
 use super::super::KubernetesBackend;
 use super::super::kinds::{Answer, KINDS};
+use super::support::refusals;
 use super::{at, plan, shown};
-use crate::backend::capability::needs;
-use crate::backend::{Backend, Capability, Support};
+use crate::backend::Capability;
 use crate::backends::fixture;
 
 /// What the files and findings of a job say of a kind: every finding of the target, and every refusal of a line.
 fn refused(kubernetes: Value, changes: &Value) -> String {
-    let job = plan(kubernetes, changes);
-    let mut text = String::new();
-    for (capability, place) in needs(&job) {
-        match KubernetesBackend.support_at(capability, &place, &job) {
-            Support::Full => {}
-            Support::Plan => panic!("a cluster does not read the plan: {capability:?}"),
-            Support::Lossy(why) => writeln!(text, "{place}\n  lossy: {why}").unwrap(),
-            Support::None(why) => writeln!(text, "{place}\n  {why}").unwrap(),
-        }
-    }
-    let (_, report) = fixture::lower(&KubernetesBackend, &job);
-    text + &report
+    let (_, report) = fixture::lower(&KubernetesBackend, &plan(kubernetes.clone(), changes));
+    refusals(kubernetes, changes) + &report
 }
 
 /// Two roles of which one trains on several instances.

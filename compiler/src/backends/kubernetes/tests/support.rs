@@ -10,7 +10,7 @@ use crate::backend::capability::needs;
 use crate::backend::{Backend, Support};
 
 /// Every refusal of a job, with its place.
-fn refusals(kubernetes: Value, changes: &Value) -> String {
+pub(super) fn refusals(kubernetes: Value, changes: &Value) -> String {
     let job = plan(kubernetes, changes);
     let mut text = String::new();
     for (capability, place) in needs(&job) {
