@@ -117,7 +117,7 @@ def test_a_job_runs_in_an_ordinary_container(containers):
 def test_a_job_runs_as_another_user(containers, name):
     """As in most development containers, also one that /etc/passwd does not have."""
     answer = containers.job(f"{READY} && touch /etc/new && echo written; id -u", "--user", name, "--env", "HOME=/tmp")
-    expect(answer, 0, "^written\n0$")
+    expect(answer, 0, f"^written\n{name}$")
 
 
 def test_each_task_has_its_own_proc_where_nothing_is_masked(containers):

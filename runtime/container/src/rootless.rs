@@ -10,8 +10,36 @@ use oci_spec::runtime::{
 };
 
 use crate::nested::{Engine, Restrictions};
+use crate::prepare::KEEP_GROUPS;
 use jobc_sys::error::Result;
 use jobc_sys::id_map::{IdMap, IdMaps};
+
+/// Whom the user who starts a container is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// Root: the files of an image belong to it.
+    IsRoot,
+    /// Themselves, with their groups, and the process is theirs: the files are those of the host.
+    IsUnchanged,
+}
+
+impl Caller {
+    /// The ids of the user namespace of a container that this process starts.
+    ///
+    /// # Errors
+    ///
+    /// Unusable entries in /etc/subuid and /etc/subgid.
+    pub fn id_maps(self) -> Result<IdMaps> {
+        self.id_maps_of(rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
+    }
+
+    fn id_maps_of(self, uid: u32, gid: u32) -> Result<IdMaps> {
+        match self {
+            Self::IsRoot => IdMaps::rootless(uid, gid),
+            Self::IsUnchanged => IdMaps::rootless_unchanged(uid, gid),
+        }
+    }
+}
 
 /// Changes a configuration so that this process can run it as `uid` and `gid`; returns the changes, a line each.
 ///
@@ -20,17 +48,21 @@ use jobc_sys::id_map::{IdMap, IdMaps};
 /// # Errors
 ///
 /// Unusable entries in /etc/subuid and /etc/subgid, and a container around this process that allows none inside it.
-pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
-    adapt_within(spec, (uid, gid), Restrictions::find()?, Engine::around)
+pub fn adapt(spec: &mut Spec, uid: u32, gid: u32, caller: Caller) -> Result<Vec<String>> {
+    adapt_within(spec, (uid, gid), caller, Restrictions::find()?, Engine::around)
 }
 
 fn adapt_within(
     spec: &mut Spec,
     (uid, gid): (u32, u32),
+    caller: Caller,
     around: Restrictions,
     engine: impl FnOnce() -> Option<Engine>,
 ) -> Result<Vec<String>> {
     let mut notes = Vec::new();
+    if caller == Caller::IsUnchanged {
+        keep_caller(spec, uid, gid);
+    }
     let Some(linux) = spec.linux_mut() else { return Ok(notes) };
     let namespaces = linux.namespaces_mut().get_or_insert_default();
     if namespaces.iter().any(|namespace| namespace.typ() == LinuxNamespaceType::User) {
@@ -41,12 +73,17 @@ fn adapt_within(
     namespaces.push(user);
     let new = |kind| namespaces.iter().any(|namespace| namespace.typ() == kind && namespace.path().is_none());
     let (network, pid) = (new(LinuxNamespaceType::Network), new(LinuxNamespaceType::Pid));
-    let maps = IdMaps::rootless(uid, gid)?;
-    notes.push(match additional_ids(&maps) {
+    let maps = caller.id_maps_of(uid, gid)?;
+    notes.push(match (additional_ids(&maps), caller) {
         // Root of a container, who maps all ids.
-        users if uid == 0 && users > 0 => "the container has a user namespace with the same users".to_owned(),
-        users => {
+        (users, Caller::IsRoot) if uid == 0 && users > 0 => {
+            "the container has a user namespace with the same users".to_owned()
+        }
+        (users, Caller::IsRoot) => {
             format!("the container has a user namespace: its root is user {uid}, plus {users} more users")
+        }
+        (users, Caller::IsUnchanged) => {
+            format!("the container has a user namespace: user {uid} is the same, plus {users} more users")
         }
     });
     let terminals = maps.groups.outside(TTY_GID).is_some();
@@ -78,6 +115,15 @@ fn adapt_within(
     }
     notes.extend(around.note(engine));
     Ok(notes)
+}
+
+/// Makes the process the caller's own, with all of their groups.
+fn keep_caller(spec: &mut Spec, uid: u32, gid: u32) {
+    if let Some(process) = spec.process_mut() {
+        process.user_mut().set_uid(uid).set_gid(gid).set_additional_gids(None);
+    }
+    let annotations = spec.annotations_mut().get_or_insert_default();
+    annotations.insert(KEEP_GROUPS.to_owned(), "1".to_owned());
 }
 
 /// Changes a configuration without a user namespace so that the root of one that is not the host's can run it;

@@ -15,11 +15,13 @@ use std::path::{Path, PathBuf};
 
 use oci_spec::runtime::{Mount, Root as OciRoot};
 
+use crate::caller_ids;
 use image::Image;
 use jobc_container::bundle::Bundle;
 use jobc_container::config::Config;
 use jobc_container::root::layers::Layers;
 use jobc_container::root::{Root, UpperLayer};
+use jobc_container::rootless::Caller;
 use jobc_container::secret::SecretEnvironment;
 use jobc_container::{rootless, user};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
@@ -37,6 +39,8 @@ pub struct Allocation {
     pub root: Root,
     /// The user that the annotation `dev.jobc.user` names.
     pub user: Option<NamedUser>,
+    /// Whom the caller is in the container, without privileges.
+    pub caller: Caller,
     /// Directories of outputs that do not exist yet.
     pub outputs: Vec<PathBuf>,
     /// The GPUs.
@@ -134,6 +138,7 @@ impl Allocation {
         Ok(Self {
             user,
             root,
+            caller: caller_ids::of_bundle(bundle, choice),
             outputs: absent_outputs(bundle),
             devices,
             image,
@@ -190,9 +195,12 @@ impl Allocation {
         if !self.secret_mounts.is_empty() {
             spec.mounts_mut().get_or_insert_default().extend(self.secret_mounts.iter().cloned());
         }
+        if let Some(process) = spec.process_mut().as_mut().filter(|_| self.caller == Caller::IsUnchanged) {
+            caller_ids::set_home(process, std::env::var("HOME").ok().as_deref());
+        }
         if host::needs_user_namespace() {
             let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-            notes.extend(rootless::adapt(spec, uid.as_raw(), gid.as_raw())?);
+            notes.extend(rootless::adapt(spec, uid.as_raw(), gid.as_raw(), self.caller)?);
         } else if host::in_user_namespace() {
             notes.extend(rootless::adapt_in_user_namespace(spec));
         }

@@ -34,6 +34,8 @@ pub struct HostEnvironment {
     pub(crate) settings: Image,
     /// Directories of the host at their own paths.
     pub(crate) mounts: Vec<HostMount>,
+    /// The caller's home directory: a directory service may know it, and not the /etc/passwd of the host.
+    pub(crate) home: Option<String>,
     /// Variables, whose values are in no file.
     pub(crate) variables: Vec<(String, Secret)>,
 }
@@ -121,7 +123,9 @@ impl HostEnvironments {
                 message: format!("`{field}.host.{part}`: {}", error.message),
                 ..error
             };
-            let mut environment = HostEnvironment::default();
+            let home = caller.variable("HOME").and_then(|home| home.to_str());
+            let home = home.map(str::to_owned);
+            let mut environment = HostEnvironment { home, ..HostEnvironment::default() };
             if *cwd {
                 environment.add_directory(caller.directory.as_deref()).map_err(|error| at("cwd", error))?;
             }
@@ -154,6 +158,10 @@ impl HostEnvironment {
     /// The variables that a process does not have yet.
     pub(crate) fn variables(&self, has: impl Fn(&str) -> bool) -> impl Iterator<Item = &(String, Secret)> {
         self.variables.iter().filter(move |(name, _)| !has(name))
+    }
+
+    pub(crate) fn has_variable(&self, name: &str) -> bool {
+        self.variables.iter().any(|(known, _)| known == name)
     }
 
     fn add_directory(&mut self, directory: Option<&Path>) -> Result<()> {

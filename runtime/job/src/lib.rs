@@ -12,6 +12,7 @@
 
 pub mod admission;
 pub mod allocate;
+mod caller_ids;
 pub mod clean;
 pub mod control;
 pub mod directory;

@@ -36,10 +36,12 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jobc_container::rootless::Caller;
 use jobc_schema::job::Network as Wanted;
 use jobc_schema::plan::{JobPlan, ProbePlan};
 use oci_spec::runtime::{LinuxNamespace, LinuxNamespaceType, Spec};
 
+use crate::caller_ids;
 use crate::directory::Directory;
 use crate::submission::{Publish, Submission};
 use jobc_sys::error::{Error, Kind, Result};
@@ -99,7 +101,7 @@ impl Network {
             network.files = Some(NetworkFiles::write_shared(place, &plan.name, tasks)?);
             return Ok(network);
         }
-        if plan.network != Wanted::Job && !(plan.network == Wanted::None && is_probed(plan)) {
+        if !shares_user_namespace(plan) {
             return Ok(network);
         }
         if tasks.len() > bridge::MAX_TASKS {
@@ -119,6 +121,7 @@ impl Network {
             tasks.len(),
             &forwards,
             files::create_bridge_file(&place)?,
+            plan.roles.first().map_or(Caller::IsRoot, |role| caller_ids::of_role(plan, submission, role)),
         )?;
         network.events = held.take_events();
         network.helper = Some(held);
@@ -247,6 +250,11 @@ fn join(spec: &mut Spec, kind: LinuxNamespaceType, path: PathBuf) -> Result<()> 
     })?;
     place.set_path(Some(path));
     Ok(())
+}
+
+/// Whether a process holds the tasks' networks, so that without privileges their containers share its user namespace.
+pub(crate) fn shares_user_namespace(plan: &JobPlan) -> bool {
+    plan.network == Wanted::Job || plan.network == Wanted::None && is_probed(plan)
 }
 
 /// Whether a role's readiness is a port that must be connected to.

@@ -119,20 +119,15 @@ impl IdMaps {
             };
             return Ok(Self { users: own("uid_map")?, groups: own("gid_map")? });
         }
-        let name = subordinate::name(Path::new("/etc/passwd"), uid)?;
-        let granted = |path| subordinate::granted(Path::new(path), uid, name.as_deref());
-        let (users, groups) = (granted("/etc/subuid")?, granted("/etc/subgid")?);
-        let is_granted = !users.is_empty() && !groups.is_empty();
-        Ok(
-            if is_granted
-                && program_path::find("newuidmap").is_some()
-                && program_path::find("newgidmap").is_some()
-            {
-                Self { users: IdMap::with_granted(uid, &users), groups: IdMap::with_granted(gid, &groups) }
-            } else {
-                Self { users: IdMap::with_granted(uid, &[]), groups: IdMap::with_granted(gid, &[]) }
-            },
-        )
+        let (users, groups) = granted_ids(uid)?;
+        Ok(Self { users: IdMap::with_granted(uid, &users), groups: IdMap::with_granted(gid, &groups) })
+    }
+
+    /// The maps of a container in which a user without rights, who starts it, has the same ids as outside. The granted
+    /// ids, if any, are the others, from 0.
+    pub fn rootless_unchanged(uid: u32, gid: u32) -> Result<Self> {
+        let (users, groups) = granted_ids(uid)?;
+        Ok(Self { users: IdMap::around(uid, &users), groups: IdMap::around(gid, &groups) })
     }
 
     /// The lines of both maps, where the container's first process writes them itself.
@@ -147,12 +142,12 @@ impl IdMaps {
         !is_privileged() && self.groups.is_only(gid.as_raw())
     }
 
-    /// The user and group to become first in the namespace: 0 where it is mapped.
+    /// The user and group to become first in the namespace: without rights those that this process already has, since
+    /// it may not reach its own files as others; else 0 where it is mapped.
     pub fn first(&self) -> (u32, u32) {
-        let first = |map: &IdMap| {
-            map.outside(0).map_or_else(|| map.0.first().map_or(0, |extent| extent.inside), |_| 0)
-        };
-        (first(&self.users), first(&self.groups))
+        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let own = |id| (!is_privileged()).then_some(id);
+        (self.users.first(own(uid)), self.groups.first(own(gid)))
     }
 
     /// Writes the maps of a process in its new user namespace, which waits for them.
@@ -214,6 +209,20 @@ impl IdMaps {
             .at("/linux/uidMappings")
             .help(format!("install the package `uidmap`, or map your id {} alone", uid.as_raw())))
     }
+}
+
+/// The ids that /etc/subuid and /etc/subgid grant a user; none where newuidmap or newgidmap is missing.
+fn granted_ids(uid: u32) -> Result<(Vec<subordinate::Range>, Vec<subordinate::Range>)> {
+    let name = subordinate::name(Path::new("/etc/passwd"), uid)?;
+    let granted = |path| subordinate::granted(Path::new(path), uid, name.as_deref());
+    let (users, groups) = (granted("/etc/subuid")?, granted("/etc/subgid")?);
+    let is_installed = |program| program_path::find(program).is_some();
+    let is_granted = !users.is_empty() && !groups.is_empty();
+    Ok(if is_granted && is_installed("newuidmap") && is_installed("newgidmap") {
+        (users, groups)
+    } else {
+        (vec![], vec![])
+    })
 }
 
 /// Whether this process may write any maps of ids of its user namespace: root may, unless it lacks the capabilities.
@@ -301,6 +310,40 @@ impl IdMap {
             }
         }
         Self(extents)
+    }
+
+    /// `own` is itself; the granted ranges, one behind the other, are the ids from 0 around it.
+    fn around(own: u32, granted: &[subordinate::Range]) -> Self {
+        let mut extents = vec![Extent { inside: own, outside: own, length: 1 }];
+        let mut next = 0;
+        // One of the ranges is split at `own`.
+        for range in granted.iter().take(MAX_EXTENTS - 2) {
+            let (mut outside, mut left) = (range.first, range.length);
+            while left > 0 {
+                if next == own {
+                    next += 1;
+                }
+                let length = left.min(if next < own { own - next } else { u32::MAX - next });
+                if length == 0 {
+                    break;
+                }
+                extents.push(Extent { inside: next, outside, length });
+                (next, outside, left) = (next + length, outside + length, left - length);
+            }
+        }
+        Self(extents)
+    }
+
+    /// The id inside that is `own` outside, if it is given and mapped; else 0 where it is mapped, else any.
+    fn first(&self, own: Option<u32>) -> u32 {
+        let inside = |id: u32| {
+            self.0.iter().find_map(|extent| {
+                let offset = id.checked_sub(extent.outside).filter(|offset| *offset < extent.length)?;
+                Some(extent.inside + offset)
+            })
+        };
+        let any = || self.outside(0).map_or_else(|| self.0.first().map_or(0, |extent| extent.inside), |_| 0);
+        own.and_then(inside).unwrap_or_else(any)
     }
 
     /// All ids inside of a map as the kernel shows it, each as itself.

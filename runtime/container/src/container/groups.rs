@@ -81,9 +81,10 @@ impl<'a> CgroupConfig<'a> {
         let maps = if user { linux.map(IdMaps::read).transpose()?.flatten() } else { None };
         // A container that sees its group as a writable root may also create groups in it.
         let writable = linux.is_some() && shows_writable_groups(spec) && new(Namespace::Cgroup);
-        let owner = maps
-            .filter(|_| writable)
-            .and_then(|maps| Some((maps.users.outside(0)?, maps.groups.outside(0)?)));
+        let owner = maps.filter(|_| writable).and_then(|maps| {
+            let (uid, gid) = maps.first();
+            Some((maps.users.outside(uid)?, maps.groups.outside(gid)?))
+        });
         Ok(Self {
             path: path(linux)?,
             resources: linux.and_then(|linux| linux.resources().as_ref()),

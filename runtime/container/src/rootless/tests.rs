@@ -5,19 +5,33 @@ use crate::config::Config;
 
 /// Shows the resulting namespaces and mounts of a bundle, and the messages. Ids that no file grants more to.
 fn check(name: &str, namespaces: &[&str], mounts: &serde_json::Value, around: Restrictions) {
+    check_caller(name, namespaces, mounts, Caller::IsRoot, around);
+}
+
+fn check_caller(
+    name: &str,
+    namespaces: &[&str],
+    mounts: &serde_json::Value,
+    caller: Caller,
+    around: Restrictions,
+) {
     let namespaces: Vec<_> = namespaces.iter().map(|kind| json!({"type": kind})).collect();
     let config = json!({
         "ociVersion": "1.1.0", "root": {"path": "rootfs"}, "process": {"args": ["true"], "cwd": "/", "user": {"uid": 0, "gid": 0}},
         "mounts": mounts, "hostname": "main-0", "linux": {"namespaces": namespaces}
     });
     let mut spec = Config::read(config.to_string().as_bytes()).unwrap().spec;
-    let notes =
-        adapt_within(&mut spec, (3_999_999_999, 3_999_999_998), around, || Some(Engine::Podman)).unwrap();
+    let ids = (3_999_999_999, 3_999_999_998);
+    let notes = adapt_within(&mut spec, ids, caller, around, || Some(Engine::Podman)).unwrap();
     let linux = spec.linux().as_ref().unwrap();
-    let shown = json!({
+    let mut shown = json!({
         "said": notes, "hostname": spec.hostname(), "mounts": spec.mounts(), "namespaces": linux.namespaces(),
         "uidMappings": linux.uid_mappings(), "gidMappings": linux.gid_mappings(),
     });
+    if caller == Caller::IsUnchanged {
+        shown["user"] = json!(spec.process().as_ref().unwrap().user());
+        shown["annotations"] = json!(spec.annotations());
+    }
     insta::assert_snapshot!(name, format!("{config:#}\n\n{shown:#}"));
 }
 
@@ -37,6 +51,12 @@ fn on_the_hosts_network_sys_is_the_hosts() {
 #[test]
 fn with_a_network_of_its_own_sys_is_its_own() {
     check("own_network", &["pid", "mount", "network"], &mounts(), Restrictions::default());
+}
+
+#[test]
+fn a_caller_who_is_not_root_inside_keeps_ids_and_groups() {
+    let namespaces = &["pid", "mount", "network"];
+    check_caller("same_caller", namespaces, &mounts(), Caller::IsUnchanged, Restrictions::default());
 }
 
 #[test]

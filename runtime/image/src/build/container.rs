@@ -114,7 +114,7 @@ pub(super) fn spec(setting: &CommandConfig, root: &Path, devices: bool) -> Resul
     spec.mounts_mut().get_or_insert_default().extend(setting.mounts.iter().map(CommandMount::mount));
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     if jobc_sys::host::needs_user_namespace() {
-        rootless::adapt(&mut spec, uid.as_raw(), gid.as_raw())?;
+        rootless::adapt(&mut spec, uid.as_raw(), gid.as_raw(), rootless::Caller::IsRoot)?;
     } else if jobc_sys::host::in_user_namespace() {
         rootless::adapt_in_user_namespace(&mut spec);
     }

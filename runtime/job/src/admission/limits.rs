@@ -26,7 +26,7 @@ impl Limits {
         specs.iter_mut().try_for_each(disk_traffic::resolve)?;
         if jobc_sys::host::needs_user_namespace() {
             for spec in &mut specs {
-                rootless::adapt(spec, uid.as_raw(), gid.as_raw())?;
+                rootless::adapt(spec, uid.as_raw(), gid.as_raw(), rootless::Caller::IsRoot)?;
             }
         }
         Ok(Self { kept: check_enforcement(&specs)? })

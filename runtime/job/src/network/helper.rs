@@ -19,6 +19,7 @@ use super::messages::{
 use super::program::helper_command;
 use super::publish::Forward;
 use super::socket::is_ready;
+use jobc_container::rootless::Caller;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::host::needs_user_namespace;
 use jobc_sys::id_map::IdMaps;
@@ -47,10 +48,9 @@ impl NetworkHelper {
         tasks: usize,
         forwards: &[Forward],
         place: PathBuf,
+        caller: Caller,
     ) -> Result<(Self, NetworkSetup)> {
-        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        let maps =
-            needs_user_namespace().then(|| IdMaps::rootless(uid.as_raw(), gid.as_raw())).transpose()?;
+        let maps = needs_user_namespace().then(|| caller.id_maps()).transpose()?;
         let users = maps.as_ref().map(|maps| UserNamespace { groups_denied: maps.groups_denied() });
         let order = SetupRequest { tasks, addresses, place, users, forwards: forwards.to_vec() };
         let (ours, theirs) = messages::pair()?;

@@ -21,10 +21,11 @@ use super::messages::{
     UserNamespace, receive, send,
 };
 use super::{bridge, namespace, publish, uplink};
+use jobc_container::capabilities::kernel_capabilities;
 use jobc_container::namespaces::Namespace;
 use jobc_sys::error::{Error, Kind, Result};
-use jobc_sys::syscall::Kernel as _;
 use jobc_sys::syscall::linux::Linux;
+use jobc_sys::syscall::{CapabilityBits, Kernel as _, Prctl};
 
 /// More threads wait for each other: connecting a task to the bridge takes a lock that all networks of the kernel
 /// share.
@@ -138,9 +139,19 @@ fn enter_user_namespace(users: &UserNamespace) -> Result<()> {
     let gone = |errno| Error::system("communicate with the job's supervisor", errno);
     send(rustix::stdio::stdin(), &HelperMessage::MapIds {}, None).map_err(gone)?;
     match receive::<()>(rustix::stdio::stdin(), MAX_MESSAGE_BYTES).map_err(gone)? {
-        Some(_) => Ok(()),
+        Some(_) => pass_capabilities_on(),
         None => Err(Error::new(Kind::State, "the job's supervisor has ended")),
     }
+}
+
+/// Lets the programs of the uplink have the rights of this process in its user namespace, also where it is not root in it:
+/// execve(2) would take them away (capabilities(7), the ambient set).
+fn pass_capabilities_on() -> Result<()> {
+    let all = kernel_capabilities()?;
+    let bits = CapabilityBits { effective: all, permitted: all, inheritable: all };
+    let raise = |bit| Linux.prctl(Prctl::RaiseAmbient(bit));
+    let raised = Linux.capset(bits).and_then(|()| (0..64).filter(|bit| all & 1 << bit != 0).try_for_each(raise));
+    raised.map_err(|errno| Error::system("pass capabilities on to the uplink", errno))
 }
 
 /// A file descriptor for each task, and two for each connection.

@@ -11,10 +11,12 @@ use super::job::{Job, Progress};
 use super::large_data::large_data_directory;
 use crate::allocate::image::{self, Image};
 use crate::allocate::{NamedUser, named_user, refuse_foreign};
+use crate::caller_ids;
 use crate::host_environment::HostEnvironment;
 use jobc_container::archive;
 use jobc_container::bundle::Bundle;
 use jobc_container::root::{Root, without_top};
+use jobc_container::rootless::Caller;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 use jobc_sys::id::{EVERY_ROLE, TaskId};
 
@@ -29,6 +31,8 @@ pub struct RoleRoot {
     pub(crate) user: Option<NamedUser>,
     /// The part of the caller's environment that the tasks get.
     pub(crate) environment: Option<HostEnvironment>,
+    /// Whom the caller is in the containers, without privileges.
+    pub(crate) caller: Caller,
     /// The user and group that config.json has otherwise.
     default_ids: (u32, u32),
 }
@@ -45,7 +49,7 @@ pub enum RootSource {
 }
 
 impl RoleRoot {
-    /// The user and group of the tasks.
+    /// The user and group of the tasks, as the files that they own need them: 0 where that is the caller.
     pub(crate) fn ids(&self) -> (u32, u32) {
         self.user.as_ref().map_or(self.default_ids, |user| (user.uid, user.gid))
     }
@@ -107,7 +111,14 @@ pub(super) fn of(
         });
         roles.insert(
             role.name.clone(),
-            RoleRoot { source: base, image, user, environment, default_ids: numbers },
+            RoleRoot {
+                source: base,
+                image,
+                user,
+                environment,
+                caller: caller_ids::of_role(job.plan, job.submission, role),
+                default_ids: numbers,
+            },
         );
     }
     Ok(roles)

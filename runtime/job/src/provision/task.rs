@@ -12,12 +12,13 @@ use super::images::copy_of;
 use super::provisioned::ProvisionedJob;
 use super::roots::RootSource;
 use crate::allocate::NamedUser;
+use crate::caller_ids;
 use crate::disk_traffic;
 use crate::host_environment::{HostEnvironment, HostMount};
 use jobc_container::bundle::Bundle;
 use jobc_container::remove::remove;
 use jobc_container::root::Root;
-use jobc_container::rootless;
+use jobc_container::rootless::{self, Caller};
 use jobc_container::secret::SecretEnvironment;
 use jobc_gpu::inject;
 use jobc_sys::error::{Error, Kind, Result, file_error};
@@ -94,6 +95,9 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
         for (name, value) in environment.variables(is_set) {
             secret_environment.push_variable(name, value);
         }
+        if role.caller == Caller::IsUnchanged && !is_set("HOME") && !environment.has_variable("HOME") {
+            caller_ids::set_home(&mut process, environment.home.as_deref());
+        }
     }
     let spec = &mut bundle.config.spec;
     spec.set_process(Some(process));
@@ -106,7 +110,7 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let mut notes = Vec::new();
     if jobc_sys::host::needs_user_namespace() {
-        notes.extend(rootless::summary(&rootless::adapt(spec, uid.as_raw(), gid.as_raw())?));
+        notes.extend(rootless::summary(&rootless::adapt(spec, uid.as_raw(), gid.as_raw(), role.caller)?));
     } else if jobc_sys::host::in_user_namespace() {
         notes.extend(rootless::summary(&rootless::adapt_in_user_namespace(spec)));
     }

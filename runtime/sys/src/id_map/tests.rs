@@ -101,11 +101,31 @@ fn who_writes_the_maps() {
 }
 
 #[test]
-fn the_first_ids_are_root_s_where_there_is_one() {
-    let map = |inside| IdMap(vec![Extent { inside, outside: 1000, length: 10 }]);
-    let first = |users, groups| IdMaps { users: map(users), groups: map(groups) }.first();
-    assert_eq!(first(0, 5), (0, 5));
-    assert_eq!(first(7, 0), (7, 0));
+fn the_first_id_is_one_s_own_else_root_s_where_there_is_one() {
+    let first = |inside, own| IdMap(vec![Extent { inside, outside: 1000, length: 10 }]).first(own);
+    assert_eq!(first(0, None), 0);
+    assert_eq!(first(7, None), 7);
+    assert_eq!(first(0, Some(1000)), 0);
+    assert_eq!(first(0, Some(1003)), 3);
+    assert_eq!(first(5, Some(0)), 5, "not mapped");
+    let kept = IdMap::around(1000, &[subordinate::Range { first: 100_000, length: 65536 }]);
+    assert_eq!((kept.first(None), kept.first(Some(1000))), (0, 1000));
+}
+
+#[test]
+fn granted_ranges_stand_around_an_id_that_is_kept() {
+    let range = |first, length| subordinate::Range { first, length };
+    let around = |own, granted: &[_]| IdMap::around(own, granted).text();
+    assert_eq!(around(1000, &[]), "1000 1000 1\n");
+    assert_eq!(around(1000, &[range(100_000, 65536)]), "1000 1000 1\n0 100000 1000\n1001 101000 64536\n");
+    assert_eq!(
+        around(1000, &[range(100_000, 1000), range(300_000, 5)]),
+        "1000 1000 1\n0 100000 1000\n1001 300000 5\n"
+    );
+    assert_eq!(around(1_500_000, &[range(100_000, 65536)]), "1500000 1500000 1\n0 100000 65536\n");
+    assert_eq!(around(0, &[range(100_000, 10)]), "0 0 1\n1 100000 10\n", "a group of 0");
+    let all = IdMap::around(5, &[range(10, u32::MAX - 10), range(6, 4)]);
+    assert!(all.extents().iter().all(|extent| extent.inside.checked_add(extent.length).is_some()));
 }
 
 #[test]

@@ -1,0 +1,81 @@
+"""Tests of commands on the files of the host: whose they are, and what becomes of the files that they write."""
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from command_line import expect
+
+pytestmark = [pytest.mark.isolated, pytest.mark.duration(20), pytest.mark.accounts("root", "range", "single")]
+
+# A group that no user of the host is in.
+GROUP = 54321
+
+
+@pytest.fixture
+def home(jobs):
+    """An empty home directory, which is not below /tmp: a container's is its own."""
+    entry = pwd.getpwuid(jobs.account.uid if jobs.account else 0)
+    directory = Path(tempfile.mkdtemp(prefix="jobc-test-", dir=entry.pw_dir))
+    project = directory / "project"
+    project.mkdir()
+    for path in (directory, project):
+        os.chown(path, entry.pw_uid, entry.pw_gid)
+    yield directory
+    shutil.rmtree(directory)
+
+
+def run(jobs, home, *words, **more):
+    return jobs.call("run", *words, cwd=home / "project", HOME=str(home), XDG_STATE_HOME=str(jobs.home / "state"), **more)
+
+
+def owner(path):
+    status = path.stat()
+    return status.st_uid, status.st_gid
+
+
+def test_a_command_runs_as_its_caller(jobs, home):
+    entry = pwd.getpwuid(jobs.account.uid if jobs.account else 0)
+    ids = f"{entry.pw_uid} {entry.pw_gid} {entry.pw_name} {home}\n"
+    script = 'echo "$(id -u) $(id -g) $(whoami) $HOME"; touch file; mkdir directory; stat -c %U ~'
+    expect(run(jobs, home, "--", "sh", "-c", script), out=f"^{re.escape(ids)}{entry.pw_name}\n$")
+    expect(run(jobs, home, "-e", "PATH", "--", "sh", "-c", script.replace("mkdir directory;", "")), out=f"^{re.escape(ids)}{entry.pw_name}\n$")
+    for name in ("file", "directory"):
+        assert owner(home / "project" / name) == (entry.pw_uid, entry.pw_gid), name
+    # The network of a job belongs to a user namespace, which the container joins.
+    expect(run(jobs, home, "--network", "job", "--", "sh", "-c", script.replace("mkdir directory;", "")), out=f"^{re.escape(ids)}")
+    job = home / "project/job.yaml"
+    job.write_text("version: 1\nname: owned\nimage: host\noutputs: {o: {source: ./out, mount: /out}}\nroles: {main: {shell: sh, run: id -u; touch /out/file}}\n")
+    expect(run(jobs, home, str(job)), out=rf"^{entry.pw_uid}\n$")
+    assert owner(home / "project/out/file") == (entry.pw_uid, entry.pw_gid)
+    # So does a further process.
+    name = expect(run(jobs, home, "--detach", "--", "sleep", "600"), out=r"^sleep\.\d+\n$").stdout.strip()
+    environment = {"HOME": str(home), "XDG_STATE_HOME": str(jobs.home / "state")}
+    jobs.until(name, lambda record: record["tasks"][0]["state"] == "running")
+    expect(jobs.call("exec", name, "main-0", "--", "id", "-u", **environment), out=rf"^{entry.pw_uid}\n$")
+    expect(jobs.call("kill", name, **environment))
+
+
+def test_a_command_can_be_root(jobs, home):
+    uid = jobs.account.uid if jobs.account else 0
+    expect(run(jobs, home, "--user", "0", "--", "sh", "-c", "id -u; touch file"), out="^0\n$")
+    assert (home / "project/file").stat().st_uid == uid, "the file is not the caller's"
+
+
+@pytest.mark.accounts("range", "single")
+def test_a_command_keeps_groups(jobs, home):
+    data = home / "data"
+    data.write_text("shared\n")
+    os.chown(data, 0, GROUP)
+    data.chmod(0o640)
+    words = [word for word in jobs.words("run", "--", "cat", str(data)) if word != "--clear-groups"]
+    words.insert(words.index(str(jobs.program)), f"--groups={GROUP}")
+    answer = subprocess.run(words, cwd=home / "project", env=jobs.environment(HOME=str(home)), capture_output=True, text=True, check=False, timeout=20)
+    expect(answer, out="^shared\n$")
+    expect(run(jobs, home, "--", "cat", str(data)), code=1, error="Permission denied")
