@@ -79,3 +79,39 @@ def test_a_command_keeps_groups(jobs, home):
     answer = subprocess.run(words, cwd=home / "project", env=jobs.environment(HOME=str(home)), capture_output=True, text=True, check=False, timeout=20)
     expect(answer, out="^shared\n$")
     expect(run(jobs, home, "--", "cat", str(data)), code=1, error="Permission denied")
+
+
+def test_discarded_files_are_named_with_how_to_keep_them(jobs, home):
+    cache = home / ".cache/huggingface"
+    write = f"mkdir -p {cache}/hub && head -c 3000000 /dev/zero > {cache}/hub/model && echo 1 > {cache}/token && mkdir -p ~/runs && echo 2 > ~/runs/1.txt"
+    first = expect(run(jobs, home, "--", "sh", "-c", write), out="^$")
+    lines = [line.removeprefix("jobc: ") for line in first.stderr.partition("note: ")[2].splitlines()]
+    assert lines == [
+        "files outside the mounted directories were discarded:",
+        "  ~/.cache/huggingface: 2.8 MiB in 2 files",
+        "  ~/runs: 2 B in 1 file",
+        f"to keep ~/.cache/huggingface, run `mkdir -p {cache}` and add `-v {cache}:{cache}` before `--`",
+    ], first.stderr
+    assert not cache.exists() and not (home / "runs").exists()
+    # As advised.
+    commands = re.findall("`([^`]*)`", lines[-1])
+    subprocess.run([*jobs.words()[:-1], *commands[0].split()], check=True)
+    kept = expect(run(jobs, home, *commands[1].split(), "--", "sh", "-c", write))
+    assert (cache / "hub/model").stat().st_size == 3000000 and "huggingface" not in kept.stderr, kept.stderr
+    job = home / "project/job.yaml"
+    job.write_text(f"version: 1\nname: lost\nimage: host\nroles: {{main: {{shell: sh, run: 'mkdir -p {home}/big; head -c 5000000 /dev/zero > {home}/big/x'}}}}\n")
+    advice = expect(run(jobs, home, str(job)), error="mount it in the job file").stderr
+    field = re.search("`(data: .*)`", advice).group(1)
+    subprocess.run([*jobs.words()[:-1], "mkdir", "-p", home / "big"], check=True)
+    job.write_text(job.read_text() + field + "\n")
+    answer = expect(run(jobs, home, str(job)))
+    assert (home / "big/x").stat().st_size == 5000000 and "discarded" not in answer.stderr, answer.stderr
+
+
+def test_a_run_without_discarded_files_prints_no_note(jobs, home):
+    write = "echo x > here; echo x > /tmp/x; echo x > ~/x.pyc; : > ~/empty; mkdir -p ~/.config/tool; echo x > ~/.config/tool/settings"
+    for words in ([], ["--quiet"]):
+        answer = expect(run(jobs, home, *words, "--", "sh", "-c", write))
+        assert "discarded" not in answer.stderr, answer.stderr
+    answer = expect(run(jobs, home, "--quiet", "--", "sh", "-c", "mkdir ~/runs; echo x > ~/runs/x"))
+    assert answer.stderr == "", answer.stderr

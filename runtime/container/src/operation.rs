@@ -81,6 +81,8 @@ pub enum Operation {
     SetPropagation(u64),
     /// Put the container's root in place.
     EnterRoot(EnterRoot),
+    /// Hand out the directory with the root's writable layers, over a connected Unix socket.
+    SendLayers(Fd),
     /// Mount something below the root.
     Mount(Mount),
     /// Mount the cgroup v1 hierarchies side by side.
@@ -215,6 +217,7 @@ impl Operation {
             Self::LoopbackUp => kernel.loopback_up(),
             Self::SetPropagation(propagation) => kernel.set_propagation(*propagation),
             Self::EnterRoot(root) => root.carry_out(child),
+            Self::SendLayers(socket) => rootfs::send_layers(kernel, *socket),
             Self::Mount(mount) => mount.carry_out(child),
             Self::MountCgroups(mounts) => mounts.carry_out(child),
             Self::MakeNode(node) => node.carry_out(child),

@@ -39,6 +39,9 @@ pub struct Options {
     ///
     /// Needed where config.json asks for a terminal; the name sent with it is `/dev/ptmx`.
     pub console: Option<OwnedFd>,
+    /// A connected Unix socket that gets the directory in which the root's writable layers are (`SCM_RIGHTS`), of a root
+    /// whose layers are in memory ([`Root::written`](crate::root::Root::written)).
+    pub layers: Option<OwnedFd>,
     /// The container's file descriptors 0, 1 and 2; by default ours. A terminal takes precedence.
     pub streams: Option<[OwnedFd; 3]>,
     /// How many files may be open, soft and hard (`RLIMIT_NOFILE`), where ours is not what config.json's author knows.

@@ -88,6 +88,7 @@ pub fn prepare(
     let mut descriptors = identity.descriptors;
     descriptors.extend(options.hold.take());
     descriptors.extend(options.console.take());
+    descriptors.extend(options.layers.take());
     descriptors.extend(options.streams.take().into_iter().flatten());
     Ok(PreparedProcess {
         steps: steps.list,

@@ -158,6 +158,27 @@ impl Root {
         }
     }
 
+    /// The writable layers in memory: their names in the directory that they share, and the directories of the container
+    /// whose new and changed files they hold; none of a root whose files outlive the container.
+    pub fn written(&self) -> Vec<(String, PathBuf)> {
+        match self {
+            Self::Overlay { upper: UpperLayer::Memory { .. }, parts, .. } => match parts {
+                None => vec![("upper".to_owned(), PathBuf::from("/"))],
+                // What is in no overlay is in the tmpfs itself.
+                Some(parts) => std::iter::once(("root".to_owned(), PathBuf::from("/")))
+                    .chain(
+                        parts
+                            .overlays
+                            .iter()
+                            .enumerate()
+                            .map(|(index, (directory, _))| (format!("upper{index}"), directory.clone())),
+                    )
+                    .collect(),
+            },
+            Self::Overlay { .. } | Self::Directory(_) => vec![],
+        }
+    }
+
     /// The archive that [`of`](Self::of) unpacks, which takes its time.
     pub fn archive_of(bundle: &Bundle, choice: Option<&str>) -> Option<PathBuf> {
         match choice {

@@ -164,6 +164,15 @@ fn mount_layers_tmpfs<K: Kernel>(
     Ok(layers)
 }
 
+/// Sends the tmpfs with the layers, which is the working directory once the root is in place.
+pub fn send_layers<K: Kernel>(kernel: &K, socket: Fd) -> Result<(), Errno> {
+    let layers = kernel.open(CWD, c".", DIRECTORY_FLAGS, Mode::empty(), ResolveFlags::empty())?;
+    kernel.send_descriptor(socket, b"layers", layers)?;
+    kernel.close(layers);
+    kernel.close(socket);
+    Ok(())
+}
+
 /// Makes the new root `/` and lets go of the host's files (pivot_root(2), its section about `.`). The working
 /// directory is the new root before and after.
 pub fn pivot<K: Kernel>(child: &mut Child<'_, K>) -> Result<(), Errno> {

@@ -66,6 +66,9 @@ pub enum Kind {
     NotReady,
     /// The resource usage of a task, periodically and at its end: the fields of a sample.
     Sampled,
+    /// A task on the files of the host wrote files that are discarded: the fields of
+    /// [`Discarded`](crate::discarded::Discarded).
+    Discarded,
     /// A task, role or job is retried: `scope`, `attempt`, `backoff_ms`, `why`.
     Retried,
     /// Everything is frozen.

@@ -16,6 +16,7 @@ mod caller_ids;
 pub mod clean;
 pub mod control;
 pub mod directory;
+pub mod discarded;
 mod disk_traffic;
 pub mod event;
 pub mod exit_text;

@@ -308,7 +308,9 @@ impl Supervisor {
                 Message::Numbers { task, attempt, numbers } => {
                     self.note_numbers(task, attempt, numbers, false);
                 }
-                Message::Removed { task, left, numbers } => self.handle_removed(task, &left, numbers),
+                Message::Removed { task, left, numbers, discarded } => {
+                    self.handle_removed(task, &left, numbers, &discarded);
+                }
             }
         }
     }

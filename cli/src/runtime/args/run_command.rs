@@ -15,7 +15,8 @@ pub(crate) struct CommandArgs {
     /// Command to run without a job file
     ///
     /// It runs in this directory, on the files of the host, with the active virtual environment or conda environment
-    /// and the variables of this shell, as the user who starts it. Changes outside this directory are discarded. With `--image`, it runs in a
+    /// and the variables of this shell, as the user who starts it. Changes outside this directory are discarded, and the
+    /// end of the run names them. With `--image`, it runs in a
     /// container of that image, as with `docker run`.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,

@@ -135,6 +135,7 @@ impl fmt::Display for Operation {
                 }
                 write!(f, " with {} directories and {} links as the root", directories.len(), links.len())
             }
+            Self::SendLayers(_) => f.write_str("hand the writable layers out"),
             Self::Mount(mount) => write!(f, "{mount}"),
             Self::MountCgroups(mounts) => write!(f, "{mounts}"),
             Self::MakeNode(node) => write!(f, "{node}"),

@@ -54,7 +54,7 @@ pub(super) fn list(
         linux.and_then(|linux| linux.rootfs_propagation().as_deref()).and_then(Propagation::of);
     let machine = propagation(spec, root_propagation);
     steps.push(Operation::SetPropagation(machine));
-    root::list(steps, root, identity.in_user_namespace)?;
+    root::list(steps, root, identity.in_user_namespace, options.layers.as_ref())?;
 
     let mut mounts = mounts(steps, bundle, groups, identity, machine, root_propagation)?;
     for (_, operation) in &mut mounts {

@@ -9,6 +9,7 @@ use super::message::{FileNumber, PendingContainer, PreparationEvent, PreparedHos
 use super::spawner::SpawnerRequest;
 use super::{Supervisor, with_help};
 use crate::control::Request;
+use crate::discarded::Discarded;
 use crate::event::Kind as EventKind;
 use crate::exit_text;
 use crate::lifecycle::{Action, EndRequest, Input, TaskNumber};
@@ -183,7 +184,7 @@ impl Supervisor {
                 let attempt = self.attempts.remove(&task)?;
                 let container = attempt.into_container(&self.poll);
                 let id = self.lifecycle.tasks()[task].id.clone();
-                self.spawner.submit(SpawnerRequest::Remove { task, id, container });
+                self.spawner.submit(SpawnerRequest::Remove { task, id, container, layers: None });
                 self.failing.insert(task, (code_of(&error), with_help(&error)));
                 None
             }
@@ -206,7 +207,8 @@ impl Supervisor {
     pub(super) fn handle_exit(&mut self, task: TaskNumber) {
         self.drain_output(task);
         self.prober.unwatch(task);
-        let Some(attempt) = self.attempts.remove(&task) else { return };
+        let Some(mut attempt) = self.attempts.remove(&task) else { return };
+        let layers = attempt.take_layers();
         let role = self.lifecycle.tasks()[task].role;
         let limit = self.context.plan.roles[role].resources.memory_bytes;
         let groups = attempt.cgroup();
@@ -222,14 +224,23 @@ impl Supervisor {
                 }
                 self.ending.insert(task, (exit, note));
                 let id = self.lifecycle.tasks()[task].id.clone();
-                self.spawner.submit(SpawnerRequest::Remove { task, id, container });
+                self.spawner.submit(SpawnerRequest::Remove { task, id, container, layers });
             }
             Err(error) => self.not_started(task, &error),
         }
     }
 
     /// The resources of an ended attempt are removed: now it has ended for the lifecycle, too.
-    pub(super) fn handle_removed(&mut self, task: TaskNumber, left: &[String], numbers: Vec<FileNumber>) {
+    pub(super) fn handle_removed(
+        &mut self,
+        task: TaskNumber,
+        left: &[String],
+        numbers: Vec<FileNumber>,
+        discarded: &Discarded,
+    ) {
+        if !discarded.directories.is_empty() {
+            self.journal.task_event(task, EventKind::Discarded, json!(discarded));
+        }
         for text in left {
             self.journal.note(format!("{}: {text}", self.lifecycle.tasks()[task].id));
         }

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use super::message::PendingContainer;
 use super::poll::{EventSource, Poll};
 use super::recipients::recipients;
+use crate::discarded::WrittenLayers;
 use crate::lifecycle::TaskNumber;
 use jobc_container::cgroup::Cgroup;
 use jobc_container::container::Container;
@@ -37,12 +38,14 @@ pub(super) struct Attempt {
     start_pipe: Option<OwnedFd>,
     /// Its standard output and error, until they end.
     output: [Option<OwnedFd>; 2],
+    /// The writable layers of its root, if what is in them is to be named.
+    layers: Option<WrittenLayers>,
 }
 
 impl Attempt {
     /// Takes a made container in, and waits for its end and its output from now on.
     pub(super) fn new(task: TaskNumber, number: u32, held: PendingContainer, poll: &Poll) -> Result<Self> {
-        let PendingContainer { made, start_pipe: hold, output, .. } = held;
+        let PendingContainer { made, start_pipe: hold, output, layers, .. } = held;
         poll.add(&made.process.pidfd, EventSource::Process(task))?;
         let output = output.map_or([None, None], |[out, error]| [Some(out), Some(error)]);
         for (stream, fd) in output.iter().enumerate() {
@@ -51,7 +54,7 @@ impl Attempt {
             }
         }
         let container = Box::new(made.container);
-        Ok(Self { number, container, process: made.process, start_pipe: Some(hold), output })
+        Ok(Self { number, container, process: made.process, start_pipe: Some(hold), output, layers })
     }
 
     /// Its first process's number.
@@ -150,6 +153,11 @@ impl Attempt {
     /// The resource usage of its processes, once its first process has ended.
     pub(super) fn ended_usage(&self) -> Option<EndedUsage> {
         ended::usage(self.process.pidfd.as_fd()).ok().flatten()
+    }
+
+    /// Takes the writable layers of its root, once.
+    pub(super) fn take_layers(&mut self) -> Option<WrittenLayers> {
+        self.layers.take()
     }
 
     /// Takes the end of its first process in; with it ended everything else in its pid namespace.

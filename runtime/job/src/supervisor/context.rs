@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use jobc_schema::plan::JobPlan;
+use jobc_schema::plan::{ImageSource, JobPlan};
 
 use super::message::FileNumber;
 use crate::directory::Directory;
+use crate::discarded::ExpectedLayers;
 use crate::host_environment::HostEnvironments;
 use crate::lifecycle::TaskNumber;
 use crate::network::Network;
@@ -18,6 +19,7 @@ use crate::secrets::Secrets;
 use crate::submission::Submission;
 use crate::user_metrics::{self, FileMetric};
 use jobc_container::bundle::Bundle;
+use jobc_container::root::Root;
 use jobc_container::state::store::Store;
 use jobc_gpu::tasks::TaskGpus;
 use jobc_image::store::ContentPin;
@@ -100,6 +102,18 @@ impl JobContext {
     pub(super) fn mount_subpaths(&self, id: &TaskId, bundle: &mut Bundle) -> Result<()> {
         let subpaths = self.provided.get().and_then(|provided| provided.subpaths.get(&id.role));
         provision::mount_linkless(subpaths.map(Vec::as_slice).unwrap_or_default(), bundle)
+    }
+
+    /// Where a task's writable layers arrive, and the end for its container: of the first instance of a role on the files
+    /// of the host, whose user may take what it writes there for files of the host.
+    pub(super) fn expected_layers(
+        &self,
+        id: &TaskId,
+        root: &Root,
+    ) -> Result<Option<(ExpectedLayers, OwnedFd)>> {
+        let on_host = self.plan.role(&id.role).and_then(|role| self.plan.image_of(role));
+        let on_host = on_host.is_some_and(|image| matches!(image.source, ImageSource::Host { .. }));
+        if on_host && id.index == 0 { ExpectedLayers::of(root) } else { Ok(None) }
     }
 
     /// Allocates host resources for a task, and its terminal if it gets one.

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::admission::Admission;
 use crate::admission::job_queue::Slot;
+use crate::discarded::{Discarded, WrittenLayers};
 use crate::event::Kind as EventKind;
 use crate::lifecycle::TaskNumber;
 use crate::ready::Report;
@@ -40,6 +41,8 @@ pub(super) enum Message {
         left: Vec<String>,
         /// The last values of its metrics in files, or why there are none.
         numbers: Vec<FileNumber>,
+        /// The files that were discarded with its root.
+        discarded: Discarded,
     },
     /// The values of a running task's metrics in files.
     Numbers {
@@ -85,6 +88,8 @@ pub(super) struct PendingContainer {
     pub(super) start_pipe: OwnedFd,
     /// Its standard output and error; `None` if it has a terminal.
     pub(super) output: Option<[OwnedFd; 2]>,
+    /// The writable layers of its root, if what is in them is to be named.
+    pub(super) layers: Option<WrittenLayers>,
     /// Notes for the user.
     pub(super) notes: Vec<String>,
     /// The task's unenforced limits.

@@ -5,6 +5,7 @@
 
 use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use rustix::fs::OFlags;
@@ -14,6 +15,7 @@ use super::context::JobContext;
 use super::initial_record;
 use super::mailbox::Sender;
 use super::message::{Message, PendingContainer};
+use crate::discarded::{ExpectedLayers, WrittenLayers};
 use crate::lifecycle::TaskNumber;
 use jobc_container::bundle::Bundle;
 use jobc_container::cgroup::UnenforcedLimit;
@@ -56,6 +58,8 @@ pub(super) enum SpawnerRequest {
         id: TaskId,
         /// The container, whose first process has ended.
         container: Box<Container>,
+        /// The writable layers of its root, if what is in them is to be named.
+        layers: Option<WrittenLayers>,
     },
 }
 
@@ -101,8 +105,11 @@ fn carry_out(share: &JobContext, work: SpawnerRequest) -> Message {
         SpawnerRequest::ReadNumbers { task, id, attempt } => {
             Message::Numbers { task, attempt, numbers: share.read_numbers(&id) }
         }
-        SpawnerRequest::Remove { task, id, container } => {
+        SpawnerRequest::Remove { task, id, container, layers } => {
             let numbers = share.read_numbers(&id);
+            let home = std::env::var_os("HOME").map(PathBuf::from);
+            let home = home.filter(|home| home.is_absolute() && home != Path::new("/"));
+            let discarded = layers.map(|layers| layers.discarded(home.as_deref())).unwrap_or_default();
             let removed = container
                 .lock()
                 .and_then(|()| if share.submission.keep { Ok(vec![]) } else { container.delete(true) });
@@ -110,7 +117,7 @@ fn carry_out(share: &JobContext, work: SpawnerRequest) -> Message {
                 Ok(failed) => failed.iter().map(ToString::to_string).collect(),
                 Err(error) => vec![error.to_string()],
             };
-            Message::Removed { task, left, numbers }
+            Message::Removed { task, left, numbers, discarded }
         }
     }
 }
@@ -141,8 +148,10 @@ fn create_container(
         let input = share.stdin(id)?.map_or_else(open_null, Ok)?;
         (Some([input, out.1, error.1]), Some([out.0, error.0]))
     };
+    let (layers, receiver) = share.expected_layers(id, &given.root)?.unzip();
     let request = CreateRequest {
         options: Options {
+            layers: receiver,
             allow_unenforced: !share.submission.enforce_limits,
             hold: Some(held),
             streams,
@@ -161,7 +170,8 @@ fn create_container(
     notes.extend(made.container.warnings.iter().cloned());
     notes.extend(UnenforcedLimit::in_words(&made.container.unenforced));
     let unenforced = initial_record::unenforced(&made.container.unenforced);
-    Ok(PendingContainer { made, start_pipe: hold, output, notes, unenforced, mounts })
+    let layers = layers.and_then(ExpectedLayers::receive);
+    Ok(PendingContainer { made, start_pipe: hold, output, layers, notes, unenforced, mounts })
 }
 
 fn mount_count(bundle: &Bundle) -> usize {

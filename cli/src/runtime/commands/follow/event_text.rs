@@ -151,6 +151,13 @@ pub(crate) fn describe_details(event: &Event) -> String {
             exit_text::describe(code, text("signal").as_deref(), text("explanation").as_deref())
                 .unwrap_or_default()
         }
+        Kind::Discarded => {
+            let directory = |directory: &Value| {
+                let path = directory["path"].as_str().map(escape_control)?;
+                Some(format!("{path}: {}", bytes(directory["bytes"].as_u64()?)))
+            };
+            listed(detail["directories"].as_array().into_iter().flatten().map(directory).collect())
+        }
         Kind::Sampled => {
             let cpu = number("cpu_usec").map(Duration::from_micros);
             listed(vec![
@@ -272,6 +279,8 @@ mod tests {
             "CPU 1.5 s, memory 1.0 MiB"
         );
         assert_eq!(details(Kind::Mounted, json!({"mounts": ["/data", "/out"]})), "mounts /data, /out");
+        let directories = json!([{"path": "/opt/x", "bytes": 2048, "files": 3}]);
+        assert_eq!(details(Kind::Discarded, json!({"directories": directories})), "/opt/x: 2.0 KiB");
         assert_eq!(details(Kind::NotReady, json!({"why": "\u{1b}[2J"})), "\\u{1b}[2J");
         assert_eq!(details(Kind::Paused, Value::Null), "");
     }

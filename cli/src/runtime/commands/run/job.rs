@@ -7,6 +7,7 @@
 mod attach;
 mod built_plan;
 mod compile;
+mod discarded;
 mod dry_run;
 mod images;
 mod live;
@@ -42,6 +43,7 @@ use attach::{RunningJob, StopRequest};
 use built_plan::BuiltPlan;
 use compile::JobSource;
 pub(super) use compile::job_args;
+use discarded::Subject;
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
 use live::LiveTable;
 
@@ -202,6 +204,11 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
     let table = live_table(args, &running, format);
     let records =
         attach::attach(jobs, &mut running, &signals, &mut stop_request, follower, table, args.verbose)?;
+    if !args.quiet {
+        let is_command = !args.command.command.is_empty() || args.command.container.image.is_some();
+        let subject = if is_command { Subject::Command } else { Subject::JobFile };
+        discarded::print_note(running.iter().map(|job| &job.directory), subject);
+    }
     if let Some(sweep) = sweep.filter(|_| !args.quiet) {
         print_comparison(jobs, &sweep)?;
     }

@@ -1,6 +1,7 @@
 //! The container's root: a directory, or the host's files under writable layers.
 
 use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use linux_raw_sys::general::MOUNT_ATTR_RDONLY;
@@ -21,8 +22,16 @@ const READ_ONLY: MountAttributes =
     MountAttributes { set: MOUNT_ATTR_RDONLY as u64, clear: 0, propagation: 0 };
 
 /// Lists the steps that put the root together and enter it.
-pub(super) fn list(steps: &mut Steps, root: &Root, in_user_namespace: bool) -> Result<()> {
+pub(super) fn list(
+    steps: &mut Steps,
+    root: &Root,
+    in_user_namespace: bool,
+    receiver: Option<&OwnedFd>,
+) -> Result<()> {
     steps.push_at("/root/path", Operation::EnterRoot(enter(root, in_user_namespace)?));
+    if let Some(socket) = receiver.filter(|_| !root.written().is_empty()) {
+        steps.push(Operation::SendLayers(socket.as_raw_fd()));
+    }
     if let Root::Overlay { binds, parts, .. } = root {
         for (index, (directory, _)) in parts.iter().flat_map(|parts| &parts.overlays).enumerate() {
             steps.push_at("/root/path", Operation::Mount(overlay(directory, index)?));

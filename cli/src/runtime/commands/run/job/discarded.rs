@@ -1,0 +1,169 @@
+//! The files that a run has written outside its mounts, and how to keep them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use jobc_job::directory::Directory;
+use jobc_job::discarded::{DirectorySize, Discarded};
+use jobc_job::event::{self, Kind};
+
+use crate::runtime::quantity::bytes;
+use crate::table::escape_control;
+
+/// How many directories are named.
+const MAX_DIRECTORIES: usize = 5;
+
+/// What the user started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// Words after `--`.
+    Command,
+    JobFile,
+}
+
+/// Prints what the tasks of jobs have written and lost, if that is worth naming.
+pub(super) fn print_note<'a>(jobs: impl Iterator<Item = &'a Directory>, subject: Subject) {
+    let events = jobs.flat_map(|job| event::Reader::new(job).read().unwrap_or_default());
+    let all = events.filter(|event| event.event == Kind::Discarded);
+    let all: Vec<Discarded> = all.filter_map(|event| serde_json::from_value(event.detail).ok()).collect();
+    let home = std::env::home_dir().filter(|home| home.is_absolute());
+    if let Some(text) = note(&all, subject, home.as_deref(), Path::exists) {
+        crate::terminal::eprint(&text);
+    }
+}
+
+/// The lines about what several tasks have written.
+fn note(
+    all: &[Discarded],
+    subject: Subject,
+    home: Option<&Path>,
+    exists: impl Fn(&Path) -> bool,
+) -> Option<String> {
+    let mut sums: BTreeMap<&Path, DirectorySize> = BTreeMap::new();
+    for one in all.iter().flat_map(|one| &one.directories) {
+        let sum =
+            sums.entry(&one.path).or_insert_with(|| DirectorySize { bytes: 0, files: 0, ..one.clone() });
+        sum.bytes += one.bytes;
+        sum.files += one.files;
+    }
+    let mut sums: Vec<DirectorySize> = sums.into_values().collect();
+    sums.sort_by_key(|sum| std::cmp::Reverse(sum.bytes));
+    let at_least = if all.iter().all(|one| one.complete) { "" } else { "at least " };
+    let mut text = "jobc: note: files outside the mounted directories were discarded:\n".to_owned();
+    for DirectorySize { path, bytes: size, files, .. } in sums.iter().take(MAX_DIRECTORIES) {
+        let files = if *files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+        text += &format!("jobc:   {}: {at_least}{} in {files}\n", short(path, home), bytes(*size));
+    }
+    let others = all.iter().map(|one| one.others).sum::<u64>();
+    let others = others + u64::try_from(sums.len().saturating_sub(MAX_DIRECTORIES)).unwrap_or_default();
+    if others > 0 {
+        text += &format!("jobc:   and {others} more\n");
+    }
+    let advice = match sums.iter().find(|sum| can_be_mounted(sum)) {
+        Some(sum) => how_to_mount(&sum.path, subject, home, exists),
+        None if sums.is_empty() => return None,
+        None => "to keep such files, write them to the directory in which the run starts".to_owned(),
+    };
+    Some(format!("{text}jobc: {advice}\n"))
+}
+
+/// Whether a mount keeps the files of a directory: of the system's own, what a run installs is not wanted on the host.
+fn can_be_mounted(sum: &DirectorySize) -> bool {
+    const SYSTEM: [&str; 7] = ["/bin", "/boot", "/lib", "/lib64", "/sbin", "/usr", "/var"];
+    let path = sum.path.to_str().unwrap_or_default();
+    // No quotes are needed for it, in a shell as in YAML.
+    let is_plain = path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+@".contains(c));
+    !sum.is_file && is_plain && !SYSTEM.iter().any(|system| sum.path.starts_with(system))
+}
+
+/// How to keep the files of a directory by mounting it.
+fn how_to_mount(
+    path: &Path,
+    subject: Subject,
+    home: Option<&Path>,
+    exists: impl Fn(&Path) -> bool,
+) -> String {
+    let (name, path_text) = (short(path, home), path.display());
+    let first = if exists(path) { String::new() } else { format!("run `mkdir -p {path_text}` and ") };
+    match subject {
+        Subject::Command => {
+            format!("to keep {name}, {first}add `-v {path_text}:{path_text}` before `--`")
+        }
+        Subject::JobFile => format!(
+            "to keep {name}, {first}mount it in the job file: `data: {{kept: {{source: {path_text}, mount: {path_text}, writable: true}}}}`"
+        ),
+    }
+}
+
+/// A path with `~` for the home directory.
+fn short(path: &Path, home: Option<&Path>) -> String {
+    let below = home.and_then(|home| path.strip_prefix(home).ok());
+    let path = below.map_or_else(|| path.to_owned(), |below| PathBuf::from("~").join(below));
+    escape_control(&path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    fn check(sizes: &[(&str, u64, u64)], subject: Subject, complete: bool) -> String {
+        let directories = sizes.iter().map(|&(path, bytes, files)| DirectorySize {
+            path: path.into(),
+            bytes,
+            files,
+            is_file: path.ends_with(".json"),
+        });
+        let all = [
+            Discarded { directories: directories.collect(), others: 0, complete },
+            Discarded { complete: true, ..Discarded::default() },
+        ];
+        let exists = |path: &Path| path.ends_with("huggingface");
+        note(&all, subject, Some(Path::new("/home/ann")), exists).unwrap_or_default()
+    }
+
+    const CACHE: (&str, u64, u64) = ("/home/ann/.cache/huggingface", 1_288_490_189, 31);
+
+    #[test]
+    fn the_largest_directory_comes_first_and_can_be_kept() {
+        assert_snapshot!(check(&[("/opt/tool", 10, 1), CACHE], Subject::Command, true), @"
+        jobc: note: files outside the mounted directories were discarded:
+        jobc:   ~/.cache/huggingface: 1.2 GiB in 31 files
+        jobc:   /opt/tool: 10 B in 1 file
+        jobc: to keep ~/.cache/huggingface, add `-v /home/ann/.cache/huggingface:/home/ann/.cache/huggingface` before `--`
+        ");
+        assert_snapshot!(check(&[CACHE], Subject::JobFile, false), @"
+        jobc: note: files outside the mounted directories were discarded:
+        jobc:   ~/.cache/huggingface: at least 1.2 GiB in 31 files
+        jobc: to keep ~/.cache/huggingface, mount it in the job file: `data: {kept: {source: /home/ann/.cache/huggingface, mount: /home/ann/.cache/huggingface, writable: true}}`
+        ");
+        let many: Vec<(String, u64)> = (0..7).map(|n| (format!("/home/ann/run-{n}"), 900 - n)).collect();
+        let many: Vec<(&str, u64, u64)> =
+            many.iter().map(|(path, bytes)| (path.as_str(), *bytes, 2)).collect();
+        assert_snapshot!(check(&many, Subject::Command, true), @"
+        jobc: note: files outside the mounted directories were discarded:
+        jobc:   ~/run-0: 900 B in 2 files
+        jobc:   ~/run-1: 899 B in 2 files
+        jobc:   ~/run-2: 898 B in 2 files
+        jobc:   ~/run-3: 897 B in 2 files
+        jobc:   ~/run-4: 896 B in 2 files
+        jobc:   and 2 more
+        jobc: to keep ~/run-0, run `mkdir -p /home/ann/run-0` and add `-v /home/ann/run-0:/home/ann/run-0` before `--`
+        ");
+    }
+
+    #[test]
+    fn files_that_cannot_be_mounted_are_to_be_written_elsewhere() {
+        for path in ["/home/ann/result.json", "/home/ann/a b/c", "/usr/lib"] {
+            let text = check(&[(path, 10, 1)], Subject::Command, true);
+            assert!(
+                text.ends_with("write them to the directory in which the run starts\n"),
+                "{path}: {text}"
+            );
+        }
+        let mixed = check(&[("/usr/lib", 10_000, 1), CACHE], Subject::Command, true);
+        assert!(mixed.contains("add `-v /home/ann/.cache/huggingface:"), "{mixed}");
+        assert_eq!(check(&[], Subject::Command, true), "");
+    }
+}
