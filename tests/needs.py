@@ -17,7 +17,7 @@ from pathlib import Path
 SKIPPED = 77
 INSTALLER = "`./test --install`"
 # What no installer gives.
-STATES = ("root", "cgroup v1", "writable cgroups", "an x86_64 host", "the device nodes that stand for GPUs")
+STATES = ("root", "containers", "limits", "cgroup v1", "writable cgroups", "an x86_64 host", "the device nodes that stand for GPUs")
 # The needs of a line of output.
 LINE = re.compile(r"^(?:\S[^\n]*?: )?(?:skipped|missing): needs (?P<what>[^;\n]+)", re.MULTILINE)
 
