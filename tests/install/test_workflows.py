@@ -34,6 +34,18 @@ def test_a_file_is_valid_and_with_a_mutation_it_is_not(name, path, text, mutatio
     expect(ran([*command, mutant]), 1, "validation errors")
 
 
+def test_the_workflow_of_the_guide_is_valid(directory):
+    """Also with the steps that the guide adds for pull requests."""
+    needs.package("check_jsonschema", "check-jsonschema")
+    workflow, _, steps = re.findall(r"^```yaml\n(.*?)^```$", (REPOSITORY / "docs/guides/ci.md").read_text(), re.M | re.S)
+    assert workflow.startswith("name: ") and steps.startswith("- run: jobc diff")
+    (directory / "jobs.yml").write_text(workflow + "".join(f"      {line}\n" for line in steps.splitlines()))
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", directory / "jobs.yml"]
+    succeeds(*command)
+    (directory / "jobs.yml").write_text(workflow.replace("runs-on", "run-on"))
+    expect(ran(command), 1, "validation errors")
+
+
 @pytest.mark.parametrize("path", [ACTION, REPOSITORY / ".github/workflows/release.yml"], ids=lambda path: path.name)
 def test_shellcheck_has_no_findings_in_the_scripts(path, directory):
     """Expressions are replaced by a word."""
