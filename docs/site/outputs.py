@@ -94,7 +94,8 @@ class Page:
         try:
             return PART.sub(self.part, self.text)
         finally:
-            self.run("jobc ps --quiet | xargs --no-run-if-empty jobc rm --force")
+            if FOUND.get("containers"):
+                self.run("jobc ps --quiet | xargs --no-run-if-empty jobc rm --force")
 
     def part(self, found):
         line = self.text.count("\n", 0, found.start()) + 1
@@ -148,7 +149,7 @@ class Page:
         if "in any order" in words:
             shown, printed = sorted(set(shown)), sorted(set(printed))
         if "shortened" in words:
-            shown, printed = ([line.strip().rstrip(",") for line in lines] for lines in (shown, printed))
+            shown, printed = ([line.strip().rstrip(",") for line in lines if line] for lines in (shown, printed))
             shown = ["…", *(each for line in shown for each in ("…" if line == "# ..." else line, "…"))]
         pattern = "".join("(?:.*\n)*?" if line.strip() == "…" else ".*".join(map(re.escape, line.split("…"))) + "\n" for line in shown)
         return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
