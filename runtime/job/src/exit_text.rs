@@ -3,6 +3,8 @@
 use jobc_container::process::Exit;
 use jobc_schema::signal;
 
+use crate::exit_code;
+
 /// The exit code to which a shell adds the number of the signal that ended a command (POSIX, 2.8.2 Exit Status for
 /// Commands).
 const SIGNAL_BASE: u8 = 128;
@@ -60,8 +62,8 @@ fn with_meaning(signal: &str) -> String {
 /// The meaning of a shell's exit code; `None` for codes of programs.
 fn meaning(code: u8) -> Option<String> {
     match code {
-        126 => return Some("a command cannot be executed".to_owned()),
-        127 => return Some("a command was not found".to_owned()),
+        exit_code::NOT_EXECUTABLE => return Some("a command cannot be executed".to_owned()),
+        exit_code::NOT_FOUND => return Some("a command was not found".to_owned()),
         _ => {}
     }
     let number = i32::from(code.checked_sub(SIGNAL_BASE)?);

@@ -9,6 +9,7 @@ use crate::admission::ledger::Ledger;
 use crate::clean::{release_reserve, remove_containers, remove_state};
 use crate::directory::{Directory, JobDirectories};
 use crate::event::{Event, EventLog, Kind as EventKind};
+use crate::exit_code;
 use crate::record::{End, JobState, Record, TaskState};
 use crate::time::Time;
 use jobc_container::cgroup::{Layout, remove_empty};
@@ -112,9 +113,10 @@ fn recover_job(directory: &Directory, mut record: Record) -> Result<Option<LostJ
     record.state = JobState::Lost;
     record.supervisor = None;
     record.ended = Some(Time::now());
-    record.end = Some(End { explanation: explanation.clone(), exit_code: 125, task: None });
+    record.end =
+        Some(End { explanation: explanation.clone(), exit_code: exit_code::NOT_STARTED, task: None });
     release_reserve(directory);
-    let detail = json!({ "exit_code": 125, "explanation": explanation, "state": "lost" });
+    let detail = json!({ "exit_code": exit_code::NOT_STARTED, "explanation": explanation, "state": "lost" });
     // The record is what counts; a full disk may keep the event out.
     let _ = EventLog::open(directory).map(|mut events| events.push(&Event::of_job(EventKind::Ended, detail)));
     record.write(directory, Durability::Disk)?;

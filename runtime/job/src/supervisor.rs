@@ -42,6 +42,7 @@ use serde_json::json;
 use crate::clean::release_reserve;
 use crate::directory::Directory;
 use crate::event::Kind as EventKind;
+use crate::exit_code;
 use crate::host_environment::{Caller, HostEnvironments};
 use crate::lifecycle::{Input, Lifecycle, TaskNumber};
 use crate::logs;
@@ -355,7 +356,10 @@ impl Supervisor {
         self.context.drop_network();
         release_reserve(&self.directory);
         let (state, end) = self.end.take().unwrap_or_else(|| {
-            (JobState::Lost, End { explanation: "lost".to_owned(), exit_code: 125, task: None })
+            (
+                JobState::Lost,
+                End { explanation: "lost".to_owned(), exit_code: exit_code::NOT_STARTED, task: None },
+            )
         });
         let outputs = outputs(&self.context.plan);
         self.journal.job_event(EventKind::Saved, json!({ "outputs": outputs }));

@@ -6,12 +6,10 @@ use super::action::Action;
 use super::task::{EndReason, TaskNumber};
 use super::timers::Timer;
 use super::{Lifecycle, format};
+use crate::exit_code;
 use crate::record::TaskState;
 use jobc_container::process::Exit;
 use jobc_sys::signals::Signal;
-
-/// The exit code for `retry.on_exit_codes` if an attempt was ended for its time limit, or for not being ready.
-const TIMEOUT_EXIT_CODE: u8 = 124;
 
 impl Lifecycle {
     /// Its container is being created.
@@ -123,7 +121,7 @@ impl Lifecycle {
                     Some(note) => format!("{why}, {note}"),
                     None => why,
                 });
-                self.failed(time, number, TIMEOUT_EXIT_CODE, false);
+                self.failed(time, number, exit_code::TIMED_OUT, false);
             }
             None if exit == Exit::Code(0) && !unstarted => self.succeeded(time, number),
             None => self.failed(time, number, exit.code(), unstarted),

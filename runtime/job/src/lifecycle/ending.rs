@@ -10,6 +10,7 @@ use super::task::{EndReason, RoleNumber, TaskNumber};
 use super::timers::Timer;
 use super::verdict::Verdict;
 use super::{Lifecycle, Phase, format};
+use crate::exit_code;
 use crate::record::{End, JobState, TaskState};
 
 impl Lifecycle {
@@ -51,7 +52,7 @@ impl Lifecycle {
         };
         // A program that cannot be executed is the job's own fault, what else keeps it from starting is not.
         let verdict = match &task.reason {
-            Some(why) if unstarted && task.exit.is_some_and(|exit| exit.code() == 125) => {
+            Some(why) if unstarted && task.exit.is_some_and(|exit| exit.code() == exit_code::NOT_STARTED) => {
                 Verdict::could_not_start(format!("could not start: `{}`: {why}", task.id), Some(number))
             }
             _ => Verdict::new(JobState::Failed, explanation, Some(number)),

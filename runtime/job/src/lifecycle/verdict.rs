@@ -1,6 +1,7 @@
 //! How a job will have ended.
 
 use super::task::TaskNumber;
+use crate::exit_code;
 use crate::record::JobState;
 
 /// How a job ends once all of its tasks are gone.
@@ -15,15 +16,15 @@ pub(super) struct Verdict {
 impl Verdict {
     pub(super) fn new(state: JobState, explanation: String, task: Option<TaskNumber>) -> Self {
         let exit_code = match state {
-            JobState::Succeeded => 0,
-            JobState::TimedOut => 124,
-            JobState::Stopped => 130,
-            _ => 1,
+            JobState::Succeeded => exit_code::SUCCEEDED,
+            JobState::TimedOut => exit_code::TIMED_OUT,
+            JobState::Stopped => exit_code::STOPPED,
+            _ => exit_code::FAILED,
         };
         Self { state, exit_code, explanation, task }
     }
 
     pub(super) fn could_not_start(explanation: String, task: Option<TaskNumber>) -> Self {
-        Self { exit_code: 125, ..Self::new(JobState::Failed, explanation, task) }
+        Self { exit_code: exit_code::NOT_STARTED, ..Self::new(JobState::Failed, explanation, task) }
     }
 }

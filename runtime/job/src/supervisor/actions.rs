@@ -11,6 +11,7 @@ use super::{Supervisor, with_help};
 use crate::control::Request;
 use crate::discarded::Discarded;
 use crate::event::Kind as EventKind;
+use crate::exit_code;
 use crate::exit_text;
 use crate::lifecycle::{Action, EndRequest, Input, TaskNumber};
 use crate::record::JobState;
@@ -368,8 +369,8 @@ impl Supervisor {
 
 fn kind_of(code: u8) -> Kind {
     match code {
-        127 => Kind::NotFound,
-        126 => Kind::NotExecutable,
+        exit_code::NOT_FOUND => Kind::NotFound,
+        exit_code::NOT_EXECUTABLE => Kind::NotExecutable,
         _ => Kind::System,
     }
 }
