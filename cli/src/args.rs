@@ -227,6 +227,16 @@ pub(crate) struct McpArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct SkillArgs {
+    /// Write the page to `DIR/jobc/SKILL.md`, where agents look for skills
+    #[arg(long, value_name = "DIR", add = completion::directories())]
+    pub install: Option<Utf8PathBuf>,
+    /// Overwrite a file that differs
+    #[arg(long, requires = "install")]
+    pub force: bool,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub job: JobArgs,

@@ -17,7 +17,7 @@ use crate::args::standard_library::StdCommand;
 use crate::args::values::GLOBAL_OPTION_ORDER;
 use crate::args::{
     BuildArgs, CheckArgs, ColorArg, DiffArgs, FmtArgs, FormatArg, ImportArgs, InitArgs, PlanArgs, SchemaArg,
-    TestArgs, WhyArgs,
+    SkillArgs, TestArgs, WhyArgs,
 };
 use crate::color::color_setting;
 use crate::commands;
@@ -166,6 +166,10 @@ pub(crate) enum Command {
     /// job files, and show jobs and their output. Without `--allow-write` and `--allow-run` they change nothing.
     #[cfg(feature = "mcp")]
     Mcp(McpArgs),
+    /// Print how AI agents work with jobc
+    ///
+    /// The page is an Agent Skill, SKILL.md: the commands in their order, findings, exit codes and the form of a job file.
+    Skill(SkillArgs),
     /// Print a shell completion script
     Completions {
         /// Shell that reads the script
@@ -229,6 +233,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Lsp { .. } => commands::lsp::run(),
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => crate::mcp::run(args),
+        Command::Skill(skill) => commands::skill::run(skill),
         Command::Completions { shell } => commands::completions::run(*shell),
         Command::Man { all: Some(directory), .. } => {
             commands::man::run_all(directory.as_std_path(), Args::full_command())

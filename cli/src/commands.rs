@@ -14,6 +14,7 @@ pub(crate) mod lsp;
 pub(crate) mod man;
 pub(crate) mod plan;
 pub(crate) mod schema;
+pub(crate) mod skill;
 pub(crate) mod standard_library;
 pub(crate) mod test;
 pub(crate) mod why;

@@ -211,8 +211,7 @@ def main():
         place.write_text(text)
     # Not below src/: mdBook takes each `.md` there for a page.
     (directory / "llms.txt").write_text(agents.llms(source))
-    example = (REPOSITORY / "examples/torchrun-4x8/job.yaml").read_text().partition("\n")[2]
-    (directory / "SKILL.md").write_text(agents.skill(list(references.values()), output(program, "-h"), example))
+    (directory / "SKILL.md").write_text(output(program, "skill"))
 
 
 if __name__ == "__main__":

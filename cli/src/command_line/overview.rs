@@ -43,7 +43,7 @@ const GROUPS: [Group; 6] = [
     ),
     ("Images", &["image", "lock"]),
     ("GPUs", &["gpu"]),
-    ("Editor and CI", &["test", "lsp", "mcp", "schema"]),
+    ("Editor and CI", &["test", "lsp", "mcp", "skill", "schema"]),
     ("Host", &["doctor", "targets", "config", "oci", "completions", "man"]),
 ];
 

@@ -345,3 +345,39 @@ fn a_plan_shows_the_defaults() {
     let target = built.jobc(&["plan", "--target", "local", "--format", "json"]).exits(0).out;
     assert_eq!(target, built.read("out/hello/local/plan.json"), "what is printed is what is written");
 }
+
+#[test]
+fn skill_prints_and_installs_its_page() {
+    let directory = Directory::new();
+    let page = directory.jobc(&["skill"]).exits(0).out;
+    assert!(page.starts_with("---\nname: jobc\ndescription: "), "{page}");
+    let path = "skills/jobc/SKILL.md";
+    assert_eq!(directory.jobc(&["skill", "--install", "skills"]).exits(0).out, format!("wrote {path}\n"));
+    assert_eq!(directory.read(path), page);
+    // The same page again is no loss, another one is.
+    directory.jobc(&["skill", "--install", "skills"]).exits(0);
+    directory.write(path, "of another version");
+    directory.jobc(&["skill", "--install", "skills"]).exits(2).says("use `--force`");
+    directory.jobc(&["skill", "--install", "skills", "--force"]).exits(0);
+    assert_eq!(directory.read(path), page);
+    directory.write("file", "");
+    directory.jobc(&["skill", "--install", "file"]).exits(3).says("cannot write `file/jobc/SKILL.md`");
+}
+
+#[test]
+fn the_job_of_the_skill_is_valid_and_short() {
+    let directory = Directory::new();
+    let page = directory.jobc(&["skill"]).exits(0).out;
+    let blocks: Vec<&str> =
+        page.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let [job, targets] = blocks[..] else { panic!("a job and a targets file: {blocks:?}") };
+    assert!(job.lines().count() <= 40, "{job}");
+    directory.write("job.yaml", job);
+    directory.write("targets.yaml", targets);
+    directory.write("requirements.txt", "numpy==2.1.0\n");
+    directory.write("train.py", "");
+    directory.jobc(&["check", "--deny-warnings"]).exits(0);
+    for command in page.split("`jobc ").skip(1).filter_map(|rest| rest.split(['`', ' ']).next()) {
+        directory.jobc(&[command, "--help"]).exits(0);
+    }
+}
