@@ -102,6 +102,14 @@ pub(crate) struct DiffArgs {
     /// A directory with a job file stands for that file. Files and directories take precedence over revisions.
     #[arg(value_name = "BASE")]
     pub base: Option<String>,
+    /// Job file, directory of built files, or Git revision that is compared with BASE [default: the job file]
+    ///
+    /// Of a revision, the job file of `--job` is read.
+    #[arg(value_name = "NEW")]
+    pub new: Option<String>,
+    /// Also print what changed in the built files
+    #[arg(long)]
+    pub artifacts: bool,
     /// Print Markdown, for a pull request comment
     #[arg(long)]
     pub markdown: bool,

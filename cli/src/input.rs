@@ -108,7 +108,8 @@ pub(crate) fn read_source(path: &Utf8Path) -> Result<Source, InputError> {
     if path == "-" { Ok(Source::new(STDIN, read_stdin()?)) } else { Ok(Source::new(path, read(path)?)) }
 }
 
-fn job_path(given: Option<&Utf8Path>) -> Result<Utf8PathBuf, InputError> {
+/// The job file that an argument means.
+pub(crate) fn job_path(given: Option<&Utf8Path>) -> Result<Utf8PathBuf, InputError> {
     let Some(given) = given else {
         let found = JOB_FILE_NAMES.iter().map(Utf8Path::new).find(|path| path.is_file());
         return found.map(Utf8Path::to_owned).ok_or_else(|| {
@@ -159,7 +160,8 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
-fn directory_of(path: &Utf8Path) -> Result<Utf8PathBuf, InputError> {
+/// The real absolute path of the directory of a file.
+pub(crate) fn directory_of(path: &Utf8Path) -> Result<Utf8PathBuf, InputError> {
     let parent = path.parent().filter(|p| !p.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
     if !path.exists() {
         return Err(InputError(format!("cannot read `{path}`: no such file")));

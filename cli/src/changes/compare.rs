@@ -1,6 +1,6 @@
 //! Compares two sets of files: values of YAML and JSON files, lines of all others.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jobc_compiler::why::lines::Lines;
 use jobc_compiler::why::source_map::{FILE, Part, SourceMap};
@@ -11,7 +11,7 @@ use similar::{ChangeTag, TextDiff};
 use super::target_files::TargetFiles;
 
 /// The name of the plan in the directory of a target.
-const PLAN: &str = "plan.json";
+pub(crate) const PLAN: &str = "plan.json";
 
 /// What changed in one file of a target.
 pub(crate) struct FileChange {
@@ -41,21 +41,33 @@ pub(crate) struct Change {
     pub cause: Option<Part>,
 }
 
+/// The files of each job and target of two sides, in the order of jobs and targets.
+pub(super) fn pairs<'a>(
+    then: &'a [TargetFiles],
+    now: &'a [TargetFiles],
+) -> impl Iterator<Item = (String, String, Option<&'a TargetFiles>, Option<&'a TargetFiles>)> {
+    let mut pairs: BTreeMap<_, (Option<&TargetFiles>, Option<&TargetFiles>)> = BTreeMap::new();
+    let key = |files: &TargetFiles| (files.job.clone(), files.target.clone());
+    for files in then {
+        pairs.entry(key(files)).or_default().0 = Some(files);
+    }
+    for files in now {
+        pairs.entry(key(files)).or_default().1 = Some(files);
+    }
+    pairs.into_iter().map(|((job, target), (old, new))| (job, target, old, new))
+}
+
 /// All changed files, in the order of jobs, targets and paths.
 pub(crate) fn changes(then: &[TargetFiles], now: &[TargetFiles]) -> Vec<FileChange> {
-    let key = |files: &TargetFiles| (files.job.clone(), files.target.clone());
-    let old: BTreeMap<_, _> = then.iter().map(|files| (key(files), files)).collect();
-    let new: BTreeMap<_, _> = now.iter().map(|files| (key(files), files)).collect();
-    let keys: BTreeSet<_> = old.keys().chain(new.keys()).cloned().collect();
     let mut all = vec![];
-    for (job, target) in keys {
-        let key = (job.clone(), target.clone());
-        let side = |files: Option<&&TargetFiles>| -> BTreeMap<String, Vec<u8>> {
-            let artifacts = files.iter().flat_map(|files| &files.artifacts);
+    for (job, target, old, new) in pairs(then, now) {
+        let side = |files: Option<&'_ TargetFiles>| -> BTreeMap<String, Vec<u8>> {
+            let artifacts = files.into_iter().flat_map(|files| &files.artifacts);
             artifacts.map(|artifact| (artifact.path.to_string(), artifact.bytes.clone())).collect()
         };
-        let (before, after) = (side(old.get(&key)), side(new.get(&key)));
-        let (old_map, new_map) = (map_of(&before), map_of(&after));
+        let (before, after) = (side(old), side(new));
+        let (old_map, new_map) =
+            (old.map(parts_of).unwrap_or_default(), new.map(parts_of).unwrap_or_default());
         let paths: BTreeSet<&String> =
             before.keys().chain(after.keys()).filter(|path| *path != FILE).collect();
         // The plan comes before the files that follow from it.
@@ -78,9 +90,26 @@ pub(crate) fn changes(then: &[TargetFiles], now: &[TargetFiles]) -> Vec<FileChan
     all
 }
 
-fn map_of(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<Part>> {
-    let text = files.get(FILE).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
+/// A file of a target.
+pub(super) fn file<'a>(files: &'a TargetFiles, path: &str) -> Option<&'a [u8]> {
+    files.artifacts.iter().find(|artifact| artifact.path == path).map(|artifact| artifact.bytes.as_slice())
+}
+
+/// The source map of the files.
+pub(super) fn parts_of(files: &TargetFiles) -> BTreeMap<String, Vec<Part>> {
+    let text = file(files, FILE).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
     SourceMap::parse(&text).map(|map| map.artifacts).unwrap_or_default()
+}
+
+/// The changed values of two trees; a function finds the cause of a value by its pointer.
+pub(super) fn differences(
+    old: &Value,
+    new: &Value,
+    cause: &dyn Fn(Side, &str) -> Option<Part>,
+) -> Vec<Change> {
+    let mut found = Walk { cause, changes: vec![] };
+    found.values(old, new, &At { old: Pointer::ROOT, new: Pointer::ROOT, shown: String::new() });
+    found.changes
 }
 
 /// The changes inside a file.
@@ -88,16 +117,18 @@ fn in_file(path: &str, before: &[u8], after: &[u8], old_parts: &[Part], new_part
     let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
     let (old, new) = (Lines::new(path, &before), Lines::new(path, &after));
     if let (Some(old), Some(new)) = (old.tree(), new.tree()) {
-        let mut found = Walk { old_parts, new_parts, changes: vec![] };
-        let at = At { old: Pointer::ROOT, new: Pointer::ROOT, shown: String::new() };
+        let cause = |side: Side, pointer: &str| {
+            let parts = if matches!(side, Side::New) { new_parts } else { old_parts };
+            nearest(parts, pointer).cloned()
+        };
         let (old, new) = (old.to_json(), new.to_json());
-        match (path, &old["jobs"][0], &new["jobs"][0]) {
+        let changes = match (path, &old["jobs"][0], &new["jobs"][0]) {
             // A plan has one job, which the heading names.
-            (PLAN, old @ Value::Object(_), new @ Value::Object(_)) => found.values(old, new, &at),
-            _ => found.values(&old, &new, &at),
-        }
-        if !found.changes.is_empty() {
-            return found.changes;
+            (PLAN, old @ Value::Object(_), new @ Value::Object(_)) => differences(old, new, &cause),
+            _ => differences(&old, &new, &cause),
+        };
+        if !changes.is_empty() {
+            return changes;
         }
     }
     in_lines(&before, &after, new_parts)
@@ -151,9 +182,14 @@ impl At {
     }
 }
 
+/// A side of a comparison.
+pub(super) enum Side {
+    Old,
+    New,
+}
+
 struct Walk<'a> {
-    old_parts: &'a [Part],
-    new_parts: &'a [Part],
+    cause: &'a dyn Fn(Side, &str) -> Option<Part>,
     changes: Vec<Change>,
 }
 
@@ -193,25 +229,26 @@ impl Walk<'_> {
             }
             return;
         };
+        let places: HashMap<&String, usize> = after.iter().zip(0..).collect();
+        let known: HashSet<&String> = before.iter().collect();
         for (index, name) in before.iter().enumerate() {
-            match after.iter().position(|other| other == name) {
-                Some(other) => self.values(&old[index], &new[other], &at.item(index, other, name)),
+            match places.get(name) {
+                Some(&other) => self.values(&old[index], &new[other], &at.item(index, other, name)),
                 None => self.push(&at.item(index, 0, name), Some(&old[index]), None),
             }
         }
-        for (index, name) in after.iter().enumerate().filter(|(_, name)| !before.contains(name)) {
+        for (index, name) in after.iter().enumerate().filter(|(_, name)| !known.contains(name)) {
             self.push(&at.item(0, index, name), None, Some(&new[index]));
         }
     }
 
     fn push(&mut self, at: &At, old: Option<&Value>, new: Option<&Value>) {
-        let (parts, pointer) =
-            if new.is_some() { (self.new_parts, &at.new) } else { (self.old_parts, &at.old) };
+        let (side, pointer) = if new.is_some() { (Side::New, &at.new) } else { (Side::Old, &at.old) };
         self.changes.push(Change {
             place: at.shown.clone(),
             old: old.cloned(),
             new: new.cloned(),
-            cause: nearest(parts, pointer.as_str()).cloned(),
+            cause: (self.cause)(side, pointer.as_str()),
         });
     }
 }

@@ -1,4 +1,4 @@
-//! `jobc diff`: shows which values in the plan and the built files a change of a job file changes.
+//! `jobc diff`: shows what changed in the fields of a job, and in its built files.
 
 mod all;
 mod base;
@@ -8,11 +8,10 @@ use jobc_compiler::compile::{Output, build, plan};
 use jobc_compiler::diagnostic::Sink;
 
 use crate::args::{DiffArgs, FormatArg, JobArgs};
-use crate::changes::compare::FileChange;
 use crate::changes::target_files::TargetFiles;
-use crate::changes::{compare, print};
+use crate::changes::{Comparison, print};
 use crate::commands::build::OutputDirectory;
-use crate::input::{Input, InputError, JOB_FILE_NAMES};
+use crate::input::{Input, InputError, JOB_FILE_NAMES, absolute, directory_of, job_path, relative};
 use crate::outcome::Outcome;
 use crate::settings::default_target;
 use crate::{report, terminal};
@@ -23,64 +22,165 @@ use base::Base;
 const ERROR: Outcome = Outcome::SystemError;
 
 pub(crate) fn run(args: &DiffArgs, format: FormatArg) -> Outcome {
-    let directory = args.job.job.as_ref().filter(|path| path.is_dir() && !has_job_file(path));
-    if let Some(directory) = directory {
-        return match all::changes(args, directory, format) {
-            Ok(Some((changes, name))) => show(&changes, &name, args, format),
-            Ok(None) => ERROR,
-            Err(InputError(why)) => {
-                terminal::eprint(&format!("jobc: {why}\n"));
-                ERROR
+    match compare(args, format) {
+        Ok(Some((changes, name))) => show(&changes, &name, args, format),
+        Ok(None) => ERROR,
+        Err(InputError(why)) => {
+            terminal::eprint(&format!("jobc: {why}\n"));
+            ERROR
+        }
+    }
+}
+
+/// What changed, and the name of what the job is compared with; nothing if a job has errors, which are printed.
+fn compare(args: &DiffArgs, format: FormatArg) -> Result<Option<(Comparison, String)>, InputError> {
+    let new = args.new.as_deref().map(Utf8Path::new);
+    if let Some(path) = new.filter(|path| path.exists())
+        && let Some(job) = &args.job.job
+    {
+        return Err(InputError(format!("`{path}` and `--job {job}` are both the new side; leave one out")));
+    }
+    let named = new.filter(|path| path.exists()).or(args.job.job.as_deref());
+    let side = match new {
+        // A revision of the job.
+        Some(name) if !name.exists() => {
+            let job = job_path(args.job.job.as_deref())?;
+            let tree = Base::find(Some(name.as_str()), &directory_of(&job)?)?;
+            Side { base: tree, job: Some(job) }
+        }
+        _ => match named.filter(|path| path.is_dir() && !has_job_file(path)) {
+            Some(directory) => {
+                let built = new.is_some() && !TargetFiles::of_directory(directory)?.is_empty();
+                if !built {
+                    return all::changes(args, directory, format);
+                }
+                Side { base: Base::Built(absolute(directory)?), job: None }
+            }
+            None => {
+                let job = job_path(named)?;
+                Side { base: Base::Job(job.clone()), job: Some(job) }
+            }
+        },
+    };
+    side.compare(args, format)
+}
+
+/// The new side of a comparison.
+struct Side {
+    base: Base,
+    /// The job file, unless the files are built.
+    job: Option<Utf8PathBuf>,
+}
+
+impl Side {
+    fn compare(
+        &self,
+        args: &DiffArgs,
+        format: FormatArg,
+    ) -> Result<Option<(Comparison, String)>, InputError> {
+        let here = match &self.job {
+            Some(job) if job != "-" => directory_of(job)?,
+            _ => absolute(Utf8Path::new("."))?,
+        };
+        let base = Base::find(args.base.as_deref(), &here)?;
+        let sides = match (&base, &self.base) {
+            (Base::Built(old), Base::Built(new)) => {
+                let mut sides = (TargetFiles::of_directory(old)?, TargetFiles::of_directory(new)?);
+                // Files refer to the directory of the job by their depth below a common directory.
+                let (before, after) = (old.components().count(), new.components().count());
+                sides.0.iter_mut().for_each(|files| files.raise(before.saturating_sub(after)));
+                sides.1.iter_mut().for_each(|files| files.raise(after.saturating_sub(before)));
+                Some(sides)
+            }
+            (base, Base::Built(directory)) => {
+                let Some(then) = self.compile(base, Some(directory.as_path()), args, format)? else {
+                    return Ok(None);
+                };
+                let now = then.built(directory)?;
+                Some((then.files, now))
+            }
+            (Base::Built(directory), new) => {
+                let Some(now) = self.compile(new, Some(directory.as_path()), args, format)? else {
+                    return Ok(None);
+                };
+                Some((now.built(directory)?, now.files))
+            }
+            (old, new) => {
+                let Some(now) = self.compile(new, None, args, format)? else { return Ok(None) };
+                let then = self.compile(old, None, args, format)?;
+                then.map(|then| (with_names_of(then.files, &now.files), now.files))
             }
         };
+        Ok(sides.map(|(old, new)| (Comparison::of(&old, &new), base.name())))
     }
-    let Some(now) = compile(&args.job, format) else { return ERROR };
-    let base = match Base::find(args.base.as_deref(), &now.directory) {
-        Ok(base) => base,
-        Err(InputError(why)) => {
-            terminal::eprint(&format!("jobc: {why}\n"));
-            return ERROR;
+
+    /// The compiled files of a job file or a revision; nothing if the job has errors, which are printed.
+    fn compile(
+        &self,
+        base: &Base,
+        built: Option<&Utf8Path>,
+        args: &DiffArgs,
+        format: FormatArg,
+    ) -> Result<Option<Compiled>, InputError> {
+        let path = match (base, &self.job) {
+            (Base::Job(path), _) => path.clone(),
+            (Base::Revision(tree), Some(job)) => tree.path().join(job.file_name().unwrap_or_default()),
+            (Base::Revision(tree), None) => job_path(Some(tree.path()))?,
+            (Base::Built(_), _) => unreachable!("built files are read"),
+        };
+        if !path.is_file() && path != "-" {
+            // The job is new, and so is everything in it.
+            return match base {
+                Base::Revision(_) => Ok(Some(Compiled::default())),
+                _ => Err(InputError(format!("cannot read `{path}`: no such file"))),
+            };
         }
-    };
-    let then = match old_files(&base, args, &now, format) {
-        Ok(Some(then)) => then,
-        Ok(None) => return ERROR,
-        Err(InputError(why)) => {
-            terminal::eprint(&format!("jobc: {why}\n"));
-            return ERROR;
-        }
-    };
-    show(&compare::changes(&then, &now.files), &base.name(), args, format)
+        // A targets file named on the command line applies to both versions; otherwise each has its own.
+        let job = JobArgs { job: Some(path), ..args.job.clone() };
+        Ok(compile(&job, built, format))
+    }
 }
 
 fn has_job_file(directory: &Utf8Path) -> bool {
     JOB_FILE_NAMES.iter().any(|name| directory.join(name).is_file())
 }
 
-fn show(changes: &[FileChange], name: &str, args: &DiffArgs, format: FormatArg) -> Outcome {
+fn show(changes: &Comparison, name: &str, args: &DiffArgs, format: FormatArg) -> Outcome {
     let text = match format {
         _ if args.markdown => print::markdown(changes, name),
         FormatArg::Json => format!("{:#}\n", print::json(changes)),
-        _ => print::text(changes, name),
+        _ => print::text(changes, name, args.artifacts),
     };
     terminal::print(&text);
-    if changes.is_empty() { Outcome::Success } else { Outcome::Errors }
+    if changes.files.is_empty() { Outcome::Success } else { Outcome::Errors }
 }
 
 /// A compiled job.
+#[derive(Default)]
 struct Compiled {
     /// The job file's directory, absolute.
     directory: Utf8PathBuf,
-    /// The job file, relative to the directory.
-    name: String,
     several: bool,
     files: Vec<TargetFiles>,
 }
 
-/// Compiles a job; its findings are printed if it has errors.
-fn compile(args: &JobArgs, format: FormatArg) -> Option<Compiled> {
-    let mut input = match Input::read(args) {
-        Ok(input) => input,
+impl Compiled {
+    /// The files of the same jobs and targets in a directory of built files.
+    fn built(&self, directory: &Utf8Path) -> Result<Vec<TargetFiles>, InputError> {
+        let mut place = OutputDirectory::new(Some(directory), &self.directory)?;
+        place.several = self.several;
+        self.files.iter().map(|files| files.read(&place.directory(&files.job, &files.target))).collect()
+    }
+}
+
+/// Compiles a job, for a directory of built files if there is one; its findings are printed if it has errors.
+fn compile(args: &JobArgs, built: Option<&Utf8Path>, format: FormatArg) -> Option<Compiled> {
+    let read = Input::read(args).and_then(|input| {
+        let place = built.map(|built| OutputDirectory::new(Some(built), &input.directory)).transpose()?;
+        Ok((input, place))
+    });
+    let (mut input, mut place) = match read {
+        Ok(read) => read,
         Err(why) => {
             super::report_input_error(&why);
             return None;
@@ -88,54 +188,51 @@ fn compile(args: &JobArgs, format: FormatArg) -> Option<Compiled> {
     };
     let mut sink = Sink::new();
     let mut sources = std::mem::take(&mut input.sources);
-    let to_job = |_: &str| Utf8PathBuf::from("../../..");
-    let mut request = input.request(args, &to_job);
+    let not_yet = |_: &str| Utf8PathBuf::from("../../..");
+    let mut request = input.request(args, &not_yet);
     request.default_target = default_target();
     let mut outputs = vec![];
     let mut several = false;
     if let Some(planned) = plan(&mut sources, &request, &mut sink) {
         several = planned.jobs.iter().any(|job| !job.matrix.is_empty());
-        outputs = build(&sources, planned, &request, &mut sink);
+        if let Some(place) = &mut place {
+            place.several = several;
+        }
+        let to_job = |job: &str| match &place {
+            Some(place) => relative(&input.directory, &place.directory(job, "target")),
+            None => not_yet(job),
+        };
+        outputs = build(&sources, planned, &input.request(args, &to_job), &mut sink);
     }
     if sink.has_errors() {
         report::findings(&sources, sink, format, true);
         return None;
     }
-    let name = sources.get(input.job).path().file_name().unwrap_or_default().to_owned();
     let files = outputs.into_iter().map(|Output { job, artifacts, .. }| TargetFiles {
         job: job.name,
         target: job.target.name,
         artifacts,
     });
-    Some(Compiled { directory: input.directory.clone(), name, several, files: files.collect() })
+    Some(Compiled { directory: input.directory.clone(), several, files: files.collect() })
 }
 
-/// The files to compare with; nothing if the old job has errors, which are printed.
-fn old_files(
-    base: &Base,
-    args: &DiffArgs,
-    now: &Compiled,
-    format: FormatArg,
-) -> Result<Option<Vec<TargetFiles>>, InputError> {
-    let directory = match base {
-        Base::Built(directory) => {
-            let mut place = OutputDirectory::new(Some(directory), &now.directory)?;
-            place.several = now.several;
-            let read = |files: &TargetFiles| files.read(&place.directory(&files.job, &files.target));
-            return now.files.iter().map(read).collect::<Result<_, _>>().map(Some);
-        }
-        Base::Job(path) => path.clone(),
-        Base::Revision(tree) => tree.path().join(&now.name),
+/// The old files under the names of the new jobs, if all jobs of a file have other names.
+fn with_names_of(mut old: Vec<TargetFiles>, new: &[TargetFiles]) -> Vec<TargetFiles> {
+    let names = |files: &[TargetFiles]| {
+        let mut names: Vec<String> = vec![];
+        files.iter().for_each(|it| {
+            if !names.contains(&it.job) {
+                names.push(it.job.clone())
+            }
+        });
+        names
     };
-    if !directory.is_file() {
-        // The job is new, and so is everything in it.
-        return match base {
-            Base::Revision(_) => Ok(Some(vec![])),
-            _ => Err(InputError(format!("`{directory}` is not a job file"))),
-        };
+    let (before, after) = (names(&old), names(new));
+    if before.len() == after.len() && !before.iter().any(|name| after.contains(name)) {
+        for files in &mut old {
+            let place = before.iter().position(|name| *name == files.job);
+            files.job = place.map_or_else(String::new, |place| after[place].clone());
+        }
     }
-    let mut old = args.job.clone();
-    // A targets file named on the command line applies to both versions; otherwise each has its own.
-    old.job = Some(directory);
-    Ok(compile(&old, format).map(|compiled| compiled.files))
+    old
 }

@@ -107,7 +107,7 @@ pub(super) const TOOLS: &[Tool] = &[
         name: "diff",
         title: "Compare with a revision",
         about: "Compares the plan and every built file of a job with those of a Git revision, a built directory or another \
-                job file, by meaning: place, old value, new value, and the field that causes the change.",
+                job file, by meaning: the changed fields of the job, then place, old value, new value and cause in each file.",
         effect: Effect::None,
         parameters: &[
             JOB,
@@ -126,18 +126,30 @@ pub(super) const TOOLS: &[Tool] = &[
         output: Some(|| {
             json!({
                 "type": "object",
-                "properties": {"files": {"type": "array", "items": {
-                    "type": "object",
-                    "properties": {
-                        "job": {"type": "string"},
-                        "target": {"type": "string"},
-                        "file": {"type": "string"},
-                        "state": {"enum": ["added", "removed", "changed"]},
-                        "changes": {"type": "array", "items": {"type": "object"}}
-                    },
-                    "required": ["job", "target", "file", "state", "changes"]
-                }}},
-                "required": ["files"]
+                "properties": {
+                    "fields": {"type": "array", "items": {
+                        "type": "object",
+                        "properties": {
+                            "field": {"type": "string"},
+                            "roles": {"type": "array", "items": {"type": "string"}},
+                            "jobs": {"type": "array", "items": {"type": "object"}},
+                            "causes": {"type": "array", "items": {"type": "object"}}
+                        },
+                        "required": ["field", "roles", "jobs", "causes"]
+                    }},
+                    "files": {"type": "array", "items": {
+                        "type": "object",
+                        "properties": {
+                            "job": {"type": "string"},
+                            "target": {"type": "string"},
+                            "file": {"type": "string"},
+                            "state": {"enum": ["added", "removed", "changed"]},
+                            "changes": {"type": "array", "items": {"type": "object"}}
+                        },
+                        "required": ["job", "target", "file", "state", "changes"]
+                    }}
+                },
+                "required": ["fields", "files"]
             })
         }),
         command: |arguments, root| {

@@ -34,6 +34,9 @@ fn a_job_is_compared_with_a_revision() {
     directory.write("jobs/job.yaml", &changed());
     let run = directory.jobc(&["diff", "v1", "--job", "jobs"]).exits(1);
     insta::assert_snapshot!(run.out);
+    let files = directory.jobc(&["diff", "v1", "--job", "jobs", "--artifacts"]).exits(1);
+    insta::assert_snapshot!("changes_of_files_follow_those_of_the_job", files.out);
+    assert!(files.out.starts_with(run.out.split("built files").next().unwrap()), "{}", files.out);
     assert_eq!(
         directory.jobc(&["diff", "HEAD", "-j", "jobs/job.yaml"]).exits(1).out.lines().count(),
         run.out.lines().count()
@@ -105,5 +108,69 @@ fn a_new_job_is_reported_as_new() {
     let directory = repository();
     directory.write("jobs/more/job.yaml", HELLO);
     let run = directory.jobc(&["diff", "-j", "jobs/more"]).exits(1);
+    assert!(run.out.starts_with("hello at here, lab: new\n"), "{}", run.out);
+    let run = directory.jobc(&["diff", "-j", "jobs/more", "--artifacts"]).exits(1);
     assert!(run.out.contains("kubernetes/03-job-hello.yaml is new"), "{}", run.out);
+}
+
+/// Both sides are given: job files, directories of built files, revisions.
+#[test]
+fn two_sides_are_compared() {
+    let directory = repository();
+    directory.write("a.yaml", HELLO);
+    directory.write("b.yaml", &changed().replace("name: hello", "name: other"));
+    let field = "  roles.main.resources.memory: 64 MiB -> 128 MiB";
+    let run = directory.jobc(&["diff", "a.yaml", "b.yaml", "--target", "local"]).exits(1);
+    assert!(run.out.starts_with("other at local\n  name: hello -> other"), "{}", run.out);
+    assert!(run.out.contains(field), "{}", run.out);
+    assert!(!run.out.contains("is new"), "{}", run.out);
+    directory.jobc(&["build", "a.yaml", "-o", "out-a"]).exits(0);
+    directory.jobc(&["build", "a.yaml", "-o", "deep/er/out-a"]).exits(0);
+    directory.write("b.yaml", &changed());
+    directory.jobc(&["build", "b.yaml", "-o", "out-b"]).exits(0);
+    for sides in [["out-a", "deep/er/out-a"], ["out-a", "a.yaml"], ["a.yaml", "deep/er/out-a"]] {
+        let run = directory.jobc(&["diff", sides[0], sides[1]]).exits(0);
+        assert_eq!(run.out, format!("no difference from `{}`\n", sides[0]));
+    }
+    for sides in [["out-a", "out-b"], ["a.yaml", "out-b"], ["deep/er/out-a", "b.yaml"]] {
+        let run = directory.jobc(&["diff", sides[0], sides[1]]).exits(1);
+        assert!(run.out.contains(field), "{sides:?}: {}", run.out);
+    }
+    directory.write("jobs/job.yaml", &changed());
+    let run = directory.jobc(&["diff", "HEAD", "v1", "--job", "jobs"]).exits(0);
+    assert_eq!(run.out, "no difference from `HEAD`\n");
+    directory
+        .jobc(&["diff", "HEAD", "v9", "--job", "jobs"])
+        .exits(3)
+        .says("or a revision of this repository");
+    directory.jobc(&["diff", "a.yaml", "b.yaml", "--job", "jobs"]).exits(3).says("leave one out");
+}
+
+/// Paths back to the job depend on where files are built, and are not a difference.
+#[test]
+fn the_depth_of_built_files_is_no_difference() {
+    let directory = Directory::new();
+    let job = HELLO.replace("roles:\n", "data: {d: {source: ./d, mount: /d}}\nroles:\n");
+    directory.write("job.yaml", &job);
+    directory.write("d/x", "x");
+    for place in ["built", "some/where/else", "../aside"] {
+        directory.jobc(&["build", "-o", place, "--target", "local"]).exits(0);
+        let run = directory.jobc(&["diff", place, "--target", "local"]).exits(0);
+        assert!(run.out.starts_with("no difference"), "{}", run.out);
+    }
+}
+
+/// The combinations of a role's matrix and of a job's are one line.
+#[test]
+fn equal_changes_of_combinations_are_merged() {
+    let job = |memory: &str| {
+        let matrix = "roles:\n  train:\n    matrix: {lr: [1, 2, 3]}\n    run: echo ${{ matrix.lr }}\n    resources: {cpu: 1, memory: ";
+        format!(
+            "version: 1\nname: sweep\nimage: busybox:1.36\nmatrix: {{seed: [1, 2]}}\n{matrix}{memory}}}\n"
+        )
+    };
+    let directory = Directory::with_job(&job("32GiB"));
+    directory.write("new.yaml", &job("64GiB"));
+    let run = directory.jobc(&["diff", "job.yaml", "new.yaml", "--target", "kubernetes"]).exits(1);
+    insta::assert_snapshot!(run.out);
 }

@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::args::values::GOLDEN;
 use crate::args::{DiffArgs, FormatArg, JobArgs};
-use crate::changes::compare::{self, FileChange};
+use crate::changes::Comparison;
 use crate::input::{InputError, absolute};
 use crate::job_files::find;
 
@@ -21,7 +21,7 @@ pub(super) fn changes(
     args: &DiffArgs,
     directory: &Utf8Path,
     format: FormatArg,
-) -> Result<Option<(Vec<FileChange>, String)>, InputError> {
+) -> Result<Option<(Comparison, String)>, InputError> {
     let base = Base::of_many(args.base.as_deref(), &absolute(directory)?)?;
     let there = match &base {
         Base::Revision(tree) => tree.path(),
@@ -29,7 +29,7 @@ pub(super) fn changes(
     };
     let mut names = names(directory);
     names.extend(self::names(there));
-    let mut changes = Vec::new();
+    let mut changes = Comparison::default();
     for name in names {
         let files = |root: &Utf8Path| {
             let job = root.join(&name);
@@ -37,10 +37,11 @@ pub(super) fn changes(
             if !job.is_file() {
                 return Some(vec![]);
             }
-            compile(&JobArgs { job: Some(job), ..args.job.clone() }, format).map(|compiled| compiled.files)
+            let job = JobArgs { job: Some(job), ..args.job.clone() };
+            compile(&job, None, format).map(|compiled| compiled.files)
         };
-        let (Some(now), Some(then)) = (files(directory), files(there)) else { return Ok(None) };
-        changes.extend(compare::changes(&then, &now));
+        let (Some(new), Some(old)) = (files(directory), files(there)) else { return Ok(None) };
+        changes.add(&old, &new);
     }
     Ok(Some((changes, base.name())))
 }

@@ -1,13 +1,17 @@
 //! What a job is compared with: a Git revision, a directory of built files, or another job file.
 
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::confine;
 use crate::input::{InputError, JOB_FILE_NAMES, absolute, reason, shorten};
 
-/// The other side of a comparison.
+/// The number of revisions that were checked out: both sides may be one.
+static TREES: AtomicUsize = AtomicUsize::new(0);
+
+/// A side of a comparison.
 pub(super) enum Base {
     /// A directory that `jobc build -o` has written.
     Built(Utf8PathBuf),
@@ -97,7 +101,8 @@ fn check_out(revision: &str, job_directory: &Utf8Path) -> Result<Tree, InputErro
         .map_err(|_| {
             InputError(format!("`{revision}` is not a file, a directory or a revision of this repository"))
         })?;
-    let directory = std::env::temp_dir().join(format!("jobc-diff-{}", std::process::id()));
+    let number = TREES.fetch_add(1, Ordering::Relaxed);
+    let directory = std::env::temp_dir().join(format!("jobc-diff-{}-{number}", std::process::id()));
     let root = Utf8PathBuf::from_path_buf(directory)
         .map_err(|path| InputError(format!("`{}` is not UTF-8", path.display())))?;
     std::fs::create_dir(&root)

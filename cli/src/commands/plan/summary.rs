@@ -2,7 +2,8 @@
 
 use jobc_schema::Bytes;
 use jobc_schema::plan::{
-    CommandPlan, EnvPlan, GangPlan, ImageSource, JobPlan, Piece, RolePlan, Text, VolumeKind, VolumeSource,
+    CommandPlan, EnvPlan, GangPlan, ImagePlan, ImageSource, JobPlan, Piece, RolePlan, Text, VolumeKind,
+    VolumeSource,
 };
 
 use crate::report;
@@ -159,7 +160,7 @@ fn first_line(whole: &str) -> String {
 }
 
 /// A text; placeholders are shown in the syntax of a job file.
-fn text(text: &Text) -> String {
+pub(crate) fn text(text: &Text) -> String {
     use jobc_schema::plan::Reference::{Host, Hosts, Index, Port, Ports, Rank};
     let at = |index: &Option<u32>| index.map_or(String::new(), |index| format!("[{index}]"));
     let piece = |piece: &Piece| match piece {
@@ -178,39 +179,31 @@ fn text(text: &Text) -> String {
 }
 
 fn images(job: &JobPlan) -> Vec<String> {
-    let one = |(name, image): (&String, &jobc_schema::plan::ImagePlan)| {
-        let what = match &image.source {
-            ImageSource::Reference {} => image.reference.clone(),
-            ImageSource::Host { cwd, venv, env } => {
-                let mut words = "the files of the host".to_owned();
-                words += if *cwd { ", the working directory" } else { "" };
-                words += if *venv { ", the virtual environment" } else { "" };
-                if !env.is_empty() {
-                    words += &format!(", {}", env.join(", "));
-                }
-                words
+    job.images.iter().map(|(name, plan)| format!("{name}: {}", image(plan))).collect()
+}
+
+/// Where an image comes from, in a few words.
+pub(crate) fn image(image: &ImagePlan) -> String {
+    match &image.source {
+        ImageSource::Reference {} => image.reference.clone(),
+        ImageSource::Host { cwd, venv, env } => {
+            let mut words = "the files of the host".to_owned();
+            words += if *cwd { ", the working directory" } else { "" };
+            words += if *venv { ", the virtual environment" } else { "" };
+            if !env.is_empty() {
+                words += &format!(", {}", env.join(", "));
             }
-            ImageSource::File { path } => path.clone(),
-            ImageSource::Build { from, .. } => format!("{} (built on {from})", image.reference),
-            ImageSource::Dockerfile { .. } => format!("{} (built from a Dockerfile)", image.reference),
-        };
-        format!("{name}: {what}")
-    };
-    job.images.iter().map(one).collect()
+            words
+        }
+        ImageSource::File { path } => path.clone(),
+        ImageSource::Build { from, .. } => format!("{} (built on {from})", image.reference),
+        ImageSource::Dockerfile { .. } => format!("{} (built from a Dockerfile)", image.reference),
+    }
 }
 
 fn volumes(job: &JobPlan) -> Vec<String> {
     let one = |(name, volume): (&String, &jobc_schema::plan::VolumePlan)| {
-        let source = match &volume.source {
-            VolumeSource::Path { path } => path.clone(),
-            VolumeSource::Nfs { host, path } => format!("nfs://{host}{path}"),
-            VolumeSource::S3 { bucket, path } => format!("s3://{bucket}/{path}"),
-            VolumeSource::Pvc { name } => format!("pvc:{name}"),
-            VolumeSource::Https { url, .. } => url.clone(),
-            VolumeSource::Git { url, .. } => format!("git+{url}"),
-            VolumeSource::Target {} => "of the target".to_owned(),
-            VolumeSource::Job {} => "a directory of the job".to_owned(),
-        };
+        let source = source(&volume.source);
         let kind = if volume.kind == VolumeKind::Data { "data" } else { "output" };
         let mounts = job.roles.iter().flat_map(|role| role.mounts.iter().map(move |mount| (role, mount)));
         let mut places: Vec<(String, Vec<String>)> = Vec::new();
@@ -227,6 +220,23 @@ fn volumes(job: &JobPlan) -> Vec<String> {
         format!("{name} ({kind}): {source} at {places}")
     };
     job.volumes.iter().map(one).collect()
+}
+
+/// Where a volume is, as in a job file.
+pub(crate) fn source(source: &VolumeSource) -> String {
+    match source {
+        VolumeSource::Path { path } => path.clone(),
+        VolumeSource::Nfs { host, path } => format!("nfs://{host}{path}"),
+        VolumeSource::S3 { bucket, path } => format!("s3://{bucket}/{path}"),
+        VolumeSource::Pvc { name } => format!("pvc:{name}"),
+        VolumeSource::Https { url, .. } => url.clone(),
+        VolumeSource::Git { url, reference } => {
+            let reference = reference.as_ref().map_or(String::new(), |reference| format!("#{reference}"));
+            format!("git+{url}{reference}")
+        }
+        VolumeSource::Target {} => "of the target".to_owned(),
+        VolumeSource::Job {} => "a directory of the job".to_owned(),
+    }
 }
 
 /// The variables that the job sets, with equal ones of all roles once, and the number that jobc adds.

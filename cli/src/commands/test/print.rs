@@ -109,7 +109,7 @@ pub(super) fn differences(target: &TargetResult) -> String {
     match &target.state {
         State::Same => String::new(),
         State::New => format!("{} at {}: no golden files\n", target.job, target.target),
-        State::Changed(all) => changes::text(all, "golden"),
+        State::Changed(all) => changes::files::text(all),
     }
 }
 
@@ -121,7 +121,7 @@ fn indented(text: &str) -> String {
 pub(super) fn json(results: &[CaseResult], totals: &Totals) -> Value {
     let target = |target: &TargetResult| {
         let changes = match &target.state {
-            State::Changed(all) => changes::json(all)["files"].clone(),
+            State::Changed(all) => changes::files_json(all),
             _ => json!([]),
         };
         json!({
