@@ -30,6 +30,7 @@ pub(super) fn wrong(refused: &RefusedValue<'_>, report: &mut Report<'_>) {
         {
             return;
         }
+        Value::Sequence(_) if takes_scalars(&accepted) && is_repeated(refused, report) => return,
         _ => {}
     }
     let subject = place::subject(&refused.segments);
@@ -38,6 +39,22 @@ pub(super) fn wrong(refused: &RefusedValue<'_>, report: &mut Report<'_>) {
     let diagnostic = Diagnostic::error(codes::WRONG_KIND, message).at_place(report.value(&refused.at), "");
     let free_text = kinds.iter().any(|kind| kind == "a string");
     report.push(advise(diagnostic, refused, &accepted, free_text, report));
+}
+
+/// The list that a refused list is an item of, and all scalars in it.
+fn flattened<'a>(refused: &RefusedValue<'_>, report: &Report<'a>) -> Option<(&'a Node, Vec<Json>)> {
+    if !matches!(refused.node.value, Value::Sequence(_)) {
+        return None;
+    }
+    let list = report.document.at(&refused.at.parent()?)?;
+    Some((list, values::flattened(list)?))
+}
+
+/// Whether an earlier item of the same list is a list too: one finding is about all of them.
+fn is_repeated(refused: &RefusedValue<'_>, report: &Report<'_>) -> bool {
+    let Some((list, _)) = flattened(refused, report) else { return false };
+    let number: usize = refused.last().parse().unwrap_or_default();
+    list.items().iter().take(number).any(|item| matches!(item.value, Value::Sequence(_)))
 }
 
 /// Whether the place is a number of GPUs.
@@ -172,6 +189,12 @@ fn advise(
     let diagnostic = advice(refused).into_iter().fold(diagnostic, Diagnostic::note);
     if let Some(value) = values::as_meant(&refused.segments, refused.node) {
         return report.rewrite(diagnostic, at, &report.flow(&value), Safety::Unsafe);
+    }
+    if let Some((list, words)) = flattened(refused, report).filter(|_| takes_scalars(accepted)) {
+        let lists = list.items().iter().filter(|item| matches!(item.value, Value::Sequence(_))).count();
+        let safety = if lists == 1 { Safety::Safe } else { Safety::Unsafe };
+        let above = at.parent().unwrap_or_default();
+        return report.rewrite(diagnostic, &above, &report.flow(&Json::Array(words)), safety);
     }
     match &refused.node.value {
         Value::Number { number, text } if is_gpu(refused) && number.is_f64() => {

@@ -179,11 +179,31 @@ fn ready(node: &Node, role: &Node) -> Option<Json> {
 
 /// A list of commands as lines of a script; a list of words is kept, since it is one command.
 fn lines(spelled: &str, node: &Node) -> Option<Json> {
+    if let Some(words) = flattened(node) {
+        return Some(json!(words));
+    }
     let commands: Option<Vec<&str>> = node.items().iter().map(Node::as_str).collect();
     let commands = commands.filter(|commands| !commands.is_empty())?;
     let several = matches!(spelled, "commands" | "script" | "before_script");
     (several || commands.iter().any(|command| command.contains(' ')) && commands.len() == 1)
         .then(|| json!(commands.join("\n")))
+}
+
+/// The scalars of a list with lists in it, as one list.
+pub(super) fn flattened(node: &Node) -> Option<Vec<Json>> {
+    fn take(items: &[Node], words: &mut Vec<Json>) -> bool {
+        items.iter().all(|item| match &item.value {
+            Value::Sequence(items) => take(items, words),
+            Value::Mapping(_) | Value::Null => false,
+            _ => {
+                words.push(item.to_json());
+                true
+            }
+        })
+    }
+    let has_list = node.items().iter().any(|item| matches!(item.value, Value::Sequence(_)));
+    let mut words = vec![];
+    (has_list && take(node.items(), &mut words)).then_some(words)
 }
 
 /// The user of a security context without other settings.
