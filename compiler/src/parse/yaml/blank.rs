@@ -25,7 +25,7 @@ pub(super) fn report_odd(text: &str, report: &mut Report<'_>) -> bool {
     }
     let edit = |&(at, c): &(usize, char)| Edit {
         place: Place::Span(report.span(at, at + c.len_utf8())),
-        text: instead(c).to_owned(),
+        text: if is_wide(text, at, c) { "  ".to_owned() } else { instead(c).to_owned() },
     };
     let edits = found.iter().map(edit).collect();
     let message = "replace it with a space".to_owned();
@@ -34,7 +34,13 @@ pub(super) fn report_odd(text: &str, report: &mut Report<'_>) -> bool {
     true
 }
 
-/// Finds all such blanks where YAML needs a space.
+/// Whether a blank of the indentation is as wide as two spaces.
+fn is_wide(text: &str, at: usize, c: char) -> bool {
+    let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    c == '\u{3000}' && text[line..at].chars().all(char::is_whitespace)
+}
+
+/// All such blanks that stand for spaces of YAML, and not in a text.
 fn all(text: &str) -> Vec<(usize, char)> {
     let mut found = Vec::new();
     for_each_line(text, |line, offset| of_line(line, offset, &mut found));

@@ -63,7 +63,9 @@ pub(super) fn check(written: &TextNode<'_>, sink: &mut Sink) {
     if let Some(first) = blanks.first() {
         let c = written.text[first.clone()].chars().next().unwrap_or_default();
         let name = blank::name(c).unwrap_or("blank");
-        let message = format!("a {name} (U+{:04X}) is a letter to a shell, and not a space", u32::from(c));
+        let article = if name.starts_with('i') { "an" } else { "a" };
+        let message =
+            format!("{article} {name} (U+{:04X}) is a letter to a shell, and not a space", u32::from(c));
         let instead = |found: &str| found.chars().map(blank::instead).collect::<String>();
         let fix = written.fix("write spaces".to_owned(), &blanks, Safety::Unsafe, instead);
         sink.push(report(written, message, first, fix));
