@@ -159,6 +159,7 @@ pub fn plan_document(
     if let Some(document) = &targets_document {
         sink.locate(DocumentId::Targets, document, sources);
     }
+    drop_in_braces(sources, sink);
     template::show_uses(sources, sink);
     if sink.stops_the_plan() {
         return None;
@@ -308,6 +309,26 @@ fn drop_misread(document: &Document, found: &[Diagnostic], sink: &mut Sink) {
     sink.retain(|found| {
         found.code != codes::MISREAD || span_of(found).is_none_or(|span| !refused.contains(&span))
     });
+}
+
+/// Drops what later passes find in values such as `{{ lr }}`, which the parser has reported and reads as an expression.
+fn drop_in_braces(sources: &Sources, sink: &mut Sink) {
+    let span_of = |found: &Diagnostic| found.labels.first()?.place.span();
+    let is_ours = |found: &&Diagnostic| found.code == codes::KEY;
+    let braces: Vec<Span> = sink
+        .diagnostics()
+        .iter()
+        .filter(is_ours)
+        .filter_map(span_of)
+        .filter(|span| sources.slice(*span).starts_with("{{"))
+        .collect();
+    if braces.is_empty() {
+        return;
+    }
+    let inside = |span: Span| {
+        braces.iter().any(|it| it.source == span.source && it.start <= span.start && span.end <= it.end)
+    };
+    sink.retain(|found| found.code == codes::KEY || !span_of(found).is_some_and(inside));
 }
 
 /// Pass 4, against the GPUs of this host where the job is run on it: the plan itself names no host. That images have

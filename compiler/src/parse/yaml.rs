@@ -1,6 +1,7 @@
 //! Parses YAML text into a tree. Only this file and its modules depend on the parser's crate.
 
 mod blank;
+mod braces;
 mod build;
 mod flow;
 mod lines;
@@ -42,7 +43,10 @@ pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
                     return None;
                 }
                 let at = error.marker().byte_offset().unwrap_or(text.len()).min(text.len());
-                syntax::report(fault(&error), at, &mut builder);
+                builder.report_open_merges();
+                if !builder.report_braces(Some(at)) {
+                    syntax::report(fault(&error), at, &mut builder);
+                }
                 return None;
             }
         };
@@ -89,6 +93,10 @@ pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
             return None;
         }
     }
+    if punctuation::report_sound(text, builder.report) {
+        return None;
+    }
+    builder.report_braces(None);
     builder.finish()
 }
 

@@ -40,7 +40,7 @@ fn is_wide(text: &str, at: usize, c: char) -> bool {
     c == '\u{3000}' && text[line..at].chars().all(char::is_whitespace)
 }
 
-/// All such blanks that stand for spaces of YAML, and not in a text.
+/// Finds all such blanks where YAML needs a space.
 fn all(text: &str) -> Vec<(usize, char)> {
     let mut found = Vec::new();
     for_each_line(text, |line, offset| of_line(line, offset, &mut found));

@@ -12,11 +12,15 @@ use super::super::keys::{Keys, shorten};
 use super::super::limits::{Budget, MAX_DEPTH, Weight};
 use super::super::report::Report;
 use super::super::{limits, scalar};
+use super::braces::{self, Braces};
 
 mod alias;
 mod duplicate;
 mod key;
+mod merge;
 mod value;
+
+use merge::Merge;
 
 /// The style of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +51,7 @@ enum PendingKey {
     /// A key.
     Key(String, Span),
     /// `<<`, which is reported and then merged as intended, to avoid further errors.
-    Merge,
+    Merge(Span),
     /// A key that was already reported; its value is parsed and dropped.
     Dropped,
     /// A key that the map already has.
@@ -56,7 +60,7 @@ enum PendingKey {
 
 enum Items {
     List(Vec<Node>),
-    Map { entries: Vec<Entry>, keys: Keys, pending: Option<PendingKey>, merged: Vec<Entry> },
+    Map { entries: Vec<Entry>, keys: Keys, pending: Option<PendingKey>, merges: Vec<Merge> },
 }
 
 /// A list or map that is still open.
@@ -68,6 +72,8 @@ struct Frame {
     flow: bool,
     anchor: usize,
     weight: Weight,
+    /// A map where its first key belongs, directly after the bracket: `{{`.
+    braces: Option<Node>,
 }
 
 /// Builds the tree from the parser's events.
@@ -84,6 +90,8 @@ pub(super) struct Builder<'t, 'r, 's> {
     budget: Budget,
     /// End of the parser's last event.
     last: usize,
+    /// Values in double braces, which are reported when all names of the file are known.
+    braces: Vec<Braces>,
 }
 
 impl<'t, 'r, 's> Builder<'t, 'r, 's> {
@@ -98,6 +106,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
             names: vec![],
             budget: Budget::default(),
             last: 0,
+            braces: vec![],
         }
     }
 
@@ -126,7 +135,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
 
     pub(super) fn open_map(&mut self, range: Range<usize>, flow: bool, anchor: usize) -> bool {
         self.collection_tag("map", "a map");
-        let items = Items::Map { entries: vec![], keys: Keys::default(), pending: None, merged: vec![] };
+        let items = Items::Map { entries: vec![], keys: Keys::default(), pending: None, merges: vec![] };
         self.open(items, range, flow, anchor)
     }
 
@@ -150,7 +159,8 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
         }
         self.last = range.end;
         let weight = Weight::collection();
-        self.frames.push(Frame { items, start: range.start, end: range.end, flow, anchor, weight });
+        let (start, end) = (range.start, range.end);
+        self.frames.push(Frame { items, start, end, flow, anchor, weight, braces: None });
         true
     }
 
@@ -162,13 +172,28 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
             self.last = self.last.max(end);
         }
         let span = self.report.span(frame.start, end);
+        if let Some(inner) = &frame.braces {
+            let is_alone = matches!(&frame.items, Items::Map { entries, merges, .. } if entries.is_empty() && merges.is_empty());
+            if is_alone && self.text[..end].ends_with("}}") && !self.at_key() {
+                let in_flow = self.frames.iter().any(|frame| frame.flow);
+                self.braces.push(Braces { range: frame.start..end, in_flow });
+                let value = Value::String(braces::as_written(&self.text[frame.start..end]));
+                return self.finish_node(Node { span, value }, frame.weight, frame.anchor);
+            }
+            self.report_complex_key(inner);
+        }
         let value = match frame.items {
             Items::List(items) => Value::Sequence(items),
-            Items::Map { mut entries, mut keys, merged, .. } => {
-                for entry in merged {
-                    if keys.find(&entries, &entry.key).is_none() {
-                        entries.push(entry);
+            Items::Map { mut entries, mut keys, merges, .. } => {
+                for merge in merges {
+                    let (first, from) = (entries.len(), merge.range.clone());
+                    for entry in merge.entries {
+                        if keys.find(&entries, &entry.key).is_none() {
+                            entries.push(entry);
+                        }
                     }
+                    let is_sound = merge.is_sound;
+                    merge::report(self.text, from, &entries[first..], (frame.flow, is_sound), self.report);
                 }
                 Value::Mapping(entries)
             }
@@ -183,6 +208,36 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
             _ => {
                 self.report.empty(self.text);
                 None
+            }
+        }
+    }
+
+    /// Reports values in double braces, also that of the line of a syntax error; `true` if that has one.
+    pub(super) fn report_braces(&mut self, error: Option<usize>) -> bool {
+        let mut found = std::mem::take(&mut self.braces);
+        let on_line = error.and_then(|at| braces::on_line(self.text, at));
+        if let Some(range) = &on_line {
+            found.retain(|known| !range.contains(&known.range.start));
+            found.push(Braces { range: range.clone(), in_flow: false });
+        }
+        let entries: &[Entry] = match (&self.root, self.frames.first()) {
+            (Some(root), _) => root.entries(),
+            (None, Some(Frame { items: Items::Map { entries, .. }, .. })) => entries,
+            _ => &[],
+        };
+        let meant = braces::report(self.text, &found, entries, self.report);
+        if let Some(root) = self.root.as_mut().filter(|_| !meant.is_empty()) {
+            braces::fill(root, &meant);
+        }
+        on_line.is_some()
+    }
+
+    /// Reports each `<<` of the maps that a syntax error leaves open.
+    pub(super) fn report_open_merges(&mut self) {
+        for frame in &self.frames {
+            let Items::Map { merges, .. } = &frame.items else { continue };
+            for merge in merges {
+                merge::report(self.text, merge.range.clone(), &[], (frame.flow, merge.is_sound), self.report);
             }
         }
     }
@@ -231,7 +286,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
         frame.weight.take(weight);
         match &mut frame.items {
             Items::List(items) => items.push(node),
-            Items::Map { entries, pending, merged, .. } => match pending.take() {
+            Items::Map { entries, pending, merges, .. } => match pending.take() {
                 Some(PendingKey::Key(key, key_span)) => {
                     frame.weight.text += key.len();
                     entries.push(Entry { key, key_span, value: node });
@@ -239,7 +294,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
                 Some(PendingKey::Again(key, span)) => {
                     duplicate::report(self.text, entries, (&key, span), &node, self.report);
                 }
-                Some(PendingKey::Merge) => take_merge(node, merged),
+                Some(PendingKey::Merge(key)) => merges.push(Merge::new(key, node)),
                 Some(PendingKey::Dropped) | None => {}
             },
         }
@@ -288,14 +343,5 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
                 )
                 .fix("remove the tag", Place::Span(cut), "", Safety::Unsafe),
         );
-    }
-}
-
-/// Merges the map that `<<` names into the map's own keys.
-fn take_merge(node: Node, merged: &mut Vec<Entry>) {
-    match node.value {
-        Value::Mapping(entries) => merged.extend(entries),
-        Value::Sequence(items) => items.into_iter().for_each(|item| take_merge(item, merged)),
-        _ => {}
     }
 }

@@ -1,5 +1,7 @@
 //! Full-width punctuation of Chinese or Japanese input methods, where YAML needs ASCII.
 
+use jobc_schema::plural;
+
 use crate::diagnostic::{Diagnostic, Edit, Fix, Place, Safety, codes};
 
 use super::super::report::Report;
@@ -20,13 +22,38 @@ fn instead(c: char) -> Option<char> {
 
 /// Reports full-width punctuation in place of ASCII in a text that is not YAML; returns whether there is any.
 pub(super) fn report(text: &str, report: &mut Report<'_>) -> bool {
-    let found = all(text);
+    push(&all(text), text, report)
+}
+
+/// Reports brackets and commas that can only stand for YAML's own, in a text that is YAML: `run: ［python, t.py］`.
+pub(super) fn report_sound(text: &str, report: &mut Report<'_>) -> bool {
+    if text.is_ascii() {
+        return false;
+    }
+    let mut found = Vec::new();
+    for_each_line(text, |line, offset| {
+        let mut of_this = Vec::new();
+        of_line(line, offset, &mut of_this);
+        // Between letters of ASCII, and not part of a text in another script.
+        let others =
+            of_this.iter().fold(line.to_owned(), |line, (_, c, own)| line.replace(*c, &own.to_string()));
+        let value = |line: &str| line.split(" #").next().unwrap_or_default().trim_end().ends_with([']', '}']);
+        if others.is_ascii() && value(&others) {
+            found.append(&mut of_this);
+        }
+    });
+    push(&found, text, report)
+}
+
+fn push(found: &[(usize, char, char)], text: &str, report: &mut Report<'_>) -> bool {
     let Some(&(first, c, own)) = found.first() else { return false };
     let message = format!("`{c}` (U+{:04X}) is a letter to YAML: write `{own}`", u32::from(c));
     let mut diagnostic =
         Diagnostic::error(codes::SYNTAX, message).at_span(report.span(first, first + c.len_utf8()), "");
     if found.len() > 1 {
-        diagnostic = diagnostic.note(format!("{} more characters are full-width", found.len() - 1));
+        let (more, are) =
+            (plural(found.len() - 1, "more character"), if found.len() == 2 { "is" } else { "are" });
+        diagnostic = diagnostic.note(format!("{more} {are} full-width"));
     }
     let edit = |&(at, c, own): &(usize, char, char)| {
         let end = at + c.len_utf8();

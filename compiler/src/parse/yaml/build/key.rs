@@ -36,7 +36,7 @@ impl Builder<'_, '_, '_> {
         }
         if scalar.style == Style::Plain && core.is_none() {
             if scalar.value == "<<" {
-                self.merge_key(span);
+                self.expect(PendingKey::Merge(span));
                 return;
             }
             self.plain_key(&scalar.value, span);
@@ -51,6 +51,17 @@ impl Builder<'_, '_, '_> {
             self.take_key(text.clone(), node.span);
             return;
         }
+        let is_first = |frame: &&mut super::Frame| frame.flow && frame.start + 1 == node.span.start as usize;
+        match self.frames.last_mut().filter(is_first) {
+            // Reported at the end of the outer map: it may be an expression of another tool.
+            Some(frame) if matches!(node.value, Value::Mapping(_)) => frame.braces = Some(node.clone()),
+            _ => self.report_complex_key(node),
+        }
+        self.expect(PendingKey::Dropped);
+    }
+
+    /// Reports a list or a map where a key belongs.
+    pub(super) fn report_complex_key(&mut self, node: &Node) {
         if self.report.wants(codes::KEY, node.span) {
             let message = format!("expected a key, found {}: a key is a string", node.describe());
             let mut diagnostic = Diagnostic::error(codes::KEY, message).at_span(node.span, "");
@@ -60,7 +71,6 @@ impl Builder<'_, '_, '_> {
             }
             self.report.push(diagnostic);
         }
-        self.expect(PendingKey::Dropped);
     }
 
     /// Reports a plain key that is not a string, or that other tools do not read as one.
@@ -97,18 +107,6 @@ impl Builder<'_, '_, '_> {
                     .fix("quote the key", Place::Span(span), quoted, Safety::Safe),
             );
         }
-    }
-
-    fn merge_key(&mut self, span: Span) {
-        if self.report.wants(codes::MERGE, span) {
-            self.report.push(
-                Diagnostic::error(codes::MERGE, "`<<` is not part of version 1: write the keys out")
-                    .at_span(span, "merges another map")
-                    .note("YAML 1.2 has no merge key; an alias can repeat a whole value: `env: *env`")
-                    .note("values at the job level, such as `image` and `env`, apply to every role"),
-            );
-        }
-        self.expect(PendingKey::Merge);
     }
 
     fn take_key(&mut self, key: String, span: Span) {
