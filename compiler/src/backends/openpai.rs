@@ -16,7 +16,7 @@ mod support;
 mod tests;
 
 use indexmap::IndexMap;
-use jobc_schema::plan::{JobPlan, SecretPlan};
+use jobc_schema::plan::{JobPlan, Launch, SecretPlan};
 use jobc_schema::role::RetryScope;
 use jobc_schema::{BackendName, Pointer};
 use serde_json::{Map, Value, json};
@@ -55,6 +55,7 @@ impl Backend for OpenpaiBackend {
             context,
             sink,
             names: Names::new(settings),
+            some_serve: job.roles.iter().any(|role| role.launch != Launch::All),
             kept: ProtocolFields::new(job),
             secrets: IndexMap::new(),
             origins: vec![],
@@ -73,6 +74,8 @@ struct Lowering<'a> {
     sink: &'a mut Sink,
     /// The names of roles and ports in OpenPAI.
     names: Names<'a>,
+    /// Whether some instances only serve: they never end by themselves.
+    some_serve: bool,
     /// Fields kept from the original OpenPAI job.
     kept: ProtocolFields,
     /// Secrets in use, by their name in the protocol; the values are placeholders.

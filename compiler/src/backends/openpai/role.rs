@@ -41,14 +41,13 @@ impl Lowering<'_> {
     /// Both thresholds, always: OpenPAI's own default ends the job as soon as one role has succeeded.
     fn completion(&self, role: &RolePlan) -> Value {
         let number = |threshold: Option<u32>| threshold.map_or(-1, i64::from);
-        // Instances that only serve never end by themselves, so the launching ones must end the job.
-        let idle = self.job.roles.iter().any(|role| role.launch != Launch::All);
         let launching = match role.launch {
             Launch::All => Some(role.instances),
             Launch::First => Some(1),
             Launch::None => None,
         };
-        let succeeded = role.completion.min_succeeded.or(launching.filter(|_| idle));
+        // Where instances only serve, the launching ones must end the job.
+        let succeeded = role.completion.min_succeeded.or(launching.filter(|_| self.some_serve));
         json!({
             "minFailedInstances": number(role.completion.min_failed),
             "minSucceededInstances": number(succeeded)
