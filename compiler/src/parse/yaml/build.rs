@@ -186,14 +186,14 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
             Items::List(items) => Value::Sequence(items),
             Items::Map { mut entries, mut keys, merges, .. } => {
                 for merge in merges {
-                    let (first, from) = (entries.len(), merge.range.clone());
+                    let (first, range) = (entries.len(), merge.range);
                     for entry in merge.entries {
                         if keys.find(&entries, &entry.key).is_none() {
                             entries.push(entry);
                         }
                     }
                     let is_sound = merge.is_sound;
-                    merge::report(self.text, from, &entries[first..], (frame.flow, is_sound), self.report);
+                    merge::report(self.text, &range, &entries[first..], (frame.flow, is_sound), self.report);
                 }
                 Value::Mapping(entries)
             }
@@ -237,7 +237,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
         for frame in &self.frames {
             let Items::Map { merges, .. } = &frame.items else { continue };
             for merge in merges {
-                merge::report(self.text, merge.range.clone(), &[], (frame.flow, merge.is_sound), self.report);
+                merge::report(self.text, &merge.range, &[], (frame.flow, merge.is_sound), self.report);
             }
         }
     }

@@ -37,7 +37,7 @@ impl Merge {
 /// Reports a `<<`; a fix writes the entries that the map gets from it.
 pub(super) fn report(
     text: &str,
-    range: Range<usize>,
+    range: &Range<usize>,
     entries: &[Entry],
     (in_flow, is_sound): (bool, bool),
     report: &mut Report<'_>,
