@@ -136,7 +136,9 @@ roles:
 """
 
 
-@pytest.mark.parametrize("name, steps, place, advice, instead", [
+@pytest.mark.accounts("root")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name, steps, place, advice, instead", ids=["fields", "steps"], argvalues=[
     ("fields", "  python: {packages: [/wheels/tiny-1.0-py3-none-any.whl]}", "5:11", "in the image block",
      '  env: {PIP_BREAK_SYSTEM_PACKAGES: "1"}\n  python: {packages: [/wheels/tiny-1.0-py3-none-any.whl]}'),
     ("steps", "  steps:\n    - run: python3 -m pip install /wheels/*.whl", "6:7", "before this one",

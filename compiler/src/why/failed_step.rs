@@ -2,10 +2,13 @@
 
 mod advice;
 
+use jobc_schema::Pointer;
+
 use super::causes::causes_of_line;
 use super::lines::Lines;
 use super::source_map::{Part, SourceMap, dotted};
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::parse::parse;
 use crate::source::{LineColumn, Source, SourceId, Sources, Span};
 
 use advice::advice;
@@ -35,10 +38,18 @@ impl FailedStep<'_> {
         let parts = map.artifacts.get(self.path)?;
         let causes = causes_of_line(parts, &Lines::new(self.path, self.text), self.line);
         let part = causes.iter().flat_map(|cause| &cause.parts).find(|part| part.spec.is_some())?;
-        let field = dotted(part.spec.as_deref()?);
-        let advice = advice(self.output, &field);
+        let spec = Pointer::new(part.spec.as_deref()?);
+        let place = excerpt(part, sources);
+        let step = place.and_then(|(source, span)| step(&spec, source, span.source));
+        let (field, place) = match (step, place) {
+            (Some((step, span)), Some((source, _))) => (dotted(step.as_str()), Some((source, span))),
+            (_, place) => (dotted(spec.as_str()), place),
+        };
+        let is_python = spec.as_str().ends_with("/python")
+            || place.is_some_and(|(source, span)| source.slice(span).starts_with("python:"));
+        let advice = advice(self.output, field.contains(".steps."), is_python);
         let mut finding = Diagnostic::error(codes::BUILD_STEP_FAILED, format!("`{field}`: {}", self.message));
-        match excerpt(part, sources) {
+        match place {
             Some((source, span)) => {
                 let item = advice.package.and_then(|package| inside(source, span, package));
                 finding = finding.at_span(item.unwrap_or_else(|| first_line(source, span)), "");
@@ -62,6 +73,27 @@ fn excerpt<'a>(part: &Part, sources: &'a Sources) -> Option<(&'a Source, Span)> 
         let (start, end) = (offset(part.start?)?, offset(part.end?)?);
         Some((source, Span { source: id, start, end }))
     })
+}
+
+/// The step of `steps` that a field stands for: steps in the usual order are planned like fields.
+fn step(field: &Pointer, source: &Source, id: SourceId) -> Option<(Pointer, Span)> {
+    let mut sources = Sources::new();
+    let own = sources.add(source.clone());
+    let document = parse(&sources, own, &mut Sink::new())?;
+    if document.at(field).is_some() {
+        return None;
+    }
+    let mut segments: Vec<String> = field.segments().collect();
+    let number = segments.last()?.parse::<usize>().ok();
+    if number.is_some() {
+        segments.pop();
+    }
+    let key = segments.pop()?;
+    let steps = Pointer::ROOT.keys(&segments).key("steps");
+    let items = document.at(&steps)?.items();
+    let mut wanted = items.iter().enumerate().filter(|(_, step)| step.get(&key).is_some());
+    let (index, step) = wanted.nth(number.unwrap_or_default())?;
+    Some((steps.index(index), Span { source: id, ..step.span }))
 }
 
 /// The first line of a place: an excerpt of a whole block hides the message.

@@ -9,12 +9,12 @@ pub(super) struct Advice<'a> {
     pub(super) notes: Vec<String>,
 }
 
-/// Reads the output of the command that a field of an image block causes.
-pub(super) fn advice<'a>(output: &'a str, field: &str) -> Advice<'a> {
+/// Reads the output of the command that an image block causes: one of its `steps`, or a field; of `python`, or another.
+pub(super) fn advice(output: &str, in_steps: bool, is_python: bool) -> Advice<'_> {
     let of = |package, note: String| Advice { package, notes: vec![note] };
     let network = || "the package index could not be reached: see the output above".to_owned();
     if output.contains("externally-managed-environment") || output.contains("See PEP 668") {
-        return Advice { package: None, notes: externally_managed(field) };
+        return Advice { package: None, notes: externally_managed(in_steps, is_python) };
     }
     if let Some(package) = missing_in_apt(output) {
         // apt-get update only warns when it cannot fetch the lists of packages.
@@ -54,14 +54,14 @@ pub(super) fn advice<'a>(output: &'a str, field: &str) -> Advice<'a> {
 }
 
 /// Pip refuses to change the Python of a distribution (PEP 668).
-fn externally_managed(field: &str) -> Vec<String> {
+fn externally_managed(in_steps: bool, is_python: bool) -> Vec<String> {
     let variable = "env: {PIP_BREAK_SYSTEM_PACKAGES: \"1\"}";
-    let allow = if field.contains(".steps.") {
+    let allow = if in_steps {
         format!("add the step `{variable}` before this one")
     } else {
         format!("write `{variable}` in the image block")
     };
-    let other = if field.ends_with(".python") {
+    let other = if is_python {
         "or build on an image with a Python of its own, such as `python:3.12-slim`"
     } else {
         "or list the packages in `python`: on Debian and Ubuntu, jobc then creates a virtual environment"

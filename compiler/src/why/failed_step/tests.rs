@@ -36,6 +36,18 @@ image:
 roles:
   main: {run: python3 train.py}
 ";
+/// Its steps are in the order of the fields.
+const ORDERED: &str = "\
+version: 1
+name: example
+image:
+  from: registry.example.com/ml:1
+  steps:
+    - apt: [git]
+    - run: pip install torch
+roles:
+  main: {run: python3 train.py}
+";
 const EXTERNALLY_MANAGED: &str = "\
 error: externally-managed-environment
 
@@ -104,24 +116,67 @@ fn check(job: &str, instruction: &str, output: &str, place: (u32, u32), advice: 
 fn a_failed_step_is_at_its_line_of_the_job_file() {
     for (instruction, output, place, advice) in [
         ("make all", "make: *** No rule to make target 'all'.  Stop.", (9, 7), ""),
-        ("apt-get install", "E: Unable to locate package ffmpeg-nosuch", (5, 14), "has no package `ffmpeg-nosuch`"),
+        (
+            "apt-get install",
+            "E: Unable to locate package ffmpeg-nosuch",
+            (5, 14),
+            "has no package `ffmpeg-nosuch`",
+        ),
         ("apt-get install", "E: Package 'git' has no installation candidate", (5, 9), "{apt: [git]}]`"),
-        ("apt-get install", "E: Version '1.0' for 'curl' was not found", (5, 29), "another version of `curl`"),
-        ("apt-get install", "W: Failed to fetch http://x\nE: Unable to locate package git", (5, 8), "could not be reached"),
-        ("pip install \\", EXTERNALLY_MANAGED, (7, 5), "`env: {PIP_BREAK_SYSTEM_PACKAGES: \"1\"}` in the image block"),
-        ("pip install \\", "ERROR: No matching distribution found for nosuch-package>=1", (7, 31), "no release of `nosuch-package`"),
-        ("pip install \\", "NewConnectionError\nERROR: No matching distribution found for numpy", (7, 5), "could not be reached"),
+        (
+            "apt-get install",
+            "E: Version '1.0' for 'curl' was not found",
+            (5, 29),
+            "another version of `curl`",
+        ),
+        (
+            "apt-get install",
+            "W: Failed to fetch http://x\nE: Unable to locate package git",
+            (5, 8),
+            "could not be reached",
+        ),
+        (
+            "pip install \\",
+            EXTERNALLY_MANAGED,
+            (7, 5),
+            "`env: {PIP_BREAK_SYSTEM_PACKAGES: \"1\"}` in the image block",
+        ),
+        (
+            "pip install \\",
+            "ERROR: No matching distribution found for nosuch-package>=1",
+            (7, 31),
+            "no release of `nosuch-package`",
+        ),
+        (
+            "pip install \\",
+            "NewConnectionError\nERROR: No matching distribution found for numpy",
+            (7, 5),
+            "could not be reached",
+        ),
         ("pip install torch", EXTERNALLY_MANAGED, (10, 7), "or list the packages in `python`"),
     ] {
         check(JOB, instruction, output, place, advice);
     }
     let unknown = "no channel in `conda.channels` has `nosuch-lib`";
     for (instruction, output, place, advice) in [
-        ("pip install torch", EXTERNALLY_MANAGED, (6, 7), "add the step `env: {PIP_BREAK_SYSTEM_PACKAGES: \"1\"}` before"),
+        (
+            "pip install torch",
+            EXTERNALLY_MANAGED,
+            (6, 7),
+            "add the step `env: {PIP_BREAK_SYSTEM_PACKAGES: \"1\"}` before",
+        ),
         ("conda install", "PackagesNotFoundError: not available:\n\n  - nosuch-lib=2.0\n", (7, 26), unknown),
         ("conda install", "  - nothing provides requested nosuch-lib 2.0**", (7, 26), unknown),
-        ("conda install", "  └─ nosuch-lib =2.0 * does not exist (perhaps a typo or a missing channel).", (7, 26), unknown),
+        (
+            "conda install",
+            "  └─ nosuch-lib =2.0 * does not exist (perhaps a typo or a missing channel).",
+            (7, 26),
+            unknown,
+        ),
     ] {
         check(STEPS, instruction, output, place, advice);
     }
+    let allow = "add the step `env: {PIP_BREAK_SYSTEM_PACKAGES: \"1\"}` before";
+    check(ORDERED, "pip install torch", EXTERNALLY_MANAGED, (7, 7), allow);
+    check(ORDERED, "apt-get install", "E: Unable to locate package git", (6, 13), "no package `git`");
 }
