@@ -32,7 +32,7 @@ def home(jobs):
 
 
 def run(jobs, home, *words, **more):
-    return jobs.call("run", *words, cwd=home / "project", HOME=str(home), XDG_STATE_HOME=str(jobs.home / "state"), **more)
+    return jobs.call("run", *words, cwd=home / "project", HOME=str(home), XDG_STATE_HOME=str(jobs.home / ".local/state"), **more)
 
 
 def owner(path):
@@ -57,7 +57,7 @@ def test_a_command_runs_as_its_caller(jobs, home):
     assert owner(home / "project/out/file") == (entry.pw_uid, entry.pw_gid)
     # So does a further process.
     name = expect(run(jobs, home, "--detach", "--", "sleep", "600"), out=r"^sleep\.\d+\n$").stdout.strip()
-    environment = {"HOME": str(home), "XDG_STATE_HOME": str(jobs.home / "state")}
+    environment = {"HOME": str(home), "XDG_STATE_HOME": str(jobs.home / ".local/state")}
     jobs.until(name, lambda record: record["tasks"][0]["state"] == "running")
     expect(jobs.call("exec", name, "main-0", "--", "id", "-u", **environment), out=rf"^{entry.pw_uid}\n$")
     expect(jobs.call("kill", name, **environment))
