@@ -35,11 +35,11 @@ pub(crate) fn markdown(changes: &Comparison, base: &str) -> String {
     if changes.files.is_empty() {
         return format!("**jobc**: no difference from `{base}` in the plan or in any file.\n");
     }
-    let changed = plural(changes.files.len(), "file");
+    let number = plural(changes.files.len(), "file");
     let fields = fields::markdown(&changes.fields.all);
     let files = files::markdown(&changes.files);
     format!(
-        "**jobc**: compared with `{base}`\n{fields}\n<details><summary>{changed} changed</summary>\n{files}\n</details>\n"
+        "**jobc**: compared with `{base}`\n{fields}\n<details><summary>{number} changed</summary>\n{files}\n</details>\n"
     )
 }
 
