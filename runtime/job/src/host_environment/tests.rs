@@ -22,7 +22,7 @@ fn check(host: &serde_json::Value, directory: &Path, variables: &[(&str, &str)])
     match HostEnvironments::read(&plan(host), &caller) {
         Err(error) => format!("{}\n  {}\n", error.message, error.help.unwrap_or_default()),
         Ok(all) => {
-            let HostEnvironment { settings, mounts, variables } = &all.0["main"];
+            let HostEnvironment { settings, mounts, variables, .. } = &all.0["main"];
             let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
             let mounts: Vec<String> = mounts
                 .iter()

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use jobc_image::build::access::{BuildNetwork, NetworkNamespace, Networks};
 use jobc_container::rootless::Caller;
+use jobc_image::build::access::{BuildNetwork, NetworkNamespace, Networks};
 use jobc_sys::error::Result;
 
 use super::helper::NetworkHelper;
@@ -25,7 +25,8 @@ impl Networks for BuildNetworks {
     fn create(&self, directory: &Path, commands: usize) -> Result<Box<dyn BuildNetwork>> {
         let commands = commands.min(bridge::MAX_TASKS);
         let place = files::create_bridge_file(directory)?;
-        let (helper, made) = NetworkHelper::start(Some(address::choose_addresses()?), commands, &[], place, Caller::IsRoot)?;
+        let (helper, made) =
+            NetworkHelper::start(Some(address::choose_addresses()?), commands, &[], place, Caller::IsRoot)?;
         Ok(Box::new(Made { helper, resolver: made.resolver, no_uplink: made.no_uplink }))
     }
 }

@@ -150,7 +150,8 @@ fn pass_capabilities_on() -> Result<()> {
     let all = kernel_capabilities()?;
     let bits = CapabilityBits { effective: all, permitted: all, inheritable: all };
     let raise = |bit| Linux.prctl(Prctl::RaiseAmbient(bit));
-    let raised = Linux.capset(bits).and_then(|()| (0..64).filter(|bit| all & 1 << bit != 0).try_for_each(raise));
+    let raised =
+        Linux.capset(bits).and_then(|()| (0..64).filter(|bit| all & 1 << bit != 0).try_for_each(raise));
     raised.map_err(|errno| Error::system("pass capabilities on to the uplink", errno))
 }
 
