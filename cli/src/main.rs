@@ -23,6 +23,7 @@ mod mcp;
 mod origins;
 mod outcome;
 mod output;
+mod plan_text;
 mod platform;
 mod plugins;
 mod replace;

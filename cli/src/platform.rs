@@ -9,6 +9,9 @@ pub(crate) mod files;
 #[path = "platform/windows.rs"]
 pub(crate) mod files;
 
+/// Whether this build has the commands about jobs.
+pub(crate) const RUNS_JOBS: bool = cfg!(all(target_os = "linux", feature = "runtime"));
+
 /// A job of 10,000 roles allocates some ten million small values. mimalloc needs three quarters of the time of Linux's C
 /// libraries for them. Elsewhere it would be the only C in the program.
 #[cfg(target_os = "linux")]

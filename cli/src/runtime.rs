@@ -33,10 +33,6 @@ use commands::jobs::into_exit_code;
 pub(crate) use args::RuntimeCommand;
 pub(crate) use early::run_early_command;
 
-/// Whether this build has the commands about jobs.
-#[cfg(feature = "mcp")]
-pub(crate) const RUNS_JOBS: bool = true;
-
 /// Runs a command.
 pub(crate) fn run_command(command: &RuntimeCommand, format: FormatArg) -> ExitCode {
     match command {

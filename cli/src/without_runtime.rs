@@ -19,10 +19,6 @@ use crate::terminal;
 /// The commands that run jobs and containers: none.
 pub(crate) type RuntimeCommand = Infallible;
 
-/// Whether this build has the commands about jobs.
-#[cfg(feature = "mcp")]
-pub(crate) const RUNS_JOBS: bool = false;
-
 /// Adds commands whose options are defined in other crates: none. The description does not promise to run jobs.
 pub(crate) fn add_commands(jobc: Command) -> Command {
     jobc.about(

@@ -10,6 +10,7 @@ use jobc_schema::{BackendName, Job, Pointer, Targets};
 
 use crate::adjust::{Adjustments, adjust, count_all};
 use crate::backend::{Content, Context, FilePart, Plugins};
+use crate::built_in_targets::{DEFAULT_TARGET, built_in_targets};
 use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
 use crate::document::Document;
 use crate::expand::{Environment, Groups, Overrides, expand, merge_findings, with_groups};
@@ -457,20 +458,6 @@ fn unknown_target(name: &str, known: &[(&str, &Target, bool)], from_file: bool) 
         diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
     }
     diagnostic.note(format!("known: {}", suggest::list(names())))
-}
-
-/// The target without a `targets.yaml` if none is chosen: this host.
-pub const DEFAULT_TARGET: &str = "local";
-
-/// The targets without a `targets.yaml`, [`DEFAULT_TARGET`] first: one for each kind of place.
-pub fn built_in_targets() -> [(&'static str, Target); 3] {
-    use BackendName::{Cgroup, Dockerfile, Kubernetes, Oci, Openpai};
-    let target = |backends: &[BackendName]| Target { backends: backends.to_vec(), ..Target::default() };
-    [
-        (DEFAULT_TARGET, target(&[Dockerfile, Oci, Cgroup])),
-        ("kubernetes", target(&[Kubernetes])),
-        ("openpai", target(&[Openpai])),
-    ]
 }
 
 /// Takes out the warnings that the job file allows by `x-jobc-allow`.

@@ -20,6 +20,7 @@ pub mod adjust;
 pub mod backend;
 pub mod backends;
 mod blank;
+pub mod built_in_targets;
 pub mod check;
 pub mod compile;
 pub mod diagnostic;

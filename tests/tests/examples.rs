@@ -7,7 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::backend::Content;
-use jobc_compiler::compile::{Output, built_in_targets};
+use jobc_compiler::built_in_targets::built_in_targets;
+use jobc_compiler::compile::Output;
 use jobc_compiler::diagnostic::Severity;
 use jobc_compiler::emit::to_yaml;
 use jobc_compiler::template::{built_in, describe};

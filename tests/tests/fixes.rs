@@ -207,9 +207,10 @@ fn a_fix_is_right_in_json_and_in_every_style_of_yaml() {
 }
 
 /// Codes whose advice is not an edit at that place, with the reason.
-const ADVICE_ALONE: [(&str, &str); 12] = [
+const ADVICE_ALONE: [(&str, &str); 13] = [
     ("J0289", "an option of the command line"),
     ("J0281", "a key of a template in braces"),
+    ("J0299", "one of two images, of which only the user knows which"),
     ("J0338", "a key of a role that only the user knows"),
     ("J0401", "a setting of the target, or another field"),
     ("J0404", "a setting of the target, or another field"),

@@ -9,7 +9,7 @@ use jobc_schema::{Bytes, Seconds};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::commands::plan::summary::{command, cpus, image, source, text};
+use crate::plan_text::{command, cpus, image, source, text};
 
 /// What jobc derives from other fields.
 const DERIVED: [&str; 1] = ["stages"];
@@ -175,10 +175,13 @@ fn insert(tree: &mut Map<String, Value>, path: &[&str], value: Value) {
     }
 }
 
+/// An amount with its unit.
+type Amount = fn(u64) -> String;
+
 /// Replaces a number by an amount with its unit, and takes the unit out of the name of the field.
 fn with_units(fields: &mut Map<String, Value>, key: &str) {
     let Some(mut value) = fields.remove(key) else { return };
-    let (name, amount): (&str, Option<fn(u64) -> String>) = match key.rsplit_once('_') {
+    let (name, amount): (&str, Option<Amount>) = match key.rsplit_once('_') {
         Some((name, "bytes")) => (name, Some(bytes)),
         Some((name, "seconds")) => (name, Some(|seconds| Seconds(seconds).to_string())),
         Some((name, "millis")) => (name, Some(cpus)),

@@ -79,9 +79,9 @@ impl FieldChanges {
                 (Some(before), Some(after)) if before != after => {
                     if let (Some(before), Some(after)) = (Fields::of_plan(&before), Fields::of_plan(&after)) {
                         let place = place(after.is_combination);
-                        of_job(&before, &after, new)
-                            .into_iter()
-                            .for_each(|change| self.merge(change, &place));
+                        for change in of_job(&before, &after, new) {
+                            self.merge(change, &place);
+                        }
                     }
                 }
                 (None, Some(plan)) => self.merge(whole(None, Some("job")), &place(is_combination(&plan))),

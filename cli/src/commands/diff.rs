@@ -48,19 +48,18 @@ fn compare(args: &DiffArgs, format: FormatArg) -> Result<Option<(Comparison, Str
             let tree = Base::find(Some(name.as_str()), &directory_of(&job)?)?;
             Side { base: tree, job: Some(job) }
         }
-        _ => match named.filter(|path| path.is_dir() && !has_job_file(path)) {
-            Some(directory) => {
+        _ => {
+            if let Some(directory) = named.filter(|path| path.is_dir() && !has_job_file(path)) {
                 let built = new.is_some() && !TargetFiles::of_directory(directory)?.is_empty();
                 if !built {
                     return all::changes(args, directory, format);
                 }
                 Side { base: Base::Built(absolute(directory)?), job: None }
-            }
-            None => {
+            } else {
                 let job = job_path(named)?;
                 Side { base: Base::Job(job.clone()), job: Some(job) }
             }
-        },
+        }
     };
     side.compare(args, format)
 }
@@ -220,11 +219,11 @@ fn compile(args: &JobArgs, built: Option<&Utf8Path>, format: FormatArg) -> Optio
 fn with_names_of(mut old: Vec<TargetFiles>, new: &[TargetFiles]) -> Vec<TargetFiles> {
     let names = |files: &[TargetFiles]| {
         let mut names: Vec<String> = vec![];
-        files.iter().for_each(|it| {
-            if !names.contains(&it.job) {
-                names.push(it.job.clone())
+        for of_job in files {
+            if !names.contains(&of_job.job) {
+                names.push(of_job.job.clone());
             }
-        });
+        }
         names
     };
     let (before, after) = (names(&old), names(new));

@@ -10,7 +10,7 @@ use crate::args::{InitArgs, SchemaArg};
 use crate::examples::{EXAMPLES, Example, Next, templates};
 use crate::input::reason;
 use crate::outcome::Outcome;
-use crate::runtime::RUNS_JOBS;
+use crate::platform::RUNS_JOBS;
 use crate::terminal;
 
 /// An example that runs in the host's own files.

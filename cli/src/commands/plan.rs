@@ -1,7 +1,7 @@
 //! `jobc plan`: prints the resolved plan: a summary for people, or all of it with all defaults.
 
 mod header;
-pub(crate) mod summary;
+mod summary;
 
 use camino::Utf8PathBuf;
 use jobc_compiler::compile::{build, plan, plan_json};

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
-use jobc_compiler::compile::built_in_targets;
+use jobc_compiler::built_in_targets::built_in_targets;
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::document::{Document, Node};
 use jobc_compiler::source::{Source, Sources};

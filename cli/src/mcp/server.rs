@@ -117,7 +117,7 @@ fn unknown(name: &str) -> String {
     };
     match TOOLS.iter().find(|tool| tool.name == name).map(|tool| tool.effect) {
         Some(Effect::Writes) => off("--allow-write", "`check` returns the fixes of findings as edits"),
-        Some(_) if !crate::runtime::RUNS_JOBS => format!("the tool `{name}` needs Linux"),
+        Some(_) if !crate::platform::RUNS_JOBS => format!("the tool `{name}` needs Linux"),
         Some(_) => off("--allow-run", "`plan` shows what a job would run"),
         None => format!("unknown tool `{}`", name.escape_debug()),
     }

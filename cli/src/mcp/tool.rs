@@ -48,9 +48,9 @@ impl Tool {
     pub(super) fn is_permitted(&self, permissions: Permissions) -> bool {
         match self.effect {
             Effect::None => true,
-            Effect::Observes => crate::runtime::RUNS_JOBS,
+            Effect::Observes => crate::platform::RUNS_JOBS,
             Effect::Writes => permissions.write,
-            Effect::Starts | Effect::Ends => permissions.run && crate::runtime::RUNS_JOBS,
+            Effect::Starts | Effect::Ends => permissions.run && crate::platform::RUNS_JOBS,
         }
     }
 

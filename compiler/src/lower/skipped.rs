@@ -3,7 +3,7 @@
 use jobc_schema::BackendName;
 use jobc_schema::plan::JobPlan;
 
-use crate::compile::built_in_targets;
+use crate::built_in_targets::built_in_targets;
 use crate::diagnostic::{Diagnostic, Severity, Sink, codes};
 use crate::suggest;
 

@@ -49,15 +49,12 @@ impl FailedStep<'_> {
             || place.is_some_and(|(source, span)| source.slice(span).starts_with("python:"));
         let advice = advice(self.output, field.contains(".steps."), is_python);
         let mut finding = Diagnostic::error(codes::BUILD_STEP_FAILED, format!("`{field}`: {}", self.message));
-        match place {
-            Some((source, span)) => {
-                let item = advice.package.and_then(|package| inside(source, span, package));
-                finding = finding.at_span(item.unwrap_or_else(|| first_line(source, span)), "");
-            }
-            None => {
-                let [line, column] = part.start?;
-                finding = finding.note(format!("caused by {}:{line}:{column}", part.file.as_deref()?));
-            }
+        if let Some((source, span)) = place {
+            let item = advice.package.and_then(|package| inside(source, span, package));
+            finding = finding.at_span(item.unwrap_or_else(|| first_line(source, span)), "");
+        } else {
+            let [line, column] = part.start?;
+            finding = finding.note(format!("caused by {}:{line}:{column}", part.file.as_deref()?));
         }
         finding = finding.note(format!("the instruction is at {}:{}", self.path, self.line));
         let notes = advice.notes.into_iter().chain(self.help.map(str::to_owned));

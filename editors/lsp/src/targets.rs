@@ -1,7 +1,7 @@
 //! The targets that a job can be shown for, and the one that the client selected.
 
 use camino::Utf8PathBuf;
-use jobc_compiler::compile;
+use jobc_compiler::built_in_targets;
 use jobc_compiler::document::{Entry, Node};
 use jobc_schema::BackendName;
 use lsp_types::Uri;
@@ -37,14 +37,14 @@ impl TargetList {
     pub(crate) fn of(file: Option<(Utf8PathBuf, String)>) -> Self {
         let read = file.and_then(|(path, text)| Some((parse_alone(Some(&path), &text)?, path)));
         let Some((document, path)) = read else {
-            let built_in = compile::built_in_targets();
+            let built_in = built_in_targets::built_in_targets();
             let target = |(name, target): &(&str, jobc_schema::target::Target)| Target {
                 name: (*name).to_owned(),
                 description: String::new(),
                 backends: target.backends.iter().map(|backend| backend.as_str().to_owned()).collect(),
             };
             let targets = built_in.iter().map(target).collect();
-            let default = vec![compile::DEFAULT_TARGET.to_owned()];
+            let default = vec![built_in_targets::DEFAULT_TARGET.to_owned()];
             return Self { file: None, targets, default, shown: vec![] };
         };
         let entries = document.root.get("targets").map(Node::entries).unwrap_or_default();

@@ -5,10 +5,10 @@
 
 use jobc_container::bundle::Bundle;
 use jobc_container::rootless::Caller;
-use jobc_schema::plan::{ImageSource, JobPlan, RolePlan};
+use jobc_schema::job::Network;
+use jobc_schema::plan::{ImageSource, JobPlan, ProbePlan, RolePlan};
 use oci_spec::runtime::Process;
 
-use crate::network;
 use crate::submission::Submission;
 use jobc_sys::host::needs_user_namespace;
 use jobc_sys::id::EVERY_ROLE;
@@ -20,7 +20,7 @@ pub(crate) fn of_role(plan: &JobPlan, submission: &Submission, role: &RolePlan) 
     let has_ssh = plan.distributed.as_ref().is_some_and(|distributed| distributed.ssh.is_some());
     let of_host = |role: &RolePlan| role.user.is_none() && is_on_host(plan, submission, role);
     let is_unchanged =
-        if network::shares_user_namespace(plan) { plan.roles.iter().all(of_host) } else { of_host(role) };
+        if shares_user_namespace(plan) { plan.roles.iter().all(of_host) } else { of_host(role) };
     caller(is_unchanged && !has_ssh)
 }
 
@@ -52,4 +52,15 @@ fn is_on_host(plan: &JobPlan, submission: &Submission, role: &RolePlan) -> bool 
     let choice = roots.get(&role.name).or_else(|| roots.get(EVERY_ROLE));
     plan.image_of(role).is_some_and(|image| matches!(image.source, ImageSource::Host { .. }))
         && choice.is_none_or(|choice| choice == "host")
+}
+
+/// Whether a process holds the tasks' networks, so that without privileges their containers share its user namespace.
+pub(crate) fn shares_user_namespace(plan: &JobPlan) -> bool {
+    plan.network == Network::Job || plan.network == Network::None && is_probed(plan)
+}
+
+/// Whether a role's readiness is a port that must be connected to.
+fn is_probed(plan: &JobPlan) -> bool {
+    let probes = plan.roles.iter().filter_map(|role| role.ready.as_ref());
+    probes.into_iter().any(|ready| matches!(ready.probe, ProbePlan::Port(_) | ProbePlan::Http { .. }))
 }

@@ -10,14 +10,11 @@ use regex::bytes::Regex;
 
 use crate::logs::{Line, LineFilter, Reader, Stream};
 use crate::time::Time;
-use crate::user_metrics::{FileValue, last_number};
+use crate::user_metrics::{COUNT_KEYS, FileValue, last_number};
 use jobc_sys::id::TaskId;
 
 /// What lines count, besides time. The last is the number of the line, which only files have.
 pub const COUNTS: [&str; 4] = ["step", "iteration", "epoch", "line"];
-
-/// The keys of these counts in files.
-pub const COUNT_KEYS: [&[&str]; 3] = [&["step", "global_step"], &["iteration", "iter"], &["epoch"]];
 
 /// Maximum number of values that are kept of a task: of more, the lowest and the highest of each few.
 const MAX_VALUES: usize = 20_000;
@@ -53,14 +50,14 @@ pub struct HistoryValue {
 }
 
 /// The number of the first of [`COUNTS`] that all these values have, and that increases with each value of an attempt.
-pub fn common_count<'a>(all: impl Iterator<Item = &'a [HistoryValue]> + Clone) -> Option<usize> {
+pub fn common_count(all: &[&[HistoryValue]]) -> Option<usize> {
     let increases = |count: usize, values: &[HistoryValue]| {
         values.iter().all(|value| value.counts[count].is_some())
             && values.windows(2).all(|pair| {
                 pair[0].attempt != pair[1].attempt || pair[0].counts[count] < pair[1].counts[count]
             })
     };
-    (0..COUNTS.len()).find(|&count| all.clone().all(|values| increases(count, values)))
+    (0..COUNTS.len()).find(|&count| all.iter().all(|values| increases(count, values)))
 }
 
 /// The values that patterns find in a log, by pattern; empty if the log has more bytes than are left.
@@ -189,15 +186,16 @@ mod tests {
 
     #[test]
     fn an_axis_increases_with_every_value() {
-        let common = |all: &[Vec<HistoryValue>]| common_count(all.iter().map(Vec::as_slice));
+        let common =
+            |all: &[Vec<HistoryValue>]| common_count(&all.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let steps = values(&[(1, Some(1.0), Some(1.0)), (1, Some(2.0), Some(1.0))]);
-        assert_eq!(common(&[steps.clone()]), Some(0));
+        assert_eq!(common(std::slice::from_ref(&steps)), Some(0));
         // A step that starts again in each epoch is no axis, and an epoch with two values is none either.
         let again =
             values(&[(1, Some(1.0), Some(1.0)), (1, Some(2.0), Some(1.0)), (1, Some(1.0), Some(2.0))]);
         assert_eq!(common(&[again]), None);
         let epochs = values(&[(1, None, Some(1.0)), (1, None, Some(2.0))]);
-        assert_eq!((common(&[epochs.clone()]), common(&[steps, epochs])), (Some(2), None));
+        assert_eq!((common(std::slice::from_ref(&epochs)), common(&[steps, epochs])), (Some(2), None));
         let restarted = values(&[(1, Some(1.0), None), (1, Some(2.0), None), (2, Some(1.0), None)]);
         assert_eq!(common(&[restarted]), Some(0));
     }
@@ -242,8 +240,8 @@ mod tests {
             push(&mut all, HistoryValue { value, time: None, attempt: 1, counts });
         }
         assert!(all.len() <= MAX_VALUES);
-        assert!(all.iter().any(|value| value.value == 50.0 && value.counts[0] == Some(77_777.0)));
-        assert_eq!(common_count([all.as_slice()].into_iter()), Some(0), "they stay in order");
+        assert!(all.iter().any(|value| (value.value, value.counts[0]) == (50.0, Some(77_777.0))));
+        assert_eq!(common_count(&[all.as_slice()]), Some(0), "they stay in order");
     }
 
     #[test]

@@ -38,7 +38,7 @@ use std::time::Duration;
 
 use jobc_container::rootless::Caller;
 use jobc_schema::job::Network as Wanted;
-use jobc_schema::plan::{JobPlan, ProbePlan};
+use jobc_schema::plan::JobPlan;
 use oci_spec::runtime::{LinuxNamespace, LinuxNamespaceType, Spec};
 
 use crate::caller_ids;
@@ -101,7 +101,7 @@ impl Network {
             network.files = Some(NetworkFiles::write_shared(place, &plan.name, tasks)?);
             return Ok(network);
         }
-        if !shares_user_namespace(plan) {
+        if !caller_ids::shares_user_namespace(plan) {
             return Ok(network);
         }
         if tasks.len() > bridge::MAX_TASKS {
@@ -250,15 +250,4 @@ fn join(spec: &mut Spec, kind: LinuxNamespaceType, path: PathBuf) -> Result<()> 
     })?;
     place.set_path(Some(path));
     Ok(())
-}
-
-/// Whether a process holds the tasks' networks, so that without privileges their containers share its user namespace.
-pub(crate) fn shares_user_namespace(plan: &JobPlan) -> bool {
-    plan.network == Wanted::Job || plan.network == Wanted::None && is_probed(plan)
-}
-
-/// Whether a role's readiness is a port that must be connected to.
-fn is_probed(plan: &JobPlan) -> bool {
-    let probes = plan.roles.iter().filter_map(|role| role.ready.as_ref());
-    probes.into_iter().any(|ready| matches!(ready.probe, ProbePlan::Port(_) | ProbePlan::Http { .. }))
 }

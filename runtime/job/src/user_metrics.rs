@@ -8,7 +8,7 @@ mod format;
 mod log;
 mod value;
 
-pub use file::{FileValue, MAX_FILE_BYTES, read_number, read_values, select_number};
+pub use file::{COUNT_KEYS, FileValue, MAX_FILE_BYTES, read_number, read_values, select_number};
 pub use format::format_number;
 pub use log::{LogMetrics, last_number};
 pub use value::{MetricNumber, MetricValue};

@@ -1,7 +1,7 @@
 //! The smallest job that requests a capability, so that the result is that of a build of such a job.
 
 use jobc_compiler::backend::Capability;
-use jobc_compiler::compile::built_in_targets;
+use jobc_compiler::built_in_targets::built_in_targets;
 use jobc_schema::gpu::Vendor;
 use jobc_schema::job::Network;
 use jobc_schema::role::{NeedState, RetryScope};

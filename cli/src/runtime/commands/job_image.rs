@@ -1,7 +1,5 @@
 //! Images that a job builds: from the Dockerfile generated from its image block, or from the user's own.
 
-pub(crate) mod failure;
-
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,7 +19,7 @@ use jobc_sys::error::{Error, Kind, Result};
 use crate::args::FormatArg;
 use crate::input::reason;
 use crate::runtime::args::run::PullPolicy;
-use crate::runtime::commands::image::build::default_access;
+use crate::runtime::commands::image::build::{default_access, failure};
 use crate::runtime::commands::image::dockerfile_errors;
 use crate::runtime::registries;
 
@@ -122,9 +120,9 @@ impl ImageBuilder<'_> {
         files: &[Artifact],
         image: &ImagePlan,
         recipe: &BuildInput,
-        failure: build::Failure,
+        failed: build::Failure,
     ) -> Error {
-        let build::Failure { span, error, output } = failure;
+        let build::Failure { span, error, output } = failed;
         let Some(line) = span.map(|span| line_number(&recipe.text, span.start)) else { return error };
         let instruction = failure::Instruction { path: &recipe.display_name, text: &recipe.text, line };
         let map = files.iter().find(|file| file.path == FILE);

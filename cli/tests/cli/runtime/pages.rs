@@ -64,6 +64,7 @@ Editor and CI:
   test          Compare the files of all jobs with their golden files
   lsp           Start the language server for editors
   mcp           Serve tools to AI agents
+  skill         Print how AI agents work with jobc
   schema        Print a JSON Schema
 
 Host:

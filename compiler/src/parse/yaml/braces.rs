@@ -175,7 +175,7 @@ fn unknown(written: &str, entries: &[Entry]) -> Option<String> {
     }
     let params = get(entries, "params").map_or(&[][..], Node::entries);
     Some(match suggest::nearest(name, params.iter().map(|entry| entry.key.as_str())) {
-        Some(near) => format!("the job has no parameter `{name}`; did you mean `${{{{ params.{near} }}}}`?"),
+        Some(near) => format!("the job has no parameter `{name}`; it has `{near}`"),
         None => format!("the job has no parameter `{name}`; declare it under `params`"),
     })
 }

@@ -69,7 +69,8 @@ fn values_in_the_plan() {
     check("role", &at("train:\n"));
     check(
         "job_name",
-        "version: 1\nname: $0gpt\nimage: a:1\nroles: {train: {run: x, resources: {cpu: 1, memory: 1GiB, gpu: 0}}}\n",
+        "==== [targets.yaml]\nversion: 1\ntargets: {lab: {backends: [kubernetes]}, pai: {backends: [openpai]}}\n\
+         ==== job.yaml\nversion: 1\nname: $0gpt\nimage: a:1\nroles: {train: {run: x, resources: {cpu: 1, memory: 1GiB, gpu: 0}}}\n",
     );
     check("image", &at("pytorch/pytorch"));
     check("distributed", &at("torchrun"));

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::QueryResult;
 use crate::host::Host;
 use crate::nvidia::DriverReport;
+use crate::nvml_programs::NvmlProgram;
 
 /// How long names, UUIDs, numbers and sizes of cards hold.
 const FACTS_LIFETIME: Duration = Duration::from_secs(10);
@@ -67,7 +68,7 @@ pub(in super::super) fn validity(machine: &Host, shown: &DriverReport) -> Value 
         "boot": std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim(),
         "root": machine.root(),
         "library": machine.nvml.library,
-        "programs": machine.nvml.programs.iter().map(|asker| asker.program()).collect::<Vec<_>>(),
+        "programs": machine.nvml.programs.iter().map(NvmlProgram::program).collect::<Vec<_>>(),
         "driver": shown.release,
         "cards": shown.gpus,
         "allowed": nodes.map(|node| !machine.denies(node)).collect::<Vec<_>>(),

@@ -9,8 +9,10 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use serde_json::Value;
 
-use crate::metric_history::COUNT_KEYS;
 use jobc_sys::error::describe_io;
+
+/// The keys of what lines count, besides time: the steps, the iterations and the epochs.
+pub const COUNT_KEYS: [&[&str]; 3] = [&["step", "global_step"], &["iteration", "iter"], &["epoch"]];
 
 /// Maximum bytes read of a file. Only the last lines of a longer one are read.
 pub const MAX_FILE_BYTES: u64 = 4 << 20;

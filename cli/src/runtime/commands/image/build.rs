@@ -6,6 +6,7 @@ mod context;
 mod dockerfile_file;
 mod embedded;
 mod external;
+pub(crate) mod failure;
 mod findings;
 mod generated;
 mod more;

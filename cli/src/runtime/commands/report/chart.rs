@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(labels(0.5, 4.0), (false, "0 1 2 3 4".to_owned()));
         assert_eq!(labels(0.002, 4.0), (true, "0.001 0.01 0.1 1 10".to_owned()));
         assert_eq!(labels(2.7e-38, 0.005), (true, "1e-38 1e-32 1e-26 1e-20 1e-14 1e-08 0.01".to_owned()));
-        assert_eq!(labels(0.0, 4000.0).0, false);
+        assert!(!labels(0.0, 4000.0).0);
         assert_eq!(labels(3.0, 3.0), (false, "3".to_owned()));
         assert_eq!(labels(0.0, 0.0), (false, "0".to_owned()));
     }

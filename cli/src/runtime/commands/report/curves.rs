@@ -88,7 +88,7 @@ enum Across {
 
 impl Across {
     fn of(curves: &[Curve<'_>]) -> Self {
-        match common_count(curves.iter().map(|curve| curve.values)) {
+        match common_count(&curves.iter().map(|curve| curve.values).collect::<Vec<_>>()) {
             Some(count) => Self::Count(count),
             None if curves.iter().all(|curve| curve.values.iter().all(|value| value.time.is_some())) => {
                 Self::Time
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn a_curve_is_over_steps_if_all_lines_name_them() {
         let steps = values(&[(1, Some(0.0), 1, 2.5), (1, Some(100.0), 2, 0.5)]);
-        let plot = drawn(&[steps.clone()]).unwrap();
+        let plot = drawn(std::slice::from_ref(&steps)).unwrap();
         assert!(
             plot.contains(">step</text>") && plot.contains("<desc>loss by step of lr=0</desc>"),
             "{plot}"

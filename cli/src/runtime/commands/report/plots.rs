@@ -219,7 +219,7 @@ fn series_row(series: &Series, unit: Unit) -> Vec<Cell> {
         Cell::text(&series.name),
         of(values().reduce(f64::min)),
         of(values().reduce(f64::max)),
-        of(values().last()),
+        of(values().next_back()),
     ]
 }
 

@@ -6,7 +6,7 @@ use jobc_schema::shell;
 
 use super::data::ReportData;
 use super::html::{Cell, escape, table};
-use crate::commands::plan::summary;
+use crate::plan_text;
 use crate::report::cpus;
 use crate::runtime::quantity::bytes;
 
@@ -130,14 +130,14 @@ fn role(role: &RolePlan) -> Vec<Cell> {
     let resources = &role.resources;
     let gpus = resources.gpu.as_ref().map(|gpu| gpu.count.to_string());
     let needs: Vec<&str> = role.needs.iter().map(|need| need.role.as_str()).collect();
-    let whole = summary::command(&role.command);
+    let whole = plan_text::command(&role.command);
     let cut: String = whole.chars().take(MAX_COMMAND_CHARS).collect();
     let more = if cut.len() < whole.len() { "…" } else { "" };
     vec![
         Cell::text(&role.name),
         Cell::number(&role.instances.to_string()),
         Cell::text(&role.image),
-        Cell::number(&resources.cpu_millis.map(summary::cpus).unwrap_or_default()),
+        Cell::number(&resources.cpu_millis.map(plan_text::cpus).unwrap_or_default()),
         Cell::number(&resources.memory_bytes.map(bytes).unwrap_or_default()),
         Cell::number(&gpus.unwrap_or_default()),
         Cell::text(&needs.join(", ")),

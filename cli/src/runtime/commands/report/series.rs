@@ -47,8 +47,8 @@ impl Series {
         let pieces = samples.chunk_by(|a, b| a.attempt == b.attempt).map(|attempt| {
             let start = first_sample(facts, task, &attempt[0]);
             match value {
-                Value::Rate(of) => rates(attempt, start, &second, *of),
-                Value::Level { of, peak } => levels(attempt, start, &second, (*of, *peak)),
+                Value::Rate(of) => rates(attempt, start.as_ref(), &second, *of),
+                Value::Level { of, peak } => levels(attempt, start.as_ref(), &second, (*of, *peak)),
             }
         });
         let pieces = pieces.filter(|points| !points.is_empty()).collect();
@@ -96,8 +96,8 @@ impl Band {
 }
 
 /// What happened between two samples each: a step for the time between them.
-fn rates(attempt: &[Sample], start: Option<Sample>, second: &dyn Fn(Time) -> f64, of: RateFn) -> Vec<Point> {
-    let (mut before, rest) = match (&start, attempt) {
+fn rates(attempt: &[Sample], start: Option<&Sample>, second: &dyn Fn(Time) -> f64, of: RateFn) -> Vec<Point> {
+    let (mut before, rest) = match (start, attempt) {
         (Some(start), all) => (start, all),
         (None, all) => (&all[0], &all[1..]),
     };
@@ -120,7 +120,7 @@ fn rates(attempt: &[Sample], start: Option<Sample>, second: &dyn Fn(Time) -> f64
 /// before it stays; an attempt that was over before that is drawn by its peak.
 fn levels(
     attempt: &[Sample],
-    start: Option<Sample>,
+    start: Option<&Sample>,
     second: &dyn Fn(Time) -> f64,
     (of, peak): (LevelFn, LevelFn),
 ) -> Vec<Point> {
@@ -131,7 +131,7 @@ fn levels(
         if sample.last {
             match held.or_else(|| peak(sample)) {
                 Some(value) if held.is_none() => {
-                    let from = start.as_ref().map_or(at, |start| second(start.time));
+                    let from = start.map_or(at, |start| second(start.time));
                     points.extend([(from, value), (at, value)]);
                 }
                 Some(value) => points.push((at, value)),
@@ -215,27 +215,27 @@ mod tests {
         .unwrap()
     }
 
-    fn drawn(samples: &[Sample], start: Option<Sample>) -> (Vec<Point>, Vec<Point>) {
+    fn drawn(samples: &[Sample], start: Option<&Sample>) -> (Vec<Point>, Vec<Point>) {
         let second = |time: Time| float(time.millis()) / 1000.0;
         let memory: LevelFn = |sample| sample.usage.memory.map(float);
         let peak: LevelFn = |sample| sample.usage.memory_peak.map(float);
         let cpu: RateFn = |sample, before| sample.cpu_millis_since(before).map(float);
-        (levels(samples, start.clone(), &second, (memory, peak)), rates(samples, start, &second, cpu))
+        (levels(samples, start, &second, (memory, peak)), rates(samples, start, &second, cpu))
     }
 
     #[test]
     fn a_short_attempt_has_a_line_until_its_end() {
         let mut start = sample(1000, 0, false);
         start.usage.cpu_usec = Some(0);
-        let (memory, cpu) = drawn(&[sample(1200, 40, false), sample(3000, 2, true)], Some(start.clone()));
+        let (memory, cpu) = drawn(&[sample(1200, 40, false), sample(3000, 2, true)], Some(&start));
         assert_eq!(
             memory,
             [(1.2, 40.0), (3.0, 40.0)],
             "the memory at its end is what the kernel still caches"
         );
-        assert_eq!(cpu[0].0, 1.0, "from its start");
+        assert_eq!(cpu.first().map(|point| point.0.to_bits()), Some(1.0_f64.to_bits()), "from its start");
         // One that was over before the first sample is drawn by its peak.
-        let (memory, _) = drawn(&[sample(1100, 0, true)], Some(start));
+        let (memory, _) = drawn(&[sample(1100, 0, true)], Some(&start));
         assert_eq!(memory, [(1.0, 70.0), (1.1, 70.0)]);
     }
 

@@ -7,6 +7,7 @@ mod external;
 mod interruptible;
 mod stored;
 
+use super::job::{note_refused_limits, number_lines};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,6 @@ use jobc_container::cgroup::UnenforcedLimit;
 use jobc_container::container::create::{self, CreateRequest, StartMode};
 use jobc_container::container::wait::SignalPolicy;
 use jobc_container::options::Options;
-use jobc_container::prepare::listing::Line;
 use jobc_container::root::Root;
 use jobc_container::root::top_directory::TopDirectory;
 use jobc_container::scope::ScopeOwner;
@@ -119,7 +119,7 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
     };
     if args.dry_run {
         if !inherits && !args.allows_unenforced() {
-            super::job::note_refused_limits(&Limits::of([&original.text[..]])?);
+            note_refused_limits(&Limits::of([&original.text[..]])?);
         }
         terminal::print(&format!("{allocated}{}", number_lines(&begun.plan(&copy, request)?)));
         return Ok(0);
@@ -168,9 +168,4 @@ fn write_config(bundle: &Bundle) -> Result<()> {
         let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
         Error::system(format!("write the bundle's copy to `{}`", bundle.dir.display()), errno)
     })
-}
-
-/// The operations, one per line with its number and the field of config.json that causes it.
-pub(super) fn number_lines(lines: &[Line]) -> String {
-    (1..).zip(lines).map(|(number, line)| format!("{number:3}  {line}\n")).collect()
 }

@@ -16,6 +16,8 @@ mod resume;
 mod submit;
 mod terminal;
 
+pub(super) use dry_run::number_lines;
+
 use std::io::IsTerminal as _;
 
 use camino::Utf8Path;

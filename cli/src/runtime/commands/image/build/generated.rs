@@ -8,10 +8,10 @@ use jobc_compiler::why::source_map::{FILE, SourceMap};
 use jobc_sys::error::Error;
 
 use super::dockerfile_file::Dockerfile;
+use super::failure::{Instruction, show};
 use crate::args::FormatArg;
 use crate::input::{absolute, read, shorten};
 use crate::origins::source_map::above;
-use crate::runtime::commands::job_image::failure::{Instruction, show};
 
 /// Shows the failure of an instruction; false if the file was not generated from a job file.
 pub(super) fn show_failure(

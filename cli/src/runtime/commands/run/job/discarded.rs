@@ -113,7 +113,7 @@ mod tests {
             path: path.into(),
             bytes,
             files,
-            is_file: path.ends_with(".json"),
+            is_file: path.contains(".json"),
         });
         let all = [
             Discarded { directories: directories.collect(), others: 0, complete },

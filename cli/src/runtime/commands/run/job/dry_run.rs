@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use camino::Utf8PathBuf;
 use jobc_container::container::create::{self, CreateRequest};
 use jobc_container::options::Options;
+use jobc_container::prepare::listing::Line;
 use jobc_container::root::Root;
 use jobc_container::scope::{Scope, ScopeOwner};
 use jobc_container::state::Id;
@@ -36,7 +37,6 @@ use super::{images, submit};
 use crate::report::cpus;
 use crate::runtime::args::run::RunArgs;
 use crate::runtime::commands::inspect;
-use crate::runtime::commands::run::bundle::number_lines;
 use crate::terminal;
 
 /// Prints the steps of each job; with `scope`, its cgroups would be in a scope of this user's systemd.
@@ -226,4 +226,9 @@ fn heading(role: &RolePlan) -> String {
         2 => format!("{name}-0, and the same for {name}-1"),
         count => format!("{name}-0, and the same for {name}-1 to {name}-{}", count - 1),
     }
+}
+
+/// The operations, one per line with its number and the field of config.json that causes it.
+pub(in crate::runtime::commands::run) fn number_lines(lines: &[Line]) -> String {
+    (1..).zip(lines).map(|(number, line)| format!("{number:3}  {line}\n")).collect()
 }
