@@ -184,11 +184,24 @@ def main():
     options = options.parse_args()
     pages = [page.resolve() for page in options.pages] or [page for pattern in PAGES for page in sorted(REPOSITORY.glob(pattern))]
 
+    program, tries = options.program.resolve(), int(os.environ.get("JOBC_TRIES") or 1)
+
+    def tried(page):
+        """The page as it was checked, once more if it failed and `.ci/run` allows that."""
+        text = page.check()
+        if not page.wrong or tries < 2:
+            return page, text
+        again = Page(page.path, program, page.home.with_suffix(".again"))
+        text = again.check()
+        print(f"{page.name}: {'fails again' if again.wrong else 'flaky'}:", *page.wrong, sep="\n")
+        return again, text
+
     with tempfile.TemporaryDirectory(prefix="jobc-docs-", ignore_cleanup_errors=True) as scratch, ThreadPoolExecutor() as pool:
-        done = [Page(page, options.program.resolve(), Path(scratch) / str(number)) for number, page in enumerate(pages)]
+        done = [Page(page, program, Path(scratch) / str(number)) for number, page in enumerate(pages)]
         # Jobs of the same name on two pages would have the same cgroup.
         apart = [[page for page in done if bool(re.search("<!-- .* needs (containers|limits)", page.text)) == jobs] for jobs in (True, False)]
-        texts = dict(each for chain in pool.map(lambda chain: [(page, page.check()) for page in chain], apart) for each in chain)
+        texts = dict(each for chain in pool.map(lambda chain: [tried(page) for page in chain], apart) for each in chain)
+        done = sorted(texts, key=lambda page: page.name)
     for page, text in texts.items():
         if options.write and text != page.text:
             page.path.write_text(text)
