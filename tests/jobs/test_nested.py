@@ -107,7 +107,7 @@ def containers(account):
 def test_a_job_runs_in_an_ordinary_container(containers):
     """As root: files are read and written, and the container around is not changed."""
     script = f"{READY} && echo found; touch /etc/new && echo written; grep -q . /etc/resolv.conf && echo resolved; cat /proc/self/comm; exit 7"
-    answer = containers.job(script)
+    answer = containers.job(script, options="--verbose")
     expect(answer, 1, "^found\nwritten\nresolved\ncat$", r"`podman run --security-opt unmask=ALL")
     answer = containers.run("jobc doctor; test ! -e /etc/jobc -a ! -e /etc/new")
     expect(answer, 0, r"job\.run +ran\n(.|\n)*job\.network +ran with a network")

@@ -181,7 +181,7 @@ def test_problems_are_shown_at_lines_of_the_job(place):
     place.cluster.restricted = False
     place.write("built.yaml", BUILT)
     _, errors = place.run("submit", "built.yaml", code=1)
-    assert "the nodes cannot get the image" in errors and " --> built.yaml:" in errors, errors
+    assert "error[J0416]: the image `built-main:" in errors and " --> built.yaml:" in errors, errors
     assert not place.cluster.all("jobs") and not place.cluster.all("configmaps"), "something was created"
 
 
