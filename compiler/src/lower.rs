@@ -30,7 +30,7 @@ pub struct BackendOutput {
 pub enum OnRefusal {
     /// It is an error: the user requested this backend.
     Fail,
-    /// The backend is left out, with a note: nobody chose the target, which is the default.
+    /// The backend is left out, with a note: the target is the default, which was not selected.
     Skip,
 }
 

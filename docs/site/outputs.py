@@ -45,7 +45,7 @@ SHOWN = ("", "text", "console")
 VARIES = [r"(?:(?<=[a-z])|(?<=-\d))\.\d+\b", r"\d+(\.\d+)? (ms|s|min)\b( ago)?", r"\d{4}-\d\d-\d\dT[\d:.]+Z"]
 # How long the commands of a block may take, in seconds.
 LIMIT = "120"
-# What blocks need that is no program, as a command that needs it; and what was found of it.
+# What blocks need besides programs, as a command that needs it; and whether this host has it.
 JOBS = {"containers": "jobc run -- true", "limits": "JOBC_ALLOW_UNENFORCED=false jobc run --cpus 0.1 --memory 64MiB -- true"}
 FOUND = {}
 # As root, whether a page can have a /run of its own, where root's jobs are.

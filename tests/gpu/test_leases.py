@@ -325,7 +325,7 @@ def test_mps_slices_share_a_card(host):
 
 
 def test_stats_of_an_mps_slice_has_the_use_of_the_card(host):
-    """NVML reports the MPS server in place of the tasks: they have the use of the card, which slices share, and their limits."""
+    """NVML reports the MPS server instead of the tasks: they have the use of the card, which slices share, and their limits."""
     job = host.start(host.file("served", gpu={"share": SLICE}, run="sleep 60", instances=2))
     host.wait_until_running(job)
     card, tasks = host.devices_of(job)[0], [task["process"]["pid"] for task in host.json("inspect", job)["tasks"]]

@@ -354,7 +354,7 @@ fn skill_prints_and_installs_its_page() {
     let path = "skills/jobc/SKILL.md";
     assert_eq!(directory.jobc(&["skill", "--install", "skills"]).exits(0).out, format!("wrote {path}\n"));
     assert_eq!(directory.read(path), page);
-    // The same page again is no loss, another one is.
+    // Replacing a page by the same one loses nothing; replacing another one does.
     directory.jobc(&["skill", "--install", "skills"]).exits(0);
     directory.write(path, "of another version");
     directory.jobc(&["skill", "--install", "skills"]).exits(2).says("use `--force`");

@@ -1,6 +1,6 @@
 //! Dockerfiles as data, and their serialization.
 //!
-//! Every builder can build the output offline: there is no `# syntax=` line, which would pull a frontend from a
+//! Every builder can build the output offline: it has no `# syntax=` line, which would pull a frontend from a
 //! registry. `RUN <<EOF` is used only if the command does not fit on one line.
 
 mod quote;

@@ -359,7 +359,7 @@ fn secret_inside(path: &Path) -> (Diagnostic, String) {
     (diagnostic, "must be the whole value".to_owned())
 }
 
-/// A value of the right type in place of an invalid one, so that it is not reported again.
+/// A value of the right type instead of an invalid one, so that it is not reported again.
 fn stand_in(path: &[&str]) -> Value {
     const SWITCHES: [&str; 7] =
         ["writable", "unpack", "keep", "read_only_root", "privileged", "same_card", "ssh"];

@@ -25,7 +25,7 @@ use jobc_sys::error::{Error, Result};
 use summary::Summary;
 pub use summary::{DirectorySize, Discarded};
 
-/// How many entries of directories are looked at: it takes some ten milliseconds.
+/// Maximum number of directory entries to read, so that a layer of any size does not delay the end of the run.
 const MAX_ENTRIES: usize = 20_000;
 
 /// How deep directories are looked into.

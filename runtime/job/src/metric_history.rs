@@ -190,7 +190,7 @@ mod tests {
             |all: &[Vec<HistoryValue>]| common_count(&all.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let steps = values(&[(1, Some(1.0), Some(1.0)), (1, Some(2.0), Some(1.0))]);
         assert_eq!(common(std::slice::from_ref(&steps)), Some(0));
-        // A step that starts again in each epoch is no axis, and an epoch with two values is none either.
+        // Neither a step that starts again in each epoch nor an epoch with two values can be an axis.
         let again =
             values(&[(1, Some(1.0), Some(1.0)), (1, Some(2.0), Some(1.0)), (1, Some(1.0), Some(2.0))]);
         assert_eq!(common(&[again]), None);

@@ -16,8 +16,7 @@ pub(crate) struct CommandArgs {
     ///
     /// It runs in this directory, on the files of the host, with the active virtual environment or conda environment
     /// and the variables of this shell, as the user who starts it. Changes outside this directory are discarded, and the
-    /// end of the run names them. With `--image`, it runs in a
-    /// container of that image, as with `docker run`.
+    /// end of the run names large ones. With `--image`, it runs in a container of that image, as with `docker run`.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
     /// GPUs for COMMAND: a number, `all`, or `device=0,1` [default: 0]

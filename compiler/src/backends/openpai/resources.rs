@@ -1,4 +1,4 @@
-//! Resources in OpenPAI's units, rounded up: whole CPUs, which is reported, and MiB, a difference that nobody notices.
+//! Resources in OpenPAI's units, rounded up: whole CPUs, which is reported, and MiB, a difference too small to report.
 
 use jobc_schema::plan::{PortPlan, RolePlan};
 use serde_json::{Map, Value, json};

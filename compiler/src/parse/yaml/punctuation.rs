@@ -20,7 +20,7 @@ fn instead(c: char) -> Option<char> {
     }
 }
 
-/// Reports full-width punctuation in place of ASCII in a text that is not YAML; returns whether there is any.
+/// Reports full-width punctuation instead of ASCII in a text that is not YAML; returns whether there is any.
 pub(super) fn report(text: &str, report: &mut Report<'_>) -> bool {
     push(&all(text), text, report)
 }
@@ -69,7 +69,7 @@ fn push(found: &[(usize, char, char)], text: &str, report: &mut Report<'_>) -> b
     true
 }
 
-/// Finds full-width characters in place of ASCII, with their equivalents.
+/// Finds full-width characters instead of ASCII, with their equivalents.
 fn all(text: &str) -> Vec<(usize, char, char)> {
     let mut found = Vec::new();
     if !text.is_ascii() {

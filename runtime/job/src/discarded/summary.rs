@@ -42,7 +42,7 @@ const IGNORED_DIRECTORIES: [&str; 9] =
 /// The names of directories that programs fill by themselves, next to what they read.
 const IGNORED_NAMES: [&str; 2] = ["__pycache__", ".ipynb_checkpoints"];
 
-/// The endings of files that nobody misses.
+/// The endings of files that need not be kept.
 const IGNORED_ENDINGS: [&str; 5] = ["lock", "pid", "pyc", "swp", "tmp"];
 
 /// Files of settings and caches are named from that size on: programs write small ones at every start.

@@ -60,7 +60,7 @@ fn files_are_summed_by_the_directory_that_people_know() {
 }
 
 #[test]
-fn files_that_nobody_misses_are_not_named() {
+fn files_that_need_not_be_kept_are_not_named() {
     assert_snapshot!(check(&[
         "/tmp/big 90000000",
         "/var/tmp/big 90000000",

@@ -25,7 +25,7 @@ pub struct GpuUse {
     /// Percent of the time in which the GPU was busy, with whichever processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilization: Option<u8>,
-    /// The task's slice of it by MPS. NVML reports the server in place of the processes that it serves.
+    /// The task's slice of it by MPS. NVML reports the server instead of the processes that it serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mps: Option<MpsUse>,
 }

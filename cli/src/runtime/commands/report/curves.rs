@@ -298,7 +298,7 @@ mod tests {
             "{plot}"
         );
         assert!(plot.contains("lr=1 (best)"), "{plot}");
-        assert_eq!(drawn(&[values(&[(1, Some(1.0), 1, 0.5)])]), None, "one value is no curve");
+        assert_eq!(drawn(&[values(&[(1, Some(1.0), 1, 0.5)])]), None, "a curve needs two values");
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub(super) fn gpus(facts: &ReportData) -> String {
             sampled every 5 seconds.</p>\n";
     if facts.samples.values().flatten().flat_map(|sample| &sample.gpu).any(|gpu| gpu.mps.is_some()) {
         out += "<p class=\"none\">Tasks with slices by MPS share the GPU's utilization. Their memory is not known, except \
-                that it is at most that of their slices: the driver reports the MPS server in place of its clients.</p>\n";
+                that it is at most that of their slices: the driver reports the MPS server instead of its clients.</p>\n";
     }
     if all.len() > MAX_ROWS {
         out += &format!("<p class=\"none\">{} more GPUs are not shown.</p>\n", all.len() - MAX_ROWS);

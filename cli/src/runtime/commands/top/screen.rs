@@ -68,7 +68,7 @@ pub(super) struct View {
     filter: String,
     /// Whether keys are added to the filter.
     is_typing: bool,
-    /// Whether the keys are shown in place of the tasks.
+    /// Whether the keys are shown instead of the tasks.
     shows_keys: bool,
     /// The first visible row.
     first: usize,

@@ -13,7 +13,7 @@ impl Builder<'_, '_, '_> {
         let span = self.report.span(scalar.range.start, scalar.range.end);
         self.last = scalar.range.end;
         if anchor != 0 {
-            // `&name key: value` puts the anchor on the key, not the value, which nobody expects.
+            // `&name key: value` puts the anchor on the key, not the value, which surprises.
             self.report.push(
                 Diagnostic::error(codes::KEY, "an anchor is before a key: move it after the colon")
                     .at_span(span, "this key"),
