@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from command_line import SERVE, run_roles as run
+from command_line import SERVE, expect, run_roles as run
 
 # It measures seconds, and once waited 20 s beside a virtual machine.
 pytestmark = [pytest.mark.isolated, pytest.mark.alone, pytest.mark.duration(45), pytest.mark.accounts("root", slow=("range", "single"))]
@@ -249,3 +249,17 @@ def test_no_program_of_a_gang_starts_before_its_last_container_is_created(jobs, 
     events, _ = run(jobs, f"tested-gang-{value}", roles, 0, "succeeded: all 15 tasks succeeded", gang=value)
     created, started = times(events, "created"), times(events, "started")
     assert max(created.values()) <= min(started.values()) and len(created) == 15
+
+
+def test_ports_of_a_run_that_starts_nothing_are_free_again(jobs):
+    path = jobs.directory / "tested-port.json"
+
+    def run_job(image, *words):
+        role = {"run": "true", "shell": "sh", "resources": {"ports": {"web": 18888}}}
+        path.write_text(json.dumps({"version": 1, "name": "tested-port", "image": image, "roles": {"main": role}}))
+        return jobs.call("run", *jobs.unenforced, *words, str(path))
+
+    expect(run_job("host", "--dry-run"))
+    expect(run_job("example.com/absent:1", "--pull", "never"), code=125, error="not in the image store")
+    for _ in range(2):
+        expect(run_job("host"))

@@ -39,6 +39,8 @@ use std::time::{Duration, Instant};
 use jobc_schema::plan::JobPlan;
 use serde_json::json;
 
+use crate::admission::ledger::Ledger;
+use crate::admission::{Admission, claim};
 use crate::clean::release_reserve;
 use crate::directory::Directory;
 use crate::event::Kind as EventKind;
@@ -175,9 +177,13 @@ impl Supervisor {
         let mailbox = Mailbox::new()?;
         poll.add(&mailbox, EventSource::Message)?;
         let lifecycle = Lifecycle::new(&plan);
+        // Before the command that submitted the job gets the answer, which reserves the ports until then.
+        let ledger = Ledger::standard(&directory.parents())?;
+        let ledger_note = ledger.note.clone();
+        let admission = Admission::enter(ledger, &directory.id, &claim::of(&plan))?;
         let mut record = first_record(&directory, &submission, &plan, &lifecycle);
         record.scope = scope;
-        record.notes.extend(without);
+        record.notes.extend(without.into_iter().chain(ledger_note));
         let mut journal = Journal::create(&directory, record)?;
         journal.job_event(EventKind::Submitted, json!({ "tasks": lifecycle.tasks().len() }));
         let share = Arc::new(JobContext {
@@ -204,7 +210,7 @@ impl Supervisor {
         let ids = lifecycle.tasks().iter().map(|task| task.id.clone()).collect();
         let prober = prober::create_prober(&share, ids, mailbox.sender());
         let spawner = Spawner::start(&share, &mailbox.sender());
-        let preparation = Some(preparation::start(&share, &mailbox.sender()));
+        let preparation = Some(preparation::start(&share, admission, &mailbox.sender()));
         let mut gpus = share.plan.roles.iter().filter_map(|role| role.resources.gpu.as_ref());
         let rendezvous = RendezvousWatch::new(&share.plan, &lifecycle);
         let has_gpus = gpus.any(|gpu| gpu.count > 0);

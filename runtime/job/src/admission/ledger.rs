@@ -39,9 +39,6 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// without: at worst two jobs are admitted at the same moment.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long numbers of ports are kept for a job that is just being started.
-const PORT_RESERVATION_TIME: Duration = Duration::from_mins(1);
-
 /// A directory of claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ledger {
@@ -89,6 +86,12 @@ struct EntryFile {
     _devices: DeviceLocks,
 }
 
+/// Ports that no other command gets while this exists: those of a job whose supervisor has not entered them yet.
+#[derive(Debug)]
+pub struct PortReservation {
+    _file: EntryFile,
+}
+
 /// The content of a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Content {
@@ -113,7 +116,7 @@ pub(super) struct Decision<T> {
 const ENTRY_STATES: [(EntryState, &str); 3] =
     [(EntryState::Entered, "entered"), (EntryState::Waiting, "waiting"), (EntryState::Admitted, "admitted")];
 
-/// The file name prefix of ports that a command has reserved for a job whose supervisor does not exist yet.
+/// The file name prefix of a [`PortReservation`].
 const PORT_RESERVATION_PREFIX: &str = "chosen";
 
 impl Drop for EntryFile {
@@ -171,7 +174,6 @@ impl Ledger {
     /// The entries of running supervisors.
     pub fn entries(&self) -> Result<Vec<Entry>> {
         let _locked = self.lock()?;
-        self.port_reservations();
         Ok(self.read(None))
     }
 
@@ -196,12 +198,6 @@ impl Ledger {
         let rest = format!("{uid}-{id}-{}-{ticket:x}", std::process::id());
         let path = self.directory.join(format!("entered-{rest}"));
         let locked = write(&path, &content)?;
-        // The devices chosen for this job are now its own.
-        for (path, chosen) in self.port_reservations() {
-            if chosen.claim.ports.iter().all(|port| claim.ports.contains(port)) {
-                let _ = std::fs::remove_file(path);
-            }
-        }
         let entry = Entry {
             id: content.id,
             uid,
@@ -254,51 +250,37 @@ impl Ledger {
         answer
     }
 
-    /// Chooses ports that no job has and that were not chosen recently, and reserves them for a minute.
+    /// Chooses ports that no job and no other command has, and reserves them; none if no port was chosen.
     ///
     /// `choose` is given what is taken, and returns its choice.
     pub(super) fn choose_ports(
         &self,
         choose: impl FnOnce(&dyn Fn(u16) -> bool) -> Result<Vec<u16>>,
-    ) -> Result<()> {
+    ) -> Result<Option<PortReservation>> {
         let _locked = self.lock()?;
         let mut taken: Vec<u16> = self.read(None).into_iter().flat_map(|entry| entry.claim.ports).collect();
         taken.extend(self.reserved_ports());
         let ports = choose(&|port| taken.contains(&port))?;
         if ports.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let ticket = nanos_since_boot();
         let claim = Claim { ports, ..Claim::default() };
         let uid = rustix::process::geteuid().as_raw();
         let name = format!("{PORT_RESERVATION_PREFIX}-{uid}-{}-{ticket:x}", std::process::id());
-        // Its lock is released on return; its age is what counts.
         let content = Content { id: String::new(), ticket, claim, demands: Demands::default() };
-        write(&self.directory.join(name), &content).map(drop)
+        let path = self.directory.join(name);
+        let locked = write(&path, &content)?;
+        Ok(Some(PortReservation {
+            _file: EntryFile { path, _locked: locked, _devices: DeviceLocks::default() },
+        }))
     }
 
-    /// The ports that were chosen within the last minute.
+    /// The ports that other commands have reserved.
     fn reserved_ports(&self) -> Vec<u16> {
-        self.port_reservations().into_iter().flat_map(|(_, content)| content.claim.ports).collect()
-    }
-
-    /// The choices of the last minute, with their files. Older ones are removed, if they are this user's.
-    fn port_reservations(&self) -> Vec<(PathBuf, Content)> {
-        let now = nanos_since_boot();
-        let mut choices = Vec::new();
-        for (name, path) in self.file_names() {
-            if !name.starts_with(PORT_RESERVATION_PREFIX) {
-                continue;
-            }
-            let Some((_, _, content)) = open(&path) else { continue };
-            match now.checked_sub(content.ticket) {
-                Some(age) if u128::from(age) < PORT_RESERVATION_TIME.as_nanos() => {
-                    choices.push((path, content));
-                }
-                _ => drop(std::fs::remove_file(&path)),
-            }
-        }
-        choices
+        let names =
+            self.file_names().into_iter().filter(|(name, _)| name.starts_with(PORT_RESERVATION_PREFIX));
+        names.filter_map(|(_, path)| read_live(&path)).flat_map(|(_, content)| content.claim.ports).collect()
     }
 
     /// Reads the entries of other running supervisors, and removes this user's stale entries.
@@ -312,12 +294,7 @@ impl Ledger {
             let standing = ENTRY_STATES.iter().find(|(_, word)| name.split('-').next() == Some(word));
             let standing = standing.filter(|(standing, _)| own != Some(path.as_path()) && wanted(*standing));
             let Some((standing, _)) = standing else { continue };
-            let Some((file, uid, content)) = open(&path) else { continue };
-            // Its owner holds the lock for its whole life; other processes never hold it for longer than this check.
-            if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
-                let _ = std::fs::remove_file(&path);
-                continue;
-            }
+            let Some((uid, content)) = read_live(&path) else { continue };
             entries.push(Entry {
                 id: content.id,
                 uid,
@@ -373,6 +350,17 @@ fn write(path: &Path, content: &Content) -> Result<File> {
         file.commit(Durability::Rename)
     };
     write().map_err(failed)
+}
+
+/// The owner and the content of a file whose process lives; the file of a dead one is removed if it is this user's.
+fn read_live(path: &Path) -> Option<(u32, Content)> {
+    let (file, uid, content) = open(path)?;
+    // Its owner holds the lock for its whole life; other processes never hold it for longer than this check.
+    if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
+        let _ = std::fs::remove_file(path);
+        return None;
+    }
+    Some((uid, content))
 }
 
 /// Opens a file of the ledger, of any owner: the file, its owner, its content.

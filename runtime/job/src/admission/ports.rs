@@ -7,7 +7,7 @@ use jobc_schema::job::Network;
 use jobc_schema::plan::{JobPlan, PortPlan};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
-use super::ledger::Ledger;
+use super::ledger::{Ledger, PortReservation};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::sockets::tcp_sockets;
 
@@ -27,19 +27,19 @@ pub fn numbers_of(port: &PortPlan, instances: u32) -> impl Iterator<Item = u16> 
     })
 }
 
-/// Assigns free numbers of this host to the ports that jobc chooses, and reserves them until the job's supervisor has
-/// entered them; checks that the ports in the job file are free.
+/// Assigns free numbers of this host to the ports that jobc chooses, and checks that the ports in the job file are
+/// free. The result reserves all of them: it must exist until the job's supervisor has entered them.
 ///
 /// Called between the plan and the build; a plan whose tasks have their own addresses is not changed.
 ///
 /// # Errors
 ///
 /// A port of the job file that is taken, with its owner if known, or no free port numbers.
-pub fn choose_for(plan: &mut JobPlan, ledger: &Ledger) -> Result<()> {
+pub fn choose_for(plan: &mut JobPlan, ledger: &Ledger) -> Result<Option<PortReservation>> {
     if matches!(plan.network, Network::Job | Network::None)
         || plan.roles.iter().all(|role| role.ports.is_empty())
     {
-        return Ok(());
+        return Ok(None);
     }
     ledger.choose_ports(|claimed| {
         choose(plan, |port| claimed(port) || !is_free(port))?;

@@ -13,8 +13,7 @@ use super::mailbox::Sender;
 use super::message::{Message, PreparationEvent, PreparedHost};
 use crate::admission::capacity::Capacity;
 use crate::admission::job_queue::{Slot, WaitingJob};
-use crate::admission::ledger::Ledger;
-use crate::admission::{Admission, AdmissionOutcome, claim};
+use crate::admission::{Admission, AdmissionOutcome};
 use crate::event::Kind as EventKind;
 use crate::lifecycle::Lifecycle;
 use crate::network::{Network, NetworkEvent};
@@ -48,18 +47,16 @@ struct Preparation<'a> {
 }
 
 /// Begins the preparation; [`Message::Prepared`] is its end. [`JobContext::stopped`] ends it early.
-pub(super) fn start(share: &Arc<JobContext>, mail: &Sender<Message>) -> JoinHandle<()> {
+pub(super) fn start(share: &Arc<JobContext>, admission: Admission, mail: &Sender<Message>) -> JoinHandle<()> {
     let (share, mail) = (Arc::clone(share), mail.clone());
     std::thread::spawn(move || {
-        let prepared = Preparation { share: &share, mail: &mail }.carry_out();
+        let prepared = Preparation { share: &share, mail: &mail }.carry_out(admission);
         mail.send(Message::Prepared(prepared.map(Box::new)));
     })
 }
 
 impl Preparation<'_> {
-    fn carry_out(&self) -> Result<PreparedHost> {
-        // Before it waits for anything, so that no other job gets its ports meanwhile.
-        let mut admission = self.enter_ledger()?;
+    fn carry_out(&self, mut admission: Admission) -> Result<PreparedHost> {
         let slot = self.wait_for_slot()?;
         let gpus = self.wait_for_resources(&mut admission)?;
         let gpus = self.serve_gpus(&admission, gpus)?;
@@ -99,15 +96,6 @@ impl Preparation<'_> {
             }
             self.pause()?;
         }
-    }
-
-    fn enter_ledger(&self) -> Result<Admission> {
-        let JobContext { plan, directory, .. } = self.share;
-        let ledger = Ledger::standard(&directory.parents())?;
-        if let Some(note) = &ledger.note {
-            self.note(note);
-        }
-        Admission::enter(ledger, &directory.id, &claim::of(plan))
     }
 
     fn wait_for_resources(&self, admission: &mut Admission) -> Result<HostGpus> {

@@ -69,7 +69,7 @@ pub(super) fn run_file(args: &RunArgs, path: Option<&Utf8Path>, format: FormatAr
         compile(vec![])?
     };
     match built {
-        Some(built) => run_built(args, &built, &jobs, format),
+        Some(built) => run_built(args, built, &jobs, format),
         None => Ok(RUNTIME_FAILURE_EXIT_CODE),
     }
 }
@@ -93,7 +93,7 @@ pub(super) fn run_command(args: &RunArgs, format: FormatArg) -> Result<u8> {
             ));
         }
     }
-    run_built(args, &built, &jobs, format)
+    run_built(args, built, &jobs, format)
 }
 
 /// Reports a sweep of which no combination is left to run.
@@ -137,10 +137,10 @@ pub(super) fn note_refused_limits(limits: &Limits) {
 
 /// Runs the directory of a built plan.
 pub(super) fn run_plan(args: &RunArgs, directory: &Utf8Path, format: FormatArg) -> Result<u8> {
-    run_built(args, &built_plan::read(directory)?, &Jobs::open()?, format)
+    run_built(args, built_plan::read(directory)?, &Jobs::open()?, format)
 }
 
-fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) -> Result<u8> {
+fn run_built(args: &RunArgs, mut built: BuiltPlan, jobs: &Jobs, format: FormatArg) -> Result<u8> {
     let caller = Caller::of_process(std::env::current_dir().ok());
     for job in &built.jobs {
         HostEnvironments::read(&job.plan, &caller)?;
@@ -155,11 +155,11 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
     }
     let scope = limits.needs_scope();
     if args.dry_run {
-        return dry_run::show(args, built, jobs.directories(), scope).map(|()| 0);
+        return dry_run::show(args, &built, jobs.directories(), scope).map(|()| 0);
     }
     // From here on, Ctrl-C is for the job.
     let signals = Signals::block_forwarded()?;
-    let task = args.terminal.as_deref().map(|word| terminal_task(word, built)).transpose()?;
+    let task = args.terminal.as_deref().map(|word| terminal_task(word, &built)).transpose()?;
     if args.passes_stdin() && built.jobs.len() > 1 {
         return Err(Error::new(
             Kind::Config,
@@ -167,8 +167,8 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
         )
         .help("run one combination of the matrix: write it without `matrix`, or give its values"));
     }
-    let images = images::provide(args, built, &signals, format)?;
-    let submitted = submit::submit(args, built, &images, jobs.directories(), scope)?;
+    let images = images::provide(args, &built, &signals, format)?;
+    let submitted = submit::submit(args, &built, &images, jobs.directories(), scope)?;
     let sweep = submitted.sweep().cloned();
     let (ours, theirs) = match &task {
         Some(_) => terminal::socket_pair().map(|(ours, theirs)| (Some(ours), Some(theirs)))?,
@@ -176,8 +176,9 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
         None => (None, None),
     };
     let mut running = submitted.start(theirs)?;
-    // From now on the supervisors hold the images that they need.
+    // From now on the supervisors hold the images and ports that they need.
     drop(images);
+    built.reserved_ports.clear();
     if args.verbose {
         for (job, RunningJob { directory, .. }) in built.jobs.iter().zip(&running) {
             let scope = Record::read(directory)?.and_then(|record| record.scope);

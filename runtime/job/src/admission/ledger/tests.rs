@@ -87,7 +87,7 @@ fn strange_files_of_others_are_passed_over() {
     assert!(ledger.entries().unwrap().is_empty());
     let (entry, others) = ledger.enter(&id("one"), &claim(1)).unwrap();
     assert!(others.is_empty());
-    ledger.choose_ports(|taken| Ok(vec![u16::from(taken(1))])).unwrap();
+    drop(ledger.choose_ports(|taken| Ok(vec![u16::from(taken(1))])).unwrap());
     drop(entry);
     assert!(at("something else").exists() && at("admitted-5-huge").exists());
 }
@@ -103,44 +103,32 @@ fn a_stuck_lock_only_delays() {
 }
 
 #[test]
-fn chosen_ports_are_kept_for_a_while() {
+fn chosen_ports_are_kept_until_the_choice_is_dropped() {
     let (dir, ledger) = ledger();
-    ledger
-        .choose_ports(|taken| {
-            assert!(!taken(20_000));
-            Ok(vec![20_000, 20_001])
-        })
-        .unwrap();
-    ledger
-        .choose_ports(|taken| {
-            assert!(taken(20_000) && taken(20_001) && !taken(20_002));
+    let are_taken = |ports: &[u16]| {
+        let mut answer = vec![];
+        let none = ledger.choose_ports(|taken| {
+            answer = ports.iter().map(|&port| taken(port)).collect();
             Ok(vec![])
-        })
-        .unwrap();
-    // A job that enters with them keeps them.
-    let own = Claim { ports: vec![20_000, 20_001, 8080], ..Claim::default() };
-    let (entry, _) = ledger.enter(&id("own"), &own).unwrap();
-    assert_eq!(names(&ledger).len(), 1);
-    ledger
-        .choose_ports(|taken| {
-            assert!(taken(20_000));
-            Ok(vec![20_002])
-        })
-        .unwrap();
+        });
+        assert!(none.unwrap().is_none());
+        answer
+    };
+    let chosen = ledger.choose_ports(|_| Ok(vec![20_000, 20_001])).unwrap();
+    assert_eq!(are_taken(&[20_000, 20_001, 20_002]), [true, true, false]);
+    // The job has entered with them before its command drops them.
+    let own = Claim { ports: vec![20_000, 8080], ..Claim::default() };
+    let (entry, others) = ledger.enter(&id("own"), &own).unwrap();
+    assert!(others.is_empty());
+    let name = names(&ledger).into_iter().find(|name| name.starts_with("chosen-")).unwrap();
+    let text = std::fs::read(dir.path().join(&name)).unwrap();
+    drop(chosen);
+    assert_eq!(are_taken(&[20_000, 20_001, 8080]), [true, false, true]);
     drop(entry);
-    // As if it had been chosen long ago, or before the host was started again.
-    for ticket in [0, u64::MAX] {
-        let name = names(&ledger).remove(0);
-        let claim = Claim { ports: vec![20_000], ..Claim::default() };
-        let content = Content { id: String::new(), ticket, claim, demands: Demands::default() };
-        std::fs::write(dir.path().join(&name), serde_json::to_vec(&content).unwrap()).unwrap();
-        ledger
-            .choose_ports(|taken| {
-                assert!(!taken(20_000));
-                Ok(vec![1])
-            })
-            .unwrap();
-    }
+    // As after SIGKILL: the file exists, and its lock is free.
+    std::fs::write(dir.path().join(&name), text).unwrap();
+    assert_eq!(are_taken(&[20_000]), [false]);
+    assert!(names(&ledger).is_empty());
 }
 
 #[test]

@@ -77,19 +77,19 @@ fn the_host_tells_who_listens() {
 fn two_commands_at_once_get_different_numbers() {
     let dir = tempfile::tempdir().unwrap();
     let ledger = Ledger::at(dir.path());
-    let mut all: Vec<u16> = std::thread::scope(|scope| {
+    let chosen: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
             .map(|_| {
                 let ledger = &ledger;
                 scope.spawn(move || {
                     let mut plan = plan(&[port("x", 20_000, 1, Some(20_000), true)], 3);
-                    choose_for(&mut plan, ledger).unwrap();
-                    numbers(&plan).concat()
+                    (choose_for(&mut plan, ledger).unwrap(), numbers(&plan).concat())
                 })
             })
             .collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
+    let mut all: Vec<u16> = chosen.into_iter().flat_map(|(_, numbers)| numbers).collect();
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), 24);

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Artifact;
 use jobc_compiler::source::Sources;
+use jobc_job::admission::ledger::PortReservation;
 use jobc_job::sweep::Sweep;
 use jobc_schema::Plan;
 use jobc_schema::plan::{JobPlan, VolumeSource};
@@ -34,6 +35,8 @@ pub(super) struct BuiltPlan {
     pub(super) resumed: Option<Sweep>,
     /// Roles with fewer instances than in the job file, with the number in the job file.
     pub(super) scaled: Vec<(String, u32)>,
+    /// The ports of the jobs, until their supervisors have entered them.
+    pub(super) reserved_ports: Vec<PortReservation>,
     /// When NVML was asked, in nanoseconds since boot.
     pub(super) gpus_asked_at: Option<u64>,
 }
@@ -125,6 +128,7 @@ pub(super) fn read(given: &Utf8Path) -> Result<BuiltPlan> {
         resumed: None,
         directory: base.into(),
         scaled: Vec::new(),
+        reserved_ports: Vec::new(),
         gpus_asked_at: None,
         jobs: vec![BuiltJob { plan, files }],
     })

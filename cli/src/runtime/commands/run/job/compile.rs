@@ -75,9 +75,9 @@ pub(super) fn compile(
         return Err(error.help(format!("submit the job to it: `jobc submit --target {name}`")));
     }
     let scaled = planned.as_mut().map(|planned| std::mem::take(&mut planned.scaled)).unwrap_or_default();
-    for job in planned.iter_mut().flat_map(|planned| &mut planned.jobs) {
-        ports::choose_for(job, ledger)?;
-    }
+    let jobs = planned.iter_mut().flat_map(|planned| &mut planned.jobs);
+    let reserved_ports =
+        jobs.filter_map(|job| ports::choose_for(job, ledger).transpose()).collect::<Result<_>>()?;
     for job in planned.iter_mut().flat_map(|planned| &mut planned.jobs) {
         // An image block is built from its generated Dockerfile.
         if job.images.values().any(|image| matches!(image.source, ImageSource::Build { .. })) {
@@ -109,6 +109,7 @@ pub(super) fn compile(
         sources,
         directory: input.directory.clone().into(),
         scaled: scaled.into_iter().collect(),
+        reserved_ports,
         gpus_asked_at: found.get().and_then(|inventory| inventory.asked_at),
     }))
 }

@@ -59,6 +59,8 @@ pub(super) fn resume(
     };
     if !built.jobs.iter().all(has_own_number) {
         let known = sweep.combinations.iter().map(|known| (known.values.clone(), known.number)).collect();
+        // The same ports are chosen again.
+        drop(built);
         let Some(again) = compile(known)? else { return Ok(None) };
         built = again;
     }
