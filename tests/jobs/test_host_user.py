@@ -63,6 +63,13 @@ def test_a_command_runs_as_its_caller(jobs, home):
     expect(jobs.call("kill", name, **environment))
 
 
+@pytest.mark.parametrize("directory", ("/tmp", "/var/tmp"))
+def test_a_command_writes_temporary_files(jobs, home, directory):
+    name = f"{directory}/jobc-test-{os.getpid()}"
+    expect(run(jobs, home, "--", "sh", "-c", f"mkdir {name} && echo x > {name}/file && cat {name}/file && touch {name}.txt"), out="^x\n$")
+    assert not Path(name).exists(), "the file is on the host"
+
+
 def test_a_command_can_be_root(jobs, home):
     uid = jobs.account.uid if jobs.account else 0
     expect(run(jobs, home, "--user", "0", "--", "sh", "-c", "id -u; touch file"), out="^0\n$")

@@ -18,12 +18,18 @@ const MAX_ENTRIES: usize = 64;
 /// ~/.ssh/config there: where a directory in it is closed to this user, it is taken apart, so that the container's is empty.
 const HOME_DIRECTORY: &str = "/root";
 
+/// The second directory of everybody's temporary files. It gets a writable layer of its own: before a file is made in a
+/// directory of a lower layer, the kernel copies that directory with its owner, and the host's root, who owns this one,
+/// is nobody in the container. So the kernel fails with EOVERFLOW.
+const VAR_TMP: &str = "/var/tmp";
+
 /// The longest path of a layer: fsconfig(2) takes 255 bytes.
 const MAX_LAYER_PATH_LEN: usize = 255;
 
 /// The parts of a root, and its read-only files.
 ///
-/// A directory that this user cannot read is shown empty, and so is /tmp, which holds other users' files.
+/// A directory that this user cannot read is shown empty, and so is /tmp, which holds other users' files. Overlays are
+/// listed in the order in which they are mounted.
 pub(super) fn split_root(
     root: &Path,
     mounts: &BTreeMap<PathBuf, MountVisibility>,
@@ -51,7 +57,15 @@ fn split_directory(
             match part_kind(root, &path, mounts) {
                 PartKind::Closed => parts.directories.push((path, 0o755)),
                 PartKind::Empty => parts.directories.push((path, bits)),
-                PartKind::Overlay => parts.overlays.push((path, bits)),
+                PartKind::Overlay => {
+                    let inner = root.join(VAR_TMP.trim_start_matches('/'));
+                    let inner_bits = fs::symlink_metadata(&inner)
+                        .ok()
+                        .filter(|data| data.is_dir() && inner.parent() == Some(&path))
+                        .map(|data| data.mode() & 0o7777);
+                    parts.overlays.push((path, bits));
+                    parts.overlays.extend(inner_bits.map(|bits| (inner, bits)));
+                }
                 PartKind::ReadOnly => shown.push(path),
                 PartKind::Split => {
                     parts.directories.push((path.clone(), bits));
@@ -154,6 +168,28 @@ mod tests {
         ];
         let mounts = mounts.map(|(path, kept)| (root.join(path), kept)).into_iter().collect();
         insta::assert_snapshot!(describe(root, &mounts));
+    }
+
+    #[test]
+    fn var_tmp_has_a_layer_of_its_own() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path();
+        fs::create_dir_all(root.join("var/lib/net")).expect("a directory");
+        fs::create_dir_all(root.join("var/tmp/x")).expect("a directory");
+        let table = |places: &[&str]| {
+            places.iter().map(|place| (root.join(place), MountVisibility::Shown)).collect::<BTreeMap<_, _>>()
+        };
+        assert_eq!(
+            describe(root, &table(&[""])),
+            "overlays\n  var\n  var/tmp\ndirectories\nlinks\nread-only\n"
+        );
+        assert_eq!(
+            describe(root, &table(&["", "var/lib/net"])),
+            "overlays\n  var/tmp\ndirectories\n  var\n  var/lib\nlinks\nread-only\n  var/lib/net\n"
+        );
+        fs::remove_dir_all(root.join("var/tmp")).expect("no directory");
+        std::os::unix::fs::symlink("/tmp", root.join("var/tmp")).expect("a link");
+        assert_eq!(describe(root, &table(&[""])), "overlays\n  var\ndirectories\nlinks\nread-only\n");
     }
 
     /// Below a container engine /etc has mounts, and on some systems it is one.
