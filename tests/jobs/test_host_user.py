@@ -90,7 +90,7 @@ def test_a_command_keeps_groups(jobs, home):
 
 
 def test_discarded_files_are_named_with_how_to_keep_them(jobs, home):
-    cache = home / ".cache/huggingface"
+    cache, runs = home / ".cache/huggingface", home / "runs"
     write = f"mkdir -p {cache}/hub && head -c 3000000 /dev/zero > {cache}/hub/model && echo 1 > {cache}/token && mkdir -p ~/runs && echo 2 > ~/runs/1.txt"
     first = expect(run(jobs, home, "--", "sh", "-c", write), out="^$")
     lines = [line.removeprefix("jobc: ") for line in first.stderr.partition("note: files ")[2].splitlines()]
@@ -98,14 +98,14 @@ def test_discarded_files_are_named_with_how_to_keep_them(jobs, home):
         "outside the mounted directories were discarded:",
         "  ~/.cache/huggingface: 2.8 MiB in 2 files",
         "  ~/runs: 2 B in 1 file",
-        f"to keep ~/.cache/huggingface, run `mkdir -p {cache}` and add `-v {cache}:{cache}` before `--`",
+        f"to keep ~/.cache/huggingface and ~/runs, run `mkdir -p {cache} {runs}` and add `-v {cache}:{cache} -v {runs}:{runs}` before `--`",
     ], first.stderr
-    assert not cache.exists() and not (home / "runs").exists()
+    assert not cache.exists() and not runs.exists()
     # As advised.
     commands = re.findall("`([^`]*)`", lines[-1])
     subprocess.run([*jobs.words()[:-1], *commands[0].split()], check=True)
     kept = expect(run(jobs, home, *commands[1].split(), "--", "sh", "-c", write))
-    assert (cache / "hub/model").stat().st_size == 3000000 and "huggingface: " not in kept.stderr, kept.stderr
+    assert (cache / "hub/model").stat().st_size == 3000000 and (runs / "1.txt").exists() and "discarded" not in kept.stderr, kept.stderr
     job = home / "project/job.yaml"
     job.write_text(f"version: 1\nname: lost\nimage: host\nroles: {{main: {{shell: sh, run: 'mkdir -p {home}/big; head -c 5000000 /dev/zero > {home}/big/x'}}}}\n")
     advice = expect(run(jobs, home, str(job)), error="mount it in the job file").stderr

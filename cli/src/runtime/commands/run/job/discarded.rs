@@ -13,6 +13,9 @@ use crate::table::escape_control;
 /// How many directories are named.
 const MAX_DIRECTORIES: usize = 5;
 
+/// How many directories the advice mounts.
+const MAX_MOUNTS: usize = 3;
+
 /// What the user started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
@@ -59,10 +62,12 @@ fn note(
     if others > 0 {
         text += &format!("jobc:   and {others} more\n");
     }
-    let advice = match sums.iter().find(|sum| can_be_mounted(sum)) {
-        Some(sum) => how_to_mount(&sum.path, subject, home, exists),
-        None if sums.is_empty() => return None,
-        None => "to keep such files, write them to the directory in which the run starts".to_owned(),
+    let mountable = sums.iter().take(MAX_DIRECTORIES).filter(|sum| can_be_mounted(sum));
+    let mountable: Vec<&Path> = mountable.take(MAX_MOUNTS).map(|sum| &*sum.path).collect();
+    let advice = match &mountable[..] {
+        [] if sums.is_empty() => return None,
+        [] => "to keep such files, write them to the directory in which the run starts".to_owned(),
+        paths => how_to_mount(paths, subject, home, exists),
     };
     Some(format!("{text}jobc: {advice}\n"))
 }
@@ -76,22 +81,40 @@ fn can_be_mounted(sum: &DirectorySize) -> bool {
     !sum.is_file && is_plain && !SYSTEM.iter().any(|system| sum.path.starts_with(system))
 }
 
-/// How to keep the files of a directory by mounting it.
+/// How to keep the files of directories by mounting them.
 fn how_to_mount(
-    path: &Path,
+    paths: &[&Path],
     subject: Subject,
     home: Option<&Path>,
     exists: impl Fn(&Path) -> bool,
 ) -> String {
-    let (name, path_text) = (short(path, home), path.display());
-    let first = if exists(path) { String::new() } else { format!("run `mkdir -p {path_text}` and ") };
+    let names: Vec<String> = paths.iter().map(|path| short(path, home)).collect();
+    let names = match &names[..] {
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
+    };
+    let missing: String =
+        paths.iter().filter(|path| !exists(path)).map(|path| format!(" {}", path.display())).collect();
+    let first = if missing.is_empty() { missing } else { format!("run `mkdir -p{missing}` and ") };
     match subject {
         Subject::Command => {
-            format!("to keep {name}, {first}add `-v {path_text}:{path_text}` before `--`")
+            let options: Vec<String> =
+                paths.iter().map(|path| format!("-v {0}:{0}", path.display())).collect();
+            format!("to keep {names}, {first}add `{}` before `--`", options.join(" "))
         }
-        Subject::JobFile => format!(
-            "to keep {name}, {first}mount it in the job file: `data: {{kept: {{source: {path_text}, mount: {path_text}, writable: true}}}}`"
-        ),
+        Subject::JobFile => {
+            let volume = |(number, path): (u32, &&Path)| {
+                let (number, path) =
+                    (if number == 1 { String::new() } else { number.to_string() }, path.display());
+                format!("kept{number}: {{source: {path}, mount: {path}, writable: true}}")
+            };
+            let volumes: Vec<String> = (1..).zip(paths).map(volume).collect();
+            let object = if volumes.len() == 1 { "it" } else { "them" };
+            format!(
+                "to keep {names}, {first}mount {object} in the job file: `data: {{{}}}`",
+                volumes.join(", ")
+            )
+        }
     }
 }
 
@@ -126,11 +149,23 @@ mod tests {
     const CACHE: (&str, u64, u64) = ("/home/ann/.cache/huggingface", 1_288_490_189, 31);
 
     #[test]
-    fn the_largest_directory_comes_first_and_can_be_kept() {
+    fn the_largest_directories_come_first_and_can_be_kept() {
         assert_snapshot!(check(&[("/opt/tool", 10, 1), CACHE], Subject::Command, true), @"
         jobc: note: files outside the mounted directories were discarded:
         jobc:   ~/.cache/huggingface: 1.2 GiB in 31 files
         jobc:   /opt/tool: 10 B in 1 file
+        jobc: to keep ~/.cache/huggingface and /opt/tool, run `mkdir -p /opt/tool` and add `-v /home/ann/.cache/huggingface:/home/ann/.cache/huggingface -v /opt/tool:/opt/tool` before `--`
+        ");
+        assert_snapshot!(check(&[CACHE, ("/usr/lib", 30, 1), ("/opt/a", 20, 1)], Subject::JobFile, true), @"
+        jobc: note: files outside the mounted directories were discarded:
+        jobc:   ~/.cache/huggingface: 1.2 GiB in 31 files
+        jobc:   /usr/lib: 30 B in 1 file
+        jobc:   /opt/a: 20 B in 1 file
+        jobc: to keep ~/.cache/huggingface and /opt/a, run `mkdir -p /opt/a` and mount them in the job file: `data: {kept: {source: /home/ann/.cache/huggingface, mount: /home/ann/.cache/huggingface, writable: true}, kept2: {source: /opt/a, mount: /opt/a, writable: true}}`
+        ");
+        assert_snapshot!(check(&[CACHE], Subject::Command, true), @"
+        jobc: note: files outside the mounted directories were discarded:
+        jobc:   ~/.cache/huggingface: 1.2 GiB in 31 files
         jobc: to keep ~/.cache/huggingface, add `-v /home/ann/.cache/huggingface:/home/ann/.cache/huggingface` before `--`
         ");
         assert_snapshot!(check(&[CACHE], Subject::JobFile, false), @"
@@ -149,7 +184,7 @@ mod tests {
         jobc:   ~/run-3: 897 B in 2 files
         jobc:   ~/run-4: 896 B in 2 files
         jobc:   and 2 more
-        jobc: to keep ~/run-0, run `mkdir -p /home/ann/run-0` and add `-v /home/ann/run-0:/home/ann/run-0` before `--`
+        jobc: to keep ~/run-0, ~/run-1 and ~/run-2, run `mkdir -p /home/ann/run-0 /home/ann/run-1 /home/ann/run-2` and add `-v /home/ann/run-0:/home/ann/run-0 -v /home/ann/run-1:/home/ann/run-1 -v /home/ann/run-2:/home/ann/run-2` before `--`
         ");
     }
 
