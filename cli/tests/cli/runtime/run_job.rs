@@ -42,6 +42,22 @@ fn a_job_with_errors_is_not_started() {
     assert!(!directory.path().join(".records/jobc/jobs").exists(), "a record was made");
 }
 
+/// The output of the run follows, so a warning is one line, with the command that shows all of it.
+#[test]
+fn a_warning_before_a_run_is_one_line() {
+    let directory = Directory::with_job(&job("host", "python3 train.py"));
+    let short = "job.yaml:7:10: warning[J0352]: `train.py` of role `main` is not in the container: with `image: host`, \
+                 commands start in `/`\n1 warning; ";
+    for (options, check) in
+        [(&[][..], "jobc check"), (&["job.yaml", "--target", "local"], "jobc check job.yaml --target local")]
+    {
+        let run = directory.jobc(&[&["run", "--dry-run"], options].concat());
+        assert!(run.err.starts_with(&format!("{short}`{check}` shows it in full\n")), "{}", run.err);
+        let words: Vec<&str> = check.split(' ').skip(1).collect();
+        directory.jobc(&words).exits(0).says("help: write `image: {host: {cwd: true}}`");
+    }
+}
+
 #[test]
 fn one_target_with_the_oci_backend_is_chosen() {
     if !jobc_test_skip::is_root() {

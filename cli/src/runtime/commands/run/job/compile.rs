@@ -14,6 +14,7 @@ use jobc_job::admission::ledger::Ledger;
 use jobc_job::admission::ports;
 use jobc_schema::BackendName;
 use jobc_schema::plan::ImageSource;
+use jobc_schema::shell::quote;
 use jobc_sys::error::{Error, Kind, Result};
 
 use super::built_plan::{BuiltJob, BuiltPlan};
@@ -97,7 +98,8 @@ pub(super) fn compile(
         }
     }
     let outputs = planned.map(|planned| build(&sources, planned, &request, &mut sink)).unwrap_or_default();
-    if report::findings(&sources, sink, format, true) != Outcome::Success {
+    let check = check_command(&job, sources.get(input.job).path());
+    if report::findings_of_run(&sources, sink, format, check.as_deref()) != Outcome::Success {
         return Ok(None);
     }
     let jobs = outputs.into_iter().map(|output| BuiltJob { plan: output.job, files: output.artifacts });
@@ -128,6 +130,21 @@ pub(in super::super) fn job_args(args: &RunArgs, path: Option<Utf8PathBuf>) -> J
         locked: args.locked,
         gpu_injection: None,
     }
+}
+
+/// The command that shows all findings of a job file in full; none for one that is no file.
+fn check_command(args: &JobArgs, name: &Utf8Path) -> Option<String> {
+    if name == STDIN || name == COMMAND {
+        return None;
+    }
+    let mut words = vec!["jobc".to_owned(), "check".to_owned()];
+    words.extend(args.job.iter().map(|path| quote(path.as_str())));
+    words.extend(args.set.iter().map(|(name, value)| format!("--set {}", quote(&format!("{name}={value}")))));
+    words.extend(args.params.iter().map(|path| format!("--params {}", quote(path.as_str()))));
+    words.extend(args.target.iter().map(|name| format!("--target {}", quote(name))));
+    words.extend(args.targets.iter().map(|path| format!("--targets {}", quote(path.as_str()))));
+    words.extend(args.allow_lossy.then(|| "--allow-lossy".to_owned()));
+    Some(words.join(" "))
 }
 
 /// The job file as an absolute path; `<stdin>` or `<command>` where it is none.
