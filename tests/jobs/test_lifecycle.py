@@ -184,7 +184,7 @@ def test_thresholds_decide_the_result(jobs):
     partial["a"]["completion"] = {"min_failed": 2}
     _, record = run(jobs, "tested-some", partial, 1, r"failed: `a` reached min_failed 2 \(a-[12]: exit [12]\)")
     missing = {"a": {"run": ["nowhere-to-be-found"]}, "b": {"run": FOREVER}}
-    run(jobs, "tested-missing", missing, 1, r"failed: a-0: exit 127, .*cannot execute `nowhere-to-be-found`.*")
+    run(jobs, "tested-missing", missing, 1, r"failed: a-0: exit 127, cannot execute `nowhere-to-be-found`: .*; it is in no directory of `PATH`.*")
     assert record["end"].get("task", "")[:2] == "a-", f"the deciding task: {record['end']}"
 
 

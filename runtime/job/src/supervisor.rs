@@ -20,6 +20,7 @@ mod output;
 mod poll;
 mod preparation;
 mod prober;
+mod program_error;
 mod readiness;
 mod recipients;
 mod rendezvous;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::attempt::{Attempt, code_of};
 use super::message::{FileNumber, PendingContainer, PreparationEvent, PreparedHost};
 use super::spawner::SpawnerRequest;
-use super::{Supervisor, with_help};
+use super::{Supervisor, program_error, with_help};
 use crate::control::Request;
 use crate::discarded::Discarded;
 use crate::event::Kind as EventKind;
@@ -186,6 +186,7 @@ impl Supervisor {
                 let container = attempt.into_container(&self.poll);
                 let id = self.lifecycle.tasks()[task].id.clone();
                 self.spawner.submit(SpawnerRequest::Remove { task, id, container, layers: None });
+                let error = program_error::not_executed(error);
                 self.failing.insert(task, (code_of(&error), with_help(&error)));
                 None
             }

@@ -15,6 +15,7 @@ use super::context::JobContext;
 use super::initial_record;
 use super::mailbox::Sender;
 use super::message::{Message, PendingContainer};
+use super::program_error;
 use crate::discarded::{ExpectedLayers, WrittenLayers};
 use crate::lifecycle::TaskNumber;
 use jobc_container::bundle::Bundle;
@@ -149,6 +150,7 @@ fn create_container(
         (Some([input, out.1, error.1]), Some([out.0, error.0]))
     };
     let (layers, receiver) = share.expected_layers(id, &given.root)?.unzip();
+    let lowers = given.root.directories().to_vec();
     let request = CreateRequest {
         options: Options {
             layers: receiver,
@@ -164,7 +166,9 @@ fn create_container(
         ..CreateRequest::default()
     };
     let mounts = mount_count(&given.bundle);
-    let made = begun.create(&given.bundle, request, StartMode::AttachHeld, None)?;
+    let made = begun
+        .create(&given.bundle, request, StartMode::AttachHeld, None)
+        .map_err(|error| program_error::not_found(error, &given.bundle, &lowers))?;
     made.container.unlock();
     let mut notes = given.notes;
     notes.extend(made.container.warnings.iter().cloned());

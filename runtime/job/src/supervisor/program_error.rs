@@ -1,0 +1,93 @@
+//! The error of a program that cannot be executed, for users who wrote a command and not a config.json.
+
+use std::path::PathBuf;
+
+use jobc_container::bundle::Bundle;
+use jobc_sys::error::{Error, Kind};
+
+/// The place of the program in config.json.
+const PROGRAM: &str = "/process/args/0";
+
+/// Where programs are if the container has no `PATH`.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The error of a program that was not found in a container with these lower directories.
+pub(super) fn not_found(error: Error, bundle: &Bundle, lowers: &[PathBuf]) -> Error {
+    if error.kind != Kind::NotFound {
+        return of_command(error, None);
+    }
+    let process = bundle.config.spec.process().as_ref();
+    let program = process.and_then(|process| process.args().as_ref()?.first()).map_or("", String::as_str);
+    if program.contains('/') {
+        return of_command(error, Some("it must be in the container".to_owned()));
+    }
+    let env = process.and_then(|process| process.env().as_ref()).into_iter().flatten();
+    let path = env.filter_map(|variable| variable.strip_prefix("PATH=")).next_back().unwrap_or(DEFAULT_PATH);
+    let name = if program == "bash" { "sh".to_owned() } else { format!("{program}3") };
+    let mut places = path
+        .split(':')
+        .flat_map(|dir| lowers.iter().map(move |lower| lower.join(dir.trim_start_matches('/'))));
+    let help = if places.any(|place| place.join(&name).symlink_metadata().is_ok()) {
+        let shell = if name == "sh" { ", or `shell: sh`" } else { "" };
+        format!("`{name}` is there: write `{name}` instead of `{program}`{shell}")
+    } else {
+        "it is in no directory of `PATH`: install it, or name an image that has it".to_owned()
+    };
+    of_command(error, Some(help))
+}
+
+/// The error of a program that exists, and that the kernel did not execute.
+pub(super) fn not_executed(error: Error) -> Error {
+    let is_missing = error.kind == Kind::NotFound;
+    let help = "the interpreter that its first line names must be in the container too";
+    of_command(error, is_missing.then(|| help.to_owned()))
+}
+
+fn of_command(error: Error, help: Option<String>) -> Error {
+    if error.pointer.as_deref() != Some(PROGRAM) {
+        return error;
+    }
+    Error { pointer: None, help: help.or(error.help), ..error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::supervisor::with_help;
+
+    fn check(args: &str, kind: Kind) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        std::fs::create_dir_all(root.join("opt/bin")).unwrap();
+        std::fs::write(root.join("opt/bin/python3"), "").unwrap();
+        std::fs::write(root.join("opt/bin/sh"), "").unwrap();
+        let config = format!(
+            r#"{{"ociVersion": "1.0.0", "root": {{"path": "x"}}, "process": {{"cwd": "/", "user": {{"uid": 0, "gid": 0}},
+                "args": {args}, "env": ["PATH=/bin:/opt/bin"]}}}}"#
+        );
+        std::fs::write(root.join("config.json"), config).unwrap();
+        let bundle = Bundle::open(root).unwrap();
+        let error = Error::new(kind, "cannot execute it").at(PROGRAM).help("look at config.json");
+        with_help(&not_found(error, &bundle, &[PathBuf::from("/nowhere"), root.to_owned()]))
+    }
+
+    #[test]
+    fn a_missing_program_is_told_in_words_of_the_job() {
+        assert_eq!(
+            check(r#"["python", "x.py"]"#, Kind::NotFound),
+            "cannot execute it; `python3` is there: write `python3` instead of `python`"
+        );
+        assert_eq!(
+            check(r#"["bash", "-c", ""]"#, Kind::NotFound),
+            "cannot execute it; `sh` is there: write `sh` instead of `bash`, or `shell: sh`"
+        );
+        assert_eq!(
+            check(r#"["train"]"#, Kind::NotFound),
+            "cannot execute it; it is in no directory of `PATH`: install it, or name an image that has it"
+        );
+        assert_eq!(check(r#"["./train"]"#, Kind::NotFound), "cannot execute it; it must be in the container");
+        assert_eq!(check(r#"["train"]"#, Kind::NotExecutable), "cannot execute it; look at config.json");
+        let other = Error::new(Kind::NotFound, "x").at("/root/path");
+        assert_eq!(not_executed(other.clone()), other);
+    }
+}
