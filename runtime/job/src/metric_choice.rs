@@ -9,7 +9,7 @@ use regex::bytes::Regex;
 
 use crate::directory::Directory;
 use crate::logs::{Line, LineFilter, Reader, Stream};
-use crate::metric_history::{MetricHistory, in_file, in_log};
+use crate::metric_history::{MetricHistory, detected_in_log, in_file, in_log};
 use crate::provision::volume_path;
 use crate::record::Record;
 use crate::user_metrics::{last_number, read_number, read_values};
@@ -176,6 +176,23 @@ impl<'a> JobMetrics<'a> {
         all.retain(|history| !history.values.is_empty());
         all.sort_by_key(|history| history.metric);
         all
+    }
+
+    /// The metrics that the logs name without a declaration, and their values, by metric and task; `bytes_left` as for
+    /// [`histories`](Self::histories).
+    pub fn detected(&self, bytes_left: &mut u64) -> (Vec<String>, Vec<MetricHistory>) {
+        let (mut names, mut all) = (vec![], vec![]);
+        for task in self.record.tasks.iter().map(|known| &known.task) {
+            for (name, values) in detected_in_log(&self.directory.logs(task), bytes_left) {
+                let metric = names.iter().position(|known| *known == name).unwrap_or_else(|| {
+                    names.push(name);
+                    names.len() - 1
+                });
+                all.push(MetricHistory { metric, task: task.clone(), values });
+            }
+        }
+        all.sort_by_key(|history| history.metric);
+        (names, all)
     }
 
     fn plan(&self) -> Option<&JobPlan> {

@@ -2,6 +2,8 @@
 //!
 //! The record of a job has only the last value of a metric. All others are still in what the tasks printed and wrote.
 
+mod detect;
+
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
@@ -18,6 +20,9 @@ pub const COUNTS: [&str; 4] = ["step", "iteration", "epoch", "line"];
 
 /// Maximum number of values that are kept of a task: of more, the lowest and the highest of each few.
 const MAX_VALUES: usize = 20_000;
+
+/// Maximum number of metrics of a task that are detected.
+const MAX_DETECTED: usize = 24;
 
 /// Maximum length of a line that does not end.
 const MAX_LINE_BYTES: usize = 64 << 10;
@@ -63,17 +68,43 @@ pub fn common_count(all: &[&[HistoryValue]]) -> Option<usize> {
 /// The values that patterns find in a log, by pattern; empty if the log has more bytes than are left.
 pub(crate) fn in_log(log: &Path, patterns: &[Regex], bytes_left: &mut u64) -> Vec<Vec<HistoryValue>> {
     let mut found = vec![vec![]; patterns.len()];
-    let parts = std::fs::read_dir(log).into_iter().flatten().flatten();
-    let size: u64 = parts.filter_map(|part| Some(part.metadata().ok()?.len())).sum();
-    let Some(left) = bytes_left.checked_sub(size) else { return found };
-    *bytes_left = left;
-    let mut note = |line: &Line<'_>, text: &[u8]| {
+    read_states(log, bytes_left, |line, text| {
         for (values, pattern) in found.iter_mut().zip(patterns) {
             let Some(value) = last_number(pattern, text) else { continue };
-            let time = humantime::parse_rfc3339(line.time).ok().map(Time::of);
-            push(values, HistoryValue { value, time, attempt: line.attempt, counts: counts(text) });
+            push(values, of_line(value, line, text));
         }
-    };
+    });
+    found
+}
+
+/// The values of the metrics that a log names without a declaration, by name; empty if the log has more bytes than are
+/// left.
+pub(crate) fn detected_in_log(log: &Path, bytes_left: &mut u64) -> Vec<(String, Vec<HistoryValue>)> {
+    let mut found: Vec<(String, Vec<HistoryValue>)> = vec![];
+    read_states(log, bytes_left, |line, text| {
+        for (name, value) in detect::detect(&String::from_utf8_lossy(text)) {
+            let value = of_line(value, line, text);
+            match found.iter().position(|(known, _)| *known == name) {
+                Some(place) => push(&mut found[place].1, value),
+                None if found.len() < MAX_DETECTED => found.push((name, vec![value])),
+                None => {}
+            }
+        }
+    });
+    found
+}
+
+fn of_line(value: f64, line: &Line<'_>, text: &[u8]) -> HistoryValue {
+    let time = humantime::parse_rfc3339(line.time).ok().map(Time::of);
+    HistoryValue { value, time, attempt: line.attempt, counts: counts(text) }
+}
+
+/// Reads the lines of a log, and each state of a progress bar as a line; none if the log has more bytes than are left.
+fn read_states(log: &Path, bytes_left: &mut u64, mut note: impl FnMut(&Line<'_>, &[u8])) {
+    let parts = std::fs::read_dir(log).into_iter().flatten().flatten();
+    let size: u64 = parts.filter_map(|part| Some(part.metadata().ok()?.len())).sum();
+    let Some(left) = bytes_left.checked_sub(size) else { return };
+    *bytes_left = left;
     // A long line comes in pieces, and those of two streams may alternate.
     let mut open = [vec![], vec![]];
     let mut each = |_: usize, line: &Line<'_>| {
@@ -94,7 +125,6 @@ pub(crate) fn in_log(log: &Path, patterns: &[Regex], bytes_left: &mut u64) -> Ve
     };
     let mut reader = Reader::new([log.to_owned()], LineFilter::default());
     while reader.read(&mut each).unwrap_or(false) {}
-    found
 }
 
 /// The values of a file, unless it was changed after the end of the job.
@@ -143,7 +173,7 @@ fn counts(text: &[u8]) -> [Option<f64>; COUNTS.len()] {
     static PATTERNS: LazyLock<[Regex; 3]> = LazyLock::new(|| {
         COUNT_KEYS.map(|keys| {
             let keys = keys.join("|");
-            Regex::new(&format!(r#"(?i)\b(?:{keys})\b["']?[ \t:=#\[(]*([0-9]+(?:\.[0-9]+)?)"#))
+            Regex::new(&format!(r#"(?i)\b(?:{keys})\b["']?[ \t:=#\[("']*([0-9]+(?:\.[0-9]+)?)"#))
                 .expect("the keys are words")
         })
     });

@@ -121,7 +121,13 @@ impl ReportData {
         while reader.read(&mut each).unwrap_or(false) {}
         let plan = std::fs::read(directory.plan_file()).ok();
         let choices = choices(&MetricArgs::default(), std::iter::once(&record));
-        let histories = JobMetrics::new(directory, &record).histories(&choices, &mut { MAX_HISTORY_BYTES });
+        let (of_job, mut bytes_left) = (JobMetrics::new(directory, &record), MAX_HISTORY_BYTES);
+        let (metrics, histories) = if choices.is_empty() {
+            of_job.detected(&mut bytes_left)
+        } else {
+            let titles = choices.iter().map(MetricChoice::title).collect();
+            (titles, of_job.histories(&choices, &mut bytes_left))
+        };
         Self {
             title: record.id.to_string(),
             reported: None,
@@ -132,7 +138,7 @@ impl ReportData {
             attempt_events: seen,
             samples,
             tails,
-            metrics: choices.iter().map(MetricChoice::title).collect(),
+            metrics,
             histories,
             now,
             zone: Zone::local(),
