@@ -13,7 +13,7 @@ use crate::cgroup::SubGroups;
 use crate::child::report::Gate;
 use crate::config::Config;
 use crate::config::complete::{complete_process, unknown_capabilities};
-use crate::config::read::describe_serde_error;
+use crate::config::read::{describe_serde_error, read_typed};
 use crate::container;
 use crate::container::create::write_pid;
 use crate::container::groups::{attach_by_systemd, needs_systemd, reopen};
@@ -131,10 +131,9 @@ pub fn read_process(text: &[u8]) -> Result<(Written, Option<String>)> {
 
 fn complete(mut process: Value) -> Result<(Written, Option<String>)> {
     let (_, unknown) = complete_process(&mut process);
-    let process: Written = serde_path_to_error::deserialize(process).map_err(|error| {
-        let place = error.path().to_string();
-        let (message, help) = describe_serde_error(&error.inner().to_string());
-        Error { help, ..Error::new(Kind::Config, format!("`{place}` of the process: {message}")) }
+    let (process, _) = read_typed::<Written>(process.to_string().as_bytes()).map_err(|(error, path)| {
+        let (message, help) = describe_serde_error(&error);
+        Error { help, ..Error::new(Kind::Config, format!("`{path}` of the process: {message}")) }
     })?;
     Ok((process, unknown_capabilities(&unknown)))
 }

@@ -21,6 +21,7 @@ use rustix::mount::{
 use rustix::thread::UnshareFlags;
 
 use crate::cgroup::{CgroupRequest, Group, Interface, Layout, Plan};
+use crate::config::read::read_typed;
 use jobc_sys::host::needs_user_namespace;
 use jobc_sys::id_map::IdMaps;
 
@@ -330,7 +331,8 @@ fn limits(controllers: &str) -> Result<String, String> {
         };
         resources[section][field] = value;
     }
-    let resources = serde_json::from_value(resources).map_err(|error| error.to_string())?;
+    let (resources, _) =
+        read_typed(resources.to_string().as_bytes()).map_err(|(error, _)| error.to_string())?;
     let user_namespace = needs_user_namespace();
     let request = CgroupRequest {
         id: "doctor",

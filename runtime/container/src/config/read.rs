@@ -1,11 +1,10 @@
 //! From the text of config.json to its types: where it is not JSON, what has the wrong type, what is unknown.
 
 use oci_spec::runtime::Spec;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_json::error::Category;
-use serde_path_to_error::{Segment, Track};
+use serde_path_to_error::{Path, Segment, Track};
 
 use super::Config;
 use super::complete::complete_process;
@@ -19,17 +18,10 @@ impl Config {
             // The types would take the values of an array in their own order.
             return Err(Error::new(Kind::Config, "config.json: expected an object, found an array"));
         }
-        let mut unknown = Vec::new();
-        let mut json = serde_json::Deserializer::from_slice(text);
-        let spec = serde_ignored::deserialize(&mut json, |path| unknown.push(pointer(&path)));
-        match spec.and_then(|spec: Spec| json.end().map(|()| spec)) {
-            Ok(spec) => Ok(Self {
-                unknown: unknown.into_iter().chain(legacy_fields(&spec)).collect(),
-                unknown_capabilities: Vec::new(),
-                spec,
-            }),
-            Err(error) => {
-                let as_written = locate_error(text, &error);
+        match read_typed(text) {
+            Ok(read) => Ok(Self::of(read, Vec::new())),
+            Err((error, path)) => {
+                let as_written = locate_error(text, &error, &path);
                 match Self::read_completed(text) {
                     None => Err(as_written),
                     Some(Ok(config)) => Ok(config),
@@ -48,20 +40,42 @@ impl Config {
     fn read_completed(text: &[u8]) -> Option<Result<Self>> {
         let mut json: Value = serde_json::from_slice(text).ok()?;
         let (true, unknown_capabilities) = complete_process(json.get_mut("process")?) else { return None };
-        let mut unknown = Vec::new();
-        let mut track = Track::new();
-        let tracked = serde_path_to_error::Deserializer::new(json, &mut track);
-        match serde_ignored::deserialize(tracked, |path| unknown.push(pointer(&path))) {
-            Ok(spec) => {
-                let unknown = unknown.into_iter().chain(legacy_fields(&spec)).collect();
-                Some(Ok(Self { spec, unknown, unknown_capabilities }))
-            }
-            Err(error) => {
-                let (message, help) = describe_serde_error(&error.to_string());
-                let error = Error { help, ..Error::new(Kind::Config, message) };
-                Some(Err(error.at(track.path().iter().map(segment).collect::<String>())))
-            }
-        }
+        Some(
+            read_typed(json.to_string().as_bytes()).map(|read| Self::of(read, unknown_capabilities)).map_err(
+                |(error, path)| {
+                    let (message, help) = describe_serde_error(&error);
+                    Error { help, ..Error::new(Kind::Config, message) }.at(as_pointer(&path))
+                },
+            ),
+        )
+    }
+
+    fn of((spec, mut unknown): (Spec, Vec<String>), unknown_capabilities: Vec<String>) -> Self {
+        unknown.extend(legacy_fields(&spec));
+        Self { spec, unknown, unknown_capabilities }
+    }
+}
+
+/// Reads a value of the OCI runtime specification from its text. Returns it with the JSON Pointers of unknown
+/// properties, or the error with the path of the value that does not fit.
+///
+/// The only way from JSON to these types: each further kind of reader would compile all of them once more, which was a
+/// fifth of `jobc-oci`.
+pub(crate) fn read_typed<T: DeserializeOwned>(
+    text: &[u8],
+) -> std::result::Result<(T, Vec<String>), (serde_json::Error, Path)> {
+    let mut unknown = Vec::new();
+    let mut track = Track::new();
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
+    // Of one type, whatever is read.
+    let note: &mut dyn FnMut(serde_ignored::Path<'_>) = &mut |path| unknown.push(pointer(&path));
+    match serde_ignored::deserialize(tracked, note) {
+        Ok(value) => match json.end() {
+            Ok(()) => Ok((value, unknown)),
+            Err(error) => Err((error, Track::new().path())),
+        },
+        Err(error) => Err((error, track.path())),
     }
 }
 
@@ -84,28 +98,26 @@ fn legacy_fields(spec: &Spec) -> impl Iterator<Item = String> {
     uid.into_iter().chain(gid)
 }
 
-/// Reads a text again that could not be read, this time with an eye on the path: the way there costs a good text
-/// nothing.
-fn locate_error(text: &[u8], error: &serde_json::Error) -> Error {
-    let mut track = Track::new();
-    let mut json = serde_json::Deserializer::from_slice(text);
-    let again = Spec::deserialize(serde_path_to_error::Deserializer::new(&mut json, &mut track));
-    let path = if again.is_err() { track.path().iter().map(segment).collect() } else { String::new() };
-    let output = error.to_string();
-    let output = output.split(" at line ").next().unwrap_or_default();
+/// The error with its line and column; at the value where there is one.
+fn locate_error(text: &[u8], error: &serde_json::Error, path: &Path) -> Error {
     let at = format!("(line {}, column {})", error.line(), error.column());
     let (message, help) = match error.classify() {
-        Category::Data => describe_serde_error(output),
+        Category::Data => describe_serde_error(error),
         // Where a word is wanted, the reader calls any other value bad syntax.
         _ if serde_json::from_slice::<IgnoredAny>(text).is_ok() => ("expected a string".to_owned(), None),
-        _ => (format!("not JSON: {}", lower(output)), None),
+        _ => (format!("not JSON: {}", lower(&without_line(error))), None),
     };
     let error = Error { kind: Kind::Config, message: format!("{message} {at}"), pointer: None, help };
-    if path.is_empty() {
+    let pointer = as_pointer(path);
+    if pointer.is_empty() {
         Error { message: format!("config.json: {}", error.message), ..error }
     } else {
-        error.at(path)
+        error.at(pointer)
     }
+}
+
+fn as_pointer(path: &Path) -> String {
+    path.iter().map(segment).collect()
 }
 
 fn segment(segment: &Segment) -> String {
@@ -116,8 +128,15 @@ fn segment(segment: &Segment) -> String {
     }
 }
 
+/// The message alone; serde_json ends it with the line and column.
+fn without_line(error: &serde_json::Error) -> String {
+    let output = error.to_string();
+    output.rsplit_once(" at line ").map_or(output.as_str(), |(message, _)| message).to_owned()
+}
+
 /// serde's words for a value that does not fit, as ours and an advice.
-pub(crate) fn describe_serde_error(message: &str) -> (String, Option<String>) {
+pub(crate) fn describe_serde_error(error: &serde_json::Error) -> (String, Option<String>) {
+    let message = without_line(error);
     if let Some(rest) =
         message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))
         && let Some((found, expected)) = rest.rsplit_once(", expected ")
@@ -140,7 +159,7 @@ pub(crate) fn describe_serde_error(message: &str) -> (String, Option<String>) {
         let help = "write a name of capabilities(7), such as `CAP_NET_BIND_SERVICE`";
         return (format!("`{name}` is not a capability"), Some(help.to_owned()));
     }
-    (lower(message), None)
+    (lower(&message), None)
 }
 
 /// The name of a type in JSON.

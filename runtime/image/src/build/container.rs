@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use oci_spec::runtime::{LinuxNamespace, LinuxNamespaceType, Mount, Spec};
 
 use super::network::CommandNetwork;
+use jobc_container::config::Config;
 use jobc_container::rootless;
 use jobc_container::user::Account;
 use jobc_sys::error::{Error, Kind, Result};
@@ -57,8 +58,7 @@ pub(super) enum MountSource {
 
 /// The configuration of a command's container; `devices` is whether a cgroup can deny it devices.
 pub(super) fn spec(setting: &CommandConfig, root: &Path, devices: bool) -> Result<Spec> {
-    let broken = |error: serde_json::Error| Error::new(Kind::State, format!("container.json: {error}"));
-    let mut spec: Spec = serde_json::from_str(TEMPLATE).map_err(broken)?;
+    let mut spec = Config::read(TEMPLATE.as_bytes())?.spec;
     let mut of_spec = spec.root().clone().unwrap_or_default();
     of_spec.set_path(root.to_owned());
     spec.set_root(Some(of_spec));
