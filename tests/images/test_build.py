@@ -1,5 +1,5 @@
 """Builds Dockerfiles with `jobc image build` and with buildah, and compares the trees and the configurations: as root, and as a user
-with and without a range of ids. Also tests what a killed build leaves.
+without a range of ids; without `--quick` also as one with a range. Also tests what a killed build leaves.
 """
 
 import functools
@@ -31,7 +31,7 @@ def builders(fixture):
     return {}
 
 
-@pytest.fixture(params=["as_root", "as_range", "as_single"])
+@pytest.fixture(params=["as_root", pytest.param("as_range", marks=pytest.mark.slow), "as_single"])
 def builder(request, fixture, builders):
     if request.param == "as_range":
         needs.tool("newuidmap")
