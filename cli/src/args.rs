@@ -143,7 +143,7 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     pub deny_warnings: bool,
     /// Check again when an input file changes
-    #[arg(long, conflicts_with = "fix")]
+    #[arg(long, conflicts_with_all = ["fix", "unsafe_fixes"])]
     pub watch: bool,
     #[command(flatten)]
     pub fixes: FixArgs,
@@ -154,8 +154,8 @@ pub(crate) struct FixArgs {
     /// Apply safe fixes to the files, and print the remaining findings
     #[arg(long)]
     pub fix: bool,
-    /// Also apply fixes that are guesses
-    #[arg(long, requires = "fix")]
+    /// Also apply fixes that are guesses; implies `--fix`
+    #[arg(long)]
     pub unsafe_fixes: bool,
 }
 

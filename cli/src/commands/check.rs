@@ -33,7 +33,8 @@ fn run_once(check: &CheckArgs, format: FormatArg) -> Outcome {
         Err(why) => return super::report_input_error(&why),
     };
     let (mut sources, mut sink) = (Sources::new(), Sink::new());
-    if check.fixes.fix
+    let (fix, with_unsafe) = (check.fixes.fix, check.fixes.unsafe_fixes);
+    if (fix || with_unsafe)
         && let Err(outcome) = fix_all(check, &jobs)
     {
         return outcome;
@@ -47,7 +48,12 @@ fn run_once(check: &CheckArgs, format: FormatArg) -> Outcome {
     }
     let warned = sink.diagnostics().iter().any(|d| d.severity == Severity::Warning);
     let quiet = sink.diagnostics().is_empty();
+    let unsafe_fixes =
+        (fix && !with_unsafe).then(|| fix::unsafe_fixes(&sources, sink.diagnostics())).flatten();
     let outcome = report::findings(&sources, sink, format, false);
+    if let Some(line) = unsafe_fixes.filter(|_| format == FormatArg::Text) {
+        terminal::eprint(&line);
+    }
     if quiet && format == FormatArg::Text {
         let files = if jobs.len() > 1 { format!(" in {} files", jobs.len()) } else { String::new() };
         terminal::eprint(&format!("no findings{files}\n"));

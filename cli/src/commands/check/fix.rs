@@ -1,9 +1,12 @@
 //! `jobc check --fix`: applies the fixes of findings to the files, repeatedly until none are left.
 
+use std::slice;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::diagnostic::apply::apply;
 use jobc_compiler::diagnostic::{Diagnostic, Fix};
 use jobc_compiler::source::{Source, Sources};
+use jobc_schema::plural;
 
 use crate::input::{self, shorten};
 use crate::replace::replace;
@@ -38,6 +41,19 @@ pub(super) fn fix<E>(
         }
     }
     Ok(applied)
+}
+
+/// How to apply the fixes that were left because they are guesses, if there are any.
+pub(super) fn unsafe_fixes(sources: &Sources, findings: &[Diagnostic]) -> Option<String> {
+    let has_fix =
+        |finding: &&Diagnostic| !apply(sources, slice::from_ref(*finding), true, is_editable).is_empty();
+    let left = findings.iter().filter(has_fix).count();
+    (left > 0).then(|| {
+        let findings = plural(left, "finding");
+        format!(
+            "{findings} can be fixed with `--fix --unsafe-fixes`, which applies guesses; review the changes\n"
+        )
+    })
 }
 
 /// Whether a source is a file that has not changed since it was checked; built-in templates are not files.
