@@ -53,6 +53,15 @@ fn guesses_are_applied_when_asked_for() {
 }
 
 #[test]
+fn tabs_are_replaced_if_any_width_nests_the_same() {
+    let tabs = HELLO.replace("  ", "\t");
+    let directory = Directory::with_job(&tabs);
+    assert_ne!(tabs, HELLO);
+    directory.jobc(&["check", "--fix"]).exits(0).says("fixed: indent with spaces");
+    assert_eq!(directory.read("job.yaml"), HELLO);
+}
+
+#[test]
 fn targets_files_are_fixed_too_and_links_stay() {
     let directory = Directory::with_job(HELLO);
     directory.write("real.yaml", "version: 1\ntargets:\n  lab: {backend: [oci]}\n");

@@ -143,12 +143,12 @@ impl StopContext<'_> {
     fn tab(&self, tab: &Tab) -> Diagnostic {
         let mut diagnostic = Diagnostic::error(codes::TAB, "a tab indents this line: use spaces")
             .at_span(self.span(tab.at, tab.at + 1), "a tab");
-        if let Some(replaced) = tabs::replaced(self.text) {
+        if let Some((replaced, safety)) = tabs::replaced(self.text) {
             let place = |range: std::ops::Range<usize>| Place::Span(self.span(range.start, range.end));
             let edits =
                 replaced.into_iter().map(|(range, text)| Edit { place: place(range), text }).collect();
             let message = "indent with spaces, as the lines around it are".to_owned();
-            diagnostic.fixes.push(Fix { message, edits, safety: Safety::Unsafe });
+            diagnostic.fixes.push(Fix { message, edits, safety });
         }
         if tab.more > 0 {
             let lines = if tab.more == 1 { "line begins" } else { "lines begin" };

@@ -2,16 +2,19 @@
 
 use std::ops::Range;
 
+use crate::diagnostic::Safety;
+
 use super::is_yaml;
 
 /// Replacements for indentations with tabs.
 pub(super) type Replacement = (Range<usize>, String);
 
 /// Replaces the tabs in the indentation of all lines; `None` if the surrounding lines are ambiguous, or if the text
-/// would still not be valid YAML.
-pub(super) fn replaced(text: &str) -> Option<Vec<Replacement>> {
+/// would still not be valid YAML. It is safe if the lines nest the same way for every width of a tab.
+pub(super) fn replaced(text: &str) -> Option<(Vec<Replacement>, Safety)> {
     let mut levels = Levels { step: step(text), ..Levels::default() };
     let mut replacements = Vec::new();
+    let mut safety = Safety::Safe;
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let indent = &line[..line.len() - line.trim_start_matches([' ', '\t']).len()];
@@ -22,6 +25,9 @@ pub(super) fn replaced(text: &str) -> Option<Vec<Replacement>> {
                 replacements.push((start..start + indent.len(), " ".repeat(spaces)));
             }
             if !content.starts_with('#') {
+                if !levels.nests_for_any_width(indent, spaces) {
+                    safety = Safety::Unsafe;
+                }
                 levels.enter(indent, spaces, content);
             }
         }
@@ -31,7 +37,7 @@ pub(super) fn replaced(text: &str) -> Option<Vec<Replacement>> {
     for (range, spaces) in replacements.iter().rev() {
         mended.replace_range(range.clone(), spaces);
     }
-    is_yaml(&mended).then_some(replacements)
+    is_yaml(&mended).then_some((replacements, safety))
 }
 
 /// The smallest indentation in spaces that the file uses; two if it has none.
@@ -78,6 +84,21 @@ impl<'t> Levels<'t> {
         widths.into_iter().find(fitting)
     }
 
+    /// Whether a line is as deep in comparison with the open levels as its spaces say, for tabs of any width: the
+    /// extremes are enough, as in Python's check of indentation.
+    fn nests_for_any_width(&self, indent: &str, spaces: usize) -> bool {
+        let mut indent_of_item = "";
+        self.open.iter().all(|(written, open)| {
+            let inside = if *written == ITEM { ITEM.len() } else { 0 };
+            if inside == 0 {
+                indent_of_item = written;
+            }
+            [1, 8].iter().all(|tab| {
+                width(indent, *tab).cmp(&(width(indent_of_item, *tab) + inside)) == spaces.cmp(open)
+            })
+        })
+    }
+
     /// Records a line.
     fn enter(&mut self, indent: &'t str, spaces: usize, content: &str) {
         self.open.retain(|(_, open)| *open < spaces);
@@ -102,7 +123,7 @@ mod tests {
 
     fn replace_tabs(text: &str) -> Option<String> {
         let mut mended = text.to_owned();
-        for (range, spaces) in replaced(text)?.into_iter().rev() {
+        for (range, spaces) in replaced(text)?.0.into_iter().rev() {
             mended.replace_range(range, &spaces);
         }
         Some(mended)
@@ -117,6 +138,18 @@ mod tests {
         check("a:\n    b:\n        c: 1\n\t\td: 1\n", "a:\n    b:\n        c: 1\n        d: 1\n");
         check("a:\n  - b: 1\n\tc: 1\n", "a:\n  - b: 1\n    c: 1\n");
         check("a:\n  run: |\n\techo\n\techo\n  b: 1\n", "a:\n  run: |\n    echo\n    echo\n  b: 1\n");
+    }
+
+    #[test]
+    fn replacing_is_safe_if_the_width_of_a_tab_does_not_matter() {
+        let check = |text: &str, safety| assert_eq!(replaced(text).map(|(_, safety)| safety), Some(safety));
+        check("a:\n\tb:\n\t\tc: 1\n\td: 2\n", Safety::Safe);
+        check("a:\n\t- b: 1\n\t  c: 1\n\t- b: 2\n", Safety::Safe);
+        check("a:\n  run: |\n  \techo\n  \techo\n  b: 1\n", Safety::Safe);
+        check("a:\n    b: 1\n\tc: 1\n", Safety::Unsafe);
+        check("a:\n  b:\n\tc: 1\n", Safety::Unsafe);
+        check("a:\n\tb:\n        c: 1\n", Safety::Unsafe);
+        check("a:\n  - b: 1\n\tc: 1\n", Safety::Unsafe);
     }
 
     #[test]
