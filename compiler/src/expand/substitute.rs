@@ -1,6 +1,7 @@
 //! Substitutes early expressions in a document, and leaves the others for `resolve`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -242,8 +243,10 @@ impl<'a, 's> Walk<'a, 's> {
                 let range = &path.steps[0].range;
                 let near = scope.is_none().then(|| self.near(path, allowed)).flatten();
                 let mut diagnostic = diagnostic.at_span(at.part(code, Some(range)), label);
-                if let Some((place, near)) = at.name(code, range).zip(near) {
-                    diagnostic = diagnostic.write(place, near);
+                if let Some((range, near)) = near
+                    && let Some(place) = at.name(code, &range)
+                {
+                    diagnostic = diagnostic.write(place, &near);
                 }
                 self.sink.push(diagnostic);
             }
@@ -307,7 +310,7 @@ impl<'a, 's> Walk<'a, 's> {
     fn not_defined(&self, path: &Path, allowed: &[Scope]) -> (Diagnostic, String) {
         let name = path.root();
         let diagnostic = Diagnostic::error(codes::EXPRESSION_NAME, format!("`{name}` is not defined"));
-        if let Some(near) = self.near(path, allowed) {
+        if let Some((_, near)) = self.near(path, allowed) {
             return (diagnostic, format!("did you mean `{near}`?"));
         }
         let list = self.known(allowed);
@@ -315,9 +318,12 @@ impl<'a, 's> Walk<'a, 's> {
         (diagnostic.note(note), "not defined".to_owned())
     }
 
-    /// The scope whose name is most similar to a path's first step.
-    fn near(&self, path: &Path, allowed: &[Scope]) -> Option<&'static str> {
-        suggest::nearest(path.root(), self.scopes(allowed).map(Scope::as_str))
+    /// The scope whose name is most similar to a path's first step, else the parameter or matrix value with the name of
+    /// its second; with the part of the code to replace.
+    fn near(&self, path: &Path, allowed: &[Scope]) -> Option<(Range<usize>, String)> {
+        let scope = suggest::nearest(path.root(), self.scopes(allowed).map(Scope::as_str));
+        let scope = scope.map(|near| (path.steps[0].range.clone(), near.to_owned()));
+        scope.or_else(|| self.names.in_other_scope(path))
     }
 
     fn known(&self, allowed: &[Scope]) -> String {

@@ -1,6 +1,7 @@
 //! Evaluates expressions.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -91,10 +92,33 @@ impl Names {
             };
             match next {
                 Ok(next) if !next.is_undefined() => value = next,
-                _ => return Err(missing(path, number, &value).at(step.range.clone())),
+                _ => {
+                    let mut failure = missing(path, number, &value).at(step.range.clone());
+                    if let Some((range, meant)) = self.in_other_scope(path).filter(|_| number == 1) {
+                        failure.label = format!("did you mean `{meant}`?").into();
+                        failure.near = Some(meant.into());
+                        failure.range = Some(range);
+                    }
+                    return Err(failure);
+                }
             }
         }
         Ok(value)
+    }
+
+    /// The parameter or matrix value with the name that a path looks for elsewhere, `params.seed` or `sweep.seed`, and
+    /// the part of the code to replace.
+    pub fn in_other_scope(&self, path: &Path) -> Option<(Range<usize>, String)> {
+        let name = path.name(1)?;
+        let has = |scope: &Scope| {
+            let value = self.scopes.get(scope).and_then(|below| below.get_attr(name).ok());
+            scope.as_str() != path.root() && value.is_some_and(|value| !value.is_undefined())
+        };
+        let scope = [Scope::Params, Scope::Matrix].into_iter().find(has)?;
+        // In brackets, the name is in quotes.
+        let end = &path.steps[1].range;
+        let is_plain = end.len() == name.len();
+        is_plain.then(|| (path.range.start..end.end, format!("{}.{name}", scope.as_str())))
     }
 
     fn original(&self, path: &Path) -> Option<&Scalar> {
