@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use jobc_schema::Pointer;
+
 use super::text_node::TextNode;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Document, Node};
@@ -11,51 +13,112 @@ use crate::suggest;
 const MARKS: [(&str, &str); 4] = [("${", "}"), ("{{", "}}"), ("$(", ")"), ("<%", "%>")];
 
 pub(super) fn check(written: &TextNode<'_>, document: &Document, sink: &mut Sink) {
-    for (range, path) in find_expressions(written.text) {
-        let Some(path) = with_scope(path, document) else { continue };
-        let shown = &written.text[range.clone()];
-        if !is_known(&path, document) {
-            if let Some(name) = path.strip_prefix("params.").filter(|_| written.is_command()) {
-                sink.push(unknown(written, document, shown, name, &range));
+    let expressions = find_expressions(written.text);
+    if expressions.is_empty() {
+        return;
+    }
+    let values = Values::of(&written.at, document);
+    for (range, name) in expressions {
+        let path = values.path_of(&name);
+        let Some(path) = path.filter(|path| is_known(path, &values, document)) else {
+            let is_mistake = match name.strip_prefix("params.") {
+                Some(_) => written.is_command(),
+                None => {
+                    !name.contains('.')
+                        && written.text[range.clone()].contains(' ')
+                        && is_words(written, &range)
+                }
+            };
+            if is_mistake {
+                sink.push(unknown(written, &values, &name, &range));
             }
             continue;
-        }
+        };
+        let shown = &written.text[range.clone()];
         let instead = format!("${{{{ {path} }}}}");
         let message = format!("`{shown}` stays as it is: write `{instead}`");
         let parts = std::slice::from_ref(&range);
-        let place = written.places(parts).and_then(|places| places.first().copied());
-        let place = place.map_or_else(|| Place::value(&written.at), Place::Span);
-        let mut diagnostic = Diagnostic::warning(codes::OTHER_EXPRESSION, message).at_place(place, "");
+        let mut diagnostic =
+            Diagnostic::warning(codes::OTHER_EXPRESSION, message).at_place(place(written, &range), "");
         let fix = written.fix(format!("write `{instead}`"), parts, Safety::Safe, |_| instead.clone());
         diagnostic.fixes.extend(fix);
         sink.push(diagnostic);
     }
 }
 
+fn place(written: &TextNode<'_>, range: &Range<usize>) -> Place {
+    let places = written.places(std::slice::from_ref(range));
+    places.and_then(|places| places.first().copied()).map_or_else(|| Place::value(&written.at), Place::Span)
+}
+
 /// Reports an undeclared parameter in another tool's syntax.
-fn unknown(
-    written: &TextNode<'_>,
-    document: &Document,
-    shown: &str,
-    name: &str,
-    range: &Range<usize>,
-) -> Diagnostic {
-    let parts = std::slice::from_ref(range);
-    let place = written.places(parts).and_then(|places| places.first().copied());
-    let place = place.map_or_else(|| Place::value(&written.at), Place::Span);
-    let message = format!("`{shown}` stays as it is, and the job has no parameter `{name}`");
-    let found = Diagnostic::warning(codes::OTHER_EXPRESSION, message)
-        .at_place(place, "")
-        .note("an expression has two braces, `${{ params.NAME }}`, and the name of an entry of `params`");
-    let params = document.root.get("params").map_or(&[][..], Node::entries);
-    let Some(near) = suggest::nearest(name, params.iter().map(|entry| entry.key.as_str())) else {
-        return found;
+fn unknown(written: &TextNode<'_>, values: &Values<'_>, name: &str, range: &Range<usize>) -> Diagnostic {
+    let shown = &written.text[range.clone()];
+    let (name, what) = match name.strip_prefix("params.") {
+        Some(name) => (name, "parameter"),
+        None => (name, "parameter or matrix value"),
     };
-    let instead = format!("${{{{ params.{near} }}}}");
+    let message = format!("`{shown}` stays as it is, and the job has no {what} `{name}`");
+    let found = Diagnostic::warning(codes::OTHER_EXPRESSION, message)
+        .at_place(place(written, range), "")
+        .note("an expression has two braces, `${{ params.NAME }}`, and the name of an entry of `params`");
+    let near = suggest::nearest(name, values.0.iter().map(|(_, name)| *name)).unwrap_or(name);
+    let Some(near) = values.path_of(near) else { return found };
+    let instead = format!("${{{{ {near} }}}}");
+    let parts = std::slice::from_ref(range);
     let fix = written.fix(format!("write `{instead}`"), parts, Safety::Unsafe, |_| instead.clone());
     let mut found = found.note(format!("did you mean `{instead}`?"));
     found.fixes.extend(fix);
     found
+}
+
+/// Whether a part of a shell script is words of a command: templates for other programs are in quotes, or in a text
+/// after `<<`.
+fn is_words(written: &TextNode<'_>, range: &Range<usize>) -> bool {
+    let is_script = written.at.last().is_some_and(|key| key == "run" || key == "setup");
+    let before = &written.text[..range.start];
+    let mut quote = None;
+    let mut chars = before.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (None | Some('"'), '\\') => drop(chars.next()),
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            _ => {}
+        }
+    }
+    is_script && written.is_command() && quote.is_none() && !before.contains("<<") && !before.contains("{%")
+}
+
+/// The parameters and matrix values that a text of the job can use: their scopes and names.
+struct Values<'a>(Vec<(&'static str, &'a str)>);
+
+impl<'a> Values<'a> {
+    fn of(at: &Pointer, document: &'a Document) -> Self {
+        let root = &document.root;
+        let axes = |matrix: Option<&'a Node>| matrix.map(|matrix| matrix.get("axes").unwrap_or(matrix));
+        let mut above = at.segments();
+        let role = above.next().filter(|key| key == "roles").and_then(|_| above.next());
+        let role = role.and_then(|role| root.get("roles")?.get(&role));
+        let maps = [
+            ("params", root.get("params")),
+            ("matrix", axes(root.get("matrix"))),
+            ("matrix", axes(role.and_then(|role| role.get("matrix")))),
+        ];
+        let names = maps.into_iter().flat_map(|(scope, map)| {
+            map.map_or(&[][..], Node::entries).iter().map(move |entry| (scope, entry.key.as_str()))
+        });
+        Self(names.collect())
+    }
+
+    /// The path of an expression; a word alone means the parameter or axis with that name.
+    fn path_of(&self, name: &str) -> Option<String> {
+        if name.contains('.') {
+            return Some(name.to_owned());
+        }
+        let (scope, name) = self.0.iter().find(|(_, known)| *known == name)?;
+        Some(format!("{scope}.{name}"))
+    }
 }
 
 /// The expressions of a text in other syntaxes, each with the path in it.
@@ -88,36 +151,16 @@ fn find_expressions(text: &str) -> Vec<(Range<usize>, String)> {
     found
 }
 
-/// The path of an expression; a word alone means the parameter or axis with that name.
-fn with_scope(path: String, document: &Document) -> Option<String> {
-    if path.contains('.') {
-        return Some(path);
-    }
-    let in_map = |map: Option<&Node>| map.is_some_and(|map| map.get(&path).is_some());
-    let root = &document.root;
-    let matrix = root.get("matrix");
-    if in_map(root.get("params")) {
-        Some(format!("params.{path}"))
-    } else if in_map(matrix) || in_map(matrix.and_then(|matrix| matrix.get("axes"))) {
-        Some(format!("matrix.{path}"))
-    } else {
-        None
-    }
-}
-
 /// Whether the job declares what a path names.
-fn is_known(path: &str, document: &Document) -> bool {
+fn is_known(path: &str, values: &Values<'_>, document: &Document) -> bool {
     let Some((scope, rest)) = path.split_once('.') else { return false };
     let name = rest.split(['.', '[']).next().unwrap_or_default();
     let root = &document.root;
     let in_map = |key: &str| root.get(key).is_some_and(|map| map.get(name).is_some());
     let roles = || root.get("roles").map_or(&[][..], Node::entries).iter();
     match scope {
-        "matrix" if root.get("matrix").is_some_and(|matrix| matrix.get("axes").is_some()) => root
-            .get("matrix")
-            .and_then(|matrix| matrix.get("axes"))
-            .is_some_and(|axes| axes.get(name).is_some()),
-        "params" | "matrix" | "secrets" | "data" | "outputs" => in_map(scope),
+        "params" | "matrix" => values.0.contains(&(scope, name)),
+        "secrets" | "data" | "outputs" => in_map(scope),
         "hosts" | "roles" => in_map("roles"),
         "ports" => roles().any(|role| {
             let ports = role.value.get("resources").and_then(|resources| resources.get("ports"));
