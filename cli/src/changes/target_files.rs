@@ -1,8 +1,6 @@
 //! The files that are compared.
 
-use std::collections::BTreeSet;
-
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Artifact;
 use jobc_compiler::provenance;
 
@@ -19,25 +17,24 @@ pub(crate) struct TargetFiles {
     pub artifacts: Vec<Artifact>,
 }
 
+/// A directory of a target, with the names in its plan.
+pub(crate) struct BuiltTarget {
+    pub job: String,
+    pub target: String,
+    pub directory: Utf8PathBuf,
+}
+
 /// The depth of the directories of targets below a directory of built files: `<job>/<target>`.
 const MAX_DEPTH: usize = 2;
 
-impl TargetFiles {
-    /// The files of the same job and target in a directory; none if it was never built.
-    pub(crate) fn read(&self, directory: &Utf8Path) -> Result<Self, InputError> {
-        read(directory, &self.job, &self.target)
-    }
-
-    /// The files of all jobs and targets in a directory that `jobc build` has written; none in other directories.
-    ///
-    /// # Errors
-    /// A file that cannot be read.
-    pub(crate) fn of_directory(directory: &Utf8Path) -> Result<Vec<Self>, InputError> {
+impl BuiltTarget {
+    /// The targets in a directory that `jobc build` has written, by name; none in other directories.
+    pub(crate) fn below(directory: &Utf8Path) -> Vec<Self> {
         let mut all = vec![];
         let mut todo = vec![(directory.to_owned(), 0)];
         while let Some((directory, depth)) = todo.pop() {
             if let Some((job, target)) = names(&directory) {
-                all.push(read(&directory, &job, &target)?);
+                all.push(Self { job, target, directory });
             } else if depth < MAX_DEPTH {
                 let entries = directory.read_dir_utf8().into_iter().flatten().flatten();
                 todo.extend(
@@ -46,7 +43,25 @@ impl TargetFiles {
             }
         }
         all.sort_by(|a, b| (&a.job, &a.target).cmp(&(&b.job, &b.target)));
-        Ok(all)
+        all
+    }
+
+    /// Its files.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub(crate) fn read(&self) -> Result<TargetFiles, InputError> {
+        read(Some(&self.directory), &self.job, &self.target)
+    }
+}
+
+impl TargetFiles {
+    /// The files of the same job and target in a directory; none if it was never built.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub(crate) fn read(&self, directory: Option<&Utf8Path>) -> Result<Self, InputError> {
+        read(directory, &self.job, &self.target)
     }
 
     /// Removes steps up to parent directories, as if the directory of the target were less deep.
@@ -69,21 +84,21 @@ fn names(directory: &Utf8Path) -> Option<(String, String)> {
     Some((job["name"].as_str()?.to_owned(), job["target"]["name"].as_str()?.to_owned()))
 }
 
-fn read(directory: &Utf8Path, job: &str, target: &str) -> Result<TargetFiles, InputError> {
-    let names = if directory.is_dir() { list(directory) } else { Ok(BTreeSet::new()) };
+fn read(directory: Option<&Utf8Path>, job: &str, target: &str) -> Result<TargetFiles, InputError> {
+    let mut files = TargetFiles { job: job.to_owned(), target: target.to_owned(), artifacts: vec![] };
+    let Some(directory) = directory.filter(|directory| directory.is_dir()) else { return Ok(files) };
     let cannot = |path: &Utf8Path, error: &std::io::Error| {
         InputError(format!("cannot read `{path}`: {}", reason(error)))
     };
-    let mut artifacts = vec![];
-    for path in names.map_err(|error| cannot(directory, &error))? {
+    for path in list(directory).map_err(|error| cannot(directory, &error))? {
         let file = directory.join(&path);
         let bytes = confine::permit(&file).and_then(|()| std::fs::read(file));
         let bytes = bytes.map_err(|error| cannot(&path, &error))?;
         // The provenance of files is not part of their content.
         let bytes = provenance::without(&path, &bytes).unwrap_or(bytes);
-        artifacts.push(Artifact { path, mode: 0o644, bytes });
+        files.artifacts.push(Artifact { path, mode: 0o644, bytes });
     }
-    Ok(TargetFiles { job: job.to_owned(), target: target.to_owned(), artifacts })
+    Ok(files)
 }
 
 /// The text with fewer steps in each path that leaves the directory of the target; nothing if it has none.

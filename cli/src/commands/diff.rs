@@ -2,21 +2,22 @@
 
 mod all;
 mod base;
+mod built;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::{Output, build, plan};
 use jobc_compiler::diagnostic::Sink;
 
 use crate::args::{DiffArgs, FormatArg, JobArgs};
-use crate::changes::target_files::TargetFiles;
+use crate::changes::target_files::{BuiltTarget, TargetFiles};
 use crate::changes::{Comparison, print};
-use crate::commands::build::OutputDirectory;
 use crate::input::{Input, InputError, JOB_FILE_NAMES, absolute, directory_of, job_path, relative};
 use crate::outcome::Outcome;
 use crate::settings::default_target;
 use crate::{report, terminal};
 
 use base::Base;
+use built::BuiltDirectory;
 
 /// Exit code 3, even where other commands exit with 1 or 2, so that scripts can tell errors from differences.
 const ERROR: Outcome = Outcome::SystemError;
@@ -50,7 +51,7 @@ fn compare(args: &DiffArgs, format: FormatArg) -> Result<Option<(Comparison, Str
         }
         _ => {
             if let Some(directory) = named.filter(|path| path.is_dir() && !has_job_file(path)) {
-                let built = new.is_some() && !TargetFiles::of_directory(directory)?.is_empty();
+                let built = new.is_some() && !BuiltTarget::below(directory).is_empty();
                 if !built {
                     return all::changes(args, directory, format);
                 }
@@ -84,30 +85,34 @@ impl Side {
         let base = Base::find(args.base.as_deref(), &here)?;
         let sides = match (&base, &self.base) {
             (Base::Built(old), Base::Built(new)) => {
-                let mut sides = (TargetFiles::of_directory(old)?, TargetFiles::of_directory(new)?);
+                let (old, new) = (BuiltTarget::below(old), BuiltTarget::below(new));
                 // Files refer to the directory of the job by their depth below a common directory.
-                let (before, after) = (old.components().count(), new.components().count());
-                sides.0.iter_mut().for_each(|files| files.raise(before.saturating_sub(after)));
-                sides.1.iter_mut().for_each(|files| files.raise(after.saturating_sub(before)));
-                Some(sides)
+                let depth = |built: &BuiltTarget| built.directory.components().count();
+                let least = old.iter().chain(&new).map(depth).min().unwrap_or_default();
+                let read = |built: &BuiltTarget| {
+                    let mut files = built.read()?;
+                    files.raise(depth(built) - least);
+                    Ok(files)
+                };
+                let read_all =
+                    |side: &[BuiltTarget]| side.iter().map(read).collect::<Result<Vec<_>, InputError>>();
+                Some((read_all(&old)?, read_all(&new)?))
             }
             (base, Base::Built(directory)) => {
-                let Some(then) = self.compile(base, Some(directory.as_path()), args, format)? else {
-                    return Ok(None);
-                };
-                let now = then.built(directory)?;
-                Some((then.files, now))
+                let built = BuiltDirectory::find(directory)?;
+                let Some(then) = self.compile(base, Some(&built), args, format)? else { return Ok(None) };
+                let now = built.read(&then)?;
+                Some((then, now))
             }
             (Base::Built(directory), new) => {
-                let Some(now) = self.compile(new, Some(directory.as_path()), args, format)? else {
-                    return Ok(None);
-                };
-                Some((now.built(directory)?, now.files))
+                let built = BuiltDirectory::find(directory)?;
+                let Some(now) = self.compile(new, Some(&built), args, format)? else { return Ok(None) };
+                Some((built.read(&now)?, now))
             }
             (old, new) => {
                 let Some(now) = self.compile(new, None, args, format)? else { return Ok(None) };
                 let then = self.compile(old, None, args, format)?;
-                then.map(|then| (with_names_of(then.files, &now.files), now.files))
+                then.map(|then| (with_names_of(then, &now), now))
             }
         };
         Ok(sides.map(|(old, new)| (Comparison::of(&old, &new), base.name())))
@@ -117,10 +122,10 @@ impl Side {
     fn compile(
         &self,
         base: &Base,
-        built: Option<&Utf8Path>,
+        built: Option<&BuiltDirectory<'_>>,
         args: &DiffArgs,
         format: FormatArg,
-    ) -> Result<Option<Compiled>, InputError> {
+    ) -> Result<Option<Vec<TargetFiles>>, InputError> {
         let path = match (base, &self.job) {
             (Base::Job(path), _) => path.clone(),
             (Base::Revision(tree), Some(job)) => tree.path().join(job.file_name().unwrap_or_default()),
@@ -130,7 +135,7 @@ impl Side {
         if !path.is_file() && path != "-" {
             // The job is new, and so is everything in it.
             return match base {
-                Base::Revision(_) => Ok(Some(Compiled::default())),
+                Base::Revision(_) => Ok(Some(vec![])),
                 _ => Err(InputError(format!("cannot read `{path}`: no such file"))),
             };
         }
@@ -154,32 +159,15 @@ fn show(changes: &Comparison, name: &str, args: &DiffArgs, format: FormatArg) ->
     if changes.files.is_empty() { Outcome::Success } else { Outcome::Errors }
 }
 
-/// A compiled job.
-#[derive(Default)]
-struct Compiled {
-    /// The job file's directory, absolute.
-    directory: Utf8PathBuf,
-    several: bool,
-    files: Vec<TargetFiles>,
-}
-
-impl Compiled {
-    /// The files of the same jobs and targets in a directory of built files.
-    fn built(&self, directory: &Utf8Path) -> Result<Vec<TargetFiles>, InputError> {
-        let mut place = OutputDirectory::new(Some(directory), &self.directory)?;
-        place.several = self.several;
-        self.files.iter().map(|files| files.read(&place.directory(&files.job, &files.target))).collect()
-    }
-}
-
 /// Compiles a job, for a directory of built files if there is one; its findings are printed if it has errors.
-fn compile(args: &JobArgs, built: Option<&Utf8Path>, format: FormatArg) -> Option<Compiled> {
-    let read = Input::read(args).and_then(|input| {
-        let place = built.map(|built| OutputDirectory::new(Some(built), &input.directory)).transpose()?;
-        Ok((input, place))
-    });
-    let (mut input, mut place) = match read {
-        Ok(read) => read,
+fn compile(
+    args: &JobArgs,
+    built: Option<&BuiltDirectory<'_>>,
+    format: FormatArg,
+) -> Option<Vec<TargetFiles>> {
+    let args = built.map_or_else(|| args.clone(), |built| built.arguments(args));
+    let mut input = match Input::read(&args) {
+        Ok(input) => input,
         Err(why) => {
             super::report_input_error(&why);
             return None;
@@ -187,22 +175,14 @@ fn compile(args: &JobArgs, built: Option<&Utf8Path>, format: FormatArg) -> Optio
     };
     let mut sink = Sink::new();
     let mut sources = std::mem::take(&mut input.sources);
-    let not_yet = |_: &str| Utf8PathBuf::from("../../..");
-    let mut request = input.request(args, &not_yet);
+    let to_job = |job: &str| match built {
+        Some(built) => relative(&input.directory, built.of_job(job)),
+        None => Utf8PathBuf::from("../../.."),
+    };
+    let mut request = input.request(&args, &to_job);
     request.default_target = default_target();
-    let mut outputs = vec![];
-    let mut several = false;
-    if let Some(planned) = plan(&mut sources, &request, &mut sink) {
-        several = planned.jobs.iter().any(|job| !job.matrix.is_empty());
-        if let Some(place) = &mut place {
-            place.several = several;
-        }
-        let to_job = |job: &str| match &place {
-            Some(place) => relative(&input.directory, &place.directory(job, "target")),
-            None => not_yet(job),
-        };
-        outputs = build(&sources, planned, &input.request(args, &to_job), &mut sink);
-    }
+    let planned = plan(&mut sources, &request, &mut sink);
+    let outputs = planned.map_or_else(Vec::new, |planned| build(&sources, planned, &request, &mut sink));
     if sink.has_errors() {
         report::findings(&sources, sink, format, true);
         return None;
@@ -212,7 +192,7 @@ fn compile(args: &JobArgs, built: Option<&Utf8Path>, format: FormatArg) -> Optio
         target: job.target.name,
         artifacts,
     });
-    Some(Compiled { directory: input.directory.clone(), several, files: files.collect() })
+    Some(files.collect())
 }
 
 /// The old files under the names of the new jobs, if all jobs of a file have other names.

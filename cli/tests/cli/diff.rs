@@ -113,6 +113,44 @@ fn a_new_job_is_reported_as_new() {
     assert!(run.out.contains("kubernetes/03-job-hello.yaml is new"), "{}", run.out);
 }
 
+/// The directories that a build without `-o` writes: of all jobs, of a job, of a target.
+#[test]
+fn a_job_is_compared_with_each_level_of_the_output() {
+    let directory =
+        Directory::with_job(&HELLO.replace("roles:\n", "data: {d: {source: ./d, mount: /d}}\nroles:\n"));
+    directory.write("d/x", "x");
+    directory.write(
+        "targets.yaml",
+        "version: 1\ntargets:\n  here: {backends: [oci]}\n  lab: {backends: [oci, cgroup]}\n",
+    );
+    directory.jobc(&["build"]).exits(0);
+    directory.jobc(&["build", "-o", "flat"]).exits(0);
+    let places = ["out", "out/hello", "out/hello/lab", "flat", "flat/lab"];
+    for place in places {
+        let run = directory.jobc(&["diff", place]).exits(0);
+        assert_eq!(run.out, format!("no difference from `{place}`\n"));
+        directory
+            .jobc(&["diff", place, if place.ends_with("lab") { "out/hello/lab" } else { "out" }])
+            .exits(0);
+    }
+    let job = directory.read("job.yaml");
+    directory.write("job.yaml", &job.replace("count: 2", "count: 3"));
+    let of_lab = directory.jobc(&["diff", "out/hello/lab"]).exits(1).out;
+    assert!(of_lab.starts_with("hello at lab\n  params.count: 2 -> 3"), "{of_lab}");
+    assert_eq!(directory.jobc(&["diff", "out", "--target", "lab"]).exits(1).out, of_lab);
+    assert_eq!(directory.jobc(&["diff", "flat/lab"]).exits(1).out, of_lab);
+    // A renamed job is known by its target where there is no directory for each job.
+    directory.write("job.yaml", &job.replace("name: hello", "name: other"));
+    assert!(directory.jobc(&["diff", "flat"]).exits(1).out.contains("name: hello -> other"));
+    directory.jobc(&["diff", "out"]).exits(3).says(
+        "`out` has no files of the job `other` for the target `here`, but of `hello` for `here` and 1 more; name the job",
+    );
+    directory
+        .jobc(&["diff", "d"])
+        .exits(3)
+        .says("`d` has neither a job file nor files that `jobc build` has written");
+}
+
 /// Both sides are given: job files, directories of built files, revisions.
 #[test]
 fn two_sides_are_compared() {

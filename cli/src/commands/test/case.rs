@@ -180,7 +180,7 @@ fn compare(output: &Output, place: &OutputDirectory) -> Result<TargetResult, Cas
         target: output.job.target.name.clone(),
         artifacts: output.artifacts.clone(),
     };
-    let golden = now.read(&place.directory(&now.job, &now.target))?;
+    let golden = now.read(Some(&place.directory(&now.job, &now.target)))?;
     let state = if golden.artifacts.is_empty() {
         State::New
     } else if is_same(&golden, &now) {
