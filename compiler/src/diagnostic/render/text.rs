@@ -115,7 +115,16 @@ fn difference<'a>(sources: &'a Sources, fix: &'a Fix, width: usize) -> Group<'a>
         return Group::with_title(title);
     }
     let patches = fix.edits.iter().zip(&ranges);
-    let patches = patches.map(|(edit, range)| Patch::new(window.inside(range), edit.text.as_str()));
+    let patches = patches.map(|(edit, range)| {
+        // The renderer has no line after the last line break: what is added there is added before it.
+        let end = source.text().len();
+        let is_last = *range == (end..end) && source.text().ends_with('\n') && !edit.text.is_empty();
+        let is_free = !ranges.iter().any(|other| other != range && other.contains(&(end - 1)));
+        match edit.text.strip_suffix('\n').filter(|_| is_last && is_free) {
+            Some(text) => Patch::new(window.inside(&(end - 1..end - 1)), format!("\n{text}")),
+            None => Patch::new(window.inside(range), edit.text.as_str()),
+        }
+    });
     Group::with_title(title).element(window.snippet::<Patch<'a>>(source).patches(patches))
 }
 
