@@ -18,6 +18,12 @@ pub(super) fn choose_targets(
     sink: &mut Sink,
 ) -> Option<(Vec<TargetPlan>, OnRefusal)> {
     let built_in = built_in_targets();
+    if request.targets.is_some() && targets.is_none() {
+        // Which targets the file has is not known; its mistakes are reported.
+        let [(name, local), ..] = &built_in;
+        let place = TargetPlan { name: (*name).to_owned(), built_in: true, settings: local.clone() };
+        return Some((vec![place], OnRefusal::Skip));
+    }
     let known: Vec<(&str, &Target, bool)> = match targets {
         Some(file) => file.targets.iter().map(|(name, target)| (name.as_str(), target, false)).collect(),
         None => built_in.iter().map(|(name, target)| (*name, target, true)).collect(),
