@@ -4,7 +4,7 @@ use jobc_schema::plan::JobPlan;
 use jobc_schema::target::{SlurmContainer, SlurmTarget};
 use jobc_schema::{BackendName, Pointer};
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, DocumentId, Place, Safety, Sink, codes};
 
 use super::header;
 
@@ -78,11 +78,19 @@ pub(super) fn check(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
             Pointer::ROOT.keys(["targets", &job.target.name, "backends"])
         };
         let name = container.as_str();
-        sink.push(error(
+        let mut backends = vec![BackendName::Oci.as_str()];
+        backends.extend(job.target.settings.backends.iter().map(|backend| backend.as_str()));
+        let written = backends.join(", ");
+        let diagnostic = error(
             format!("`container: {name}` needs the bundles of the backend `oci`"),
             &place,
-            "write `backends: [oci, slurm]`, or `container: pyxis`, `apptainer` or `none`".to_owned(),
-        ));
+            format!("write `backends: [{written}]`, or `container: pyxis`, `apptainer` or `none`"),
+        );
+        // The script is the same; the bundles that it starts are added.
+        let pointer = Pointer::ROOT.keys(["targets", &job.target.name, "backends"]);
+        let list = Place::Entry { document: DocumentId::Targets, pointer };
+        let message = format!("write `backends: [{written}]`");
+        sink.push(diagnostic.fix(message, list, serde_json::json!(backends).to_string(), Safety::Safe));
     }
     if container == SlurmContainer::Oci
         && let Some(release) = settings.release.as_deref().filter(|release| *release < "23.02")
