@@ -30,6 +30,10 @@ pub enum RewriteResult {
 /// Rewrites a job.
 pub fn rewrite(sources: &mut Sources, job: SourceId, sink: &mut Sink) -> RewriteResult {
     let Some(original) = parse(sources, job, sink) else { return RewriteResult::Refused };
+    if validate::report_foreign(&original, sink) {
+        sink.locate(DocumentId::Job, &original, sources);
+        return RewriteResult::Refused;
+    }
     if !is_foreign(&original) {
         return if sink.has_errors() { RewriteResult::Refused } else { RewriteResult::Own };
     }

@@ -45,11 +45,10 @@ use schema::Schema;
 /// are evaluated. At most 100 findings of one code are shown, and the rest counted.
 pub fn validate(document: &Document, sink: &mut Sink) -> bool {
     let before = sink.error_count();
-    let mut report = Report::new(document, DocumentId::Job, sink);
-    if rules::foreign_file::report_foreign(&mut report) {
-        report.finish();
+    if report_foreign(document, sink) {
         return false;
     }
+    let mut report = Report::new(document, DocumentId::Job, sink);
     let json = document.to_json();
     if !jobc_validator::is_valid_job(&json) {
         explain_all(jobc_validator::job_errors(&json), &schema::JOB, &mut report);
@@ -64,6 +63,14 @@ pub fn validate(document: &Document, sink: &mut Sink) -> bool {
 /// Numbers keep their text where it matters (`3.10` in `env`); `x-*` keys at the top level are dropped.
 pub fn job(document: &Document, sink: &mut Sink) -> Option<Job> {
     convert::deserialize_node(document, DocumentId::Job, convert::keeps_text, sink)
+}
+
+/// Reports a file of another tool or a template; returns whether it is one.
+pub fn report_foreign(document: &Document, sink: &mut Sink) -> bool {
+    let mut report = Report::new(document, DocumentId::Job, sink);
+    let is_foreign = rules::foreign_file::report_foreign(&mut report);
+    report.finish();
+    is_foreign
 }
 
 /// Checks `targets.yaml` as [`validate`] does a job, and converts it.

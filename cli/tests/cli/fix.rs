@@ -75,6 +75,17 @@ fn targets_files_are_fixed_too_and_links_stay() {
 }
 
 #[test]
+fn a_compose_file_becomes_a_job() {
+    let directory = Directory::new();
+    directory.write("compose.yaml", "version: \"3.8\"\nservices:\n  train:\n    image: busybox:1.36\n    command: echo hello\n    cpus: 1\n    mem_limit: 64MiB\n");
+    directory.jobc(&["check", "compose.yaml"]).exits(1).says("`jobc check --unsafe-fixes` renames");
+    directory.jobc(&["check", "--unsafe-fixes", "compose.yaml"]).exits(0).says("no findings");
+    directory.jobc(&["build", "compose.yaml"]).exits(0);
+    directory.write("again.yaml", "services:\n  train: {image: busybox:1.36, command: echo}\n");
+    directory.jobc(&["import", "again.yaml"]).exits(1).says("the file is a Compose file, not a job file");
+}
+
+#[test]
 fn stdin_cannot_be_fixed() {
     let directory = Directory::with_job(HELLO);
     directory.jobc(&["check", "--fix", "-"]).exits(2).says("`--fix` cannot write to stdin; name a file");

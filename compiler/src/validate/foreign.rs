@@ -137,6 +137,11 @@ static TABLE: &[Advice] = &[
         &["apiversion", "kind", "metadata", "spec"],
         "this is a key of Kubernetes manifests, which jobc writes; `jobc init` writes a first job file",
     ),
+    none(
+        &[ROLE],
+        &["deploy"],
+        "write `cpu`, `memory` and `gpu` under `resources`, and `replicas` as `instances`",
+    ),
     // ---- images
     same(&[JOB], &["dockerimage", "containerimage", "container", "baseimage"], "image"),
     same(&[ROLE], &["dockerimage", "containerimage", "container", "baseimage"], "roles.*.image"),

@@ -2,7 +2,7 @@
 
 use jobc_schema::Pointer;
 
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, Safety, codes};
 use crate::document::{Node, Value};
 
 use super::super::report::Report;
@@ -31,16 +31,20 @@ pub(in super::super) fn report_foreign(report: &mut Report<'_>) -> bool {
         (
             "services",
             "a Compose file",
-            "each service becomes a role: its `command` is `run`, its `environment` is `env`, its limits are `resources`; `jobc init` writes a job file to begin with",
+            "each service becomes a role: `jobc check --unsafe-fixes` renames `services` to `roles` and translates most keys of Compose in them; review the result",
         )
     } else {
         return false;
     };
-    report.push(
-        Diagnostic::error(codes::FOREIGN_FILE, format!("the file is {what}, not a job file"))
-            .at_place(report.key(&Pointer::ROOT.key(key)), "")
-            .note(instead),
-    );
+    let place = report.key(&Pointer::ROOT.key(key));
+    let found = Diagnostic::error(codes::FOREIGN_FILE, format!("the file is {what}, not a job file"))
+        .at_place(place.clone(), "")
+        .note(instead);
+    report.push(if key == "services" {
+        found.fix("rename it to `roles`", place, "roles", Safety::Unsafe)
+    } else {
+        found
+    });
     true
 }
 
