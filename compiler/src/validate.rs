@@ -65,12 +65,17 @@ pub fn job(document: &Document, sink: &mut Sink) -> Option<Job> {
     convert::deserialize_node(document, DocumentId::Job, convert::keeps_text, sink)
 }
 
-/// Reports a file of another tool or a template; returns whether it is one.
+/// Reports a file of another tool, a template or a targets file; returns whether it is one.
 pub fn report_foreign(document: &Document, sink: &mut Sink) -> bool {
     let mut report = Report::new(document, DocumentId::Job, sink);
     let is_foreign = rules::foreign_file::report_foreign(&mut report);
     report.finish();
     is_foreign
+}
+
+/// Whether a document is that of a targets file, not of a job.
+pub fn is_targets_file(document: &Document) -> bool {
+    rules::foreign_file::is_targets_file(&document.root)
 }
 
 /// Checks `targets.yaml` as [`validate`] does a job, and converts it.

@@ -1,6 +1,7 @@
 //! `jobc check`: prints all findings, and applies their fixes on request.
 
 mod fix;
+mod targets_file;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::{check_all, plan};
@@ -86,6 +87,9 @@ fn check_one(args: &JobArgs) -> Result<(Sources, Vec<Diagnostic>), InputError> {
     let to_job = |_: &str| Utf8PathBuf::from("../../..");
     let mut sink = Sink::new();
     let mut sources = std::mem::take(&mut input.sources);
+    if let Some(findings) = targets_file::check(&sources, input.job) {
+        return Ok((sources, findings));
+    }
     let mut request = input.request(args, &to_job);
     request.default_target = default_target();
     if let Some(planned) = plan(&mut sources, &request, &mut sink) {

@@ -74,6 +74,19 @@ fn targets_files_are_fixed_too_and_links_stay() {
     assert!(directory.path().join("targets.yaml").is_symlink());
 }
 
+/// Each fix leads to the next one, and the last to a job that is built.
+#[test]
+fn a_target_for_slurm_is_fixed_with_and_without_a_job() {
+    let directory = Directory::with_job(HELLO);
+    directory.write("targets.yaml", "version: 1\ntargets:\n  lab:\n    backend: slurm\n    partition: gpu\n");
+    directory.jobc(&["check", "--unsafe-fixes", "targets.yaml"]).exits(0).says("no findings");
+    let fixed = directory.read("targets.yaml");
+    assert!(fixed.ends_with("    backends: [slurm]\n    slurm:\n      partition: gpu\n"), "{fixed}");
+    directory.jobc(&["check", "--fix"]).exits(0).says("fixed: write `backends: [oci, slurm]`");
+    directory.jobc(&["build", "--target", "lab"]).exits(0);
+    directory.jobc(&["build", "targets.yaml"]).exits(1).says("the file is a targets file, not a job file");
+}
+
 #[test]
 fn a_compose_file_becomes_a_job() {
     let directory = Directory::new();

@@ -7,7 +7,7 @@ use crate::document::{Node, Value};
 
 use super::super::report::Report;
 
-/// Reports a template, a Kubernetes manifest or a Compose file; returns whether it is one.
+/// Reports a template, a targets file, a Kubernetes manifest or a Compose file; returns whether it is one.
 pub(in super::super) fn report_foreign(report: &mut Report<'_>) -> bool {
     let root = &report.document.root;
     // A file with `version: 1` and `roles` is meant as a job, whatever else it contains.
@@ -33,6 +33,12 @@ pub(in super::super) fn report_foreign(report: &mut Report<'_>) -> bool {
             "a Compose file",
             "each service becomes a role: `jobc check --unsafe-fixes` renames `services` to `roles` and translates most keys of Compose in them; review the result",
         )
+    } else if is_targets_file(root) {
+        (
+            "targets",
+            "a targets file",
+            "commands take a job file, and read the `targets.yaml` next to it or above; `--targets FILE` names another",
+        )
     } else {
         return false;
     };
@@ -46,6 +52,12 @@ pub(in super::super) fn report_foreign(report: &mut Report<'_>) -> bool {
         found
     });
     true
+}
+
+/// Whether a file with this content is a targets file.
+pub(in super::super) fn is_targets_file(root: &Node) -> bool {
+    let is_map = |key: &str| matches!(root.get(key).map(|node| &node.value), Some(Value::Mapping(_)));
+    is_map("targets") && root.get("roles").is_none() && root.get("name").is_none()
 }
 
 fn is_text(root: &Node, key: &str) -> bool {
