@@ -16,6 +16,7 @@ fn instead(c: char) -> Option<char> {
         '［' => Some('['),
         '］' => Some(']'),
         '，' => Some(','),
+        '－' => Some('-'),
         _ => None,
     }
 }
@@ -25,7 +26,8 @@ pub(super) fn report(text: &str, report: &mut Report<'_>) -> bool {
     push(&all(text), text, report)
 }
 
-/// Reports brackets and commas that can only stand for YAML's own, in a text that is YAML: `run: ［python, t.py］`.
+/// Reports brackets, commas and dashes that can only stand for YAML's own, in a text that is YAML:
+/// `run: ［python, t.py］`.
 pub(super) fn report_sound(text: &str, report: &mut Report<'_>) -> bool {
     if text.is_ascii() {
         return false;
@@ -38,7 +40,8 @@ pub(super) fn report_sound(text: &str, report: &mut Report<'_>) -> bool {
         let others =
             of_this.iter().fold(line.to_owned(), |line, (_, c, own)| line.replace(*c, &own.to_string()));
         let value = |line: &str| line.split(" #").next().unwrap_or_default().trim_end().ends_with([']', '}']);
-        if others.is_ascii() && value(&others) {
+        let is_item = of_this.iter().any(|(_, _, own)| *own == '-');
+        if others.is_ascii() && (is_item || value(&others)) {
             found.append(&mut of_this);
         }
     });
@@ -58,7 +61,7 @@ fn push(found: &[(usize, char, char)], text: &str, report: &mut Report<'_>) -> b
     let edit = |&(at, c, own): &(usize, char, char)| {
         let end = at + c.len_utf8();
         let needs_space =
-            matches!(own, ':' | ',') && !text[end..].starts_with([' ', '\r', '\n']) && end < text.len();
+            matches!(own, ':' | ',' | '-') && !text[end..].starts_with([' ', '\r', '\n']) && end < text.len();
         let text = if needs_space { format!("{own} ") } else { own.to_string() };
         Edit { place: Place::Span(report.span(at, end)), text }
     };
@@ -99,6 +102,7 @@ fn of_line(line: &str, offset: usize, found: &mut Vec<(usize, char, char)>) {
                 depth -= 1;
                 found.extend(instead(c).map(|own| (offset + at, c, own)));
             }
+            (None, '－') if depth == 0 && begins_item(&line[..at]) => found.push((offset + at, c, '-')),
             (None, '，') if depth > 0 => found.push((offset + at, c, ',')),
             (None, '：') if follows_key(&line[..at], depth) => found.push((offset + at, c, ':')),
             _ => {}
@@ -110,7 +114,17 @@ fn of_line(line: &str, offset: usize, found: &mut Vec<(usize, char, char)>) {
 /// Whether a value begins after this part of a line.
 fn begins_value(before: &str) -> bool {
     let before = before.trim_end_matches(' ');
-    before.is_empty() || before.ends_with([':', '：']) || before.trim_start() == "-"
+    before.is_empty() || before.ends_with([':', '：']) || is_dash(before)
+}
+
+/// Whether an item of a list may begin after this part of a line.
+fn begins_item(before: &str) -> bool {
+    let before = before.trim_end_matches(' ');
+    before.is_empty() || is_dash(before)
+}
+
+fn is_dash(front: &str) -> bool {
+    matches!(front.trim_start(), "-" | "－")
 }
 
 /// Whether this part of a line ends with a key: an ASCII word at its start, or after a bracket or comma.
@@ -120,7 +134,7 @@ fn follows_key(before: &str, depth: usize) -> bool {
     let front = front.trim_end_matches(' ');
     !word.is_empty()
         && (front.is_empty()
-            || front.trim_start() == "-"
+            || is_dash(front)
             || depth > 0 && front.ends_with(['{', '｛', '[', '［', ',', '，']))
 }
 
@@ -140,11 +154,13 @@ mod tests {
         check("a: ［1，2］\n", "[,]");
         check("a: {b：1， c: 2}\n", ":,");
         check("- a：1\n", ":");
+        check("a:\n  －b\n  － c：1\n", "--:");
         // Text.
         check("description: 訓練：第一，第二\n", "");
         check("a: \"{b：1}\"\n", "");
         check("a: 1 # b：2\n", "");
         check("run: |\n  echo a：b\n", "");
         check("训练：1\n", "");
+        check("a: b－c －1\nb: [－1]\n", "");
     }
 }
