@@ -13,6 +13,7 @@ mod explain;
 mod expression;
 mod foreign;
 mod forms;
+mod full_width;
 mod keys;
 mod kinds;
 mod modes;

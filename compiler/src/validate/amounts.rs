@@ -7,9 +7,9 @@ use serde_json::Value as Json;
 use crate::diagnostic::{Diagnostic, Safety, codes};
 
 use super::forms::{BYTES, CPUS, DURATION};
-use super::place;
 use super::refused_value::RefusedValue;
 use super::report::Report;
+use super::{full_width, place};
 
 /// Whether a part of the schema is an amount.
 pub(super) fn is_amount(part: &Json) -> bool {
@@ -50,6 +50,10 @@ fn diagnose(
     if let Some(whole) = compound(text) {
         diagnostic = diagnostic.note("write one number and one unit");
         return report.rewrite(diagnostic, &refused.at, &report.string(&whole), Safety::Safe);
+    }
+    if let Some(ascii) = full_width::in_ascii(text) {
+        let ascii = if ascii.parse::<f64>().is_ok() { ascii } else { report.string(&ascii) };
+        return report.rewrite(diagnostic.note(full_width::NOTE), &refused.at, &ascii, Safety::Safe);
     }
     diagnostic = diagnostic.note(instead);
     let pattern = refused.part.get("pattern").and_then(Json::as_str);

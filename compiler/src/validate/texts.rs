@@ -9,7 +9,7 @@ use super::accepted::expected;
 use super::forms::{self, PatternForm, WHOLE_EXPRESSION};
 use super::refused_value::RefusedValue;
 use super::report::{Report, quoted};
-use super::{amounts, choices, expression, kinds, modes, names, place, values};
+use super::{amounts, choices, expression, full_width, kinds, modes, names, place, values};
 
 /// Reports a string that does not match its pattern.
 pub(super) fn malformed(refused: &RefusedValue<'_>, pattern: &str, report: &mut Report<'_>) {
@@ -32,7 +32,8 @@ pub(super) fn malformed(refused: &RefusedValue<'_>, pattern: &str, report: &mut 
 /// Reports a string instead of an integer or a word.
 fn not_a_number(refused: &RefusedValue<'_>, text: &str, form: &PatternForm, report: &mut Report<'_>) {
     let subject = place::subject(&refused.segments);
-    let trimmed = text.trim();
+    let ascii = full_width::in_ascii(text);
+    let trimmed = ascii.as_deref().unwrap_or(text).trim();
     let is_number = !trimmed.is_empty() && trimmed.bytes().all(|b| b.is_ascii_digit());
     if !is_number && !form.words.is_empty() && !expression::has(text) {
         let words: Vec<String> = form.words.iter().map(|word| (*word).to_owned()).collect();
@@ -43,7 +44,8 @@ fn not_a_number(refused: &RefusedValue<'_>, text: &str, form: &PatternForm, repo
     let mut diagnostic =
         Diagnostic::error(codes::WRONG_KIND, message).at_place(report.value(&refused.at), "");
     if is_number {
-        diagnostic = diagnostic.note("without the quotes it is a number");
+        let why = if ascii.is_some() { full_width::NOTE } else { "without the quotes it is a number" };
+        diagnostic = diagnostic.note(why);
         let number = trimmed.trim_start_matches('0');
         let number = if number.is_empty() { "0" } else { number };
         diagnostic = report.rewrite(diagnostic, &refused.at, number, Safety::Safe);
