@@ -3,6 +3,7 @@
 mod fields;
 pub(crate) mod files;
 mod names;
+pub(crate) mod style;
 mod values;
 
 use jobc_schema::plural;
@@ -11,18 +12,19 @@ use serde_json::{Value, json};
 use super::Comparison;
 use super::compare::{Change, FileChange, FileChangeKind};
 use super::summary::FieldChange;
+use style::Style;
 
 /// The changes for people: of the jobs, and of the files if they are wanted or are all that changed.
 pub(crate) fn text(changes: &Comparison, base: &str, artifacts: bool) -> String {
     if changes.files.is_empty() {
         return format!("no difference from `{base}`\n");
     }
-    let mut out = fields::text(&changes.fields.all);
+    let mut out = fields::print(&changes.fields.all, Style::Text);
     if out.is_empty() {
-        return files::text(&changes.files);
+        return files::print(&changes.files, Style::Text);
     }
     if artifacts {
-        return format!("{out}\n{}", files::text(&changes.files));
+        return format!("{out}\n{}", files::print(&changes.files, Style::Text));
     }
     if let Some(counts) = files::counts(&changes.files) {
         out += &format!("built files: {counts}; `--artifacts` prints what changed in them\n");
@@ -36,8 +38,8 @@ pub(crate) fn markdown(changes: &Comparison, base: &str) -> String {
         return format!("**jobc**: no difference from `{base}` in the plan or in any file.\n");
     }
     let number = plural(changes.files.len(), "file");
-    let fields = fields::markdown(&changes.fields.all);
-    let files = files::markdown(&changes.files);
+    let fields = fields::print(&changes.fields.all, Style::Markdown);
+    let files = files::print(&changes.files, Style::Markdown);
     format!(
         "**jobc**: compared with `{base}`\n{fields}\n<details><summary>{number} changed</summary>\n{files}\n</details>\n"
     )

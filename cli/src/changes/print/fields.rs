@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use crate::changes::summary::FieldChange;
 
-use super::names::{Place, field, heading};
-use super::values::{cells, code, values};
+use super::names::field;
+use super::style::{Set, Style, row, table};
+use super::values::{cells, values};
 
 /// Maximum number of fields that are printed.
 const MAX_FIELDS: usize = 60;
@@ -13,8 +14,8 @@ const MAX_FIELDS: usize = 60;
 const MAX_CAUSES: usize = 3;
 
 /// The changes by their jobs and targets, in the order of the first ones.
-fn sets(changes: &[FieldChange]) -> Vec<(&[Place], Vec<&FieldChange>)> {
-    let mut sets: Vec<(&[Place], Vec<&FieldChange>)> = vec![];
+fn sets(changes: &[FieldChange]) -> Vec<Set<'_, &FieldChange>> {
+    let mut sets: Vec<Set<'_, &FieldChange>> = vec![];
     for change in changes {
         match sets.iter_mut().find(|(places, _)| *places == change.jobs) {
             Some((_, same)) => same.push(change),
@@ -26,80 +27,38 @@ fn sets(changes: &[FieldChange]) -> Vec<(&[Place], Vec<&FieldChange>)> {
     sets
 }
 
-/// The changes for people.
-pub(super) fn text(changes: &[FieldChange]) -> String {
-    let mut out = String::new();
-    let mut left = MAX_FIELDS;
-    let sets = sets(changes);
-    for (places, changes) in &sets {
-        if left == 0 {
-            break;
+/// The changes; in Markdown, as tables.
+pub(super) fn print(changes: &[FieldChange], style: Style) -> String {
+    style.print(&sets(changes), (MAX_FIELDS, "fields"), |out, heading, changes, left| {
+        if let [change] = changes
+            && is_whole(change)
+        {
+            let _ = writeln!(out, "{heading}: {}", whole(change));
+            return;
         }
-        match changes.as_slice() {
-            [change] if is_whole(change) => {
-                let _ = writeln!(out, "{}: {}", heading(places), whole(change));
-            }
-            _ => {
-                let _ = writeln!(out, "{}", heading(places));
-                for change in changes.iter().take(left) {
-                    let what = if is_role(change) {
-                        whole(change).to_owned()
-                    } else {
-                        values(change.old.as_ref(), change.new.as_ref())
-                    };
-                    let causes = causes(change).map_or(String::new(), |causes| format!(" ({causes})"));
-                    let _ = writeln!(out, "  {}: {what}{causes}", field(&change.field, &change.roles));
+        let _ = writeln!(out, "{heading}");
+        if style == Style::Markdown {
+            out.push('\n');
+            table(out, "line");
+        }
+        for change in changes.iter().take(left) {
+            let (old, new) = (change.old.as_ref(), change.new.as_ref());
+            let (field, causes) = (field(&change.field, &change.roles), causes(change));
+            match style {
+                Style::Text => {
+                    let what = if is_role(change) { whole(change).to_owned() } else { values(old, new) };
+                    let causes = causes.map_or(String::new(), |causes| format!(" ({causes})"));
+                    let _ = writeln!(out, "  {field}: {what}{causes}");
+                }
+                Style::Markdown => {
+                    let role = |_| "role".to_owned();
+                    let cells =
+                        if is_role(change) { (old.map(role), new.map(role)) } else { cells(old, new) };
+                    row(out, &field, cells, causes);
                 }
             }
         }
-        left = left.saturating_sub(changes.len());
-    }
-    let all: usize = sets.iter().map(|(_, changes)| changes.len()).sum();
-    if all > MAX_FIELDS {
-        let _ = writeln!(out, "and {} more fields; `--format json` prints all", all - MAX_FIELDS);
-    }
-    out
-}
-
-/// The changes as tables of Markdown.
-pub(super) fn markdown(changes: &[FieldChange]) -> String {
-    let mut out = String::new();
-    let mut left = MAX_FIELDS;
-    let sets = sets(changes);
-    for (places, changes) in &sets {
-        if left == 0 {
-            break;
-        }
-        match changes.as_slice() {
-            [change] if is_whole(change) => {
-                let _ = writeln!(out, "\n**{}**: {}", heading(places), whole(change));
-            }
-            _ => {
-                let _ = writeln!(out, "\n**{}**\n", heading(places));
-                out += "| field | old | new | line |\n|---|---|---|---|\n";
-                for change in changes.iter().take(left) {
-                    let (old, new) = if is_role(change) {
-                        (
-                            change.old.as_ref().map(|_| "role".to_owned()),
-                            change.new.as_ref().map(|_| "role".to_owned()),
-                        )
-                    } else {
-                        cells(change.old.as_ref(), change.new.as_ref())
-                    };
-                    let cell = |text: Option<String>| text.map_or(String::new(), |text| code(&text));
-                    let causes = causes(change).unwrap_or_default().replace('|', "\\|");
-                    let field = code(&field(&change.field, &change.roles));
-                    let _ = writeln!(out, "| {field} | {} | {} | {causes} |", cell(old), cell(new));
-                }
-            }
-        }
-        left = left.saturating_sub(changes.len());
-    }
-    let all: usize = sets.iter().map(|(_, changes)| changes.len()).sum();
-    if all > MAX_FIELDS {
-        let _ = writeln!(out, "\nand {} more fields", all - MAX_FIELDS);
-    }
-    out
+    })
 }
 
 /// Whether a whole job is new or gone.

@@ -10,8 +10,9 @@ use crate::changes::compare::{Change, FileChange, FileChangeKind};
 use crate::changes::fields::bytes;
 use crate::origins::tasks::without_index;
 
-use super::names::{Place, few, heading};
-use super::values::{cells, code, values};
+use super::names::{Place, few};
+use super::style::{Style, row, table};
+use super::values::{cells, values};
 
 /// Maximum number of files that are printed.
 const MAX_FILES: usize = 40;
@@ -92,75 +93,37 @@ fn task_of(path: &str) -> String {
     }
 }
 
-/// The changes for people.
-pub(crate) fn text(changes: &[FileChange]) -> String {
-    let mut out = String::new();
-    let mut left = MAX_FILES;
+/// The changes; in Markdown, as tables.
+pub(crate) fn print(changes: &[FileChange], style: Style) -> String {
     let sets = groups(changes);
-    for (places, groups) in &sets {
-        if left == 0 {
-            break;
-        }
-        let _ = writeln!(out, "{}", heading(places));
+    let sets: Vec<_> = sets.iter().map(|(places, groups)| (&places[..], groups.iter().collect())).collect();
+    style.print(&sets, (MAX_FILES, "files"), |out, heading, groups: &[&Group<'_>], left| {
+        let _ = writeln!(out, "{heading}");
         for group in groups.iter().take(left) {
-            let _ = writeln!(out, "  {}{}", group.path, group.suffix());
+            let _ = match style {
+                Style::Text => writeln!(out, "  {}{}", group.path, group.suffix()),
+                Style::Markdown => writeln!(out, "\n`{}`{}\n", group.path, group.suffix()),
+            };
             let FileChangeKind::Changed(changes) = &group.first.kind else { continue };
+            if style == Style::Markdown {
+                table(out, "cause");
+            }
             let rows = rows(changes);
             for (place, change) in rows.iter().take(MAX_CHANGES) {
-                let amounts = amounts(&group.first.path, change).unwrap_or_default();
-                let _ = writeln!(
-                    out,
-                    "    {place}: {}{amounts}",
-                    values(change.old.as_ref(), change.new.as_ref())
-                );
-                if let Some(cause) = change.cause.as_ref().and_then(cause) {
-                    let _ = writeln!(out, "      by {cause}");
+                let (old, new) = (change.old.as_ref(), change.new.as_ref());
+                let cause = change.cause.as_ref().and_then(cause);
+                match style {
+                    Style::Text => {
+                        let amounts = amounts(&group.first.path, change).unwrap_or_default();
+                        let _ = writeln!(out, "    {place}: {}{amounts}", values(old, new));
+                        let _ = cause.map(|cause| writeln!(out, "      by {cause}"));
+                    }
+                    Style::Markdown => row(out, place, cells(old, new), cause),
                 }
             }
-            if let Some(more) = more(rows.len(), MAX_CHANGES) {
-                let _ = writeln!(out, "    and {more} more; `--format json` prints all");
-            }
+            style.more(out, "    ", (rows.len(), MAX_CHANGES), "");
         }
-        left = left.saturating_sub(groups.len());
-    }
-    let all = sets.iter().map(|(_, groups)| groups.len()).sum();
-    if let Some(more) = more(all, MAX_FILES) {
-        let _ = writeln!(out, "and {more} more files; `--format json` prints all");
-    }
-    out
-}
-
-/// The changes as tables of Markdown.
-pub(super) fn markdown(changes: &[FileChange]) -> String {
-    let mut out = String::new();
-    let mut left = MAX_FILES;
-    let sets = groups(changes);
-    for (places, groups) in &sets {
-        if left == 0 {
-            break;
-        }
-        let _ = writeln!(out, "\n**{}**", heading(places));
-        for group in groups.iter().take(left) {
-            let _ = writeln!(out, "\n`{}`{}\n", group.path, group.suffix());
-            let FileChangeKind::Changed(changes) = &group.first.kind else { continue };
-            let rows = rows(changes);
-            out += "| field | old | new | cause |\n|---|---|---|---|\n";
-            for (place, change) in rows.iter().take(MAX_CHANGES) {
-                let cause = change.cause.as_ref().and_then(cause).unwrap_or_default().replace('|', "\\|");
-                let (old, new) = cells(change.old.as_ref(), change.new.as_ref());
-                let cell = |text: Option<String>| text.map_or(String::new(), |text| code(&text));
-                let _ = writeln!(out, "| {} | {} | {} | {cause} |", code(place), cell(old), cell(new));
-            }
-            if let Some(more) = more(rows.len(), MAX_CHANGES) {
-                let _ = writeln!(out, "\nand {more} more");
-            }
-        }
-        left = left.saturating_sub(groups.len());
-    }
-    if let Some(more) = more(sets.iter().map(|(_, groups)| groups.len()).sum(), MAX_FILES) {
-        let _ = writeln!(out, "\nand {more} more files");
-    }
-    out
+    })
 }
 
 /// The changes of a file; list items with the same change are one.
@@ -217,10 +180,6 @@ pub(super) fn counts(changes: &[FileChange]) -> Option<String> {
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
     (!words.is_empty()).then(|| words.join(", "))
-}
-
-fn more(all: usize, shown: usize) -> Option<usize> {
-    all.checked_sub(shown).filter(|more| *more > 0)
 }
 
 /// What caused a change, in one line.

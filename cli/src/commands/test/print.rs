@@ -109,7 +109,7 @@ pub(super) fn differences(target: &TargetResult) -> String {
     match &target.state {
         State::Same => String::new(),
         State::New => format!("{} at {}: no golden files\n", target.job, target.target),
-        State::Changed(all) => changes::files::text(all),
+        State::Changed(all) => changes::files::print(all, changes::style::Style::Text),
     }
 }
 
