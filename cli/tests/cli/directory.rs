@@ -180,6 +180,8 @@ impl Directory {
         let mut command = command(program);
         // Records of jobs go with the test.
         command.current_dir(&self.path).env("XDG_STATE_HOME", self.path.join(".records"));
+        // Jobs of other users of this host take nothing from those of tests.
+        command.env("JOBC_LOCK_DIR", self.path.join(".records/lock"));
         command
     }
 

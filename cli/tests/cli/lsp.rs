@@ -190,10 +190,17 @@ fn compare(server: &mut Server, job: &Utf8Path) -> Option<Result<usize, String>>
         return None;
     }
     let text = std::fs::read_to_string(job).expect("`check` has read it as text");
-    // Under another name in the same directory, so that the server takes it for a job.
+    // Under another name in the same directory, so that the server takes it for a job, or for a targets file as `check`
+    // does by its content.
     let extension = job.extension().unwrap_or_default();
-    let named = job.file_stem() == Some("job");
-    let shown = if named { job.to_owned() } else { job.with_extension(format!("job.{extension}")) };
+    let has = |key: &str| text.lines().any(|line| line.starts_with(key));
+    let shown = if has("targets:") && !has("roles:") && !has("name:") {
+        job.with_file_name("targets.yaml")
+    } else if job.file_stem() == Some("job") {
+        job.to_owned()
+    } else {
+        job.with_extension(format!("job.{extension}"))
+    };
     let finding = |(uri, it): (String, Value)| {
         let file = uri.trim_start_matches("file://").to_owned();
         let file = if file == shown.as_str() { job.to_string() } else { file };
