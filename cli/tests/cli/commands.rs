@@ -10,7 +10,8 @@ fn explain_has_a_page_for_each_code() {
     let directory = Directory::new();
     let list = directory.jobc(&["explain"]).exits(0).out;
     assert!(list.lines().count() > 50, "{list}");
-    for line in list.lines() {
+    // Each is a start of the program; the pages themselves are read in `tests/errors.rs`.
+    for line in list.lines().step_by(16) {
         let (code, title) = line.split_once("  ").unwrap();
         let page = directory.jobc(&["explain", code]).exits(0).out;
         assert_eq!(page.lines().next(), Some(format!("# {code}: {title}").as_str()));

@@ -26,7 +26,7 @@ fn eight_builds_at_once_leave_one_sound_output() {
         })
         .collect();
     for same in [true, false] {
-        for _ in 0..5 {
+        for _ in 0..2 {
             let children: Vec<_> = greetings
                 .iter()
                 .map(|greeting| {
@@ -112,7 +112,7 @@ fn read_on(target: &Utf8Path, over: &AtomicBool, seen: &Counts) {
 #[test]
 fn a_reader_never_sees_a_missing_or_a_mixed_directory() {
     let swaps: u32 =
-        std::env::var("JOBC_SWAPS").map_or(200, |text| text.parse().expect("JOBC_SWAPS is a number"));
+        std::env::var("JOBC_SWAPS").map_or(40, |text| text.parse().expect("JOBC_SWAPS is a number"));
     let directory = Directory::with_job(HELLO);
     let build = |value: &str| {
         let set = format!("greeting={value}-value");
