@@ -105,6 +105,10 @@ pub(super) fn unwritable(session: &Session, error: &ureq::http::Error) -> Error 
     registry_error(session, &format!("cannot be queried: {error}"))
 }
 
+/// What to do where a registry cannot be reached at all.
+const NO_ACCESS: &str = "check the name and the network; without access, load the image from an archive with `jobc image import`, \
+    or name a mirror in registries.yaml";
+
 /// No answer came, or not a whole one.
 pub(crate) fn no_response(session: &Session, error: &ureq::Error) -> RequestError {
     let address = &session.endpoint.address;
@@ -139,7 +143,7 @@ pub(crate) fn no_response(session: &Session, error: &ureq::Error) -> RequestErro
         );
     }
     match error {
-        ureq::Error::HostNotFound => RequestError::Temporary(cannot("no such host"), None),
+        ureq::Error::HostNotFound => RequestError::Temporary(cannot("no such host").help(NO_ACCESS), None),
         ureq::Error::Timeout(_) => RequestError::Temporary(cannot("it does not answer"), None),
         ureq::Error::BadUri(_) | ureq::Error::InvalidProxyUrl | ureq::Error::TooManyRedirects => {
             RequestError::Final(cannot(&text))
@@ -148,6 +152,9 @@ pub(crate) fn no_response(session: &Session, error: &ureq::Error) -> RequestErro
             session,
             &format!("sent a response that exceeds the limit of {limit} bytes"),
         )),
+        _ if text.contains("lookup address") || text.contains("unreachable") => {
+            RequestError::Temporary(cannot(&text).help(NO_ACCESS), None)
+        }
         _ => RequestError::Temporary(cannot(&text), None),
     }
 }
