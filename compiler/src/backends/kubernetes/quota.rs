@@ -1,6 +1,7 @@
 //! The quota of the target's queue or namespace, against what the job requests.
 //!
-//! Kueue admits a JobSet with all of its roles, those included that wait for others, so their sum must fit.
+//! Kueue admits a JobSet with all of its roles, those included that wait for others, so their sum must fit. So must the
+//! pod that submits the driver of a RayJob, which the job file does not name.
 
 use jobc_schema::plan::RolePlan;
 use jobc_schema::plan::order::RoleOrder;
@@ -9,7 +10,9 @@ use jobc_schema::quantity::{Bytes, Cpus};
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 
 use super::cluster::Cluster;
+use super::rayjob;
 use super::settings::setting_at;
+use super::shape::Shape;
 
 /// An amount of a resource, as people write it.
 type Shown = fn(u64) -> String;
@@ -25,18 +28,33 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     let all =
         |role: &RolePlan, each: Option<u64>| each.unwrap_or(0).saturating_mul(u64::from(role.at_once()));
     let cpus: Shown = |millis| format!("{} CPUs", Cpus { millis });
-    let resources: [(&str, Option<u64>, Measure<'_>, Shown); 3] = [
-        ("gpu", quota.gpu.map(u64::from), &RolePlan::gpus_at_once, |n| format!("{n} GPUs")),
-        ("cpu", quota.cpu.map(|cpus| cpus.millis), &|role| all(role, role.resources.cpu_millis), cpus),
-        ("memory", quota.memory.map(|bytes| bytes.0), &|role| all(role, role.resources.memory_bytes), |n| {
-            format!("{} of memory", Bytes(n))
-        }),
+    let memory: Shown = |bytes| format!("{} of memory", Bytes(bytes));
+    let (added_cpu, added_memory) = match cluster.shape {
+        Shape::RayJob => (rayjob::SUBMITTER_CPU_MILLIS, rayjob::SUBMITTER_MEMORY_BYTES),
+        _ => (0, 0),
+    };
+    let resources: [(&str, Option<u64>, Measure<'_>, u64, Shown); 3] = [
+        ("gpu", quota.gpu.map(u64::from), &RolePlan::gpus_at_once, 0, |n| format!("{n} GPUs")),
+        (
+            "cpu",
+            quota.cpu.map(|cpus| cpus.millis),
+            &|role| all(role, role.resources.cpu_millis),
+            added_cpu,
+            cpus,
+        ),
+        (
+            "memory",
+            quota.memory.map(|bytes| bytes.0),
+            &|role| all(role, role.resources.memory_bytes),
+            added_memory,
+            memory,
+        ),
     ];
-    for (key, limit, measure, shown) in resources {
+    for (key, limit, measure, added, shown) in resources {
         let Some(limit) = limit else { continue };
         let weights: Vec<u64> = cluster.job.roles.iter().map(measure).collect();
-        let sum = weights.iter().fold(0_u64, |sum, weight| sum.saturating_add(*weight));
-        let peak = order.heaviest(&weights);
+        let sum = weights.iter().fold(added, |sum, weight| sum.saturating_add(*weight));
+        let peak = order.heaviest(&weights).saturating_add(added);
         let demand = if by_kueue { sum } else { peak };
         let Some(largest) = cluster.job.roles.iter().max_by_key(|role| measure(role)) else { continue };
         if demand <= limit {
@@ -53,6 +71,10 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
         )
         .at_key(&largest.at().keys(["resources", key]), "is the largest part")
         .at_place(Place::target(&setting_at(cluster.job, ["quota", key])), "");
+        if added > 0 {
+            found =
+                found.note(format!("the pod that submits the driver to Ray requests {} of it", shown(added)));
+        }
         if by_kueue && peak < sum {
             found = found.note(format!(
                 "at most {} run at the same time, but Kueue admits all roles of a JobSet together",

@@ -21,6 +21,7 @@ use super::naming::RAY_JOB;
 use super::origins::Origins;
 use super::pod;
 use super::policy;
+use super::quantity;
 use super::settings::setting_at;
 use jobc_schema::shell::quote;
 
@@ -228,13 +229,22 @@ fn entrypoint(cluster: &Cluster<'_>, head: &RolePlan) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The pod that submits the driver and shows its output: the image of the head, with what KubeRay requests by default.
+/// CPUs of the pod that submits the driver, in thousandths, as KubeRay's own requests them.
+pub(super) const SUBMITTER_CPU_MILLIS: u64 = 500;
+/// Its memory in bytes.
+pub(super) const SUBMITTER_MEMORY_BYTES: u64 = 200 << 20;
+
+/// The pod that submits the driver and shows its output: the image of the head, and what the target gives all pods.
 fn submitter(cluster: &Cluster<'_>, head: &Value) -> Value {
     let container = &head["spec"]["containers"][0];
-    let amounts = json!({"cpu": "500m", "memory": "200Mi"});
-    let mut labels = head["metadata"]["labels"].clone();
-    labels[ROLE] = json!(SUBMITTER);
-    labels[RAY_JOB] = json!(cluster.job.name);
+    let (cpu, memory) = (format!("{SUBMITTER_CPU_MILLIS}m"), quantity::bytes(SUBMITTER_MEMORY_BYTES));
+    let amounts = json!({"cpu": cpu, "memory": memory});
+    let mut metadata = json!({"labels": head["metadata"]["labels"]});
+    metadata["labels"][ROLE] = json!(SUBMITTER);
+    metadata["labels"][RAY_JOB] = json!(cluster.job.name);
+    if !cluster.settings.pod.annotations.is_empty() {
+        metadata["annotations"] = json!(cluster.settings.pod.annotations);
+    }
     let mut own = Map::from_iter([
         ("name".to_owned(), container["name"].clone()),
         ("image".to_owned(), container["image"].clone()),
@@ -245,10 +255,17 @@ fn submitter(cluster: &Cluster<'_>, head: &Value) -> Value {
         ("restartPolicy".to_owned(), json!("Never")),
         ("containers".to_owned(), json!([own])),
     ]);
-    for key in ["imagePullSecrets", "serviceAccountName", "schedulerName", "nodeSelector", "tolerations"] {
+    for key in [
+        "imagePullSecrets",
+        "serviceAccountName",
+        "schedulerName",
+        "priorityClassName",
+        "nodeSelector",
+        "tolerations",
+    ] {
         if !head["spec"][key].is_null() {
             spec.insert(key.to_owned(), head["spec"][key].clone());
         }
     }
-    json!({"metadata": {"labels": labels}, "spec": spec})
+    json!({"metadata": metadata, "spec": spec})
 }
