@@ -1,6 +1,7 @@
 //! Known facts about the GPUs of a target's hosts: `gpus` of the target, else `kubernetes.gpu` of it.
 
 use indexmap::IndexMap;
+use jobc_schema::Bytes;
 use jobc_schema::gpu::{Vendor, is_at_least};
 use jobc_schema::target::TargetCard;
 
@@ -144,16 +145,20 @@ impl<'a> Card<'a> {
         self.capability.clone().or_else(|| Version::parse(&self.model?.model.cc))
     }
 
-    /// What it is, in words: `` 4 `V100` of compute capability 7.0 ``, `` `A100` cut into 7 `1g.10gb` ``.
+    /// What it is, in words: `` 4 `V100` of 32GiB and compute capability 7.0 ``, `` `A100` cut into 7 `1g.10gb` ``.
     pub(crate) fn words(&self) -> String {
         let count = self.count.map_or(String::new(), |count| format!("{count} "));
-        let capability =
-            self.capability().map_or(String::new(), |has| format!(" of compute capability {has}"));
+        let known = [
+            self.memory.map(|bytes| Bytes(bytes).to_string()),
+            self.capability().map(|has| format!("compute capability {has}")),
+        ];
+        let known = known.into_iter().flatten().collect::<Vec<_>>().join(" and ");
+        let known = if known.is_empty() { known } else { format!(" of {known}") };
         let cut = self.mig.filter(|there| !there.is_empty()).map_or(String::new(), |there| {
             let each = there.iter().map(|(profile, count)| format!("{count} `{profile}`"));
             format!(" cut into {}", each.collect::<Vec<_>>().join(" and "))
         });
-        format!("{count}`{}`{capability}{cut}", self.name)
+        format!("{count}`{}`{known}{cut}", self.name)
     }
 
     /// Whether it supports the MIG profile according to the tables; `None` if its kind is unknown.

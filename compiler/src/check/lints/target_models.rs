@@ -2,7 +2,7 @@
 
 use jobc_schema::Bytes;
 use jobc_schema::gpu::{Gpu, Vendor};
-use jobc_schema::plan::GpuPlan;
+use jobc_schema::plan::{GpuPlan, SharePlan};
 
 use crate::check::gpu::{self, Card, HostGpuFacts};
 use crate::check::view::{RoleView, View};
@@ -59,16 +59,41 @@ fn missing(requested: &GpuPlan, declared: &HostGpuFacts<'_>, cards: &[&Card<'_>]
             return error(format!("compute capability {wanted}"), Some("compute_capability"));
         }
     }
-    match requested.share.as_ref().and_then(|share| share.profile.as_deref()) {
-        Some(profile) => slices(profile, requested.count, &mut left),
+    match &requested.share {
+        Some(SharePlan { profile: Some(profile), .. }) => instances(profile, requested.count, &mut left),
+        Some(share) => slices(share, requested.count, &mut left),
         // All of a host's cards may be of several kinds.
-        None if requested.share.is_none() && !requested.all => whole(requested.count, &mut left),
+        None if !requested.all => whole(requested.count, &mut left),
         None => None,
     }
 }
 
+/// Slices by memory or cores: each on a card of its own, or all on one (spec section 5, `share`).
+fn slices(share: &SharePlan, count: u32, left: &mut Vec<&Card<'_>>) -> Option<UnmetNeed> {
+    let error = |what, key| Some(UnmetNeed { what, key: Some(key), severity: Severity::Error });
+    if let Some(each) = share.memory_bytes {
+        let on_one_card = each.saturating_mul(if share.same_card { count.into() } else { 1 });
+        left.retain(|card| card.is_smaller(on_one_card) != Some((true, true)));
+        if left.is_empty() {
+            let size = Bytes(each);
+            return if on_one_card == each {
+                error(format!("a slice of {size}"), "share")
+            } else {
+                error(format!("{count} slices of {size} on one card"), "count")
+            };
+        }
+    }
+    match share.cores_percent {
+        Some(cores) if share.same_card && cores.saturating_mul(count) > 100 => {
+            error(format!("{count} slices of {cores} % of the cores on one card"), "count")
+        }
+        _ if share.same_card => None,
+        _ => too_many(count, left.iter().map(|card| card.count), "slices on different cards of one host"),
+    }
+}
+
 /// MIG instances: the existing ones if they are known, otherwise those that the card supports.
-fn slices(profile: &str, count: u32, left: &mut Vec<&Card<'_>>) -> Option<UnmetNeed> {
+fn instances(profile: &str, count: u32, left: &mut Vec<&Card<'_>>) -> Option<UnmetNeed> {
     let what = format!("MIG instances `{profile}`");
     let certain = left.iter().all(|card| card.mig.is_some());
     left.retain(|card| match card.mig {

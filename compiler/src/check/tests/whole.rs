@@ -7,7 +7,7 @@ use jobc_schema::plan::TargetPlan;
 
 use super::{blocks, whole};
 use crate::check::{check, check_document};
-use crate::diagnostic::{Code, Diagnostic, DocumentId, Sink};
+use crate::diagnostic::{Code, Diagnostic, DocumentId, Sink, codes};
 use crate::expand::{Overrides, expand};
 use crate::files::MemoryFiles;
 use crate::lock::Lock;
@@ -294,4 +294,49 @@ fn a_mistake_in_a_template_shows_both_places() {
         &[job, own, "uses: std/torchrun\nwith: {script: main.py, shm: 64GiB}\n"],
         TARGETS
     ));
+}
+
+#[test]
+fn slices_that_fit_on_no_card() {
+    let gpu = |gpu: &str| {
+        format!(
+            "image: nvidia/cuda:12.4.1-cudnn-runtime-ubuntu22.04\nroles:\n  r: {{resources: {{cpu: 1, memory: 8GiB, shm: 1GiB, gpu: {gpu}}}, run: ./r}}\n"
+        )
+    };
+    let targets = |cards: &str, provider: &str| {
+        format!(
+            "version: 1\ntargets:\n  lab:\n    backends: [kubernetes]\n    gpus: {{cards: [{cards}]}}\n    kubernetes: {{gpu: {{provider: {provider}}}}}\n"
+        )
+    };
+    let one = "{model: RTX-3090, count: 1, memory: 24GiB}";
+    insta::assert_snapshot!(report(
+        &[
+            &gpu("{count: 9, share: {memory: 3000MiB}}"),
+            &gpu("{count: 9, share: {memory: 3000MiB, same_card: true}}"),
+            &gpu("{count: 1, share: {memory: 25GiB}}"),
+            &gpu("{count: 3, share: {memory: 1GiB, cores: 40, same_card: true}}"),
+        ],
+        &targets(one, "hami"),
+    ));
+    let is_reported = |gpu_text: &str, cards: &str, provider: &str| {
+        let (_, findings, _) = run(&whole(&gpu(gpu_text)), &targets(cards, provider));
+        findings.iter().any(|finding| finding.code == codes::TARGET_MODELS)
+    };
+    let two = "{model: RTX-3090, count: 2, memory: 24GiB}";
+    assert!(!is_reported("{count: 8, share: {memory: 3000MiB, same_card: true}}", one, "hami"));
+    assert!(!is_reported("{count: 2, share: {memory: 24GiB}}", two, "hami"));
+    assert!(!is_reported("{count: 9, share: {memory: 3000MiB}}", "{model: RTX-3090}", "hami"));
+    assert!(!is_reported(
+        "{count: 1, share: {memory: 80GiB}}",
+        "{model: A100-40GB}, {model: A100-80GB}",
+        "hami"
+    ));
+    for provider in
+        ["hami", "volcano-vgpu", "volcano-gpushare", "kai", "aliyun-gpushare", "gpu-manager", "orion"]
+    {
+        assert!(
+            is_reported("{count: 1, share: {memory: 81GiB}}", "{model: A100-80GB}", provider),
+            "{provider}"
+        );
+    }
 }
