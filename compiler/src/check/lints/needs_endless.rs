@@ -11,35 +11,59 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// Warns of `needs` that is met only when a server has succeeded.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
-    let mut endless: BTreeMap<&str, Option<String>> = BTreeMap::new();
+    let mut servers: BTreeMap<&str, Option<Server>> = BTreeMap::new();
     let by_name: BTreeMap<&str, _> = view.roles.iter().map(|role| (role.plan.name.as_str(), role)).collect();
     for role in &view.roles {
         for need in role.plan.needs.iter().filter(|need| need.state == NeedState::Succeeded) {
             let Some(other) = by_name.get(need.role.as_str()) else { continue };
-            let found = endless.entry(other.plan.name.as_str()).or_insert_with(|| never_ends(other));
-            let Some(program) = found else { continue };
-            let message = format!(
-                "role `{}` waits until `{}` has succeeded, but `{program}` in it never exits",
-                role.plan.name, need.role
-            );
+            let server = servers.entry(other.plan.name.as_str()).or_insert_with(|| Server::of(other));
+            let Some(server) = server else { continue };
+            let why = match server {
+                Server::Program(program) => format!("`{program}` in it never exits"),
+                Server::Ports => format!("`{}` has `ports`, as servers do, which never exit", need.role),
+            };
+            let message =
+                format!("role `{}` waits until `{}` has succeeded, but {why}", role.plan.name, need.role);
+            let place = match server {
+                Server::Program(_) => other.run_at(),
+                Server::Ports => other.at().keys(["resources", "ports"]),
+            };
+            let state = if other.plan.ready.is_some() { NeedState::Ready } else { NeedState::Started };
+            let note = match state {
+                NeedState::Ready => format!("write `needs: {{{}: ready}}`", need.role),
+                _ => format!("write `needs: {{{0}: ready}}` and a `ready` on `{0}`, or `started`", need.role),
+            };
             sink.push(
                 Diagnostic::warning(codes::NEEDS_ENDLESS, message)
                     .at(&role.need_at(&need.role), "")
-                    .at(&other.run_at(), "")
-                    .note(format!(
-                        "write `needs: {{{}: ready}}` and a `ready` on `{}`, or `started`",
-                        need.role, need.role
-                    ))
-                    .set(&role.at().key("needs"), states(role, &need.role)),
+                    .at(&place, "")
+                    .note(note)
+                    .set(&role.at().key("needs"), states(role, &need.role, state)),
             );
         }
     }
 }
 
-/// The `needs` of a role with another one started alone.
-fn states(role: &RoleView<'_>, other: &str) -> serde_json::Value {
+/// Why a role seems to be a server.
+enum Server {
+    /// This program in it never exits.
+    Program(String),
+    /// It is one instance with ports, so others connect to it.
+    Ports,
+}
+
+impl Server {
+    /// The ports of several instances, or of a framework, may be for each other.
+    fn of(role: &RoleView<'_>) -> Option<Self> {
+        let is_reached = role.member.is_none() && role.plan.instances == 1 && !role.plan.ports.is_empty();
+        never_ends(role).map(Self::Program).or_else(|| is_reached.then_some(Self::Ports))
+    }
+}
+
+/// The `needs` of a role with another one in this state.
+fn states(role: &RoleView<'_>, other: &str, state: NeedState) -> serde_json::Value {
     let state = |need: &NeedPlan| {
-        let state = if need.role == other { NeedState::Started } else { need.state };
+        let state = if need.role == other { state } else { need.state };
         (need.role.clone(), serde_json::json!(state))
     };
     serde_json::Value::Object(role.plan.needs.iter().map(state).collect())
