@@ -211,6 +211,13 @@ pub(crate) fn run() -> ExitCode {
     }
     args.color.unwrap_or_else(color_setting).write_global();
     let format = args.format;
+    if let Command::Why(why) = &args.command
+        && let Some(word) =
+            why.job.job.as_deref().filter(|word| !word.as_str().contains(':') && !word.exists())
+        && let Some(code) = runtime::why_job(word.as_str())
+    {
+        return code;
+    }
     let outcome = match &args.command {
         Command::Build(build) => commands::build::run(build, format, runtime::write_sboms),
         Command::Check(check) => commands::check::run(check, format),

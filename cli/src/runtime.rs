@@ -97,6 +97,11 @@ fn run_job_command(command: &JobCommand) -> ExitCode {
     })
 }
 
+/// `jobc why JOB`: why a job of this host ended or waits; none if the word names none.
+pub(crate) fn why_job(word: &str) -> Option<ExitCode> {
+    commands::ps::why(word)
+}
+
 /// Adds `oci`, whose options are defined in a separate crate.
 pub(crate) fn add_commands(jobc: clap::Command) -> clap::Command {
     jobc.subcommand(jobc_oci::command().name("oci"))

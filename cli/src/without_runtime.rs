@@ -85,6 +85,11 @@ pub(crate) fn run_hidden_command(matches: &ArgMatches, all: &Command) -> Option<
     Some(ExitCode::from(Outcome::UsageError as u8))
 }
 
+/// `jobc why JOB`: this build has no jobs.
+pub(crate) fn why_job(_word: &str) -> Option<ExitCode> {
+    None
+}
+
 /// Why a command is not there, and what to do.
 fn message(name: &str, system: &str) -> String {
     let why = if system == "linux" {

@@ -42,6 +42,23 @@ def test_each_role_starts_when_its_needs_are_met(jobs):
     run(jobs, "tested-never", unreachable, 1, r"failed: `b` can never start: it needs `a` to have succeeded, and it failed \(a-0: exit 3\)")
 
 
+def test_a_run_that_only_waits_names_what_it_waits_for(jobs):
+    roles = {"ps": {"run": FOREVER}, "worker": {"run": "true", "needs": ["ps"]}}
+    path = jobs.directory / "waits.json"
+    path.write_text(json.dumps({"version": 1, "name": "tested-waits", "image": "host", "grace_period": "1s", "roles": roles}))
+    client = jobs.run(str(path))
+    jobs.until("tested-waits", lambda record: record["tasks"][0]["state"] == "running")
+    waits = "role `worker` waits until `ps` has succeeded\n"
+    expect(jobs.call("ps", "tested-waits"), out=r"worker-0 +waiting", error=f"^jobc: {waits}$")
+    expect(jobs.call("ps", "--quiet", "tested-waits"), error="^$")
+    expect(jobs.call("why", "tested-waits"), out=rf"^tested-waits\.1: running\ntested-waits\.1: {waits}$")
+    time.sleep(11)
+    jobs.call("stop", "tested-waits")
+    out, _ = client.communicate(timeout=20)
+    assert out.count(f"jobc: note: {waits}") == 1, out
+    expect(jobs.call("why", "tested-waits"), out=r"^tested-waits\.1: stopped[^\n]*\n$")
+
+
 @pytest.mark.parametrize("network", ("host", "job", "none"))
 def test_tasks_become_ready(jobs, network):
     """Four kinds of readiness, each reached after a while."""

@@ -39,4 +39,5 @@ pub mod submission;
 pub mod supervisor;
 pub mod sweep;
 pub mod time;
+pub mod unmet;
 pub mod user_metrics;

@@ -9,7 +9,7 @@ pub(crate) mod printer;
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::table::escape_control;
 use jobc_job::directory::Directory;
@@ -52,6 +52,8 @@ pub(crate) struct Follower {
     watch: Watch,
     printer: Printer,
     several: bool,
+    /// When something of the jobs was last shown.
+    last_shown: Instant,
 }
 
 struct FollowedJob {
@@ -106,7 +108,7 @@ impl Follower {
             }
         });
         let jobs = followed.collect();
-        Self { jobs, watch: Watch::new(watched), printer, several }
+        Self { jobs, watch: Watch::new(watched), printer, several, last_shown: Instant::now() }
     }
 
     /// Shows what is available; returns whether there may be more.
@@ -120,17 +122,22 @@ impl Follower {
         for job in &mut self.jobs {
             let events = job.events.as_mut().map(event::Reader::read).transpose().map_err(read_error)?;
             job.pending.extend(events.unwrap_or_default());
+            let has_events = !job.pending.is_empty();
             let name = if self.several { format!("{} ", job.name) } else { String::new() };
             let before = job.pending.iter().position(ends_output).unwrap_or(job.pending.len());
             print_events(&mut self.printer, &name, job.pending.drain(..before))?;
             let (printer, numbers) = (&mut self.printer, &job.numbers);
-            let mut written = Ok(());
+            let (mut written, mut lines) = (Ok(()), 0_usize);
             let read = job.reader.read(&mut |number, line| {
+                lines += 1;
                 written = printer.line(numbers[number], line);
                 written.as_ref().map_or_else(|_| Err(io::ErrorKind::WriteZero.into()), |()| Ok(()))
             });
             written?;
             let has_more = read.map_err(read_error)?;
+            if lines > 0 || has_events {
+                self.last_shown = Instant::now();
+            }
             more |= has_more;
             // Other tasks may write endlessly.
             job.delayed = if has_more { job.delayed + 1 } else { MAX_DELAYS };
@@ -141,6 +148,11 @@ impl Follower {
         }
         self.printer.flush()?;
         Ok(more)
+    }
+
+    /// How long nothing of the jobs was shown.
+    pub(crate) fn idle_time(&self) -> Duration {
+        self.last_shown.elapsed()
     }
 
     /// Shows what is available and what comes, until one of these file descriptors is readable or the time is over.

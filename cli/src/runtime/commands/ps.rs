@@ -7,17 +7,18 @@ use jobc_job::directory::Directory;
 use jobc_job::metric_choice::{JobMetrics, MetricChoice};
 use jobc_job::record::{JobState, Record, TaskRecord, TaskState};
 use jobc_job::time::Time;
+use jobc_job::unmet;
 use jobc_job::user_metrics::format_number;
 use jobc_sys::error::{Error, Kind};
 use serde_json::{Value, json};
 
-use super::jobs::{Failure, Jobs, Result, format_ago, format_duration, json_text, read};
+use super::jobs::{Failure, Jobs, Result, format_ago, format_duration, into_exit_code, json_text, read};
 use super::subject::Subject;
 use super::sweep::{self, Comparison};
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::PsArgs;
 use crate::runtime::wide_table::WideTable;
-use crate::table::Table;
+use crate::table::{Table, escape_control};
 use crate::terminal;
 
 pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
@@ -35,7 +36,31 @@ pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
         None => jobs_text(args, jobs.all()?),
     };
     terminal::print(&text);
+    if let (Some(Subject::Job(directory)), false, FormatArg::Text) =
+        (&subject, args.quiet, args.output_args.format)
+    {
+        for need in unmet::of_job(directory, &read(directory)?)? {
+            terminal::eprint(&format!("jobc: {need}\n"));
+        }
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// `jobc why JOB`: why a job ended, or what its roles wait for; none if the word names no job.
+pub(crate) fn why(word: &str) -> Option<ExitCode> {
+    let jobs = Jobs::open().ok()?;
+    let directory = jobs.find(word).ok()?;
+    let answer = || -> Result<ExitCode> {
+        let record = read(&directory)?;
+        let needs = unmet::of_job(&directory, &record)?;
+        let state = record.end.as_ref().map_or(record.state.as_str(), |end| &end.explanation);
+        let lines = std::iter::once(state.to_owned()).chain(needs);
+        terminal::print(
+            &lines.map(|line| format!("{}: {}\n", record.id, escape_control(&line))).collect::<String>(),
+        );
+        Ok(ExitCode::SUCCESS)
+    };
+    Some(into_exit_code(answer()))
 }
 
 fn tasks_text(args: &PsArgs, directory: &Directory, record: &Record) -> String {

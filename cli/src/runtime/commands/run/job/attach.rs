@@ -10,6 +10,7 @@ use jobc_job::control::Request;
 use jobc_job::directory::Directory;
 use jobc_job::record::{JobState, Record};
 use jobc_job::supervisor::start::StartedSupervisor;
+use jobc_job::unmet;
 use jobc_sys::error::{Error, Result};
 use jobc_sys::signals::{Signal, Signals};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -27,6 +28,9 @@ use super::live::LiveTable;
 /// How often to check for new notes; signals, lines and ends wake us anyway.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
+/// How long nothing happens before a run names what its roles wait for.
+const IDLE_TIME: Duration = Duration::from_secs(10);
+
 /// A job with its supervisor, which is our child process.
 pub(super) struct RunningJob {
     /// The job.
@@ -36,6 +40,8 @@ pub(super) struct RunningJob {
     finished: bool,
     /// The last modification time of the record, and the number of its notes that were printed.
     notes_seen: (Option<SystemTime>, usize),
+    /// The last modification time of the record whose unmet needs were printed.
+    needs_seen: Option<SystemTime>,
 }
 
 impl RunningJob {
@@ -44,7 +50,7 @@ impl RunningJob {
         let pid = i32::try_from(started.child.id()).ok().and_then(Pid::from_raw);
         let pidfd = pid.map_or(Err(Errno::SRCH), |pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()));
         let pidfd = pidfd.map_err(|errno| Error::system("watch the job's supervisor", errno))?;
-        Ok(Self { directory, started, pidfd, finished: false, notes_seen: (None, 0) })
+        Ok(Self { directory, started, pidfd, finished: false, notes_seen: (None, 0), needs_seen: None })
     }
 
     /// Readable when the supervisor has ended.
@@ -55,7 +61,7 @@ impl RunningJob {
     /// Prints new notes of the job, such as published ports, that no job before has had. Limits were reported for all, and
     /// what every job of an unprivileged user has is printed with `--verbose` only.
     fn print_new_notes(&mut self, follower: &mut Follower, printed: &mut BTreeSet<String>, verbose: bool) {
-        let changed = std::fs::metadata(self.directory.record_file()).and_then(|data| data.modified()).ok();
+        let changed = self.last_change();
         if changed == self.notes_seen.0 {
             return;
         }
@@ -68,6 +74,25 @@ impl RunningJob {
             }
         }
         self.notes_seen = (changed, notes.len());
+    }
+
+    /// Prints what the waiting roles of the job wait for.
+    fn print_unmet_needs(&mut self, follower: &mut Follower, printed: &mut BTreeSet<String>) {
+        let changed = self.last_change();
+        if std::mem::replace(&mut self.needs_seen, changed) == changed {
+            return;
+        }
+        let record = Record::read(&self.directory).ok().flatten();
+        let needs = record.and_then(|record| unmet::of_job(&self.directory, &record).ok());
+        for need in needs.unwrap_or_default() {
+            if printed.insert(need.clone()) {
+                follower.note(&self.directory, &need);
+            }
+        }
+    }
+
+    fn last_change(&self) -> Option<SystemTime> {
+        std::fs::metadata(self.directory.record_file()).and_then(|data| data.modified()).ok()
     }
 
     /// Handles the end of the supervisor; returns the final record of the job.
@@ -102,6 +127,9 @@ pub(super) fn attach(
         if let Some(follower) = &mut shown {
             for job in jobs.iter_mut() {
                 job.print_new_notes(follower, &mut notes, verbose);
+                if follower.idle_time() >= IDLE_TIME {
+                    job.print_unmet_needs(follower, &mut notes);
+                }
             }
             if let Some(table) = &mut table {
                 // The message for a signal, and the `^C` of the terminal, must not follow a footer.
