@@ -354,6 +354,21 @@ def test_commands_without_a_name_take_the_newest_job(jobs):
         expect(jobs.call(word), code=2, error="required arguments were not provided")
 
 
+def refuse(jobs):
+    """The file of a job that no host has the CPUs for, and what is printed about it."""
+    roles = {"only": {"run": "sleep 600", "resources": {"cpu": 10000}}}
+    big = jobs.directory / "big.json"
+    big.write_text(json.dumps({"version": 1, "name": "tested-long", "image": "host", "roles": roles}))
+    return str(big), re.compile(r"^jobc: tested-long\.\d+: could not start: .*CPUs", re.MULTILINE)
+
+
+def test_a_job_in_the_background_that_cannot_start_is_reported(jobs):
+    """As in the foreground."""
+    big, refused = refuse(jobs)
+    for words in ([], ["--detach"], ["--quiet"], ["--detach", "--quiet"]):
+        expect(jobs.call("run", *words, *jobs.unenforced, big), code=125, out="^$", error=refused)
+
+
 def test_records_are_removed_on_request(jobs):
     """Not before the job has ended."""
     name = start(jobs)

@@ -7,6 +7,7 @@
 mod attach;
 mod built_plan;
 mod compile;
+mod detached;
 mod discarded;
 mod dry_run;
 mod images;
@@ -186,6 +187,9 @@ fn run_built(args: &RunArgs, mut built: BuiltPlan, jobs: &Jobs, format: FormatAr
         }
     }
     if args.detach {
+        if !detached::wait_for_start(jobs, &mut running, &signals)? {
+            return Ok(RUNTIME_FAILURE_EXIT_CODE);
+        }
         let jobs = running.iter().map(|job| &job.directory.id);
         // A sweep is one thing, whatever the number of its jobs.
         let ids: Vec<&JobId> = sweep.as_ref().map_or_else(|| jobs.collect(), |sweep| vec![sweep]);

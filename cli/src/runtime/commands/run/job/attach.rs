@@ -96,7 +96,7 @@ impl RunningJob {
     }
 
     /// Handles the end of the supervisor; returns the final record of the job.
-    fn handle_exit(&mut self, jobs: &Jobs) -> Result<Option<Record>> {
+    pub(super) fn handle_exit(&mut self, jobs: &Jobs) -> Result<Option<Record>> {
         let _ = self.started.child.wait();
         self.finished = true;
         jobs.final_record(&self.directory)

@@ -1,0 +1,71 @@
+//! The start of jobs in the background: `jobc run --detach` reports a job that cannot start, as in the foreground.
+
+use std::os::fd::AsFd as _;
+use std::time::{Duration, Instant};
+
+use jobc_job::event::{self, Event, Kind};
+use jobc_job::exit_code::NOT_STARTED;
+use jobc_job::record::Record;
+use jobc_sys::error::{Error, Result};
+use jobc_sys::signals::Signals;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::attach::RunningJob;
+use crate::runtime::commands::follow::job_end::JobEnd;
+use crate::runtime::commands::jobs::Jobs;
+
+/// How often to check for events.
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+
+/// Maximum time to wait for all jobs together: unpacking an image can take long.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Waits until each job starts its tasks, is queued or fetches data. Reports those that cannot start on stderr; returns
+/// whether there is another one. A signal ends the wait, but not the jobs.
+pub(super) fn wait_for_start(all: &Jobs, jobs: &mut [RunningJob], signals: &Signals) -> Result<bool> {
+    let deadline = Instant::now() + START_TIMEOUT;
+    let mut has_started = false;
+    for job in jobs {
+        match refusal(all, job, signals, deadline)? {
+            None => has_started = true,
+            Some(record) => {
+                if let Some(end) = JobEnd::new(&job.directory, &record) {
+                    end.print(true);
+                }
+            }
+        }
+    }
+    Ok(has_started)
+}
+
+/// The record of a job that could not start; none if it starts, or if that is not known yet.
+fn refusal(all: &Jobs, job: &mut RunningJob, signals: &Signals, deadline: Instant) -> Result<Option<Record>> {
+    let mut events = event::Reader::new(&job.directory);
+    loop {
+        let (is_interrupted, has_ended) = {
+            let fds = [signals.as_fd(), job.pidfd()];
+            let mut polled = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            match poll(&mut polled, Some(&POLL_INTERVAL)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(Error::system("wait for the start of a job", errno)),
+            }
+            (!polled[0].revents().is_empty(), !polled[1].revents().is_empty())
+        };
+        if has_ended {
+            let record = job.handle_exit(all)?;
+            let is_refused =
+                |record: &Record| record.end.as_ref().is_some_and(|end| end.exit_code == NOT_STARTED);
+            return Ok(record.filter(is_refused));
+        }
+        let is_accepted = events.read().unwrap_or_default().iter().any(is_acceptance);
+        if is_interrupted || is_accepted || Instant::now() >= deadline {
+            return Ok(None);
+        }
+    }
+}
+
+/// The network is the last thing that is prepared.
+fn is_acceptance(event: &Event) -> bool {
+    matches!(event.event, Kind::Queued | Kind::Fetching | Kind::NetworkReady)
+}
