@@ -369,6 +369,15 @@ def test_a_job_in_the_background_that_cannot_start_is_reported(jobs):
         expect(jobs.call("run", *words, *jobs.unenforced, big), code=125, out="^$", error=refused)
 
 
+def test_a_name_stops_its_newest_run_that_has_not_ended(jobs):
+    """And the others are named."""
+    first, second = start(jobs), start(jobs)
+    expect(jobs.call("run", *jobs.unenforced, refuse(jobs)[0]), code=125)
+    expect(jobs.call("stop", "tested-long"), out=f"^{second}: stopped", error=f"^jobc: `{first}` still runs; `jobc stop {first}` stops it\n$")
+    expect(jobs.call("stop", "tested-long"), out=f"^{first}: stopped", error="^$")
+    expect(jobs.call("stop", "tested-long"), out=r"^tested-long\.\d+: could not start", error="^$")
+
+
 def test_records_are_removed_on_request(jobs):
     """Not before the job has ended."""
     name = start(jobs)

@@ -108,6 +108,20 @@ fn running_subjects(jobs: &Jobs) -> Result<Vec<RunningSubject>> {
     Ok(subjects)
 }
 
+/// The job or sweep to stop of a word: an ID, or a name, which means its newest run that has not ended. With the IDs of the
+/// other runs of that name that have not ended.
+pub(crate) fn subject_to_stop(jobs: &Jobs, word: &str) -> Result<(Subject, Vec<JobId>)> {
+    if word.parse::<JobId>().is_ok() {
+        return Ok((jobs.subject(word)?, vec![]));
+    }
+    let running = running_subjects(jobs)?.into_iter().map(|one| one.subject);
+    let mut running = running.filter(|subject| subject.id().name == word);
+    match running.next() {
+        Some(newest) => Ok((newest, running.map(|subject| subject.id().clone()).collect())),
+        None => Ok((jobs.subject(word)?, vec![])),
+    }
+}
+
 /// The jobs and sweeps to stop if none is named: the only one that runs. On a terminal the user is asked, and may
 /// choose none.
 pub(crate) fn jobs_to_stop(jobs: &Jobs) -> Result<Vec<Subject>> {

@@ -3,15 +3,17 @@
 
 use std::process::ExitCode;
 
+use jobc_compiler::suggest;
 use jobc_job::control::{Connection, Request};
 use jobc_job::directory::Directory;
 use jobc_job::record::{JobState, Record};
 use jobc_sys::error::{Error, Kind};
+use jobc_sys::id::JobId;
 use jobc_sys::signals::Signal;
 
 use super::follow::job_end::JobEnd;
 use super::jobs::{Failure, Jobs, Result, print_done, read, tasks};
-use super::newest::{jobs_to_stop, running_or_newest};
+use super::newest::{jobs_to_stop, running_or_newest, subject_to_stop};
 use super::subject::Subject;
 use super::sweep::{count, overall_exit_code};
 use crate::args::FormatArg;
@@ -26,7 +28,13 @@ const KILL_TIMEOUT_MS: u32 = 10_000;
 
 pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
-    let subjects = if args.jobs.is_empty() { jobs_to_stop(&jobs)? } else { find_all(&jobs, &args.jobs)? };
+    let (subjects, others) = if args.jobs.is_empty() {
+        (jobs_to_stop(&jobs)?, vec![])
+    } else {
+        let found = args.jobs.iter().map(|word| subject_to_stop(&jobs, word));
+        let (subjects, others): (_, Vec<_>) = found.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        (subjects, others.concat())
+    };
     let request = Request::Stop { grace_seconds: args.grace.map(|grace| grace.as_secs()) };
     for subject in &subjects {
         // The last jobs of a sweep wait for the others: stopped first, they do not start in between.
@@ -53,7 +61,21 @@ pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode> {
             }
         }
     }
+    note_others(others, &subjects);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Names the jobs of the same names that still run.
+fn note_others(mut others: Vec<JobId>, stopped: &[Subject]) {
+    others.retain(|id| stopped.iter().all(|subject| subject.id() != id));
+    let ids: Vec<String> = others.iter().map(JobId::to_string).collect();
+    let (run, object) = match &ids[..] {
+        [] => return,
+        [_] => ("runs", "it"),
+        _ => ("run", "them"),
+    };
+    let known = suggest::list(ids.iter().map(String::as_str));
+    terminal::eprint(&format!("jobc: {known} still {run}; `jobc stop {}` stops {object}\n", ids.join(" ")));
 }
 
 pub(crate) fn kill(args: &KillArgs) -> Result<ExitCode> {
