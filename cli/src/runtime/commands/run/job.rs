@@ -37,6 +37,7 @@ use super::command;
 use crate::args::FormatArg;
 use crate::runtime::args::metric::MetricArgs;
 use crate::runtime::args::run::{RunArgs, UnenforcedLimits};
+use crate::runtime::args::run_command::CommandArgs;
 use crate::runtime::commands::follow::printer::LineFormat;
 use crate::runtime::commands::follow::{FollowOptions, Follower};
 use crate::runtime::commands::jobs::Jobs;
@@ -212,8 +213,11 @@ fn run_built(args: &RunArgs, mut built: BuiltPlan, jobs: &Jobs, format: FormatAr
     let records =
         attach::attach(jobs, &mut running, &signals, &mut stop_request, follower, table, args.verbose)?;
     if !args.quiet {
-        let is_command = !args.command.command.is_empty() || args.command.container.image.is_some();
-        let subject = if is_command { Subject::Command } else { Subject::JobFile };
+        let subject = match &args.command {
+            CommandArgs { container, .. } if container.image.is_some() => Subject::ImageCommand,
+            CommandArgs { command, .. } if !command.is_empty() => Subject::Command,
+            _ => Subject::JobFile,
+        };
         discarded::print_note(running.iter().map(|job| &job.directory), subject);
     }
     if let Some(sweep) = sweep.filter(|_| !args.quiet) {

@@ -19,8 +19,10 @@ const MAX_MOUNTS: usize = 3;
 /// What the user started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
-    /// Words after `--`.
+    /// A command on the files of the host, with the current directory.
     Command,
+    /// A command in an image.
+    ImageCommand,
     JobFile,
 }
 
@@ -66,7 +68,7 @@ fn note(
     let mountable: Vec<&Path> = mountable.take(MAX_MOUNTS).map(|sum| &*sum.path).collect();
     let advice = match &mountable[..] {
         [] if sums.is_empty() => return None,
-        [] => "to keep such files, write them to the directory in which the run starts".to_owned(),
+        [] => keep_elsewhere(subject).to_owned(),
         paths => how_to_mount(paths, subject, home, exists),
     };
     Some(format!("{text}jobc: {advice}\n"))
@@ -79,6 +81,19 @@ fn can_be_mounted(sum: &DirectorySize) -> bool {
     // No quotes are needed for it, in a shell as in YAML.
     let is_plain = path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+@".contains(c));
     !sum.is_file && is_plain && !SYSTEM.iter().any(|system| sum.path.starts_with(system))
+}
+
+/// Where to write files whose own directory cannot be mounted.
+fn keep_elsewhere(subject: Subject) -> &'static str {
+    match subject {
+        Subject::Command => "to keep such files, write them to the directory in which the run starts",
+        Subject::ImageCommand => {
+            "to keep such files, run `mkdir -p kept`, add `-v ./kept:/kept` before `--`, and write them to /kept"
+        }
+        Subject::JobFile => {
+            "to keep such files, write them to an output of the job file, as to /kept with `outputs: {kept: {source: ./kept, mount: /kept}}`"
+        }
+    }
 }
 
 /// How to keep the files of directories by mounting them.
@@ -97,7 +112,7 @@ fn how_to_mount(
         paths.iter().filter(|path| !exists(path)).map(|path| format!(" {}", path.display())).collect();
     let first = if missing.is_empty() { missing } else { format!("run `mkdir -p{missing}` and ") };
     match subject {
-        Subject::Command => {
+        Subject::Command | Subject::ImageCommand => {
             let options: Vec<String> =
                 paths.iter().map(|path| format!("-v {0}:{0}", path.display())).collect();
             format!("to keep {names}, {first}add `{}` before `--`", options.join(" "))
@@ -190,12 +205,17 @@ mod tests {
 
     #[test]
     fn files_that_cannot_be_mounted_are_to_be_written_elsewhere() {
-        for path in ["/home/ann/result.json", "/home/ann/a b/c", "/usr/lib"] {
-            let text = check(&[(path, 10, 1)], Subject::Command, true);
-            assert!(
-                text.ends_with("write them to the directory in which the run starts\n"),
-                "{path}: {text}"
-            );
+        let places = [
+            (Subject::Command, "write them to the directory in which the run starts\n"),
+            (Subject::ImageCommand, "add `-v ./kept:/kept` before `--`, and write them to /kept\n"),
+            (Subject::JobFile, "as to /kept with `outputs: {kept: {source: ./kept, mount: /kept}}`\n"),
+        ];
+        for (path, (subject, place)) in ["/home/ann/result.json", "/home/ann/a b/c", "/usr/lib"]
+            .into_iter()
+            .flat_map(|path| places.map(|place| (path, place)))
+        {
+            let text = check(&[(path, 10, 1)], subject, true);
+            assert!(text.ends_with(place), "{path}: {text}");
         }
         let mixed = check(&[("/usr/lib", 10_000, 1), CACHE], Subject::Command, true);
         assert!(mixed.contains("add `-v /home/ann/.cache/huggingface:"), "{mixed}");
