@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use jobc_job::supervisor::start;
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
 use jobc_terminal::{eprint, report_panic};
@@ -64,8 +65,37 @@ pub(crate) fn run_early_command() -> Option<ExitCode> {
             only.color.unwrap_or_else(color_setting).write_global();
             commands::run::run(&only.run, only.format)
         }
-        Err(error) => jobc_oci::report_usage_error(&error),
+        Err(error) => {
+            let words: Vec<_> =
+                std::env::args_os().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
+            match missing_dashes(&error, &words) {
+                Some(message) => {
+                    eprint(&message);
+                    RUNTIME_FAILURE_EXIT_CODE
+                }
+                None => jobc_oci::report_usage_error(&error),
+            }
+        }
     }))
+}
+
+/// The message for `jobc run python3 train.py`; `words` follow `run`.
+fn missing_dashes(error: &clap::Error, words: &[String]) -> Option<String> {
+    let [program, second, ..] = words else { return None };
+    let is_second =
+        matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if word == second);
+    if error.kind() != ErrorKind::UnknownArgument
+        || !is_second
+        || program.starts_with('-')
+        || second.starts_with('-')
+    {
+        return None;
+    }
+    let command = jobc_schema::shell::join(words.iter().map(String::as_str));
+    Some(jobc_terminal::error(
+        &format!("unexpected argument `{second}` after `{program}`"),
+        &[&format!("to run a command, write `--` before it: `jobc run -- {command}`")],
+    ))
 }
 
 /// The supervisor of a job, which `jobc run` starts. It runs as long as the job, and uses nothing of the compiler.
@@ -80,4 +110,22 @@ fn supervise(words: std::env::ArgsOs) -> ExitCode {
         error.exit_code()
     });
     code.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_without_dashes_is_recognized() {
+        let check = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let error = RunCommand::try_parse_from(std::iter::once("run".to_owned()).chain(words.clone()));
+            missing_dashes(&error.expect_err("an invalid command line"), &words)
+        };
+        let found = check("python3 train.py --lr 1").expect("a message");
+        assert!(found.contains("write `--` before it: `jobc run -- python3 train.py --lr 1`"), "{found}");
+        assert_eq!(check("job.yaml --nope"), None);
+        assert_eq!(check("--nope"), None);
+    }
 }

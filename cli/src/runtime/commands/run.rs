@@ -153,11 +153,22 @@ impl RunInput {
             return match given.file_name().and_then(|name| name.to_str()) {
                 Some("plan.json") => Ok(Self::Plan(text()?.with_file_name(""))),
                 Some("config.json") => Ok(Self::Bundle(given.to_owned())),
-                _ => text().map(Some).map(Self::Job),
+                _ => match command::interpreter_of(given) {
+                    Some(interpreter) => Err(program_error(given, interpreter)),
+                    None => text().map(Some).map(Self::Job),
+                },
             };
         }
         Ok(Self::Bundle(given.to_owned()))
     }
+}
+
+/// The error for a program in place of a job file.
+fn program_error(path: &Path, interpreter: &str) -> Error {
+    let path = path.display().to_string();
+    let script = jobc_schema::shell::quote(&path);
+    Error::new(Kind::Config, format!("`{path}` is a program, not a job file"))
+        .help(format!("write a command after `--`: `jobc run -- {interpreter} {script}`"))
 }
 
 /// An option and whether it is given.

@@ -11,6 +11,10 @@ const PROGRAM: &str = "/process/args/0";
 /// Where programs are if the container has no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// The advice for a program that may not be executed.
+const NOT_PERMITTED: &str =
+    "make it executable with `chmod +x`, or write its interpreter before it, as in `python3 ./train.py`";
+
 /// The error of a program that was not found in a container with these lower directories.
 pub(super) fn not_found(error: Error, bundle: &Bundle, lowers: &[PathBuf]) -> Error {
     if error.kind != Kind::NotFound {
@@ -47,6 +51,8 @@ fn of_command(error: Error, help: Option<String>) -> Error {
     if error.pointer.as_deref() != Some(PROGRAM) {
         return error;
     }
+    let is_denied = error.message.ends_with("(EACCES)");
+    let help = help.or_else(|| is_denied.then(|| NOT_PERMITTED.to_owned()));
     Error { pointer: None, help: help.or(error.help), ..error }
 }
 
@@ -87,6 +93,8 @@ mod tests {
         );
         assert_eq!(check(r#"["./train"]"#, Kind::NotFound), "cannot execute it; it must be in the container");
         assert_eq!(check(r#"["train"]"#, Kind::NotExecutable), "cannot execute it; look at config.json");
+        let denied = Error::new(Kind::NotExecutable, "cannot execute `./a.py`: permission denied (EACCES)");
+        assert_eq!(not_executed(denied.at(PROGRAM)).help.as_deref(), Some(NOT_PERMITTED));
         let other = Error::new(Kind::NotFound, "x").at("/root/path");
         assert_eq!(not_executed(other.clone()), other);
     }

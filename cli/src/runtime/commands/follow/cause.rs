@@ -34,7 +34,7 @@ const CAUSES: [Cause; 3] = [
         sentence: "the task has no GPU, because it requests none; write `gpu: 1` under `resources`, or `jobc run --gpus 1 -- COMMAND`",
     },
     Cause {
-        words: &["python: not found", "python: command not found", "`python`: no such file"],
+        words: &["python: not found", "python: command not found"],
         has_gpus: None,
         sentence: "no program is named `python` here; write `python3`, or use an image or environment that has `python`",
     },
@@ -73,8 +73,9 @@ mod tests {
         let failed = "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.";
         check(failed, false, Some("the task has no GPU, because it requests none"));
         check("bash: line 1: python: command not found", true, Some("no program is named `python` here"));
+        // The supervisor has added the advice to its own error.
         let absent = "main-0: exit 127, cannot execute `python`: no such file or directory (ENOENT)";
-        check(absent, false, Some("no program is named `python` here"));
+        check(absent, false, None);
         check("loss 0.1", true, None);
     }
 }

@@ -23,8 +23,17 @@ pub(super) const COMMAND: &str = "<command>";
 /// The only role.
 const ROLE: &str = "main";
 
-/// Extensions of files that interpreters run.
-const SCRIPT_ENDINGS: [&str; 8] = ["bash", "jl", "js", "lua", "pl", "py", "r", "sh"];
+/// Extensions of files that interpreters run, and the interpreters.
+const INTERPRETERS: [(&str, &str); 8] = [
+    ("bash", "bash"),
+    ("jl", "julia"),
+    ("js", "node"),
+    ("lua", "lua"),
+    ("pl", "perl"),
+    ("py", "python3"),
+    ("r", "Rscript"),
+    ("sh", "bash"),
+];
 
 /// The text of the job file of a command.
 ///
@@ -274,12 +283,15 @@ fn literal(word: &str) -> String {
     word.replace("${{", "${{ '$' }}{{")
 }
 
+/// The program that runs a script, by the extension of its name.
+pub(super) fn interpreter_of(script: &Path) -> Option<&'static str> {
+    let ending = script.extension()?.to_str()?;
+    INTERPRETERS.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known)).map(|(_, program)| *program)
+}
+
 /// A job's name from a command: the script that an interpreter or launcher runs, or the program.
 fn job_name(command: &[String]) -> String {
-    let script = command.iter().find(|word| {
-        let ending = Path::new(word).extension().and_then(|ending| ending.to_str());
-        ending.is_some_and(|ending| SCRIPT_ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
-    });
+    let script = command.iter().find(|word| interpreter_of(Path::new(word)).is_some());
     let word = script.or(command.first()).map_or("", String::as_str);
     let stem = Path::new(word).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let allowed = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
