@@ -1,5 +1,7 @@
 //! `jobc run -- COMMAND`: the job file for a command.
 
+mod unread_stdin;
+
 use std::io::Write as _;
 use std::path::Path;
 
@@ -94,6 +96,14 @@ pub(super) fn job_file(args: &RunArgs, caller: &Caller) -> Result<String> {
     job["roles"] = json!({ ROLE: role });
     let first = modeline(SchemaArg::Job).map_or_else(String::new, |line| line + "\n");
     Ok(first + &emit::to_yaml(&job))
+}
+
+/// Prints a note if the command reads stdin and did not get it.
+pub(super) fn print_unread_stdin(args: &RunArgs) {
+    let is_passed = args.interactive || args.terminal.is_some();
+    if let Some(note) = unread_stdin::note(&args.command.command).filter(|_| !is_passed) {
+        crate::terminal::eprint(&note);
+    }
 }
 
 /// Sets a field of an object if there is a value.

@@ -219,6 +219,7 @@ fn run_built(args: &RunArgs, mut built: BuiltPlan, jobs: &Jobs, format: FormatAr
             _ => Subject::JobFile,
         };
         discarded::print_note(running.iter().map(|job| &job.directory), subject);
+        command::print_unread_stdin(args);
     }
     if let Some(sweep) = sweep.filter(|_| !args.quiet) {
         print_comparison(jobs, &sweep)?;
