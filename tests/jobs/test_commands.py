@@ -378,6 +378,16 @@ def test_a_name_stops_its_newest_run_that_has_not_ended(jobs):
     expect(jobs.call("stop", "tested-long"), out=r"^tested-long\.\d+: could not start", error="^$")
 
 
+def test_a_path_that_the_command_does_not_see_is_named(jobs):
+    """The host's /tmp is hidden from an unprivileged user's command, and if it is a file system of its own."""
+    path = jobs.directory / "short.yaml"
+    answer = jobs.call("run", *jobs.unenforced, "--", "cat", str(path), cwd=jobs.home)
+    assert (f"jobc: note: the command does not see `{path}`" in answer.stderr) == (answer.returncode == 1), answer.stderr
+    mount = re.search("add `(-v [^`]*)`", answer.stderr)
+    words = mount[1].split() if mount else []
+    expect(jobs.call("run", *jobs.unenforced, *words, "--", "cat", str(path), cwd=jobs.home), out="^version: 1")
+
+
 def test_records_are_removed_on_request(jobs):
     """Not before the job has ended."""
     name = start(jobs)

@@ -1,5 +1,6 @@
 //! `jobc run -- COMMAND`: the job file for a command.
 
+mod hidden_paths;
 mod unread_stdin;
 
 use std::io::Write as _;
@@ -96,6 +97,16 @@ pub(super) fn job_file(args: &RunArgs, caller: &Caller) -> Result<String> {
     job["roles"] = json!({ ROLE: role });
     let first = modeline(SchemaArg::Job).map_or_else(String::new, |line| line + "\n");
     Ok(first + &emit::to_yaml(&job))
+}
+
+/// Prints a note about a path that the command names and does not see.
+pub(super) fn print_hidden_path(args: &RunArgs, caller: &Caller) {
+    if args.quiet || !hidden_paths::has_own_tmp() {
+        return;
+    }
+    if let Some(note) = hidden_paths::note(args, caller, Path::exists) {
+        crate::terminal::eprint(&note);
+    }
 }
 
 /// Prints a note if the command reads stdin and did not get it.

@@ -79,7 +79,9 @@ pub(super) fn run_file(args: &RunArgs, path: Option<&Utf8Path>, format: FormatAr
 /// Runs a command without a job file; returns its exit code.
 pub(super) fn run_command(args: &RunArgs, format: FormatArg) -> Result<u8> {
     let jobs = Jobs::open()?;
-    let text = command::job_file(args, &Caller::of_process(std::env::current_dir().ok()))?;
+    let caller = Caller::of_process(std::env::current_dir().ok());
+    let text = command::job_file(args, &caller)?;
+    command::print_hidden_path(args, &caller);
     let source = JobSource::Text(text.clone());
     let ledger = Ledger::standard(jobs.directories())?;
     let Some(built) = compile::compile(args, source, format, &ledger, vec![])? else {

@@ -150,3 +150,25 @@ fn a_file_is_not_overwritten() {
     assert_eq!(std::fs::read_to_string(&path).expect("a file"), "a");
     assert!(save("b", Utf8Path::new("/nonexistent/job.yaml")).is_err());
 }
+
+#[test]
+fn files_below_tmp_that_the_command_does_not_see_are_named() {
+    let check = |words: &[&str], directory: &str| {
+        let caller = Caller { directory: Some(directory.into()), ..caller(&[("VIRTUAL_ENV", "/tmp/venv")]) };
+        let exists = |path: &Path| !path.ends_with("absent");
+        hidden_paths::note(&args(words), &caller, exists).unwrap_or_default()
+    };
+    insta::assert_snapshot!(check(&["--", "cat", "/tmp/in/a.txt"], "/home/ada"), @"jobc: note: the command does not see `/tmp/in/a.txt`: it has its own /tmp; to mount it, add `-v /tmp/in:/tmp/in:ro` before `--`");
+    insta::assert_snapshot!(check(&["--", "python", "../t.py"], "/tmp/a/b"), @"jobc: note: the command does not see `/tmp/a/t.py`: it has its own /tmp; to mount it, add `-v /tmp/a:/tmp/a:ro` before `--`");
+    insta::assert_snapshot!(check(&["--", "cat", "--in=/tmp/a.txt"], "/home/ada"), @"jobc: note: the command does not see `/tmp/a.txt`: it has its own /tmp; to mount it, add `-v /tmp/a.txt:/tmp/a.txt:ro` before `--`");
+    for (line, directory) in [
+        ("-- cat /tmp/absent", "/home/ada"),
+        ("-- ls /tmp", "/home/ada"),
+        ("-- cat a.txt", "/tmp/a"),
+        ("-- /tmp/venv/bin/python", "/home/ada"),
+        ("-v /tmp/in:/tmp/in -- cat /tmp/in/a.txt", "/home/ada"),
+        ("--image python:3.12-slim -- cat /tmp/in/a.txt", "/home/ada"),
+    ] {
+        assert_eq!(check(&words(line), directory), "", "{line}");
+    }
+}
