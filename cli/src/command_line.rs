@@ -191,13 +191,14 @@ pub(crate) enum Command {
 pub(crate) fn run() -> ExitCode {
     completion::answer(Args::full_command);
     let jobc = runtime::with_hidden_commands(Args::full_command(), overview::names());
-    let matches = jobc.try_get_matches().unwrap_or_else(|error| match other_words::answer(&error) {
-        Some(answer) => {
-            terminal::eprint(&answer);
-            std::process::exit(Outcome::UsageError as i32);
-        }
-        None => error.exit(),
-    });
+    let matches =
+        jobc.try_get_matches().unwrap_or_else(|error| match other_words::answer(&error, &given_words()) {
+            Some(answer) => {
+                terminal::eprint(&answer);
+                std::process::exit(Outcome::UsageError as i32);
+            }
+            None => error.exit(),
+        });
     if let Some(code) = runtime::run_hidden_command(&matches, &Args::full_command()) {
         return code;
     }
@@ -248,6 +249,11 @@ pub(crate) fn run() -> ExitCode {
         Command::Man { command, all: None } => commands::man::run(command.as_deref(), Args::full_command()),
     };
     ExitCode::from(outcome as u8)
+}
+
+/// The command line, for messages.
+fn given_words() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 /// Whether a command refuses to run if a file of settings has errors. Other commands only lose their color settings:

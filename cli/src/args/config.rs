@@ -13,6 +13,7 @@ pub(crate) enum ConfigCommand {
     /// List all settings, their values, and where they come from
     ///
     /// `--format json` prints JSON.
+    #[command(alias = "ls")]
     List,
     /// Print the value of a setting
     Get {

@@ -119,7 +119,9 @@ const MAX_ORIGINS: usize = 12;
 
 /// The causes, for people.
 pub(super) fn text(causes: &[Cause]) -> String {
-    let Some(first) = causes.first() else { return "an empty line or a comment\n".to_owned() };
+    let Some(first) = causes.first() else {
+        return "no value is on this line: it is empty, a comment, or ends a value\n".to_owned();
+    };
     let mut out = format!("{}\n", first.text);
     for cause in causes {
         if let Some(pointer) = cause.pointer.as_ref().filter(|_| causes.len() > 1) {

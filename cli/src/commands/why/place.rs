@@ -30,7 +30,7 @@ impl Place {
         match line {
             Some(line) if !file.is_empty() => Ok(Self { file: Utf8PathBuf::from(file), line }),
             _ => Err(InputError(format!(
-                "`{text}` has no line; write FILE:LINE, such as `job.yaml:12` or `out/hello/local/oci/main-0/config.json:40`"
+                "`{text}` has no line; write FILE:LINE, such as `job.yaml:12` or `out/hello/kubernetes/kubernetes/03-job-hello.yaml:12`"
             ))),
         }
     }
