@@ -10,7 +10,7 @@ use jobc_schema::target::PluginName;
 use jobc_schema::{BackendName, Pointer};
 
 use crate::backend::capability::needs;
-use crate::backend::{Backend, Capability, Context, File, Support};
+use crate::backend::{Backend, Context, File, Support};
 use crate::backends;
 use crate::diagnostic::{Code, Diagnostic, Place, Safety, Severity, Sink, codes};
 use crate::plugin;
@@ -44,11 +44,14 @@ pub fn lower(
     context: &Context<'_>,
     sink: &mut Sink,
 ) -> Vec<BackendOutput> {
-    let make = |backend: &dyn Backend, sink: &mut Sink| backend.lower(job, context, sink);
+    let make = |backend: &dyn Backend, sink: &mut Sink| {
+        refusals(backend, job, context.allow_lossy, false, sink);
+        if sink.has_errors() { vec![] } else { backend.lower(job, context, sink) }
+    };
     each(job, only, on_refusal, context, sink, &make)
 }
 
-/// Reports the findings of [`lower`] without writing files.
+/// Reports the findings of [`lower`] without writing files, and without those that `jobc submit` has no reason for.
 pub fn check(
     job: &JobPlan,
     only: &[BackendName],
@@ -57,13 +60,16 @@ pub fn check(
     sink: &mut Sink,
 ) {
     let look = |backend: &dyn Backend, sink: &mut Sink| {
-        backend.check(job, context, sink);
+        refusals(backend, job, context.allow_lossy, true, sink);
+        if !sink.has_errors() {
+            backend.check(job, context, sink);
+        }
         vec![]
     };
     each(job, only, on_refusal, context, sink, &look);
 }
 
-/// Passes a job to each of its target's backends that can express it.
+/// Passes a job to each of its target's backends.
 fn each(
     job: &JobPlan,
     only: &[BackendName],
@@ -73,7 +79,6 @@ fn each(
     run: &dyn Fn(&dyn Backend, &mut Sink) -> Vec<File>,
 ) -> Vec<BackendOutput> {
     let wanted = &job.target.settings.backends;
-    let needed = needs(job);
     let mut lowered = Vec::new();
     for &name in wanted.iter().filter(|name| only.is_empty() || only.contains(name)) {
         let Some(backend) = find(job, name, context, sink) else { continue };
@@ -81,8 +86,7 @@ fn each(
             continue;
         }
         let mut aside = Sink::new();
-        refusals(backend, job, &needed, context.allow_lossy, &mut aside);
-        let files = if aside.has_errors() { vec![] } else { run(backend, &mut aside) };
+        let files = run(backend, &mut aside);
         if aside.has_errors() && on_refusal == OnRefusal::Skip && !holds_mistake(&aside) {
             sink.push(skipped::note(job, name, aside));
             continue;
@@ -155,18 +159,13 @@ fn holds_mistake(sink: &Sink) -> bool {
 }
 
 /// Reports everything a backend cannot express, each at the line that requests it.
-fn refusals(
-    backend: &dyn Backend,
-    job: &JobPlan,
-    needed: &[(Capability, Pointer)],
-    allow_lossy: bool,
-    sink: &mut Sink,
-) {
-    for (capability, place) in needed {
+fn refusals(backend: &dyn Backend, job: &JobPlan, allow_lossy: bool, can_submit: bool, sink: &mut Sink) {
+    for (capability, place) in &needs(job) {
         let (why, lossy) = match backend.support_at(*capability, place, job) {
             Support::Full | Support::Plan => continue,
+            Support::Submit(_) if can_submit => continue,
             Support::Lossy(why) => (why, true),
-            Support::None(why) => (why, false),
+            Support::Submit(why) | Support::None(why) => (why, false),
         };
         let name = backend.name();
         let field = field(place);

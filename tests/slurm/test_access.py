@@ -284,6 +284,8 @@ def test_the_job_of_the_readme_needs_no_administrator(slurm):
     slurm.user(slurm.program, "image", "import", root, "--tag", "pytorch/pytorch:2.4.0-cuda12.4-cudnn9-runtime")
     place = Place(slurm, "story", STORY, CONTAINED, "[oci, slurm]")
     slurm.write("story/train.py", "the model")
+    place.jobc("check", "job.yaml", "--target", "cluster")
+    assert place.submit("--dry-run") == "" and not place.queued()
     handle = place.submit()
     place.jobc("wait", handle)
     logs = place.jobc("logs", handle)

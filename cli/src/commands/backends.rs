@@ -118,7 +118,7 @@ fn rank(support: &Support) -> u8 {
     match support {
         Support::None(_) => 0,
         Support::Lossy(_) => 1,
-        Support::Plan => 2,
+        Support::Plan | Support::Submit(_) => 2,
         Support::Full => 3,
     }
 }
@@ -170,6 +170,7 @@ fn word(answer: &Answer) -> &'static str {
         _ if answer.with_setting => "setting",
         Support::Full => "yes",
         Support::Plan => "plan",
+        Support::Submit(_) => "submit",
         Support::Lossy(_) => "lossy",
         Support::None(_) => "-",
     }
@@ -194,7 +195,7 @@ fn as_text(columns: &[(&dyn Backend, &JobPlan)], rows: &[(&str, Answers)]) -> St
         out += line.trim_end();
         out.push('\n');
     }
-    out + "\nyes: exactly; plan: by the runtime, from plan.json; setting: with a setting of the target;\n\
+    out + "\nyes: exactly; plan: by the runtime, from plan.json; submit: by `jobc submit`; setting: with a setting of the target;\n\
            lossy: only with --allow-lossy; -: refused\n\
            `jobc backends --format json` gives the reasons and the settings\n"
 }
@@ -224,7 +225,7 @@ fn as_json(
                 .iter()
                 .map(|(backend, answer)| {
                     let why = match &answer.support {
-                        Support::Lossy(why) | Support::None(why) => Some(why.clone()),
+                        Support::Submit(why) | Support::Lossy(why) | Support::None(why) => Some(why.clone()),
                         Support::Full | Support::Plan => None,
                     };
                     let support = if word(answer) == "-" { "no" } else { word(answer) };

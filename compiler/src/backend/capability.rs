@@ -255,6 +255,8 @@ pub enum Support {
     Full,
     /// Not in this format, but by the executor of the plan: `jobc run` reads it from plan.json.
     Plan,
+    /// Not in these files alone: `jobc submit` provides it. The reason, and the closest alternative.
+    Submit(String),
     /// Not exactly: what happens instead; an error unless `--allow-lossy` is given.
     Lossy(String),
     /// Not at all: the reason, and the closest alternative.

@@ -96,7 +96,7 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
     let rank = |support: &Support| match support {
         Support::None(_) => 0,
         Lossy(_) => 1,
-        Support::Plan => 2,
+        Support::Plan | Support::Submit(_) => 2,
         Full => 3,
     };
     answers.min_by_key(rank).unwrap_or_else(|| answer(capability, &Requester::Job, job))

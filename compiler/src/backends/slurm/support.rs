@@ -21,6 +21,10 @@ fn none(why: &str) -> Support {
     Support::None(why.to_owned())
 }
 
+fn submit(why: &str) -> Support {
+    Support::Submit(why.to_owned())
+}
+
 fn lossy(why: &str) -> Support {
     Support::Lossy(why.to_owned())
 }
@@ -224,7 +228,7 @@ fn rest(
             none("the files of the nodes are not an image; write `container: none`")
         }
         C::ImageFile if container == SlurmContainer::None => Support::Full,
-        C::ImageFile if container == SlurmContainer::Jobc => none(
+        C::ImageFile if container == SlurmContainer::Jobc => submit(
             "`jobc submit` brings the image; for `sbatch`, put it into the directory `images` of the target, and write its name",
         ),
         C::ImageFile => none("put the image into the directory `images` of the target, and write its name"),
@@ -235,7 +239,7 @@ fn rest(
         {
             Support::Full
         }
-        C::ImageBuild if container == SlurmContainer::Jobc => none(
+        C::ImageBuild if container == SlurmContainer::Jobc => submit(
             "nodes do not build images, and `jobc submit` does; for `sbatch`, write `registry` in the target, or `images` with a directory that has them",
         ),
         C::ImageBuild => none(

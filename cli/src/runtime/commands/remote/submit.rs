@@ -200,6 +200,7 @@ impl Submitter<'_> {
     ) -> Result<Images> {
         if self.args.dry_run {
             images::announce(&planned.jobs);
+            layouts::assume(&mut planned.jobs, self.directory);
             return Ok(Images::ready(false));
         }
         let requests = images::requests(sources, planned, request, sink);

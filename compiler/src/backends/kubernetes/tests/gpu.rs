@@ -36,7 +36,7 @@ fn refused(settings: &Value, changes: &Value) -> String {
             Support::Full => {}
             Support::Lossy(why) => writeln!(text, "  lossy: {why}").unwrap(),
             Support::None(why) => writeln!(text, "  {why}").unwrap(),
-            Support::Plan => panic!("a cluster does not read the plan"),
+            Support::Plan | Support::Submit(_) => panic!("not in the files alone"),
         }
     }
     text

@@ -16,7 +16,7 @@ pub(super) fn refusals(kubernetes: Value, changes: &Value) -> String {
     for (capability, place) in needs(&job) {
         match KubernetesBackend.support_at(capability, &place, &job) {
             Support::Full => {}
-            Support::Plan => panic!("a cluster does not read the plan: {capability:?}"),
+            Support::Plan | Support::Submit(_) => panic!("not in the files alone: {capability:?}"),
             Support::Lossy(why) => writeln!(text, "{place}\n  lossy: {why}").unwrap(),
             Support::None(why) => writeln!(text, "{place}\n  {why}").unwrap(),
         }

@@ -42,8 +42,7 @@ pub(super) fn provide(
                 }
                 ImageSource::File { path } => {
                     let path = directory.join(path);
-                    // A root file system that is not an image is refused with the other problems of the job.
-                    if path.is_dir() && !path.join("oci-layout").is_file() {
+                    if is_root_file_system(&path) {
                         continue;
                     }
                     let found = source::import_one(&store, &path, &ignore_progress, &AtomicBool::new(false))?;
@@ -67,6 +66,26 @@ pub(super) fn provide(
         }
     }
     Ok(layouts.into_values().collect())
+}
+
+/// Names the images of the jobs as [`provide`] would, without their digests: a dry run makes none.
+pub(super) fn assume(jobs: &mut [JobPlan], directory: &Path) {
+    for job in jobs {
+        for (name, image) in &mut job.images {
+            match &image.source {
+                ImageSource::File { path } if is_root_file_system(&directory.join(path)) => continue,
+                ImageSource::File { .. } => image.reference = format!("{}-{name}", job.name),
+                source if source.is_built() => {}
+                _ => continue,
+            }
+            image.source = ImageSource::Reference {};
+        }
+    }
+}
+
+/// Whether a path is a directory that is not an image, which is refused with the other problems of the job.
+fn is_root_file_system(path: &Path) -> bool {
+    path.is_dir() && !path.join("oci-layout").is_file()
 }
 
 /// Makes the plan refer to an image by its digest.
