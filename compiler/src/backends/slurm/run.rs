@@ -123,9 +123,7 @@ fn apptainer(parts: &Parts<'_>, role: &RolePlan) -> String {
         let _ = write!(text, " --bind \"$jobc_etc\"{0}:{0}", quote(&file.path));
     }
     let image = match &parts.settings.images {
-        Some(directory) => {
-            format!("{}/{}.sif", quote(directory), image_file_name(reference(parts.job, role)))
-        }
+        Some(directory) => image_file(directory, reference(parts.job, role), ".sif"),
         None => quote(&format!("docker://{}", reference(parts.job, role))),
     };
     let _ = write!(text, " {image}");
@@ -174,7 +172,7 @@ pub(super) fn find_root(parts: &Parts<'_>, role: &RolePlan) -> Option<String> {
 pub(super) fn enroot_image(parts: &Parts<'_>, role: &RolePlan) -> String {
     let reference = reference(parts.job, role);
     if let Some(directory) = &parts.settings.images {
-        return format!("{}/{}.sqsh", quote(directory), image_file_name(reference));
+        return image_file(directory, reference, ".sqsh");
     }
     match reference.split_once('/') {
         Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => {
@@ -182,6 +180,13 @@ pub(super) fn enroot_image(parts: &Parts<'_>, role: &RolePlan) -> String {
         }
         _ => quote(reference),
     }
+}
+
+/// The file of an image in a directory of images; the job may name it with its ending.
+fn image_file(directory: &str, reference: &str, ending: &str) -> String {
+    let name = image_file_name(reference);
+    let ending = if name.ends_with(ending) { "" } else { ending };
+    format!("{}/{name}{ending}", quote(directory))
 }
 
 fn reference<'a>(job: &'a JobPlan, role: &RolePlan) -> &'a str {

@@ -161,6 +161,21 @@ fn each_way_of_running_containers() {
 }
 
 #[test]
+fn an_image_is_named_with_or_without_the_ending_of_its_file() {
+    for (container, file) in [("pyxis", "x.sqsh"), ("apptainer", "x.sif")] {
+        for image in ["x", file] {
+            let mut plan = training();
+            plan["images"]["main"]["reference"] = json!(image);
+            let settings =
+                json!({"container": container, "images": "/images", "gpu_types": {"A100-80GB": "a100"}});
+            let shown = check_against(plan, &settings, "");
+            assert!(shown.contains(&format!("/images/{file}")), "{shown}");
+            assert!(!shown.contains(&format!("{file}.s")), "{shown}");
+        }
+    }
+}
+
+#[test]
 fn roles_with_different_resources_are_a_heterogeneous_job() {
     let plan = json!({
         "roles": {

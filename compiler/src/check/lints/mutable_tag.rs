@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 /// Warns of `latest`, and of no tag, which means `latest`; a digest is fine.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for image in view.plan.images.values() {
-        if matches!(image.source, ImageSource::Dockerfile { .. }) {
+        if matches!(image.source, ImageSource::Dockerfile { .. }) || is_file(&image.reference, view) {
             continue;
         }
         if let Some((reference, at)) = view.base(image) {
@@ -32,6 +32,13 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             }
         }
     }
+}
+
+/// Whether a name is that of a file in the directory `images` of a target for Slurm.
+fn is_file(reference: &str, view: &View<'_>) -> bool {
+    let settings = view.plan.target.settings.slurm.as_ref();
+    settings.is_some_and(|settings| settings.images.is_some())
+        && [".sqsh", ".sif"].iter().any(|ending| reference.ends_with(ending))
 }
 
 fn look(reference: &str, at: &Pointer, sink: &mut Sink) {
