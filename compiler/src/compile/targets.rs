@@ -120,5 +120,22 @@ fn unknown_target(name: &str, known: &[(&str, &Target, bool)], from_file: bool) 
     if let Some(near) = suggest::nearest(name, names()) {
         diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
     }
-    diagnostic.note(format!("known: {}", suggest::list(names())))
+    let diagnostic = diagnostic.note(format!("known: {}", suggest::list(names())));
+    match name {
+        "local" | "kubernetes" | "openpai" if from_file => diagnostic.note(format!(
+            "a targets file replaces the built-in targets; to keep this one, write `{name}: {{backends: [{}]}}` in it",
+            built_in_backends(name)
+        )),
+        "slurm" => diagnostic.note(
+            "a target for Slurm is written in `targets.yaml`, under `targets`: `slurm: {backends: [oci, slurm]}`",
+        ),
+        _ => diagnostic,
+    }
+}
+
+fn built_in_backends(name: &str) -> String {
+    let built_in = built_in_targets();
+    let of = built_in.iter().find(|(known, _)| *known == name);
+    let backends = of.iter().flat_map(|(_, target)| &target.backends).map(|backend| backend.as_str());
+    backends.collect::<Vec<_>>().join(", ")
 }

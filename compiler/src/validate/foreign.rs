@@ -31,6 +31,8 @@ const JOB: &str = "";
 const ROLE: &str = "roles.*";
 const RESOURCES: &str = "roles.*.resources";
 const GPU: &str = "roles.*.resources.gpu";
+const TARGET: &str = "targets.*";
+const SLURM: &[&str] = &[TARGET, "targets.*.slurm"];
 const ANYWHERE: &[&str] = &[JOB, ROLE, RESOURCES];
 
 const fn same(
@@ -406,6 +408,18 @@ static TABLE: &[Advice] = &[
         TARGETS_NOTE,
     ),
     none(
+        ANYWHERE,
+        &["partition", "account", "qos", "constraint", "reservation"],
+        "this is a setting of a target: write it in `targets.yaml`, under `targets.<name>.slurm`",
+    ),
+    none(SLURM, TIMEOUTS, "the job sets its time: write `timeout` in the job file, such as `timeout: 12h`"),
+    none(
+        SLURM,
+        &["gres", "gpuspernode", "gpuspertask"],
+        "the job requests GPUs: write `resources: {gpu: 8}` in a role of the job file",
+    ),
+    none(SLURM, &["nodes", "ntasks"], "the job requests nodes: write `instances` in a role of the job file"),
+    none(
         &[JOB],
         &["virtualcluster", "extras", "protocolversion", "prerequisites", "deployments"],
         "this is a setting of OpenPAI: write it in `targets.yaml`, under `targets.<name>.openpai`",
@@ -442,7 +456,7 @@ pub(super) fn near(place: &[String], key: &str) -> Option<&'static Advice> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::JOB as SCHEMA;
+    use super::super::schema::{JOB as SCHEMA, TARGETS};
     use super::*;
 
     fn steps(path: &str) -> Vec<String> {
@@ -453,7 +467,8 @@ mod tests {
     fn every_row_has_known_places_and_keys() {
         for advice in TABLE {
             for place in advice.places {
-                let keys = SCHEMA.keys(&steps(place));
+                let schema = if place.starts_with(TARGET) { &TARGETS } else { &SCHEMA };
+                let keys = schema.keys(&steps(place));
                 assert!(!keys.is_empty(), "{place}");
                 for spelling in advice.spellings {
                     assert!(!keys.iter().any(|key| key == spelling), "{spelling} is our own at `{place}`");

@@ -230,6 +230,14 @@ fn list_keys(keys: &[String]) -> String {
     keys.join(", ")
 }
 
+/// The `backends` that the settings of a target are for.
+fn backends_of(refused: &RefusedValue<'_>, key: &str) -> Option<String> {
+    let has = |setting: &str| key == "backends" && refused.node.get(setting).is_some();
+    // Tasks on Slurm run bundles by default.
+    let known = [("slurm", "[oci, slurm]"), ("kubernetes", "[kubernetes]"), ("openpai", "[openpai]")];
+    known.into_iter().find(|(setting, _)| has(setting)).map(|(_, backends)| backends.to_owned())
+}
+
 /// Reports a missing required key.
 pub(super) fn missing(refused: &RefusedValue<'_>, key: &str, report: &mut Report<'_>) {
     let place = &refused.segments;
@@ -244,8 +252,8 @@ pub(super) fn missing(refused: &RefusedValue<'_>, key: &str, report: &mut Report
     let mut deeper = place.clone();
     deeper.push(key.to_owned());
     let example = refused.schema.at(&deeper).and_then(|part| part.get("examples")).and_then(|e| e.get(0));
-    if let Some(example) = example {
-        let example = example.as_str().map_or_else(|| example.to_string(), str::to_owned);
+    let example = example.map(|example| example.as_str().map_or_else(|| example.to_string(), str::to_owned));
+    if let Some(example) = backends_of(refused, key).or(example) {
         diagnostic = diagnostic.note(format!("write for example `{key}: {example}`"));
     }
     if let Some(first) = first.filter(|_| place.is_empty() && key == "version") {

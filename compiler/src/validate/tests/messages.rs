@@ -53,6 +53,7 @@ fn foreign_spellings() {
         "run: x\nresources: {limits: {nvidia.com/gpu: 1}}",
         "run: x\nresources: {nvidia.com/gpu: 1, shm_size: 8g, cpus: 4, mem: 8GiB}",
         "run: x\nnode_selector: {a: b}\nrestartPolicy: Never",
+        "run: x\npartition: gpu",
         "run: x\nresources: {gpu: {type: A100, number: 2}}",
         "run: y\ncommand: x",
     ]));
