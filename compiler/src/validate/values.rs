@@ -246,6 +246,25 @@ fn volumes(node: &Node) -> Option<Json> {
     (!data.is_empty()).then_some(Json::Object(data))
 }
 
+/// `./in:/data` and `./in:/data:rw` as an entry of `data`; without a mount point that of the entry's name.
+fn volume(name: &str, text: &str) -> Option<Json> {
+    let (text, is_writable) = match text.strip_suffix(":rw") {
+        Some(text) => (text, true),
+        None => (text.strip_suffix(":ro").unwrap_or(text), false),
+    };
+    // A source may be a URL.
+    let cut = text.rfind(":/").filter(|at| !text[at + 1..].starts_with("//"));
+    let (source, mount) = match cut {
+        Some(at) => (&text[..at], text[at + 1..].to_owned()),
+        None => (text, format!("/{name}")),
+    };
+    let mut entry = json!({ "source": source, "mount": mount });
+    if is_writable {
+        entry["writable"] = json!(true);
+    }
+    (!source.is_empty()).then_some(entry)
+}
+
 /// A name derived from the last component of a path: `imagenet` for `/data/ImageNet`.
 pub(super) fn name_of(path: &str) -> Option<String> {
     let last = path.trim_end_matches('/').rsplit(['/', ':']).next()?;
@@ -274,6 +293,10 @@ pub(super) fn as_meant(segments: &[String], node: &Node) -> Option<Json> {
             let text = text?;
             let (from, to) = text.split_once(':').or_else(|| text.split_once(' '))?;
             (!from.is_empty() && to.starts_with('/')).then(|| json!({ "from": from, "to": to }))
+        }
+        ["data" | "outputs", name] => volume(name, text?),
+        ["roles", _, "data" | "outputs", _] => {
+            text.filter(|text| text.starts_with('/')).map(|mount| json!({ "mount": mount }))
         }
         ["roles", _, "files", _] => text.map(|text| json!({ "content": text })),
         ["roles", _, "resources", "gpu"] => {
@@ -381,6 +404,13 @@ mod tests {
         check("roles.a.resources.gpu", "many", Json::Null);
         check("roles.a.resources.ports.http", "'8080:80'", json!(80));
         check("roles.a.instances", "two", json!(2));
+        check("data.d", "./in:/data", json!({"source": "./in", "mount": "/data"}));
+        check("data.d", "./in:/data:rw", json!({"source": "./in", "mount": "/data", "writable": true}));
+        check("data.d", "nfs://h/d:/data:ro", json!({"source": "nfs://h/d", "mount": "/data"}));
+        check("data.d", "s3://bucket/d", json!({"source": "s3://bucket/d", "mount": "/d"}));
+        check("outputs.out", "./results", json!({"source": "./results", "mount": "/out"}));
+        check("roles.a.outputs.d", "/d", json!({"mount": "/d"}));
+        check("roles.a.outputs.d", "d", Json::Null);
         check("roles.a.files./etc/x", "text", json!({"content": "text"}));
     }
 
