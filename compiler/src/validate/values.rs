@@ -265,6 +265,14 @@ fn volume(name: &str, text: &str) -> Option<Json> {
     (!source.is_empty()).then_some(entry)
 }
 
+/// `range(3)` and `range(2, 4)` of Python as the list of their numbers, if it is short.
+fn range(text: &str) -> Option<Json> {
+    let inside = text.trim().strip_prefix("range(")?.strip_suffix(')')?;
+    let (from, to) = inside.split_once(',').unwrap_or(("0", inside));
+    let (from, to): (u64, u64) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+    (from < to && to - from <= 100).then(|| json!((from..to).collect::<Vec<_>>()))
+}
+
 /// A name derived from the last component of a path: `imagenet` for `/data/ImageNet`.
 pub(super) fn name_of(path: &str) -> Option<String> {
     let last = path.trim_end_matches('/').rsplit(['/', ':']).next()?;
@@ -298,6 +306,10 @@ pub(super) fn as_meant(segments: &[String], node: &Node) -> Option<Json> {
         ["roles", _, "data" | "outputs", _] => {
             text.filter(|text| text.starts_with('/')).map(|mount| json!({ "mount": mount }))
         }
+        ["matrix", _]
+        | ["matrix", "axes", _]
+        | ["roles", _, "matrix", _]
+        | ["roles", _, "matrix", "axes", _] => range(text?),
         ["roles", _, "files", _] => text.map(|text| json!({ "content": text })),
         ["roles", _, "resources", "gpu"] => {
             let text = text?;
@@ -411,6 +423,9 @@ mod tests {
         check("outputs.out", "./results", json!({"source": "./results", "mount": "/out"}));
         check("roles.a.outputs.d", "/d", json!({"mount": "/d"}));
         check("roles.a.outputs.d", "d", Json::Null);
+        check("matrix.seed", "range(3)", json!([0, 1, 2]));
+        check("matrix.axes.seed", "range(2, 4)", json!([2, 3]));
+        check("matrix.seed", "range(1000)", Json::Null);
         check("roles.a.files./etc/x", "text", json!({"content": "text"}));
     }
 
