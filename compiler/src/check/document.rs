@@ -1,5 +1,6 @@
 //! Lints of the job file as written, before expressions are evaluated.
 
+pub(super) mod axes;
 pub(super) mod secret;
 pub(super) mod unused;
 mod usage;
