@@ -301,15 +301,18 @@ fn gpus_of(place: &TargetPlan, request: &Request<'_>) -> Option<TargetGpus> {
     place.settings.gpus.clone().filter(|_| one_host)
 }
 
-/// Drops the advice to quote a word such as `yes` where the schema has found that no text belongs there.
+/// Drops the advice to quote a word such as `yes` where the schema has found that it does not belong there.
 fn drop_misread(document: &Document, found: &[Diagnostic], sink: &mut Sink) {
     let span_of = |found: &Diagnostic| match &found.labels.first()?.place {
         Place::Span(span) => Some(*span),
         Place::Path { pointer, part, .. } => Some(document.span_of_cause(pointer, *part)),
         _ => None,
     };
-    let refused: BTreeSet<Span> =
-        found.iter().filter(|found| found.code == codes::WRONG_KIND).filter_map(span_of).collect();
+    let refused: BTreeSet<Span> = found
+        .iter()
+        .filter(|found| [codes::WRONG_KIND, codes::NOT_ONE_OF].contains(&found.code))
+        .filter_map(span_of)
+        .collect();
     sink.retain(|found| {
         found.code != codes::MISREAD || span_of(found).is_none_or(|span| !refused.contains(&span))
     });

@@ -273,6 +273,16 @@ fn range(text: &str) -> Option<Json> {
     (from < to && to - from <= 100).then(|| json!((from..to).collect::<Vec<_>>()))
 }
 
+/// `yes` and `no` as the words of `gang`.
+fn gang(node: &Node) -> Option<Json> {
+    let text = source_text(node).to_ascii_lowercase();
+    match text.as_str() {
+        "true" | "yes" | "on" => Some(json!("required")),
+        "false" | "no" | "off" => Some(json!("none")),
+        _ => None,
+    }
+}
+
 /// A name derived from the last component of a path: `imagenet` for `/data/ImageNet`.
 pub(super) fn name_of(path: &str) -> Option<String> {
     let last = path.trim_end_matches('/').rsplit(['/', ':']).next()?;
@@ -310,6 +320,7 @@ pub(super) fn as_meant(segments: &[String], node: &Node) -> Option<Json> {
         | ["matrix", "axes", _]
         | ["roles", _, "matrix", _]
         | ["roles", _, "matrix", "axes", _] => range(text?),
+        ["gang"] => gang(node),
         ["roles", _, "files", _] => text.map(|text| json!({ "content": text })),
         ["roles", _, "resources", "gpu"] => {
             let text = text?;
@@ -423,6 +434,9 @@ mod tests {
         check("outputs.out", "./results", json!({"source": "./results", "mount": "/out"}));
         check("roles.a.outputs.d", "/d", json!({"mount": "/d"}));
         check("roles.a.outputs.d", "d", Json::Null);
+        check("gang", "yes", json!("required"));
+        check("gang", "false", json!("none"));
+        check("gang", "auto", Json::Null);
         check("matrix.seed", "range(3)", json!([0, 1, 2]));
         check("matrix.axes.seed", "range(2, 4)", json!([2, 3]));
         check("matrix.seed", "range(1000)", Json::Null);
