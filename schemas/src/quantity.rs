@@ -55,7 +55,10 @@ impl Bytes {
             return error(format!("`{text}` does not begin with a number; write for example `8GiB`"));
         }
         if unit.is_empty() {
-            return error(format!("`{text}` has no unit; write `{text}GiB` or `{text}MiB`"));
+            // Of hundreds, the smaller unit is meant: `shm: 512`, `memory: 32000`.
+            let is_large = number.parse::<f64>().is_ok_and(|number| number >= 256.0);
+            let (first, second) = if is_large { ("MiB", "GiB") } else { ("GiB", "MiB") };
+            return error(format!("`{text}` has no unit; write `{text}{first}` or `{text}{second}`"));
         }
         let Some(&(_, factor)) = UNITS.iter().find(|(suffix, _)| *suffix == unit) else {
             let near = UNITS.iter().find(|(suffix, _)| {
@@ -223,6 +226,7 @@ mod tests {
             assert!(error.contains(part), "{text}: {error}");
         };
         check("8", "write `8GiB`");
+        check("512", "write `512MiB` or `512GiB`");
         check("8G", "write `8GiB`");
         check("8gib", "write `8GiB`");
         check("0.3KiB", "whole number of bytes");
