@@ -133,7 +133,7 @@ fn provided(job: &JobPlan, name: Option<&str>, what: &str) -> Support {
         _ => {
             let name = name.unwrap_or("NAME");
             Support::None(format!(
-                "a bundle cannot mount {what}; write its directory on the host into `targets.yaml`, as `oci: {{storage: {{{name}: /mnt/{name}}}}}`"
+                "a bundle cannot mount {what}; write a path as its `source`, such as `./{name}`, or its directory on the host into `targets.yaml`, as `oci: {{storage: {{{name}: /mnt/{name}}}}}`"
             ))
         }
     }
