@@ -16,6 +16,7 @@ use jobc_schema::Pointer;
 
 use crate::diagnostic::{Diagnostic, codes};
 use crate::document::Node;
+use crate::suggest;
 
 use super::report::Report;
 use keys::below;
@@ -65,6 +66,10 @@ pub(super) fn check_targets(report: &mut Report<'_>) {
 fn needs_roles(root: &Node, report: &mut Report<'_>) {
     let entries = root.entries();
     let Some(first) = entries.first() else { return };
+    // `role:` was reported as a misspelling.
+    if entries.iter().any(|entry| suggest::nearest(&entry.key, ["roles"]).is_some()) {
+        return;
+    }
     if root.get("roles").is_some() || root.get("uses").is_some() {
         return;
     }

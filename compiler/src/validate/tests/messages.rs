@@ -73,6 +73,7 @@ fn missing_keys() {
         "{name: x, roles: {a: {run: x}}}",
         "version: 1\nname: x\n",
         "version: 1\nname: x\nroles: {}\n",
+        "version: 1\nname: x\nrole: {a: {run: x}}\n",
         "version: 1\nname: x\nuses: std/torchrun\n",
         "- a\n- b\n",
         "just text",
