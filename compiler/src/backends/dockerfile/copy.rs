@@ -47,15 +47,8 @@ impl Build<'_> {
             return false;
         };
         let pattern = inside.contains(['*', '?', '[']);
+        // An earlier pass has reported a file that is not there.
         if !pattern && !self.context.files.exists(inside.as_str().into()) {
-            self.sink.push(
-                Diagnostic::error(
-                    codes::BUILD_FILE_MISSING,
-                    format!("no such file next to the job file: `{path}`"),
-                )
-                .at(at, "needed to build the image")
-                .note("paths of an image block are relative to the job file"),
-            );
             return false;
         }
         self.copied.push(inside);
