@@ -274,9 +274,9 @@ pub(crate) struct InitArgs {
     /// Directory to write to
     #[arg(value_name = "DIR", default_value = ".", add = completion::directories())]
     pub directory: Utf8PathBuf,
-    /// Example to start from, or a built-in template such as `std/torchrun`
-    #[arg(long, short, value_name = "NAME", default_value = "hello-cpu", add = completion::starters())]
-    pub example: String,
+    /// Example to start from, or a built-in template such as `std/torchrun` [default: hello-cpu]
+    #[arg(long, short, value_name = "NAME", add = completion::starters())]
+    pub example: Option<String>,
     /// List the examples
     #[arg(long)]
     pub list: bool,

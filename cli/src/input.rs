@@ -113,17 +113,35 @@ pub(crate) fn job_path(given: Option<&Utf8Path>) -> Result<Utf8PathBuf, InputErr
     let Some(given) = given else {
         let found = JOB_FILE_NAMES.iter().map(Utf8Path::new).find(|path| path.is_file());
         return found.map(Utf8Path::to_owned).ok_or_else(|| {
-            InputError(
-                "no job.yaml in the current directory; name a job file, or create one with `jobc init`"
-                    .to_owned(),
-            )
+            let like = file_like_a_job(Utf8Path::new("."));
+            let like = like.map(|name| format!(", such as `{name}`")).unwrap_or_default();
+            InputError(format!(
+                "no job.yaml in the current directory; name a job file{like}, or create one with `jobc init`"
+            ))
         });
     };
     if given.is_dir() {
         let found = JOB_FILE_NAMES.iter().map(|name| given.join(name)).find(|path| inputs::is_file(path));
-        return found.ok_or_else(|| InputError(format!("`{given}` is a directory without a job.yaml")));
+        return found.ok_or_else(|| {
+            let like = file_like_a_job(given);
+            let like = like.map(|name| format!("; name its job file, such as `{}`", given.join(name)));
+            InputError(format!("`{given}` is a directory without a job.yaml{}", like.unwrap_or_default()))
+        });
     }
     Ok(given.to_owned())
+}
+
+/// The first file of a directory that has the key `roles` of job files.
+fn file_like_a_job(directory: &Utf8Path) -> Option<String> {
+    let names = directory.read_dir_utf8().ok()?.flatten().map(|entry| entry.file_name().to_owned());
+    let is_yaml = |name: &String| [".yaml", ".yml"].iter().any(|ending| name.ends_with(ending));
+    let is_job = |name: &String| {
+        let text = std::fs::read_to_string(directory.join(name)).unwrap_or_default();
+        text.lines().any(|line| line.starts_with("roles:"))
+    };
+    let mut names: Vec<String> = names.filter(is_yaml).filter(is_job).collect();
+    names.sort();
+    names.into_iter().next()
 }
 
 /// Reads a file as text; other encodings than UTF-8 are rejected with the line.

@@ -4,6 +4,7 @@ use std::fs;
 
 use camino::Utf8Path;
 use jobc_compiler::suggest;
+use jobc_schema::shell::quote;
 
 use super::schema::modeline;
 use crate::args::{InitArgs, SchemaArg};
@@ -16,6 +17,9 @@ use crate::terminal;
 /// An example that runs in the host's own files.
 const WITHOUT_IMAGE: &str = "local-dag";
 
+/// The example that is written if none is named.
+const DEFAULT: &str = "hello-cpu";
+
 pub(crate) fn run(init: &InitArgs) -> Outcome {
     if init.list {
         let lines: String =
@@ -26,15 +30,22 @@ pub(crate) fn run(init: &InitArgs) -> Outcome {
         terminal::print(&(lines + &templates.collect::<String>()));
         return Outcome::Success;
     }
-    let Some((next, files)) = files(&init.example) else {
+    let directory = &init.directory;
+    if init.example.is_none() && files(directory.as_str()).is_some() {
+        terminal::eprint(&format!(
+            "jobc: `{directory}` is the name of an example; write `jobc init -e {directory}`, or `./{directory}` for a directory\n"
+        ));
+        return Outcome::UsageError;
+    }
+    let example = init.example.as_deref().unwrap_or(DEFAULT);
+    let Some((next, files)) = files(example) else {
         let templates: Vec<String> = templates().map(|template| format!("std/{}", template.name)).collect();
         let names = EXAMPLES.iter().map(|example| example.name).chain(templates.iter().map(String::as_str));
-        let near = suggest::nearest(&init.example, names)
+        let near = suggest::nearest(example, names)
             .map(|near| format!("; did you mean `{near}`?"))
             .unwrap_or_default();
         terminal::eprint(&format!(
-            "jobc: unknown example `{}`{near} (`jobc init --list` lists the examples)\n",
-            init.example
+            "jobc: unknown example `{example}`{near} (`jobc init --list` lists the examples)\n"
         ));
         return Outcome::UsageError;
     };
@@ -58,17 +69,13 @@ pub(crate) fn run(init: &InitArgs) -> Outcome {
         terminal::print(&format!("wrote {path}\n"));
     }
     let job = files.first().map_or("job.yaml", |(file, _)| file);
-    terminal::print(&format!(
-        "from the example `{}`; next: {}\n",
-        init.example,
-        next_step(next, &init.directory, job)
-    ));
+    terminal::print(&format!("from the example `{}`; next: {}\n", example, next_step(next, directory, job)));
     Outcome::Success
 }
 
 /// The command after this one, and what it needs.
 fn next_step(next: Next, directory: &Utf8Path, job: &str) -> String {
-    let path = directory.join(job);
+    let path = quote(directory.join(job).as_str());
     let (build, run) = (format!("jobc build {path}"), format!("jobc run {path}"));
     if !RUNS_JOBS {
         return build;
@@ -77,15 +84,16 @@ fn next_step(next: Next, directory: &Utf8Path, job: &str) -> String {
         Next::Build => build,
         Next::Run => run,
         Next::Base(name) => {
-            format!("sh {} | jobc image import - --tag {name}, then {run}", directory.join("base.sh"))
+            let base = quote(directory.join("base.sh").as_str());
+            format!("sh {base} | jobc image import - --tag {name}, then {run}")
         }
         Next::Pull(image) if cfg!(feature = "registry") => {
             format!(
-                "{run}\nit pulls `{image}`; without a network, start with `jobc init --example {WITHOUT_IMAGE}`"
+                "{run}\nit pulls `{image}`; without a network, start with `jobc init {WITHOUT_IMAGE} --example {WITHOUT_IMAGE}`"
             )
         }
         Next::Pull(image) => format!(
-            "{build}\nthis jobc was built without registries and cannot pull `{image}`; to run a job, start with `jobc init --example {WITHOUT_IMAGE}`"
+            "{build}\nthis jobc was built without registries and cannot pull `{image}`; to run a job, start with `jobc init {WITHOUT_IMAGE} --example {WITHOUT_IMAGE}`"
         ),
     }
 }

@@ -184,6 +184,19 @@ fn init_does_not_overwrite_files_without_force() {
     assert_eq!(directory.read("job.yaml"), "mine");
     directory.jobc(&["init", "--force"]).exits(0);
     assert!(directory.read("job.yaml").contains("name: hello"));
+    // The advice for a host without a network works in this directory.
+    let hint = directory.jobc(&["init", "--force"]).exits(0).out;
+    let command = hint.split("start with `jobc ").nth(1).and_then(|rest| rest.split('`').next());
+    if let Some(command) = command {
+        directory.jobc(&command.split(' ').collect::<Vec<_>>()).exits(0);
+    }
+    directory.jobc(&["init", "local-sweep"]).exits(2).says("`jobc init -e local-sweep`");
+    directory.jobc(&["init", "./local-sweep"]).exits(0);
+    let spaced = directory.jobc(&["init", "my dir", "-e", "local-tune"]).exits(0).out;
+    assert!(
+        spaced.contains("jobc run 'my dir/job.yaml'") || spaced.contains("jobc build 'my dir/job.yaml'"),
+        "{spaced}"
+    );
     directory.jobc(&["init", "x", "--example", "torchrun"]).exits(2).says("torchrun-4x8");
     assert!(!directory.path().join("x").exists());
 }

@@ -33,6 +33,14 @@ fn a_missing_file_is_a_usage_error() {
         .says("cannot read `absent/job.yaml`: no such file");
     directory.write("empty/x", "");
     directory.jobc(&["build", "empty"]).exits(2).says("`empty` is a directory without a job.yaml");
+    directory.write("empty/config.yaml", "lr: 0.1\n");
+    directory.write("empty/train.yaml", HELLO);
+    directory
+        .jobc(&["build", "empty"])
+        .exits(2)
+        .says("without a job.yaml; name its job file, such as `empty/train.yaml`");
+    directory.write("train.yaml", HELLO);
+    directory.jobc(&["build"]).exits(2).says("name a job file, such as `train.yaml`, or create one");
     directory.write("job.yaml", HELLO);
     directory.jobc(&["build", "--targets", "absent.yaml"]).exits(2).says("cannot read `absent.yaml`");
 }
