@@ -42,9 +42,10 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
                 let pointer = Pointer::ROOT.keys(["roles", &role.key, key]);
                 let place = Place::inside(&pointer, text, at..at + used.len());
                 let message = format!("`{used}` is a variable of the shell, and nothing sets it");
-                let found = Diagnostic::warning(codes::UNSET_VARIABLE, message)
-                    .at_place(place.clone(), "")
-                    .note(format!("`{name}` is an axis of the matrix; write `${{{{ matrix.{name} }}}}`"));
+                let found =
+                    Diagnostic::warning(codes::UNSET_VARIABLE, message).at_place(place.clone(), "").note(
+                        format!("`{name}` is an axis of the matrix; its value is `${{{{ matrix.{name} }}}}`"),
+                    );
                 sink.push(found.write(place, &format!("${{{{ matrix.{name} }}}}")));
             }
         }
