@@ -134,9 +134,8 @@ def test_what_keeps_ssh_from_a_machine_is_said_with_advice(machine):
     _, errors = machine.run("run", "small.yaml", "--target", "box", code=None)
     assert "jobc submit --target box" in errors, errors
     machine.write("bad.yaml", job("bad", "true", resources=", gpu: 2"))
-    handle = machine.submit("bad.yaml")
-    machine.run("wait", handle, code=1)
-    assert "GPU" in machine.run("inspect", handle)[0], machine.run("inspect", handle)[0]
+    _, errors = machine.run("submit", "bad.yaml", code=3)
+    assert "could not start: the job needs 2 GPUs" in errors, errors
     out, _ = machine.run("targets", "check", "box")
     assert "ssh to box" in out and "jobc " in out, out
     # One connection served all commands, and no agent was forwarded.
