@@ -321,7 +321,7 @@ def test_mps_slices_share_a_card(host):
     assert "mps, 8GiB, 30 %" in shown and "driver" in shown, f"`gpu leases` shows {shown}"
     assert host.wait(first) == host.wait(second) == host.wait(third) == 0, "one of them failed"
     host.until(lambda: not host.daemons())
-    expect(host.run(host.file("large", gpu={"share": {"memory": "81GiB"}})), 125, "needs 1 slice of 81 GiB")
+    expect(host.run(host.file("large", gpu={"share": {"memory": "81GiB"}})), 125, "requests a slice of 81GiB")
 
 
 def test_stats_of_an_mps_slice_has_the_use_of_the_card(host):
