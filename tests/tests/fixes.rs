@@ -105,7 +105,7 @@ fn errors(compiled: &Compilation) -> impl Iterator<Item = &Diagnostic> {
 }
 
 /// Whether an error was there before: a file that the parser or the schema refuses does not reach the later passes, and
-/// what they find elsewhere is no consequence of the fix. The keys of another tool's file are not looked at.
+/// what they find elsewhere does not come from the fix. The keys of another tool's file are not looked at.
 fn was_hidden(error: &Diagnostic, fix: &Fix, before: &Compilation, after: &Compilation) -> bool {
     if before.findings.iter().any(|found| found.code.as_str() == "J0122") {
         return true;

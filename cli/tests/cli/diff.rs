@@ -139,7 +139,7 @@ fn a_job_is_compared_with_each_level_of_the_output() {
     assert!(of_lab.starts_with("hello at lab\n  params.count: 2 -> 3"), "{of_lab}");
     assert_eq!(directory.jobc(&["diff", "out", "--target", "lab"]).exits(1).out, of_lab);
     assert_eq!(directory.jobc(&["diff", "flat/lab"]).exits(1).out, of_lab);
-    // A renamed job is known by its target where there is no directory for each job.
+    // A renamed job is known by its target in a directory without directories of jobs.
     directory.write("job.yaml", &job.replace("name: hello", "name: other"));
     assert!(directory.jobc(&["diff", "flat"]).exits(1).out.contains("name: hello -> other"));
     directory.jobc(&["diff", "out"]).exits(3).says(

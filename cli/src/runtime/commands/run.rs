@@ -163,7 +163,7 @@ impl RunInput {
     }
 }
 
-/// The error for a program in place of a job file.
+/// The error for a program instead of a job file.
 fn program_error(path: &Path, interpreter: &str) -> Error {
     let path = path.display().to_string();
     let script = jobc_schema::shell::quote(&path);

@@ -20,7 +20,7 @@ const HOME_DIRECTORY: &str = "/root";
 
 /// The second directory of everybody's temporary files. It gets a writable layer of its own: before a file is made in a
 /// directory of a lower layer, the kernel copies that directory with its owner, and the host's root, who owns this one,
-/// is nobody in the container. So the kernel fails with EOVERFLOW.
+/// has no ID in the container. So the kernel fails with EOVERFLOW.
 const VAR_TMP: &str = "/var/tmp";
 
 /// The longest path of a layer: fsconfig(2) takes 255 bytes.

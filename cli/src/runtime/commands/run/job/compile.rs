@@ -132,7 +132,7 @@ pub(in super::super) fn job_args(args: &RunArgs, path: Option<Utf8PathBuf>) -> J
     }
 }
 
-/// The command that shows all findings of a job file in full; none for one that is no file.
+/// The command that shows all findings of a job file in full; none for stdin and commands.
 fn check_command(args: &JobArgs, name: &Utf8Path) -> Option<String> {
     if name == STDIN || name == COMMAND {
         return None;
