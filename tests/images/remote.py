@@ -149,16 +149,13 @@ def agent(directory, account=None):
         process.wait()
 
 
-@contextlib.contextmanager
 def ssh_home(directory):
     """A directory, and the prefix of a command in which it is ~/.ssh: ssh takes the user's home from the account, not from HOME."""
-    home, own = directory / "ssh", Path("~root/.ssh").expanduser()
+    home = directory / "ssh"
     home.mkdir(mode=0o700)
-    with contextlib.ExitStack() as stack:
-        if not own.exists():
-            own.mkdir(mode=0o700)
-            stack.callback(own.rmdir)
-        yield home, ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount --bind "$0" ~root/.ssh && exec "$@"', str(home)]
+    # It is left there: who removes it takes away the mounts that other tests have on it.
+    Path("~root/.ssh").expanduser().mkdir(mode=0o700, exist_ok=True)
+    return home, ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount --bind "$0" ~root/.ssh && exec "$@"', str(home)]
 
 
 def is_helper_of(comm, builder):

@@ -118,7 +118,8 @@ def by_ssh(shared):
     directory.mkdir()
     builder, root = Builder(directory), directory / "repositories"
     root.mkdir()
-    with ssh_home(directory) as (home, builder.entering), agent(directory) as (path, builder.key), ssh_server(directory, builder.key) as (port, known):
+    home, builder.entering = ssh_home(directory)
+    with agent(directory) as (path, builder.key), ssh_server(directory, builder.key) as (port, known):
         builder.root, builder.ssh, builder.known, builder.agent = root, home, known, {"SSH_AUTH_SOCK": str(path)}
         builder.address = f"ssh://root@127.0.0.1:{port}{root}"
         inner = repository(root, "inner", {"file": "inner\n"})

@@ -220,8 +220,8 @@ def test_a_lock_that_waits_for_a_server_can_be_ended(job):
 @pytest.fixture
 def ssh(root, commit):
     """A job with ~/.ssh, where a host is known; the address of `main` there, a key, and the variable of an agent that has it."""
-    with scratch() as directory, ssh_home(directory) as (home, prefix), agent(directory) as (path, key), ssh_server(directory, key) as (port, known):
-        job = Job(directory / "job")
+    with scratch() as directory, agent(directory) as (path, key), ssh_server(directory, key) as (port, known):
+        job, (home, prefix) = Job(directory / "job"), ssh_home(directory)
         job.prefix, job.ssh, job.key, job.port, job.sock = prefix, home, key, port, {"SSH_AUTH_SOCK": str(path)}
         job.address = f"ssh://root@127.0.0.1:{port}{root}/main.git"
         (home / "known_hosts").write_text(known)

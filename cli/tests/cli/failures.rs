@@ -91,7 +91,7 @@ fn a_killed_build_leaves_the_old_files_or_the_new_ones() {
     let build = |greeting: &str| {
         let mut command = directory.command(binary());
         let set = format!("greeting={greeting}");
-        command.args(["build", "--target", "local", "--set", "count=150", "--set", &set]);
+        command.args(["build", "--target", "local", "--set", "count=50", "--set", &set]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command
     };
