@@ -1,7 +1,6 @@
 """Tests the examples that run on any host: they are run as their READMEs say, and must write what they promise."""
 
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
