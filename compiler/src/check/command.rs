@@ -84,3 +84,21 @@ pub(crate) fn variables(text: &str) -> impl Iterator<Item = (&str, usize)> {
         is_name.then_some((&rest[..end], at))
     })
 }
+
+/// The bytes of a script whose `$` a shell expands: not those in single quotes, behind a backslash or in a comment.
+pub(crate) fn expanded(text: &str) -> Vec<usize> {
+    let (mut found, mut quote, mut before) = (Vec::new(), None, '\n');
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match (quote, c) {
+            (None | Some('"'), '\\') => drop(chars.next()),
+            (None, '#') if before.is_whitespace() => drop(chars.find(|(_, c)| *c == '\n')),
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            (None | Some('"'), '$') => found.push(at),
+            _ => {}
+        }
+        before = c;
+    }
+    found
+}

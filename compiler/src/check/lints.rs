@@ -8,6 +8,7 @@ mod ddp_processes;
 mod driver_for_cuda;
 mod env_literal;
 mod few_pids;
+mod foreign_variable;
 mod gpu_without_memory;
 mod host_port;
 mod idle_gpu_image;
@@ -100,5 +101,6 @@ pub(super) const TABLE: &[Lint] = &[
     sudo::check,
     env_literal::check,
     unset_variable::check,
+    foreign_variable::check,
     mount::check,
 ];

@@ -227,6 +227,7 @@ codes! {
     NEEDS_LAST "J0350" "a role waits for what ends the job";
     LIST_OF_COMMANDS "J0351" "a word of a command holds several words";
     SCRIPT_NOT_COPIED "J0352" "a script is not in the container";
+    FOREIGN_VARIABLE "J0353" "a variable of another system is not set";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express a setting of the job";

@@ -59,7 +59,7 @@ fn is_nounset(word: &str) -> bool {
 }
 
 /// The variables known to be set before the script starts.
-fn known<'v>(view: &View<'v>, role: &'v RoleView<'v>) -> BTreeSet<&'v str> {
+pub(super) fn known<'v>(view: &View<'v>, role: &'v RoleView<'v>) -> BTreeSet<&'v str> {
     let mut set = BTreeSet::from(ALWAYS);
     set.extend(role.plan.env.keys().map(String::as_str));
     set.extend(role.plan.provided_env.keys().map(String::as_str));
@@ -123,7 +123,7 @@ fn value(rest: &str) -> &str {
 }
 
 /// Whether a variable is used without a default: `$X` and `${X}`, not `${X:-}`, nor inside `${X:+…}`.
-fn is_bare(value: &str, name: &str, at: usize) -> bool {
+pub(super) fn is_bare(value: &str, name: &str, at: usize) -> bool {
     if [":+", "+"].iter().any(|guard| value[..at].contains(&format!("${{{name}{guard}"))) {
         return false;
     }
