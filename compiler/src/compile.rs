@@ -1,5 +1,6 @@
 //! The passes in order: what the command line, the editor and the tests call.
 
+mod idle_settings;
 mod targets;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -373,7 +374,25 @@ pub fn check_all(sources: &Sources, planned: &Planning, request: &Request<'_>, s
         let context = context(job, &planned.jobs, request);
         lower::check(job, &request.only_backends, planned.on_refusal, &context, sink);
     }
+    check_settings(planned, sink);
     finish_lowering(sources, planned, sink);
+}
+
+/// Reports the settings without effect of the targets that the jobs are planned for.
+fn check_settings(planned: &Planning, sink: &mut Sink) {
+    let Some(document) = &planned.targets else { return };
+    let Some(targets) = validate::targets(document, &mut Sink::new()) else { return };
+    let names: BTreeSet<&str> = planned.jobs.iter().map(|job| job.target.name.as_str()).collect();
+    idle_settings::check(&targets, document, &Vec::from_iter(names), sink);
+}
+
+/// Checks a targets file without a job, and finds the places of the findings.
+pub fn check_targets(document: &Document, sources: &Sources, sink: &mut Sink) {
+    if let Some(targets) = validate::targets(document, sink) {
+        let names: Vec<&str> = targets.targets.keys().map(String::as_str).collect();
+        idle_settings::check(&targets, document, &names, sink);
+    }
+    sink.locate(DocumentId::Targets, document, sources);
 }
 
 /// Adds findings about planned jobs that only the caller could have, and finds their places.
@@ -396,6 +415,7 @@ pub fn lower_all(
         lower::lower(job, &request.only_backends, planned.on_refusal, &context, sink)
     };
     let all = planned.jobs.iter().map(one).collect();
+    check_settings(planned, sink);
     finish_lowering(sources, planned, sink);
     all
 }

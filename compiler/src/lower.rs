@@ -17,7 +17,7 @@ use crate::plugin;
 use crate::suggest;
 
 /// The output of one backend for a job.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BackendOutput {
     /// The backend.
     pub backend: BackendName,

@@ -257,6 +257,7 @@ codes! {
     KERNEL_LIST "J0434" "invalid list of CPUs or memory nodes";
     INSIDE_READ_ONLY "J0435" "something is mounted inside a read-only volume";
     TOO_FEW_DEVICES "J0436" "the target names fewer GPUs than the job uses";
+    IDLE_SETTING "J0437" "a setting of a target has no effect";
     BUILD_NO_APT "J0450" "`apt` on a base image without apt";
     BUILD_FILE_MISSING "J0451" "a requirements file names a missing file";
     BUILD_PYTHON_VERSION "J0452" "the base image has another Python version";

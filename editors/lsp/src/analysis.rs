@@ -67,8 +67,7 @@ impl Analysis {
         let id = sources.add(Source::new(path, text));
         let mut sink = Sink::new();
         if let Some(document) = parse::parse(&sources, id, &mut sink) {
-            validate::targets(&document, &mut sink);
-            sink.locate(DocumentId::Targets, &document, &sources);
+            compile::check_targets(&document, &sources, &mut sink);
         }
         Self { sources, job: id, findings: sink.finish(), planned: None }
     }

@@ -327,7 +327,7 @@ pub struct KubernetesGpu {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["nvidia"]]))]
     pub others: Vec<String>,
-    /// Number of replicas of each GPU in the device plugin, with time slicing or MPS.
+    /// Number of replicas of each GPU in the device plugin, with MPS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2), extend("examples" = [4]))]
     pub replicas: Option<u32>,

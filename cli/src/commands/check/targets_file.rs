@@ -1,8 +1,8 @@
 //! `jobc check targets.yaml`: the findings of a targets file without a job.
 
-use jobc_compiler::diagnostic::{Diagnostic, DocumentId, Sink};
+use jobc_compiler::diagnostic::{Diagnostic, Sink};
 use jobc_compiler::source::{SourceId, Sources};
-use jobc_compiler::{parse, validate};
+use jobc_compiler::{compile, parse, validate};
 
 /// The findings, if the file is a targets file; one with a syntax error is known by its name.
 pub(super) fn check(sources: &Sources, file: SourceId) -> Option<Vec<Diagnostic>> {
@@ -14,7 +14,6 @@ pub(super) fn check(sources: &Sources, file: SourceId) -> Option<Vec<Diagnostic>
     if !validate::is_targets_file(&document) {
         return None;
     }
-    validate::targets(&document, &mut sink);
-    sink.locate(DocumentId::Targets, &document, sources);
+    compile::check_targets(&document, sources, &mut sink);
     Some(sink.finish())
 }

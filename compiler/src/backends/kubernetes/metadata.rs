@@ -45,13 +45,11 @@ pub(super) fn object(cluster: &Cluster<'_>, name: &str) -> ObjectMeta {
 pub(super) fn workload(cluster: &Cluster<'_>) -> ObjectMeta {
     let mut metadata = object(cluster, &cluster.job.name);
     let labels = metadata.labels.get_or_insert_with(BTreeMap::new);
-    if let Some(queue) = &cluster.settings.queue {
-        if let Some(name) = &queue.kueue {
-            labels.insert(QUEUE.to_owned(), name.clone());
-        }
-        if let Some(priority) = &queue.priority {
-            labels.insert(PRIORITY.to_owned(), priority.clone());
-        }
+    if let Some(queue) = &cluster.settings.queue
+        && let Some(name) = &queue.kueue
+    {
+        labels.insert(QUEUE.to_owned(), name.clone());
+        labels.extend(queue.priority.clone().map(|priority| (PRIORITY.to_owned(), priority)));
     }
     if let Some(text) = &cluster.job.description {
         metadata

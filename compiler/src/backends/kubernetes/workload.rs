@@ -75,7 +75,7 @@ fn from_settings(cluster: &Cluster<'_>, origins: &mut Origins) {
         if queue.kueue.is_some() {
             origins.target(["metadata", "labels", "kueue.x-k8s.io/queue-name"], &["queue", "kueue"]);
         }
-        if queue.priority.is_some() {
+        if queue.kueue.is_some() && queue.priority.is_some() {
             origins.target(["metadata", "labels", "kueue.x-k8s.io/priority-class"], &["queue", "priority"]);
         }
     }

@@ -1,0 +1,238 @@
+//! J0437: settings of a target that have no effect with its other settings.
+//!
+//! No list says which settings belong together, for it would be one more place to forget. The backends are asked: a
+//! setting has an effect if the files or findings of some job are different without it, or with another value. The jobs
+//! are the [`probes`], which use together what a setting can change.
+
+mod probes;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use jobc_schema::target::Target;
+use jobc_schema::{BackendName, Pointer, Targets};
+use serde_json::{Value as Json, json};
+
+use crate::diagnostic::{Diagnostic, DocumentId, Place, Safety, Sink, codes};
+use crate::document::{Document, Node};
+use probes::{Probe, Result};
+
+/// The settings of each backend, and those below that are left out: a build does not write what only findings about a
+/// cluster or `jobc submit` use, and names of roles and volumes are those of jobs.
+const BLOCKS: [(&str, BackendName, &[&str]); 4] = [
+    (
+        "kubernetes",
+        BackendName::Kubernetes,
+        &[
+            "kubeconfig",
+            "context",
+            "quota",
+            "release",
+            "jobset",
+            "trainer",
+            "kuberay",
+            "lws",
+            "gates",
+            "patches",
+            "roles",
+            "storage",
+            "gpu.models",
+            "gpu.driver",
+            "gpu.others",
+        ],
+    ),
+    ("slurm", BackendName::Slurm, &["release", "storage", "gpu_types", "gpu_features"]),
+    ("openpai", BackendName::Openpai, &["roles", "storages", "protocol"]),
+    ("cgroup", BackendName::Cgroup, &[]),
+];
+
+/// How many targets are remembered.
+const MAX_KNOWN: usize = 256;
+
+/// Settings on which others depend, with their values.
+const CHOICES: [(&str, &[&str]); 5] = [
+    ("slurm.container", &["jobc", "pyxis", "oci", "apptainer", "none"]),
+    ("kubernetes.queue.kueue", &["NAME"]),
+    ("kubernetes.queue.volcano", &["NAME"]),
+    (
+        "kubernetes.kind",
+        &["job", "jobset", "volcano", "pytorchjob", "mpijob", "trainjob", "rayjob", "leaderworkerset"],
+    ),
+    (
+        "kubernetes.gpu.provider",
+        &[
+            "nvidia",
+            "nvidia-time-slicing",
+            "nvidia-mps",
+            "nvidia-mig-mixed",
+            "nvidia-dra",
+            "kai",
+            "hami",
+            "aliyun-gpushare",
+            "volcano-gpushare",
+            "volcano-vgpu",
+            "gpu-manager",
+            "rcuda",
+            "gvirtus",
+            "orion",
+            "kubevirt-vgpu",
+            "kubevirt-passthrough",
+        ],
+    ),
+];
+
+/// Reports the settings in the file without any effect, of the targets with these names.
+pub(super) fn check(targets: &Targets, document: &Document, names: &[&str], sink: &mut Sink) {
+    for (name, settings) in targets.targets.iter().filter(|(name, _)| names.contains(&name.as_str())) {
+        let Some(node) = document.root.get("targets").and_then(|targets| targets.get(name)) else { continue };
+        for (block, backend, outside) in BLOCKS {
+            let Some(node) = node.get(block).filter(|_| settings.backends.contains(&backend)) else {
+                continue;
+            };
+            for (path, needed) in known(settings, backend, &written(block, node, outside)) {
+                sink.push(report(name, &path, &needed));
+            }
+        }
+    }
+}
+
+/// The settings that the file has at or below a node.
+fn written(path: &str, node: &Node, outside: &[&str]) -> Vec<String> {
+    if node.entries().is_empty() {
+        return if path.contains('.') { vec![path.to_owned()] } else { vec![] };
+    }
+    let below = node.entries().iter().map(|entry| (format!("{path}.{}", entry.key), &entry.value));
+    let inside =
+        below.filter(|(below, _)| below.split_once('.').is_none_or(|(_, name)| !outside.contains(&name)));
+    inside.flat_map(|(below, node)| written(&below, node, outside)).collect()
+}
+
+/// The settings without effect, each with those that it needs.
+type Idle = Vec<(String, Vec<String>)>;
+
+/// Those of a target. They are found once: an editor checks a job at every key, and its targets stay the same.
+fn known(settings: &Target, backend: BackendName, paths: &[String]) -> Idle {
+    static KNOWN: Mutex<BTreeMap<String, Idle>> = Mutex::new(BTreeMap::new());
+    let key = format!("{backend} {paths:?} {}", json!(settings));
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.len() >= MAX_KNOWN {
+        known.clear();
+    }
+    known.entry(key).or_insert_with(|| idle(settings, backend, paths)).clone()
+}
+
+fn idle(settings: &Target, backend: BackendName, paths: &[String]) -> Idle {
+    let trial = Trial::new(settings, backend);
+    // An error that no job is free of has its own finding.
+    if trial.results.iter().all(Result::is_refused) {
+        return vec![];
+    }
+    let idle = paths.iter().filter(|path| !trial.has_effect(path));
+    idle.map(|path| (path.clone(), needed(&trial, path))).collect()
+}
+
+/// A target, and what the probes become for it.
+struct Trial {
+    settings: Json,
+    backend: BackendName,
+    results: Vec<Result>,
+}
+
+impl Trial {
+    fn new(settings: &Target, backend: BackendName) -> Self {
+        let results = Probe::all().iter().map(|probe| probe.lower(settings, backend)).collect();
+        let settings = serde_json::to_value(settings).unwrap_or_default();
+        Self { settings, backend, results }
+    }
+
+    /// Whether something is different without a setting, or with another value.
+    fn has_effect(&self, path: &str) -> bool {
+        let pointer = format!("/{}", path.replace('.', "/"));
+        let Some(value) = self.settings.pointer(&pointer) else { return true };
+        others(value).into_iter().any(|other| self.differs(&with(&self.settings, path, other)))
+    }
+
+    /// Whether a probe becomes something else. What is no target differs as well: it would be refused.
+    fn differs(&self, settings: &Json) -> bool {
+        let Ok(settings) = serde_json::from_value::<Target>(settings.clone()) else { return true };
+        let probes = Probe::all().iter().zip(&self.results);
+        probes.into_iter().any(|(probe, result)| probe.lower(&settings, self.backend) != *result)
+    }
+}
+
+/// No value, and another one of its kind.
+fn others(value: &Json) -> Vec<Option<Json>> {
+    let other = match value {
+        Json::Bool(is) => Some(json!(!is)),
+        Json::Number(number) => number.as_u64().map(|number| json!(number + 1)),
+        Json::String(text) => Some(json!(format!("{text}1"))),
+        _ => None,
+    };
+    let mut all = vec![None];
+    all.extend(other.map(Some));
+    all
+}
+
+/// Settings with another value at a path, or without it.
+fn with(settings: &Json, path: &str, value: Option<Json>) -> Json {
+    let mut changed = settings.clone();
+    let mut at = &mut changed;
+    let (parents, name) = path.rsplit_once('.').unwrap_or(("", path));
+    for key in parents.split('.').filter(|key| !key.is_empty()) {
+        if at[key].is_null() {
+            at[key] = json!({});
+        }
+        at = &mut at[key];
+    }
+    match (value, at.as_object_mut()) {
+        (Some(value), Some(map)) => drop(map.insert(name.to_owned(), value)),
+        (None, Some(map)) => drop(map.remove(name)),
+        (_, None) => {}
+    }
+    changed
+}
+
+fn report(target: &str, path: &str, needed: &[String]) -> Diagnostic {
+    let pointer = Pointer::ROOT.keys(["targets", target]).keys(path.split('.'));
+    let (_, name) = path.split_once('.').unwrap_or_default();
+    let message = format!("`{name}` of target `{target}` has no effect with its other settings");
+    let place = Place::Entry { document: DocumentId::Targets, pointer: pointer.clone() };
+    let needed: Vec<String> = needed.iter().map(|needed| format!("`{needed}`")).collect();
+    Diagnostic::warning(codes::IDLE_SETTING, message)
+        .at_place(Place::target(&pointer), "")
+        .fix(format!("remove `{name}`"), place, "", Safety::Unsafe)
+        .note(match &needed[..] {
+            [] => "no job becomes anything else by it: remove it".to_owned(),
+            needed => format!("it has an effect with {}", needed.join(" or ")),
+        })
+}
+
+/// The settings with which one would have an effect: two of them at most.
+fn needed(trial: &Trial, path: &str) -> Vec<String> {
+    let (block, _) = path.split_once('.').unwrap_or((path, ""));
+    let mut found = vec![];
+    for (choice, values) in CHOICES.iter().filter(|(choice, _)| choice.starts_with(block) && *choice != path)
+    {
+        for value in *values {
+            let changed = with(&trial.settings, choice, Some(json!(value)));
+            let Ok(settings) = serde_json::from_value::<Target>(changed) else { continue };
+            let other = Trial::new(&settings, trial.backend);
+            if other.results.iter().all(Result::is_refused)
+                || !other.differs(&with(&other.settings, path, None))
+            {
+                continue;
+            }
+            let (_, name) = choice.split_once('.').unwrap_or_default();
+            found.push(format!("{name}: {value}"));
+            if found.len() == 2 {
+                return found;
+            }
+        }
+        if !found.is_empty() {
+            break;
+        }
+    }
+    found
+}
