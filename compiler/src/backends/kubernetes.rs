@@ -43,6 +43,7 @@ mod service;
 mod settings;
 mod shape;
 mod sharepod;
+mod signals;
 mod support;
 #[cfg(test)]
 mod tests;

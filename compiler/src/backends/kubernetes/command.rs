@@ -3,12 +3,15 @@
 use std::fmt::Write as _;
 
 use jobc_schema::plan::{RolePlan, Text};
+use jobc_schema::shell::quote;
 
 use crate::backend::command::{argv, keeps_entrypoint};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use super::address::{Expander, PodAddress, escape, has_sum, render_expanded, render_word};
+
 use super::cluster::Cluster;
+use super::signals;
 
 /// A container's `command` and `args`.
 #[derive(Debug, Default)]
@@ -38,6 +41,7 @@ pub(super) fn command(
     };
     if sums.is_empty() && !sum_inside {
         let rendered = own.iter().map(|text| render_expanded(text, &kubelet)).collect();
+        let rendered = signals::reachable(role, rendered);
         return if keeps {
             Command { command: None, args: Some(rendered) }
         } else {
@@ -51,13 +55,15 @@ pub(super) fn command(
     }
     let mut command = vec!["/bin/sh".to_owned(), "-euc".to_owned()];
     if sum_inside {
-        let words: Vec<String> = own.iter().map(|text| render_word(text, &shell)).collect();
+        let before = signals::before(role).into_iter().map(|word| quote(&word));
+        let words: Vec<String> = before.chain(own.iter().map(|text| render_word(text, &shell))).collect();
         let _ = writeln!(script, "exec {}", words.join(" "));
         command.push(escape(&script));
     } else {
         script.push_str("exec \"$@\"\n");
         command.extend([escape(&script), "jobc".to_owned()]);
-        command.extend(own.iter().map(|text| render_expanded(text, &kubelet)));
+        let own = own.iter().map(|text| render_expanded(text, &kubelet)).collect();
+        command.extend(signals::reachable(role, own));
     }
     Command { command: Some(command), args: None }
 }
