@@ -58,7 +58,7 @@ use graph::Graph;
 
 pub(crate) use framework::framework_name;
 pub use list_limits::{MAX_LISTED_INSTANCES, MAX_LISTED_ROLES};
-pub(crate) use rendezvous::framework_names;
+pub(crate) use rendezvous::{SHUTDOWN_SECONDS, framework_names};
 
 /// Resolves a job: fills in defaults, resolves names, and determines the graph, ranks, ports and GPUs.
 ///

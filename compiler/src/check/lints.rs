@@ -44,6 +44,7 @@ mod target_policy;
 mod target_signature;
 mod threshold_in_gang;
 mod timeout_under_grace;
+mod torchrun_grace;
 mod unknown_model;
 mod unpinned_package;
 mod unset_variable;
@@ -74,6 +75,7 @@ pub(super) const TABLE: &[Lint] = &[
     many_cpus::check,
     gpu_without_memory::check,
     timeout_under_grace::check,
+    torchrun_grace::check,
     shared_write::check,
     read_only_write::check,
     pipe_failure::check,

@@ -228,6 +228,7 @@ codes! {
     LIST_OF_COMMANDS "J0351" "a word of a command holds several words";
     SCRIPT_NOT_COPIED "J0352" "a script is not in the container";
     FOREIGN_VARIABLE "J0353" "a variable of another system is not set";
+    TORCHRUN_GRACE "J0354" "torchrun ends its processes before the grace period";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express a setting of the job";

@@ -52,6 +52,7 @@ pub(super) fn provide(plan: &mut JobPlan, job: &Job, names: &Names<'_>) {
                 .and_then(|first| plan.roles.get(*numbers.get(&first.role)?))
                 .is_some_and(|first| first.port(RENDEZVOUS).is_some());
             env.extend(rendezvous::framework_env(distributed, member, has_port, &size));
+            env.extend(rendezvous::shutdown_timeout(distributed, role));
             if distributed.instances <= MAX_LISTED_INSTANCES || rendezvous::needs_host_file(distributed) {
                 env.insert("JOBC_HOSTFILE".to_owned(), Text::literal(rendezvous::HOST_FILE));
                 files.extend(rendezvous::host_files(distributed, one_launches));

@@ -5,7 +5,9 @@
 
 use indexmap::IndexMap;
 use jobc_schema::distributed::{Framework, MemberPart};
-use jobc_schema::plan::{DistributedPlan, ElasticPlan, FileContent, FilePlan, MemberPlan, Reference, Text};
+use jobc_schema::plan::{
+    DistributedPlan, ElasticPlan, FileContent, FilePlan, MemberPlan, Reference, RolePlan, Text,
+};
 
 use super::framework::{RENDEZVOUS, part_name};
 use super::ray;
@@ -16,6 +18,9 @@ pub(super) const HOST_FILE: &str = "/etc/jobc/hostfile";
 const HYDRA_FILE: &str = "/etc/jobc/hostfile.hydra";
 /// The default path of the host file of `deepspeed`.
 const DEEPSPEED_FILE: &str = "/job/hostfile";
+
+/// What torchrun waits by itself.
+pub(crate) const SHUTDOWN_SECONDS: u64 = 30;
 
 type Env = IndexMap<String, Text>;
 
@@ -63,6 +68,15 @@ fn torchrun(plan: &DistributedPlan, first: &MemberPlan, member: &MemberPlan, env
     env.insert("PET_NODE_RANK".to_owned(), own_number(rank));
     env.insert("PET_MASTER_ADDR".to_owned(), address(first));
     env.insert("PET_MASTER_PORT".to_owned(), port(first));
+}
+
+/// How long torchrun's agent waits after SIGTERM before it kills its processes, in seconds, where the role has longer
+/// than [`SHUTDOWN_SECONDS`]. PyTorch reads the variable from release 2.12 on.
+pub(super) fn shutdown_timeout(plan: &DistributedPlan, role: &RolePlan) -> Option<(String, Text)> {
+    let seconds = role.grace_period_seconds;
+    let name = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT".to_owned();
+    (plan.framework == Framework::Torchrun && seconds > SHUTDOWN_SECONDS)
+        .then(|| (name, Text::literal(seconds.to_string())))
 }
 
 /// Elastic torchrun assigns the ranks at each rendezvous, so neither a rank nor a master is set.
