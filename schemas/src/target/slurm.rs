@@ -50,6 +50,11 @@ pub struct SlurmTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9]+(@[0-9:-]+)?$"), extend("examples" = ["1@60"]))]
     pub switches: Option<String>,
+    /// `KillWait` of the cluster, as `scontrol show config` prints it: the time that tasks have after `scancel` and at
+    /// the time limit. Default: 30s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["10m"]))]
+    pub kill_wait: Option<crate::duration::Seconds>,
     /// Option that requests GPUs.
     #[serde(default)]
     #[schemars(extend("default" = "per-node", "examples" = ["gres"]))]

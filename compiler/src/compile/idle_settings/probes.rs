@@ -28,6 +28,7 @@ roles: {main: {instances: 2, resources: {cpu: 1, memory: 1GiB, shm: 1GiB, gpu: 1
     "
 image: {from: python:3.12, python: {packages: [numpy==2.0.0]}}
 timeout: 1h
+grace_period: 2m
 roles: {main: {resources: {cpu: 1, memory: 1GiB, gpu: {count: 1, share: {memory: 8GiB, cores: 30}}}, run: python a.py}}",
     "
 image: python:3.12
