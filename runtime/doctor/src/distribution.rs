@@ -25,7 +25,7 @@ enum Family {
 enum BootLoader {
     /// By grubby(8).
     Grubby,
-    /// In /etc/default/grub, which update-grub(8) reads.
+    /// In /etc/default/grub, which update-grub(8) and grub-mkconfig(8) read.
     Grub,
     /// In some other way, as in a virtual machine that boots a kernel from outside.
     Other,
@@ -94,9 +94,20 @@ impl Distribution {
     pub(super) fn kernel_parameter(self, parameter: &str) -> String {
         match self.boot_loader {
             BootLoader::Grubby => format!("grubby --update-kernel=ALL --args={parameter}, then reboot"),
-            BootLoader::Grub => format!(
-                "add `{parameter}` to GRUB_CMDLINE_LINUX in /etc/default/grub, run update-grub, then reboot"
+            // Others may have no line that the command could change.
+            BootLoader::Grub if matches!(self.family, Family::Alpine | Family::Other) => format!(
+                "add `{parameter}` to GRUB_CMDLINE_LINUX in /etc/default/grub, run `grub-mkconfig -o /boot/grub/grub.cfg`, then reboot"
             ),
+            BootLoader::Grub => {
+                let update = match self.family {
+                    Family::Debian => "update-grub",
+                    Family::Fedora | Family::Suse => "grub2-mkconfig -o /boot/grub2/grub.cfg",
+                    _ => "grub-mkconfig -o /boot/grub/grub.cfg",
+                };
+                format!(
+                    "sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{parameter} /' /etc/default/grub && {update}, then reboot"
+                )
+            }
             BootLoader::Other => format!("add `{parameter}` to the kernel's command line, then reboot"),
         }
     }

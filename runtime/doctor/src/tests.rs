@@ -286,8 +286,18 @@ fn a_fix_for_the_kernels_command_line_names_what_is_there() {
         Distribution::of(&FakeHost::new(&format!("{machine}\n{usual}"))).kernel_parameter("x=1")
     };
     assert_eq!(fix(""), "add `x=1` to the kernel's command line, then reboot");
-    let grub = "add `x=1` to GRUB_CMDLINE_LINUX in /etc/default/grub, run update-grub, then reboot";
-    assert_eq!(fix("/etc/default/grub = GRUB_TIMEOUT=5"), grub);
+    let edit = "sed -i 's/^GRUB_CMDLINE_LINUX=\"/&x=1 /' /etc/default/grub";
+    for (id, update) in [
+        ("debian", "update-grub"),
+        ("ubuntu", "update-grub"),
+        ("fedora", "grub2-mkconfig -o /boot/grub2/grub.cfg"),
+        ("arch", "grub-mkconfig -o /boot/grub/grub.cfg"),
+    ] {
+        let host = format!("/etc/os-release = ID={id}\n/etc/default/grub = GRUB_TIMEOUT=5");
+        assert_eq!(fix(&host), format!("{edit} && {update}, then reboot"));
+    }
+    let alpine = fix("/etc/os-release = ID=alpine\n/etc/default/grub = GRUB_TIMEOUT=5");
+    assert!(alpine.starts_with("add `x=1` to GRUB_CMDLINE_LINUX in /etc/default/grub, run "), "{alpine}");
     assert_eq!(
         fix("program grubby = /usr/sbin/grubby"),
         "grubby --update-kernel=ALL --args=x=1, then reboot"
