@@ -30,6 +30,7 @@ pub mod metrics;
 pub mod network;
 pub mod newest;
 pub mod origin;
+pub mod port_owner;
 pub mod provision;
 pub mod ready;
 pub mod record;

@@ -8,8 +8,8 @@ use jobc_schema::plan::{JobPlan, PortPlan};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
 use super::ledger::{Ledger, PortReservation};
+use crate::port_owner::{self, PortOwner};
 use jobc_sys::error::{Error, Kind, Result};
-use jobc_sys::sockets::tcp_sockets;
 
 /// The first number that is tried: above the well-known services.
 const FIRST_PORT: u16 = 20_000;
@@ -42,22 +42,25 @@ pub fn choose_for(plan: &mut JobPlan, ledger: &Ledger) -> Result<Option<PortRese
         return Ok(None);
     }
     ledger.choose_ports(|claimed| {
-        choose(plan, |port| claimed(port) || !is_free(port))?;
+        choose(plan, |port| claimed(port) || !is_free(port), port_owner::of)?;
         Ok(super::claim::of(plan).ports)
     })
 }
 
-/// Gives the ports that jobc chooses the first numbers that are not taken, as they follow each other in the plan.
-pub fn choose(plan: &mut JobPlan, taken: impl Fn(u16) -> bool) -> Result<()> {
+/// Gives the ports that jobc chooses the first numbers that are not taken, as they follow each other in the plan. `owner`
+/// finds who has a port that is taken.
+pub fn choose(
+    plan: &mut JobPlan,
+    taken: impl Fn(u16) -> bool,
+    owner: impl Fn(u16) -> Option<PortOwner>,
+) -> Result<()> {
     let mut used: BTreeSet<u16> = BTreeSet::new();
     for role in &plan.roles {
         for port in role.ports.iter().filter(|port| !port.auto) {
             for number in numbers_of(port, role.instances) {
                 if taken(number) {
-                    return Err(port_taken_error(
-                        number,
-                        &format!("roles.{}.resources.ports.{}", role.name, port.label),
-                    ));
+                    let field = format!("roles.{}.resources.ports.{}", role.name, port.label);
+                    return Err(port_taken_error(number, &field, owner(number).as_ref()));
                 }
                 used.insert(number);
             }
@@ -126,33 +129,10 @@ pub fn is_free(port: u16) -> bool {
     four && six()
 }
 
-fn port_taken_error(port: u16, field: &str) -> Error {
-    let who = listener(port).map_or_else(String::new, |who| format!(" by {who}"));
-    Error::new(Kind::State, format!("`{field}`: port {port} is taken{who}"))
-        .help("write another number or `auto`, or `network: job`, so that every task has its own address")
-}
-
-/// The process that listens at a port, if this user can see it: `process 12 (python3)`.
-fn listener(port: u16) -> Option<String> {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].iter().flat_map(std::fs::read_to_string);
-    let socket = tables
-        .flat_map(|table| tcp_sockets(&table).collect::<Vec<_>>())
-        .find(|socket| socket.listens && socket.local_port == port)?
-        .inode;
-    let wanted = format!("socket:[{socket}]");
-    let processes = std::fs::read_dir("/proc").ok()?.flatten();
-    processes
-        .filter(|entry| entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()))
-        .find_map(|entry| {
-            let mut open = std::fs::read_dir(entry.path().join("fd")).ok()?.flatten();
-            open.find(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to.as_os_str() == wanted.as_str()))?;
-            let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
-            Some(format!(
-                "process {} (`{}`)",
-                entry.file_name().to_string_lossy(),
-                name.trim().escape_debug()
-            ))
-        })
+fn port_taken_error(port: u16, field: &str, owner: Option<&PortOwner>) -> Error {
+    let message = format!("`{field}`: port {port} is taken{}", port_owner::by(owner));
+    let help = "write another number or `auto`, or `network: job`, so that every task has its own address";
+    Error::new(Kind::State, message).help(port_owner::or_stop(owner, help))
 }
 
 #[cfg(test)]

@@ -405,7 +405,7 @@ fn spread_ports(job: &mut JobPlan) -> Result<()> {
         .collect();
     let number = u64::from_str_radix(&Digest::of(job.name.as_bytes()).hex()[..8], 16).unwrap_or_default();
     let base = FIRST + u16::try_from(number % COUNT).unwrap_or_default();
-    Ok(ports::choose(job, |port| port < base && !fixed.contains(&port))?)
+    Ok(ports::choose(job, |port| port < base && !fixed.contains(&port), |_| None)?)
 }
 
 fn job_args(args: &SubmitArgs) -> JobArgs {

@@ -27,10 +27,10 @@ fn numbers(plan: &JobPlan) -> Vec<Vec<u16>> {
 fn numbers_that_are_free_stay_and_others_move() {
     let ports = [port("x", 20_000, 2, Some(20_000), true), port("y", 20_002, 1, Some(20_004), true)];
     let mut free = plan(&ports, 2);
-    choose(&mut free, |_| false).unwrap();
+    choose(&mut free, |_| false, |_| None).unwrap();
     assert_eq!(numbers(&free), [vec![20_000, 20_001, 20_002, 20_003], vec![20_004, 20_005]]);
     let mut taken = plan(&ports, 2);
-    choose(&mut taken, |port| [20_001, 20_005].contains(&port)).unwrap();
+    choose(&mut taken, |port| [20_001, 20_005].contains(&port), |_| None).unwrap();
     // Four in a row from the first free one, then two that are not taken.
     assert_eq!(numbers(&taken), [vec![20_006, 20_007, 20_008, 20_009], vec![20_002, 20_003]]);
 }
@@ -42,7 +42,7 @@ fn the_number_of_a_rendezvous_moves_with_its_references() {
         "framework": "torchrun", "members": [], "instances": 4, "world_size": 4, "port": 29_500,
     }))
     .unwrap();
-    choose(&mut plan, |port| port == 29_500).unwrap();
+    choose(&mut plan, |port| port == 29_500, |_| None).unwrap();
     assert_eq!(numbers(&plan), [vec![20_000]]);
     assert_eq!(plan.distributed.unwrap().port, 20_000);
 }
@@ -50,21 +50,24 @@ fn the_number_of_a_rendezvous_moves_with_its_references() {
 #[test]
 fn a_written_number_is_kept_or_refused() {
     let mut fixed = plan(&[port("http", 8080, 1, None, false), port("x", 8081, 1, Some(8080), true)], 1);
-    choose(&mut fixed, |_| false).unwrap();
+    choose(&mut fixed, |_| false, |_| None).unwrap();
     assert_eq!(numbers(&fixed), [vec![8080], vec![20_000]]);
-    let error = choose(&mut fixed, |port| port == 8080).unwrap_err();
+    let error = choose(&mut fixed, |port| port == 8080, |_| None).unwrap_err();
     assert_eq!(error.to_string(), "`roles.a.resources.ports.http`: port 8080 is taken");
-    let error = choose(&mut plan(&[port("x", 20_000, 1, Some(20_000), true)], 1), |_| true).unwrap_err();
+    let owner = |_| Some(PortOwner::Job("web.1".parse().unwrap()));
+    let error = choose(&mut fixed, |port| port == 8080, owner).unwrap_err();
+    assert_eq!(error.to_string(), "`roles.a.resources.ports.http`: port 8080 is taken by the job `web.1`");
+    assert!(error.help.unwrap().starts_with("stop that job with `jobc stop web.1`, or write another number"));
+    let mut auto = plan(&[port("x", 20_000, 1, Some(20_000), true)], 1);
+    let error = choose(&mut auto, |_| true, |_| None).unwrap_err();
     assert_eq!(error.to_string(), "there are no 1 free ports in a row for `x` of `a`");
 }
 
 #[test]
-fn the_host_tells_who_listens() {
+fn a_port_at_which_a_program_listens_is_not_free() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     assert!(!is_free(port));
-    let who = super::listener(port).expect("our own descriptors are ours to see");
-    assert!(who.starts_with(&format!("process {} (`", std::process::id())), "{who}");
     drop(listener);
     assert!(is_free(port));
     let six = TcpListener::bind("[::1]:0");
