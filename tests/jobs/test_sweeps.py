@@ -71,6 +71,17 @@ roles:
 """
 
 
+BUILT = """\
+version: 1
+name: tested-built
+image: {from: scratch, copy: [{from: job.yaml, to: /job.yaml}]}
+matrix: {number: [1, 2, 3]}
+roles:
+  train:
+    run: [/none, "${{ matrix.number }}"]
+"""
+
+
 def prepare(jobs, text, name):
     """A job file in a directory that the jobs' user may write to."""
     directory = jobs.directory / name
@@ -133,6 +144,13 @@ def test_one_name_stands_for_all_jobs_of_a_sweep(jobs):
     expect(jobs.call("rm", name), out=r"^tested-sweep\.1: removed\n$")
     expect(jobs.call("ps", name), code=2, error="there is no job `tested-sweep.1`")
     assert "tested-sweep" not in jobs.call("ps", "--all", "--quiet").stdout, "jobs are left"
+
+
+def test_an_image_of_a_sweep_is_built_once(jobs):
+    path = prepare(jobs, BUILT, "built")
+    answer = jobs.call("run", str(path))
+    assert answer.returncode == 1 and answer.stderr.count("COPY") == 1, f"exit code {answer.returncode}: {answer.stderr}"
+    expect(jobs.call("rm", "tested-built"))
 
 
 def test_stop_ends_running_and_waiting_jobs(jobs):

@@ -206,14 +206,15 @@ struct Provider<'a> {
     progress: ProgressFn<'a>,
     clear_progress: &'a (dyn Fn() + Sync),
     stopped: &'a AtomicBool,
-    /// Manifests by reference in the plan.
+    /// Manifests by reference in the plan, and by the sources of the secrets of a build.
     provided: RefCell<HashMap<String, Descriptor>>,
 }
 
 impl Provider<'_> {
     /// The manifest of a role's image, whose layers are unpacked.
     fn provide(&self, job: &BuiltJob, image: &ImagePlan) -> Result<Descriptor> {
-        let key = format!("{}\n{}", job.plan.name, image.reference);
+        // The tag of an image that is built is the digest of its recipe, which the jobs of a sweep may share.
+        let key = format!("{}\n{:?}", image.reference, job.plan.secrets);
         let key = if image.source.is_built() { key } else { image.reference.clone() };
         if let Some(known) = self.provided.borrow().get(&key) {
             return Ok(known.clone());
