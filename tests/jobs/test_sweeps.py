@@ -71,6 +71,19 @@ roles:
 """
 
 
+DETECTED = """\
+version: 1
+name: tested-detected
+image: host
+matrix: {rate: [0.5, 0.25]}
+roles:
+  train:
+    shell: sh
+    run: |
+      echo "epoch 1 loss=9 acc=0.1"
+      echo "epoch 2 loss=${{ matrix.rate }} acc=0.2"
+"""
+
 BUILT = """\
 version: 1
 name: tested-built
@@ -144,6 +157,19 @@ def test_one_name_stands_for_all_jobs_of_a_sweep(jobs):
     expect(jobs.call("rm", name), out=r"^tested-sweep\.1: removed\n$")
     expect(jobs.call("ps", name), code=2, error="there is no job `tested-sweep.1`")
     assert "tested-sweep" not in jobs.call("ps", "--all", "--quiet").stdout, "jobs are left"
+
+
+def test_a_sweep_without_metrics_is_compared_by_what_its_logs_name(jobs):
+    path = prepare(jobs, DETECTED, "detected")
+    expect(jobs.call("run", str(path)), error=r"LOSS +END\n.* 0\.5\n.* 0\.25 \*\n")
+    headings, rows = table(expect(jobs.call("ps", "tested-detected")).stdout)
+    assert headings == ["JOB", "RATE", "STATE", "RAN", "LOSS", "END"], f"headings: {headings}"
+    assert [row[4] for row in rows.values()] == ["0.5", "0.25 *"], f"table: {rows}"
+    headings, rows = table(expect(jobs.call("ps", "tested-detected", "--metric", "acc")).stdout)
+    assert headings[4] == "ACC" and [row[4] for row in rows.values()] == ["0.2", "0.2"], f"--metric: {rows}"
+    page = expect(jobs.call("report", "-o", "-", "tested-detected")).stdout
+    assert "<desc>loss by epoch of 2 jobs</desc>" in page and "Lowest loss" in page and "acc by" not in page, "curves"
+    expect(jobs.call("rm", "tested-detected"))
 
 
 def test_an_image_of_a_sweep_is_built_once(jobs):

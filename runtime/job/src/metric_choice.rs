@@ -9,7 +9,7 @@ use regex::bytes::Regex;
 
 use crate::directory::Directory;
 use crate::logs::{Line, LineFilter, Reader, Stream};
-use crate::metric_history::{MetricHistory, detected_in_log, in_file, in_log};
+use crate::metric_history::{MetricHistory, detected_in_line, detected_in_log, in_file, in_log};
 use crate::provision::volume_path;
 use crate::record::Record;
 use crate::user_metrics::{last_number, read_number, read_values};
@@ -21,7 +21,7 @@ const LAST_LINES: u64 = 200;
 /// What `--metric` names.
 #[derive(Clone, Debug)]
 pub enum MetricChoice {
-    /// A metric of the job file.
+    /// A metric of the job file, or if it declares none of that name, one that the logs name.
     Name(String),
     /// The last number that the only group of a pattern matches in the log.
     Log(Regex),
@@ -117,23 +117,58 @@ impl<'a> JobMetrics<'a> {
                     self.record.metrics.iter().find(|known| known.name == *name && known.task == *task)
                 };
                 let metric = task.map_or_else(|| self.record.metric(name), of_task);
-                metric.map(|metric| metric.value.0)
+                if metric.is_some() || self.is_declared(name) {
+                    return metric.map(|metric| metric.value.0);
+                }
+                let name = name.to_lowercase();
+                self.last_in_logs(task, |line| {
+                    let found = detected_in_line(line).into_iter().filter(|(known, _)| *known == name);
+                    found.last().map(|(_, value)| value)
+                })
             }
-            MetricChoice::Log(pattern) => {
-                let is_meant = |known: &&TaskId| task.is_none_or(|task| task == *known);
-                let tasks = self.record.tasks.iter().map(|known| &known.task).filter(is_meant);
-                let logs: Vec<PathBuf> = tasks.map(|task| self.directory.logs(task)).collect();
-                [Some(LAST_LINES), None].into_iter().find_map(|tail| last_in_log(pattern, &logs, tail))
-            }
+            MetricChoice::Log(pattern) => self.last_in_logs(task, |line| last_number(pattern, line)),
             MetricChoice::File { .. } => {
                 let is_meant = |role: &&RolePlan| task.is_none_or(|task| task.role == role.name);
                 let read = |role: &RolePlan| match self.source(choice, role)? {
                     Source::File { volume, path, key } => read_number(&volume, &path, &key).ok(),
-                    Source::Log(_) => None,
+                    Source::Log(_) | Source::Detected(_) => None,
                 };
                 self.plan()?.roles.iter().filter(is_meant).filter_map(read).next_back()
             }
         }
+    }
+
+    /// The last value that is found in a line of a task's log, or without `task` of any task's.
+    fn last_in_logs(&self, task: Option<&TaskId>, find: impl Fn(&[u8]) -> Option<f64>) -> Option<f64> {
+        let logs = self.logs(task);
+        [Some(LAST_LINES), None].into_iter().find_map(|tail| last_in_log(&find, &logs, tail))
+    }
+
+    fn logs(&self, task: Option<&TaskId>) -> Vec<PathBuf> {
+        let is_meant = |known: &&TaskId| task.is_none_or(|task| task == *known);
+        let tasks = self.record.tasks.iter().map(|known| &known.task).filter(is_meant);
+        tasks.map(|task| self.directory.logs(task)).collect()
+    }
+
+    /// Whether the job file declares a metric of that name.
+    fn is_declared(&self, name: &str) -> bool {
+        self.plan().into_iter().flat_map(|plan| &plan.roles).any(|role| role.metrics.contains_key(name))
+    }
+
+    /// The names of the metrics in the last lines of the logs of a job that declares none, each once.
+    pub fn detected_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = vec![];
+        if self.plan().is_none_or(|plan| plan.roles.iter().any(|role| !role.metrics.is_empty())) {
+            return names;
+        }
+        each_line(&self.logs(None), Some(LAST_LINES), |line| {
+            for (name, _) in detected_in_line(line) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        });
+        names
     }
 
     /// All values of metrics, by metric and task. At most so many bytes of logs are read; the logs of further tasks are
@@ -141,8 +176,8 @@ impl<'a> JobMetrics<'a> {
     pub fn histories(&self, choices: &[MetricChoice], bytes_left: &mut u64) -> Vec<MetricHistory> {
         let mut all = vec![];
         for role in self.plan().into_iter().flat_map(|plan| &plan.roles) {
-            let (mut metrics, mut patterns) = (vec![], vec![]);
-            let mut tasks =
+            let (mut metrics, mut patterns, mut detected) = (vec![], vec![], vec![]);
+            let tasks =
                 self.record.tasks.iter().map(|known| &known.task).filter(|task| task.role == role.name);
             for (metric, choice) in choices.iter().enumerate() {
                 match self.source(choice, role) {
@@ -150,6 +185,7 @@ impl<'a> JobMetrics<'a> {
                         metrics.push(metric);
                         patterns.push(pattern);
                     }
+                    Some(Source::Detected(name)) => detected.push((metric, name)),
                     // The tasks of a role share its files.
                     Some(Source::File { volume, path, key }) => {
                         let Some(task) = tasks.clone().next().cloned() else { continue };
@@ -160,10 +196,17 @@ impl<'a> JobMetrics<'a> {
                     None => {}
                 }
             }
-            if patterns.is_empty() {
-                continue;
-            }
-            for task in &mut tasks {
+            for task in tasks {
+                if !detected.is_empty() {
+                    for (name, values) in detected_in_log(&self.directory.logs(task), bytes_left) {
+                        let metric =
+                            detected.iter().find(|(_, known)| *known == name).map(|(metric, _)| *metric);
+                        all.extend(metric.map(|metric| MetricHistory { metric, task: task.clone(), values }));
+                    }
+                }
+                if patterns.is_empty() {
+                    continue;
+                }
                 let found = in_log(&self.directory.logs(task), &patterns, bytes_left);
                 let found = metrics.iter().zip(found);
                 all.extend(found.map(|(&metric, values)| MetricHistory {
@@ -213,6 +256,9 @@ impl<'a> JobMetrics<'a> {
                 let (name, path) = place_of(role, path)?;
                 Some(Source::File { volume: volume(name)?, path, key: key.clone() })
             }
+            MetricChoice::Name(name) if !self.is_declared(name) => {
+                Some(Source::Detected(name.to_lowercase()))
+            }
             MetricChoice::Name(name) => match &role.metrics.get(name)?.source {
                 MetricSource::Log(pattern) => Regex::new(pattern).ok().map(Source::Log),
                 MetricSource::File { volume: name, path, key } => {
@@ -226,26 +272,37 @@ impl<'a> JobMetrics<'a> {
 /// Where the values of a metric are.
 enum Source {
     Log(Regex),
-    File { volume: PathBuf, path: String, key: String },
+    File {
+        volume: PathBuf,
+        path: String,
+        key: String,
+    },
+    /// The log, without a declaration.
+    Detected(String),
 }
 
 /// The last number in logs; of several, the last by time.
-fn last_in_log(pattern: &Regex, logs: &[PathBuf], tail: Option<u64>) -> Option<f64> {
-    let mut reader = Reader::new(logs.iter().cloned(), LineFilter::default().tail(tail));
+fn last_in_log(find: impl Fn(&[u8]) -> Option<f64>, logs: &[PathBuf], tail: Option<u64>) -> Option<f64> {
     let mut found = None;
+    each_line(logs, tail, |line| found = find(line).or(found));
+    found
+}
+
+/// Reads the lines of logs, or their last ones, by time.
+fn each_line(logs: &[PathBuf], tail: Option<u64>, mut note: impl FnMut(&[u8])) {
+    let mut reader = Reader::new(logs.iter().cloned(), LineFilter::default().tail(tail));
     // A long line comes in pieces.
     let mut open: Vec<Vec<u8>> = vec![vec![]; logs.len()];
     let mut each = |number: usize, line: &Line<'_>| {
         if line.stream != Stream::Jobc {
             open[number].extend_from_slice(line.text);
             if line.ends {
-                found = last_number(pattern, &std::mem::take(&mut open[number])).or(found);
+                note(&std::mem::take(&mut open[number]));
             }
         }
         Ok(())
     };
     while reader.read(&mut each).unwrap_or(false) {}
-    found
 }
 
 /// The volume that a path of a role is in, and the path in the volume.

@@ -94,6 +94,11 @@ pub(crate) fn detected_in_log(log: &Path, bytes_left: &mut u64) -> Vec<(String, 
     found
 }
 
+/// The metrics that a line names without a declaration, by lowercase name; of a progress bar those of all its states.
+pub(crate) fn detected_in_line(text: &[u8]) -> Vec<(String, f64)> {
+    String::from_utf8_lossy(text).split('\r').flat_map(detect::detect).collect()
+}
+
 fn of_line(value: f64, line: &Line<'_>, text: &[u8]) -> HistoryValue {
     let time = humantime::parse_rfc3339(line.time).ok().map(Time::of);
     HistoryValue { value, time, attempt: line.attempt, counts: counts(text) }

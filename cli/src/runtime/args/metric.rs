@@ -7,11 +7,12 @@ use jobc_schema::metric::Better;
 /// The compared metrics.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub(crate) struct MetricArgs {
-    /// Metric to compare (repeatable) [default: the metrics of the job file]
+    /// Metric to compare (repeatable) [default: the metrics of the job file, or one that all logs name]
     ///
     /// A metric is a regular expression whose only group matches the number in the log (the last match counts),
     /// FILE:KEY for a number in a JSON or JSON Lines file in data or an output of the job, such as
-    /// `/output/result.json:eval.loss`, or the name of a metric of the job file.
+    /// `/output/result.json:eval.loss`, or a name: of a metric of the job file, or of a number that the log names, such
+    /// as `loss` in `loss: 0.5`.
     #[arg(long, value_name = "REGEX|FILE:KEY|NAME")]
     pub metric: Vec<MetricChoice>,
     /// Mark the best value: the lowest or the highest [default: `better` of the metric in the job file]

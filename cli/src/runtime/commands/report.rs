@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
                 }
             }
             let report = |job: &str| (!is_stdout && beside(job).exists()).then(|| format!("{job}.html"));
-            let data = SweepData::gather(&comparison, &args.metrics, &report);
+            let data = SweepData::gather(&comparison, &report);
             sweep_page::page(&comparison, &sweep.source.display().to_string(), &data)
         }
     };

@@ -32,6 +32,8 @@ pub(crate) struct Comparison {
 
 /// A metric that is compared.
 pub(crate) struct ComparedMetric {
+    /// What it is.
+    pub choice: MetricChoice,
     /// Its heading.
     pub title: String,
     /// Which values are better, if it is known.
@@ -63,7 +65,11 @@ impl Comparison {
             let job = directory.zip(record);
             rows.push(ComparedJob { combination: combination.clone(), job, metrics: vec![] });
         }
-        let choices = choices(args, rows.iter().filter_map(|row| row.job.as_ref()).map(|(_, record)| record));
+        let mut choices =
+            choices(args, rows.iter().filter_map(|row| row.job.as_ref()).map(|(_, record)| record));
+        let detected = if choices.is_empty() { detected(&rows) } else { None };
+        let is_loss = detected.as_ref().is_some_and(|name| rank(name) <= LOSS);
+        choices.extend(detected.map(MetricChoice::Name));
         for row in &mut rows {
             let Some((directory, record)) = &row.job else {
                 row.metrics = vec![None; choices.len()];
@@ -73,8 +79,13 @@ impl Comparison {
             row.metrics = choices.iter().map(|choice| metrics.value(choice, None)).collect();
         }
         let compared = |choice: &MetricChoice| ComparedMetric {
+            choice: choice.clone(),
             title: choice.title(),
-            better: args.better.map(Into::into).or_else(|| better(choice, &rows)),
+            better: args
+                .better
+                .map(Into::into)
+                .or_else(|| better(choice, &rows))
+                .or(is_loss.then_some(Better::Lower)),
         };
         let metrics = choices.iter().map(compared).collect();
         Ok(Self { id: sweep.id.clone(), axes, metrics, rows })
@@ -204,6 +215,34 @@ pub(crate) fn choices<'a>(args: &MetricArgs, records: impl Iterator<Item = &'a R
     names.into_iter().map(|name| MetricChoice::Name(name.to_owned())).collect()
 }
 
+/// The metric that the logs of all jobs name, of those that name any, if the job file declares none: a loss rather than
+/// others.
+fn detected(rows: &[ComparedJob]) -> Option<String> {
+    let jobs = rows.iter().filter_map(|row| row.job.as_ref());
+    let names = jobs.map(|(directory, record)| JobMetrics::new(directory, record).detected_names());
+    common(&names.filter(|names| !names.is_empty()).collect::<Vec<_>>())
+}
+
+fn common(of_jobs: &[Vec<String>]) -> Option<String> {
+    let (first, others) = of_jobs.split_first()?;
+    let common = first.iter().filter(|name| others.iter().all(|names| names.contains(name)));
+    common.min_by_key(|name| rank(name)).cloned()
+}
+
+/// The rank of the last name that is a loss.
+const LOSS: u8 = 1;
+
+/// The order in which a detected metric is preferred: `loss`, other losses, the rest, learning rates.
+fn rank(name: &str) -> u8 {
+    let has = |part: &str| name.split(|c: char| !c.is_alphanumeric()).any(|known| known == part);
+    match () {
+        () if name == "loss" => 0,
+        () if has("loss") => LOSS,
+        () if has("lr") || has("rate") => 3,
+        () => 2,
+    }
+}
+
 /// Which values of a metric are better, where the job file says so.
 fn better(choice: &MetricChoice, rows: &[ComparedJob]) -> Option<Better> {
     let MetricChoice::Name(name) = choice else { return None };
@@ -248,7 +287,11 @@ mod tests {
         Comparison {
             id: "tune.1".parse().unwrap(),
             axes: vec!["lr".to_owned(), "模型".to_owned()],
-            metrics: vec![ComparedMetric { title: "loss".to_owned(), better }],
+            metrics: vec![ComparedMetric {
+                choice: MetricChoice::Name("loss".to_owned()),
+                title: "loss".to_owned(),
+                better,
+            }],
             rows: vec![
                 row(0, r#"{"lr": 0.1, "模型": "小"}"#, Some(0.5)),
                 row(1, r#"{"lr": 1e-3, "模型": "大"}"#, Some(f64::NAN)),
@@ -256,6 +299,20 @@ mod tests {
                 row(3, r#"{"lr": 6}"#, None),
             ],
         }
+    }
+
+    #[test]
+    fn a_detected_metric_is_one_that_all_jobs_have_and_a_loss_first() {
+        let chosen = |of_jobs: &[&[&str]]| {
+            let names = |names: &&[&str]| names.iter().map(|&name| name.to_owned()).collect();
+            common(&of_jobs.iter().map(names).collect::<Vec<_>>())
+        };
+        assert_eq!(chosen(&[&["lr", "acc", "val_loss", "loss"], &["loss", "lr"]]).as_deref(), Some("loss"));
+        assert_eq!(chosen(&[&["lr", "acc", "val_loss"], &["val_loss", "acc"]]).as_deref(), Some("val_loss"));
+        assert_eq!(chosen(&[&["learning_rate", "acc"]]).as_deref(), Some("acc"));
+        assert_eq!(chosen(&[&["lr"]]).as_deref(), Some("lr"));
+        assert_eq!(chosen(&[&["acc"], &["loss"]]), None);
+        assert_eq!(chosen(&[]), None);
     }
 
     #[test]

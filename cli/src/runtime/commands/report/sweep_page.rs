@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jobc_job::metric_choice::JobMetrics;
+use jobc_job::metric_choice::{JobMetrics, MetricChoice};
 use jobc_job::metric_history::HistoryValue;
 use jobc_job::record::JobState;
 use jobc_job::time::Time;
@@ -10,13 +10,12 @@ use jobc_job::user_metrics::format_number;
 use jobc_schema::metric::Better;
 
 use super::super::follow::job_end::JobEnd;
-use super::super::sweep::{ComparedJob, Comparison, choices};
+use super::super::sweep::{ComparedJob, Comparison};
 use super::axis_plot;
 use super::curves::{self, Curve};
 use super::data::MAX_HISTORY_BYTES;
 use super::html::{Cell, escape, format_backticks, moment, table};
 use super::page::{color, foot, head};
-use crate::runtime::args::metric::MetricArgs;
 use crate::runtime::local_time::Zone;
 
 /// Maximum number of jobs in the table.
@@ -47,13 +46,9 @@ pub(super) struct JobHistory {
 
 impl SweepData {
     /// Reads the values of all metrics. `reports` finds the report of a job.
-    pub(super) fn gather(
-        comparison: &Comparison,
-        args: &MetricArgs,
-        reports: &dyn Fn(&str) -> Option<String>,
-    ) -> Self {
-        let records = comparison.rows.iter().filter_map(|row| row.job.as_ref()).map(|(_, record)| record);
-        let choices = choices(args, records);
+    pub(super) fn gather(comparison: &Comparison, reports: &dyn Fn(&str) -> Option<String>) -> Self {
+        let choices: Vec<MetricChoice> =
+            comparison.metrics.iter().map(|metric| metric.choice.clone()).collect();
         let mut histories: Vec<Vec<JobHistory>> = choices.iter().map(|_| vec![]).collect();
         let mut bytes_left = MAX_HISTORY_BYTES;
         for (row, job) in comparison.rows.iter().enumerate() {
@@ -288,7 +283,11 @@ mod tests {
         let comparison = Comparison {
             id: "tune.1".parse().unwrap(),
             axes: vec!["lr".to_owned(), "<b>".to_owned()],
-            metrics: vec![ComparedMetric { title: "loss".to_owned(), better: Some(Better::Lower) }],
+            metrics: vec![ComparedMetric {
+                choice: MetricChoice::Name("loss".to_owned()),
+                title: "loss".to_owned(),
+                better: Some(Better::Lower),
+            }],
             rows: vec![row(0, 0.1, Some(0.5)), row(1, 0.01, Some(0.25)), row(2, 0.001, None)],
         };
         let value = |step: f64, value: f64| HistoryValue {
