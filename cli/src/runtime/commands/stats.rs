@@ -25,6 +25,10 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between the two samples of a single output, which CPU time is computed from.
 const FIRST_SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
 
+/// The message if there is nothing to sample.
+pub(super) const NO_JOB_RUNS: &str =
+    "no job is running; start one with `jobc run`, or list ended ones with `jobc ps -a`";
+
 pub(crate) fn run(args: &StatsArgs) -> Result<ExitCode> {
     let mut looked_at = SampledJobs::open(args)?;
     let mut rows = UsageRows::default();
@@ -47,6 +51,9 @@ pub(crate) fn run(args: &StatsArgs) -> Result<ExitCode> {
                 .map(|out| out.extend_from_slice(format!("{gap}{text}").as_bytes())),
         );
         or_exit(outputs.flush());
+        if is_first && args.output_args.format == FormatArg::Text && looked_at.is_idle() {
+            terminal::eprint(&format!("jobc: {NO_JOB_RUNS}\n"));
+        }
         is_first = false;
         if args.no_stream || looked_at.have_ended()? {
             return Ok(ExitCode::SUCCESS);
@@ -110,6 +117,11 @@ impl SampledJobs {
             Ok((record, samples))
         };
         self.jobs.iter_mut().map(look).collect()
+    }
+
+    /// Whether no job runs, and none was named.
+    fn is_idle(&self) -> bool {
+        !self.named && self.jobs.is_empty()
     }
 
     /// Whether all named jobs have ended, or none runs.

@@ -10,7 +10,7 @@ use rustix::termios::tcgetwinsize;
 
 use super::super::jobs::format_duration;
 use super::super::ps::task_counts;
-use super::super::stats::Row;
+use super::super::stats::{NO_JOB_RUNS, Row};
 use crate::runtime::quantity::{bytes, percent};
 use crate::table::{Table, truncate};
 
@@ -210,7 +210,7 @@ impl View {
 /// One line for each job: its state, how long it has run, its tasks and what they use.
 pub(crate) fn heading(jobs: &[Record], rows: &[Row], now: Time) -> Vec<String> {
     if jobs.is_empty() {
-        return vec!["no job runs".to_owned()];
+        return vec![NO_JOB_RUNS.to_owned()];
     }
     let mut lines = vec![];
     for record in jobs {
