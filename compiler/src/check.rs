@@ -33,11 +33,12 @@ pub fn check(job: &Job, plan: &JobPlan, files: &dyn Files, sink: &mut Sink) {
 }
 
 /// Checks the job file as written, with templates but before expressions: unused declarations, axes used as variables,
-/// values that look like secrets, and unknown codes in `x-jobc-allow`. Runs once per job file, regardless of targets.
+/// files that several tasks write, values that look like secrets, and unknown codes in `x-jobc-allow`. Runs once per job file, regardless of targets.
 pub fn check_document(document: &Document, sink: &mut Sink) {
     allow::check(document, sink);
     document::unused::check(document, sink);
     document::axes::check(document, sink);
+    document::same_file::check(document, sink);
     document::secret::check(document, sink);
 }
 

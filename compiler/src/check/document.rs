@@ -1,6 +1,7 @@
 //! Lints of the job file as written, before expressions are evaluated.
 
 pub(super) mod axes;
+pub(super) mod same_file;
 pub(super) mod secret;
 pub(super) mod unused;
 mod usage;

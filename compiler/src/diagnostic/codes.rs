@@ -229,6 +229,7 @@ codes! {
     SCRIPT_NOT_COPIED "J0352" "a script is not in the container";
     FOREIGN_VARIABLE "J0353" "a variable of another system is not set";
     TORCHRUN_GRACE "J0354" "torchrun ends its processes before the grace period";
+    SAME_FILE "J0355" "several tasks write the same file";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express a setting of the job";

@@ -60,7 +60,7 @@ fn axes(node: &Node) -> Vec<&str> {
 }
 
 /// Whether the scripts of a role are for a shell: its default is one.
-fn is_shell(role: &Node, root: &Node) -> bool {
+pub(super) fn is_shell(role: &Node, root: &Node) -> bool {
     let shell = role.get("shell").or_else(|| root.get("shell"));
     let program = shell.map(|shell| shell.items().first().unwrap_or(shell));
     program.and_then(Node::as_str).is_none_or(|program| program.ends_with("sh"))
