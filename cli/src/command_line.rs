@@ -221,7 +221,7 @@ pub(crate) fn run() -> ExitCode {
     }
     let outcome = match &args.command {
         Command::Build(build) => commands::build::run(build, format, runtime::write_sboms),
-        Command::Check(check) => commands::check::run(check, format),
+        Command::Check(check) => commands::check::run(check, format, runtime::host_notes),
         Command::Plan(plan) => commands::plan::run(plan),
         Command::Schema { name, path } => commands::schema::run(*name, *path),
         Command::Explain { topic } => commands::explain::run(topic.as_deref(), format),

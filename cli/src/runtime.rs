@@ -29,6 +29,7 @@ use crate::args::FormatArg;
 use crate::outcome::Outcome;
 use crate::terminal;
 use commands::jobs::into_exit_code;
+pub(crate) use commands::run::host_notes;
 
 pub(crate) use args::RuntimeCommand;
 pub(crate) use early::run_early_command;

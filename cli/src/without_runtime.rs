@@ -5,11 +5,14 @@
 use std::convert::Infallible;
 use std::env::consts;
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use camino::Utf8Path;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
+use jobc_compiler::compile::Request;
+use jobc_compiler::source::Sources;
 use jobc_schema::plan::JobPlan;
 
 use crate::args::FormatArg;
@@ -47,6 +50,11 @@ pub(crate) fn run_command(command: &RuntimeCommand, _format: FormatArg) -> ExitC
 pub(crate) fn write_sboms(_: &[&JobPlan], _: &Utf8Path) -> Outcome {
     terminal::eprint("jobc: `--sbom` needs the image store of Linux; leave it out\n");
     Outcome::UsageError
+}
+
+/// Notes on what this host lacks to run a job: this build runs none.
+pub(crate) fn host_notes(_: Sources, _: Request<'_>, _: Vec<JobPlan>, _: &Path) -> Vec<String> {
+    vec![]
 }
 
 /// Whether a command needs settings.

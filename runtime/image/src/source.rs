@@ -25,6 +25,7 @@ mod recompress;
 mod rootfs;
 mod strip;
 
+use std::fs::Metadata;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -54,7 +55,22 @@ pub fn import(
         let descriptor = assemble::add_image(store, Config::default(), Vec::new())?;
         return Ok(vec![ImportedImage { names: Vec::new(), descriptor, kind: SourceKind::Scratch }]);
     }
-    let data = std::fs::metadata(source).map_err(|error| {
+    if !status(source)?.is_dir() {
+        return archive::import(store, source, on_progress, stopped);
+    }
+    if source.join("oci-layout").is_file() {
+        return layout::import(store, source, stopped);
+    }
+    rootfs::directory(store, source, on_progress)
+}
+
+/// The status of the file or directory of a source.
+///
+/// # Errors
+///
+/// It does not exist, or this user may not look.
+pub fn status(source: &Path) -> Result<Metadata> {
+    std::fs::metadata(source).map_err(|error| {
         let error =
             Error::new(Kind::Config, format!("cannot open `{}`: {}", source.display(), describe_io(&error)));
         let text = source.to_string_lossy();
@@ -67,14 +83,7 @@ pub fn import(
         } else {
             error.help("name an archive or a directory")
         }
-    })?;
-    if !data.is_dir() {
-        return archive::import(store, source, on_progress, stopped);
-    }
-    if source.join("oci-layout").is_file() {
-        return layout::import(store, source, stopped);
-    }
-    rootfs::directory(store, source, on_progress)
+    })
 }
 
 #[cfg(test)]

@@ -210,8 +210,8 @@ fn shortage(claim: &Claim, capacity: &Capacity, others: &[&Entry]) -> Option<Str
     None
 }
 
-/// Why a job never fits on this host: all measures, so that one report is enough.
-fn exceeds_capacity(plan: &JobPlan, claim: &Claim, capacity: &Capacity) -> Option<Error> {
+/// Why a job never fits on this host: all measures, so that one report is enough. GPUs are not among them.
+pub fn exceeds_capacity(plan: &JobPlan, claim: &Claim, capacity: &Capacity) -> Option<Error> {
     let short: Vec<Resource> = Resource::COUNTED
         .into_iter()
         .filter(|measure| measure.of(claim) > measure.of_host(capacity))

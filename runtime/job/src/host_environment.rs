@@ -147,6 +147,13 @@ impl HostEnvironments {
         self.0.get(&plan.role(role)?.image)
     }
 
+    /// The `PATH` of the tasks of a role, if the role sets no other.
+    pub(crate) fn search_path(&self, plan: &JobPlan, role: &str) -> &str {
+        let settings = self.of_role(plan, role).map(|environment| &environment.settings.env);
+        let path = settings.into_iter().flatten().find_map(|variable| variable.strip_prefix("PATH="));
+        path.unwrap_or(DEFAULT_PATH)
+    }
+
     /// The values that must not be seen in logs: of variables whose names are those of secrets.
     pub fn secrets(&self) -> impl Iterator<Item = &[u8]> {
         let variables = self.0.values().flat_map(|environment| &environment.variables);

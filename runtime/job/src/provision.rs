@@ -20,9 +20,11 @@ mod subpath;
 mod task;
 mod volumes;
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
+use jobc_schema::plan::JobPlan;
 
 use crate::directory::Directory;
 use jobc_container::remove::remove;
@@ -48,7 +50,7 @@ pub fn provide(
     stopped: &AtomicBool,
 ) -> Result<ProvisionedJob> {
     let mut notes = Vec::new();
-    paths::check_data(job, on_progress)?;
+    paths::check_data(job.plan, &job.submission.directory, on_progress)?;
     let roles = roots::of(job, on_progress, stopped)?;
     if let Some(why) = job.submission.images.as_ref().and_then(|images| images.copied.as_ref()) {
         notes.push(format!("every task gets a copy of its image, which takes time and disk: {why}"));
@@ -69,9 +71,18 @@ pub fn provide(
 /// As [`provide`], for what can be checked without fetching.
 pub fn dry_run(job: &Job<'_>) -> Result<ProvisionedJob> {
     let (mut untold, never) = (|_| {}, AtomicBool::new(false));
-    paths::check_data(job, &mut untold)?;
+    paths::check_data(job.plan, &job.submission.directory, &mut untold)?;
     let roles = roots::of(job, &mut untold, &never)?;
     assemble(job, roles, Vec::new(), &never)
+}
+
+/// Checks that the data of a job exists on this host, for a job that is not started. `base` is the job file's directory.
+///
+/// # Errors
+///
+/// Data that does not exist, or that this user may not use.
+pub fn check_data(plan: &JobPlan, base: &Path) -> Result<()> {
+    paths::check_data(plan, base, &mut |_| {})
 }
 
 /// The resources that every task of a job needs, with the job's own SSH keys.

@@ -8,6 +8,8 @@ mod command;
 mod job;
 mod watch;
 
+pub(crate) use job::host_notes;
+
 use std::path::{Path, PathBuf};
 
 use camino::Utf8PathBuf;

@@ -42,6 +42,43 @@ fn a_job_with_errors_is_not_started() {
     assert!(!directory.path().join(".records/jobc/jobs").exists(), "a record was made");
 }
 
+/// `jobc check` names them before, and is not stopped by them.
+#[test]
+fn a_check_notes_why_a_run_would_fail_on_this_host() {
+    let text = "version: 1\nname: lacks\nimage: host\ndata: {in: {source: ./in, mount: /data}}\nroles:\n  \
+                main: {run: [nonesuch, --lr], resources: {memory: 4096TiB}}\n  \
+                cards: {run: [nvidia-smi], resources: {gpu: 99}}\n  \
+                script: {shell: sh, run: cd /}\n  other: {image: ./x.tar, run: [x]}\n";
+    let directory = Directory::with_job(text);
+    let run = directory.jobc(&["check"]).exits(0);
+    let notes: Vec<&str> = run
+        .err
+        .split("note: `jobc run` would fail on this host: ")
+        .skip(1)
+        .filter_map(|note| note.lines().next())
+        .filter(|note| !note.contains("nvidia-smi"))
+        .collect();
+    let path = directory.path();
+    assert_eq!(notes.len(), 5, "{}", run.err);
+    assert!(notes[0].starts_with("role `cards` requests "), "{}", run.err);
+    assert!(notes[0].contains(", and this host has "), "{}", run.err);
+    assert_eq!(
+        notes[1],
+        format!("`roles.other.image`: cannot open `{path}/./x.tar`: no such file or directory (ENOENT)")
+    );
+    assert_eq!(notes[2], format!("`data.in.source`: cannot mount `{path}/in`: no such file or directory"));
+    assert_eq!(notes[3], "cannot execute `nonesuch` of role `main`: no such file or directory");
+    assert!(notes[4].starts_with("the job needs 4096 TiB of memory, this host has "), "{}", run.err);
+    // `jobc run` reports the first of them.
+    directory.jobc(&["run"]).exits(125).says("role `cards` requests ");
+    for options in [&["--target", "local"][..], &["--backend", "oci"], &["job.yaml", "job.yaml"]] {
+        let run = directory.jobc(&[&["check"], options].concat()).exits(0);
+        assert!(!run.err.contains("note: "), "{options:?}: {}", run.err);
+    }
+    let json = directory.jobc(&["check", "--format", "json"]).exits(0);
+    assert_eq!(json.err, "");
+}
+
 /// The output of the run follows, so a warning is one line, with the command that shows all of it.
 #[test]
 fn a_warning_before_a_run_is_one_line() {

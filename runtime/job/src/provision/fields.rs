@@ -39,7 +39,7 @@ pub fn volume_path(directory: &Directory, plan: &JobPlan, base: &Path, name: &st
     path_of_host(plan, base, name).unwrap_or_else(fetched)
 }
 
-fn path_of_host(plan: &JobPlan, base: &Path, name: &str) -> Option<PathBuf> {
+pub(super) fn path_of_host(plan: &JobPlan, base: &Path, name: &str) -> Option<PathBuf> {
     let storage = plan.target.settings.oci.as_ref().and_then(|oci| oci.storage.get(name));
     let ((Some(path), _) | (None, VolumeSource::Path { path })) = (storage, &plan.volumes.get(name)?.source)
     else {

@@ -4,20 +4,20 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use indexmap::{IndexMap, IndexSet};
-use jobc_schema::plan::VolumeKind;
+use jobc_schema::plan::{JobPlan, VolumeKind};
 use rustix::fs::{Access, AtFlags, CWD};
 
-use super::fields::{at_field, field_of, host_path, mounted_volumes};
+use super::fields::{at_field, field_of, host_path, mounted_volumes, path_of_host};
 use super::job::{Job, Progress};
 use super::roots::RoleRoot;
 use jobc_sys::error::{Error, Result, describe_io, file_error};
 
-/// Checks that the data which roles mount from this host exists.
-pub(super) fn check_data(job: &Job<'_>, on_progress: &mut dyn FnMut(Progress)) -> Result<()> {
-    for name in mounted_volumes(job.plan) {
-        let data = job.plan.volumes.get(name).is_some_and(|volume| volume.kind == VolumeKind::Data);
-        let Some(path) = host_path(job, name).filter(|_| data) else { continue };
-        let field = field_of(job.plan, name);
+/// Checks that the data which roles mount from this host exists; `base` is the base of relative paths.
+pub(super) fn check_data(plan: &JobPlan, base: &Path, on_progress: &mut dyn FnMut(Progress)) -> Result<()> {
+    for name in mounted_volumes(plan) {
+        let data = plan.volumes.get(name).is_some_and(|volume| volume.kind == VolumeKind::Data);
+        let Some(path) = path_of_host(plan, base, name).filter(|_| data) else { continue };
+        let field = field_of(plan, name);
         if let Err(error) = std::fs::metadata(&path) {
             let missing = error.kind() == std::io::ErrorKind::NotFound;
             let why = if missing { "no such file or directory".to_owned() } else { describe_io(&error) };
@@ -25,14 +25,14 @@ pub(super) fn check_data(job: &Job<'_>, on_progress: &mut dyn FnMut(Progress)) -
                 if missing {
                     format!(
                         "put the data there, or name another directory; relative paths start at `{}`",
-                        job.submission.directory.display()
+                        base.display()
                     )
                 } else {
                     "name a directory that you can access".to_owned()
                 },
             ));
         }
-        let writes = job.plan.roles.iter().flat_map(|role| &role.mounts);
+        let writes = plan.roles.iter().flat_map(|role| &role.mounts);
         let writes = writes.clone().any(|mount| mount.volume == name && mount.writable);
         check_access(&path, writes, &field)?;
         on_progress(Progress::DataReady { volume: name.to_owned(), path });

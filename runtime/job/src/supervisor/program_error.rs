@@ -27,17 +27,24 @@ pub(super) fn not_found(error: Error, bundle: &Bundle, lowers: &[PathBuf]) -> Er
     }
     let env = process.and_then(|process| process.env().as_ref()).into_iter().flatten();
     let path = env.filter_map(|variable| variable.strip_prefix("PATH=")).next_back().unwrap_or(DEFAULT_PATH);
+    of_command(error, Some(advice(program, path, lowers)))
+}
+
+/// What to do about a program that is in no directory of `PATH`.
+pub(super) fn advice(program: &str, path: &str, lowers: &[PathBuf]) -> String {
     let name = if program == "bash" { "sh".to_owned() } else { format!("{program}3") };
+    if is_in_path(&name, path, lowers) {
+        let shell = if name == "sh" { ", or `shell: sh`" } else { "" };
+        return format!("`{name}` is there: write `{name}` instead of `{program}`{shell}");
+    }
+    "it is in no directory of `PATH`: install it, or name an image that has it".to_owned()
+}
+
+pub(super) fn is_in_path(program: &str, path: &str, lowers: &[PathBuf]) -> bool {
     let mut places = path
         .split(':')
         .flat_map(|dir| lowers.iter().map(move |lower| lower.join(dir.trim_start_matches('/'))));
-    let help = if places.any(|place| place.join(&name).symlink_metadata().is_ok()) {
-        let shell = if name == "sh" { ", or `shell: sh`" } else { "" };
-        format!("`{name}` is there: write `{name}` instead of `{program}`{shell}")
-    } else {
-        "it is in no directory of `PATH`: install it, or name an image that has it".to_owned()
-    };
-    of_command(error, Some(help))
+    places.any(|place| place.join(program).symlink_metadata().is_ok())
 }
 
 /// The error of a program that exists, and that the kernel did not execute.

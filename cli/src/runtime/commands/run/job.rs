@@ -10,6 +10,7 @@ mod compile;
 mod detached;
 mod discarded;
 mod dry_run;
+mod host_notes;
 mod images;
 mod live;
 mod options;
@@ -18,6 +19,7 @@ mod submit;
 mod terminal;
 
 pub(super) use dry_run::number_lines;
+pub(crate) use host_notes::host_notes;
 
 use std::io::IsTerminal as _;
 
