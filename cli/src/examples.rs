@@ -25,6 +25,8 @@ pub(crate) enum Next {
     Base(&'static str),
     /// Look at what it compiles to: it needs a cluster, GPUs or large images.
     Build,
+    /// Run the example of a template on this host, or build it for a cluster.
+    Template(BuiltIn),
 }
 
 macro_rules! example {
@@ -166,6 +168,7 @@ pub(crate) const EXAMPLES: &[Example] = &[
 ];
 
 /// A built-in template with the example that uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BuiltIn {
     /// The name after `std/`.
     pub name: &'static str,
@@ -173,40 +176,57 @@ pub(crate) struct BuiltIn {
     pub text: &'static str,
     /// A job file that uses it.
     pub example: &'static str,
+    /// The targets file of the example.
+    pub targets: &'static str,
+    /// How many GPUs the example takes.
+    pub gpus: usize,
 }
 
+/// The example of a template: the template's name, the job file, the targets file and the number of GPUs.
+type TemplateExample = (&'static str, &'static str, &'static str, usize);
+
 macro_rules! template_examples {
-    ($($name:literal),+ $(,)?) => {
-        &[$(($name, include_str!(concat!("../../examples/templates/", $name, "/job.yaml")))),+]
+    ($($name:literal: $gpus:literal),+ $(,)?) => {
+        &[$((
+            $name,
+            include_str!(concat!("../../examples/templates/", $name, "/job.yaml")),
+            include_str!(concat!("../../examples/templates/", $name, "/targets.yaml")),
+            $gpus,
+        )),+]
     };
 }
 
-/// The job file of each template's example.
-const TEMPLATE_EXAMPLES: &[(&str, &str)] = template_examples![
-    "code-server",
-    "data-prepare",
-    "ddp",
-    "deepspeed",
-    "elastic",
-    "horovod",
-    "jax",
-    "jupyter",
-    "mpi",
-    "nccl-test",
-    "ray",
-    "sweep",
-    "tensorboard",
-    "tensorflow-ps",
-    "torchrun",
-    "vllm-serve",
+/// The example of each template.
+const TEMPLATE_EXAMPLES: &[TemplateExample] = template_examples![
+    "code-server": 0,
+    "data-prepare": 1,
+    "ddp": 2,
+    "deepspeed": 1,
+    "elastic": 2,
+    "horovod": 2,
+    "jax": 1,
+    "jupyter": 0,
+    "mpi": 0,
+    "nccl-test": 1,
+    "ray": 1,
+    "sweep": 1,
+    "tensorboard": 1,
+    "tensorflow-ps": 1,
+    "torchrun": 1,
+    "vllm-serve": 1,
 ];
+
+/// A program for examples that run a user's own.
+const TRAIN: &str = include_str!("../../examples/templates/train.py");
 
 /// The built-in templates, by name.
 pub(crate) fn templates() -> impl Iterator<Item = BuiltIn> {
     built_in().map(|(name, text)| {
-        let example =
-            TEMPLATE_EXAMPLES.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| *text);
-        BuiltIn { name, text, example }
+        let (_, example, targets, gpus) = TEMPLATE_EXAMPLES
+            .iter()
+            .find(|(known, ..)| *known == name)
+            .expect("a template has an example: a test reads them all");
+        BuiltIn { name, text, example, targets, gpus: *gpus }
     })
 }
 
@@ -214,6 +234,20 @@ impl BuiltIn {
     /// The description in the template.
     pub(crate) fn describe(&self) -> Description {
         describe(self.text).expect("a built-in template is sound: a test reads them all")
+    }
+
+    /// The files of the example, the job file first: path and text.
+    pub(crate) fn files(&self) -> Vec<(&'static str, &'static str)> {
+        let mut files = vec![("job.yaml", self.example), ("targets.yaml", self.targets)];
+        if self.example.contains("source: ./code,") {
+            files.push(("code/train.py", TRAIN));
+        }
+        files
+    }
+
+    /// The environment variables that the secrets of the example are read from.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> {
+        self.example.split("{env: ").skip(1).filter_map(|rest| rest.split('}').next())
     }
 
     /// The example without its modeline.

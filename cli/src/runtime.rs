@@ -60,6 +60,11 @@ pub(crate) fn write_sboms(jobs: &[&JobPlan], directory: &Utf8Path) -> Outcome {
     }
 }
 
+/// The number of GPUs of this host.
+pub(crate) fn gpu_count() -> usize {
+    jobc_gpu::Inventory::discover(&jobc_gpu::Host::here()).gpus.len()
+}
+
 /// Whether a command refuses to run if a file of settings has errors.
 pub(crate) fn needs_settings(command: &RuntimeCommand) -> bool {
     matches!(

@@ -57,6 +57,11 @@ pub(crate) fn host_notes(_: Sources, _: Request<'_>, _: Vec<JobPlan>, _: &Path) 
     vec![]
 }
 
+/// The number of GPUs of this host that jobs can use: none.
+pub(crate) fn gpu_count() -> usize {
+    0
+}
+
 /// Whether a command needs settings.
 #[allow(
     clippy::trivially_copy_pass_by_ref,

@@ -12,7 +12,7 @@ use crate::examples::{EXAMPLES, Example, Next, templates};
 use crate::input::reason;
 use crate::outcome::Outcome;
 use crate::platform::RUNS_JOBS;
-use crate::terminal;
+use crate::{runtime, terminal};
 
 /// An example that runs in the host's own files.
 const WITHOUT_IMAGE: &str = "local-dag";
@@ -76,11 +76,23 @@ pub(crate) fn run(init: &InitArgs) -> Outcome {
 /// The command after this one, and what it needs.
 fn next_step(next: Next, directory: &Utf8Path, job: &str) -> String {
     let path = quote(directory.join(job).as_str());
+    let targets = quote(directory.join("targets.yaml").as_str());
     let (build, run) = (format!("jobc build {path}"), format!("jobc run {path}"));
-    if !RUNS_JOBS {
-        return build;
-    }
+    let cluster = format!("edit {targets}, then {build}");
+    let without_network = format!("start with `jobc init {WITHOUT_IMAGE} --example {WITHOUT_IMAGE}`");
     match next {
+        Next::Template(_) if !RUNS_JOBS => cluster,
+        _ if !RUNS_JOBS => build,
+        Next::Template(template) if cfg!(feature = "registry") => {
+            let variables: String = template.variables().map(|name| format!("{name}=VALUE ")).collect();
+            let option = if template.gpus > runtime::gpu_count() { "--no-gpu " } else { "" };
+            format!(
+                "{variables}jobc run {option}{path}\nit pulls its images; without a network, {without_network}\nfor a cluster: {cluster}"
+            )
+        }
+        Next::Template(_) => format!(
+            "{cluster}\nthis jobc was built without registries and cannot pull images; to run a job, {without_network}"
+        ),
         Next::Build => build,
         Next::Run => run,
         Next::Base(name) => {
@@ -88,12 +100,10 @@ fn next_step(next: Next, directory: &Utf8Path, job: &str) -> String {
             format!("sh {base} | jobc image import - --tag {name}, then {run}")
         }
         Next::Pull(image) if cfg!(feature = "registry") => {
-            format!(
-                "{run}\nit pulls `{image}`; without a network, start with `jobc init {WITHOUT_IMAGE} --example {WITHOUT_IMAGE}`"
-            )
+            format!("{run}\nit pulls `{image}`; without a network, {without_network}")
         }
         Next::Pull(image) => format!(
-            "{build}\nthis jobc was built without registries and cannot pull `{image}`; to run a job, start with `jobc init {WITHOUT_IMAGE} --example {WITHOUT_IMAGE}`"
+            "{build}\nthis jobc was built without registries and cannot pull `{image}`; to run a job, {without_network}"
         ),
     }
 }
@@ -102,7 +112,7 @@ fn next_step(next: Next, directory: &Utf8Path, job: &str) -> String {
 fn files(name: &str) -> Option<(Next, Vec<(&'static str, &'static str)>)> {
     if let Some(wanted) = name.strip_prefix("std/") {
         let template = templates().find(|template| template.name == wanted)?;
-        return Some((Next::Build, vec![("job.yaml", template.example)]));
+        return Some((Next::Template(template), template.files()));
     }
     let example = EXAMPLES.iter().find(|example| example.name == name);
     example.map(|example| (example.next, example.files.to_vec()))

@@ -13,6 +13,7 @@ mod pages;
 mod roots;
 mod run_bundle;
 mod run_job;
+mod starters;
 #[cfg(feature = "remote")]
 mod submit;
 mod watch;
