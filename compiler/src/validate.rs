@@ -8,6 +8,7 @@ mod accepted;
 mod amounts;
 mod bounds;
 mod choices;
+mod compose;
 mod convert;
 mod explain;
 mod expression;

@@ -94,6 +94,22 @@ fn a_compose_file_becomes_a_job() {
     directory.jobc(&["check", "compose.yaml"]).exits(1).says("`jobc check --unsafe-fixes` renames");
     directory.jobc(&["check", "--unsafe-fixes", "compose.yaml"]).exits(0).says("no findings");
     directory.jobc(&["build", "compose.yaml"]).exits(0);
+    let service = "services:\n  web:\n    image: busybox:1.36\n    command: httpd -f\n    ports:\n      - \"8080:80\"\n    deploy:\n      \
+        resources:\n        limits: {cpus: \"0.5\", memory: 64M}\n        reservations:\n          devices:\n            \
+        - {driver: nvidia, count: 2, capabilities: [gpu]}\n";
+    directory.write("web.yaml", service);
+    directory.jobc(&["check", "--unsafe-fixes", "web.yaml"]).exits(0).says("keep `ports` as a comment");
+    let job = directory.read("web.yaml");
+    for kept in [
+        "    # ports:\n    #   - \"8080:80\"\n",
+        "http: {port: 80, publish: host}",
+        "cpu: 0.5",
+        "64MiB",
+        "gpu: 2",
+    ] {
+        assert!(job.contains(kept), "{kept} is not in:\n{job}");
+    }
+    directory.jobc(&["build", "web.yaml"]).exits(0);
     directory.write("again.yaml", "services:\n  train: {image: busybox:1.36, command: echo}\n");
     directory.jobc(&["import", "again.yaml"]).exits(1).says("the file is a Compose file, not a job file");
 }

@@ -1,12 +1,14 @@
 //! Unknown keys, and missing keys.
 
 use jobc_schema::Pointer;
+use serde_json::Value as Json;
 
 use crate::diagnostic::{Diagnostic, Safety, Shape, codes};
 use crate::document::{Entry, Node};
 use crate::suggest;
 
 use super::accepted::fits;
+use super::compose;
 use super::foreign;
 use super::place::{self, RelativePath};
 use super::refused_value::RefusedValue;
@@ -93,6 +95,9 @@ fn without_counterpart(
     report: &Report<'_>,
 ) -> Diagnostic {
     let at = refused.at.key(key);
+    if let Some(deploy) = refused.node.get(key).filter(|_| key == "deploy") {
+        return write_deployment(diagnostic, refused, (&at, deploy), report);
+    }
     let inner = refused.node.get(key).map_or(&[][..], Node::entries);
     let moves_up = matches!(key, "limits" | "requests" | "reservations")
         && !inner.is_empty()
@@ -106,6 +111,31 @@ fn without_counterpart(
         );
     }
     report.comment_out(diagnostic, &at)
+}
+
+/// Suggests what `deploy` of a service is in a role; keys that the role has stay as they are.
+fn write_deployment(
+    diagnostic: Diagnostic,
+    refused: &RefusedValue<'_>,
+    (at, deploy): (&Pointer, &Node),
+    report: &Report<'_>,
+) -> Diagnostic {
+    let found = compose::deployment(deploy);
+    let below = refused.at.key("resources");
+    let instances = found.instances.map(|count| (refused.at.key("instances"), count));
+    let mut entries: Vec<(Pointer, Json)> = instances.into_iter().collect();
+    match refused.node.get("resources") {
+        None if found.resources.is_empty() => {}
+        None => entries.push((below, Json::Object(found.resources))),
+        Some(_) => entries.extend(found.resources.into_iter().map(|(key, value)| (below.key(&key), value))),
+    }
+    let all = entries.len();
+    entries.retain(|(to, _)| report.document.at(to).is_none());
+    if entries.is_empty() {
+        return report.comment_out(diagnostic, at);
+    }
+    let keep = found.has_more || entries.len() < all;
+    report.write_instead(diagnostic, at, &entries, keep)
 }
 
 /// Reports a key of another tool.
@@ -137,6 +167,18 @@ fn suggest_key(
     diagnostic
 }
 
+/// What publishes the ports of a role at those of the host that its list names.
+fn host_ports(refused: &RefusedValue<'_>, target: &str, node: &Node) -> Option<String> {
+    let [_, role] = &refused.segments[..] else { return None };
+    let options = compose::publish_options(role, node);
+    (target == "roles.*.resources.ports" && !options.is_empty()).then(|| {
+        format!(
+            "a port of the host is an option of the run: with `network: job` in the job file, `jobc run {}`",
+            options.join(" ")
+        )
+    })
+}
+
 /// Suggests our key and value instead, unless that key exists.
 fn write_key(
     diagnostic: Diagnostic,
@@ -163,7 +205,15 @@ fn write_key(
     let way = RelativePath::between(&refused.segments, &path);
     if way.up > 0 || way.down > 0 {
         return match way.pointer(&name, report.document) {
-            Some(to) => report.move_entry(diagnostic, &at, &to, translation.value),
+            Some(to) => match (translation.value, host_ports(refused, target, node)) {
+                (Some(value), Some(advice)) => {
+                    // Braces have no room for a comment.
+                    let first = refused.node.entries().first().map(|first| first.key_span.start);
+                    let in_block = first == Some(refused.node.span.start);
+                    report.write_instead(diagnostic.note(advice), &at, &[(to, value)], in_block)
+                }
+                (value, _) => report.move_entry(diagnostic, &at, &to, value),
+            },
             None => diagnostic,
         };
     }

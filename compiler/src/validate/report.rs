@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jobc_schema::Pointer;
 use serde_json::Value as Json;
 
-use crate::diagnostic::{Code, Diagnostic, DocumentId, Edit, Place, Safety, Shape, Sink, flow};
+use crate::diagnostic::{Code, Diagnostic, DocumentId, Edit, Fix, Place, Safety, Shape, Sink, flow};
 use crate::document::{Document, Node, Part, Value};
 
 /// The maximum number of findings per code to show; a generated file may repeat one mistake ten thousand times.
@@ -138,6 +138,34 @@ impl<'a> Report<'a> {
         value: Option<Json>,
     ) -> Diagnostic {
         diagnostic.move_entry(self.id, from, to, value)
+    }
+
+    /// A fix that writes other entries instead of one, which may stay as a comment.
+    pub(super) fn write_instead(
+        &self,
+        mut diagnostic: Diagnostic,
+        from: &Pointer,
+        entries: &[(Pointer, Json)],
+        keep: bool,
+    ) -> Diagnostic {
+        let (document, pointer) = (self.id, from.clone());
+        let old = if keep {
+            Place::Shaped { document, pointer, shape: Shape::Comment }
+        } else {
+            Place::Entry { document, pointer }
+        };
+        let mut edits = vec![Edit { place: old, text: String::new() }];
+        let mut written = vec![];
+        for (to, value) in entries {
+            written.push(format!("`{}: {}`", to.last().unwrap_or_default(), flow(value, false)));
+            let place = Place::Moved { document, from: from.clone(), to: to.clone() };
+            edits.push(Edit { place, text: value.to_string() });
+        }
+        let key = from.last().unwrap_or_default();
+        let comment = if keep { format!(", and keep `{key}` as a comment") } else { String::new() };
+        let message = format!("write {}{comment}", written.join(" and "));
+        diagnostic.fixes.push(Fix { message, edits, safety: Safety::Unsafe });
+        diagnostic
     }
 
     /// A fix that comments an entry out, so that its content is kept.

@@ -4,6 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::document::{Entry, Node, Value};
 
+use super::compose;
 use super::report::source_text;
 
 /// The equivalent of another tool's entry.
@@ -25,7 +26,7 @@ pub(super) fn translate(path: &str, spelled: &str, node: &Node, role: &Node) -> 
             duration(&spelled, node)
         }
         "memory" | "shm" | "disk" => bytes(&spelled, node),
-        "ports" => ports(node),
+        "ports" => compose::ports(node),
         "ready" => ready(node, role),
         "needs" if spelled == "depends_on" => needs(node),
         "run" => lines(&spelled, node),
@@ -91,26 +92,6 @@ fn bytes(spelled: &str, node: &Node) -> Option<Json> {
         return None;
     };
     number.as_u64().map(|count| json!(format!("{count}{unit}")))
-}
-
-/// `["8888:8888", 6006]` as a map of labels to the ports inside the container.
-fn ports(node: &Node) -> Option<Json> {
-    let number = |node: &Node| -> Option<u64> {
-        let text = source_text(node);
-        let inside = text.rsplit(':').next()?.split('/').next()?;
-        inside.parse().ok().filter(|port| (1..=65535).contains(port))
-    };
-    let items: Vec<&Node> = match &node.value {
-        Value::Sequence(items) => items.iter().collect(),
-        Value::Mapping(_) => return None,
-        _ => vec![node],
-    };
-    let mut labels = Map::new();
-    for (position, item) in items.into_iter().enumerate() {
-        let label = if position == 0 { "http".to_owned() } else { format!("port-{}", position + 1) };
-        labels.insert(label, json!(number(item)?));
-    }
-    (!labels.is_empty()).then_some(Json::Object(labels))
 }
 
 /// `depends_on` of Compose: the names of services that must have started, or a map with a `condition` for each.
@@ -330,11 +311,8 @@ pub(super) fn as_meant(segments: &[String], node: &Node) -> Option<Json> {
                 && model.starts_with(|c: char| c.is_ascii_alphabetic());
             model_like.then(|| json!({ "count": count, "model": model.trim() }))
         }
-        ["roles", _, "resources", "ports", _] => {
-            let port = text?.rsplit(':').next()?.split('/').next()?;
-            port.parse::<u16>().ok().filter(|port| *port > 0).map(|port| json!(port))
-        }
-        ["roles", _, "resources", "ports"] => ports(node),
+        ["roles", _, "resources", "ports", _] => text.and_then(|_| compose::port(node)),
+        ["roles", _, "resources", "ports"] => compose::ports(node),
         _ => text.and_then(number_word).map(|number| json!(number)),
     }
 }
@@ -380,8 +358,7 @@ mod tests {
             "2048",
             ("roles.*.resources.memory", &json!("2048MiB")),
         );
-        check("p.ports", "ports", "['8888:8888', 6006]", ("p.ports", &json!({"http": 8888, "port-2": 6006})));
-        check("p.ports", "ports", "['8888:web']", ("p.ports", &Json::Null));
+        check("p.ports", "ports", "[8888, 6006]", ("p.ports", &json!({"http": 8888, "port-2": 6006})));
         check(
             "roles.*.ready",
             "readinessProbe",
@@ -425,7 +402,8 @@ mod tests {
         check("image.copy.0", "./src", Json::Null);
         check("roles.a.resources.gpu", "H100:8", json!({"count": 8, "model": "H100"}));
         check("roles.a.resources.gpu", "many", Json::Null);
-        check("roles.a.resources.ports.http", "'8080:80'", json!(80));
+        check("roles.a.resources.ports.http", "'8080:80'", json!({"port": 80, "publish": "host"}));
+        check("roles.a.resources.ports.http", "'80/tcp'", json!(80));
         check("roles.a.instances", "two", json!(2));
         check("data.d", "./in:/data", json!({"source": "./in", "mount": "/data"}));
         check("data.d", "./in:/data:rw", json!({"source": "./in", "mount": "/data", "writable": true}));
