@@ -12,6 +12,8 @@ mod report;
 mod scalar;
 mod yaml;
 
+use jobc_schema::shell::quote;
+
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::Document;
 use crate::source::{Source, SourceId, Sources};
@@ -28,7 +30,9 @@ pub use patch::{Change, patch};
 pub fn parse(sources: &Sources, id: SourceId, sink: &mut Sink) -> Option<Document> {
     let source = sources.get(id);
     let mut report = Report::new(id, sink);
-    let document = readable(source.text(), &mut report).and_then(|text| read(source, text, &mut report));
+    let document = readable(source.text(), &mut report)
+        .filter(|text| !report_batch_script(source, text, &mut report))
+        .and_then(|text| read(source, text, &mut report));
     report.finish();
     document
 }
@@ -104,6 +108,21 @@ fn readable<'t>(text: &'t str, report: &mut Report<'_>) -> Option<&'t str> {
         return None;
     }
     Some(text)
+}
+
+/// Reports a batch script of Slurm, whose lines are not YAML; returns whether it is one.
+fn report_batch_script(source: &Source, text: &str, report: &mut Report<'_>) -> bool {
+    const OPTION: &str = "#SBATCH";
+    let at = text.find(&format!("\n{OPTION}")).map(|at| at + 1);
+    let Some(at) = at.filter(|_| text.trim_start_matches('\u{feff}').starts_with("#!")) else { return false };
+    let script = quote(source.path().as_str());
+    report.push(
+        Diagnostic::error(codes::FOREIGN_FILE, "the file is a batch script of Slurm, not a job file")
+            .at_span(report.span(at, at + OPTION.len()), "")
+            .note("in a job file the commands are `run` of a role, `--nodes` is `instances`, `--gres=gpu:8` is `resources: {gpu: 8}` and `--time` is `timeout`; `--partition` and `--account` are settings of a target")
+            .note(format!("`jobc init` writes a first job file, and `jobc build` its batch script; `jobc run -- bash {script}` runs this one on this host")),
+    );
+    true
 }
 
 #[cfg(test)]
