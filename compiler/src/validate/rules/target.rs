@@ -70,20 +70,37 @@ fn defaults(root: &Node, report: &mut Report<'_>) {
     }
 }
 
+/// Whether the tasks of a target on Slurm run bundles, as they do by default.
+fn runs_bundles(target: &Node) -> bool {
+    let container = target.get("slurm").and_then(|slurm| slurm.get("container")).and_then(Node::as_str);
+    matches!(container, None | Some("jobc" | "oci"))
+}
+
 /// Reports settings for a backend that the target does not use.
 fn unused_settings(at: &Pointer, target: &Node, report: &mut Report<'_>) {
     let Some(backends) = target.get("backends") else { return };
     let written: Vec<&str> = backends.items().iter().filter_map(Node::as_str).collect();
     for key in present(target, &["oci", "kubernetes", "openpai", "slurm"]) {
-        if !written.contains(&key) {
-            let message = format!("unused settings `{key}`: `{key}` is not in `backends`");
-            report.push(
-                Diagnostic::warning(codes::UNUSED_SETTINGS, message)
-                    .at_place(report.key(&at.key(key)), "")
-                    .at_place(report.value(&at.key("backends")), "")
-                    .note(format!("add `{key}` to `backends`, or remove the settings")),
-            );
+        // A misspelling is reported where it is.
+        if written.contains(&key) || suggest::nearest(key, written.iter().copied()).is_some() {
+            continue;
         }
+        let mut backends = written.clone();
+        let bundles = key == "slurm" && runs_bundles(target);
+        if bundles && !written.contains(&"oci") {
+            backends.push("oci");
+        }
+        backends.push(key);
+        let list = backends.join(", ");
+        let message = format!("unused settings `{key}`: `{key}` is not in `backends`");
+        let mut found = Diagnostic::warning(codes::UNUSED_SETTINGS, message)
+            .at_place(report.key(&at.key(key)), "")
+            .at_place(report.value(&at.key("backends")), "")
+            .note(format!("write `backends: [{list}]`, or remove the settings"));
+        if bundles {
+            found = found.note("`slurm` writes the batch script, and `oci` the bundles that it starts");
+        }
+        report.push(report.set(found, &at.key("backends"), backends));
     }
     if target.get("ssh").is_some() && !written.iter().any(|backend| ["oci", "slurm"].contains(backend)) {
         let message = "unused settings `ssh`: neither `oci` nor `slurm` is in `backends`";
