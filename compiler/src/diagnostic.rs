@@ -457,7 +457,7 @@ impl Sink {
     /// that the file has no place for is left out.
     pub fn locate(&mut self, id: DocumentId, document: &Document, sources: &Sources) {
         for diagnostic in &mut self.diagnostics {
-            diagnostic.labels.iter_mut().for_each(|label| settle(&mut label.place, id, document));
+            diagnostic.labels.iter_mut().for_each(|label| settle(&mut label.place, id, document, sources));
             diagnostic.fixes.retain_mut(|fix| {
                 // The rest of a fix is written into an existing map.
                 let more = fix.edits.iter().skip(1).filter(|edit| !edit.text.is_empty());
@@ -495,11 +495,11 @@ impl Sink {
 }
 
 /// Finds the bytes of a place, if it is one of that document.
-fn settle(place: &mut Place, id: DocumentId, document: &Document) {
+fn settle(place: &mut Place, id: DocumentId, document: &Document, sources: &Sources) {
     *place = Place::Span(match place {
         Place::Path { document: of, pointer, part } if *of == id => document.span_of_cause(pointer, *part),
         Place::Inside { pointer, text, start, end } if id == DocumentId::Job => document
-            .span_inside(pointer, text, *start..*end)
+            .span_inside(sources, pointer, text, *start..*end)
             .unwrap_or_else(|| document.span(pointer, Part::Value)),
         _ => return,
     });
@@ -514,7 +514,7 @@ fn settle_edit(edit: &mut Edit, id: DocumentId, document: &Document, sources: &S
     match &edit.place {
         // A text that the file does not have letter by letter cannot be edited in part.
         Place::Inside { pointer, text, start, end } if id == DocumentId::Job => {
-            edit.place = Place::Span(document.span_inside(pointer, text, *start..*end)?);
+            edit.place = Place::Span(document.span_inside(sources, pointer, text, *start..*end)?);
         }
         Place::Path { document: of, pointer, part: Part::Key }
             if *of == id && !edit.text.starts_with('"') =>
@@ -547,7 +547,7 @@ fn settle_edit(edit: &mut Edit, id: DocumentId, document: &Document, sources: &S
             let (span, text) = edit::whole(document, sources, pointer, std::mem::take(&mut edit.text));
             (edit.place, edit.text) = (Place::Span(span), text);
         }
-        _ => settle(&mut edit.place, id, document),
+        _ => settle(&mut edit.place, id, document, sources),
     }
     if !in_part
         && let Place::Span(span) = &edit.place

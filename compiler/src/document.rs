@@ -7,7 +7,7 @@ use std::ops::Range;
 use jobc_schema::{Pointer, Scalar};
 use serde_json::Value as Json;
 
-use crate::source::Span;
+use crate::source::{Sources, Span};
 
 pub use inherited::inherited;
 
@@ -105,15 +105,28 @@ impl Document {
 
     /// The span of a part of a text; `None` if the source does not contain the text verbatim.
     ///
-    /// A scalar as long as its text is that text verbatim; one two bytes longer is quoted without escapes.
-    pub fn span_inside(&self, pointer: &Pointer, text: &str, range: Range<usize>) -> Option<Span> {
-        let node = pointer.segments().try_fold(&self.root, |node, segment| node.get(&segment))?;
-        let lead = match (node.as_str()? == text, node.span.range().len().checked_sub(text.len())?) {
-            (true, 0) => 0,
-            (true, 2) => 1,
-            _ => return None,
+    /// A scalar as long as its text is that text verbatim; one two bytes longer is quoted without escapes. In a block
+    /// (`|`) the lines are verbatim.
+    pub fn span_inside(
+        &self,
+        sources: &Sources,
+        pointer: &Pointer,
+        text: &str,
+        range: Range<usize>,
+    ) -> Option<Span> {
+        let node = self.at(pointer).filter(|node| node.as_str() == Some(text))?;
+        let raw = sources.slice(node.span);
+        let range = if raw.starts_with('|') {
+            in_block(raw, text, range)?
+        } else {
+            let lead = match raw.len().checked_sub(text.len())? {
+                0 => 0,
+                2 if raw.starts_with(['"', '\'']) => 1,
+                _ => return None,
+            };
+            range.start + lead..range.end + lead
         };
-        let start = node.span.start as usize + lead;
+        let start = node.span.start as usize;
         Some(Span::new(node.span.source, start + range.start, start + range.end))
     }
 
@@ -129,6 +142,19 @@ impl Document {
     pub fn to_json(&self) -> Json {
         self.root.to_json()
     }
+}
+
+/// The bytes of a part of one line of a text, in the block (`|`) that has it.
+fn in_block(raw: &str, text: &str, range: Range<usize>) -> Option<Range<usize>> {
+    let number = text[..range.start].matches('\n').count();
+    let begin = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
+    let line = text[begin..].split('\n').next().filter(|line| range.end <= begin + line.len())?;
+    // The first line of a block is its header.
+    let (start, _) = raw.match_indices('\n').nth(number)?;
+    let indented = raw[start + 1..].split('\n').next()?.trim_end_matches('\r');
+    let indent = indented.strip_suffix(line).filter(|indent| indent.bytes().all(|byte| byte == b' '))?;
+    let lead = start + 1 + indent.len();
+    Some(lead + range.start - begin..lead + range.end - begin)
 }
 
 impl Entry {
