@@ -170,7 +170,7 @@ fn refusals(backend: &dyn Backend, job: &JobPlan, allow_lossy: bool, can_submit:
         let name = backend.name();
         let field = field(place);
         let diagnostic = if allow_lossy && lossy {
-            Diagnostic::warning(codes::DROPPED, format!("backend `{name}` expresses {field} only in part"))
+            Diagnostic::warning(codes::DROPPED, format!("backend `{name}` does not express {field} exactly"))
         } else if allow_lossy {
             Diagnostic::warning(codes::DROPPED, format!("backend `{name}` leaves out {field}"))
         } else if lossy {

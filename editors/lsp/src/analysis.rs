@@ -3,12 +3,12 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::compile::{self, Planning, Request};
-use jobc_compiler::diagnostic::{Diagnostic, DocumentId, Sink};
+use jobc_compiler::diagnostic::{Diagnostic, Sink};
 use jobc_compiler::document::Document;
 use jobc_compiler::files::Files;
 use jobc_compiler::lock::Locking;
+use jobc_compiler::parse;
 use jobc_compiler::source::{Source, SourceId, Sources};
-use jobc_compiler::{parse, validate};
 use jobc_schema::BackendName;
 use lsp_types::Uri;
 
