@@ -122,8 +122,8 @@ impl<'a> JobMetrics<'a> {
                 }
                 let name = name.to_lowercase();
                 self.last_in_logs(task, |line| {
-                    let found = detected_in_line(line).into_iter().filter(|(known, _)| *known == name);
-                    found.last().map(|(_, value)| value)
+                    let mut found = detected_in_line(line).into_iter();
+                    found.rfind(|(known, _)| *known == name).map(|(_, value)| value)
                 })
             }
             MetricChoice::Log(pattern) => self.last_in_logs(task, |line| last_number(pattern, line)),

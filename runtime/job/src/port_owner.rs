@@ -28,13 +28,11 @@ pub fn of(port: u16) -> Option<PortOwner> {
     let of_job = std::iter::successors(Some(pid), |pid| parent(*pid)).find_map(|pid| {
         jobs.iter().find(|job| job.supervisor.is_some_and(|supervisor| supervisor.pid == pid))
     });
-    Some(match of_job {
-        Some(job) => PortOwner::Job(job.id.clone()),
-        None => {
-            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            PortOwner::Process(format!("process {pid} (`{}`)", name.trim().escape_debug()))
-        }
-    })
+    let process = || {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        PortOwner::Process(format!("process {pid} (`{}`)", name.trim().escape_debug()))
+    };
+    Some(of_job.map_or_else(process, |job| PortOwner::Job(job.id.clone())))
 }
 
 /// The owner at the end of a message: `` by `web.1` ``; empty if it is unknown.
