@@ -236,7 +236,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Std { command } => commands::standard_library::run(command, format),
         Command::Import(import) => commands::import::run(import, format),
         Command::Runtime(command) => return runtime::run_command(command, format),
-        Command::Init(init) => commands::init::run(init),
+        Command::Init(init) => commands::init::run(init, runtime::gpu_count),
         Command::Config(config) => commands::config::run(config, format),
         Command::Lsp { .. } => commands::lsp::run(),
         #[cfg(feature = "mcp")]

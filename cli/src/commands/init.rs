@@ -12,7 +12,7 @@ use crate::examples::{EXAMPLES, Example, Next, templates};
 use crate::input::reason;
 use crate::outcome::Outcome;
 use crate::platform::RUNS_JOBS;
-use crate::{runtime, terminal};
+use crate::terminal;
 
 /// An example that runs in the host's own files.
 const WITHOUT_IMAGE: &str = "local-dag";
@@ -20,7 +20,8 @@ const WITHOUT_IMAGE: &str = "local-dag";
 /// The example that is written if none is named.
 const DEFAULT: &str = "hello-cpu";
 
-pub(crate) fn run(init: &InitArgs) -> Outcome {
+/// Writes an example; `gpu_count` gives the number of GPUs of this host.
+pub(crate) fn run(init: &InitArgs, gpu_count: fn() -> usize) -> Outcome {
     if init.list {
         let lines: String =
             EXAMPLES.iter().map(|Example { name, about, .. }| format!("{name:18} {about}\n")).collect();
@@ -69,12 +70,16 @@ pub(crate) fn run(init: &InitArgs) -> Outcome {
         terminal::print(&format!("wrote {path}\n"));
     }
     let job = files.first().map_or("job.yaml", |(file, _)| file);
-    terminal::print(&format!("from the example `{}`; next: {}\n", example, next_step(next, directory, job)));
+    terminal::print(&format!(
+        "from the example `{}`; next: {}\n",
+        example,
+        next_step(next, directory, job, gpu_count)
+    ));
     Outcome::Success
 }
 
 /// The command after this one, and what it needs.
-fn next_step(next: Next, directory: &Utf8Path, job: &str) -> String {
+fn next_step(next: Next, directory: &Utf8Path, job: &str, gpu_count: fn() -> usize) -> String {
     let path = quote(directory.join(job).as_str());
     let targets = quote(directory.join("targets.yaml").as_str());
     let (build, run) = (format!("jobc build {path}"), format!("jobc run {path}"));
@@ -85,7 +90,7 @@ fn next_step(next: Next, directory: &Utf8Path, job: &str) -> String {
         _ if !RUNS_JOBS => build,
         Next::Template(template) if cfg!(feature = "registry") => {
             let variables: String = template.variables().map(|name| format!("{name}=VALUE ")).collect();
-            let option = if template.gpus > runtime::gpu_count() { "--no-gpu " } else { "" };
+            let option = if template.gpus > gpu_count() { "--no-gpu " } else { "" };
             format!(
                 "{variables}jobc run {option}{path}\nit pulls its images; without a network, {without_network}\nfor a cluster: {cluster}"
             )
