@@ -1,6 +1,6 @@
 //! J0353: a variable of another system or launcher, which nothing sets in the shell of a task.
 //!
-//! Who sets which: [`SYSTEMS`]; what jobc sets instead: `docs/reference/environment-variables.md`.
+//! Who sets which: [`SYSTEMS`]; what jobc sets instead: the page of the code.
 
 use jobc_schema::BackendName;
 use jobc_schema::plan::CommandPlan;

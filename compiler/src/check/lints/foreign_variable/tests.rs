@@ -1,7 +1,5 @@
 use super::{Fact, SYSTEMS, assigns};
-
-/// The page that users read.
-const PAGE: &str = include_str!("../../../../../docs/reference/environment-variables.md");
+use crate::diagnostic::codes;
 
 /// A row for each system and fact.
 fn table() -> String {
@@ -39,7 +37,8 @@ fn own(fact: Fact) -> &'static str {
 #[test]
 fn the_page_lists_the_variables_of_every_system() {
     let table = table();
-    assert!(PAGE.contains(&table), "environment-variables.md does not have this table:\n{table}");
+    let page = codes::FOREIGN_VARIABLE.page();
+    assert!(page.contains(&table), "the page does not have this table:\n{table}");
 }
 
 #[test]
