@@ -154,7 +154,7 @@ impl Trial {
         others(value).into_iter().any(|other| self.differs(&with(&self.settings, path, other)))
     }
 
-    /// Whether a probe becomes something else. What is no target differs as well: it would be refused.
+    /// Whether a probe becomes something else. Settings that are invalid differ as well, for they would be refused.
     fn differs(&self, settings: &Json) -> bool {
         let Ok(settings) = serde_json::from_value::<Target>(settings.clone()) else { return true };
         let probes = Probe::all().iter().zip(&self.results);

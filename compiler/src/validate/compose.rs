@@ -14,18 +14,25 @@ struct ServicePort {
     inside: u64,
 }
 
-/// `80`, `8080:80`, `127.0.0.1:8080:80/tcp`, or `{target: 80, published: 8080}`.
+/// `80`, `8080:80`, `127.0.0.1:8080:80/tcp`, or `{target: 80, published: 8080}`; nothing for UDP. A port at one address
+/// of the host is not published, for a job would publish it at all of them.
 fn service_port(node: &Node) -> Option<ServicePort> {
     let number =
         |text: &str| text.parse::<u64>().ok().filter(|port| (1..=u64::from(u16::MAX)).contains(port));
     if let Some(target) = node.get("target") {
-        let host = node.get("published").map(|published| number(&source_text(published)));
+        if node.get("protocol").is_some_and(|protocol| source_text(protocol) != "tcp") {
+            return None;
+        }
+        let published = node.get("published").filter(|_| node.get("host_ip").is_none());
+        let host = published.map(|published| number(&source_text(published)));
         return Some(ServicePort { host: host.unwrap_or_default(), inside: number(&source_text(target))? });
     }
     let text = source_text(node);
-    let mut parts = text.split('/').next()?.rsplit(':');
+    let text = text.strip_suffix("/tcp").unwrap_or(&text);
+    let mut parts = text.rsplit(':');
     let inside = number(parts.next()?)?;
-    Some(ServicePort { host: parts.next().and_then(number), inside })
+    let host = parts.next().and_then(number);
+    Some(ServicePort { host: host.filter(|_| parts.next().is_none()), inside })
 }
 
 /// The ports of a list, with their labels.
@@ -173,7 +180,10 @@ mod tests {
         let published = |port: u64| json!({"port": port, "publish": "host"});
         check("['8888:8888', 6006]", json!({"http": published(8888), "port-2": 6006}), &[]);
         check("8080:80", json!({"http": published(80)}), &["--publish 8080:web-0:http"]);
-        check("['127.0.0.1:53:53/udp']", json!({"http": published(53)}), &[]);
+        check("['127.0.0.1:8888:8888/tcp']", json!({"http": 8888}), &[]);
+        check("['53:53/udp']", Json::Null, &[]);
+        check("[{target: 53, protocol: udp}]", Json::Null, &[]);
+        check("[{target: 80, published: 80, host_ip: 127.0.0.1}]", json!({"http": 80}), &[]);
         let long = "[{target: 80, published: '8080'}, {target: 81}]";
         check(long, json!({"http": published(80), "port-2": 81}), &["--publish 8080:web-0:http"]);
         check("['8888:web']", Json::Null, &[]);

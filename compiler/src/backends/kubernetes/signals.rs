@@ -35,8 +35,8 @@ while wait "$child" || code=$?; kill -0 "$child" 2>/dev/null; do code=0; done
 exit "$code"
 "#;
 
-/// Programs before the last one that end soon.
-const SHORT: [&str; 24] = [
+/// Programs before the last one that end soon. A file that is read into the shell may define the last one as a function.
+const SHORT: [&str; 22] = [
     "cd",
     "export",
     "set",
@@ -50,8 +50,6 @@ const SHORT: [&str; 24] = [
     "pip3",
     "uv",
     "conda",
-    "source",
-    ".",
     "cp",
     "ln",
     "chmod",
@@ -63,14 +61,17 @@ const SHORT: [&str; 24] = [
     "pwd",
 ];
 
-/// What a shell does itself in no time.
-const OF_SHELL: [&str; 10] =
-    ["cd", "export", "set", "unset", "exit", "true", "false", "test", "echo", "printf"];
+/// What a shell does itself in no time, and `exec` does not find.
+const OF_SHELL: [&str; 29] = [
+    "cd", "export", "set", "unset", "exit", "true", "false", "test", "echo", "printf", ":", "[", "[[",
+    "ulimit", "umask", "let", "shift", "return", "declare", "local", "readonly", "typeset", "alias", "hash",
+    "shopt", "pushd", "popd", "type", "kill",
+];
 
 /// What begins more than a command, or starts programs in the shell itself.
-const KEYWORDS: [&str; 15] = [
+const KEYWORDS: [&str; 18] = [
     "if", "for", "while", "until", "case", "select", "function", "{", "!", "time", "eval", "source", ".",
-    "wait", "read",
+    "wait", "read", "command", "builtin", "coproc",
 ];
 
 /// How a script gets the signal.
@@ -136,8 +137,8 @@ fn way(shell: &str, script: &str) -> Way {
     if is_single && word == "exec" {
         return Way::Itself;
     }
-    let is_short = |word: &str| SHORT.contains(&word) || word.contains('=');
-    if !is_single || before.iter().any(|(_, line)| !is_simple(line, false) || !is_short(&first_word(line))) {
+    let is_short = |line: &str| SHORT.contains(&first_word(line).as_str()) || is_assignment(line);
+    if !is_single || before.iter().any(|(_, line)| !is_simple(line, false) || !is_short(line)) {
         return Way::PassOn;
     }
     // bash becomes a program without redirections by itself, where it is all of the script.
@@ -147,6 +148,17 @@ fn way(shell: &str, script: &str) -> Way {
         true => Way::PassOn,
         false => Way::Exec(*at),
     }
+}
+
+/// Whether a line sets a variable and starts no program but in its value.
+fn is_assignment(line: &str) -> bool {
+    let Some((name, value)) = line.trim().split_once('=') else { return false };
+    let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let is_whole =
+        |open: &str, close: char| value.starts_with(open) && value.find(close) == Some(value.len() - 1);
+    let in_parts = is_whole("$(", ')')
+        || value.strip_prefix('"').is_some_and(|rest| rest.find('"') == Some(rest.len() - 1));
+    is_name && (!value.contains(char::is_whitespace) || in_parts)
 }
 
 /// The lines with commands, each with its first byte; those that a backslash joins are one.
@@ -225,6 +237,11 @@ mod tests {
             ("trap 'echo bye' EXIT\npython train.py", PassOn, PassOn),
             ("trap 'save; exit' TERM\npython train.py & wait", Itself, Itself),
             ("cd /src\nexit 3", Itself, Itself),
+            ("cd /src\nulimit -n 4096", Itself, Itself),
+            ("cd /src\ncommand python train.py", PassOn, PassOn),
+            ("source env.sh\ntrain", PassOn, PassOn),
+            ("A=\"x y\"\npython train.py", Exec(8), Exec(8)),
+            ("LR=1 python train.py\npython push.py", PassOn, PassOn),
             ("source env.sh", PassOn, PassOn),
             ("cd /src\nLR=1 python train.py", PassOn, PassOn),
             ("cd /src\nwait", PassOn, PassOn),
