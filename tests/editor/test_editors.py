@@ -3,11 +3,13 @@
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.duration(60)
 def test_the_schema_reports_what_jobc_reports(check):
     check("schema")
 
 
+@pytest.mark.slow
 @pytest.mark.duration(60)
 def test_the_language_server_answers_as_the_command_line_does(check):
     check("server")

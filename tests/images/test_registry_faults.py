@@ -573,6 +573,7 @@ def test_concurrent_pulls_request_each_blob_once(home):
         assert not list(home.store_problems())
 
 
+@pytest.mark.slow
 def test_the_memory_of_a_pull_does_not_depend_on_the_size_of_the_blob(home):
     image = Image(sizes=(120_000_000,))
     with FakeRegistry(image) as fake:

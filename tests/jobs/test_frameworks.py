@@ -30,6 +30,7 @@ print("rank", *values, "on", socket.gethostname(), "with", os.environ["WORD"], f
 """
 
 
+@pytest.mark.slow
 def test_jax_processes_sum_their_gradients(jobs):
     """Four meet by the one call that the guide shows."""
     sums_gradients(jobs, copy_example(jobs, "local-jax"))

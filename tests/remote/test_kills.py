@@ -78,7 +78,7 @@ class Killer:
         return self.process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("kills", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [15, pytest.param(1000, marks=pytest.mark.slow)])
 def test_random_kills_lose_and_double_nothing(place, registry, kills, note):
     """Each job is submitted until a submission is not killed; its code is new, so that a layer is built and pushed."""
     seed = int(os.environ.get("JOBC_SEED") or random.randrange(1 << 32))

@@ -313,6 +313,7 @@ def test_targets_check_finds_the_cluster(slurm):
     assert checks.returncode == 0 and "slurm-wlm 22.05" in checks.stdout and "MISSING" not in checks.stdout, checks
 
 
+@pytest.mark.slow
 def test_many_queued_jobs_are_listed_by_one_question(slurm, note):
     place = Place(slurm, "queue", one("queue", "sleep 300\necho ${{ matrix.n }}", more=f"matrix: {{axes: {{n: {list(range(200))}}}}}"))
     since = time.monotonic()
@@ -329,7 +330,7 @@ def test_many_queued_jobs_are_listed_by_one_question(slurm, note):
 
 
 @TOGETHER
-@pytest.mark.parametrize("kills", (12, pytest.param(int(os.environ.get("JOBC_KILLS", 300)), marks=[pytest.mark.slow, pytest.mark.duration(500)])))
+@pytest.mark.parametrize("kills", (5, pytest.param(int(os.environ.get("JOBC_KILLS", 300)), marks=[pytest.mark.slow, pytest.mark.duration(500)])))
 def test_a_killed_submission_neither_loses_nor_doubles_its_job(slurm, kills):
     """JOBC_KILLS is how many are killed in the long form, JOBC_SEED repeats a run."""
     seed = int(os.environ.get("JOBC_SEED") or random.randrange(1 << 32))

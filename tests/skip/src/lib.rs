@@ -1,5 +1,5 @@
 //! Tests that cannot run on this host return early, and their harness counts them as passed. Each says here what it
-//! needs, and `./test` prints and counts it.
+//! needs, and `./test` prints and counts it. Which tests are shortened without `./test --all` is asked here too.
 #![forbid(unsafe_code)]
 
 use std::fs::OpenOptions;
@@ -22,6 +22,21 @@ pub fn skip(needs: &str) {
         let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
         written.unwrap_or_else(|error| panic!("JOBC_SKIPPED={}: {error}", path.display()));
     }
+}
+
+/// Whether slow tests run in full, as in `./test --all`, which sets the environment variable `JOBC_ALL`; otherwise a test
+/// of hundreds of cases takes some of each kind.
+pub fn in_full() -> bool {
+    std::env::var_os("JOBC_ALL").is_some()
+}
+
+/// Whether slow tests run in full; otherwise the current test is skipped.
+pub fn is_in_full() -> bool {
+    let full = in_full();
+    if !full {
+        skip("`./test --all`");
+    }
+    full
 }
 
 /// Whether root runs the current test; otherwise it is skipped.

@@ -141,7 +141,7 @@ fn many(count: u64) -> String {
     record["end"]["task"] = json!(format!("worker-{}", count / 2));
     record["ended"] = json!(at(31_000 + count * 2));
     // A file of samples has at most 16 MiB, which is eight for each of ten thousand tasks.
-    let times = (60_000 / count).clamp(2, 60);
+    let times = (60_000 / count).clamp(2, 10);
     let sample = |index: u64, time: u64| {
         json!({
             "time": at(1000 + index + time * 28_000 / times), "task": format!("worker-{index}"), "attempt": 1,
@@ -268,11 +268,16 @@ fn a_job_of_any_size_is_a_page_that_a_browser_opens() {
     assert!(page.contains("lowest to highest of 100 tasks") && page.contains("Tasks by state"));
     assert!(!page.contains("more are listed"), "every task has a row");
     assert_eq!(tidy(&page), None);
-    let page = many(10_000);
+    let all = if jobc_test_skip::in_full() { 10_000 } else { 2_000 };
+    let page = many(all);
     assert!(page.len() < 3 << 20, "{} bytes", page.len());
-    assert!(page.contains("9800 more are listed") && page.contains("9000 more are listed"));
-    for place in ["class=\"name\">worker-5000<", "id=\"log-worker-5000\" open", ">worker-5000</a></th>"] {
-        assert!(page.contains(place), "the task that failed has its place: {place}");
+    let listed = |shown: u64| page.contains(&format!("{} more are listed", all - shown));
+    assert!(listed(200) && listed(1000));
+    let task = format!("worker-{}", all / 2);
+    for place in
+        [format!("class=\"name\">{task}<"), format!("id=\"log-{task}\" open"), format!(">{task}</a></th>")]
+    {
+        assert!(page.contains(&place), "the task that failed has its place: {place}");
     }
     assert_eq!(tidy(&page), None);
 }
