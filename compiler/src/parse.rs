@@ -31,7 +31,9 @@ pub fn parse(sources: &Sources, id: SourceId, sink: &mut Sink) -> Option<Documen
     let source = sources.get(id);
     let mut report = Report::new(id, sink);
     let document = readable(source.text(), &mut report)
-        .filter(|text| !report_batch_script(source, text, &mut report))
+        .filter(|text| {
+            !report_batch_script(source, text, &mut report) && !report_docker(source, text, &mut report)
+        })
         .and_then(|text| read(source, text, &mut report));
     report.finish();
     document
@@ -123,6 +125,55 @@ fn report_batch_script(source: &Source, text: &str, report: &mut Report<'_>) -> 
             .note(format!("`jobc init` writes a first job file, and `jobc build` its batch script; `jobc run -- bash {script}` runs this one on this host")),
     );
     true
+}
+
+/// Reports a Dockerfile and a command line of `docker run`, each of which YAML takes for one text; returns whether it is one.
+fn report_docker(source: &Source, text: &str, report: &mut Report<'_>) -> bool {
+    let is_content = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let Some(line) = text.lines().find(is_content) else { return false };
+    let words: Vec<&str> = line.split_whitespace().take(3).collect();
+    let file = source.path();
+    let (what, notes) = match words[..] {
+        ["docker" | "podman", "run", ..] => (
+            "a command line, not a job file",
+            ["`jobc run --image IMAGE -- COMMAND` takes the options of `docker run`: `-v`, `-e`, `-p`, `-w`, `-u`, `-m`, `--gpus` and others, and `--save job.yaml` writes them as a job file".to_owned(),
+             "in a job file the image is `image`, the command is `run` of a role, `-v` is an entry of `data` or `outputs` and `-e` is `env`".to_owned()],
+        ),
+        ["FROM", _, ..] if !line.contains(':') || text.lines().filter(is_content).nth(1).is_some_and(is_instruction) => (
+            "a Dockerfile, not a job file",
+            [format!("in a job file `image: {{dockerfile: {file}}}` builds it, and `roles` has the commands"),
+             "`jobc init` writes a first job file".to_owned()],
+        ),
+        _ => return false,
+    };
+    let at = line.as_ptr() as usize - text.as_ptr() as usize;
+    let mut found = Diagnostic::error(codes::FOREIGN_FILE, format!("the file is {what}"))
+        .at_span(report.span(at, at + line.len()), "");
+    for note in notes {
+        found = found.note(note);
+    }
+    report.push(found);
+    true
+}
+
+/// Whether a line begins with an instruction of a Dockerfile.
+fn is_instruction(line: &str) -> bool {
+    let word = line.split_whitespace().next().unwrap_or_default();
+    matches!(
+        word,
+        "FROM"
+            | "RUN"
+            | "COPY"
+            | "ADD"
+            | "ENV"
+            | "WORKDIR"
+            | "CMD"
+            | "ENTRYPOINT"
+            | "ARG"
+            | "USER"
+            | "EXPOSE"
+            | "LABEL"
+    )
 }
 
 #[cfg(test)]

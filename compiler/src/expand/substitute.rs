@@ -318,9 +318,18 @@ impl<'a, 's> Walk<'a, 's> {
         (diagnostic.note(note), "not defined".to_owned())
     }
 
-    /// The scope whose name is most similar to a path's first step, else the parameter or matrix value with the name of
-    /// its second; with the part of the code to replace.
+    /// The parameter, matrix value or instance's number that a name alone is, else the scope whose name is most similar to
+    /// a path's first step, else the value with the name of its second; with the part of the code to replace.
     fn near(&self, path: &Path, allowed: &[Scope]) -> Option<(Range<usize>, String)> {
+        if path.steps.len() == 1 {
+            let instance = || {
+                (path.root() == "index" && allowed.contains(&Scope::Instance))
+                    .then(|| "instance.index".to_owned())
+            };
+            if let Some(whole) = self.names.with_scope(path.root()).or_else(instance) {
+                return Some((path.range.clone(), whole));
+            }
+        }
         let scope = suggest::nearest(path.root(), self.scopes(allowed).map(Scope::as_str));
         let scope = scope.map(|near| (path.steps[0].range.clone(), near.to_owned()));
         scope.or_else(|| self.names.in_other_scope(path))

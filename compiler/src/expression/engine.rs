@@ -106,6 +106,16 @@ impl Names {
         Ok(value)
     }
 
+    /// A name with the scope that has it: `matrix.lr` for `lr`.
+    pub fn with_scope(&self, name: &str) -> Option<String> {
+        let has = |scope: &Scope| {
+            let value = self.scopes.get(scope).and_then(|below| below.get_attr(name).ok());
+            value.is_some_and(|value| !value.is_undefined())
+        };
+        let scope = [Scope::Params, Scope::Matrix].into_iter().find(has)?;
+        Some(format!("{}.{name}", scope.as_str()))
+    }
+
     /// The parameter or matrix value with the name that a path looks for elsewhere, `params.seed` or `sweep.seed`, and
     /// the part of the code to replace.
     pub fn in_other_scope(&self, path: &Path) -> Option<(Range<usize>, String)> {

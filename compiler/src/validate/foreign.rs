@@ -131,6 +131,11 @@ static TABLE: &[Advice] = &[
     ),
     none(
         &[JOB, ROLE],
+        &["seed", "seeds"],
+        "`matrix: {seed: [1, 2, 3]}` makes a job of each, with `${{ matrix.seed }}`",
+    ),
+    none(
+        &[JOB, ROLE],
         &["extends", "include", "runson"],
         "include a template with `uses`; select a target with `jobc build --target`",
     ),
@@ -274,6 +279,8 @@ static TABLE: &[Advice] = &[
         "roles.*.data",
         "declare input and output once for the job, under `data` and `outputs`; a role mounts all entries by default",
     ),
+    none(&["data.*"], &["roles"], "`data: [NAME]` of a role mounts these entries alone"),
+    none(&["outputs.*"], &["roles"], "`outputs: [NAME]` of a role mounts these entries alone"),
     same(&["data.*"], &["path", "src", "uri", "url", "hostpath", "location", "from"], "data.*.source"),
     same(&["data.*"], &["target", "dst", "destination", "mountpath", "to", "containerpath"], "data.*.mount"),
     same(&["outputs.*"], &["path", "src", "uri", "url", "hostpath", "location", "from"], "outputs.*.source"),

@@ -4,7 +4,7 @@ use jobc_schema::Pointer;
 use serde_json::Value as Json;
 
 use crate::diagnostic::{Diagnostic, Safety, Shape, codes};
-use crate::document::{Entry, Node};
+use crate::document::{Entry, Node, Value};
 use crate::suggest;
 
 use super::accepted::fits;
@@ -32,6 +32,10 @@ pub(super) fn unknown(refused: &RefusedValue<'_>, key: &str, report: &mut Report
     let straight = || ways.iter().filter(|way| way.up == 0 || way.down == 0).collect::<Vec<_>>();
     let near = suggest::nearest(key, known.iter().map(String::as_str));
 
+    if is_misindented(refused, report) {
+        // The empty entry before it is reported, with how to indent.
+        return;
+    }
     let advice = foreign::find(place, key);
     // A misspelling of another tool's key, only if none of ours is similar.
     let advice = advice.or_else(|| foreign::near(place, key).filter(|_| near.is_none() && ways.is_empty()));
@@ -71,6 +75,16 @@ pub(super) fn unknown(refused: &RefusedValue<'_>, key: &str, report: &mut Report
         report.comment_out(error("").note(format!("the keys known here are {}", list_keys(known))), &at)
     };
     report.push(diagnostic);
+}
+
+/// Whether a map is a key of a role that stands beside the role's name instead of below it.
+fn is_misindented(refused: &RefusedValue<'_>, report: &Report<'_>) -> bool {
+    let [roles, name] = &refused.segments[..] else { return false };
+    let role = [roles.clone(), "*".to_owned()];
+    let is_empty = |node: &Node| node.entries().iter().any(|entry| matches!(entry.value.value, Value::Null));
+    roles == "roles"
+        && refused.schema.keys(&role).iter().any(|known| known == name)
+        && report.document.at(&Pointer::ROOT.key("roles")).is_some_and(is_empty)
 }
 
 /// Suggests moving a key to where it belongs, if that is one place and free.

@@ -246,6 +246,20 @@ fn volume(name: &str, text: &str) -> Option<Json> {
     (!source.is_empty()).then_some(entry)
 }
 
+/// `["./in:/data"]` as entries of `data`.
+fn volume_list(node: &Node) -> Option<Json> {
+    let mut all = Map::new();
+    for item in node.items() {
+        let text = item.as_str()?;
+        let name = name_of(text.trim_end_matches(":ro").trim_end_matches(":rw"))?;
+        let entry = volume(&name, text)?;
+        if all.insert(name, entry).is_some() {
+            return None;
+        }
+    }
+    (!all.is_empty()).then_some(Json::Object(all))
+}
+
 /// `range(3)` and `range(2, 4)` of Python as the list of their numbers, if it is short.
 fn range(text: &str) -> Option<Json> {
     let inside = text.trim().strip_prefix("range(")?.strip_suffix(')')?;
@@ -292,6 +306,11 @@ pub(super) fn as_meant(segments: &[String], node: &Node) -> Option<Json> {
             let text = text?;
             let (from, to) = text.split_once(':').or_else(|| text.split_once(' '))?;
             (!from.is_empty() && to.starts_with('/')).then(|| json!({ "from": from, "to": to }))
+        }
+        ["data" | "outputs"] => volume_list(node),
+        // `/ckpt` is where the job writes; users cannot write to the root directory of a host.
+        ["outputs", name] if text.is_some_and(|text| text.rfind('/') == Some(0)) => {
+            Some(json!({ "source": format!("./{name}"), "mount": text? }))
         }
         ["data" | "outputs", name] => volume(name, text?),
         ["roles", _, "data" | "outputs", _] => {
@@ -409,6 +428,14 @@ mod tests {
         check("data.d", "./in:/data:rw", json!({"source": "./in", "mount": "/data", "writable": true}));
         check("data.d", "nfs://h/d:/data:ro", json!({"source": "nfs://h/d", "mount": "/data"}));
         check("data.d", "s3://bucket/d", json!({"source": "s3://bucket/d", "mount": "/d"}));
+        check(
+            "data",
+            "['./in:/data', /d/set]",
+            json!({"data": {"source": "./in", "mount": "/data"}, "set": {"source": "/d/set", "mount": "/set"}}),
+        );
+        check("data", "[{source: /d}]", Json::Null);
+        check("outputs.out", "/results", json!({"source": "./out", "mount": "/results"}));
+        check("outputs.out", "/nfs/results", json!({"source": "/nfs/results", "mount": "/out"}));
         check("outputs.out", "./results", json!({"source": "./results", "mount": "/out"}));
         check("roles.a.outputs.d", "/d", json!({"mount": "/d"}));
         check("roles.a.outputs.d", "d", Json::Null);

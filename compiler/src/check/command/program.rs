@@ -61,6 +61,13 @@ impl Command {
         (self.is_python() && is_file(first)).then_some(first)
     }
 
+    /// The file of `bash FILE.sh`.
+    pub(crate) fn shell_file(&self) -> Option<&str> {
+        let first = self.arguments().first()?;
+        let is_script = camino::Utf8Path::new(first).extension() == Some("sh");
+        (is_shell(self.program()) && is_script).then_some(first)
+    }
+
     /// The value of a flag, `--flag=VALUE` or `--flag VALUE`; `-` and `_` inside the name are alike.
     pub(crate) fn flag(&self, name: &str) -> Option<&str> {
         Some(self.one_of(&[name])?.1)

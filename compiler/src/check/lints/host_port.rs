@@ -40,10 +40,10 @@ fn several_instances(view: &View<'_>, sink: &mut Sink) {
             sink.push(
                 Diagnostic::warning(codes::HOST_PORT_SHARED, message)
                     .at(&at, "")
-                    .note(format!("write `auto`, and listen on `$JOBC_PORT_{}`", variable(&port.label)))
-                    .note("or write `network: job`, where every instance has an address of its own")
-                    .fix("write `auto`", Place::value(&at), "auto", Safety::Unsafe)
-                    .set(&Pointer::ROOT.key("network"), "job"),
+                    .note("write `network: job`, where every instance has an address of its own")
+                    .note(format!("or write `auto`, and listen on `$JOBC_PORT_{}`", variable(&port.label)))
+                    .set(&Pointer::ROOT.key("network"), "job")
+                    .fix("write `auto`", Place::value(&at), "auto", Safety::Unsafe),
             );
         }
     }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use jobc_schema::plan::NeedPlan;
+use jobc_schema::plan::{NeedPlan, PortPlan};
 use jobc_schema::role::NeedState;
+use serde_json::json;
 
 use crate::check::endless::never_ends;
 use crate::check::view::{RoleView, View};
@@ -28,18 +29,30 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 Server::Program(_) => other.run_at(),
                 Server::Ports => other.at().keys(["resources", "ports"]),
             };
-            let state = if other.plan.ready.is_some() { NeedState::Ready } else { NeedState::Started };
-            let note = match state {
-                NeedState::Ready => format!("write `needs: {{{}: ready}}`", need.role),
-                _ => format!("write `needs: {{{0}: ready}}` and a `ready` on `{0}`, or `started`", need.role),
-            };
-            sink.push(
-                Diagnostic::warning(codes::NEEDS_ENDLESS, message)
-                    .at(&role.need_at(&need.role), "")
-                    .at(&place, "")
-                    .note(note)
-                    .set(&role.at().key("needs"), states(role, &need.role, state)),
-            );
+            let found = Diagnostic::warning(codes::NEEDS_ENDLESS, message)
+                .at(&role.need_at(&need.role), "")
+                .at(&place, "");
+            let needs = |state| states(role, &need.role, state);
+            let needs_at = role.at().key("needs");
+            let ready_at = other.at().key("ready");
+            sink.push(match (&other.plan.ready, other.plan.ports.first()) {
+                (Some(_), _) => found
+                    .note(format!("write `needs: {{{}: ready}}`", need.role))
+                    .set(&needs_at, needs(NeedState::Ready)),
+                (None, Some(PortPlan { label, .. })) => found
+                    .note(format!(
+                        "write `needs: {{{0}: ready}}`, and `ready: {{port: {label}}}` on `{0}`",
+                        need.role
+                    ))
+                    .set(&needs_at, needs(NeedState::Ready))
+                    .also(&ready_at, json!({"port": label})),
+                (None, None) => found
+                    .note(format!(
+                        "write `needs: {{{0}: ready}}` and a `ready` on `{0}`, or `started`",
+                        need.role
+                    ))
+                    .set(&needs_at, needs(NeedState::Started)),
+            });
         }
     }
 }

@@ -140,7 +140,7 @@ fn report(role: &RoleView<'_>, declared: &HostGpuFacts<'_>, missing: &UnmetNeed)
         _ => at,
     };
     let advice = if declared.found {
-        "request what the host has, or run the job elsewhere"
+        "request what the host has, or run the job elsewhere; `jobc run --no-gpu` runs it here without GPUs"
     } else {
         "request what the target has, or build for another target"
     };
