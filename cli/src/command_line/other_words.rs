@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// A word, and the sentence that names the command. Words with only one meaning are aliases of the command instead.
-const WORDS: [(&str, &str); 19] = [
+const WORDS: [(&str, &str); 20] = [
     ("apply", "`jobc submit` submits a job to a cluster, and `jobc run` runs it on this host"),
     (
         "attach",
@@ -21,6 +21,7 @@ const WORDS: [(&str, &str); 19] = [
     ("new", "`jobc init` creates a job file"),
     ("pull", "`jobc image pull` pulls images"),
     ("push", "`jobc image push` pushes an image"),
+    ("retry", "`jobc run` runs a job again, with `--resume` those of a sweep that have not succeeded"),
     ("shell", "`jobc exec -it -- bash` starts a shell in a running job"),
     ("start", "`jobc run` runs a job on this host, and `jobc submit` submits it to a cluster"),
     ("status", "`jobc ps` lists jobs, and `jobc inspect` shows one"),

@@ -32,9 +32,11 @@ pub(crate) fn run(init: &InitArgs, gpu_count: fn() -> usize) -> Outcome {
         return Outcome::Success;
     }
     let directory = &init.directory;
-    if init.example.is_none() && files(directory.as_str()).is_some() {
+    let example_of_name =
+        [directory.to_string(), format!("std/{directory}")].into_iter().find(|name| files(name).is_some());
+    if let (None, Some(name)) = (&init.example, example_of_name) {
         terminal::eprint(&format!(
-            "jobc: `{directory}` is the name of an example; write `jobc init -e {directory}`, or `./{directory}` for a directory\n"
+            "jobc: `{directory}` is the name of an example; write `jobc init -e {name}`, or `./{directory}` for a directory\n"
         ));
         return Outcome::UsageError;
     }

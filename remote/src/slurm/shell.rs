@@ -29,7 +29,8 @@ pub(crate) fn run(access: &Access, script: &str, words: &[&str], stdin: Option<&
     match output.status {
         NO_SLURM => Err(Error::new(Kind::Unsupported, "there is no `sbatch` in PATH")
             .help("run jobc on a login node of the cluster, or set `ssh` of the target to one")),
-        NO_ANSWER => Err(Error::new(Kind::System, format!("Slurm does not answer: {}", output.reason()))),
+        NO_ANSWER => Err(Error::new(Kind::System, format!("Slurm does not answer: {}", output.reason()))
+            .help("run jobc on a login node of the cluster, or set `ssh` of the target to one; `jobc build` writes the script without Slurm")),
         NO_RUN => Err(Error::new(Kind::NotFound, "the directory of the job is gone")),
         _ => Ok(output),
     }

@@ -93,8 +93,8 @@ fn check_out(revision: &str, job_directory: &Utf8Path) -> Result<Tree, InputErro
     let commit = format!("{revision}^{{commit}}");
     let top = git(job_directory, &["rev-parse", "--show-toplevel"], None).map_err(|_| {
         InputError(format!(
-            "`{revision}` is not a file or directory, and `{job_directory}` is not in a Git repository; name a directory that \
-             `jobc build -o` has written, or another job file"
+            "`{revision}` is not a file or directory, and `{job_directory}` is not in a Git repository; name the directory that \
+             `jobc build` has written, such as `out`, or another job file"
         ))
     })?;
     let id = git(job_directory, &["rev-parse", "--verify", "--quiet", "--end-of-options", &commit], None)

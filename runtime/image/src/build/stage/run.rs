@@ -143,7 +143,8 @@ fn check_exit(exit: Exit, stopped: bool, one_id: Option<&str>, last: Vec<Vec<u8>
         Exit::Signal(signal) => format!("the command was killed by signal {signal}"),
     };
     let mut error = Error::new(Kind::System, message);
-    if let Some(help) = one_id {
+    // A command that is not found has changed no ids.
+    if let Some(help) = one_id.filter(|_| !matches!(exit, Exit::Code(126 | 127))) {
         error = error.help(help);
     }
     Err(StepError::Command(error, last))
