@@ -48,7 +48,7 @@ def test_a_run_that_only_waits_names_what_it_waits_for(jobs):
     path.write_text(json.dumps({"version": 1, "name": "tested-waits", "image": "host", "grace_period": "1s", "roles": roles}))
     client = jobs.run(str(path))
     jobs.until("tested-waits", lambda record: record["tasks"][0]["state"] == "running")
-    waits = "role `worker` waits until `ps` has succeeded\n"
+    waits = "role `worker` waits until `ps` has succeeded; for a server, write `needs: {ps: started}`, or `ready`\n"
     expect(jobs.call("ps", "tested-waits"), out=r"worker-0 +waiting", error=f"^jobc: {waits}$")
     expect(jobs.call("ps", "--quiet", "tested-waits"), error="^$")
     expect(jobs.call("why", "tested-waits"), out=rf"^tested-waits\.1: running\ntested-waits\.1: {waits}$")
@@ -183,6 +183,35 @@ def test_a_trainer_gets_its_signals_and_its_grace_period(jobs, name):
     answer = jobs.call("stop", job)
     took = time.monotonic() - began
     assert shows("saved on SIGTERM"), f"the checkpoint is lost: {jobs.call('logs', job).stdout!r} {answer.stderr}"
+    assert took <= 10, f"it was killed after its grace period: {took:.1f} s"
+
+
+# Python handles SIGINT, so that `except KeyboardInterrupt` and `finally` run, but not SIGTERM.
+INTERRUPTED = """import time
+print("training")
+try:
+    while True:
+        time.sleep(0.05)
+finally:
+    print("saved")
+"""
+
+
+@pytest.mark.parametrize("run", [["python3", "-c", INTERRUPTED], 'python3 -c "$TRAINER"\necho done', 'python3 -c "$TRAINER" | cat'],
+                         ids=["alone", "shell", "pipe"])
+def test_a_program_without_a_handler_for_sigterm_gets_sigint(jobs, run):
+    """Its lines also arrive while it runs, although its output is a pipe."""
+    path = jobs.directory / "tested-interrupted.json"
+    roles = {"a": {"run": run, "env": {"TRAINER": INTERRUPTED}, "grace_period": "20s"}}
+    path.write_text(json.dumps({"version": 1, "name": "tested-interrupted", "image": "host", "roles": roles}))
+    answer = jobs.call("run", "--detach", *jobs.unenforced, str(path))
+    assert answer.returncode == 0, answer.stderr
+    shows = lambda text: text in jobs.call("logs", "tested-interrupted").stdout  # noqa: E731
+    wait_until(lambda: shows("training"), "its output is kept back")
+    began = time.monotonic()
+    jobs.call("stop", "tested-interrupted")
+    took = time.monotonic() - began
+    assert shows("saved") and not shows("done"), jobs.call("logs", "tested-interrupted").stdout
     assert took <= 10, f"it was killed after its grace period: {took:.1f} s"
 
 

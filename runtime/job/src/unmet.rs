@@ -42,7 +42,13 @@ fn sentences(plan: &JobPlan, record: &Record) -> Vec<String> {
                 NeedState::Ready => "is ready",
                 NeedState::Succeeded => "has succeeded",
             };
-            format!("role `{}` waits until `{}` {state}", role.name, need.role)
+            let sentence = format!("role `{}` waits until `{}` {state}", role.name, need.role);
+            let runs = tasks(&need.role).iter().all(|task| task.state == TaskState::Running);
+            if need.state == NeedState::Succeeded && runs {
+                format!("{sentence}; for a server, write `needs: {{{}: started}}`, or `ready`", need.role)
+            } else {
+                sentence
+            }
         })
         .collect()
 }

@@ -24,6 +24,9 @@ use jobc_gpu::inject;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::TaskId;
 
+/// Makes Python write each line at once (python(1)).
+const UNBUFFERED: &str = "PYTHONUNBUFFERED";
+
 /// The inputs of a task's container.
 #[derive(Debug)]
 pub struct TaskBundle {
@@ -86,12 +89,18 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
         become_user(&mut process, user);
     }
     let dir = bundle.dir.clone();
+    let env = process.env().clone().unwrap_or_default();
+    let is_set = |name: &str| {
+        let secret = bundle.annotation(&format!("dev.jobc.secret.env.{name}")).is_some();
+        secret || env.iter().any(|variable| variable.split('=').next() == Some(name))
+    };
+    // Output goes to a pipe, for which Python would keep lines back until it ends. A bundle says all of its environment.
+    let is_ours = role.image.is_some() || role.environment.is_some();
+    let from_host = role.environment.as_ref().is_some_and(|host| host.has_variable(UNBUFFERED));
+    if is_ours && !from_host && !is_set(UNBUFFERED) {
+        process.env_mut().get_or_insert_default().push(format!("{UNBUFFERED}=1"));
+    }
     if let Some(environment) = &role.environment {
-        let env = process.env().clone().unwrap_or_default();
-        let is_set = |name: &str| {
-            let secret = bundle.annotation(&format!("dev.jobc.secret.env.{name}")).is_some();
-            secret || env.iter().any(|variable| variable.split('=').next() == Some(name))
-        };
         for (name, value) in environment.variables(is_set) {
             secret_environment.push_variable(name, value);
         }

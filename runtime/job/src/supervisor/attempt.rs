@@ -95,6 +95,9 @@ impl Attempt {
     /// waits for a program is such a process: the signal then goes to the [`recipients`] among the other processes of
     /// the namespace. A process that is alone there is ended by it. Who is there is read from /proc: a task need not
     /// have a cgroup.
+    ///
+    /// Python has a handler for SIGINT alone: where no process handles SIGTERM, those that handle SIGINT get that, but
+    /// shells, whose handler only waits for their program.
     pub(super) fn signal(&mut self, signal: Signal) -> Result<()> {
         if self.start_pipe.is_some() {
             return Signal::KILL.send(&self.process.pidfd).map(drop);
@@ -118,11 +121,21 @@ impl Attempt {
                 return Err(Error::new(Kind::System, message));
             }
         };
+        let catches = |pid, signal| Disposition::of(pid, signal) == Some(Disposition::Caught);
+        let handles_interrupt = |pid: u32| catches(pid, Signal::INT) && !is_shell(pid);
+        let is_any = |catches: &dyn Fn(u32) -> bool| others.iter().any(|other| catches(other.pid));
+        let (first, below) = (handles_interrupt(self.process.pid), is_any(&handles_interrupt));
+        if signal == Signal::TERM && !is_any(&|pid| catches(pid, signal)) && (first || below) {
+            if below {
+                let all = recipients(&others, handles_interrupt);
+                all.into_iter().try_for_each(|pid| Signal::INT.send_to(pid))?;
+            }
+            return if first { Signal::INT.send(&self.process.pidfd).map(drop) } else { Ok(()) };
+        }
         if others.is_empty() {
             return Signal::KILL.send(&self.process.pidfd).map(drop);
         }
-        let catches = |pid| Disposition::of(pid, signal) == Some(Disposition::Caught);
-        recipients(&others, catches).into_iter().try_for_each(|pid| signal.send_to(pid))
+        recipients(&others, |pid| catches(pid, signal)).into_iter().try_for_each(|pid| signal.send_to(pid))
     }
 
     /// Reads its output, a bounded amount at a time so that other tasks are served.
@@ -197,4 +210,10 @@ pub(super) fn exit_note(groups: &Cgroup, exit: Exit, memory_limit: Option<u64>) 
 /// The end of a task whose start failed before its program ran.
 pub(super) fn code_of(error: &Error) -> u8 {
     error.exit_code()
+}
+
+/// Whether a process is a shell, by its name in proc_pid_comm(5).
+fn is_shell(pid: u32) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    matches!(name.trim_end(), "bash" | "sh" | "dash" | "ash" | "busybox" | "zsh" | "ksh" | "mksh")
 }

@@ -223,7 +223,7 @@ fn the_image_of_an_unpacked_bundle_fills_what_is_open() {
     let given = case.task(1);
     assert_eq!(given.root.directories(), [dir.path().canonicalize().unwrap().join("rootfs")]);
     let process = serde_json::to_value(given.bundle.config.spec.process()).unwrap();
-    assert_snapshot!(process.to_string(), @r#"{"user":{"uid":5,"gid":6,"additionalGids":[7]},"args":["/entry","serve"],"env":["PATH=/opt","LANG=C"],"cwd":"/workspace"}"#);
+    assert_snapshot!(process.to_string(), @r#"{"user":{"uid":5,"gid":6,"additionalGids":[7]},"args":["/entry","serve"],"env":["PATH=/opt","LANG=C","PYTHONUNBUFFERED=1"],"cwd":"/workspace"}"#);
 }
 
 #[test]
