@@ -104,6 +104,7 @@ fn decide(
     let ports = Arc::new(ports::resolve_ports(&context, rendezvous.as_ref(), sink));
     let secrets = secrets::resolve_secrets(&context);
     let registries = secrets::resolve_registries(&context, sink);
+    env::check_target(target, sink);
     let base = scope::shared_names(&context, rendezvous.as_ref());
     let mut roles = Vec::with_capacity(job.roles.len());
     for (number, (name, role)) in job.roles.iter().enumerate() {

@@ -24,6 +24,8 @@ pub use policy::{Policy, SignaturePolicy};
 pub use slurm::{SlurmContainer, SlurmGpu, SlurmTarget, image_file_name};
 pub use ssh::SshTarget;
 
+use crate::scalar::Scalar;
+
 /// Targets: where jobs can run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -45,6 +47,15 @@ fn version(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({"type": "integer", "enum": [1]})
 }
 
+/// Variables: strings, or numbers that keep their spelling.
+fn variables(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+        "additionalProperties": {"type": ["string", "number"]}
+    })
+}
+
 /// A target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -64,6 +75,10 @@ pub struct Target {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"driver": "550.54.15", "cards": [{"model": "A100-80GB", "count": 8}]}]))]
     pub gpus: Option<TargetGpus>,
+    /// Environment variables of every task: network interfaces, caches, proxies. Those that a job sets take precedence.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(schema_with = "variables", extend("examples" = [{"NCCL_SOCKET_IFNAME": "eth0"}]))]
+    pub env: IndexMap<String, Scalar>,
     /// Limits for every job of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"require_digest": true, "max_gpus": 64}]))]

@@ -42,6 +42,7 @@ mod target_driver;
 mod target_models;
 mod target_policy;
 mod target_signature;
+mod target_variable;
 mod threshold_in_gang;
 mod timeout_under_grace;
 mod torchrun_grace;
@@ -102,6 +103,7 @@ pub(super) const TABLE: &[Lint] = &[
     script_not_copied::check,
     sudo::check,
     env_literal::check,
+    target_variable::check,
     unset_variable::check,
     foreign_variable::check,
     mount::check,

@@ -207,7 +207,7 @@ fn resolve_image(
     };
     if let Some(host) = &block.host {
         for (index, name) in host.env.iter().enumerate() {
-            report_reserved(name, &at.key("host").key("env").index(index), sink);
+            report_reserved(name, Place::key(&at.key("host").key("env").index(index)), sink);
         }
         return ImagePlan { source: ImageSource::host(host), reference: "host".to_owned(), declared_at };
     }

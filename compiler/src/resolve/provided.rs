@@ -1,4 +1,5 @@
-//! What jobc provides to every process: `JOBC_*` variables, those of the framework and of `compat`, and small files.
+//! What jobc provides to every process: `JOBC_*` variables, those of the framework, of `compat` and of the target, and
+//! small files.
 //!
 //! In a small job every role gets all addresses. In a large one a role gets those of roles that it can need, and very
 //! long lists of addresses are omitted: the kernel allows at most 128 KiB in one variable.
@@ -11,6 +12,7 @@ use jobc_schema::job::Compat;
 use jobc_schema::plan::{
     CommandPlan, EnvPlan, FileContent, JobPlan, Launch, MemberPlan, ProbePlan, Reference, RolePlan, Text,
 };
+use jobc_schema::role::Role;
 
 use super::framework::RENDEZVOUS;
 use super::list_limits::{MAX_LISTED_INSTANCES, MAX_LISTED_MEMBERS, MAX_LISTED_ROLES};
@@ -63,6 +65,13 @@ pub(super) fn provide(plan: &mut JobPlan, job: &Job, names: &Names<'_>) {
             let (ssh, variables) = openpai_ssh::openpai_ssh(job, plan, role, &seen, names);
             files.extend(ssh);
             env.extend(variables);
+        }
+        for (name, value) in &plan.target.settings.env {
+            // `null` in the job removes a variable of the target, too.
+            let is_own = |role: &Role| role.env.contains_key(name);
+            if !job.env.contains_key(name) && !job.roles.get(&role.name).is_some_and(is_own) {
+                env.entry(name.clone()).or_insert_with(|| Text::literal(value.text.clone()));
+            }
         }
         env.retain(|name, _| !role.env.contains_key(name));
         files.retain(|file| role.files.iter().all(|own| own.path != file.path));

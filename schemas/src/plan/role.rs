@@ -38,7 +38,7 @@ pub struct RolePlan {
     /// Variables that the user set.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub env: IndexMap<String, EnvPlan>,
-    /// Variables that jobc provides: `JOBC_*`, those of the framework, and those of `compat`.
+    /// Variables that jobc provides: `JOBC_*`, those of the framework, of `compat` and of the target.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub provided_env: IndexMap<String, Text>,
     /// Working directory of the command.

@@ -76,7 +76,14 @@ pub(super) fn environment<'a>(
             continue;
         }
         match value(cluster, role, text) {
-            Some(value) => environment.vars.push(plain(name, value)),
+            Some(value) => {
+                let of_target = cluster.job.target.settings.env.get(name);
+                if of_target.is_some_and(|own| text.as_literal() == Some(&own.text)) {
+                    let number = environment.vars.len().to_string();
+                    origins.target_variable(["containers", "0", "env", &number], name);
+                }
+                environment.vars.push(plain(name, value));
+            }
             None => left_out.push(name.as_str()),
         }
     }

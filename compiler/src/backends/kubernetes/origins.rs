@@ -27,6 +27,11 @@ impl Origins {
         self.note(part, PartSource::Target(Pointer::ROOT.key("kubernetes").keys(keys.iter().copied())));
     }
 
+    /// Notes that a part comes from a variable of the target.
+    pub(super) fn target_variable<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, name: &str) {
+        self.note(part, PartSource::Target(Pointer::ROOT.keys(["env", name])));
+    }
+
     /// Notes that a part is a default.
     pub(super) fn fallback<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, why: &'static str) {
         self.note(part, PartSource::Default(why));
