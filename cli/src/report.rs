@@ -6,7 +6,7 @@ use jobc_compiler::diagnostic::{Diagnostic, Severity, Sink};
 use jobc_compiler::source::Sources;
 use jobc_schema::Bytes;
 use jobc_schema::plan::order::RoleOrder;
-use jobc_schema::plan::{JobPlan, RolePlan};
+use jobc_schema::plan::{JobPlan, RolePlan, Totals};
 use jobc_schema::plural;
 
 use crate::args::FormatArg;
@@ -111,7 +111,26 @@ pub(crate) fn cpus(millis: u64) -> String {
 ///
 /// For GPUs, also the peak, where roles run one after another.
 pub(crate) fn totals(job: &JobPlan) -> String {
-    let (name, totals) = (&job.name, &job.totals);
+    let weights: Vec<u64> = job.roles.iter().map(RolePlan::gpus_at_once).collect();
+    let peak = if job.totals.gpus > 0 { RoleOrder::of(job).heaviest(&weights) } else { 0 };
+    format!("{}: {}\n", job.name, amounts(&job.totals, peak))
+}
+
+/// The total resources of all jobs of a matrix, in one line.
+pub(crate) fn totals_of_matrix(jobs: &[&JobPlan]) -> String {
+    let mut all = Totals::default();
+    for job in jobs {
+        all.instances += job.totals.instances;
+        all.cpu_millis += job.totals.cpu_millis;
+        all.memory_bytes = all.memory_bytes.saturating_add(job.totals.memory_bytes);
+        all.gpus += job.totals.gpus;
+        all.gpu_slices += job.totals.gpu_slices;
+    }
+    format!("all {} jobs: {}\n", jobs.len(), amounts(&all, all.gpus))
+}
+
+/// Resources in words. `peak` is the number of GPUs that are used at once.
+fn amounts(totals: &Totals, peak: u64) -> String {
     let mut parts = vec![plural(totals.instances, "instance")];
     if totals.cpu_millis > 0 {
         parts.push(cpus(totals.cpu_millis));
@@ -120,15 +139,13 @@ pub(crate) fn totals(job: &JobPlan) -> String {
         parts.push(format!("{} of memory", Bytes(totals.memory_bytes).amount()));
     }
     if totals.gpus > 0 {
-        let peak =
-            RoleOrder::of(job).heaviest(&job.roles.iter().map(RolePlan::gpus_at_once).collect::<Vec<_>>());
         let at_once = if peak < totals.gpus { format!(" ({peak} at once)") } else { String::new() };
         parts.push(plural(totals.gpus, "GPU") + &at_once);
     }
     if totals.gpu_slices > 0 {
         parts.push(plural(totals.gpu_slices, "GPU slice"));
     }
-    format!("{name}: {}\n", parts.join(", "))
+    parts.join(", ")
 }
 
 /// The error of a path that cannot be written.

@@ -135,10 +135,18 @@ fn normalize(path: &Utf8Path) -> Utf8PathBuf {
     out
 }
 
+/// Maximum number of jobs of a matrix that a build lists.
+const MAX_JOBS: usize = 8;
+
 /// `is_default` says that the target was not chosen.
 fn write_all(outputs: &[Output], place: &OutputDirectory, format: FormatArg, is_default: bool) -> Outcome {
     let mut rows = Vec::new();
+    let mut jobs: Vec<&JobPlan> = Vec::new();
     for output in outputs {
+        // Those of a job are next to each other.
+        if jobs.last().is_none_or(|last| last.name != output.job.name) {
+            jobs.push(&output.job);
+        }
         let target = &output.job.target.name;
         let directory = place.directory(&output.job.name, target);
         let written = match write(&directory, &output.artifacts) {
@@ -149,6 +157,9 @@ fn write_all(outputs: &[Output], place: &OutputDirectory, format: FormatArg, is_
             }
         };
         let unchanged = if written == WriteResult::Unchanged { " (unchanged)" } else { "" };
+        if jobs.len() > MAX_JOBS {
+            continue;
+        }
         rows.extend(output.backends.iter().map(|(backend, files)| Row {
             target: target.clone(),
             backend: backend.as_str(),
@@ -158,12 +169,15 @@ fn write_all(outputs: &[Output], place: &OutputDirectory, format: FormatArg, is_
     }
     if matches!(format, FormatArg::Text) {
         terminal::print(&report::table(&rows));
-        let mut names: Vec<&str> = Vec::new();
-        for output in outputs {
-            if !names.contains(&output.job.name.as_str()) {
-                names.push(&output.job.name);
-                terminal::print(&report::totals(&output.job));
-            }
+        let more = jobs.len().saturating_sub(MAX_JOBS);
+        if more > 0 {
+            terminal::print(&format!("and {more} more jobs\n"));
+        }
+        for job in jobs.iter().take(MAX_JOBS) {
+            terminal::print(&report::totals(job));
+        }
+        if more > 0 {
+            terminal::print(&report::totals_of_matrix(&jobs));
         }
         print_docker_commands(outputs);
         if is_default {

@@ -252,6 +252,19 @@ fn an_output_path_that_is_a_file_is_a_usage_error() {
     directory.jobc(&["build", "-o", "file"]).exits(2).says("`-o file` is a file");
 }
 
+/// A sweep may have thousands of jobs.
+#[test]
+fn a_large_matrix_is_listed_in_part() {
+    let matrix = "matrix: {axes: {n: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}}\nroles:\n";
+    let directory = Directory::with_job(&HELLO.replace("roles:\n", matrix));
+    let run = directory.jobc(&["build", "--target", "kubernetes"]).exits(0);
+    let lines: Vec<&str> = run.out.lines().collect();
+    assert_eq!(lines.len(), 19, "{}", run.out);
+    assert!(lines[8].ends_with("out/hello-7/kubernetes/kubernetes"), "{}", lines[8]);
+    assert_eq!(lines[9], "and 2 more jobs");
+    assert_eq!(lines[18], "all 10 jobs: 20 instances, 20 CPUs, 1.2 GiB of memory");
+}
+
 #[test]
 fn the_example_matches_its_golden_output() {
     let directory = Directory::example("torchrun-4x8");
