@@ -214,6 +214,21 @@ def test_a_matrix_is_an_array_of_runs(slurm):
         f"two jobs that were removed: {again} {numbers}"
 
 
+@TOGETHER
+def test_a_matrix_above_the_limit_is_several_arrays(slurm):
+    """One after another, so that `max_parallel` holds for all."""
+    run = "echo $SLURM_ARRAY_JOB_ID.$SLURM_ARRAY_TASK_ID $(squeue --noheader --me --name=limited --states=RUNNING | wc -l)"
+    job = one("limited", run, more="matrix: {axes: {n: [1, 2, 3, 4, 5]}, max_parallel: 1}")
+    place = Place(slurm, "limited", job, settings=SETTINGS + ", max_array: 2")
+    handles = place.submit().split()
+    codes = [place.jobc("wait", handle, code=None).returncode for handle in handles]
+    said = [lines_of(place.jobc("logs", handle), "main-0")[0].split() for handle in handles]
+    tasks = [task.split(".") for task, _ in said]
+    assert codes == [0] * 5 and [number for _, number in tasks] == ["0", "1", "0", "1", "0"], f"{codes} {said}"
+    assert len({array for array, _ in tasks}) == 3 and {running for _, running in said} == {"1"}, said
+    assert place.submit().split() == handles, "the same matrix is submitted twice"
+
+
 @pytest.mark.slow
 @TOGETHER
 @pytest.mark.parametrize("name, first, code, lines", [("chain", "echo prepare", 0, ["prepare", "train", "train", "report"]), ("broken-chain", "exit 3", 1, [])])

@@ -62,6 +62,11 @@ fn merge(into: &mut Value, changes: &Value) {
 
 /// The files a backend writes for a job, and what it reports, one finding a line.
 pub(crate) fn lower(backend: &dyn Backend, job: &JobPlan) -> (Vec<File>, String) {
+    lower_among(backend, job, &[])
+}
+
+/// As [`lower`], for one of the jobs of a matrix.
+pub(crate) fn lower_among(backend: &dyn Backend, job: &JobPlan, all_jobs: &[JobPlan]) -> (Vec<File>, String) {
     let files = MemoryFiles::default();
     let context = Context {
         files: &files,
@@ -69,7 +74,7 @@ pub(crate) fn lower(backend: &dyn Backend, job: &JobPlan) -> (Vec<File>, String)
         gpu_injection: None,
         allow_lossy: false,
         plugins: None,
-        all_jobs: &[],
+        all_jobs,
     };
     let mut sink = Sink::new();
     let written = backend.lower(job, &context, &mut sink);

@@ -65,9 +65,9 @@ impl Backend for SlurmBackend {
             files.extend(group.roles.iter().filter_map(|role| role::script(&parts, role)));
         }
         files.extend(run::remote_shell(&parts));
-        let array = array::script(&parts, &groups);
-        files.extend(submit::script(&parts, &groups, array.is_some()));
-        files.extend(array);
+        let array = array::array(&parts, &groups);
+        files.extend(submit::script(&parts, &groups, array.as_ref()));
+        files.extend(array.map(|array| array.script));
         files
     }
 

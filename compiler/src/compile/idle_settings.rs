@@ -43,7 +43,7 @@ const BLOCKS: [(&str, BackendName, &[&str]); 4] = [
             "gpu.others",
         ],
     ),
-    ("slurm", BackendName::Slurm, &["release", "storage", "gpu_types", "gpu_features"]),
+    ("slurm", BackendName::Slurm, &["release", "max_array", "storage", "gpu_types", "gpu_features"]),
     ("openpai", BackendName::Openpai, &["roles", "storages", "protocol"]),
     ("cgroup", BackendName::Cgroup, &[]),
 ];

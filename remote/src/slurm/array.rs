@@ -1,4 +1,4 @@
-//! Submits the jobs of a matrix as one array: a single request to Slurm, which keeps `max_parallel`.
+//! Submits the jobs of a matrix as one array, which keeps `max_parallel`, or as several where the cluster limits arrays.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,9 +15,27 @@ const REFUSED: i32 = 43;
 /// The exit code when some of the runs are those of another submission.
 const OTHERS: i32 = 46;
 
-/// Submits all jobs as an array; false if they cannot be one.
+/// Submits all jobs as arrays; false if they cannot be.
 pub(crate) fn submit(access: &Access, submissions: &[Submission<'_>]) -> Result<bool, SubmitError> {
     let Some(script) = script(submissions) else { return Ok(false) };
+    let settings = submissions[0].built.plan.target.settings.slurm.clone().unwrap_or_default();
+    let mut previous = "";
+    for part in submissions.chunks(settings.max_array_tasks()) {
+        if !submit_part(access, part, &script, previous)? {
+            return Ok(false);
+        }
+        previous = &part[0].built.plan.name;
+    }
+    Ok(true)
+}
+
+/// Submits jobs as one array. With `max_parallel`, it starts after the array of the run `previous`.
+fn submit_part(
+    access: &Access,
+    submissions: &[Submission<'_>],
+    script: &str,
+    previous: &str,
+) -> Result<bool, SubmitError> {
     let leader = &submissions[0];
     let mut archive = Archive::default();
     for submission in submissions {
@@ -29,7 +47,8 @@ pub(crate) fn submit(access: &Access, submissions: &[Submission<'_>]) -> Result<
     archive.file(&format!("{}/array.new", names[0]), 0o644, b"complete\n");
     let limit = leader.built.plan.max_parallel.map(|limit| limit.to_string()).unwrap_or_default();
     let directory = submit::working_directory();
-    let mut words = vec![leader.identity.label(), directory.as_str(), &limit];
+    let after = if limit.is_empty() { "" } else { previous };
+    let mut words = vec![leader.identity.label(), directory.as_str(), &limit, after];
     words.extend(&names);
     let output = shell::run(access, ARRAY, &words, Some(&archive.finish()))?;
     if output.status == REFUSED {

@@ -1,8 +1,8 @@
-# Submits the jobs of a matrix as an array, or completes an earlier attempt. Arguments: PLAN WORKING_DIRECTORY LIMIT RUN...
-# Stdin is a tar archive with the files of all runs; the first run has the script of the array, `array.sbatch`, and its list
+# Submits the jobs of a matrix as an array, or completes an earlier attempt. Arguments: PLAN WORKING_DIRECTORY LIMIT AFTER
+# RUN... AFTER is the first run of another array, which ends before this one starts. Stdin is a tar archive with the files of all runs; the first run has the script of the array, `array.sbatch`, and its list
 # of runs, `array`. Each run is written down as a task of the array.
-plan=$1 cwd=$2 limit=$3
-shift 3
+plan=$1 cwd=$2 limit=$3 previous=$4
+shift 4
 leader=$1
 run=$runs/$leader
 mkdir -p "$runs" && { [ -d "$run" ] || mkdir -m 700 "$run" 2>/dev/null || [ -d "$run" ]; } || exit 1
@@ -37,8 +37,13 @@ elif [ -n "$known" ]; then
   done < <(squeue --user="$UID" --states=PENDING,RUNNING,CONFIGURING,COMPLETING --noheader --format='%i %k')
 fi
 if [ -z "$id" ]; then
+  # An array that has ended may be forgotten, and a dependency on it is refused.
+  after=
+  if [ -n "$previous" ] && read -r other <"$runs/$previous/array.id" && [ -n "$(squeue --jobs="$other" --noheader 2>/dev/null)" ]; then
+    after=$other
+  fi
   cd "$cwd" 2>/dev/null || cd || exit 1
-  if ! answer=$(sbatch --parsable --hold "--array=0-$(($# - 1))${limit:+%$limit}" --comment="jobc:$leader:$plan:array" \
+  if ! answer=$(sbatch --parsable --hold "--array=0-$(($# - 1))${limit:+%$limit}" ${after:+"--dependency=afterany:$after"} --comment="jobc:$leader:$plan:array" \
     --open-mode=append --chdir="$run" --output="$run/out/array-%a.log" "$run/array.sbatch" 2>&1); then
     printf 'refused job\n%s\n' "$answer"
     for name; do rm -rf "$runs/${name:?}"; done

@@ -29,7 +29,7 @@ const MESSAGES: &[Row] = &[
     (
         "job array",
         &["job-name"],
-        "`scontrol show config` has the limit, MaxArraySize; submit a smaller matrix, or leave `max_parallel` out",
+        "`scontrol show config` has the limit, MaxArraySize; set `slurm.max_array` of the target",
     ),
     ("license", &["licenses"], "`scontrol show licenses` lists them"),
     ("time limit", &["time"], "`sinfo --format='%P %l'` lists the limits of the partitions"),

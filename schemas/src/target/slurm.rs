@@ -55,6 +55,10 @@ pub struct SlurmTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["10m"]))]
     pub kill_wait: Option<crate::duration::Seconds>,
+    /// `MaxArraySize` of the cluster, as `scontrol show config` prints it. A larger matrix becomes several arrays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2), extend("default" = 1001, "examples" = [10001]))]
+    pub max_array: Option<u32>,
     /// Option that requests GPUs.
     #[serde(default)]
     #[schemars(extend("default" = "per-node", "examples" = ["gres"]))]
@@ -109,6 +113,13 @@ pub enum SlurmContainer {
     Apptainer,
     /// No container: commands run on the files of the nodes.
     None,
+}
+
+impl SlurmTarget {
+    /// Maximum number of tasks of an array: their numbers are below `MaxArraySize`, whose default is 1001.
+    pub fn max_array_tasks(&self) -> usize {
+        self.max_array.unwrap_or(1001).max(1) as usize
+    }
 }
 
 impl SlurmContainer {

@@ -57,8 +57,26 @@ pub(super) fn check(job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
     ));
 }
 
-/// The script, next to the first job of a matrix: each task of the array runs the script of its own job.
-pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<File> {
+/// The array of a matrix, or the arrays: their one script, and what is submitted.
+pub(super) struct Array {
+    /// Next to the first job of a matrix: each task runs the script of its own job.
+    pub(super) script: File,
+    /// The arrays that the cluster accepts, in order.
+    pub(super) parts: Vec<Part>,
+    /// Whether an array starts after the one before has ended, because only together they keep `max_parallel`.
+    pub(super) one_by_one: bool,
+}
+
+/// One array.
+pub(super) struct Part {
+    /// The number of its first job.
+    pub(super) first: usize,
+    /// The value of `--array`.
+    pub(super) tasks: String,
+}
+
+/// The arrays of a matrix, if this is its first job and all jobs request the same.
+pub(super) fn array(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<Array> {
     let (base, jobs) = combinations(parts.job, parts.context)?;
     let first = request(parts.job, parts.context)?;
     if !jobs.iter().all(|other| request(other, parts.context).as_ref() == Some(&first)) {
@@ -73,17 +91,30 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<File> {
     }
     let cap = parts.job.max_parallel.map(|cap| format!("%{cap}")).unwrap_or_default();
     let size = jobs.len();
+    let max = parts.settings.max_array_tasks();
+    let tasks = |first: usize| format!("0-{}{cap}", (size - first).min(max) - 1);
+    let arrays: Vec<Part> = (0..size).step_by(max).map(|first| Part { first, tasks: tasks(first) }).collect();
+    let _ = writeln!(text, "#SBATCH --array={}", tasks(0));
+    let number = if arrays.len() > 1 {
+        let count = arrays.len();
+        let _ = writeln!(
+            text,
+            "# The jobs of {base} from number $1 on. `./submit.sh` submits all {size} as {count} arrays.\n"
+        );
+        "$((SLURM_ARRAY_TASK_ID + ${1:-0}))"
+    } else {
+        let _ = writeln!(
+            text,
+            "# All {size} jobs of {base}. Submit it in this directory: `sbatch array.sbatch`.\n"
+        );
+        "$SLURM_ARRAY_TASK_ID"
+    };
     let _ = writeln!(
         text,
-        "#SBATCH --array=0-{}{cap}\n# All {size} jobs of {base}. Submit it in this directory: `sbatch array.sbatch`.\n",
-        size - 1
-    );
-    let _ = writeln!(
-        text,
-        "export jobc_secrets=${{PWD%/slurm}}.slurm/secrets\ncd \"../../../{base}-$SLURM_ARRAY_TASK_ID/{}/slurm\" && exec bash job.sbatch",
+        "export jobc_secrets=${{PWD%/slurm}}.slurm/secrets\ncd \"../../../{base}-{number}/{}/slurm\" && exec bash job.sbatch",
         parts.job.target.name
     );
-    let mut file = File::new("array.sbatch", Content::Text(text));
-    file.mode = 0o755;
-    Some(file)
+    let mut script = File::new("array.sbatch", Content::Text(text));
+    script.mode = 0o755;
+    Some(Array { script, one_by_one: !cap.is_empty(), parts: arrays })
 }

@@ -7,19 +7,21 @@ use jobc_schema::shell::quote;
 
 use crate::backend::{Content, File};
 
+use super::array::Array;
 use super::group::Group;
 use super::parts::Parts;
 use super::shell::variable;
 
-/// The script, if there are several Slurm jobs or secrets to pass on. Next to an array, it submits that.
-pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], has_array: bool) -> Option<File> {
+/// The script, if there are several Slurm jobs or arrays, or secrets to pass on. Next to an array, it submits that.
+pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], array: Option<&Array>) -> Option<File> {
     let secrets = used_secrets(parts.job);
-    if groups.len() < 2 && secrets.is_empty() {
+    let is_one = groups.len() < 2 && array.is_none_or(|array| array.parts.len() < 2);
+    if is_one && secrets.is_empty() {
         return None;
     }
     let mut text = format!(
         "#!/bin/bash\n# Submits {} {} to Slurm, and prints the numbers of its Slurm jobs.\nset -euo pipefail\ncd \"$(dirname \"$0\")\"\n",
-        if has_array { "all jobs of the matrix of" } else { "job" },
+        if array.is_some() { "all jobs of the matrix of" } else { "job" },
         parts.job.name
     );
     if !secrets.is_empty() {
@@ -43,15 +45,31 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], has_array: bool) -
         };
     }
     text.push('\n');
-    if let [only] = groups {
-        let name = if has_array { "array" } else { only.name.as_str() };
-        let _ = writeln!(text, "exec sbatch --parsable \"$@\" {name}.sbatch");
-    } else {
-        chain(groups, &mut text);
+    match (groups, array) {
+        (_, Some(array)) if array.parts.len() > 1 => arrays(array, &mut text),
+        ([only], _) => {
+            let name = if array.is_some() { "array" } else { only.name.as_str() };
+            let _ = writeln!(text, "exec sbatch --parsable \"$@\" {name}.sbatch");
+        }
+        _ => chain(groups, &mut text),
     }
     let mut file = File::new("submit.sh", Content::Text(text));
     file.mode = 0o755;
     Some(file)
+}
+
+/// Submits each of several arrays with the number of its first job.
+fn arrays(array: &Array, text: &mut String) {
+    text.push_str("# MaxArraySize of the cluster limits one array.\n");
+    for (number, part) in array.parts.iter().enumerate() {
+        let after =
+            if array.one_by_one && number > 0 { " --dependency=\"afterany:${array%%;*}\"" } else { "" };
+        let _ = writeln!(
+            text,
+            "array=$(sbatch --parsable \"$@\" --array={}{after} array.sbatch {})\necho \"$array\"",
+            part.tasks, part.first
+        );
+    }
 }
 
 /// Submits one script; all of them keep their state below the number of the first.

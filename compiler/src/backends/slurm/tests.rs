@@ -248,6 +248,39 @@ fn a_dependency_that_would_wait_for_more_joins_the_jobs() {
 }
 
 #[test]
+fn a_matrix_above_the_limit_of_the_cluster_is_several_arrays() {
+    let lines = |max_parallel: Value| {
+        let target = json!({"name": "cluster", "settings": {"backends": ["slurm"], "slurm": {"container": "pyxis", "max_array": 2}}});
+        let job = |number: u32| {
+            let name = format!("sweep-{number}");
+            fixture::job(
+                &json!({"name": name, "matrix": {"n": number}, "max_parallel": max_parallel, "target": target}),
+            )
+        };
+        let jobs: Vec<JobPlan> = (0..5).map(job).collect();
+        let (files, report) = fixture::lower_among(&SlurmBackend, &jobs[0], &jobs);
+        assert_eq!(report, "");
+        let texts = files.iter().filter(|file| matches!(file.path.as_str(), "submit.sh" | "array.sbatch"));
+        let texts: Vec<String> = texts.map(fixture::text).collect();
+        assert_eq!(texts.len(), 2, "both scripts");
+        let shown = |line: &&str| ["sbatch", "--array", "exec"].iter().any(|word| line.contains(word));
+        texts
+            .iter()
+            .flat_map(|text| text.lines())
+            .filter(shown)
+            .fold(String::new(), |all, line| all + line + "\n")
+    };
+    insta::assert_snapshot!(lines(json!(1)), @r#"
+    array=$(sbatch --parsable "$@" --array=0-1%1 array.sbatch 0)
+    array=$(sbatch --parsable "$@" --array=0-1%1 --dependency="afterany:${array%%;*}" array.sbatch 2)
+    array=$(sbatch --parsable "$@" --array=0-0%1 --dependency="afterany:${array%%;*}" array.sbatch 4)
+    #SBATCH --array=0-1%1
+    cd "../../../sweep-$((SLURM_ARRAY_TASK_ID + ${1:-0}))/cluster/slurm" && exec bash job.sbatch
+    "#);
+    assert!(!lines(Value::Null).contains("--dependency"), "without a limit, arrays run at once");
+}
+
+#[test]
 fn programs_that_call_ssh_start_processes_through_slurm() {
     let plan = json!({
         "distributed": {
