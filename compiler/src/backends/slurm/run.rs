@@ -7,6 +7,7 @@ use jobc_schema::gpu::Vendor;
 use jobc_schema::plan::{
     CommandPlan, EnvPlan, FileContent, FilePlan, ImageSource, JobPlan, Launch, RolePlan, Text,
 };
+use jobc_schema::reference::Parts as ReferenceParts;
 use jobc_schema::shell::quote;
 use jobc_schema::target::{SlurmContainer, SlurmTarget, image_file_name};
 
@@ -174,11 +175,21 @@ pub(super) fn enroot_image(parts: &Parts<'_>, role: &RolePlan) -> String {
     if let Some(directory) = &parts.settings.images {
         return image_file(directory, reference, ".sqsh");
     }
-    match reference.split_once('/') {
-        Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => {
-            quote(&format!("{host}#{path}"))
-        }
-        _ => quote(reference),
+    quote(&enroot_reference(reference))
+}
+
+/// A digest takes the place of the tag, which all releases read: before enroot 4.0, what is before an `@` is a user.
+/// Docker Hub is the default; its name led to another host before April 2026.
+pub(super) fn enroot_reference(reference: &str) -> String {
+    let parts = ReferenceParts::of(reference);
+    let name = match parts.name.split_once('/') {
+        Some(("docker.io" | "index.docker.io" | "registry-1.docker.io", path)) => path.to_owned(),
+        Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => format!("{host}#{path}"),
+        _ => parts.name.to_owned(),
+    };
+    match parts.digest.or(parts.tag) {
+        Some(version) => format!("{name}:{version}"),
+        None => name,
     }
 }
 

@@ -322,3 +322,17 @@ fn gpus_are_found_by_model_memory_and_capability() {
     assert_eq!(constraint(json!({"memory_bytes": 60_u64 << 30})), (any.clone(), "a80g|h100".to_owned()));
     assert_eq!(constraint(json!({"compute_capability": "9.0"})), (any, "h100".to_owned()));
 }
+
+#[test]
+fn images_as_every_release_of_enroot_reads_them() {
+    for (reference, spelled) in [
+        ("busybox:1.35", "busybox:1.35"),
+        ("registry.example.io:5000/team/net:sd-pyt", "registry.example.io:5000#team/net:sd-pyt"),
+        ("nvcr.io/nvidia/jax:24.10-py3@sha256:0a1b", "nvcr.io#nvidia/jax:sha256:0a1b"),
+        ("nvcr.io/nvidia/jax@sha256:0a1b", "nvcr.io#nvidia/jax:sha256:0a1b"),
+        ("python@sha256:0a1b", "python:sha256:0a1b"),
+        ("docker.io/library/python", "library/python"),
+    ] {
+        assert_eq!(run::enroot_reference(reference), spelled);
+    }
+}
