@@ -86,6 +86,7 @@ impl PodAddress<'_> {
             (1, None) if self.role.instances > 1 => None,
             (1, index) => Some(index.unwrap_or(0)),
             (_, _) if is_leader => Some(0),
+            (_, None) if self.role.instances > 1 => None,
             (_, index) => Some(index.unwrap_or(0) + 1),
         };
         match (index, self.by) {

@@ -47,6 +47,17 @@ impl<'a> Cluster<'a> {
         kind_of(self.shape, self.settings.runtime.is_some())
     }
 
+    /// Whether the pods of a role know their numbers. KubeRay gives workers none, and those of the workers of a
+    /// LeaderWorkerSet begin at 1, from which no field of a pod can subtract.
+    pub(super) fn has_numbers(&self, role: &RolePlan) -> bool {
+        let several = match self.shape {
+            Shape::RayJob => false,
+            Shape::LeaderWorkerSet => self.job.roles.len() == 1,
+            _ => true,
+        };
+        several || role.instances == 1
+    }
+
     /// The name that a role has in its object: that of the runtime of a platform is its own.
     pub(super) fn part_name<'r>(&'r self, role: &'r str) -> &'r str {
         match (self.shape, &self.settings.runtime) {

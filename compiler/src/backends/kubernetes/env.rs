@@ -9,7 +9,7 @@ use super::address::{Expander, INDEX, POD, PodAddress, has_sum, render_expanded}
 use super::cluster::Cluster;
 use super::env_file;
 use super::gpu;
-use super::naming::{index_field, is_unknown_to_ray};
+use super::naming::{has_number, index_field, is_unknown_to_ray};
 use super::origins::Origins;
 use super::secrets;
 use super::shape::Shape;
@@ -51,8 +51,8 @@ pub(super) fn environment<'a>(
     if cluster.shape == Shape::LeaderWorkerSet {
         vars.push(from_field(POD, "metadata.name"));
     }
-    let has_index = cluster.shape != Shape::RayJob || role.instances == 1;
-    if !role.env.contains_key(INDEX) && has_index {
+    let has_numbers = cluster.has_numbers(role);
+    if !role.env.contains_key(INDEX) && has_numbers {
         vars.push(index_variable(cluster, role));
     }
     let mut left_out = vec![];
@@ -68,6 +68,9 @@ pub(super) fn environment<'a>(
                 FileContent::Secret { .. } => false,
             })
         };
+        if !has_numbers && has_number(text) {
+            continue;
+        }
         if cluster.shape == Shape::RayJob && (is_unknown_to_ray(role, text) || of_lost_file(text)) {
             continue;
         }

@@ -1,9 +1,10 @@
 //! The LeaderWorkerSet of a job that serves: one group of a leader and its workers.
 //!
 //! A group has one leader, `<job>-0`, and workers `<job>-0-<i>` from 1. A job of one role is a group of equal pods, of
-//! which the first is the leader; in a job of two roles the first role is the leader, and the second one the worker.
+//! which the first is the leader; in a job of two roles the first role is the leader, and the second one the workers.
 
 use jobc_schema::Pointer;
+use jobc_schema::distributed::Framework;
 use jobc_schema::plan::RolePlan;
 use jobc_schema::role::{NeedState, RetryScope};
 use serde_json::{Map, Value, json};
@@ -12,9 +13,10 @@ use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 
 use super::cluster::Cluster;
 use super::config::Configs;
+use super::naming::has_number;
 use super::origins::Origins;
 use super::settings::setting_at;
-use super::{metadata, pod};
+use super::{metadata, pod, rayjob};
 
 /// Rejects a job that is not such a group.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
@@ -37,7 +39,18 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
             "write the role with one instance first, or `kind: jobset` for the target",
             sink,
         ),
-        // Their numbers begin at 1, and no field of a pod has the number minus one.
+        // Ray tells its workers apart.
+        [_, worker] if worker.instances != 1 && is_ray(cluster) => {
+            let numbers = rayjob::texts(worker).into_iter().filter(|(_, text)| has_number(text));
+            for (place, _) in numbers {
+                refuse(
+                    place,
+                    format!("the workers of role `{}` have no numbers in a LeaderWorkerSet", worker.name),
+                    "let Ray tell them apart, or write `kind: jobset` for the target",
+                    sink,
+                );
+            }
+        }
         [_, worker] if worker.instances != 1 => refuse(
             worker.at().key("instances"),
             format!(
@@ -71,6 +84,10 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
             .at_place(Place::target(&setting_at(cluster.job, ["kind"])), "asks for a LeaderWorkerSet"),
         );
     }
+}
+
+fn is_ray(cluster: &Cluster<'_>) -> bool {
+    cluster.job.distributed.as_ref().is_some_and(|distributed| distributed.framework == Framework::Ray)
 }
 
 /// The LeaderWorkerSet of a job.

@@ -52,3 +52,8 @@ pub(super) fn is_unknown_to_ray(role: &RolePlan, text: &Text) -> bool {
         _ => false,
     })
 }
+
+/// Whether a text has the number of the instance that reads it.
+pub(super) fn has_number(text: &Text) -> bool {
+    text.references().any(|reference| matches!(reference, Reference::Index {} | Reference::Rank { .. }))
+}

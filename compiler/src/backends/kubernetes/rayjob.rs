@@ -17,7 +17,7 @@ use super::cluster::Cluster;
 use super::config::Configs;
 use super::job::suspended;
 use super::metadata::{self, ROLE};
-use super::naming::RAY_JOB;
+use super::naming::{RAY_JOB, has_number};
 use super::origins::Origins;
 use super::pod;
 use super::policy;
@@ -72,10 +72,9 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     for role in &cluster.job.roles {
         for (place, text) in texts(role) {
             let names_pods = |r: &Reference| matches!(r, Reference::Host { .. } | Reference::Hosts { .. });
-            let numbers = |r: &Reference| matches!(r, Reference::Index {} | Reference::Rank { .. });
             let why = if text.references().any(names_pods) {
                 "the names of its pods are KubeRay's and not known beforehand; let Ray find them"
-            } else if role.instances > 1 && text.references().any(numbers) {
+            } else if role.instances > 1 && has_number(text) {
                 "the workers of a RayJob have no numbers; let Ray tell them apart"
             } else {
                 continue;
@@ -93,7 +92,7 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
 }
 
 /// What the user wrote of a role that may refer to instances.
-fn texts(role: &RolePlan) -> Vec<(Pointer, &Text)> {
+pub(super) fn texts(role: &RolePlan) -> Vec<(Pointer, &Text)> {
     let at = role.at();
     let mut found: Vec<(Pointer, &Text)> = vec![];
     for (name, value) in &role.env {

@@ -138,10 +138,9 @@ fn deciding<'a>(cluster: &Cluster<'a>) -> Vec<&'a RolePlan> {
 /// Whether the job succeeds once all pods of a role have, even if pods of others still run.
 fn completes_alone(cluster: &Cluster<'_>, role: &RolePlan) -> bool {
     let deciding = deciding(cluster);
-    deciding.len() == 1
-        && deciding[0].name == role.name
-        && cluster.job.roles.len() > 1
-        && role.launch == Launch::All
+    let decides = matches!(deciding[..], [only] if only.name == role.name)
+        || role.completion.min_succeeded == Some(role.instances);
+    decides && cluster.job.roles.len() > 1 && role.launch == Launch::All
 }
 
 /// Rejects a job whose end Volcano cannot detect.

@@ -1,5 +1,6 @@
 //! Entries of the table that depend on the job.
 
+use jobc_schema::distributed::MemberPart;
 use jobc_schema::plan::{GangPlan, JobPlan, Launch, NeedPlan, RolePlan};
 use jobc_schema::role::{RetryScope, UNLIMITED_RETRIES};
 
@@ -57,15 +58,10 @@ pub(super) fn volcano_needs_min(job: &JobPlan, role: Option<&RolePlan>) -> Suppo
     }
 }
 
-/// `minSuccess` counts the pods of all roles.
+/// `minSuccess` counts the pods of all roles; that all of a role have succeeded, an event says.
 pub(super) fn volcano_min_succeeded(job: &JobPlan, role: Option<&RolePlan>) -> Support {
     let all = role.is_some_and(|role| role.completion.min_succeeded == Some(role.instances));
-    let others_serve = || {
-        let served = |other: &RolePlan| other.launch == Launch::None;
-        job.roles.iter().filter(|other| !served(other) && other.completion.min_succeeded.is_none()).count()
-            == 0
-    };
-    if job.roles.len() == 1 || (all && others_serve()) {
+    if job.roles.len() == 1 || all {
         return Full;
     }
     Support::None(
@@ -147,6 +143,20 @@ pub(super) fn ray_retry(job: &JobPlan, role: Option<&RolePlan>) -> Support {
     }
     Full
 }
+
+/// It ends with nothing. That a Ray job ends with its head is the rule of `framework: ray`, and not of the user.
+pub(super) fn lws_min_succeeded(job: &JobPlan, role: Option<&RolePlan>) -> Support {
+    let members = job.distributed.iter().flat_map(|distributed| &distributed.members);
+    let mut heads = members.filter(|member| member.part == MemberPart::Head);
+    if role.is_some_and(|role| heads.any(|head| head.role == role.name)) {
+        return Full;
+    }
+    Support::None(NEVER_ENDS.to_owned())
+}
+
+/// What ends a LeaderWorkerSet.
+pub(super) const NEVER_ENDS: &str =
+    "a LeaderWorkerSet serves until it is deleted; leave it out, or write `kind: jobset` for the target";
 
 /// Workers may wait for the leader: `startupPolicy: LeaderReady`.
 pub(super) fn lws_needs(job: &JobPlan, role: Option<&RolePlan>) -> Support {

@@ -240,7 +240,7 @@ pub(super) static VOLCANO: Kind = Kind {
         (
             C::MinFailed,
             Answer::None(
-                "a Volcano Job ends at its first failure or at none; let the command exit with 0 instead, as in `run: python sweep.py || true`",
+                "a Volcano Job ends at its first failure or at none; write `kind: jobset` for the target, or let the command exit with 0 instead, as in `run: python sweep.py || true`",
             ),
         ),
         (C::Retry(RetryScope::Task), Of(rules::volcano_retry)),
@@ -373,9 +373,7 @@ pub(super) static RAYJOB: Kind = Kind {
 const RAY_NEEDS: Answer =
     Answer::None("KubeRay starts the head first, and the driver when all run; leave `needs` out");
 
-const NEVER_ENDS: Answer = Answer::None(
-    "a LeaderWorkerSet serves until it is deleted; leave it out, or write `kind: jobset` for the target",
-);
+const NEVER_ENDS: Answer = Answer::None(rules::NEVER_ENDS);
 const RECREATED: Answer = Answer::Lossy(
     "a LeaderWorkerSet starts all instances again after any failure, without end; the numbers are not used",
 );
@@ -399,7 +397,7 @@ pub(super) static LEADERWORKERSET: Kind = Kind {
             C::NeedsMin,
             Answer::None("the workers of a LeaderWorkerSet wait for the one leader; leave `min` out"),
         ),
-        (C::MinSucceeded, NEVER_ENDS),
+        (C::MinSucceeded, Of(rules::lws_min_succeeded)),
         (C::MinFailed, NEVER_ENDS),
         (C::Retry(RetryScope::Task), RECREATED),
         (C::Retry(RetryScope::Role), RECREATED),

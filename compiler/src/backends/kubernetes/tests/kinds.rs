@@ -324,6 +324,45 @@ fn a_leaderworkerset() {
     ));
 }
 
+/// A head, and workers as jobc plans them: `ray start` until the job ends.
+fn ray_of(workers: u32) -> Value {
+    let endpoint = json!([{"host": {"role": "leader", "index": 0}}, ":6379"]);
+    json!({
+        "name": "vllm",
+        "distributed": {"framework": "ray", "instances": 1 + workers, "world_size": 1 + workers, "port": 6379, "members": [
+            {"role": "leader", "part": "head", "first_rank": 0, "processes": 1}, {"role": "worker", "part": "worker", "first_rank": 1, "processes": 1}]},
+        "roles": {
+            "leader": {"completion": {"min_succeeded": 1, "min_failed": 1}, "provided_env": {"RAY_ADDRESS": endpoint, "JOBC_RANK": "0"}},
+            "worker": {"instances": workers, "provided_env": {
+                "RAY_ADDRESS": endpoint, "JOBC_RANK": [{"rank": {"offset": 1}}], "SELF": [{"host": {"role": "worker"}}]}}
+        }
+    })
+}
+
+#[test]
+fn ray_serves_as_a_leaderworkerset() {
+    let settings =
+        json!({"kind": "leaderworkerset", "queue": {"kueue": "q", "topology": {"required": "rack"}}});
+    let report = refused(settings.clone(), &ray_of(1));
+    assert!(!report.contains("min_succeeded") && !report.contains("Error"), "{report}");
+    insta::assert_snapshot!(shown(settings.clone(), &ray_of(3)));
+    let mut numbered = ray_of(3);
+    numbered["roles"]["worker"]["env"] = json!({"SHARD": [{"index": {}}]});
+    let report = refused(settings, &numbered);
+    assert!(report.contains("the workers of role `worker` have no numbers in a LeaderWorkerSet"), "{report}");
+}
+
+#[test]
+fn ray_on_volcano_ends_with_its_head() {
+    let of = |pointer: &str| at(json!({"kind": "volcano"}), &ray_of(3), &format!("/spec/tasks/{pointer}"));
+    let failed = json!({"events": ["PodFailed", "PodEvicted"], "action": "TerminateJob"});
+    assert_eq!(
+        of("0/policies"),
+        json!([failed.clone(), {"event": "TaskCompleted", "action": "CompleteJob"}])
+    );
+    assert_eq!([of("1/policies"), of("1/replicas")], [json!([failed]), json!(3)]);
+}
+
 #[test]
 fn legacy_kinds_are_refused_with_the_way_to_a_trainjob() {
     for kind in ["pytorchjob", "tfjob"] {
