@@ -5,6 +5,7 @@
 
 mod skipped;
 
+use jobc_schema::distributed::MemberPart;
 use jobc_schema::plan::JobPlan;
 use jobc_schema::target::PluginName;
 use jobc_schema::{BackendName, Pointer};
@@ -179,8 +180,34 @@ fn refusals(backend: &dyn Backend, job: &JobPlan, allow_lossy: bool, can_submit:
         } else {
             Diagnostic::error(codes::REFUSED, format!("backend `{name}` cannot express {field}"))
         };
-        sink.push(diagnostic.at_key(place, "requested here").note(why));
+        let found = match cause(job, place) {
+            Some((setting, default)) => diagnostic.at_key(&setting, default),
+            None => diagnostic.at_key(place, "requested here"),
+        };
+        sink.push(found.note(why));
     }
+}
+
+/// The setting to whose default a threshold of a role is equal, and that default in words: the user need not have
+/// written the threshold.
+fn cause(job: &JobPlan, place: &Pointer) -> Option<(Pointer, String)> {
+    let segments: Vec<String> = place.segments().collect();
+    let [_, name, block, key] = &segments[..] else { return None };
+    let distributed = job.distributed.as_ref().filter(|_| block == "completion")?;
+    let member = distributed.members.iter().find(|member| member.role == *name)?;
+    let role = job.role(name)?;
+    let is_success = key == "min_succeeded";
+    let (setting, default) = match &distributed.elastic {
+        Some(elastic) if is_success => ("elastic", elastic.min),
+        Some(elastic) => ("elastic", role.instances.saturating_sub(elastic.min) + 1),
+        None if is_success && member.part == MemberPart::Head => ("framework", 1),
+        None => return None,
+    };
+    let value = if is_success { role.completion.min_succeeded } else { role.completion.min_failed };
+    (value == Some(default)).then(|| {
+        let text = format!("`completion.{key}` of role `{name}` is {default} by default with this");
+        (Pointer::ROOT.keys(["distributed", setting]), text)
+    })
 }
 
 /// Describes a place: `` `resources.gpu.share` of role `train` ``.
