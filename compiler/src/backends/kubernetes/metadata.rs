@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use jobc_schema::plan::RolePlan;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::backend::command::is_member;
+
 use super::cluster::Cluster;
 use super::gpu::PodRequest;
 use super::naming::RAY_JOB;
@@ -95,13 +97,26 @@ pub(super) fn pod(
     }
 }
 
-/// How close together Kueue must place the pods of a role.
-fn topology(cluster: &Cluster<'_>) -> Option<(String, String)> {
-    let topology = cluster.settings.queue.as_ref()?.topology.as_ref()?;
-    let annotation =
-        |key: &str, level: &String| (format!("kueue.x-k8s.io/podset-{key}-topology"), level.clone());
-    let required = topology.required.as_ref().map(|level| annotation("required", level));
-    required.or_else(|| topology.preferred.as_ref().map(|level| annotation("preferred", level)))
+/// How close together Kueue must place the pods of a role. A group has the pods of two roles, one of which is a single
+/// pod, in one domain: the head of a cluster and its workers.
+fn topology(cluster: &Cluster<'_>) -> Vec<(String, String)> {
+    let Some(topology) = cluster.settings.queue.as_ref().and_then(|queue| queue.topology.as_ref()) else {
+        return vec![];
+    };
+    let annotation = |key: &str, value: &str| (format!("kueue.x-k8s.io/podset-{key}"), value.to_owned());
+    let (key, level) = match (&topology.required, &topology.preferred) {
+        (Some(level), _) => ("required-topology", level),
+        (None, Some(level)) => ("preferred-topology", level),
+        (None, None) => return vec![],
+    };
+    let mut found = vec![annotation(key, level)];
+    let is_group = cluster.job.roles.len() == 2
+        && cluster.job.roles.iter().any(|role| role.instances == 1)
+        && cluster.job.roles.iter().all(|role| is_member(cluster.job, role));
+    if is_group {
+        found.push(annotation("group-name", &cluster.job.name));
+    }
+    found
 }
 
 fn base(cluster: &Cluster<'_>) -> BTreeMap<String, String> {

@@ -364,6 +364,24 @@ fn ray_on_volcano_ends_with_its_head() {
 }
 
 #[test]
+fn kueue_places_a_head_and_its_workers_together() {
+    let group = |kind: &str, changes: &Value, pod: &str| {
+        let settings = json!({"kind": kind, "queue": {"kueue": "q", "topology": {"preferred": "rack"}}});
+        let pointer = format!("/spec/{pod}/metadata/annotations/kueue.x-k8s.io~1podset-group-name");
+        at(settings, changes, &pointer)
+    };
+    for pod in ["0", "1"] {
+        let pod = format!("replicatedJobs/{pod}/template/spec/template");
+        assert_eq!(group("jobset", &ray_of(3), &pod), "vllm");
+    }
+    assert_eq!(group("rayjob", &ray_of(3), "rayClusterSpec/headGroupSpec/template"), "vllm");
+    // Kueue takes two pod sets, of which one is a single pod; other roles need not be near each other.
+    let mut apart = ray_of(3);
+    apart["distributed"] = Value::Null;
+    assert_eq!(group("jobset", &apart, "replicatedJobs/0/template/spec/template"), Value::Null);
+}
+
+#[test]
 fn legacy_kinds_are_refused_with_the_way_to_a_trainjob() {
     for kind in ["pytorchjob", "tfjob"] {
         let report = refused(json!({"kind": kind}), &json!({}));
