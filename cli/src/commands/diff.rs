@@ -141,7 +141,13 @@ impl Side {
         }
         // A targets file named on the command line applies to both versions; otherwise each has its own.
         let job = JobArgs { job: Some(path), ..args.job.clone() };
-        Ok(compile(&job, built, format))
+        // The tree of a revision is elsewhere; built files refer to the directory of the job itself.
+        let home = match (base, &self.job) {
+            (Base::Revision(_), Some(job)) => Some(directory_of(job)?),
+            (Base::Revision(_), None) => Some(absolute(Utf8Path::new("."))?),
+            _ => None,
+        };
+        Ok(compile(&job, built, home.as_deref(), format))
     }
 }
 
@@ -159,10 +165,12 @@ fn show(changes: &Comparison, name: &str, args: &DiffArgs, format: FormatArg) ->
     if changes.files.is_empty() { Outcome::Success } else { Outcome::Errors }
 }
 
-/// Compiles a job, for a directory of built files if there is one; its findings are printed if it has errors.
+/// Compiles a job, for a directory of built files if there is one, as if the job file were in `home`; its findings are
+/// printed if it has errors.
 fn compile(
     args: &JobArgs,
     built: Option<&BuiltDirectory<'_>>,
+    home: Option<&Utf8Path>,
     format: FormatArg,
 ) -> Option<Vec<TargetFiles>> {
     let args = built.map_or_else(|| args.clone(), |built| built.arguments(args));
@@ -176,7 +184,7 @@ fn compile(
     let mut sink = Sink::new();
     let mut sources = std::mem::take(&mut input.sources);
     let to_job = |job: &str| match built {
-        Some(built) => relative(&input.directory, built.of_job(job)),
+        Some(built) => relative(home.unwrap_or(&input.directory), built.of_job(job)),
         None => Utf8PathBuf::from("../../.."),
     };
     let mut request = input.request(&args, &to_job);

@@ -11,6 +11,12 @@ fn repository() -> Directory {
     let directory = Directory::new();
     directory.write("jobs/job.yaml", HELLO);
     directory.write("jobs/targets.yaml", TARGETS);
+    commit(&directory);
+    directory
+}
+
+/// Makes a repository of what is in a directory.
+fn commit(directory: &Directory) {
     for arguments in [
         &["init", "--quiet", "--initial-branch=main"][..],
         &["add", "--all"],
@@ -20,7 +26,6 @@ fn repository() -> Directory {
         let ran = directory.command("git").args(arguments).status().unwrap();
         assert!(ran.success(), "git {arguments:?}");
     }
-    directory
 }
 
 fn changed() -> String {
@@ -196,6 +201,10 @@ fn the_depth_of_built_files_is_no_difference() {
         let run = directory.jobc(&["diff", place, "--target", "local"]).exits(0);
         assert!(run.out.starts_with("no difference"), "{}", run.out);
     }
+    // The files of a revision are in another place, too.
+    commit(&directory);
+    let run = directory.jobc(&["diff", "HEAD", "built", "--target", "local"]).exits(0);
+    assert_eq!(run.out, "no difference from `HEAD`\n");
 }
 
 /// The combinations of a role's matrix and of a job's are one line.

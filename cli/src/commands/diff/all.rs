@@ -38,7 +38,7 @@ pub(super) fn changes(
                 return Some(vec![]);
             }
             let job = JobArgs { job: Some(job), ..args.job.clone() };
-            compile(&job, None, format)
+            compile(&job, None, None, format)
         };
         let (Some(new), Some(old)) = (files(directory), files(there)) else { return Ok(None) };
         changes.add(&old, &new);
