@@ -1,9 +1,11 @@
 //! Programs that serve until they are stopped.
 
 use jobc_schema::distributed::MemberPart;
+use jobc_schema::plan::CommandPlan;
+use jobc_schema::reference::Parts;
 
 use super::command::Command;
-use super::view::RoleView;
+use super::view::{RoleView, View};
 
 /// Programs that serve whatever their arguments are.
 const SERVERS: [&str; 14] = [
@@ -44,8 +46,31 @@ const MODULES: [&str; 6] = [
     "visdom.server",
 ];
 
-/// The program of a role's command that never exits, judging by its last program.
-pub(super) fn never_ends(role: &RoleView<'_>) -> Option<String> {
+/// Images of Docker Hub whose own command serves.
+const IMAGES: [&str; 12] = [
+    "etcd",
+    "httpd",
+    "influxdb",
+    "mariadb",
+    "memcached",
+    "mongo",
+    "mysql",
+    "nginx",
+    "postgres",
+    "rabbitmq",
+    "redis",
+    "registry",
+];
+
+/// The program of a role's command that never exits, judging by its last program, or by its image without a command.
+pub(super) fn never_ends(view: &View<'_>, role: &RoleView<'_>) -> Option<String> {
+    if matches!(role.plan.command, CommandPlan::Image {}) {
+        let image = view.plan.images.get(&role.plan.image)?;
+        let name = Parts::of(&image.reference).name;
+        return IMAGES
+            .contains(&name.strip_prefix("docker.io/library/").unwrap_or(name))
+            .then(|| name.to_owned());
+    }
     if role.member.is_some_and(|member| member.part == MemberPart::Ps) {
         return role.commands.last().map(|command| command.program().to_owned());
     }

@@ -28,7 +28,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let mut servers = Vec::new();
     let mut worker = None;
     for role in &view.roles {
-        match never_ends(role) {
+        match never_ends(view, role) {
             Some(_) if awaited.contains(role.plan.name.as_str()) => {}
             Some(program) => servers.push((role, program)),
             // A role that others wait for would end the job before they run.

@@ -17,7 +17,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
         for need in role.plan.needs.iter().filter(|need| need.state == NeedState::Succeeded) {
             let Some(other) = by_name.get(need.role.as_str()) else { continue };
-            let server = servers.entry(other.plan.name.as_str()).or_insert_with(|| Server::of(other));
+            let server = servers.entry(other.plan.name.as_str()).or_insert_with(|| Server::of(view, other));
             let Some(server) = server else { continue };
             let why = match server {
                 Server::Program(program) => format!("`{program}` in it never exits"),
@@ -67,9 +67,9 @@ enum Server {
 
 impl Server {
     /// The ports of several instances, or of a framework, may be for each other.
-    fn of(role: &RoleView<'_>) -> Option<Self> {
+    fn of(view: &View<'_>, role: &RoleView<'_>) -> Option<Self> {
         let is_reached = role.member.is_none() && role.plan.instances == 1 && !role.plan.ports.is_empty();
-        never_ends(role).map(Self::Program).or_else(|| is_reached.then_some(Self::Ports))
+        never_ends(view, role).map(Self::Program).or_else(|| is_reached.then_some(Self::Ports))
     }
 }
 
