@@ -544,6 +544,7 @@ class Handler(BaseHTTPRequestHandler):
                 raise ApiError(409, "AlreadyExists", f'{key[1]} "{name}" already exists')
             if "dryRun" in self.query:
                 return value
+            set_defaults(value)
             value = copy.deepcopy(self.cluster.put(*key[:3], value))
         self.control(key)
         return value
@@ -566,6 +567,8 @@ class Handler(BaseHTTPRequestHandler):
             wanted = self.body.get("metadata", {}).get("uid")
             if old is not None and wanted and wanted != old["metadata"]["uid"]:
                 raise ApiError(409, "Conflict", "the uid in the precondition does not match")
+            if apply and old is not None and differs(old, self.body):
+                raise ApiError(409, "Conflict", 'Apply failed with 1 conflict: conflict with "jobc": fieldRef')
             value = merged(old or {}, self.body)
             if "dryRun" in self.query:
                 return {**value, "spec": {name: part for name, part in value.get("spec", {}).items() if name not in self.cluster.drops}} \
@@ -625,6 +628,26 @@ class Handler(BaseHTTPRequestHandler):
                 break
         self.chunk(b"")
         return None
+
+
+def fields(value):
+    """The selectors of fields of pods below a value, in their order."""
+    if isinstance(value, list):
+        return [found for item in value for found in fields(item)]
+    if not isinstance(value, dict):
+        return []
+    return [found for key, item in value.items() for found in ([item] if key == "fieldRef" else fields(item))]
+
+
+def set_defaults(value):
+    """As newer servers do."""
+    for field in fields(value):
+        field.setdefault("apiVersion", "v1")
+
+
+def differs(old, applied):
+    """Whether an apply changes what the creation of the object has set: such a selector is compared as a whole."""
+    return bool(fields(applied)) and fields(old) != fields(applied)
 
 
 def merged(old, new):

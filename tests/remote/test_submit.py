@@ -55,6 +55,14 @@ roles:
   main: {run: "echo ${{ matrix.lr }}"}
 """
 
+INDEXED = """\
+version: 1
+name: indexed
+image: busybox
+roles:
+  main: {instances: 2, run: echo hello}
+"""
+
 
 def test_creates_a_job_that_owns_the_rest(place):
     handle = place.submit()
@@ -77,6 +85,18 @@ def test_creates_a_job_that_owns_the_rest(place):
     place.run("rm", handle)
     left = place.cluster.all("jobs") + place.cluster.all("configmaps") + place.cluster.all("services") + place.cluster.all("pods")
     assert not left, left
+
+
+def test_an_interrupted_submission_is_completed(place):
+    """Although the server has filled in the defaults of the job meanwhile."""
+    place.write("indexed.yaml", INDEXED)
+    place.cluster.fail("PATCH", "/configmaps/[^?]*[?]fieldManager=jobc&fieldValidation", code=403)
+    place.run("submit", "indexed.yaml", code=None)
+    job, = place.cluster.all("jobs")
+    assert job["spec"]["suspend"] is True, job
+    assert place.submit("indexed.yaml") == f"lab/{job['metadata']['name']}"
+    job, = place.cluster.all("jobs")
+    assert job["spec"]["suspend"] is False, job
 
 
 def test_submitting_twice_is_one_job(place):
