@@ -70,6 +70,24 @@ fn definitions() -> BTreeMap<(String, String), Value> {
     found
 }
 
+/// The items of lists that have the keys of an earlier one, which an API server refuses.
+fn repeated(value: &Value, schema: &Value, at: &str, problems: &mut Vec<String>) {
+    if let (Some(items), Some(keys)) = (value.as_array(), schema["x-kubernetes-list-map-keys"].as_array()) {
+        let of = |item: &Value| -> Vec<Value> {
+            keys.iter().map(|key| item[key.as_str().unwrap_or_default()].clone()).collect()
+        };
+        let twice =
+            items.iter().enumerate().find(|(n, item)| items[..*n].iter().any(|one| of(one) == of(item)));
+        problems.extend(twice.map(|(number, item)| format!("{at}/{number}: duplicate {:?}", of(item))));
+    }
+    for (number, item) in value.as_array().into_iter().flatten().enumerate() {
+        repeated(item, &schema["items"], &format!("{at}/{number}"), problems);
+    }
+    for (key, item) in value.as_object().into_iter().flatten() {
+        repeated(item, &schema["properties"][key], &format!("{at}/{key}"), problems);
+    }
+}
+
 /// What of an object the definition of a JobSet holds: all of a TrainingRuntime's template, and the pods of other kinds.
 fn parts(object: &Value, definitions: &BTreeMap<(String, String), Value>) -> Vec<(Value, Value)> {
     let jobset = &definitions[&("jobset.x-k8s.io/v1alpha2".to_owned(), "JobSet".to_owned())];
@@ -120,10 +138,10 @@ fn every_object_is_what_its_definition_says() {
             assert!(!held.is_empty(), "{}/{name}: nothing to check", case.name);
             for (value, schema) in held {
                 let validator = jsonschema::validator_for(&schema).expect("a definition is a schema");
-                let problems: Vec<String> = validator
-                    .iter_errors(&value)
-                    .map(|error| format!("{}: {error}", error.instance_path()))
-                    .collect();
+                let errors = validator.iter_errors(&value);
+                let mut problems: Vec<String> =
+                    errors.map(|error| format!("{}: {error}", error.instance_path())).collect();
+                repeated(&value, &schema, "", &mut problems);
                 assert!(problems.is_empty(), "{}/{name}\n{}", case.name, problems.join("\n"));
             }
             *checked.entry(key).or_insert(0) += 1;

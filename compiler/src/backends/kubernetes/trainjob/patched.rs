@@ -3,6 +3,8 @@
 //! Trainer takes the image, command, variables and resources of the container `node` in `trainer`, and some fields of its
 //! pods in `runtimePatches`. Everything else belongs to the runtime, and is refused where the job or the target writes it.
 
+use std::collections::BTreeSet;
+
 use jobc_schema::Pointer;
 use jobc_schema::plan::RolePlan;
 use jobc_schema::target::TrainingRuntime;
@@ -119,6 +121,9 @@ pub(super) fn object(
             refuse(key, Pointer::ROOT.key(key), sink);
         }
     }
+    if let Some(number) = separate_mounts(&mut patch, &mut of_container) {
+        refuse("volumeMounts", Pointer::ROOT.keys(["containers", "0", "volumeMounts"]).index(number), sink);
+    }
     patch.insert("containers".to_owned(), json!([of_container]));
     let pod = json!({"metadata": template["metadata"], "spec": patch});
     let job = json!({"name": cluster.part_name(&role.name), "template": {"spec": {"template": pod}}});
@@ -128,6 +133,30 @@ pub(super) fn object(
         ("runtimePatches".to_owned(), patches),
     ]);
     super::trainjob(cluster, kind, &runtime.name, own, origins)
+}
+
+/// Gives each mount a volume of its own: the definition of a TrainJob keys the mounts of a patch by the names of their
+/// volumes. Returns the number of a further mount of an empty directory, of which a second volume would be another one.
+fn separate_mounts(pod: &mut Map<String, Value>, container: &mut Map<String, Value>) -> Option<usize> {
+    let mounts = container.get_mut("volumeMounts")?.as_array_mut()?;
+    let volumes = pod.get_mut("volumes")?.as_array_mut()?;
+    let mut names = BTreeSet::new();
+    for (number, mount) in mounts.iter_mut().enumerate() {
+        if names.insert(mount["name"].clone().to_string()) {
+            continue;
+        }
+        let mut volume = volumes.iter().find(|volume| volume["name"] == mount["name"])?.clone();
+        if volume.get("emptyDir").is_some() {
+            return Some(number);
+        }
+        let free = |name: &String| volumes.iter().all(|volume| volume["name"] != json!(name));
+        let of_mount = mount["name"].as_str()?.to_owned();
+        let name = (2..volumes.len() + 3).map(|n| format!("{of_mount}-{n}")).find(free)?;
+        volume["name"] = json!(name);
+        mount["name"] = json!(name);
+        volumes.push(volume);
+    }
+    None
 }
 
 /// The variables without those that Trainer sets from the policy of the runtime.
