@@ -46,7 +46,7 @@ pub(crate) struct JobArgs {
     /// Targets file [default: `targets.yaml` next to the job file or in a parent directory]
     #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub targets: Option<Utf8PathBuf>,
-    /// Leave out what a backend cannot express, with a warning instead of an error
+    /// Accept what a backend cannot express exactly, with a warning instead of an error
     #[arg(long)]
     pub allow_lossy: bool,
     /// Fail if an image is not in jobc.lock
@@ -194,7 +194,7 @@ pub(crate) struct TestArgs {
     /// Targets file of all jobs [default: `targets.yaml` next to each job file or in a parent directory]
     #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub targets: Option<Utf8PathBuf>,
-    /// Leave out what a backend cannot express, with a warning instead of an error
+    /// Accept what a backend cannot express exactly, with a warning instead of an error
     #[arg(long)]
     pub allow_lossy: bool,
     /// Fail if an image is not in jobc.lock

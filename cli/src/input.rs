@@ -4,6 +4,7 @@ use std::io::Read as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
+use jobc_compiler::backend::Losses;
 use jobc_compiler::compile::Request;
 use jobc_compiler::files;
 use jobc_compiler::lock::Locking;
@@ -92,7 +93,7 @@ impl Input {
                 value
             }),
             only_backends: args.backend.clone(),
-            allow_lossy: args.allow_lossy,
+            losses: Losses::new(args.allow_lossy),
             gpu_injection: args.gpu_injection.map(Into::into),
             locking: if args.locked { Locking::Required } else { Locking::Followed },
             adjustments: Adjustments::default(),

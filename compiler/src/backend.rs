@@ -63,6 +63,30 @@ pub trait Plugins: Sync {
     fn find(&self, name: PluginName) -> Result<Option<&dyn Backend>, String>;
 }
 
+/// What may be lost of a job, with a warning, where a backend cannot express it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Losses {
+    /// Nothing.
+    #[default]
+    Refuse,
+    /// What a backend marks as lossy: `--allow-lossy`.
+    Allow,
+    /// Also what a backend refuses. The files are looked at, and never run.
+    Drop,
+}
+
+impl Losses {
+    /// By the option `--allow-lossy`.
+    pub fn new(allow_lossy: bool) -> Self {
+        if allow_lossy { Self::Allow } else { Self::Refuse }
+    }
+
+    /// Whether what is lossy is a warning.
+    pub fn allowed(self) -> bool {
+        self != Self::Refuse
+    }
+}
+
 /// Inputs of a backend besides the plan.
 #[derive(Clone)]
 pub struct Context<'a> {
@@ -73,8 +97,8 @@ pub struct Context<'a> {
     pub to_job: Utf8PathBuf,
     /// The GPU setup in OCI bundles: that of the command line, else of the target.
     pub gpu_injection: Option<GpuInjection>,
-    /// Whether unsupported features are warnings instead of errors.
-    pub allow_lossy: bool,
+    /// What may be lost of the job.
+    pub losses: Losses,
     /// Backends that are not built in.
     pub plugins: Option<&'a dyn Plugins>,
     /// All jobs of the build: the combinations of a matrix, for each target.

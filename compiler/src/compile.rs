@@ -12,7 +12,7 @@ use jobc_schema::target::{GpuInjection, TargetGpus};
 use jobc_schema::{BackendName, Job, Targets};
 
 use crate::adjust::{Adjustments, adjust, count_all};
-use crate::backend::{Content, Context, FilePart, Plugins};
+use crate::backend::{Content, Context, FilePart, Losses, Plugins};
 use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
 use crate::document::Document;
 use crate::expand::{Environment, Groups, Overrides, expand, merge_findings, with_groups};
@@ -48,8 +48,8 @@ pub struct Request<'a> {
     pub gpus_here: Option<&'a dyn Fn() -> TargetGpus>,
     /// The requested backends; empty: all of each target.
     pub only_backends: Vec<BackendName>,
-    /// Whether what cannot be expressed becomes a warning.
-    pub allow_lossy: bool,
+    /// What may be lost of a job.
+    pub losses: Losses,
     /// The GPU setup in OCI bundles.
     pub gpu_injection: Option<GpuInjection>,
     /// Looks up an environment variable of the user, for the defaults of parameters; absent where it is not known who
@@ -426,7 +426,7 @@ fn context<'a>(job: &JobPlan, all_jobs: &'a [JobPlan], request: &Request<'a>) ->
         files: request.files,
         to_job: (request.to_job)(&job.name),
         gpu_injection: request.gpu_injection,
-        allow_lossy: request.allow_lossy,
+        losses: request.losses,
         plugins: request.plugins,
         all_jobs,
     }

@@ -11,7 +11,7 @@ use jobc_schema::target::PluginName;
 use jobc_schema::{BackendName, Pointer};
 
 use crate::backend::capability::needs;
-use crate::backend::{Backend, Context, File, Support};
+use crate::backend::{Backend, Context, File, Losses, Support};
 use crate::backends;
 use crate::diagnostic::{Code, Diagnostic, Place, Safety, Severity, Sink, codes};
 use crate::plugin;
@@ -46,7 +46,7 @@ pub fn lower(
     sink: &mut Sink,
 ) -> Vec<BackendOutput> {
     let make = |backend: &dyn Backend, sink: &mut Sink| {
-        refusals(backend, job, context.allow_lossy, false, sink);
+        refusals(backend, job, context.losses, false, sink);
         if sink.has_errors() { vec![] } else { backend.lower(job, context, sink) }
     };
     each(job, only, on_refusal, context, sink, &make)
@@ -61,7 +61,7 @@ pub fn check(
     sink: &mut Sink,
 ) {
     let look = |backend: &dyn Backend, sink: &mut Sink| {
-        refusals(backend, job, context.allow_lossy, true, sink);
+        refusals(backend, job, context.losses, true, sink);
         if !sink.has_errors() {
             backend.check(job, context, sink);
         }
@@ -160,7 +160,7 @@ fn holds_mistake(sink: &Sink) -> bool {
 }
 
 /// Reports everything a backend cannot express, each at the line that requests it.
-fn refusals(backend: &dyn Backend, job: &JobPlan, allow_lossy: bool, can_submit: bool, sink: &mut Sink) {
+fn refusals(backend: &dyn Backend, job: &JobPlan, losses: Losses, can_submit: bool, sink: &mut Sink) {
     for (capability, place) in &needs(job) {
         let (why, lossy) = match backend.support_at(*capability, place, job) {
             Support::Full | Support::Plan => continue,
@@ -170,9 +170,9 @@ fn refusals(backend: &dyn Backend, job: &JobPlan, allow_lossy: bool, can_submit:
         };
         let name = backend.name();
         let field = field(place);
-        let diagnostic = if allow_lossy && lossy {
+        let diagnostic = if lossy && losses != Losses::Refuse {
             Diagnostic::warning(codes::DROPPED, format!("backend `{name}` does not express {field} exactly"))
-        } else if allow_lossy {
+        } else if losses == Losses::Drop {
             Diagnostic::warning(codes::DROPPED, format!("backend `{name}` leaves out {field}"))
         } else if lossy {
             Diagnostic::error(codes::LOSSY, format!("backend `{name}` cannot express {field} exactly"))

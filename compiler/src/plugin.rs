@@ -87,7 +87,7 @@ impl PluginBackend {
                 let operation = PluginOperation::Lower {
                     plan: Box::new(job.clone()),
                     settings,
-                    allow_lossy: context.allow_lossy,
+                    allow_lossy: context.losses.allowed(),
                     to_job,
                 };
                 let answer = ask(&PluginRequest { contract: CONTRACT, operation })?;

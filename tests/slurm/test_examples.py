@@ -39,6 +39,8 @@ roles:
     run: "true"
 distributed: {{framework: {name}, roles: [train]}}
 """
+# What is refused without a container.
+REFUSED = re.compile(r'^ +(?:user|security): .*\n|, publish: service|subpath: (?:"[^"]*"|\w+)', re.MULTILINE)
 SECRET = re.compile(r"\{env: (\w+)\}")
 # Run to their end, the first also with `--quick`. Examples with `subpath` need a container.
 RUNS = ["local-dag", "torchrun-4x8", "tensorflow-ps", "local-handoff", "hello-cpu", "dag", "tune", "sweep", "torchrun-elastic", "horovod-mpi",
@@ -78,7 +80,10 @@ def built(slurm, example, container):
         subprocess.run(["chown", "-R", slurm.account.name, home], check=True)
     job_file = next(path for path in sorted(home.iterdir()) if path.name in ("job.yaml", "job.json"))
     # All nodes are this host, where a port is taken once.
-    job_file.write_text(job_file.read_text().replace("weights: 4000", "weights: auto"))
+    text = job_file.read_text().replace("weights: 4000", "weights: auto")
+    if container == "none":
+        text = REFUSED.sub("", text)
+    job_file.write_text(text)
     storage = volumes(job_file.read_text())
     backends = "[oci, slurm]" if container in ("jobc", "oci") else "[slurm]"
     settings = SETTINGS.format(container=container, storage=json.dumps(storage))
@@ -87,6 +92,9 @@ def built(slurm, example, container):
                 f"  cluster:\n    backends: {backends}\n    {gpus}\n    slurm: {{{settings}}}\n"
                 f"  here: {{backends: [oci], {gpus}, oci: {{storage: {json.dumps(storage)}}}}}\n")
     done = slurm.user(slurm.program, "build", job_file.name, "--target", "cluster", "--allow-lossy", cwd=home)
+    # What containers of a kind cannot express is refused, such as ssh between them.
+    if container != "none" and set(re.findall(r"^error\[(J\d+)\]", done.stderr, re.MULTILINE)) == {"J0401"}:
+        return []
     if done.returncode:
         raise ValueError(f"build: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return sorted((home / "out").glob("*/cluster/slurm"))
@@ -96,8 +104,9 @@ def built(slurm, example, container):
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("example", ALL)
 def test_the_cluster_takes_every_script(slurm, example, container):
-    scripts = [path for directory in built(slurm, example, container) for path in sorted(directory.glob("*.sbatch"))]
-    assert scripts, "no scripts"
+    directories = built(slurm, example, container)
+    scripts = [path for directory in directories for path in sorted(directory.glob("*.sbatch"))]
+    assert scripts or (container != "none" and not directories), "no scripts"
     for script in scripts:
         done = slurm.user("sbatch", "--test-only", script.name, cwd=script.parent)
         assert done.returncode == 0, f"{script.name}: {done.stderr.strip()}"
@@ -108,7 +117,10 @@ def test_the_cluster_takes_every_script(slurm, example, container):
 @pytest.mark.parametrize("example", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in ALL if name not in QUICK)])
 def test_shellcheck_finds_nothing_in_the_scripts(slurm, example, container):
     # Of a matrix all are alike.
-    paths = [path for path in sorted(built(slurm, example, container)[0].rglob("*")) if path.suffix in (".sbatch", ".sh")]
+    directories = built(slurm, example, container)[:1]
+    paths = [path for directory in directories for path in sorted(directory.rglob("*")) if path.suffix in (".sbatch", ".sh")]
+    if not paths:
+        return
     done = slurm.user(needs.tool("shellcheck"), "--severity=warning", "--format=gcc", f"--exclude={UNCHECKED}", *paths)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
 

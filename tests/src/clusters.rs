@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
-use jobc_compiler::backend::Content;
+use jobc_compiler::backend::{Content, Losses};
 use jobc_compiler::emit::to_yaml;
 use jobc_compiler::source::Source;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ impl ClusterCase {
 
     /// What the job becomes.
     pub fn compile(&self) -> Compilation {
-        compile(&self.job, &self.targets, false)
+        compile(&self.job, &self.targets, Losses::Refuse)
     }
 
     /// What the same job becomes in a cluster without settings, and, if `gpus` is not set, without its GPUs.
@@ -65,7 +65,7 @@ impl ClusterCase {
             }
         }
         targets["targets"]["lab"]["kubernetes"] = json!({});
-        compile(&job.to_string(), &targets.to_string(), true)
+        compile(&job.to_string(), &targets.to_string(), Losses::Drop)
     }
 
     /// Compares with the snapshot: the case, what the compiler says, and the manifests that are given.
@@ -83,12 +83,12 @@ impl ClusterCase {
     }
 }
 
-fn compile(job: &str, targets: &str, allow_lossy: bool) -> Compilation {
+fn compile(job: &str, targets: &str, losses: Losses) -> Compilation {
     Case {
         job: Source::new("job.yaml", job),
         targets: Some(Source::new("targets.yaml", targets)),
         params: vec![],
-        arguments: Arguments { allow_lossy, ..Arguments::default() },
+        arguments: Arguments { losses, ..Arguments::default() },
         files: &DiskFiles(workspace()),
     }
     .compile()

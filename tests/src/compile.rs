@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
-use jobc_compiler::backend::{Backend, Plugins};
+use jobc_compiler::backend::{Backend, Losses, Plugins};
 use jobc_compiler::built_in_targets::built_in_targets;
 use jobc_compiler::compile::{Output, Request, build, check_all, lower_all, plan};
 use jobc_compiler::diagnostic::render::{Format, TextStyle, render};
@@ -31,8 +31,8 @@ pub struct Arguments {
     pub set: Vec<(String, String)>,
     /// `--params`.
     pub params: Vec<Utf8PathBuf>,
-    /// `--allow-lossy`.
-    pub allow_lossy: bool,
+    /// `--allow-lossy`, or more.
+    pub losses: Losses,
     /// `--gpu-injection`.
     pub gpu_injection: Option<GpuInjection>,
     /// `--locked`.
@@ -81,7 +81,7 @@ impl Arguments {
                 self.set.push((name.to_owned(), value.to_owned()));
             }
             "--params" => self.params.push(value.into()),
-            "--allow-lossy" => self.allow_lossy = true,
+            "--allow-lossy" => self.losses = Losses::Allow,
             "--locked" => self.locking = Locking::Required,
             "--no-gpu" => self.adjustments.no_gpu = true,
             "--scale" => {
@@ -157,7 +157,7 @@ impl Case<'_> {
             gpus_here: None,
             environment: Some(&|name| environment.get(name).cloned()),
             only_backends: self.arguments.backends,
-            allow_lossy: self.arguments.allow_lossy,
+            losses: self.arguments.losses,
             gpu_injection: self.arguments.gpu_injection,
             plugins: Some(&NoPlugins),
             locking: self.arguments.locking,

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::backend::Losses;
 use jobc_compiler::diagnostic::{Severity, Sink};
 use jobc_compiler::rewrite::{RewriteResult, rewrite};
 use jobc_compiler::source::{Source, Sources};
@@ -88,7 +89,11 @@ fn compile(name: &str, text: &str, target: &str) -> Compilation {
         arguments: Arguments {
             targets: vec![target.to_owned()],
             // The samples hold what a cluster must be told how to do.
-            allow_lossy: target == "kubernetes" && SAMPLES.contains(&name),
+            losses: if target == "kubernetes" && SAMPLES.contains(&name) {
+                Losses::Drop
+            } else {
+                Losses::Refuse
+            },
             ..Arguments::default()
         },
         files: &DiskFiles("/nonexistent".into()),

@@ -6,7 +6,7 @@ mod minimal_job;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::backend::capability::needs;
-use jobc_compiler::backend::{Backend, Capability, Support};
+use jobc_compiler::backend::{Backend, Capability, Losses, Support};
 use jobc_compiler::backends::table;
 use jobc_compiler::compile::{Request, plan};
 use jobc_compiler::diagnostic::Sink;
@@ -152,7 +152,7 @@ pub(super) fn plans(job: &Value, ask: &Selection) -> Result<Vec<JobPlan>, (Sourc
         gpus_here: None,
         environment: None,
         only_backends: vec![],
-        allow_lossy: false,
+        losses: Losses::Refuse,
         gpu_injection: None,
         plugins: None,
         locking: Locking::Ignored,

@@ -4,6 +4,7 @@ mod header;
 mod summary;
 
 use camino::Utf8PathBuf;
+use jobc_compiler::backend::Losses;
 use jobc_compiler::compile::{build, plan, plan_json};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::emit;
@@ -48,7 +49,7 @@ pub(crate) fn run(plan_args: &PlanArgs) -> Outcome {
                 .jobs
                 .retain(|job| job.name == name && job.target.settings.backends.contains(&BackendName::Slurm));
             // `jobc build` reports what the backends cannot express; `jobc submit` does some of that itself.
-            request.allow_lossy = true;
+            request.losses = Losses::Drop;
             let outputs = build(&sources, planned, &request, &mut Sink::new());
             let headers = outputs.iter().map(|output| header::of_output(output, sources.get(input.job)));
             text.extend(headers);

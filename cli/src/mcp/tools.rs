@@ -39,7 +39,7 @@ const SET: Parameter = parameter("set", Kind::Pairs, "Parameters of the job, by 
 const ALLOW_LOSSY: Parameter = parameter(
     "allow_lossy",
     Kind::Flag,
-    "Leave out what a backend cannot express, with a warning instead of an error",
+    "Accept what a backend cannot express exactly, with a warning instead of an error",
 );
 const ONE_TARGET: Parameter = parameter("target", Kind::Word, "Name of the target");
 const JOB_ID: &str =

@@ -163,16 +163,20 @@ fn only_the_requested_backend_is_written() {
 
 #[test]
 fn unsupported_features_are_errors_or_with_allow_lossy_warnings() {
-    let job =
-        HELLO.replace("    run:", "    labels: {team: vision}\n    security: {privileged: true}\n    run:");
-    let directory = Directory::with_job(&job);
-    let refused = directory.jobc(&["build", "--target", "openpai", "--format", "short"]).exits(1);
-    assert!(refused.err.contains("openpai"), "{}", refused.err);
-    assert!(directory.out().is_empty());
-    let lossy =
-        directory.jobc(&["build", "--target", "openpai", "--allow-lossy", "--format", "short"]).exits(0);
-    assert!(lossy.err.contains("warning[") && lossy.err.contains("leaves out"), "{}", lossy.err);
-    assert!(directory.path().join("out/hello/openpai/openpai/job.yaml").exists());
+    let build = ["build", "--target", "kubernetes", "--format", "short"];
+    let lossy = Directory::with_job(&HELLO.replace("    run:", "    retry: {max: 1, backoff: 9s}\n    run:"));
+    let refused = lossy.jobc(&build).exits(1);
+    assert!(refused.err.contains("error[J0402]"), "{}", refused.err);
+    assert!(lossy.out().is_empty());
+    let allowed = lossy.jobc(&[&build[..], &["--allow-lossy"]].concat()).exits(0);
+    assert!(allowed.err.contains("warning[J0403]"), "{}", allowed.err);
+    assert!(!lossy.out().is_empty());
+    // What is refused is no part of the job that could be left out.
+    let image = HELLO.replace("image: busybox:1.36", "image: host");
+    assert_ne!(image, HELLO);
+    let refused = Directory::with_job(&image);
+    let err = refused.jobc(&[&build[..], &["--allow-lossy"]].concat()).exits(1).err;
+    assert!(err.contains("error[J0401]") && refused.out().is_empty(), "{err}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use insta::assert_snapshot;
 use jobc_schema::target::{TargetCard, TargetGpus};
 
 use super::*;
+use crate::backend::Losses;
 use crate::compile::{Request, plan};
 use crate::diagnostic::render::{Format, TextStyle, render};
 use crate::files::MemoryFiles;
@@ -29,7 +30,7 @@ fn request<'a>(
         run_here: gpus_here.is_some(),
         gpus_here,
         environment: None,
-        allow_lossy: false,
+        losses: Losses::Refuse,
         gpu_injection: None,
         plugins: None,
         locking: Locking::Ignored,

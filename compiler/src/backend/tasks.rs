@@ -37,7 +37,7 @@ impl Task<'_> {
 pub fn tasks<'a>(job: &'a JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<Task<'a>> {
     let count: u64 = job.roles.iter().map(|role| u64::from(role.instances)).sum();
     if count > MAX_TASKS {
-        sink.push(too_many(job, count, context.allow_lossy));
+        sink.push(too_many(job, count, context.losses.allowed()));
         return vec![];
     }
     job.roles.iter().flat_map(|role| (0..role.instances).map(move |index| Task { role, index })).collect()

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use jobc_schema::plan::JobPlan;
 use serde_json::{Value, json};
 
-use crate::backend::{Backend, Content, Context, File};
+use crate::backend::{Backend, Content, Context, File, Losses};
 use crate::diagnostic::Sink;
 use crate::files::MemoryFiles;
 
@@ -72,7 +72,7 @@ pub(crate) fn lower_among(backend: &dyn Backend, job: &JobPlan, all_jobs: &[JobP
         files: &files,
         to_job: "../../..".into(),
         gpu_injection: None,
-        allow_lossy: false,
+        losses: Losses::Refuse,
         plugins: None,
         all_jobs,
     };

@@ -85,7 +85,7 @@ impl Backend for KubernetesBackend {
 
     fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File> {
         let cluster = Cluster::new(job);
-        if !validity::check(&cluster, context.allow_lossy, sink) {
+        if !validity::check(&cluster, context.losses.allowed(), sink) {
             return vec![];
         }
         names::check(&cluster, sink);
@@ -110,7 +110,7 @@ impl Backend for KubernetesBackend {
             self.lower(job, context, sink);
             return;
         }
-        if validity::check(&cluster, context.allow_lossy, sink) {
+        if validity::check(&cluster, context.losses.allowed(), sink) {
             names::check(&cluster, sink);
             config::configs(&cluster, sink);
             workload::check(&cluster, sink);

@@ -235,7 +235,7 @@ codes! {
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express a setting of the job";
     LOSSY "J0402" "a backend cannot express a setting of the job exactly";
-    DROPPED "J0403" "a backend leaves out a setting of the job";
+    DROPPED "J0403" "a backend does not express a setting of the job exactly";
     SKIPPED "J0404" "a backend of the default target was skipped";
     NOT_BUILT_IN "J0405" "this jobc was built without the backend";
     KUBERNETES_NAME "J0410" "a name derived for Kubernetes is too long or begins with a digit";

@@ -2,6 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
+use jobc_compiler::backend::Losses;
 use jobc_compiler::compile::{self, Planning, Request};
 use jobc_compiler::diagnostic::{Diagnostic, Sink};
 use jobc_compiler::document::Document;
@@ -112,7 +113,7 @@ pub(crate) fn request<'a>(
         only_targets: choice.targets.clone(),
         default_target: None,
         only_backends: choice.backend.into_iter().collect(),
-        allow_lossy: false,
+        losses: Losses::Refuse,
         gpu_injection: None,
         files: input.files,
         to_job: &beside,

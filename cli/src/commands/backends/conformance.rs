@@ -1,6 +1,6 @@
 //! `jobc backend test NAME`: tests whether a plug-in follows the contract, with jobs that request one feature each.
 
-use jobc_compiler::backend::{Backend as _, Capability, Context, File, Support};
+use jobc_compiler::backend::{Backend as _, Capability, Context, File, Losses, Support};
 use jobc_compiler::diagnostic::{Severity, Sink};
 use jobc_compiler::files::MemoryFiles;
 use jobc_compiler::plugin::PluginBackend;
@@ -88,7 +88,7 @@ fn lower(plugin: &PluginBackend, job: &JobPlan) -> Result<Vec<File>, String> {
         files: &files,
         to_job: "../../..".into(),
         gpu_injection: None,
-        allow_lossy: true,
+        losses: Losses::Allow,
         plugins: None,
         all_jobs: &[],
     };

@@ -43,7 +43,7 @@ pub(crate) struct RunArgs {
     /// Targets file [default: `targets.yaml` next to the job file or in a parent directory]
     #[arg(long, value_name = "FILE", help_heading = JOB_HEADING, add = completion::job_files())]
     pub targets: Option<Utf8PathBuf>,
-    /// Leave out what the oci backend cannot express, with a warning instead of an error
+    /// Accept what the oci backend cannot express exactly, with a warning instead of an error
     #[arg(long, help_heading = JOB_HEADING)]
     pub allow_lossy: bool,
     /// Fail if an image is not in jobc.lock

@@ -25,7 +25,7 @@ pub(crate) struct SubmitArgs {
     /// Targets file [default: `targets.yaml` next to the job file or in a parent directory]
     #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub targets: Option<Utf8PathBuf>,
-    /// Leave out what the target cannot express, with a warning instead of an error
+    /// Accept what the target cannot express exactly, with a warning instead of an error
     #[arg(long)]
     pub allow_lossy: bool,
     /// Fail if an image is not in jobc.lock

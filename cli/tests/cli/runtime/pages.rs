@@ -143,7 +143,7 @@ Options:
           Targets file [default: `targets.yaml` next to the job file or in a parent directory]
 
       --allow-lossy
-          Leave out what a backend cannot express, with a warning instead of an error
+          Accept what a backend cannot express exactly, with a warning instead of an error
 
       --locked
           Fail if an image is not in jobc.lock

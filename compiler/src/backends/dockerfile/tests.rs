@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use jobc_schema::plan::JobPlan;
 use serde_json::{Value, json};
 
-use crate::backend::{Backend, Content, Context, File};
+use crate::backend::{Backend, Content, Context, File, Losses};
 use crate::diagnostic::Sink;
 use crate::files::MemoryFiles;
 
@@ -36,7 +36,7 @@ fn lower(job: &JobPlan, files: &MemoryFiles) -> (Vec<File>, Sink) {
         files,
         to_job: Utf8PathBuf::from("../../.."),
         gpu_injection: None,
-        allow_lossy: false,
+        losses: Losses::Refuse,
         plugins: None,
         all_jobs: &[],
     };

@@ -190,7 +190,7 @@ impl Lowering<'_> {
         if self.job.volumes[volume].secret.is_some() {
             let message =
                 format!("storage `{name}` has its own credentials; the secret of `{volume}` is not used");
-            let found = if self.context.allow_lossy {
+            let found = if self.context.losses.allowed() {
                 Diagnostic::warning(codes::PAI_STORAGE, message)
             } else {
                 Diagnostic::error(codes::PAI_STORAGE, message)

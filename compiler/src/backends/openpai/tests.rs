@@ -7,7 +7,7 @@ use jobc_schema::plan::JobPlan;
 use serde_json::{Value, json};
 
 use crate::backend::capability::needs;
-use crate::backend::{Backend, Content, Context, File, Support};
+use crate::backend::{Backend, Content, Context, File, Losses, Support};
 use crate::diagnostic::Sink;
 use crate::files::MemoryFiles;
 
@@ -58,7 +58,7 @@ fn lower(job: &JobPlan) -> (Vec<File>, Sink) {
         files: &files,
         to_job: Utf8PathBuf::from("../../.."),
         gpu_injection: None,
-        allow_lossy: false,
+        losses: Losses::Refuse,
         plugins: None,
         all_jobs: &[],
     };

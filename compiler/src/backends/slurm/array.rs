@@ -47,7 +47,7 @@ pub(super) fn check(job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
         return;
     }
     let message = "the jobs of the matrix differ, so they cannot be one Slurm array with a limit".to_owned();
-    let finding = if context.allow_lossy {
+    let finding = if context.losses.allowed() {
         Diagnostic::warning(codes::SLURM_ARRAY, message)
     } else {
         Diagnostic::error(codes::SLURM_ARRAY, message)

@@ -96,7 +96,7 @@ pub(super) fn check(job: &JobPlan, settings: &SlurmTarget, context: &Context<'_>
         let moved = users().find(|mount| mount.subpath.is_some() || path != Some(mount.path.as_str()));
         if let Some(mount) = moved {
             let message = format!("without a container nothing is mounted at `{}`", mount.path);
-            let finding = if context.allow_lossy {
+            let finding = if context.losses.allowed() {
                 Diagnostic::warning(codes::SLURM_MOUNT, message)
             } else {
                 Diagnostic::error(codes::SLURM_MOUNT, message)

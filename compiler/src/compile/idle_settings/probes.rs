@@ -7,7 +7,7 @@ use jobc_schema::plan::TargetPlan;
 use jobc_schema::target::Target;
 use jobc_schema::{BackendName, Job};
 
-use crate::backend::Context;
+use crate::backend::{Context, Losses};
 use crate::diagnostic::Sink;
 use crate::expand::{Overrides, Variant, expand};
 use crate::files::MemoryFiles;
@@ -133,7 +133,7 @@ impl Probe {
                 files: &files,
                 to_job: Utf8PathBuf::from("../../.."),
                 gpu_injection: None,
-                allow_lossy: true,
+                losses: Losses::Drop,
                 plugins: None,
                 all_jobs: std::slice::from_ref(&plan),
             };

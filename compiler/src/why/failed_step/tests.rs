@@ -4,6 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::FailedStep;
 use crate::adjust::Adjustments;
+use crate::backend::Losses;
 use crate::compile::{Request, build, plan};
 use crate::diagnostic::{Diagnostic, Sink};
 use crate::files::MemoryFiles;
@@ -70,7 +71,7 @@ fn check(job: &str, instruction: &str, output: &str, place: (u32, u32), advice: 
         run_here: false,
         gpus_here: None,
         environment: None,
-        allow_lossy: false,
+        losses: Losses::Refuse,
         gpu_injection: None,
         plugins: None,
         locking: Locking::Ignored,
