@@ -405,6 +405,10 @@ pub struct Retry {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(inner(range(min = 1, max = 255)), extend("examples" = [[137, 143]]))]
     pub on_exit_codes: Vec<u8>,
+    /// Exit codes that are never retried; all others are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(inner(range(min = 1, max = 255)), extend("examples" = [[42]]))]
+    pub never_on_exit_codes: Vec<u8>,
     /// Time before a retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["10s"]))]

@@ -84,6 +84,7 @@ fn the_page_of_a_map_lists_its_fields() {
          * `max` (required): Maximum number of retries, or `unlimited`.\n\
          * `scope`: What is restarted on a retry.\n\
          * `on_exit_codes`: Exit codes that are retried.\n\
+         * `never_on_exit_codes`: Exit codes that are never retried; all others are.\n\
          * `backoff`: Time before a retry.\n\
          * `disruptions`: Whether a failure that the platform causes counts as a retry: an evicted or preempted task, \
          a drained or lost node.\n",

@@ -399,8 +399,8 @@ fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut C
         found.push((Capability::RetryDisruptions, at.keys(["retry", "disruptions"])));
     }
     if role.retry.max > 0 {
-        if !role.retry.on_exit_codes.is_empty() {
-            found.push((Capability::RetryExitCodes, at.keys(["retry", "on_exit_codes"])));
+        if role.retry.has_final_codes() {
+            found.push((Capability::RetryExitCodes, at.keys(["retry", role.retry.codes_key()])));
         }
         if role.retry.backoff_seconds.is_some() {
             found.push((Capability::RetryBackoff, at.keys(["retry", "backoff"])));

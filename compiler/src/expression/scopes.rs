@@ -116,7 +116,7 @@ pub fn keeps_type(path: &[&str]) -> bool {
         [.., "args"] if matches!(above.first(), Some(&"image" | &"images")) || above.contains(&"image") => {
             true
         }
-        [.., "ports" | "ulimits" | "on_exit_codes"] => true,
+        [.., "ports" | "ulimits" | "on_exit_codes" | "never_on_exit_codes"] => true,
         _ => matches!(
             *last,
             "instances"

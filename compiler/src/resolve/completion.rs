@@ -1,5 +1,7 @@
 //! When a role ends the job, and how often it is retried.
 
+use std::collections::BTreeSet;
+
 use jobc_schema::Pointer;
 use jobc_schema::distributed::MemberPart;
 use jobc_schema::plan::{CompletionPlan, RetryPlan};
@@ -72,17 +74,18 @@ pub(super) fn resolve_retry(context: &Context<'_>, role: &Role, member: bool) ->
             max: 0,
             scope: usual,
             on_exit_codes: vec![],
+            never_on_exit_codes: vec![],
             backoff_seconds: None,
             disruptions: Disruptions::Count,
         };
     };
-    let mut on_exit_codes = retry.on_exit_codes.clone();
-    on_exit_codes.sort_unstable();
-    on_exit_codes.dedup();
+    let sorted =
+        |codes: &[u8]| -> Vec<u8> { codes.iter().copied().collect::<BTreeSet<_>>().into_iter().collect() };
     RetryPlan {
         max: retry.max,
         scope: retry.scope.unwrap_or(usual),
-        on_exit_codes,
+        on_exit_codes: sorted(&retry.on_exit_codes),
+        never_on_exit_codes: sorted(&retry.never_on_exit_codes),
         backoff_seconds: retry.backoff.map(|t| t.0),
         disruptions: retry.disruptions.unwrap_or_default(),
     }

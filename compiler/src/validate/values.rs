@@ -293,7 +293,7 @@ pub(super) fn as_meant(segments: &[String], node: &Node) -> Option<Json> {
     let text = node.as_str();
     match &steps[..] {
         ["retry"] | ["roles", _, "retry"] => retry(node),
-        [.., "on_exit_codes"] => {
+        [.., "on_exit_codes" | "never_on_exit_codes"] => {
             let Value::Number { number, .. } = &node.value else { return None };
             Some(json!([number]))
         }

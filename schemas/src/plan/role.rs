@@ -452,12 +452,33 @@ pub struct RetryPlan {
     /// Exit codes that are retried. Empty means all except 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_exit_codes: Vec<u8>,
+    /// Exit codes that are never retried; all others are. Empty if `on_exit_codes` is not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub never_on_exit_codes: Vec<u8>,
     /// Time before a retry. Missing means the default of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff_seconds: Option<u64>,
     /// Whether failures that the platform causes count as retries.
     #[serde(default, skip_serializing_if = "Disruptions::is_count")]
     pub disruptions: Disruptions,
+}
+
+impl RetryPlan {
+    /// Whether a failure with an exit code is retried, as far as the code decides it.
+    pub fn covers(&self, code: u8) -> bool {
+        (self.on_exit_codes.is_empty() || self.on_exit_codes.contains(&code))
+            && !self.never_on_exit_codes.contains(&code)
+    }
+
+    /// Whether some failures are final because of their exit code.
+    pub fn has_final_codes(&self) -> bool {
+        self.max > 0 && !(self.on_exit_codes.is_empty() && self.never_on_exit_codes.is_empty())
+    }
+
+    /// The key of the job file that names the exit codes.
+    pub fn codes_key(&self) -> &'static str {
+        if self.never_on_exit_codes.is_empty() { "on_exit_codes" } else { "never_on_exit_codes" }
+    }
 }
 
 /// A volume that a role mounts.

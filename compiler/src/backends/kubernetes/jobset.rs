@@ -158,17 +158,23 @@ fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> FailurePolicy
     if cluster.job.timeout_seconds.is_some() && cluster.shape == Shape::JobSet {
         matching.push(FailureRule::fail("timeout", "DeadlineExceeded", vec![]));
     }
-    let coded = names(&|role| counts(role) && !role.retry.on_exit_codes.is_empty());
+    let coded = |role: &RolePlan| counts(role) && role.retry.has_final_codes();
+    // A disruption and a final exit code are both `PodFailurePolicy`, so these rules are before that of the codes. Only
+    // roles with both need the message, which older releases cannot compare.
+    for (name, restart, is_alone, by_message) in [
+        ("disruption", Restart::JobSet, false, false),
+        ("disruptionOfRole", Restart::Job, true, false),
+        ("disruptionNotExitCode", Restart::JobSet, false, true),
+        ("disruptionOfRoleNotExitCode", Restart::Job, true, true),
+    ] {
+        let roles = names(&|role| ignores(role) && alone(role) == is_alone && coded(role) == by_message);
+        if !roles.is_empty() {
+            matching.push(FailureRule::ignore_disruption(name, restart, by_message, roles));
+        }
+    }
+    let coded = names(&|role| coded(role));
     if !coded.is_empty() {
         matching.push(FailureRule::fail("exitCode", "PodFailurePolicy", coded));
-    }
-    let disrupted = names(&|role| ignores(role) && !alone(role));
-    if !disrupted.is_empty() {
-        matching.push(FailureRule::ignore_disruption("disruption", Restart::JobSet, disrupted));
-    }
-    let disrupted_alone = names(&|role| ignores(role) && alone(role));
-    if !disrupted_alone.is_empty() {
-        matching.push(FailureRule::ignore_disruption("disruptionOfRole", Restart::Job, disrupted_alone));
     }
     let single = names(&|role| counts(role) && alone(role));
     if !single.is_empty() {

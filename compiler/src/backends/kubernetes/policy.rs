@@ -1,5 +1,7 @@
 //! Retries, thresholds and time limits as fields of a Job.
 
+use std::collections::BTreeSet;
+
 use jobc_schema::Pointer;
 use jobc_schema::plan::{JobPlan, Launch, RolePlan};
 use jobc_schema::role::Disruptions;
@@ -55,7 +57,7 @@ fn retries(cluster: &Cluster<'_>, role: &RolePlan, spec: &mut JobSpec, origins: 
         spec.backoff_limit = limit;
     }
     if let Some(policy) = failure_policy(cluster.job, role, per_index) {
-        let key = if has_final_codes(role) { "on_exit_codes" } else { "disruptions" };
+        let key = if role.retry.has_final_codes() { role.retry.codes_key() } else { "disruptions" };
         spec.pod_failure_policy = Some(policy);
         origins.spec(["podFailurePolicy"], &retry.key(key));
         if cluster.releases.kubernetes >= POD_REPLACEMENT_POLICY {
@@ -70,19 +72,14 @@ pub(super) fn uses_per_index(job: &JobPlan, role: &RolePlan) -> bool {
     role.instances > 1 && (task_retries(job, role) > 0 || role.completion.min_failed != Some(1))
 }
 
-/// Whether some exit codes are not retried.
-fn has_final_codes(role: &RolePlan) -> bool {
-    role.retry.max > 0 && !role.retry.on_exit_codes.is_empty()
-}
-
-/// Which failures are final, all exit codes but those listed, and which do not count.
+/// Which failures are final by their exit codes, and which do not count.
 ///
 /// A pod that was evicted or preempted has an exit code that is unrelated to the program, so it counts as one of the
 /// attempts whatever the code, or with `disruptions: ignore` as none. Where the JobSet restarts more than the pod, the
 /// Job fails for a reason that the JobSet does not count.
 fn failure_policy(job: &JobPlan, role: &RolePlan, per_index: bool) -> Option<PodFailurePolicy> {
     let ignores = role.retry.disruptions == Disruptions::Ignore;
-    if !ignores && !has_final_codes(role) {
+    if !ignores && !role.retry.has_final_codes() {
         return None;
     }
     let disrupted = PodFailurePolicyOnPodConditionsPattern {
@@ -99,19 +96,21 @@ fn failure_policy(job: &JobPlan, role: &RolePlan, per_index: bool) -> Option<Pod
         on_exit_codes: None,
         on_pod_conditions: Some(vec![disrupted]),
     }];
-    if has_final_codes(role) {
-        let mut codes: Vec<i32> = role.retry.on_exit_codes.iter().map(|code| i32::from(*code)).collect();
-        codes.sort_unstable();
-        codes.dedup();
-        let others = PodFailurePolicyOnExitCodesRequirement {
+    if role.retry.has_final_codes() {
+        let never = &role.retry.never_on_exit_codes;
+        let (operator, codes) =
+            if never.is_empty() { ("NotIn", &role.retry.on_exit_codes) } else { ("In", never) };
+        // A plan of another program may have them in any order; the API server takes them sorted.
+        let codes: BTreeSet<u8> = codes.iter().copied().collect();
+        let is_final = PodFailurePolicyOnExitCodesRequirement {
             container_name: None,
-            operator: "NotIn".to_owned(),
-            values: codes,
+            operator: operator.to_owned(),
+            values: codes.into_iter().map(i32::from).collect(),
         };
         let one_is_enough = role.completion.min_failed == Some(1);
         rules.push(PodFailurePolicyRule {
             action: if per_index && !one_is_enough { "FailIndex" } else { "FailJob" }.to_owned(),
-            on_exit_codes: Some(others),
+            on_exit_codes: Some(is_final),
             on_pod_conditions: None,
         });
     }

@@ -41,6 +41,8 @@ pub(super) const SUCCESS_POLICY: Release = (1, 31);
 pub(super) const DEPENDS_ON: Release = (0, 8);
 /// More than one item in `dependsOn`.
 pub(super) const DEPENDS_ON_FIVE: Release = (0, 9);
+/// `onJobFailureMessagePatterns` of JobSet's failure policy.
+pub(super) const MESSAGE_PATTERNS: Release = (0, 10);
 /// The action `RestartJob` of JobSet's failure policy.
 pub(super) const RESTART_JOB: Release = (0, 12);
 

@@ -115,6 +115,8 @@ fn policies(cluster: &Cluster<'_>, role: &RolePlan) -> Vec<Value> {
     if role.retry.max == 0 {
         found.push(json!({"events": ["PodFailed", "PodEvicted"], "action": give_up}));
     } else if role.retry.on_exit_codes.is_empty() {
+        let never = &role.retry.never_on_exit_codes;
+        found.extend(never.iter().map(|code| json!({"exitCode": code, "action": give_up})));
         found.push(json!({"events": ["PodFailed", "PodEvicted"], "action": restart}));
     } else {
         let mut codes = role.retry.on_exit_codes.clone();

@@ -31,7 +31,7 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
             "OpenPAI has one count for the job, whichever role fails; write `retry` at the top of the job",
         ),
         Capability::RetryExitCodes => {
-            none("OpenPAI uses its own table of exit codes; leave `on_exit_codes` out")
+            none("OpenPAI uses its own table of exit codes; leave those of `retry` out")
         }
         Capability::RetryDisruptions => none(
             "OpenPAI decides itself which lost tasks count as retries; leave `disruptions` out for this target",

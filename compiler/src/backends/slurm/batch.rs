@@ -10,7 +10,7 @@ use crate::backend::{Content, File, FilePart, Origin, PartSource};
 
 use super::group::Group;
 use super::parts::Parts;
-use super::shell::variable;
+use super::shell::{exit_codes, variable};
 use super::{bundle, header, ports, step};
 
 /// The end of every batch script.
@@ -90,11 +90,8 @@ fn facts(parts: &Parts<'_>, group: &Group<'_>, text: &mut String) {
         || group.roles.iter().filter(|role| role.retry.scope == RetryScope::Job && role.retry.max > 0);
     let restarts: String = retried().map(|role| format!("[{}]={} ", role.name, role.retry.max)).collect();
     let codes: String = retried()
-        .filter(|role| !role.retry.on_exit_codes.is_empty())
-        .map(|role| {
-            let codes = role.retry.on_exit_codes.iter().map(u8::to_string).collect::<Vec<_>>();
-            format!("[{}]='{}' ", role.name, codes.join(" "))
-        })
+        .filter(|role| role.retry.has_final_codes())
+        .map(|role| format!("[{}]='{}' ", role.name, exit_codes(&role.retry)))
         .collect();
     text.push_str("\njobc_directory=$PWD\n");
     match &parts.settings.directory {
@@ -182,13 +179,13 @@ fn launch(group: &Group<'_>, text: &mut String) {
     for role in with_step(group) {
         let retry = &role.retry;
         let max = if retry.scope == RetryScope::Role { retry.max } else { 0 };
-        let codes = retry.on_exit_codes.iter().map(|code| format!(" {code}")).collect::<String>();
-        let _ = writeln!(
-            text,
-            "    {0}) jobc_role {0} {max} {1}{codes} ;;",
+        let line = format!(
+            "    {0}) jobc_role {0} {max} {1} {2}",
             role.name,
-            retry.backoff_seconds.unwrap_or(0)
+            retry.backoff_seconds.unwrap_or(0),
+            exit_codes(retry)
         );
+        let _ = writeln!(text, "{} ;;", line.trim_end());
     }
     text.push_str("  esac\n}\n");
 }

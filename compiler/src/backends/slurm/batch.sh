@@ -130,11 +130,16 @@ jobc_role() { # ROLE RETRIES BACKOFF EXIT_CODE...
   mv "$jobc_run/state/$role/end.new" "$jobc_run/state/$role/end"
 }
 
-# Whether an exit code is retried: all are where none is named.
-jobc_may_retry() { # EXIT_CODE LISTED...
+# Whether an exit code is retried: all are where none is named, and all others after `not`.
+jobc_may_retry() { # EXIT_CODE [not] LISTED...
   local code=$1 listed
   shift
   [ $# -gt 0 ] || return 0
+  if [ "$1" = not ]; then
+    shift
+    ! jobc_may_retry "$code" "$@"
+    return
+  fi
   for listed; do [ "$listed" != "$code" ] || return 0; done
   return 1
 }

@@ -10,7 +10,7 @@ use jobc_schema::target::SlurmContainer;
 use crate::backend::{Content, File, FilePart, Origin, PartSource};
 
 use super::parts::Parts;
-use super::shell::Filling;
+use super::shell::{Filling, exit_codes};
 use super::{bundle, header, run, volumes};
 
 const LIST: &str = include_str!("list.sh");
@@ -72,7 +72,6 @@ impl Script<'_> {
         let task = role.retry.scope == RetryScope::Task;
         let number =
             |number: Option<u64>| number.map_or_else(|| "''".to_owned(), |number| number.to_string());
-        let codes = role.retry.on_exit_codes.iter().map(u8::to_string).collect::<Vec<_>>().join(" ");
         let _ = writeln!(
             out,
             "jobc_timeout={} jobc_grace={} jobc_retries={} jobc_backoff={} jobc_codes='{}'",
@@ -80,7 +79,7 @@ impl Script<'_> {
             role.grace_period_seconds,
             if task { role.retry.max } else { 0 },
             if task { role.retry.backoff_seconds.unwrap_or(0) } else { 0 },
-            if task { codes } else { String::new() },
+            if task { exit_codes(&role.retry) } else { String::new() },
         );
         let _ = writeln!(
             out,

@@ -12,20 +12,25 @@ use super::super::report::{Report, source_text};
 
 /// The lists of a job.
 pub(super) fn job(root: &Node, report: &mut Report<'_>) {
-    for path in
-        [&["compat"][..], &["distributed", "roles"], &["retry", "on_exit_codes"], &["image", "secrets"]]
-    {
+    for path in [
+        &["compat"][..],
+        &["distributed", "roles"],
+        &["retry", "on_exit_codes"],
+        &["retry", "never_on_exit_codes"],
+        &["image", "secrets"],
+    ] {
         twice(&Pointer::ROOT, root, path, report);
     }
 }
 
 /// The lists of a role.
 pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
-    let paths: [&[&str]; 8] = [
+    let paths: [&[&str]; 9] = [
         &["needs"],
         &["data"],
         &["outputs"],
         &["retry", "on_exit_codes"],
+        &["retry", "never_on_exit_codes"],
         &["resources", "gpu", "capabilities"],
         &["resources", "gpu", "model"],
         &["security", "capabilities", "add"],

@@ -37,6 +37,15 @@ pub(super) fn metrics(at: &Pointer, parent: &Node, report: &mut Report<'_>) {
     }
 }
 
+/// The exit codes of the retries of the job or of a role.
+pub(super) fn retry(at: &Pointer, parent: &Node, report: &mut Report<'_>) {
+    let keys = ["on_exit_codes", "never_on_exit_codes"];
+    if parent.get("retry").is_some_and(|retry| present(retry, &keys).len() == keys.len()) {
+        let why = "`on_exit_codes` makes all other codes final, and `never_on_exit_codes` retries all others";
+        exclude(report, &at.key("retry"), &keys, why);
+    }
+}
+
 /// The readiness probe of a role, the sources of its files, and the size of a slice of a GPU.
 pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
     if let Some(ready) = role.get("ready") {

@@ -297,5 +297,6 @@ fn keys_that_depend_on_each_other() {
         "matrix: {max_parallel: 2}",
         "data: {d: {mount: /a}}\noutputs: {d: {mount: /b}}",
         "retry: {max: 1, on_exit_codes: [1, 1]}",
+        "retry: {max: 1, on_exit_codes: [1], never_on_exit_codes: 42}",
     ]));
 }

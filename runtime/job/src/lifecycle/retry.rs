@@ -25,7 +25,7 @@ fn backoff_delay(first: Option<u64>, retries: u32) -> Duration {
 }
 
 impl Lifecycle {
-    /// An attempt failed, with a code as `retry.on_exit_codes` sees it.
+    /// An attempt failed, with a code as the exit codes of `retry` see it.
     pub(super) fn failed(&mut self, time: Duration, number: TaskNumber, code: u8, unstarted: bool) {
         let role = self.tasks[number].role;
         let retry = &self.roles[role].retry;
@@ -34,8 +34,7 @@ impl Lifecycle {
             RetryScope::Role => self.roles[role].retries,
             RetryScope::Job => self.attempt - 1,
         };
-        let covered = retry.on_exit_codes.is_empty() || retry.on_exit_codes.contains(&code);
-        if !matches!(self.phase, Phase::Running) || !covered || retries >= retry.max {
+        if !matches!(self.phase, Phase::Running) || !retry.covers(code) || retries >= retry.max {
             return self.failed_for_good(time, number, unstarted);
         }
         let (scope, backoff) = (retry.scope, backoff_delay(retry.backoff_seconds, retries + 1));

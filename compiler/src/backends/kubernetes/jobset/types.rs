@@ -91,35 +91,57 @@ pub(crate) struct FailureRule {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     on_job_failure_reasons: Vec<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    on_job_failure_message_patterns: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     target_replicated_jobs: Vec<String>,
 }
 
+/// What the Job controller says of a Job that a rule for `DisruptionTarget` ends: `Pod ml/a-0-x has condition
+/// DisruptionTarget matching FailJob rule at index 0` (pkg/controller/job/pod_failure_policy.go of k8s.io/kubernetes).
+const DISRUPTED: &str = "has condition DisruptionTarget matching";
+
 impl FailureRule {
+    fn new(name: &'static str, action: &'static str, roles: Vec<String>) -> Self {
+        let (on_job_failure_reasons, on_job_failure_message_patterns) = (vec![], vec![]);
+        Self {
+            name,
+            action,
+            on_job_failure_reasons,
+            on_job_failure_message_patterns,
+            target_replicated_jobs: roles,
+        }
+    }
+
     /// Ends the JobSet when a role's Job fails for a reason; no names: any role.
     pub(crate) fn fail(name: &'static str, reason: &'static str, roles: Vec<String>) -> Self {
-        let on_job_failure_reasons = vec![reason];
-        Self { name, action: "FailJobSet", on_job_failure_reasons, target_replicated_jobs: roles }
+        Self { on_job_failure_reasons: vec![reason], ..Self::new(name, "FailJobSet", roles) }
     }
 
     /// Ends the JobSet when the Job of one of the roles fails.
     pub(crate) fn fail_any(name: &'static str, roles: Vec<String>) -> Self {
-        Self { name, action: "FailJobSet", on_job_failure_reasons: vec![], target_replicated_jobs: roles }
+        Self::new(name, "FailJobSet", roles)
     }
 
     /// Restarts the JobSet, or the Job alone, without counting it, when the Job of one of the roles ended by its
-    /// `podFailurePolicy`, which the disruption of a pod does.
-    pub(crate) fn ignore_disruption(name: &'static str, restart: Restart, roles: Vec<String>) -> Self {
+    /// `podFailurePolicy`, which the disruption of a pod does; `by_message` if an exit code does so, too.
+    pub(crate) fn ignore_disruption(
+        name: &'static str,
+        restart: Restart,
+        by_message: bool,
+        roles: Vec<String>,
+    ) -> Self {
         let action = match restart {
             Restart::JobSet => "RestartJobSetAndIgnoreMaxRestarts",
             Restart::Job => "RestartJobAndIgnoreMaxRestarts",
         };
+        let on_job_failure_message_patterns = if by_message { vec![DISRUPTED] } else { vec![] };
         let on_job_failure_reasons = vec!["PodFailurePolicy"];
-        Self { name, action, on_job_failure_reasons, target_replicated_jobs: roles }
+        Self { on_job_failure_reasons, on_job_failure_message_patterns, ..Self::new(name, action, roles) }
     }
 
     /// Recreates the Job of one of the roles when it fails.
     pub(crate) fn restart_job(name: &'static str, roles: Vec<String>) -> Self {
-        Self { name, action: "RestartJob", on_job_failure_reasons: vec![], target_replicated_jobs: roles }
+        Self::new(name, "RestartJob", roles)
     }
 }
 

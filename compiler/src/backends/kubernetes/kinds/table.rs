@@ -298,7 +298,7 @@ pub(super) static MPIJOB: Kind = Kind {
         (
             C::RetryExitCodes,
             Answer::None(
-                "the launcher of an MPIJob is tried again whatever its exit code; leave `on_exit_codes` out",
+                "the launcher of an MPIJob is tried again whatever its exit code; leave the exit codes of `retry` out",
             ),
         ),
         (
@@ -350,7 +350,7 @@ pub(super) static RAYJOB: Kind = Kind {
         (C::Retry(RetryScope::Job), Of(rules::ray_retry)),
         (
             C::RetryExitCodes,
-            Answer::None("a RayJob is tried again whatever the exit code; leave `on_exit_codes` out"),
+            Answer::None("a RayJob is tried again whatever the exit code; leave those of `retry` out"),
         ),
         (C::RetryBackoff, Answer::Lossy("KubeRay tries again at once; the time cannot be set")),
         (

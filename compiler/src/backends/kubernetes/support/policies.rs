@@ -11,7 +11,8 @@ use crate::backend::command::is_member;
 use super::super::kinds;
 use super::super::policy::{success_rule, uses_per_index};
 use super::super::release::{
-    BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, RESTART_JOB, Release, Releases, SUCCESS_POLICY, format_release,
+    BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, MESSAGE_PATTERNS, RESTART_JOB, Release, Releases, SUCCESS_POLICY,
+    format_release,
 };
 use super::super::settings::settings;
 use super::super::shape::{Shape, restarts_by_jobset, shape};
@@ -147,9 +148,9 @@ fn retry(job: &JobPlan, role: &RolePlan, scope: RetryScope) -> Support {
         return Full;
     }
     if !shape(job).is_jobset() {
-        return none(
-            "a Job restarts single pods only; write `kind: jobset` for the target, or `scope: task`",
-        );
+        // The other ranks of a rendezvous do not accept a single one again.
+        let or = if is_member(job, role) { "" } else { ", or `scope: task`" };
+        return none(format!("a Job restarts single pods only; write `kind: jobset` for the target{or}"));
     }
     let single = scope == RetryScope::Role && job.roles.len() > 1;
     if single && releases.jobset < RESTART_JOB {
@@ -177,12 +178,14 @@ fn retry(job: &JobPlan, role: &RolePlan, scope: RetryScope) -> Support {
 
 /// Whether disruptions can be distinguished from other failures.
 ///
-/// A JobSet sees the reason for which a Job failed, `PodFailurePolicy`, which is the same for every rule of that policy.
+/// A JobSet sees the reason for which a Job failed, `PodFailurePolicy`, which is the same for every rule of that policy,
+/// and in later releases the message.
 fn disruptions(job: &JobPlan, role: &RolePlan) -> Support {
-    if restarts_by_jobset(job, role) && role.retry.max > 0 && !role.retry.on_exit_codes.is_empty() {
-        return none(
-            "a JobSet cannot tell a disruption from an exit code that is final; leave `on_exit_codes` or `disruptions` out, or write `scope: task`",
-        );
+    let releases = Releases::of(settings(job));
+    let both = restarts_by_jobset(job, role) && role.retry.has_final_codes();
+    if both && shape(job).is_jobset() && releases.jobset < MESSAGE_PATTERNS {
+        let what = format!("`disruptions` with `{}`", role.retry.codes_key());
+        return too_old(&what, "JobSet", releases.jobset, MESSAGE_PATTERNS);
     }
     Full
 }

@@ -94,6 +94,23 @@ fn failure_policy(changes: &Value) -> Value {
 }
 
 #[test]
+fn a_disruption_is_told_from_a_final_exit_code() {
+    let changes = json!({"roles": {
+        "train": {"instances": 4, "retry": {"max": 5, "scope": "job", "never_on_exit_codes": [42], "disruptions": "ignore"}}
+    }});
+    assert_eq!(
+        failure_policy(&changes),
+        json!({"maxRestarts": 5, "rules": [
+            {"name": "disruptionNotExitCode", "action": "RestartJobSetAndIgnoreMaxRestarts",
+                "onJobFailureReasons": ["PodFailurePolicy"],
+                "onJobFailureMessagePatterns": ["has condition DisruptionTarget matching"],
+                "targetReplicatedJobs": ["train"]},
+            {"name": "exitCode", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"], "targetReplicatedJobs": ["train"]}
+        ]})
+    );
+}
+
+#[test]
 fn restarts_of_everything() {
     let changes = json!({"timeout_seconds": 60, "roles": {
         "prepare": {"retry": {"max": 2, "scope": "task"}},

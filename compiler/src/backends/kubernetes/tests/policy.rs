@@ -64,6 +64,16 @@ fn other_exit_codes_are_final() {
 }
 
 #[test]
+fn an_exit_code_may_be_final() {
+    check(
+        json!({"retry": {"max": 1, "scope": "task", "never_on_exit_codes": [43, 42]}}),
+        json!({"podFailurePolicy/rules/1": {
+            "action": "FailJob", "onExitCodes": {"operator": "In", "values": [42, 43]}
+        }}),
+    );
+}
+
+#[test]
 fn disruptions_may_be_left_uncounted() {
     let ignored =
         json!({"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]});

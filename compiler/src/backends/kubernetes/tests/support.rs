@@ -142,7 +142,8 @@ fn what_depends_on_the_target() {
             "retry": {"max": 1, "scope": "job", "on_exit_codes": codes, "disruptions": "ignore"}}}})
     };
     check(json!({}), disrupted(json!([])), "");
-    check(json!({}), disrupted(json!([143])), "cannot tell a disruption from an exit code");
+    check(json!({}), disrupted(json!([143])), "");
+    check(json!({"jobset": "0.9"}), disrupted(json!([143])), "`on_exit_codes` needs JobSet 0.10");
     let own = |mode: u32, source: Value| {
         json!({"volumes": {"d": {"kind": "data", "source": source}}, "roles": {"main": {"user": "1000",
             "mounts": [{"volume": "d", "path": "/d", "writable": false}],

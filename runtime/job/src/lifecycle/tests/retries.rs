@@ -34,6 +34,20 @@ fn only_listed_exit_codes_are_tried_again() {
 }
 
 #[test]
+fn all_other_exit_codes_are_tried_again() {
+    insta::assert_snapshot!(check(
+        &json!({"roles": {"main": {"retry": {"max": 3, "never_on_exit_codes": [42], "backoff_seconds": 0}}}}),
+        "0 prepared
+         0 created main-0
+         0 started main-0
+         1 ended main-0 1
+         2 created main-0
+         2 started main-0
+         3 ended main-0 42"
+    ));
+}
+
+#[test]
 fn a_role_is_tried_again_as_a_whole() {
     insta::assert_snapshot!(check(
         &json!({"roles": {

@@ -156,9 +156,13 @@ jobc_task() { # COMMAND...
   jobc_ended "$code"
 }
 
-# Whether the role retries an exit code.
+# Whether the role retries an exit code: one of a list, or one that is not in it.
 jobc_retried() { # EXIT_CODE
-  [ -z "$jobc_codes" ] || [[ " $jobc_codes " == *" $1 "* ]]
+  case $jobc_codes in
+    '') ;;
+    not*) [[ " $jobc_codes " != *" $1 "* ]] ;;
+    *) [[ " $jobc_codes " == *" $1 "* ]] ;;
+  esac
 }
 
 # Writes how the instance ended; the exit code is that of a failure only where that ends the role.
