@@ -1,11 +1,12 @@
-//! What fixes promise, over every case of `tests/errors/`: applied, a fix removes its finding and adds no error, and
-//! whatever a finding tells to write comes with a fix.
+//! What fixes promise, over every case of `tests/errors/`: applied, a fix removes its finding and adds no error,
+//! whatever a finding tells to write comes with a fix, and following either never leads back.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::diagnostic::{Code, Diagnostic, Fix, Safety, Severity, Sink};
+use jobc_compiler::document::Node;
 use jobc_compiler::emit::to_yaml;
 use jobc_compiler::parse::parse;
 use jobc_compiler::source::{Source, Sources};
@@ -13,6 +14,7 @@ use jobc_test_skip::in_full;
 use jobc_tests::cases::{Case, Cases};
 use jobc_tests::compile::{self, Arguments, Compilation, until};
 use jobc_tests::disk::DiskFiles;
+use serde_json::Value;
 
 /// A case with the texts that its findings point into, by name.
 struct Texts {
@@ -275,4 +277,139 @@ fn every_suggested_text_has_a_fix(cases: &[(Texts, Compilation)]) {
         }
     }
     assert!(faults.is_empty(), "{}:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// The keys with values that a text says to write, and whether in the target: `write `a: b` for the target, or `c: d``.
+fn keys_to_write(text: &str) -> Vec<(bool, String, Value)> {
+    let Some((before, rest)) = text.split_once("write `") else { return vec![] };
+    // One of several steps.
+    if before.ends_with("and ") {
+        return vec![];
+    }
+    let parts: Vec<&str> = rest.split('`').collect();
+    let is_key =
+        |at: usize| at == 0 || parts[at - 1].ends_with("or ") || parts[at - 1].ends_with("or write ");
+    let mut found = vec![];
+    for at in (0..parts.len()).step_by(2).filter(|at| is_key(*at)) {
+        let after = parts.get(at + 1).copied().unwrap_or_default();
+        let of_target = [" for the target", " of the target", " in the target"];
+        let of_target = of_target.iter().any(|place| after.starts_with(place));
+        let is_example = parts[at].contains('…') || after.starts_with(" in `") || after.starts_with(" and");
+        let is_word = |word: &str| word.len() > 2 && word.chars().all(|c| c.is_ascii_uppercase());
+        let has_placeholder = parts[at].split(|c: char| !c.is_alphanumeric()).any(is_word);
+        let Ok(Value::Object(map)) = serde_yaml::from_str::<Value>(parts[at]) else { continue };
+        if !is_example && !has_placeholder && map.len() == 1 {
+            found.extend(map.into_iter().map(|(key, value)| (of_target, key, value)));
+        }
+    }
+    found
+}
+
+/// The path to the deepest node at a byte of the text.
+fn path_at(node: &Node, at: u32) -> Vec<String> {
+    let has = |span: jobc_compiler::source::Span| span.start <= at && at < span.end;
+    let items = node.items().iter().enumerate().map(|(number, item)| (number.to_string(), item.span, item));
+    let entries = node.entries().iter().map(|entry| (entry.key.clone(), entry.key_span, &entry.value));
+    let below = entries.chain(items).find(|(_, key, value)| has(*key) || has(value.span));
+    below.map_or(vec![], |(key, _, value)| [vec![key], path_at(value, at)].concat())
+}
+
+impl Texts {
+    /// A file of the case as a tree.
+    fn tree(&self, path: &Utf8Path) -> Option<Node> {
+        let mut sources = Sources::new();
+        let id = sources.add(self.source(path));
+        Some(parse(&sources, id, &mut Sink::new())?.root)
+    }
+
+    /// The same texts with a key at each place where advice may mean it, the likeliest first: beside what the finding
+    /// points to and above that, or in the target and its backends.
+    fn with_key(&self, at: Option<u32>, of_target: bool, key: &str, value: &Value) -> Vec<Self> {
+        let path = if of_target { self.job.with_file_name("targets.yaml") } else { self.job.clone() };
+        if of_target && !path.is_file() {
+            return vec![];
+        }
+        let Some(tree) = self.tree(&path) else { return vec![] };
+        let json = tree.to_json();
+        let pointer =
+            |path: &[String]| path.iter().map(|key| format!("/{}", key.replace('/', "~1"))).collect();
+        let places: Vec<String> = if of_target {
+            let names = json["targets"].as_object().into_iter().flat_map(|targets| targets.keys());
+            let blocks = ["/kubernetes", "/slurm", "/openpai", ""];
+            names.flat_map(|name| blocks.map(|block| format!("/targets/{name}{block}"))).collect()
+        } else {
+            let path = at.map(|at| path_at(&tree, at)).unwrap_or_default();
+            (0..=path.len()).rev().map(|length| pointer(&path[..length])).collect()
+        };
+        let with = |place: &String| {
+            let mut json = json.clone();
+            json.pointer_mut(place)?.as_object_mut()?.insert(key.to_owned(), value.clone());
+            let mut changed = self.changed.clone();
+            let name = Utf8PathBuf::from(path.file_name().expect("a file has a name"));
+            changed.insert(name, serde_json::to_string_pretty(&json).expect("a value is JSON"));
+            Some(Self { job: self.job.clone(), arguments: self.arguments.clone(), changed })
+        };
+        places.iter().filter_map(with).collect()
+    }
+}
+
+/// What becomes of a case by each fix of a finding, and by each key that it says to write where the schema takes it.
+fn follow(texts: &Texts, before: &Compilation, finding: &Diagnostic) -> Vec<(String, Texts, Compilation)> {
+    let mut followed = vec![];
+    for fix in &finding.fixes {
+        if let Some(mended) = texts.with(fix, before) {
+            let after = mended.compile();
+            followed.push((fix.message.clone(), mended, after));
+        }
+    }
+    // Advice of the parser and the schema has fixes. J0338 has a finding for each image, of which a role uses one; J0450
+    // is about one key instead of another.
+    let code = finding.code.as_str();
+    if !finding.fixes.is_empty() || code < "J02" || ["J0338", "J0450"].contains(&code) {
+        return followed;
+    }
+    let invalid = |compiled: &Compilation| errors(compiled).filter(|e| e.code.as_str() < "J02").count();
+    let of_job = |span: &jobc_compiler::source::Span| {
+        before.sources.get(span.source).path().file_name() == texts.job.file_name()
+    };
+    let at =
+        finding.labels.first().and_then(|label| label.place.span()).filter(of_job).map(|span| span.start);
+    for text in finding.notes.iter().chain([&finding.message]) {
+        for (of_target, key, value) in keys_to_write(text) {
+            let all = texts.with_key(at, of_target, &key, &value).into_iter();
+            let mut all = all.map(|mended| (mended.compile(), mended));
+            if let Some((after, mended)) = all.find(|(after, _)| invalid(after) <= invalid(before)) {
+                followed.push((format!("write `{key}: {value}`"), mended, after));
+            }
+        }
+    }
+    followed
+}
+
+#[test]
+fn advice_never_leads_back() {
+    let (mut tried, mut faults) = (0, Vec::new());
+    let (_directory, cases) = cases();
+    for (texts, before) in cases {
+        let known = |finding: &Diagnostic| same(&before.findings, finding) > 0;
+        for finding in &before.findings {
+            for (what, mended, after) in follow(&texts, &before, finding) {
+                tried += 1;
+                let what = format!("{} ({}): {what}", shown(&texts.job), finding.code);
+                if same(&after.findings, finding) >= same(&before.findings, finding) {
+                    faults.push(format!("{what}\n    stays: {}", finding.message));
+                    continue;
+                }
+                for new in after.findings.iter().filter(|new| !known(new)) {
+                    for (then, _, last) in follow(&mended, &after, new) {
+                        if same(&last.findings, finding) >= same(&before.findings, finding) {
+                            faults.push(format!("{what}\n    then {} ({then}) leads back", new.code));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(tried > 200, "only {tried} pieces of advice were followed");
+    assert!(faults.is_empty(), "{} of {tried}:\n{}", faults.len(), faults.join("\n"));
 }
