@@ -31,6 +31,7 @@ mod rendezvous;
 mod resources;
 mod scope;
 mod secrets;
+mod ssh;
 mod text;
 mod totals;
 mod volume_source;
@@ -59,6 +60,7 @@ use graph::Graph;
 pub(crate) use framework::framework_name;
 pub use list_limits::{MAX_LISTED_INSTANCES, MAX_LISTED_ROLES};
 pub(crate) use rendezvous::{SHUTDOWN_SECONDS, framework_names};
+pub(crate) use ssh::{ROOT, login_user};
 
 /// Resolves a job: fills in defaults, resolves names, and determines the graph, ranks, ports and GPUs.
 ///

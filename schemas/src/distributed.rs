@@ -153,12 +153,12 @@ pub enum Ssh {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SshRules {
-    /// Port of sshd.
+    /// Port of sshd. Default: 22, or 2222 where the roles have a `user` above 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "forms::port", extend("default" = 22, "examples" = [2222]))]
+    #[schemars(schema_with = "forms::port", extend("examples" = [2222]))]
     pub port: Option<u16>,
-    /// User that logs in.
+    /// User that logs in. Default: the `user` of the roles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = "root", "examples" = ["mpi"]))]
+    #[schemars(extend("examples" = ["mpi"]))]
     pub user: Option<String>,
 }

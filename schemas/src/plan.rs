@@ -343,7 +343,7 @@ pub struct MemberPlan {
 pub struct SshPlan {
     /// Port of sshd.
     pub port: u16,
-    /// User that logs in.
+    /// User that logs in: a name, or the number of a user of the image.
     pub user: String,
 }
 

@@ -5,8 +5,14 @@ use jobc_schema::plan::{CommandPlan, JobPlan, Launch, Reference, RolePlan, SshPl
 
 use crate::openpai::has_ssh;
 
+/// Finds the home directory that ssh and sshd use. First of all parts.
+const SSH_USER: &str = include_str!("command/ssh_user.sh");
+
 /// Sets up sshd. The host keys are generated at the start, because they are not checked inside a job; the user's keys
 /// come from `/etc/jobc/ssh`, which the executor of the plan mounts there.
+///
+/// An sshd of another user than root lets only that user in. It reads no settings of the image, which may be for root
+/// alone, as the directory of host keys and the PID file are.
 ///
 /// sshd starts commands with an almost empty environment. Each login gets the variables of the instance instead
 /// (sshd(8), `~/.ssh/environment`), so that all ranks have the same ones. They may be secrets: the file is in memory.
@@ -135,6 +141,7 @@ fn ssh_script(parts: &[&str], ssh: &SshPlan, role: &RolePlan) -> Text {
         Text::literal(format!("JOBC_SSH_PORT={} JOBC_SSH_USER={} JOBC_SSH_SELF=", ssh.port, ssh.user));
     text.push_reference(Reference::Host { role: role.name.clone(), index: None });
     text.push_str("\n");
+    text.push_str(SSH_USER);
     for part in parts {
         text.push_str(part);
     }

@@ -37,6 +37,7 @@ mod same_rank;
 mod script_not_copied;
 mod shared_write;
 mod shm_over_memory;
+mod ssh_user;
 mod sudo;
 mod target_driver;
 mod target_models;
@@ -69,6 +70,7 @@ pub(super) const TABLE: &[Lint] = &[
     same_rank::check,
     threshold_in_gang::check,
     retry_one_rank::check,
+    ssh_user::check,
     shm_over_memory::check,
     no_shm::check,
     little_memory::check,

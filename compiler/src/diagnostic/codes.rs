@@ -230,6 +230,7 @@ codes! {
     FOREIGN_VARIABLE "J0353" "a variable of another system is not set";
     TORCHRUN_GRACE "J0354" "torchrun ends its processes before the grace period";
     SAME_FILE "J0355" "several tasks write the same file";
+    SSH_USER "J0356" "a user cannot serve ssh between instances";
     TARGET_VARIABLE "J0357" "a variable of the job replaces one of the target";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------

@@ -2,12 +2,12 @@
 
 use indexmap::IndexMap;
 use jobc_schema::Pointer;
-use jobc_schema::distributed::{Distributed, Framework, MemberPart, Members, Ssh};
+use jobc_schema::distributed::{Distributed, Framework, MemberPart, Members};
 use jobc_schema::plan::{DistributedPlan, Launch, MemberPlan, SshPlan};
 
 use super::context::Context;
 use super::framework::{RENDEZVOUS, framework_name, part_name};
-use super::{elastic, launch, ray};
+use super::{elastic, launch, ray, ssh};
 use crate::diagnostic::{Diagnostic, DocumentId, Place, Safety, Sink, codes};
 use crate::suggest;
 
@@ -126,7 +126,7 @@ pub(super) fn resolve_distributed(context: &Context<'_>, sink: &mut Sink) -> Opt
         return None;
     }
     let launch = launch::resolve_launch(context, spec, &members, sink);
-    let ssh = resolve_ssh(spec, &launch);
+    let ssh = ssh::resolve_ssh(context, spec, &members, &launch);
     if spec.framework == Framework::Ray {
         ray::check_commands(context, &members, sink);
     } else {
@@ -294,22 +294,6 @@ fn check_parts(context: &Context<'_>, framework: Framework, named: &MemberNames,
                     .fix("write `instances: 1`", Place::value(&instances), "1", Safety::Unsafe),
             );
         }
-    }
-}
-
-fn resolve_ssh(spec: &Distributed, launch: &launch::Launchers) -> Option<SshPlan> {
-    let usual = || SshPlan { port: 22, user: "root".to_owned() };
-    match &spec.ssh {
-        Some(Ssh::Switch(on)) => on.then(usual),
-        Some(Ssh::Rules(rules)) => Some(SshPlan {
-            port: rules.port.unwrap_or(22),
-            user: rules.user.clone().unwrap_or_else(|| "root".to_owned()),
-        }),
-        None => match spec.framework {
-            // If every instance runs the command, none starts the others, so none needs to reach them.
-            Framework::Mpi | Framework::Horovod | Framework::Deepspeed if !launch.is_all() => Some(usual()),
-            _ => None,
-        },
     }
 }
 

@@ -125,10 +125,10 @@ fn mpi(plan: &DistributedPlan, first: &MemberPlan, has_port: bool, env: &mut Env
     put("PRTE_MCA_prte_default_hostfile", HOST_FILE);
     put("PRTE_MCA_prte_keep_fqdn_hostnames", "true");
     if let Some(ssh) = &plan.ssh {
-        let args = format!(
-            "-p {} -l {} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null",
-            ssh.port, ssh.user
-        );
+        // Only the image knows the name of a number; the settings of ssh have it.
+        let user = if ssh.user.parse::<u32>().is_ok() { String::new() } else { format!("-l {} ", ssh.user) };
+        let args =
+            format!("-p {} {user}-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null", ssh.port);
         put("OMPI_MCA_plm_rsh_args", &args);
         if ssh.user == "root" {
             // mpirun refuses root without both.

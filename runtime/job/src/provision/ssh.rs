@@ -69,10 +69,13 @@ fn generate_keys(ssh: &SshPlan, directory: &Path, job: &Job<'_>, stopped: &Atomi
     written.map_err(|error| file_error("create keys in", directory, &error))
 }
 
-/// The client's settings. Each task creates new host keys, so they are not checked.
+/// The client's settings. Each task creates new host keys, so they are not checked. Of a number the client takes the name
+/// in the image, that of its own user.
 fn client_config(ssh: &SshPlan) -> String {
+    let is_number = ssh.user.parse::<u32>().is_ok();
+    let user = if is_number { String::new() } else { format!("  User {}\n", ssh.user) };
     format!(
-        "Host *\n  Port {}\n  User {}\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n",
-        ssh.port, ssh.user
+        "Host *\n  Port {}\n{user}  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n",
+        ssh.port
     )
 }
