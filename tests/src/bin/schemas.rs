@@ -4,7 +4,11 @@
 fn main() -> std::io::Result<()> {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../schemas/");
     for (name, text) in jobc_schema::generate::schemas(&jobc_compiler::emit::to_yaml) {
-        std::fs::write(format!("{directory}{name}"), text)?;
+        let path = format!("{directory}{name}");
+        // Every crate is compiled again after a newer file.
+        if std::fs::read_to_string(&path).ok().as_deref() != Some(&text) {
+            std::fs::write(path, text)?;
+        }
     }
     Ok(())
 }
