@@ -187,6 +187,17 @@ pub(crate) enum Command {
     },
 }
 
+/// Ends with the help, the version or the error of the command line. Help that cannot be written is an error, which clap
+/// ignores.
+fn exit_with(error: &clap::Error) -> ! {
+    let is_plain = anstream::AutoStream::choice(&std::io::stdout()) == anstream::ColorChoice::Never;
+    if error.use_stderr() || !is_plain {
+        error.exit();
+    }
+    terminal::print(&error.render().to_string());
+    std::process::exit(error.exit_code());
+}
+
 /// Runs the command of the command line.
 pub(crate) fn run() -> ExitCode {
     completion::answer(Args::full_command);
@@ -197,12 +208,12 @@ pub(crate) fn run() -> ExitCode {
                 terminal::eprint(&answer);
                 std::process::exit(Outcome::UsageError as i32);
             }
-            None => error.exit(),
+            None => exit_with(&error),
         });
     if let Some(code) = runtime::run_hidden_command(&matches, &Args::full_command()) {
         return code;
     }
-    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error));
     let loaded = settings::load();
     if let Err(error) = loaded
         && needs_settings(&args.command)

@@ -66,11 +66,12 @@ def test_a_task_is_retried_in_its_step(slurm):
 @pytest.mark.parametrize("scope", ("task", "role"))
 def test_an_exit_code_may_be_final(slurm, scope):
     """All others are retried, by a task in its step and by a role in its batch script."""
-    run = f'HOME={slurm.home}\necho try >>"$HOME/final-{scope}"\n[ "$(wc -l <"$HOME/final-{scope}")" -gt 1 ] || exit 9\nexit 42'
+    tries = slurm.home / f"tries-{scope}"
+    run = f'echo try >>{tries}\n[ "$(wc -l <{tries})" -gt 1 ] || exit 9\nexit 42'
     retry = f"    retry: {{max: 5, scope: {scope}, never_on_exit_codes: [42], backoff: 0s}}\n"
     job = slurm.submit(slurm.build(f"final-{scope}", one(f"final-{scope}", run) + retry))
-    state, tries = slurm.ends(job), (slurm.home / f"final-{scope}").read_text().split()
-    assert state == "FAILED" and len(tries) == 2, f"{state}: {tries}\n{slurm.output(job)}"
+    state, tried = slurm.ends(job), tries.read_text().split()
+    assert state == "FAILED" and len(tried) == 2, f"{state}: {tried}\n{slurm.output(job)}"
 
 
 # `submit` has a chain and a matrix, and requeued jobs wait.

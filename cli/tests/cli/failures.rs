@@ -134,5 +134,6 @@ fn exit_codes_match_the_documentation() {
     directory.jobc(&["build", "--no-such-option"]).exits(2);
     directory.jobc(&["build", "absent.yaml"]).exits(2);
     directory.bash("\"$JOBC\" plan > /dev/full").exits(3);
+    directory.bash("\"$JOBC\" --help > /dev/full").exits(3);
     assert!(command(binary()).arg("--help").output().unwrap().status.success());
 }

@@ -231,7 +231,7 @@ pub fn exceeds_capacity(plan: &JobPlan, claim: &Claim, capacity: &Capacity) -> O
         short.iter().map(|measure| (*measure, measure.of_host(capacity))).collect();
     let help = match scale_hint(plan, &max) {
         Some(way) => format!("run {way}"),
-        None => format!("ask for {} in the job file", each(&|measure| measure.fewer().to_owned())),
+        None => format!("ask for {}", each(&|measure| measure.fewer().to_owned())),
     };
     Some(Error::new(Kind::Unenforceable, message).help(help))
 }

@@ -99,13 +99,13 @@ fn what_never_fits_is_refused_with_the_numbers_and_a_help() {
     run fewer instances with `--scale worker=2`
 
     the job needs 17 GiB of memory, this host has 16 GiB
-    ask for less memory in the job file
+    ask for less memory
 
     the job needs 102 GiB of disk, this host has 100 GiB
     run fewer instances with `--scale worker=1`
 
     the job needs 9 CPUs and 17 GiB of memory, this host has 8 and 16 GiB
-    ask for fewer CPUs and less memory in the job file
+    ask for fewer CPUs and less memory
 
     the job needs 12 CPUs and 27 GiB of memory, this host has 8 and 16 GiB
     run fewer instances with `--scale worker=1`

@@ -91,7 +91,10 @@ impl Preparation<'_> {
                 return Ok(Some(slot));
             }
             if !std::mem::replace(&mut reported, true) {
-                let reason = format!("its turn: {} of the jobs started together run at once", turn.slots);
+                let reason = format!(
+                    "its turn: at most {} of its sweep at once, by `--parallel` or `max_parallel`",
+                    turn.slots
+                );
                 self.event(EventKind::Queued, json!({ "waits_for": reason }));
             }
             self.pause()?;
