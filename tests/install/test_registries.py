@@ -101,7 +101,7 @@ def test_cargo_packages_and_compiles_each_crate_and_stops_before_the_upload(tree
     assert not re.search(r"(?m)^warning: (?!aborting upload)", published.stderr), published.stderr
 
 
-@pytest.fixture(scope="module", params=TARGETS)
+@pytest.fixture(scope="module", params=[TARGETS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in TARGETS[1:])])
 def sbom(request, shared):
     """The SBOM of a target, which a second run writes again."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}

@@ -22,7 +22,9 @@ def document(path):
     return needs.package("yaml", "PyYAML").safe_load(path.read_text())
 
 
-@pytest.mark.parametrize("name, path, text, mutation", SCHEMAS, ids=[path.name for _, path, _, _ in SCHEMAS])
+@pytest.mark.parametrize("name, path, text, mutation", [
+    pytest.param(*each, id=each[1].name, marks=[pytest.mark.slow] * (each[1].name in ("clean.yml", "release.yml"))) for each in SCHEMAS
+])
 def test_a_file_is_valid_and_with_a_mutation_it_is_not(name, path, text, mutation, directory):
     needs.package("check_jsonschema", "check-jsonschema")
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", name]
