@@ -83,9 +83,6 @@ def built(slurm, example, container):
     text = job_file.read_text().replace("weights: 4000", "weights: auto")
     if container == "none":
         text = REFUSED.sub("", text)
-    if example == "local-handoff":
-        # No role ends the jobs of other stages.
-        text = text.replace("    completion: {min_succeeded: all}\n", "")
     job_file.write_text(text)
     storage = volumes(job_file.read_text())
     backends = "[oci, slurm]" if container in ("jobc", "oci") else "[slurm]"

@@ -88,6 +88,23 @@ pub(super) fn count(job: &JobPlan) -> usize {
     groups(job, &SlurmTarget::default()).len()
 }
 
+/// Whether all other Slurm jobs have ended before that of a role starts, so that its end is the end of all.
+pub(super) fn is_last(job: &JobPlan, role: &RolePlan) -> bool {
+    let groups = groups(job, &SlurmTarget::default());
+    let mut before = BTreeSet::new();
+    let mut next: Vec<usize> = groups
+        .iter()
+        .position(|group| group.roles.iter().any(|other| other.name == role.name))
+        .into_iter()
+        .collect();
+    while let Some(number) = next.pop() {
+        if before.insert(number) {
+            next.extend(&groups[number].after);
+        }
+    }
+    before.len() == groups.len()
+}
+
 /// Which set each role is in, by the number of the role.
 struct Sets<'a> {
     set_of: Vec<usize>,

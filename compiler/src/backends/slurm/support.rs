@@ -71,7 +71,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::Elastic => Support::Full,
         C::ReadyProbe if container == SlurmContainer::None => Support::Full,
         C::ReadyProbe => ready_probe(role),
-        C::MinSucceeded if group::count(job) > 1 => none(
+        C::MinSucceeded if !role.map_or(group::count(job) == 1, |role| group::is_last(job, role)) => none(
             "a role cannot end other Slurm jobs, and the stages of this job are several; submit the stages as jobs of their own",
         ),
         C::MinSucceeded => Support::Full,
