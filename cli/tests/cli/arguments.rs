@@ -171,7 +171,7 @@ fn unsupported_features_are_errors_or_with_allow_lossy_warnings() {
     let allowed = lossy.jobc(&[&build[..], &["--allow-lossy"]].concat()).exits(0);
     assert!(allowed.err.contains("warning[J0403]"), "{}", allowed.err);
     assert!(!lossy.out().is_empty());
-    // What is refused is no part of the job that could be left out.
+    // A part that is refused cannot be left out.
     let image = HELLO.replace("image: busybox:1.36", "image: host");
     assert_ne!(image, HELLO);
     let refused = Directory::with_job(&image);
