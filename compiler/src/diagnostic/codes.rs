@@ -101,6 +101,7 @@ codes! {
     FOREIGN_FILE "J0122" "the file is not a job file";
     TYPOGRAPHY "J0150" "quotes, dashes or spaces of a word processor";
     OTHER_EXPRESSION "J0151" "an expression as another tool writes it";
+    FOLDED_COMMANDS "J0152" "the lines of a folded block are one command";
 
     // ---- J02xx: templates, parameters, resolve --------------------------------------------------
     PARAM_UNKNOWN "J0201" "unknown parameter";

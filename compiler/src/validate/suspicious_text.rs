@@ -1,7 +1,8 @@
-//! Texts that do not mean what they seem to: typographic quotes, and expressions of other tools.
+//! Texts that do not mean what they seem to: typographic quotes, folded commands, and expressions of other tools.
 
 mod continuation;
 mod expressions;
+mod folded;
 mod text_node;
 mod typography;
 
@@ -16,6 +17,7 @@ use text_node::TextNode;
 pub fn check_written(document: &Document, sources: &Sources, sink: &mut Sink) {
     texts(&document.root, &Pointer::ROOT, sources, &mut |written| {
         continuation::check(written, sink);
+        folded::check(written, sink);
         typography::check(written, sink);
         expressions::check(written, document, sink);
     });
