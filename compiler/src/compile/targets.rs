@@ -2,13 +2,17 @@
 
 use jobc_schema::plan::TargetPlan;
 use jobc_schema::target::Target;
-use jobc_schema::{Pointer, Targets};
+use jobc_schema::{BackendName, Pointer, Targets};
 
 use super::{DefaultTarget, Request};
 use crate::built_in_targets::{DEFAULT_TARGET, built_in_targets};
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::lower::OnRefusal;
 use crate::suggest;
+
+/// No built-in target has Slurm.
+const WRITE_SLURM: &str =
+    "a target for Slurm is written in `targets.yaml`, under `targets`: `slurm: {backends: [oci, slurm]}`";
 
 /// The targets to build for: those requested, else the file's defaults, else all of the file. Without a file the others
 /// than [`DEFAULT_TARGET`] are chosen by name or by backend.
@@ -73,9 +77,10 @@ pub(super) fn choose_targets(
     if places.is_empty() && !sink.has_errors() {
         let wanted = request.only_backends.iter().map(|b| b.as_str());
         let message = format!("no target has the requested backends: {}", suggest::list(wanted));
-        sink.push(
-            Diagnostic::error(codes::NO_SUCH_TARGET, message).note("`jobc backends` lists the backends"),
-        );
+        let diagnostic =
+            Diagnostic::error(codes::NO_SUCH_TARGET, message).note("`jobc backends` lists the backends");
+        let needs_file = request.only_backends.contains(&BackendName::Slurm);
+        sink.push(if needs_file { diagnostic.note(WRITE_SLURM) } else { diagnostic });
     }
     let on_refusal = if chosen || targets.is_some() { OnRefusal::Fail } else { OnRefusal::Skip };
     (!sink.has_errors() || !places.is_empty()).then_some((places, on_refusal))
@@ -126,9 +131,7 @@ fn unknown_target(name: &str, known: &[(&str, &Target, bool)], from_file: bool) 
             "a targets file replaces the built-in targets; to keep this one, write `{name}: {{backends: [{}]}}` in it",
             built_in_backends(name)
         )),
-        "slurm" => diagnostic.note(
-            "a target for Slurm is written in `targets.yaml`, under `targets`: `slurm: {backends: [oci, slurm]}`",
-        ),
+        "slurm" => diagnostic.note(WRITE_SLURM),
         _ => diagnostic,
     }
 }

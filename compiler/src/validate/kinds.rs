@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::diagnostic::{Diagnostic, Safety, Shape, codes};
 use crate::document::{Node, Value};
@@ -197,6 +197,13 @@ fn advise(
         return report.rewrite(diagnostic, &above, &report.flow(&Json::Array(words)), safety);
     }
     match &refused.node.value {
+        Value::String(framework) if refused.segments == ["distributed"] => match &roles(report)[..] {
+            [] => diagnostic,
+            [first, ..] => {
+                let of_first = json!({ "framework": framework, "roles": [first] });
+                report.rewrite(diagnostic, at, &report.flow(&of_first), Safety::Unsafe)
+            }
+        },
         Value::Number { number, text } if is_gpu(refused) && number.is_f64() => {
             match percent(refused, text) {
                 Some(percent) => report.rewrite(diagnostic, at, &slice(percent, report), Safety::Unsafe),
@@ -251,6 +258,12 @@ fn advise(
         _ if accepted.contains("object") && !accepted.contains("array") => indentation(diagnostic, refused),
         _ => diagnostic,
     }
+}
+
+/// The names of the job's roles.
+fn roles<'a>(report: &Report<'a>) -> Vec<&'a str> {
+    let roles = report.document.root.get("roles").map_or(&[][..], Node::entries);
+    roles.iter().map(|role| role.key.as_str()).collect()
 }
 
 /// `env: [A=1, B=2]` and Kubernetes' `env: [{name: A, value: 1}]` as a map.
