@@ -475,7 +475,8 @@ impl Sink {
         }
     }
 
-    /// The findings in the order of the files, without doubles.
+    /// The findings in the order of the files, without doubles: one about the same place for several targets is one, with
+    /// all their places.
     pub fn finish(mut self) -> Vec<Diagnostic> {
         let key = |d: &Diagnostic| {
             d.labels.first().and_then(|l| l.place.span()).map_or((SourceId(0), 0), |s| (s.source, s.start))
@@ -483,11 +484,21 @@ impl Sink {
         self.diagnostics.sort_by_key(key);
         let mut seen: Vec<Diagnostic> = Vec::with_capacity(self.diagnostics.len());
         for diagnostic in self.diagnostics {
-            let same = |d: &Diagnostic| {
-                d.code == diagnostic.code && d.message == diagnostic.message && d.labels == diagnostic.labels
+            let same = |d: &&mut Diagnostic| {
+                d.code == diagnostic.code
+                    && d.message == diagnostic.message
+                    && d.labels.first() == diagnostic.labels.first()
+                    && d.notes == diagnostic.notes
             };
-            if !seen.iter().rev().take(64).any(same) {
-                seen.push(diagnostic);
+            match seen.iter_mut().rev().take(64).find(same) {
+                Some(first) => {
+                    for label in diagnostic.labels {
+                        if !first.labels.contains(&label) {
+                            first.labels.push(label);
+                        }
+                    }
+                }
+                None => seen.push(diagnostic),
             }
         }
         seen

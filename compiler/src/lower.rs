@@ -161,6 +161,8 @@ fn holds_mistake(sink: &Sink) -> bool {
 
 /// Reports everything a backend cannot express, each at the line that requests it.
 fn refusals(backend: &dyn Backend, job: &JobPlan, losses: Losses, can_submit: bool, sink: &mut Sink) {
+    // The user may not know that a targets file is near: it is shown with the first refusal.
+    let mut names_target = job.target.built_in;
     for (capability, place) in &needs(job) {
         let (why, lossy) = match backend.support_at(*capability, place, job) {
             Support::Full | Support::Plan => continue,
@@ -180,10 +182,14 @@ fn refusals(backend: &dyn Backend, job: &JobPlan, losses: Losses, can_submit: bo
         } else {
             Diagnostic::error(codes::REFUSED, format!("backend `{name}` cannot express {field}"))
         };
-        let found = match cause(job, place) {
+        let mut found = match cause(job, place) {
             Some((setting, default)) => diagnostic.at_key(&setting, default),
             None => diagnostic.at_key(place, "requested here"),
         };
+        if found.severity == Severity::Error && !std::mem::replace(&mut names_target, true) {
+            let target = Pointer::ROOT.keys(["targets", &job.target.name, "backends"]);
+            found = found.at_place(Place::target(&target), "because of this target");
+        }
         sink.push(found.note(why));
     }
 }
