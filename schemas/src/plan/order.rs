@@ -2,7 +2,7 @@
 
 mod peak;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::JobPlan;
 use crate::role::NeedState;
@@ -17,12 +17,13 @@ pub struct RoleOrder {
 impl RoleOrder {
     /// The order that the needs of the roles make.
     pub fn of(plan: &JobPlan) -> Self {
-        let place = |name: &str| plan.roles.iter().position(|role| role.name == name);
+        let places: BTreeMap<&str, usize> =
+            plan.roles.iter().enumerate().map(|(number, role)| (role.name.as_str(), number)).collect();
         // Roles that begin no sooner than a role does, and those of them that begin only when it has ended.
         let (mut later, mut ended) = (vec![vec![]; plan.roles.len()], vec![vec![]; plan.roles.len()]);
         for (number, role) in plan.roles.iter().enumerate() {
             for need in &role.needs {
-                let Some(other) = place(&need.role) else { continue };
+                let Some(&other) = places.get(need.role.as_str()) else { continue };
                 later[other].push(number);
                 if need.state == NeedState::Succeeded && need.min >= plan.roles[other].instances {
                     ended[other].push(number);
@@ -30,14 +31,14 @@ impl RoleOrder {
             }
         }
         let after = ended.iter().map(|first| {
-            let mut seen = vec![false; plan.roles.len()];
-            let mut open: VecDeque<usize> = first.iter().copied().collect();
-            while let Some(role) = open.pop_front() {
-                if !std::mem::replace(&mut seen[role], true) {
+            let mut seen = BTreeSet::new();
+            let mut open = first.clone();
+            while let Some(role) = open.pop() {
+                if seen.insert(role) {
                     open.extend(&later[role]);
                 }
             }
-            (0..seen.len()).filter(|&role| seen[role]).collect()
+            seen.into_iter().collect()
         });
         Self { after: after.collect() }
     }
