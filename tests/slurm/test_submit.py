@@ -323,6 +323,14 @@ def test_what_the_cluster_refuses_is_an_error_before_anything_is_created(slurm, 
 
 
 @TOGETHER
+def test_a_dry_run_where_slurm_does_not_answer_says_what_would_be_submitted(slurm):
+    place = Place(slurm, "absent", one("absent", "true"))
+    done = slurm.user(slurm.program, "submit", "--target", "cluster", "--dry-run", "job.yaml", cwd=place.cwd, SLURM_CONF="/dev/null")
+    assert done.returncode == 0 and done.stdout == "absent: would create script `job.sbatch` on `cluster`\n", done
+    assert "jobc: the cluster was not asked: " in done.stderr and done.stderr.endswith("; nothing was created\n"), done
+
+
+@TOGETHER
 def test_targets_check_finds_the_cluster(slurm):
     checks = slurm.user(slurm.program, "targets", "check", "cluster", cwd=Place(slurm, "checked", one("checked", "true")).cwd)
     assert checks.returncode == 0 and "slurm-wlm 22.05" in checks.stdout and "MISSING" not in checks.stdout, checks

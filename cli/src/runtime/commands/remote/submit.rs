@@ -97,9 +97,17 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         }
         place => place?,
     };
+    let is_slurm = target::backend(&first.target.settings) == Some(BackendName::Slurm);
+    if args.dry_run
+        && is_slurm
+        && first.target.settings.ssh.is_none()
+        && let Err(absent) = place.list()
+    {
+        return offline::show(&absent.message, &target_name, &sources, planned, &request, sink, format);
+    }
     let is_machine = first.target.settings.is_machine();
     let runs_bundles = target::runs_bundles(&first.target.settings);
-    if is_machine || target::backend(&first.target.settings) == Some(BackendName::Slurm) {
+    if is_machine || is_slurm {
         // Where the directory of a run has the files of the job, from that of what was built.
         *to_files.borrow_mut() = "../files".into();
     }

@@ -1,4 +1,4 @@
-//! `jobc submit --dry-run` without a kubeconfig: what would be created, checked by the compiler alone.
+//! `jobc submit --dry-run` where no cluster can be asked, without a kubeconfig or Slurm: what would be created, checked by the compiler alone.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ use crate::report;
 use crate::runtime::commands::jobs::Result;
 use crate::terminal;
 
-/// Prints the objects of each job; `why` is the reason why the cluster was not asked.
+/// Prints the objects or batch scripts of each job; `why` is the reason why the cluster was not asked.
 pub(super) fn show(
     why: &str,
     target: &str,
@@ -47,7 +47,9 @@ pub(super) fn show(
             let object = &manifest.object;
             (text(object.get("kind")), text(object.pointer("/metadata/name")))
         });
-        let objects: Vec<(String, String)> = objects.collect();
+        let scripts =
+            built.scripts.iter().map(|script| ("script".to_owned(), format!("{}.sbatch", script.group)));
+        let objects: Vec<(String, String)> = objects.chain(scripts).collect();
         if format == FormatArg::Json {
             let objects: Vec<Value> =
                 objects.iter().map(|(kind, name)| json!({"kind": kind, "name": name})).collect();
