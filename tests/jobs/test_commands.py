@@ -272,7 +272,12 @@ def test_paused_tasks_do_nothing_until_they_are_resumed(jobs):
     expect(jobs.call("ps"), out="paused")
     expect(jobs.call("ps", name), out=r"\nloud-0 +paused .*\nloud-1 +paused ")
     expect(jobs.call("exec", name, "loud-0", "true"), code=125, error=f"jobc resume {re.escape(name)}")
-    expect(jobs.call("resume", name), out="resumed")
+    # Without a name, the only one that can be meant.
+    expect(jobs.call("pause"), code=1, error="^error: no job is running\n")
+    expect(jobs.call("resume"), out=f"^{re.escape(name)}: resumed")
+    second = start(jobs)
+    expect(jobs.call("pause"), code=2, error="2 jobs are running; name those that are meant")
+    expect(jobs.call("stop", second))
     expect(jobs.call("exec", name, "loud-0", "true"))
     expect(jobs.call("stop", "tested-long"), out="stopped")
     expect(jobs.call("pause", name), code=1, error="is stopped, not running")
@@ -350,7 +355,7 @@ def test_commands_without_a_name_take_the_newest_job(jobs):
     assert waiting.returncode == 130 and out.startswith(f"{second}: stopped"), f"`wait` exits with {waiting.returncode}: {out}"
     # Nothing runs: the newest job has this end already.
     expect(jobs.call("wait"), code=130, out=f"^{second}: stopped")
-    for word in ("kill", "pause", "resume", "rm"):
+    for word in ("kill", "rm"):
         expect(jobs.call(word), code=2, error="required arguments were not provided")
 
 

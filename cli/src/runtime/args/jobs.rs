@@ -59,9 +59,9 @@ pub(crate) enum JobCommand {
     /// Sending `KILL` to all tasks ends the job.
     Kill(KillArgs),
     /// Pause all tasks of jobs
-    Pause(JobsArgs),
+    Pause(PauseArgs),
     /// Resume paused jobs
-    Resume(JobsArgs),
+    Resume(PauseArgs),
     /// Wait until jobs end, and exit with the exit code of the job
     ///
     /// For several jobs, it is the first nonzero exit code; for a sweep, the exit code of `jobc run`.
@@ -209,6 +209,15 @@ pub(crate) struct JobsArgs {
     pub output_args: OutputArgs,
     /// Job or sweep IDs such as `train.2`, or names for their newest runs; `rm` also accepts handles such as `lab/train`
     #[arg(required = true, value_name = "JOB", add = jobs_sweeps_or_handles(JobFilter::All))]
+    pub jobs: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct PauseArgs {
+    #[command(flatten)]
+    pub output_args: OutputArgs,
+    /// Job or sweep IDs such as `train.2`, or names for their newest runs [default: the only one that runs, or is paused]
+    #[arg(value_name = "JOB", add = jobs_sweeps_or_handles(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
 

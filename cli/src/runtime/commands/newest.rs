@@ -1,7 +1,7 @@
 //! Which job a command uses if none is named.
 //!
-//! Commands that only show something use the newest job. `wait` and `exec` use the newest running one. `stop` never
-//! chooses: it uses the only running job, and asks on a terminal.
+//! Commands that only show something use the newest job. `wait` and `exec` use the newest running one. `stop`, `pause` and
+//! `resume` never choose: they use the only job that they can be meant for, and `stop` asks on a terminal.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
@@ -153,6 +153,25 @@ pub(crate) fn jobs_to_stop(jobs: &Jobs) -> Result<Vec<Subject>> {
         return Err(Error::new(Kind::State, "no job was stopped").into());
     }
     Ok(choice.into_iter().map(|number| running[number].subject.clone()).collect())
+}
+
+/// The job or sweep in a state, if it is the only one: the one to pause, or to resume.
+pub(crate) fn only_one(jobs: &Jobs, state: JobState) -> Result<Subject> {
+    let mut found: Vec<Subject> = running_subjects(jobs)?
+        .into_iter()
+        .filter(|one| one.state == state.as_str())
+        .map(|one| one.subject)
+        .collect();
+    if found.len() > 1 {
+        let names: Vec<String> = found.iter().map(|one| one.id().to_string()).collect();
+        let error = Error::new(
+            Kind::State,
+            format!("{} jobs are {}; name those that are meant", names.len(), state.as_str()),
+        );
+        let known = jobc_compiler::suggest::list(names.iter().map(String::as_str));
+        return Err(Failure::usage_error(error.help(format!("they are {known}"))));
+    }
+    found.pop().ok_or_else(|| no_job(&format!("no job is {}", state.as_str())))
 }
 
 /// Tells a user at a terminal which job was taken.

@@ -13,11 +13,11 @@ use jobc_sys::signals::Signal;
 
 use super::follow::job_end::JobEnd;
 use super::jobs::{Failure, Jobs, Result, print_done, read, tasks};
-use super::newest::{jobs_to_stop, running_or_newest, subject_to_stop};
+use super::newest::{jobs_to_stop, only_one, running_or_newest, subject_to_stop};
 use super::subject::Subject;
 use super::sweep::{count, overall_exit_code};
 use crate::args::FormatArg;
-use crate::runtime::args::jobs::{JobsArgs, KillArgs, StopArgs, WaitArgs};
+use crate::runtime::args::jobs::{KillArgs, PauseArgs, StopArgs, WaitArgs};
 use crate::terminal;
 
 /// Maximum number of failed jobs of a sweep whose last output is printed.
@@ -121,18 +121,20 @@ pub(super) fn kill_job(jobs: &Jobs, directory: &Directory) -> Result<()> {
     }
 }
 
-pub(crate) fn pause(args: &JobsArgs) -> Result<ExitCode> {
+pub(crate) fn pause(args: &PauseArgs) -> Result<ExitCode> {
     request_for_each(args, &Request::Pause {}, "paused", JobState::Running)
 }
 
-pub(crate) fn resume(args: &JobsArgs) -> Result<ExitCode> {
+pub(crate) fn resume(args: &PauseArgs) -> Result<ExitCode> {
     request_for_each(args, &Request::Resume {}, "resumed", JobState::Paused)
 }
 
-/// Sends a request to jobs; of a sweep, to its jobs in a state.
-fn request_for_each(args: &JobsArgs, request: &Request, what: &str, state: JobState) -> Result<ExitCode> {
+/// Sends a request to jobs; of a sweep, to its jobs in a state. Without names, to the only one in that state.
+fn request_for_each(args: &PauseArgs, request: &Request, what: &str, state: JobState) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
-    for subject in find_all(&jobs, &args.jobs)? {
+    let subjects =
+        if args.jobs.is_empty() { vec![only_one(&jobs, state)?] } else { find_all(&jobs, &args.jobs)? };
+    for subject in subjects {
         let mut directories = subject.directories(&jobs);
         if let Subject::Sweep(sweep) = &subject {
             let is_meant = |directory: &Directory| Ok::<_, Failure>(read(directory)?.state == state);
