@@ -341,7 +341,7 @@ def test_published_ports_are_reachable_on_the_host(jobs):
         assert any_port and fetch(any_port[1], NEIGHBOR) == "turns-0", f"port 0 is not reported or not reachable: {notes}"
         second = jobs.run(write(jobs, "network-tested-second", yaml("network-tested-second", {"a": {"run": "sleep 600", "resources": port("none")}})), "--publish", "7070:a-0:http")
         out = finish(second)
-        assert second.returncode == 125 and "127.0.0.1:7070 is taken" in out and "`a-0`" in out, f"a taken port: exit code {second.returncode}: {out}"
+        assert second.returncode == 125 and "127.0.0.1:7070 is taken by the job `" in out and "`a-0`" in out, f"a taken port: exit code {second.returncode}: {out}"
     finally:
         jobs.call("kill", name)
         finish(run)

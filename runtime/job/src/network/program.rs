@@ -7,11 +7,15 @@ use std::process::Command;
 /// [`hold`](super::hold).
 pub const COMMAND: &str = "hold-network";
 
-/// This program again, as the process that holds a network. Of the environment, which may hold secrets, it has `PATH`
-/// alone.
+/// What the process needs of the environment: its programs, and where the records of jobs are, to name the one that has a
+/// port.
+const VARIABLES: [&str; 4] = ["PATH", "HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"];
+
+/// This program again, as the process that holds a network. Of the environment, which may hold secrets, it has
+/// [`VARIABLES`] alone.
 pub(super) fn helper_command() -> Command {
     let mut command = Command::new("/proc/self/exe");
-    let path = std::env::var_os("PATH").map(|path| ("PATH", path));
-    command.arg0("jobc").arg(COMMAND).env_clear().envs(path);
+    let kept = VARIABLES.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+    command.arg0("jobc").arg(COMMAND).env_clear().envs(kept);
     command
 }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::errno;
 use super::namespace;
+use crate::port_owner;
 use crate::submission::Publish;
 use jobc_sys::error::{Error, Kind, Result, describe};
 
@@ -45,9 +46,12 @@ pub(super) fn listen(forward: &Forward) -> Result<TcpListener> {
     let Publish { address, port, task, label } = &forward.publish;
     let place = SocketAddr::new(*address, *port);
     TcpListener::bind(place).map_err(|error| {
+        let is_taken = error.kind() == ErrorKind::AddrInUse;
+        let owner = is_taken.then(|| port_owner::of(*port)).flatten();
         let message = match error.kind() {
             ErrorKind::AddrInUse => {
-                format!("{place} is taken, so port `{label}` of `{task}` cannot be published there")
+                let by = port_owner::by(owner.as_ref());
+                format!("{place} is taken{by}, so port `{label}` of `{task}` cannot be published there")
             }
             _ => format!(
                 "port `{label}` of `{task}` cannot be published at {place}: {}",
@@ -58,7 +62,8 @@ pub(super) fn listen(forward: &Forward) -> Result<TcpListener> {
             ErrorKind::PermissionDenied => "ports below 1024 are reserved for root; choose another with",
             _ => "choose another with",
         };
-        Error::new(Kind::System, message).help(format!("{help} `--publish PORT:{task}:{label}`"))
+        let help = format!("{help} `--publish PORT:{task}:{label}`");
+        Error::new(Kind::System, message).help(port_owner::or_stop(owner.as_ref(), &help))
     })
 }
 
