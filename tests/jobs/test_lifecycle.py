@@ -260,6 +260,28 @@ def test_the_reason_of_an_end_is_told_once(jobs, name):
     assert tables[1].rstrip().endswith(reason.removeprefix("exit ")) and f"end          a-0: {reason}\n" in tables[2], tables
 
 
+def test_a_second_run_that_writes_to_the_same_output_is_told(jobs):
+    """Once the first has ended, there is nothing to tell."""
+    place = jobs.directory / "shared-output"
+    job = jobs.directory / "shared.json"
+    job.write_text(json.dumps({"version": 1, "name": "tested-shared", "image": "host", "outputs": {"out": {"source": str(place), "mount": "/output"}},
+                               "roles": {"a": {"run": "sleep 600"}}}))
+    run = ["run", "--detach", *jobs.unenforced, str(job)]
+    first, second = jobs.call(*run), jobs.call(*run)
+    told = f"note: `outputs.out.source`: `{first.stdout.strip()}`, which runs, writes to `{place}` too\n = help: stop that run"
+    assert "note:" not in first.stderr and told in second.stderr, f"{first}{second}"
+    for answer in (first, second):
+        jobs.call("stop", answer.stdout.strip())
+    third = jobs.call(*run)
+    jobs.call("stop", third.stdout.strip())
+    assert third.returncode == 0 and "writes to" not in third.stderr, third
+
+
+def test_a_misspelled_program_is_named_with_the_one_that_was_meant(jobs):
+    answer, _ = attempt(jobs, "tested-misspelled", {"a": {"run": "torchrunn train.py", "shell": "sh"}})
+    assert "jobc: a-0: no program is named `torchrunn` here; did you mean `torchrun`?\n" in answer.stderr, answer.stderr
+
+
 def test_the_last_lines_of_a_failed_task_are_shown(jobs):
     """After the end of a task among others, the last lines of its stderr and the command that shows all of it."""
     script = r"for i in $(seq 30); do echo to stdout; done; for i in $(seq 12); do printf '\033[31mwhy\033[0m\t%s\n' $i >&2; done; sleep 0.6; exit 3"

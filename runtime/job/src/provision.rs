@@ -15,6 +15,7 @@ mod paths;
 mod program;
 mod provisioned;
 mod roots;
+mod shared_outputs;
 mod ssh;
 mod subpath;
 mod task;
@@ -36,6 +37,7 @@ pub use job::{Job, Progress};
 use large_data::FETCHED_DIRECTORY;
 pub use provisioned::ProvisionedJob;
 pub use roots::{RoleRoot, RootSource};
+pub use shared_outputs::shared_outputs;
 pub(crate) use subpath::mount_linkless;
 pub use task::{TaskBundle, prepare_task};
 

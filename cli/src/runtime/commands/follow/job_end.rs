@@ -1,6 +1,8 @@
 //! How a job ended, for a user who waited for it: the reason, the last lines of the task that decided it, and the command
 //! that shows the rest.
 
+use std::borrow::Cow;
+
 use jobc_job::directory::Directory;
 use jobc_job::logs::{LineFilter, Reader, Stream};
 use jobc_job::record::{End, JobState, Record};
@@ -33,7 +35,7 @@ pub(crate) struct LastOutput {
     /// Whether its log has the whole output; the oldest parts of a long one are removed.
     is_whole: bool,
     /// What they say about the cause.
-    cause: Option<&'static str>,
+    cause: Option<Cow<'static, str>>,
 }
 
 impl<'a> JobEnd<'a> {
@@ -117,7 +119,7 @@ impl LastOutput {
             out.push(format!("jobc: the last lines of {task} on {}:", stream.as_str()));
             out.extend(lines.iter().map(|line| format!("  {line}")));
         }
-        out.extend(cause.map(|cause| format!("jobc: {task}: {cause}")));
+        out.extend(cause.as_ref().map(|cause| format!("jobc: {task}: {cause}")));
         let kept = if *is_whole { "all" } else { "the end" };
         out.push(format!("jobc: {kept} of its output: `jobc logs {job} {task}`"));
         out

@@ -28,6 +28,7 @@ use jobc_container::scope::is_linger_enabled;
 use jobc_job::admission::ledger::Ledger;
 use jobc_job::admission::limits::Limits;
 use jobc_job::host_environment::{Caller, HostEnvironments};
+use jobc_job::provision;
 use jobc_job::record::Record;
 use jobc_job::sweep::Sweep;
 use jobc_job::time::Time;
@@ -141,6 +142,16 @@ pub(super) fn note_refused_limits(limits: &Limits) {
     }
 }
 
+/// Says that an earlier run of the job, which has not ended, writes to the same outputs.
+fn note_shared_outputs(built: &BuiltPlan, jobs: &Jobs) {
+    for job in &built.jobs {
+        for sentence in provision::shared_outputs(&job.plan, &built.directory, jobs.directories()) {
+            let help = "stop that run, or name another directory";
+            crate::terminal::eprint(&format!("note: {sentence}\n = help: {help}\n"));
+        }
+    }
+}
+
 /// Runs the directory of a built plan.
 pub(super) fn run_plan(args: &RunArgs, directory: &Utf8Path, format: FormatArg) -> Result<u8> {
     run_built(args, built_plan::read(directory)?, &Jobs::open()?, format)
@@ -162,6 +173,9 @@ fn run_built(args: &RunArgs, mut built: BuiltPlan, jobs: &Jobs, format: FormatAr
     let scope = limits.needs_scope();
     if args.dry_run {
         return dry_run::show(args, &built, jobs.directories(), scope).map(|()| 0);
+    }
+    if !args.quiet {
+        note_shared_outputs(&built, jobs);
     }
     // From here on, Ctrl-C is for the job.
     let signals = Signals::block_forwarded()?;
