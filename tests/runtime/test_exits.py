@@ -352,7 +352,7 @@ def test_a_configuration_has_another_name(exits):
     assert "none.json" in answer.stderr, f"the error does not name the file: {answer.stderr!r}"
 
 
-@pytest.mark.parametrize("link", ["/proc/self/attr", "/sys/kernel", "/dev", "/dev/pts", "dev/../proc"], ids=lambda link: link.strip("/").replace("/", "_"))
+@pytest.mark.parametrize("link", ["/proc/self/attr", "/sys/kernel", "/dev", "/dev/pts", "/dev/none/deep", "dev/../proc"], ids=lambda link: link.strip("/").replace("/", "_"))
 def test_a_volume_through_a_link_to_a_file_system_of_the_kernel_is_rejected(exits, link):
     """A volume whose place the image links to a file system of the kernel is rejected, and nothing is made there."""
     place, name = exits.bundle(["/bin/true"], lambda config: config["mounts"].append(
@@ -374,6 +374,36 @@ def test_a_volume_is_mounted_through_a_link_to_a_volume(exits):
     result = exits.runtime.run(place, name)
     assert_code(result.returncode, 0, result.stderr)
     assert result.stdout == "2\n", f"the mounts are not there: {result.stdout!r}"
+
+
+DANGLING = {"etc/absolute": "/run/deep/file", "etc/relative": "../run/other", "etc/outside": "../../../../var/new/file", "etc/chain": "next", "etc/next": "/srv/a/b",
+            "directory": "srv/new", "above": "/opt/none"}
+
+
+def test_what_a_dangling_link_names_is_made_below_the_root(exits):
+    """As crun and runc do: for a file, a directory, a chain of links, and a path below a link. A loop is an error."""
+    places = {"/etc/absolute": "/run/deep/file", "/etc/relative": "/run/other", "/etc/outside": "/var/new/file", "/etc/chain": "/srv/a/b"}
+    source = exits.directory / "hello"
+    source.write_text("hello\n")
+    source.chmod(0o644)
+
+    def linked(config):
+        config["mounts"] += [{"destination": place, "type": "bind", "source": str(source), "options": ["bind", "ro"]} for place in places]
+        config["mounts"] += [{"destination": place, "type": "tmpfs", "source": "t"} for place in ("/directory", "/above/in")]
+    place, name = exits.bundle(["/bin/sh", "-c", f"cat {' '.join(places.values())}; grep -c -e ' /srv/new ' -e ' /opt/none/in ' /proc/mounts"], linked)
+    for link, target in DANGLING.items():
+        (place / "rootfs" / link).parent.mkdir(exist_ok=True)
+        os.symlink(target, place / "rootfs" / link)
+    result = exits.runtime.run(place, name)
+    assert_code(result.returncode, 0, result.stderr)
+    assert result.stdout == "hello\n" * 4 + "2\n", result.stdout
+    os.symlink("loop", place / "rootfs/loop")
+    config = json.loads((place / "config.json").read_text())
+    config["mounts"].append({"destination": "/loop", "type": "tmpfs", "source": "t"})
+    (place / "config.json").write_text(json.dumps(config))
+    result = exits.runtime.run(place, name)
+    assert_code(result.returncode, 1, result.stderr)
+    assert "ELOOP" in result.stderr, result.stderr
 
 
 @pytest.mark.parametrize("words", [[("run",)], [("run", "--detach")], [("create",), ("start",)]], ids=["run", "run_detached", "start"])

@@ -1,5 +1,6 @@
 //! The file descriptors that the new process keeps between its steps.
 
+mod links;
 pub mod path;
 pub mod report;
 

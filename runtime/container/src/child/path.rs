@@ -10,7 +10,7 @@ use std::path::{Component, Path};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::Child;
+use super::{Child, links};
 use jobc_sys::syscall::{Fd, Kernel};
 
 /// Resolution that stays below the directory it begins at, as `chroot` would have it.
@@ -125,8 +125,24 @@ impl ContainerPath {
         directories.last().is_some_and(|(path, _)| path.as_c_str() == directory).then_some(name)
     }
 
-    /// Creates the missing part of a path that was not found.
+    /// Creates the missing part of a path that was not found; what dangling links in it name, too.
     fn walk<K: Kernel>(
+        &self,
+        child: &Child<'_, K>,
+        steps: &[(CString, CString)],
+        last: TargetKind,
+        further: ResolveFlags,
+    ) -> Result<Fd, Errno> {
+        match self.walk_names(child, steps, last, further) {
+            Err(Errno::EXIST | Errno::LOOP | Errno::NOTDIR) if !self.no_links => {
+                let path = steps.last().map_or(c".", |(path, _)| path);
+                links::create(child, path, last, further)
+            }
+            other => other,
+        }
+    }
+
+    fn walk_names<K: Kernel>(
         &self,
         child: &Child<'_, K>,
         steps: &[(CString, CString)],
@@ -140,10 +156,7 @@ impl ContainerPath {
             let (base, path) = child.base(path);
             let within = parent.unwrap_or(base);
             let next = if is_last {
-                match last {
-                    TargetKind::File => make_file(kernel, within, name),
-                    TargetKind::Directory => make_directory(kernel, within, name),
-                }
+                make(kernel, within, name, last)
             } else {
                 match kernel.open(base, path, OFlags::PATH, Mode::empty(), self.resolve() | further) {
                     Err(Errno::NOENT) => make_directory(kernel, within, name),
@@ -170,6 +183,14 @@ pub enum TargetKind {
     File,
     /// A directory.
     Directory,
+}
+
+/// Creates a file or directory, and opens it.
+pub(super) fn make<K: Kernel>(kernel: &K, parent: Fd, name: &CStr, kind: TargetKind) -> Result<Fd, Errno> {
+    match kind {
+        TargetKind::File => make_file(kernel, parent, name),
+        TargetKind::Directory => make_directory(kernel, parent, name),
+    }
 }
 
 fn make_directory<K: Kernel>(kernel: &K, parent: Fd, name: &CStr) -> Result<Fd, Errno> {

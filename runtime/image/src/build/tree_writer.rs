@@ -5,6 +5,7 @@
 //! existing directory gets the mode, owner and time of the one that is copied onto it; anything else is replaced. Links
 //! in the image are followed inside of it, except for the name of the file itself.
 
+mod directories;
 mod download;
 
 use std::collections::HashMap;
@@ -139,52 +140,6 @@ impl<'a> TreeWriter<'a> {
         let (uid, gid) = self.file_attributes.owner.unwrap_or_default();
         self.chown(&file, uid, gid)?;
         Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(self.file_attributes.mode.unwrap_or(0o644)))?)
-    }
-
-    /// Creates a directory and its missing parents; returns its path without a trailing slash.
-    pub(super) fn create_directories(&mut self, path: &Path) -> io::Result<PathBuf> {
-        let mut so_far = PathBuf::new();
-        for part in path.components().filter(|part| matches!(part, std::path::Component::Normal(_))) {
-            let parent = c_path(&so_far)?;
-            so_far.push(part);
-            let whole = c_path(&so_far)?;
-            let open = || open_inside(self.root, &whole, OFlags::PATH | OFlags::DIRECTORY);
-            match open() {
-                Ok(_) => {}
-                Err(Errno::NOENT) => {
-                    let parent = open_inside(self.root, &parent, OFlags::PATH | OFlags::DIRECTORY)?;
-                    let name = CString::new(part.as_os_str().as_bytes())?;
-                    match rustix::fs::mkdirat(&parent, &name, Mode::from_raw_mode(0o755)) {
-                        Err(Errno::EXIST) => {
-                            let error = io::Error::other("it is a dangling symbolic link in the image");
-                            return Err(with_path(error, &Path::new("/").join(&so_far)));
-                        }
-                        other => other?,
-                    }
-                    let made = open_inside(&parent, &name, OFlags::RDONLY | OFlags::DIRECTORY)?;
-                    let (uid, gid) = self.file_attributes.owner.unwrap_or_default();
-                    self.chown(&made, uid, gid)?;
-                    // Whatever the umask is.
-                    rustix::fs::fchmod(&made, Mode::from_raw_mode(0o755))?;
-                }
-                Err(Errno::NOTDIR) => {
-                    let error = io::Error::new(io::ErrorKind::NotADirectory, "it is not a directory");
-                    return Err(with_path(error, &Path::new("/").join(&so_far)));
-                }
-                Err(errno) => return Err(with_path(errno.into(), &Path::new("/").join(&so_far))),
-            }
-        }
-        Ok(so_far)
-    }
-
-    /// The same, and gives it its bits.
-    pub(super) fn create_directory_with_mode(&mut self, path: &Path, mode: Option<u32>) -> io::Result<()> {
-        let path = self.create_directories(path)?;
-        if let Some(mode) = mode {
-            let directory = open_inside(self.root, &c_path(&path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;
-            rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode))?;
-        }
-        Ok(())
     }
 
     /// Sets the attributes of directories, inner ones first.

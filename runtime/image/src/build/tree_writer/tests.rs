@@ -137,7 +137,28 @@ fn links_of_the_image_are_followed_inside_it() {
     0600 etc/shadow=secret
     0644 l=1
     ");
-    assert_snapshot!(check(&["f=1"], &["l -> /nowhere"], &["f"], "/l/x"), @"`/l`: it is a dangling symbolic link in the image");
+}
+
+#[test]
+fn what_dangling_links_name_is_created_inside_the_image() {
+    assert_snapshot!(check(&["0644 f=1"], &["l -> /nowhere"], &["f"], "/l/x"), @r"
+    l -> /nowhere
+    0755 nowhere/
+    0644 nowhere/x=1
+    ");
+    let chain = &["0755 var/", "var/run -> ../../up/run", "up -> a", "a -> /b/c"];
+    assert_snapshot!(check(&["0644 f=1"], chain, &["f"], "/var/run/deep/x"), @r"
+    a -> /b/c
+    0755 b/
+    0755 b/c/
+    0755 b/c/run/
+    0755 b/c/run/deep/
+    0644 b/c/run/deep/x=1
+    up -> a
+    0755 var/
+    var/run -> ../../up/run
+    ");
+    assert_snapshot!(check(&["0644 f=1"], &["one -> two", "two -> one"], &["f"], "/one/x"), @"`/one`: too many levels of symbolic links (ELOOP)");
 }
 
 #[test]
