@@ -16,6 +16,7 @@
 
 mod backward;
 mod filter;
+mod last_state;
 mod limits;
 mod line;
 mod part;
@@ -28,6 +29,7 @@ mod writer;
 use std::path::Path;
 
 pub use filter::LineFilter;
+pub use last_state::states;
 pub use limits::Limits;
 pub use line::{Line, Stream};
 pub use reader::Reader;

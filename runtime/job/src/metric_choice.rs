@@ -8,7 +8,7 @@ use jobc_schema::plan::{JobPlan, MetricSource, MountPlan, RolePlan};
 use regex::bytes::Regex;
 
 use crate::directory::Directory;
-use crate::logs::{Line, LineFilter, Reader, Stream};
+use crate::logs::{Line, LineFilter, Reader, Stream, states};
 use crate::metric_history::{MetricHistory, detected_in_line, detected_in_log, in_file, in_log};
 use crate::provision::volume_path;
 use crate::record::Record;
@@ -297,7 +297,7 @@ fn each_line(logs: &[PathBuf], tail: Option<u64>, mut note: impl FnMut(&[u8])) {
         if line.stream != Stream::Jobc {
             open[number].extend_from_slice(line.text);
             if line.ends {
-                note(&std::mem::take(&mut open[number]));
+                states(&std::mem::take(&mut open[number])).for_each(&mut note);
             }
         }
         Ok(())

@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::filter::LineFilter;
+use super::last_state::LastStates;
 use super::line::{Line, Stream};
 use super::source::LogSource;
 
@@ -18,6 +19,8 @@ pub struct Reader {
     sources: Vec<LogSource>,
     filter: LineFilter,
     started: bool,
+    /// Of the last lines, what was there when reading began.
+    last: Option<LastStates>,
 }
 
 /// Maximum lines of one [`Reader::read`].
@@ -28,6 +31,7 @@ impl Reader {
     pub fn new(directories: impl IntoIterator<Item = PathBuf>, choice: LineFilter) -> Self {
         Self {
             sources: directories.into_iter().map(LogSource::new).collect(),
+            last: choice.tail.map(|_| LastStates::default()),
             filter: choice,
             started: false,
         }
@@ -35,6 +39,8 @@ impl Reader {
 
     /// Passes on new lines, each with the number of its directory. Returns whether there may be more at once: it
     /// returns in between, so that a caller that follows a fast log can do other work.
+    ///
+    /// Of the last lines ([`LineFilter::tail`]) each comes whole, and of a progress bar what it drew last.
     ///
     /// Lines of [`Stream::Jobc`] are remarks: where lines were lost, and where parts of the log were deleted before
     /// they were read.
@@ -66,7 +72,10 @@ impl Reader {
                     let text = text.as_bytes();
                     each(number, &Line { stream: Stream::Jobc, ends: true, attempt: 0, text, ..line })?;
                 }
-                each(number, &line)?;
+                match &mut self.last {
+                    Some(last) => last.pass(number, &line, each)?,
+                    None => each(number, &line)?,
+                }
                 source.advance();
                 passed += 1;
                 if passed >= MAX_LINES_PER_READ {
@@ -77,6 +86,7 @@ impl Reader {
                 }
             }
         }
+        self.last.take().map_or(Ok(()), |last| last.finish(each))?;
         Ok(false)
     }
 }

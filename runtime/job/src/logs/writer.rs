@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
+use super::last_state::states;
 use super::limits::Limits;
 use super::line::{LinePrefix, Stream};
 use super::part::{self, Part};
@@ -50,6 +51,8 @@ struct PartialLine {
     raw: Vec<u8>,
     /// How much of it is in the log as a piece.
     written: usize,
+    /// How much of it was seen: the states of a progress bar that others have followed.
+    seen: usize,
     /// Where the last redacted value ends that is in the log.
     covered: usize,
     /// A piece of it is in the log, and the end is not.
@@ -81,8 +84,8 @@ impl Writer {
 
     /// Takes what was read from a task's standard output or error.
     ///
-    /// `seen` is called with each complete line, without its end and not redacted; with each piece of a line
-    /// longer than [`Limits::line_bytes`].
+    /// `seen` is called with each complete line, without its end and not redacted; with each state of a progress bar,
+    /// which a carriage return ends; with each piece of a line longer than [`Limits::line_bytes`].
     ///
     /// # Errors
     ///
@@ -114,7 +117,7 @@ impl Writer {
             };
             rest = &rest[piece.len() + usize::from(ends)..];
             let kept = if ends && line.raw.is_empty() {
-                seen(piece);
+                states(piece).for_each(&mut *seen);
                 line.begun = false;
                 self.push(&head, true, |masks, out| masks.redact_range(piece, 0..piece.len(), &mut 0, out))
             } else {
@@ -135,22 +138,30 @@ impl Writer {
         ends: bool,
         seen: &mut dyn FnMut(&[u8]),
     ) -> io::Result<()> {
+        let open = &line.raw[line.seen..];
         if ends {
-            seen(&line.raw);
+            states(open).filter(|state| line.seen == 0 || !state.is_empty()).for_each(seen);
             let result = self.push_piece(line, head, line.raw.len(), true);
             line.raw.clear();
-            (line.written, line.covered) = (0, 0);
+            (line.written, line.covered, line.seen) = (0, 0, 0);
             return result;
+        }
+        if let Some(at) = open.iter().rposition(|&byte| byte == b'\r') {
+            states(&open[..=at]).for_each(&mut *seen);
+            line.seen += at + 1;
         }
         if line.raw.len() < self.limits.line_bytes {
             return Ok(());
         }
-        let cut = self.redactor.decided_length(&line.raw);
+        let decided = self.redactor.decided_length(&line.raw);
+        // The state of a progress bar that is being drawn is kept whole.
+        let cut = if (1..=decided).contains(&line.seen) { line.seen } else { decided };
         let result = if cut > line.written { self.push_piece(line, head, cut, false) } else { Ok(()) };
-        if cut > 0 {
-            seen(&line.raw[..cut]);
+        if cut > line.seen {
+            seen(&line.raw[line.seen..cut]);
         }
         line.raw.drain(..cut);
+        line.seen = line.seen.saturating_sub(cut);
         line.written = line.written.saturating_sub(cut);
         line.covered = line.covered.saturating_sub(cut);
         result

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use jobc_job::logs::{Line, Stream};
+use jobc_job::logs::{Line, Stream, states};
 use serde::Serialize;
 
 use super::event_text::Tone;
@@ -136,10 +136,19 @@ impl Printer {
         });
         held.text.extend_from_slice(line.text);
         if line.ends || held.text.len() >= MAX_LINE_BYTES {
-            self.flush_partial_line(key, line.ends)
-        } else {
-            Ok(())
+            return self.flush_partial_line(key, line.ends);
         }
+        // For programs, each state of a progress bar is a line; a return may still belong to the end of one.
+        let last = held.text.len().saturating_sub(1);
+        let last = held.text[..last].iter().rposition(|&byte| byte == b'\r');
+        if let Some(last) = last.filter(|_| self.line_format.json) {
+            let rest = held.text.split_off(last + 1);
+            let text = std::mem::replace(&mut held.text, rest);
+            let (time, stream, attempt) = (held.time.clone(), held.stream, held.attempt);
+            line.time.clone_into(&mut held.time);
+            return self.json_line(number, &Line { time: &time, stream, ends: true, attempt, text: &text });
+        }
+        Ok(())
     }
 
     fn flush_partial_line(&mut self, key: (usize, bool), ends: bool) -> io::Result<()> {
@@ -301,11 +310,13 @@ impl Printer {
     fn json_line(&mut self, number: usize, line: &Line<'_>) -> io::Result<()> {
         let TaskLabel { job, task, .. } = &self.labels[number];
         let Line { time, stream, ends, attempt, .. } = *line;
-        let object =
-            JsonLine { time, job, task, attempt, stream, text: String::from_utf8_lossy(line.text), ends };
         let out = self.outputs.select(OutputStream::Stdout)?;
-        serde_json::to_writer(&mut *out, &object)?;
-        out.push(b'\n');
+        let mut states = states(line.text).peekable();
+        while let Some(state) = states.next() {
+            let (text, ends) = (String::from_utf8_lossy(state), ends || states.peek().is_some());
+            serde_json::to_writer(&mut *out, &JsonLine { time, job, task, attempt, stream, text, ends })?;
+            out.push(b'\n');
+        }
         Ok(())
     }
 }

@@ -64,12 +64,27 @@ fn the_last_lines_of_each_task_are_found_from_the_end() {
     let tail = |count| LineFilter::default().tail(Some(count));
     check(&[&a, &b], tail(0), &[]);
     check(&[&a], tail(1), &["0: four"]);
-    check(&[&a], tail(2), &["0: thr+", "0: ee", "0: four"]);
-    check(&[&a], tail(3), &["0: two", "0: thr+", "0: ee", "0: four"]);
+    check(&[&a], tail(2), &["0: three", "0: four"]);
+    check(&[&a], tail(3), &["0: two", "0: three", "0: four"]);
     check(&[&a, &b], tail(1), &["1: b", "0: four"]);
-    check(&[&a], tail(9), &["0: one", "0: two", "0: thr+", "0: ee", "0: four"]);
-    check(&[&a], tail(1).attempt(Some(1)), &["0: thr+", "0: ee"]);
+    check(&[&a], tail(9), &["0: one", "0: two", "0: three", "0: four"]);
+    check(&[&a], tail(1).attempt(Some(1)), &["0: three"]);
     check(&[&a], since(4).tail(Some(3)), &["0: ee", "0: four"]);
+}
+
+#[test]
+fn of_a_progress_bar_the_last_lines_have_what_it_drew_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = dir.path().join("a");
+    let bar =
+        [(1, "stdout F 1 one"), (2, "stderr P 1 \r 1%\r 2%"), (2, "stdout F 1 two"), (3, "stderr P 1 \r 3")];
+    part(&a, 1, &bar);
+    check(&[&a], LineFilter::default().tail(Some(9)), &["0: one", "0: two", "0:  3+"]);
+    let end = [(4, "stderr F 1 %"), (5, "stdout F 1 end\r")];
+    part(&a, 1, &[&bar[..], &end].concat());
+    check(&[&a], LineFilter::default().tail(Some(2)), &["0:  3%", "0: end\r"]);
+    let all = ["0: one", "0: \r 1%\r 2%+", "0: two", "0: \r 3+", "0: %", "0: end\r"];
+    check(&[&a], LineFilter::default(), &all);
 }
 
 #[test]

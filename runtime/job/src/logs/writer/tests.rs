@@ -62,7 +62,17 @@ fn lines_are_kept_as_they_were_printed() {
             "stderr F 2 at the end"
         ]
     );
-    assert_eq!(log.seen, ["one", "two", "", "not \u{fffd} UTF-8\r"]);
+    assert_eq!(log.seen, ["one", "two", "", "not \u{fffd} UTF-8"]);
+}
+
+#[test]
+fn each_state_of_a_progress_bar_is_seen_when_the_next_is_drawn() {
+    let mut log = Fixture::new(Limits { line_bytes: 16, ..Limits::default() }, &[]);
+    log.write("\r 1%").write("\r 2%\r 3").write("%");
+    assert_eq!(log.seen, [" 1%", " 2%"]);
+    log.write("\r100%\n").write("done\n").write("a\rb\n");
+    assert_eq!(log.seen, [" 1%", " 2%", " 3%", "100%", "done", "a", "b"]);
+    assert_eq!(log.lines().len(), 4, "{:?}", log.lines());
 }
 
 #[test]

@@ -116,12 +116,21 @@ fn json_format_prints_objects() {
             &[(1, ERR, true, "say \"hi\"\r"), (0, Stream::Jobc, true, "2 lines lost: disk full")]
         ),
         concat!(
-            r#"{"time":"2026-11-21T13:31:53.250123Z","job":"train.1","task":"worker-10","attempt":1,"stream":"stderr","text":"say \"hi\"\r","ends":true}"#,
+            r#"{"time":"2026-11-21T13:31:53.250123Z","job":"train.1","task":"worker-10","attempt":1,"stream":"stderr","text":"say \"hi\"","ends":true}"#,
             "\n",
             r#"{"time":"2026-11-21T13:31:53.250123Z","job":"train.1","task":"ps-0","attempt":1,"stream":"jobc","text":"2 lines lost: disk full","ends":true}"#,
             "\n"
         )
     );
+}
+
+#[test]
+fn json_format_has_each_state_of_a_progress_bar() {
+    let look = LineFormat { json: true, ..PREFIX };
+    let lines = printed(look, true, &[(0, OUT, false, "\r1%\r2"), (0, OUT, true, "%\r\r3%")]);
+    let states = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let states: Vec<String> = states.map(|state| format!("{} {}", state["text"], state["ends"])).collect();
+    assert_eq!(states, [r#""1%" true"#, r#""2%" true"#, r#""3%" true"#]);
 }
 
 #[test]
