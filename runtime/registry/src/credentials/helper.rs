@@ -85,9 +85,10 @@ pub(super) fn query_program(program: &Path, server: &str, time: Duration) -> Res
     }
     let HelperResponse { username, secret } =
         serde_json::from_slice(&text).map_err(|_| failed("returned an invalid response"))?;
-    Ok(Some(if username == TOKEN_USER {
-        Credential::Identity(secret)
-    } else {
-        Credential::Password { user: username, password: secret }
-    }))
+    Ok(match username.as_str() {
+        TOKEN_USER => Some(Credential::Identity(secret)),
+        // Some answer so where nothing is stored.
+        "" if secret.is_empty() => None,
+        _ => Some(Credential::Password { user: username, password: secret }),
+    })
 }

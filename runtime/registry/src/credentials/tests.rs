@@ -89,6 +89,7 @@ fn a_credential_helper_is_queried_by_its_protocol() {
         r#"read server; printf '{"ServerURL":"%s","Username":"me","Secret":"%s"}' "$server" "$server-$1""#;
     assert_eq!(ask(echo, long), "me with registry.example-get");
     assert_eq!(ask(r#"echo '{"Username":"<token>","Secret":"t"}'"#, long), "Identity");
+    assert_eq!(ask(r#"echo '{"Username":"","Secret":""}'"#, long), "nothing");
     assert_eq!(ask("echo 'credentials not found in native keychain'; exit 1", long), "nothing");
     assert!(ask("echo the chain is locked; exit 1", long).ends_with("failed: the chain is locked"));
     assert!(ask("echo nonsense", long).ends_with("returned an invalid response"));

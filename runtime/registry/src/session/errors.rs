@@ -61,6 +61,9 @@ pub(super) fn refused(session: &Session, answer: Response<Body>) -> Error {
 
 /// 401 again: what we showed does not help.
 pub(super) fn denied(session: &Session, scope: &str, answer: Response<Body>) -> Error {
+    if let Some(error) = session.lookup_error() {
+        return error;
+    }
     let mut parts = scope.rsplitn(2, ':');
     let (actions, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let what = if actions.contains("push") { "push to" } else { "pull from" };
@@ -74,7 +77,9 @@ pub(super) fn denied(session: &Session, scope: &str, answer: Response<Body>) -> 
 
 /// A login is required and there is none.
 pub(super) fn login_required(session: &Session) -> Error {
-    registry_error(session, "requires a login").help(login_hint(session))
+    session
+        .lookup_error()
+        .unwrap_or_else(|| registry_error(session, "requires a login").help(login_hint(session)))
 }
 
 fn login_hint(session: &Session) -> String {

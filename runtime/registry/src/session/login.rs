@@ -78,13 +78,16 @@ impl Session {
             .filter_map(|value| value.to_str().ok())
             .flat_map(challenge::parse)
             .collect();
-        let credential = self.credential(scope)?;
+        // Much is public: a helper that is not there matters only where a login is needed.
+        let credential = self.credential(scope).unwrap_or_default();
         let by_scheme = |scheme: &str| challenges.iter().find(|challenge| challenge.scheme == scheme);
         let authorization = match (by_scheme("bearer"), by_scheme("basic"), credential) {
             (_, _, Some(Credential::Registry(token))) if refused.is_none() => {
                 Authorization { header: format!("Bearer {token}"), until: None }
             }
-            (Some(challenge), _, credential) => self.token(challenge, scope, credential)?,
+            (Some(challenge), _, credential) => self
+                .token(challenge, scope, credential)
+                .map_err(|error| self.lookup_error().unwrap_or(error))?,
             (None, Some(_), Some(Credential::Password { user, password })) => {
                 Authorization { header: basic_authorization(user, password), until: None }
             }
@@ -105,6 +108,11 @@ impl Session {
         let repository = scope.split(':').nth(1).unwrap_or_default();
         let find = || self.credentials.find(&self.endpoint.registry, repository);
         self.credential.get_or_init(find).as_ref().map(Option::as_ref).map_err(Clone::clone)
+    }
+
+    /// Why the credentials could not be looked up, if they could not.
+    pub(super) fn lookup_error(&self) -> Option<Error> {
+        self.credential.get()?.as_ref().err().cloned()
     }
 
     /// Gets a token from the service that a challenge names.
