@@ -41,6 +41,17 @@ impl Command {
         self.launcher() == Some(Launcher::Torchrun)
     }
 
+    /// The script that it runs, itself or through a launcher: `python FILE.py`, `bash FILE.sh`, `./FILE.sh`, `torchrun
+    /// FILE.py`.
+    pub(crate) fn script_file(&self) -> Option<&str> {
+        let launched = || {
+            self.launcher()?;
+            let is_script = |word: &&String| camino::Utf8Path::new(word.as_str()).extension() == Some("py");
+            self.arguments().iter().find(is_script).map(String::as_str)
+        };
+        self.python_file().or_else(|| self.shell_file()).or_else(launched)
+    }
+
     /// Which launcher it is.
     pub(crate) fn launcher(&self) -> Option<Launcher> {
         let module = self.python_module();

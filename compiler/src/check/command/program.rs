@@ -61,11 +61,16 @@ impl Command {
         (self.is_python() && is_file(first)).then_some(first)
     }
 
-    /// The file of `bash FILE.sh`.
+    /// The file of `bash FILE.sh`, and of one that starts itself.
     pub(crate) fn shell_file(&self) -> Option<&str> {
-        let first = self.arguments().first()?;
-        let is_script = camino::Utf8Path::new(first).extension() == Some("sh");
-        (is_shell(self.program()) && is_script).then_some(first)
+        let is_script = |word: &&String| camino::Utf8Path::new(word.as_str()).extension() == Some("sh");
+        if let Some(file) = self.words.first().filter(is_script) {
+            return Some(file);
+        }
+        self.arguments()
+            .first()
+            .filter(|word| is_shell(self.program()) && is_script(word))
+            .map(String::as_str)
     }
 
     /// The value of a flag, `--flag=VALUE` or `--flag VALUE`; `-` and `_` inside the name are alike.

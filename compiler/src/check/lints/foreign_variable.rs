@@ -1,4 +1,4 @@
-//! J0353: a variable of another system or launcher, which nothing sets in the shell of a task.
+//! J0353: a variable of another system or launcher, or a misspelled one of jobc, which nothing sets in the shell of a task.
 //!
 //! Who sets which: [`SYSTEMS`]; what jobc sets instead: the page of the code.
 
@@ -10,6 +10,7 @@ use super::unset_variable::{is_bare, known};
 use crate::check::command::{Command, expanded, plain, variables};
 use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::suggest;
 
 /// What a variable says, where jobc knows it as well.
 #[derive(Clone, Copy)]
@@ -142,6 +143,25 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         for (key, text) in texts.iter().filter_map(|(key, text)| Some((*key, text.as_deref()?))) {
             let scanned = expanded(text);
             for (name, at) in variables(text).filter(|(_, at)| scanned.contains(at)) {
+                let own = misspelled(role, name).filter(|_| is_bare(text, name, at) && set.insert(name));
+                if let Some(advice) = own {
+                    let written = written(text, name, at);
+                    let place = Place::inside(&role.at().key(key), text, at..at + written.len());
+                    let message = format!("nothing sets `{name}` in the shell of role `{}`", role.plan.name);
+                    let found = Diagnostic::warning(codes::FOREIGN_VARIABLE, message).at_place(place, "");
+                    sink.push(match advice {
+                        Ok(near) => {
+                            let near = written.replace(name, near);
+                            found.note(format!("did you mean `{near}`?")).reword(
+                                &role.run_at(),
+                                written,
+                                &near,
+                            )
+                        }
+                        Err(note) => found.note(note),
+                    });
+                    continue;
+                }
                 let Some((system, fact)) = find(name).filter(|(system, _)| !is_set(name, system)) else {
                     continue;
                 };
@@ -153,6 +173,27 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 }
             }
         }
+    }
+}
+
+/// What to write for a variable of jobc that the role does not have: its name, or where it is set. Nothing for the
+/// settings of jobc itself, such as `JOBC_COLOR`.
+fn misspelled<'r>(role: &'r RoleView<'_>, name: &str) -> Option<Result<&'r str, &'static str>> {
+    if !name.starts_with("JOBC_") || role.has_variable(name) || assigns(&role.text, name) {
+        return None;
+    }
+    let known = role.plan.provided_env.keys().map(String::as_str).filter(|name| name.starts_with("JOBC_"));
+    if let Some(near) = suggest::nearest(name, known) {
+        return Some(Ok(near));
+    }
+    match name {
+        "JOBC_RANK" | "JOBC_WORLD_SIZE" | "JOBC_HOSTFILE" => Some(Err(
+            "it is set in the roles of `distributed`; `JOBC_INDEX` and `JOBC_INSTANCES` are set in all",
+        )),
+        _ if name.starts_with("JOBC_PORT_") => {
+            Some(Err("declare the port under `resources: {ports: …}` of the role"))
+        }
+        _ => None,
     }
 }
 

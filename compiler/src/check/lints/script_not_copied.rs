@@ -135,7 +135,7 @@ fn script<'a>(role: &'a RoleView<'_>) -> Option<&'a str> {
     let file = role
         .commands
         .iter()
-        .find_map(|command| command.python_file().or_else(|| command.shell_file()))
+        .find_map(|command| command.script_file())
         .filter(|file| !file.starts_with(['/', '$', '~']))?;
     let is_placed = role
         .plan
