@@ -305,6 +305,15 @@ fn backends_of(refused: &RefusedValue<'_>, key: &str) -> Option<String> {
 /// Reports a missing required key.
 pub(super) fn missing(refused: &RefusedValue<'_>, key: &str, report: &mut Report<'_>) {
     let place = &refused.segments;
+    let known = refused.schema.keys(place);
+    let is_misspelled = |entry: &Entry| {
+        !known.contains(&entry.key)
+            && suggest::nearest(&entry.key, known.iter().map(String::as_str)) == Some(key)
+    };
+    if refused.node.entries().iter().any(is_misspelled) {
+        // The unknown key has a finding, and becomes this one.
+        return;
+    }
     let first = refused.node.entries().first();
     let mut diagnostic =
         Diagnostic::error(codes::MISSING_KEY, format!("`{key}` is missing{}", place::within(place)));

@@ -240,8 +240,13 @@ fn advise(
             }
         }
         Value::String(text) if accepted.contains("array") && !text.is_empty() => {
+            if text.contains("..") {
+                return diagnostic.note("write each value, such as `[0, 1, 2]`");
+            }
             let list = format!("[{}]", report.string(text));
-            report.rewrite(diagnostic, at, &list, Safety::Safe)
+            // `a, b` is a list without its brackets, or one text.
+            let safety = if text.contains(',') { Safety::Unsafe } else { Safety::Safe };
+            report.rewrite(diagnostic, at, &list, safety)
         }
         Value::Mapping(_) if accepted.contains("array") => {
             diagnostic.note("write a list, each item after `- `")

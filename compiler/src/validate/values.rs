@@ -6,6 +6,7 @@ use crate::document::{Entry, Node, Value};
 
 use super::compose;
 use super::report::source_text;
+use crate::suggest;
 
 /// The equivalent of another tool's entry.
 pub(super) struct Translation {
@@ -260,6 +261,37 @@ fn volume_list(node: &Node) -> Option<Json> {
     (!all.is_empty()).then_some(Json::Object(all))
 }
 
+/// Whether a name is near a key of `matrix`, which then was meant.
+fn is_matrix_key(name: &str) -> bool {
+    suggest::nearest(name, ["max_parallel", "exclude", "include", "axes"]).is_some()
+}
+
+/// `3`, `0.1, 0.01` and `0 1 2` as the list of the values of an axis, and what Python calls a range.
+fn axis(node: &Node) -> Option<Json> {
+    let text = match &node.value {
+        Value::String(text) => text.trim(),
+        Value::Number { .. } | Value::Bool(_) => return Some(json!([node.to_json()])),
+        _ => return None,
+    };
+    if text.starts_with("range(") {
+        return range(text);
+    }
+    let number = |word: &str| serde_json::from_str::<serde_json::Number>(word).ok().map(Json::Number);
+    let parts: Vec<&str> = if text.contains(',') {
+        text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect()
+    } else {
+        text.split_whitespace().collect()
+    };
+    let numbers: Option<Vec<Json>> = parts.iter().map(|part| number(part)).collect();
+    match numbers {
+        Some(numbers) => Some(Json::Array(numbers)),
+        None if text.contains(',') => Some(json!(parts)),
+        // `0..2` ends before 2 in some languages, and after it in others.
+        None if text.contains("..") => None,
+        None => Some(json!([text])),
+    }
+}
+
 /// `range(3)` and `range(2, 4)` of Python as the list of their numbers, if it is short.
 fn range(text: &str) -> Option<Json> {
     let inside = text.trim().strip_prefix("range(")?.strip_suffix(')')?;
@@ -319,7 +351,11 @@ pub(super) fn as_meant(segments: &[String], node: &Node) -> Option<Json> {
         ["matrix", _]
         | ["matrix", "axes", _]
         | ["roles", _, "matrix", _]
-        | ["roles", _, "matrix", "axes", _] => range(text?),
+        | ["roles", _, "matrix", "axes", _]
+            if !steps.last().is_some_and(|key| is_matrix_key(key)) =>
+        {
+            axis(node)
+        }
         ["gang"] => gang(node),
         ["roles", _, "files", _] => text.map(|text| json!({ "content": text })),
         ["roles", _, "resources", "gpu"] => {
