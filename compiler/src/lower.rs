@@ -161,8 +161,7 @@ fn holds_mistake(sink: &Sink) -> bool {
 
 /// Reports everything a backend cannot express, each at the line that requests it.
 fn refusals(backend: &dyn Backend, job: &JobPlan, losses: Losses, can_submit: bool, sink: &mut Sink) {
-    // The user may not know that a targets file is near: it is shown with the first refusal.
-    let mut names_target = job.target.built_in;
+    let mut shows_target = false;
     for (capability, place) in &needs(job) {
         let (why, lossy) = match backend.support_at(*capability, place, job) {
             Support::Full | Support::Plan => continue,
@@ -182,16 +181,32 @@ fn refusals(backend: &dyn Backend, job: &JobPlan, losses: Losses, can_submit: bo
         } else {
             Diagnostic::error(codes::REFUSED, format!("backend `{name}` cannot express {field}"))
         };
+        let built_in = job.target.built_in;
+        let is_refused = diagnostic.severity == Severity::Error;
         let mut found = match cause(job, place) {
             Some((setting, default)) => diagnostic.at_key(&setting, default),
             None => diagnostic.at_key(place, "requested here"),
         };
-        if found.severity == Severity::Error && !std::mem::replace(&mut names_target, true) {
-            let target = Pointer::ROOT.keys(["targets", &job.target.name, "backends"]);
-            found = found.at_place(Place::target(&target), "because of this target");
+        found = found.note(why.as_str());
+        if is_refused && !shows_target && (!built_in || why.contains("target")) {
+            shows_target = true;
+            found = show_target(found, job, name);
         }
-        sink.push(found.note(why));
+        sink.push(found);
     }
+}
+
+/// Says with the first refusal where the target is from: the user may not know that a targets file is near, or that the
+/// settings of a built-in target need one.
+fn show_target(found: Diagnostic, job: &JobPlan, backend: BackendName) -> Diagnostic {
+    let name = &job.target.name;
+    if job.target.built_in {
+        return found.note(format!(
+            "the target `{name}` is built in: its settings go into `targets.yaml`, as `targets: {{{name}: {{backends: [{backend}], {backend}: {{…}}}}}}`"
+        ));
+    }
+    let target = Pointer::ROOT.keys(["targets", name, "backends"]);
+    found.at_place(Place::target(&target), "because of this target")
 }
 
 /// The setting to whose default a threshold of a role is equal, and that default in words: the user need not have

@@ -74,6 +74,15 @@ pub(super) fn choose_targets(
             || place.settings.backends.iter().any(|b| request.only_backends.contains(b))
     };
     places.retain(of_interest);
+    if let [name, ..] = &request.only_targets[..]
+        && places.is_empty()
+        && request.run_here
+        && !sink.has_errors()
+    {
+        let message = format!("`jobc run` runs jobs on this host, and the target `{name}` is elsewhere");
+        let found = Diagnostic::error(codes::NO_SUCH_TARGET, message);
+        sink.push(found.note(format!("`jobc submit --target {name}` sends a job there")));
+    }
     if places.is_empty() && !sink.has_errors() {
         let wanted = request.only_backends.iter().map(|b| b.as_str());
         let message = format!("no target has the requested backends: {}", suggest::list(wanted));

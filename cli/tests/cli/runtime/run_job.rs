@@ -118,7 +118,7 @@ fn one_target_with_the_oci_backend_is_chosen() {
     ));
     chosen(&two, &[], "here");
     chosen(&two, &["--target", "there"], "there");
-    two.jobc(&["run", "--target", "lab"]).exits(125).says("no target has the requested backends: `oci`");
+    two.jobc(&["run", "--target", "lab"]).exits(125).says("`jobc submit --target lab` sends a job there");
     two.jobc(&["run", "--target", "her"]).exits(125).says("did you mean `here`?");
     let by_variable = |target: &str, chosen: &str| {
         Run::of(two.command(binary()).arg("run").env("JOBC_TARGET", target)).exits(0);
