@@ -41,7 +41,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                     .set(&needs_at, needs(NeedState::Ready)),
                 (None, Some(PortPlan { label, .. })) => found
                     .note(format!(
-                        "write `needs: {{{0}: ready}}`, and `ready: {{port: {label}}}` on `{0}`",
+                        "write `needs: {{{0}: ready}}`, and `ready: {{port: {label}}}` on `{0}`, which is checked by connecting and closing; a server that fails at that is `started`",
                         need.role
                     ))
                     .set(&needs_at, needs(NeedState::Ready))
