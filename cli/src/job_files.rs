@@ -60,6 +60,7 @@ fn below(directory: &Utf8Path, depth: usize, (names, golden): (&[&str], &str), j
             && depth < MAX_DEPTH
             && !name.starts_with('.')
             && !["out", "node_modules", "target", golden].contains(&name)
+            && !path.join("sourcemap.json").is_file()
         {
             below(&path, depth + 1, (names, golden), jobs);
         }

@@ -68,7 +68,7 @@ pub(crate) fn run_early_command() -> Option<ExitCode> {
         Err(error) => {
             let words: Vec<_> =
                 std::env::args_os().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
-            match missing_dashes(&error, &words) {
+            match missing_dashes(&error, &words).or_else(|| option_of_job(&error, &words)) {
                 Some(message) => {
                     eprint(&message);
                     RUNTIME_FAILURE_EXIT_CODE
@@ -95,6 +95,23 @@ fn missing_dashes(error: &clap::Error, words: &[String]) -> Option<String> {
     Some(jobc_terminal::error(
         &format!("unexpected argument `{second}` after `{program}`"),
         &[&format!("to run a command, write `--` before it: `jobc run -- {command}`")],
+    ))
+}
+
+/// The message for `jobc run job.yaml --lr 0.1`: the job has parameters, and no program gets options.
+fn option_of_job(error: &clap::Error, words: &[String]) -> Option<String> {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
+    let file = words.iter().find(|word| !word.starts_with('-'))?;
+    let is_job = [".yaml", ".yml", ".json"].iter().any(|end| file.ends_with(end));
+    let name = option.strip_prefix("--").filter(|_| is_job && error.kind() == ErrorKind::UnknownArgument)?;
+    let at = words.iter().position(|word| word.split('=').next() == Some(option))?;
+    let value = words[at].split_once('=').map(|(_, value)| value).or(words.get(at + 1).map(String::as_str));
+    let value = value.filter(|value| !value.starts_with('-')).unwrap_or("VALUE");
+    Some(jobc_terminal::error(
+        &format!("unexpected argument `{option}` after `{file}`"),
+        &[&format!(
+            "to set a parameter of the job, write `--set {name}={value}`; `jobc run --help` has the options"
+        )],
     ))
 }
 
@@ -127,5 +144,14 @@ mod tests {
         assert!(found.contains("write `--` before it: `jobc run -- python3 train.py --lr 1`"), "{found}");
         assert_eq!(check("job.yaml --nope"), None);
         assert_eq!(check("--nope"), None);
+        let of_job = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let error = RunCommand::try_parse_from(std::iter::once("run".to_owned()).chain(words.clone()));
+            option_of_job(&error.expect_err("an invalid command line"), &words).unwrap_or_default()
+        };
+        assert!(of_job("job.yaml --seed 3").contains("`--set seed=3`"));
+        assert!(of_job("a/b.yml --lr=0.2 -d").contains("`--set lr=0.2`"));
+        assert!(of_job("-d job.yaml --flag").contains("`--set flag=VALUE`"));
+        assert_eq!(of_job("--nope"), "");
     }
 }

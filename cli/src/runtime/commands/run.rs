@@ -151,6 +151,13 @@ impl RunInput {
             if !has("config.json") && crate::input::JOB_FILE_NAMES.into_iter().any(has) {
                 return text().map(Some).map(Self::Job);
             }
+            if !has("config.json")
+                && let [only] = &job_files(given)[..]
+            {
+                let message = format!("`{}` has no `job.yaml`", given.display());
+                let help = format!("is this the job file? `jobc run {}`", given.join(only).display());
+                return Err(Error::new(Kind::Config, message).help(help));
+            }
         } else if given.is_file() {
             return match given.file_name().and_then(|name| name.to_str()) {
                 Some("plan.json") => Ok(Self::Plan(text()?.with_file_name(""))),
@@ -163,6 +170,19 @@ impl RunInput {
         }
         Ok(Self::Bundle(given.to_owned()))
     }
+}
+
+/// The names of the YAML and JSON files of a directory that may be job files.
+fn job_files(directory: &Path) -> Vec<std::ffi::OsString> {
+    let entries = directory.read_dir().into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name());
+    let is_job = |name: &std::ffi::OsString| {
+        let extension = Path::new(name).extension().and_then(|end| end.to_str());
+        matches!(extension, Some("yaml" | "yml" | "json"))
+            && name != "targets.yaml"
+            && name != "sourcemap.json"
+    };
+    names.filter(is_job).collect()
 }
 
 /// The error for a program instead of a job file.

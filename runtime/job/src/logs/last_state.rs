@@ -31,9 +31,12 @@ impl LastStates {
         if line.stream == Stream::Jobc || line.ends && !self.held.contains_key(&key) {
             return each(number, &Line { text: last_state(line.text), ..*line });
         }
-        let new = || Held { time: String::new(), stream: line.stream, attempt: line.attempt, text: vec![] };
+        let new =
+            || Held { time: line.time.to_owned(), stream: line.stream, attempt: line.attempt, text: vec![] };
         let held = self.held.entry(key).or_insert_with(new);
-        line.time.clone_into(&mut held.time);
+        if line.text.contains(&b'\r') {
+            line.time.clone_into(&mut held.time);
+        }
         held.text.extend_from_slice(line.text);
         let is_long = held.text.len() > MAX_HELD_BYTES;
         if is_long && let Some(at) = returns_to(&held.text) {

@@ -93,7 +93,16 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     let directory = targets.as_deref().and_then(Utf8Path::parent);
     let place = match target::connect(&first.target.settings, directory) {
         Err(absent) if args.dry_run && absent.kind() == Kind::NotFound => {
-            return offline::show(absent.message(), &target_name, &sources, planned, &request, sink, format);
+            let why = absent.message();
+            return offline::show(
+                why,
+                (&target_name, &input.directory),
+                &sources,
+                planned,
+                &request,
+                sink,
+                format,
+            );
         }
         place => place?,
     };
@@ -103,7 +112,16 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         && first.target.settings.ssh.is_none()
         && let Err(absent) = place.list()
     {
-        return offline::show(&absent.message, &target_name, &sources, planned, &request, sink, format);
+        let why = &absent.message;
+        return offline::show(
+            why,
+            (&target_name, &input.directory),
+            &sources,
+            planned,
+            &request,
+            sink,
+            format,
+        );
     }
     let is_machine = first.target.settings.is_machine();
     let runs_bundles = target::runs_bundles(&first.target.settings);

@@ -11,6 +11,7 @@ use jobc_compiler::emit;
 use jobc_job::host_environment::Caller;
 use jobc_schema::Bytes;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::program_path;
 use serde_json::{Map, Value, json};
 
 use crate::args::SchemaArg;
@@ -46,6 +47,7 @@ const INTERPRETERS: [(&str, &str); 8] = [
 pub(super) fn job_file(args: &RunArgs, caller: &Caller) -> Result<String> {
     let command = &args.command;
     let container = &command.container;
+    check_program(&command.command, container.image.is_none())?;
     let name = command.name.clone().unwrap_or_else(|| match (&command.command[..], &container.image) {
         ([], Some(image)) => job_name(&[image_name(image)]),
         (words, _) => job_name(words),
@@ -232,6 +234,10 @@ fn published_ports(args: &RunArgs) -> Result<Map<String, Value>> {
 
 /// Writes the job file where no file is yet.
 pub(super) fn save(text: &str, path: &Utf8Path) -> Result<()> {
+    if path.extension() == Some("json") {
+        let error = Error::new(Kind::Config, format!("cannot write `{path}`: `--save` writes YAML"));
+        return Err(error.help(format!("name a YAML file: `--save {}`", path.with_extension("yaml"))));
+    }
     let file = std::fs::File::create_new(path);
     file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
         let help = match error.kind() {
@@ -240,6 +246,26 @@ pub(super) fn save(text: &str, path: &Utf8Path) -> Result<()> {
         };
         Error::new(Kind::Config, format!("cannot write `{path}`: {}", reason(&error))).help(help)
     })
+}
+
+/// Rejects a command that surely starts no program: words in one pair of quotes, or a file of this directory that is not
+/// found by its name alone.
+fn check_program(words: &[String], on_host: bool) -> Result<()> {
+    let [first, rest @ ..] = words else { return Ok(()) };
+    let (file, quoted) = (Path::new(first), jobc_schema::shell::quote(first));
+    if rest.is_empty() && first.trim().contains(char::is_whitespace) && !file.exists() {
+        let message = format!("`{first}` is one word, and so the name of one program");
+        return Err(Error::new(Kind::Config, message).help(format!(
+            "write it without the quotes, `jobc run -- {first}`, or give it to a shell, `jobc run -- sh -c {quoted}`"
+        )));
+    }
+    if on_host && !first.contains('/') && file.is_file() && program_path::find(first).is_none() {
+        let command = interpreter_of(file)
+            .map_or_else(|| format!("./{quoted}"), |interpreter| format!("{interpreter} {quoted}"));
+        let message = format!("`{first}` is in this directory, and in no directory of `PATH`");
+        return Err(Error::new(Kind::Config, message).help(format!("write `jobc run -- {command}`")));
+    }
+    Ok(())
 }
 
 /// The variables to pass: those named, or all but those of the login session.

@@ -213,6 +213,9 @@ fn run_built(args: &RunArgs, mut built: BuiltPlan, jobs: &Jobs, format: FormatAr
         // A sweep is one thing, whatever the number of its jobs.
         let ids: Vec<&JobId> = sweep.as_ref().map_or_else(|| jobs.collect(), |sweep| vec![sweep]);
         crate::terminal::print(&ids.iter().map(|id| format!("{id}\n")).collect::<String>());
+        if !args.quiet {
+            print_published(&running);
+        }
         let in_scope = |job: &RunningJob| {
             Record::read(&job.directory)
                 .is_ok_and(|record| record.is_some_and(|record| record.scope.is_some()))
@@ -247,6 +250,16 @@ fn run_built(args: &RunArgs, mut built: BuiltPlan, jobs: &Jobs, format: FormatAr
     let of_program =
         args.command.container.image.as_ref().filter(|_| code == 1).and_then(|_| program_code(&records));
     Ok(of_program.unwrap_or(code))
+}
+
+/// Says where the ports of jobs in the background are published: the host chooses numbers that were not named.
+fn print_published(running: &[RunningJob]) {
+    for RunningJob { directory, .. } in running {
+        let notes = Record::read(directory).ok().flatten().map(|record| record.notes).unwrap_or_default();
+        for note in notes.iter().filter(|note| note.starts_with("port `")) {
+            crate::terminal::eprint(&format!("jobc: {}: {note}\n", directory.id));
+        }
+    }
 }
 
 /// The exit code of the program that decided how the only job ended.

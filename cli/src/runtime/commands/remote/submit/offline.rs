@@ -1,7 +1,9 @@
-//! `jobc submit --dry-run` where no cluster can be asked, without a kubeconfig or Slurm: what would be created, checked by the compiler alone.
+//! `jobc submit --dry-run` where no cluster can be asked, without a kubeconfig or Slurm: what would be created, checked by
+//! the compiler alone.
 
 use std::process::ExitCode;
 
+use camino::Utf8Path;
 use jobc_compiler::compile::{self, Planning, Request};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::source::Sources;
@@ -10,17 +12,19 @@ use jobc_remote::identity::Identity;
 use serde_json::{Value, json};
 
 use super::super::handle::failure;
-use super::{images, only_backend};
+use super::super::target;
+use super::{images, layouts, only_backend};
 use crate::args::FormatArg;
 use crate::outcome::Outcome;
 use crate::report;
 use crate::runtime::commands::jobs::Result;
 use crate::terminal;
 
-/// Prints the objects or batch scripts of each job; `why` is the reason why the cluster was not asked.
+/// Prints the objects or batch scripts of each job, whose relative paths begin at a directory; `why` is the reason why the
+/// cluster was not asked.
 pub(super) fn show(
     why: &str,
-    target: &str,
+    (target, directory): (&str, &Utf8Path),
     sources: &Sources,
     mut planned: Planning,
     request: &Request<'_>,
@@ -28,6 +32,9 @@ pub(super) fn show(
     format: FormatArg,
 ) -> Result<ExitCode> {
     images::announce(&planned.jobs);
+    if planned.jobs.first().is_some_and(|job| target::runs_bundles(&job.target.settings)) {
+        layouts::assume(&mut planned.jobs, directory.as_std_path());
+    }
     let mut names = Vec::with_capacity(planned.jobs.len());
     for job in &mut planned.jobs {
         names.push(job.name.clone());
