@@ -160,9 +160,12 @@ impl Tool {
                     address(RESOLVER),
                 )
             }
-            Self::Slirp4netns => format!(
-                "--configure --mtu=1500 --disable-host-loopback --enable-sandbox --cidr={range} --netns-type=path"
-            ),
+            Self::Slirp4netns => {
+                let sandbox = if has_group_0() { "--enable-sandbox" } else { "" };
+                format!(
+                    "--configure --mtu=1500 --disable-host-loopback {sandbox} --cidr={range} --netns-type=path"
+                )
+            }
         };
         let mut words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
         words.push(place.into());
@@ -223,6 +226,12 @@ impl Tool {
             }
         })
     }
+}
+
+/// Whether this user namespace has the group 0, which slirp4netns becomes for its sandbox.
+fn has_group_0() -> bool {
+    let map = std::fs::read_to_string("/proc/self/gid_map").unwrap_or_default();
+    map.lines().any(|line| line.split_whitespace().next() == Some("0"))
 }
 
 /// Gives a namespace a path that only this thread and its children see, in a mount namespace of theirs.
