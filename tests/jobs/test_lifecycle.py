@@ -263,6 +263,8 @@ def test_the_reason_of_an_end_is_told_once(jobs, name):
 def test_a_second_run_that_writes_to_the_same_output_is_told(jobs):
     """Once the first has ended, there is nothing to tell."""
     place = jobs.directory / "shared-output"
+    place.mkdir()
+    place.chmod(0o777)
     job = jobs.directory / "shared.json"
     job.write_text(json.dumps({"version": 1, "name": "tested-shared", "image": "host", "outputs": {"out": {"source": str(place), "mount": "/output"}},
                                "roles": {"a": {"run": "sleep 600"}}}))

@@ -131,7 +131,8 @@ fn unknown_target(name: &str, known: &[(&str, &Target, bool)], from_file: bool) 
     if from_file {
         diagnostic = diagnostic.at_place(Place::target(&Pointer::ROOT.key("targets")), "");
     }
-    if let Some(near) = suggest::nearest(name, names()) {
+    let meant = if name == "k8s" { "kubernetes" } else { name };
+    if let Some(near) = names().find(|known| *known == meant).or_else(|| suggest::nearest(name, names())) {
         diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
     }
     let diagnostic = diagnostic.note(format!("known: {}", suggest::list(names())));

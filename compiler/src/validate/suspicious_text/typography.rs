@@ -24,7 +24,7 @@ fn hyphens(option: &str) -> String {
 }
 
 fn is_dash(c: char) -> bool {
-    matches!(c, '–' | '—' | '−' | '‐' | '‑')
+    matches!(c, '–' | '—' | '−' | '‐' | '‑' | '－')
 }
 
 pub(super) fn check(written: &TextNode<'_>, sink: &mut Sink) {
