@@ -376,6 +376,21 @@ def test_a_volume_is_mounted_through_a_link_to_a_volume(exits):
     assert result.stdout == "2\n", f"the mounts are not there: {result.stdout!r}"
 
 
+@pytest.mark.accounts("root")
+def test_a_user_opens_the_pipes_of_its_streams_by_name(exits):
+    """Of a container and of a process that is added, as with crun and runc."""
+    words = ["/bin/sh", "-c", "echo out >/dev/stdout; echo err >/dev/stderr"]
+    place, name = exits.bundle(words, lambda config: config["process"].update(user={"uid": 1000, "gid": 1000}))
+    result = exits.runtime.run(place, name)
+    assert (result.stdout, result.stderr, result.returncode) == ("out\n", "err\n", 0), result
+    place, name = exits.bundle(["/bin/sh", "-c", "exec sleep 60 >/dev/null 2>&1"])
+    started = exits.runtime.run(place, name, "--detach")
+    assert_code(started.returncode, 0, started.stderr)
+    result = exits.runtime.call("exec", "--user", "1000:1000", name, *words)
+    assert (result.stdout, result.stderr, result.returncode) == ("out\n", "err\n", 0), result
+    exits.runtime.delete(name)
+
+
 DANGLING = {"etc/absolute": "/run/deep/file", "etc/relative": "../run/other", "etc/outside": "../../../../var/new/file", "etc/chain": "next", "etc/next": "/srv/a/b",
             "directory": "srv/new", "above": "/opt/none"}
 

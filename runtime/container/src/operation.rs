@@ -63,6 +63,11 @@ pub enum Operation {
         /// The user whom those that are pipes are given to, who may then open them again as /dev/stdout.
         owner: u32,
     },
+    /// Give the pipes that are the standard streams to the program's user, who opens them by name (`/dev/stdout`).
+    GiveStreams {
+        /// The user.
+        owner: u32,
+    },
     /// Leave the parent's namespaces for new ones (`CLONE_NEW*` bits).
     Unshare(u32),
     /// Set the clocks of the new time namespace.
@@ -178,6 +183,17 @@ pub enum Operation {
     ResetSignals(u64),
 }
 
+/// Gives a pipe to a user: a program can write to open files in any case, and opening them by name needs this. Anything
+/// else, /dev/null above all, is the host's own file.
+fn give_pipe<K: Kernel>(kernel: &K, fd: Fd, owner: u32) -> Result<(), Errno> {
+    let file = kernel.stat(fd)?;
+    if owner != 0 && file.is_pipe() {
+        // Not permitted where the owner has no id in the user namespace.
+        let _ = kernel.fchown(fd, owner, file.gid);
+    }
+    Ok(())
+}
+
 impl Operation {
     /// Carries the step out in the new process.
     pub fn carry_out<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
@@ -191,14 +207,16 @@ impl Operation {
             Self::JoinCgroups(groups) => groups.iter().try_for_each(|&group| kernel.write(group, b"0")),
             Self::JoinNamespace(namespace) => kernel.setns(namespace.fd, namespace.kind.flag()),
             Self::SetStreams { streams, owner } => streams.iter().zip(0..).try_for_each(|(&fd, standard)| {
-                let file = kernel.stat(fd)?;
-                // The program can write to open files in any case; only opening them by name needs this. Anything but a
-                // pipe, /dev/null above all, is the host's own file.
-                if *owner != 0 && file.is_pipe() {
-                    let _ = kernel.fchown(fd, *owner, file.gid);
-                }
+                give_pipe(kernel, fd, *owner)?;
                 kernel.dup_to(fd, standard)
             }),
+            Self::GiveStreams { owner } => {
+                // The caller may have closed one.
+                for fd in 0..=2 {
+                    let _ = give_pipe(kernel, fd, *owner);
+                }
+                Ok(())
+            }
             Self::Unshare(flags) => kernel.unshare(*flags),
             Self::SetClocks(offsets) => child.write_own(c"self/timens_offsets", offsets.as_bytes()),
             Self::NewSession => kernel.setsid(),
