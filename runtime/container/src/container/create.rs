@@ -111,6 +111,7 @@ impl PendingContainer {
 
     /// Lists what would be done to make a container of a bundle and run it, in order.
     pub fn plan(&self, bundle: &Bundle, request: CreateRequest) -> Result<Vec<Line>> {
+        bundle.config.refuse()?;
         let CreateRequest { mut options, root, console_socket, .. } = request;
         let _receiver = open_terminal(bundle, &mut options, console_socket.as_deref(), StartMode::Attach)?;
         options.end_with_parent = true;

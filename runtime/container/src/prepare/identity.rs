@@ -108,7 +108,7 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
     // These take effect from inside: the cgroup must be joined first, the clock changes at execve, and the message
     // queues of an IPC namespace belong to its creator, whose id must be mapped in the user namespace.
     let late = CLONE_NEWCGROUP | CLONE_NEWTIME | if new_user { CLONE_NEWIPC } else { 0 };
-    let all: u32 = new.iter().map(|kind| kind.flag()).sum();
+    let all = new.iter().fold(0, |all, kind| all | kind.flag());
     let (inside, cloned) = (all & late, all & !late);
     if inside != 0 {
         steps.push_at("/linux/namespaces", Operation::Unshare(inside));

@@ -1,5 +1,6 @@
 //! The program itself: where it is looked for, its arguments, its environment.
 
+use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::path::PathBuf;
 
@@ -33,7 +34,7 @@ pub(super) fn prepare_program(
             .collect()
     };
     let arguments = texts(process.args(), "/process/args")?;
-    let mut environment = texts(process.env(), "/process/env")?;
+    let mut environment = last_of_each(texts(process.env(), "/process/env")?);
     let given = environment.iter().map(CString::as_c_str).chain(secret_environment.iter());
     if !given.into_iter().any(|variable| variable.to_bytes().starts_with(b"HOME=")) {
         let home = user::home(root, process.user().uid());
@@ -55,6 +56,18 @@ pub(super) fn prepare_program(
     })
 }
 
+/// Of variables of one name the last, in their order: programs read the first of them or the last, and runc and crun
+/// keep the last.
+fn last_of_each(mut environment: Vec<CString>) -> Vec<CString> {
+    let name =
+        |variable: &CString| variable.as_bytes().split(|&byte| byte == b'=').next().map(<[u8]>::to_vec);
+    let mut seen = BTreeSet::new();
+    environment.reverse();
+    environment.retain(|variable| seen.insert(name(variable)));
+    environment.reverse();
+    environment
+}
+
 /// The candidate paths of a name: itself where it has a slash, else one for each directory of `PATH`.
 fn candidates(name: &CString, environment: &[CString]) -> Result<Vec<CString>> {
     if name.as_bytes().contains(&b'/') {
@@ -68,4 +81,16 @@ fn candidates(name: &CString, environment: &[CString]) -> Result<Vec<CString>> {
             c_string([directory, b"/", name.as_bytes()].concat(), "/process/args/0")
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_of_several_values_of_a_variable_is_kept() {
+        let list = |words: &[&str]| words.iter().map(|word| CString::new(*word).unwrap()).collect::<Vec<_>>();
+        let found = last_of_each(list(&["A=1", "PATH=/bin", "A=2", "A", "B=x=y", "B=x=z"]));
+        assert_eq!(found, list(&["PATH=/bin", "A", "B=x=z"]));
+    }
 }
