@@ -210,13 +210,11 @@ impl Operation {
                 give_pipe(kernel, fd, *owner)?;
                 kernel.dup_to(fd, standard)
             }),
-            Self::GiveStreams { owner } => {
-                // The caller may have closed one.
-                for fd in 0..=2 {
-                    let _ = give_pipe(kernel, fd, *owner);
-                }
-                Ok(())
-            }
+            Self::GiveStreams { owner } => (0..=2).try_for_each(|fd| match give_pipe(kernel, fd, *owner) {
+                // The caller has closed it.
+                Err(Errno::BADF) => Ok(()),
+                other => other,
+            }),
             Self::Unshare(flags) => kernel.unshare(*flags),
             Self::SetClocks(offsets) => child.write_own(c"self/timens_offsets", offsets.as_bytes()),
             Self::NewSession => kernel.setsid(),
