@@ -272,7 +272,7 @@ def test_many_concurrent_jobs_of_which_some_are_killed_leave_no_lease(host):
     """Many concurrent jobs, some of them killed: no two have the same card."""
     script = f"node=$({NODES}); flock -n /out/$node sleep 0.2 || echo $JOBC_JOB > /out/shared"
     path = host.file("crowd", run=script)
-    wait_until_running = [host.start_in_background(path, "--queue", "--detach") for _ in range(10)]
+    wait_until_running = [host.start_in_background(path, "--queue", "--detach", "--quiet") for _ in range(10)]
     jobs = [run.communicate(timeout=60)[0].strip() for run in wait_until_running]
     for job in jobs[::3]:
         record = host.json("inspect", job)

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use jobc_schema::plan::{JobPlan, VolumeKind};
+use jobc_schema::plural;
 
 use super::fields::{field_of, mounted_volumes, path_of_host};
 use crate::directory::{Directory, JobDirectories};
@@ -17,18 +18,23 @@ pub fn shared_outputs(plan: &JobPlan, base: &Path, places: &JobDirectories) -> V
     if own.is_empty() {
         return vec![];
     }
-    let mut found = Vec::new();
     let running = newest::running(places).unwrap_or_default();
-    for (directory, record) in running.into_iter().filter(|(_, record)| record.id.name == plan.name) {
-        let Some((other, base)) = plan_of(&directory) else { continue };
-        let theirs: Vec<(&str, PathBuf)> = outputs(&other, &base).collect();
-        let shared = own.iter().filter(|(_, path)| theirs.iter().any(|(_, their)| their == path));
-        found.extend(shared.map(|(name, path)| {
-            let field = field_of(plan, name);
-            format!("`{field}`: `{}`, which runs, writes to `{}` too", record.id, path.display())
-        }));
-    }
-    found
+    let others: Vec<_> = running
+        .into_iter()
+        .filter(|(_, record)| record.id.name == plan.name)
+        .filter_map(|(directory, record)| Some((record.id, plan_of(&directory)?)))
+        .collect();
+    let sentence = |(name, path): &(&str, PathBuf)| {
+        let shares = |(plan, base): &(JobPlan, PathBuf)| outputs(plan, base).any(|(_, their)| their == *path);
+        let mut runs = others.iter().filter(|(_, of_run)| shares(of_run)).map(|(id, _)| id);
+        let first = runs.next()?;
+        let more = match runs.count() {
+            0 => ", which runs, writes".to_owned(),
+            count => format!(" and {}, which run, write", plural(count, "other run")),
+        };
+        Some(format!("`{}`: `{first}`{more} to `{}` too", field_of(plan, name), path.display()))
+    };
+    own.iter().filter_map(sentence).collect()
 }
 
 /// The outputs that are directories of this host, without symbolic links where they exist.
