@@ -98,7 +98,8 @@ def first_sample(host):
         allocated, began = time.time(), host.json("inspect", job)["tasks"][0]["started"]
 
         def sampled():
-            lines = (host.record(job) / "samples.jsonl").read_text().splitlines()
+            samples = host.record(job) / "samples.jsonl"
+            lines = samples.read_text().splitlines() if samples.exists() else []
             return next((sample for sample in map(json.loads, lines) if sample.get("gpu")), None)
         # A supervisor that would use more than a thousandth of the CPU samples every 30 seconds only.
         sample = host.until(sampled, "no sample has the GPU", 90)
