@@ -66,8 +66,10 @@ for (const { path, uri } of documents) {
         continue;
     }
     const lines = new Set(here.flatMap(({ start, labels }) => [start, ...labels.map((label) => label.start)]).map((start) => start?.line));
+    // What follows a key without a value belongs below it: one finding says so.
+    const empty = here.find(({ code }) => code === "J0104")?.start?.line ?? Infinity;
     for (const { line, message } of reported) {
-        agreed += check.expect(lines.has(line), `${name}:${line}: jobc does not report what the schema reports: ${message}`);
+        agreed += check.expect(lines.has(line) || line > empty, `${name}:${line}: jobc does not report what the schema reports: ${message}`);
     }
     for (const { code, start, message } of here.filter(({ code }) => OF_THE_SCHEMA.test(code))) {
         if (OF_THE_COMPILER.test(`${code}: ${message}`)) {
