@@ -195,9 +195,7 @@ async function links(page) {
     const directory = copyOf("hello-cpu", "hello-cpu-with-links");
     await page.built(() => page.choose("#example", "hello-cpu"));
     const lines = (await page.text()).split("\n");
-    for (const pattern of [/^name:/, /^ +resources:/]) {
-        await linked(page, directory, lines.findIndex((text) => pattern.test(text)));
-    }
+    await linked(page, directory, lines.findIndex((text) => /^ +resources:/.test(text)));
 
     // The pointer takes precedence over the cursor for as long as it is there.
     const other = lines.findIndex((text) => /^\s+run:/.test(text));
