@@ -66,9 +66,20 @@ fn of_eviction(workload: &Value, evicted: &Value) -> String {
         reason => format!("{reason}{}", after_colon(&message)),
     };
     let is_inactive = workload.pointer("/spec/active") == Some(&Value::Bool(false))
-        || text(evicted, "/reason").starts_with("Deactivated")
-        || condition(workload, "Requeued", "False").is_some();
-    let after = if is_inactive { "it does not start again by itself" } else { "it is queued again" };
+        || text(evicted, "/reason").starts_with("Deactivated");
+    // False until what evicted it is over: then Kueue itself makes it true (`ClusterQueueRestarted`, `BackoffFinished`).
+    let held = condition(workload, "Requeued", "False");
+    let after = match held.map(|held| text(held, "/reason")) {
+        _ if is_inactive => "it does not start again by itself".to_owned(),
+        Some("ClusterQueueStopped" | "LocalQueueStopped") => {
+            "it is queued again when the queue is started again".to_owned()
+        }
+        Some(_) => match text(workload, "/status/requeueState/requeueAt") {
+            "" => "it is queued again later".to_owned(),
+            at => format!("it is queued again at {at}"),
+        },
+        None => "it is queued again".to_owned(),
+    };
     format!("evicted by Kueue: {why}; {after}")
 }
 
@@ -220,6 +231,8 @@ mod tests {
         let active = json!({"active": true});
         let again = "; it is queued again";
         let never = "; it does not start again by itself";
+        let reopened = "; it is queued again when the queue is started again";
+        let held = |reason: &str| [json!({"type": "Requeued", "status": "False", "reason": reason})];
         for (workload, why, after) in [
             (
                 evicted("Preempted", &preempted("InClusterQueue"), &active),
@@ -244,8 +257,32 @@ mod tests {
             (evicted("Preempted", &[], &active), "a job with a higher priority took its place", again),
             (evicted("PodsReadyTimeout", &[], &active), "its pods were not ready in time", again),
             (
-                evicted("PodsReadyTimeout", &[json!({"type": "Requeued", "status": "False"})], &active),
+                evicted("PodsReadyTimeout", &held("PodsReadyTimeout"), &active),
                 "its pods were not ready in time",
+                "; it is queued again later",
+            ),
+            (
+                evicted("ClusterQueueStopped", &held("ClusterQueueStopped"), &active),
+                "its queue was stopped",
+                reopened,
+            ),
+            (
+                evicted("LocalQueueStopped", &held("LocalQueueStopped"), &active),
+                "its queue was stopped",
+                reopened,
+            ),
+            (
+                evicted(
+                    "ClusterQueueStopped",
+                    &[json!({"type": "Requeued", "status": "True", "reason": "ClusterQueueRestarted"})],
+                    &active,
+                ),
+                "its queue was stopped",
+                again,
+            ),
+            (
+                evicted("Deactivated", &held("ClusterQueueStopped"), &json!({"active": false})),
+                "it was deactivated: m",
                 never,
             ),
             (evicted("AdmissionCheck", &[], &active), "an admission check failed: m", again),
@@ -261,6 +298,20 @@ mod tests {
         ] {
             check(&workload, &format!("evicted by Kueue: {why}{after}"), &Field::Queue);
         }
+    }
+
+    #[test]
+    fn a_backoff_says_when_the_job_is_queued_again() {
+        let workload = json!({"spec": {"active": true}, "status": {
+            "requeueState": {"count": 2, "requeueAt": "2026-01-01T00:02:00Z"},
+            "conditions": [
+                {"type": "Evicted", "status": "True", "reason": "PodsReadyTimeout"},
+                {"type": "Requeued", "status": "False", "reason": "PodsReadyTimeout"},
+            ],
+        }});
+        let text =
+            "evicted by Kueue: its pods were not ready in time; it is queued again at 2026-01-01T00:02:00Z";
+        check(&workload, text, &Field::Queue);
     }
 
     #[test]
