@@ -77,10 +77,9 @@ pub trait Place: Send + Sync {
         progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
     ) -> Result<Option<JobSummary>>;
 
-    /// Ends a job. A place that has nothing between running and gone removes it.
-    fn stop(&self, name: &str) -> Result<()> {
-        self.delete(name)
-    }
+    /// Ends a job, and returns when none of its tasks runs any more; unless `wait`, when the place was told to. A place
+    /// that has nothing between running and gone removes it.
+    fn stop(&self, name: &str, wait: bool) -> Result<()>;
 
     /// Ends a job and removes it with its tasks.
     fn delete(&self, name: &str) -> Result<()>;

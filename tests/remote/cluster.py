@@ -84,6 +84,10 @@ class Cluster:
         self.output, self.scripts, self.default = {}, {}, Script(["hello"])
         self.faults, self.requests, self.rejections, self.denied = [], [], [], set()
         self.tokens, self.on_request, self.log_cut, self.rotates, self.restricted = {"good"}, None, None, False, False
+        # Seconds that pods run on after they were deleted; whether the list of a user's rights lacks those that no rule of RBAC gives.
+        self.lingering, self.unlisted = 0, False
+        # What a policy says of every pod, and the pods that it saw.
+        self.policy, self.judged = "", []
         self.ended, self.release, self.drops, self.queue = False, "v1.36.0-stand-in", (), []
         # Of `exec` and `portforward`: what is served, and what was seen.
         self.programs, self.exec_protocols = directory / "programs", ("v5.channel.k8s.io", "v4.channel.k8s.io")
@@ -207,7 +211,12 @@ class Cluster:
             owned = [other for other, object_ in self.objects.items()
                      if any(owner["uid"] == uid for owner in object_["metadata"].get("ownerReferences", []))]
             for other in owned:
-                self.drop(other)
+                if self.lingering and other[1] == "pods":
+                    self.objects[other]["metadata"] |= {"deletionTimestamp": now(), "deletionGracePeriodSeconds": 1}
+                    self.put(*other[:3], self.objects[other])
+                    threading.Timer(self.lingering, self.drop, [other]).start()
+                else:
+                    self.drop(other)
 
     def forget(self):
         """The server forgets the past: watches from before get 410."""

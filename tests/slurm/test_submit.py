@@ -121,6 +121,26 @@ def test_stop_ends_tasks_with_sigterm(slurm):
 
 
 @TOGETHER
+def test_a_replaced_run_has_ended_before_the_new_one_is_created(slurm):
+    """Both write to one file. What is waited for is said; `--no-wait` leaves the run stopping."""
+    trap = f"echo up $$ >>{slurm.home}/turns\ntrap 'sleep 5; echo down $$ >>{slurm.home}/turns; exit 0' TERM\nwhile :; do sleep 300 & wait; done"
+    place = Place(slurm, "replaced", one("replaced", trap, role="    grace_period: 20s\n"))
+    turns = slurm.home / "turns"
+    first = place.submit("--allow-lossy")
+    until(lambda: turns.exists() and "up" in turns.read_text())
+    done = place.jobc("submit", "--target", "cluster", "--allow-lossy", "--replace", code=None)
+    assert done.returncode == 0 and f"waiting until the tasks of job `{first.split('/')[1]}` have ended (grace period 20 s)" in done.stderr, done
+    until(lambda: turns.read_text().count("up") == 2)
+    words = [line.split()[0] for line in turns.read_text().splitlines()]
+    assert words == ["up", "down", "up"], turns.read_text()
+    second = done.stdout.strip()
+    since = time.monotonic()
+    assert place.jobc("stop", "--no-wait", second).strip() == f"{second}: stopping" and time.monotonic() - since < 5, turns.read_text()
+    place.jobc("wait", second, code=130)
+    assert turns.read_text().count("down") == 2, turns.read_text()
+
+
+@TOGETHER
 @pytest.mark.parametrize("delay", (0, 0.1, 0.2, 0.3, 0.4))
 def test_a_job_that_is_stopped_while_it_starts_does_not_run_on(slurm, delay):
     """Also if no task had started yet that could get a signal."""

@@ -110,7 +110,7 @@ impl Place for Cluster {
     }
 
     fn delete(&self, name: &str) -> Result<()> {
-        lifecycle::delete(&self.client, &objects::find(&self.client, name)?)
+        self.stop(name, true)
     }
 
     fn check_access(&self) -> Result<Vec<AccessCheck>> {
@@ -136,6 +136,10 @@ impl Place for Cluster {
         let pod = task::running(&self.client, &found, Some(&request.task))?;
         let exec = |request: &ExecRequest, streams: ExecStreams<'_>| {
             exec::exec(&self.client, &pod, request, streams)
+    fn stop(&self, name: &str, wait: bool) -> Result<()> {
+        lifecycle::delete(&self.client, &objects::find(&self.client, name)?, wait)
+    }
+
         };
         task_copy::copy(&CopyTask { name: &pod.task(), exec: &exec }, request)
     }

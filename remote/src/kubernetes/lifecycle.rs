@@ -8,13 +8,19 @@ use jobc_sys::error::{Error, Kind, Result};
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::objects::{ClusterJob, summary};
+use super::objects::{self, ClusterJob, summary};
+use super::pods::Pod;
 use super::state::text;
 use super::watch::{Change, watch};
+use super::why;
 use crate::place::{JobState, JobSummary};
 
-/// How long a deletion may take until its pods are gone.
+/// How long a deletion may take until its pods are gone, beside their grace period.
 const DELETE_TIMEOUT: Duration = Duration::from_mins(2);
+/// The shortest and the longest pause between two looks at a job that is being deleted.
+const DELETE_INTERVALS: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
+/// The wait from which on a user is told what is waited for.
+const NOTICE_DELAY: Duration = Duration::from_secs(2);
 
 /// Waits for the end of a job with one watch; `progress` gets each new state, and can end the wait.
 pub(crate) fn wait(
@@ -60,33 +66,67 @@ pub(crate) fn wait(
     Ok(end)
 }
 
-/// Deletes a job with its pods, and waits until it is gone.
-pub(crate) fn delete(client: &Client, found: &ClusterJob) -> Result<()> {
-    let (uid, path) = (found.uid(), found.path(&client.config().namespace));
+/// Deletes a job with its pods. With `wait`, returns when it is gone and none of its pods runs any more: until then they
+/// write to the outputs of the job.
+pub(crate) fn delete(client: &Client, found: &ClusterJob, wait: bool) -> Result<()> {
     // By default, a deleted Job leaves its pods behind.
     let options = json!({
-        "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": uid},
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Background",
+        "preconditions": {"uid": found.uid()},
     });
-    match client.delete(&path, &options) {
+    match client.delete(&found.path(&client.config().namespace), &options) {
         Ok(()) => {}
         // Gone already, or another job of the same name is there.
-        Err(error) if error.is(404) || error.is(409) => return Ok(()),
+        Err(error) if error.is(404) || error.is(409) => {}
         Err(error) => return Err(error.into_error(&format!("delete job `{}`", found.name()))),
     }
-    let deadline = Instant::now() + DELETE_TIMEOUT;
-    while client
-        .find::<Value>(&path)
-        .map_err(|error| error.into_error("read the job"))?
-        .is_some_and(|object| text(&object, "/metadata/uid") == uid)
-    {
-        if Instant::now() > deadline {
-            return Err(Error::new(
-                Kind::State,
-                format!("job `{}` is being deleted, and is still there", found.name()),
-            )
-            .help("a finalizer holds it; `kubectl describe` shows it"));
+    if wait { wait_until_gone(client, found) } else { Ok(()) }
+}
+
+/// Waits until a deleted job is gone with its pods, and says what it waits for.
+fn wait_until_gone(client: &Client, found: &ClusterJob) -> Result<()> {
+    let (begun, mut grace, mut is_noticed) = (Instant::now(), Duration::ZERO, false);
+    loop {
+        let object: Option<Value> = client
+            .find(&found.path(&client.config().namespace))
+            .map_err(|error| error.into_error("read the job"))?;
+        let is_there = object.is_some_and(|object| text(&object, "/metadata/uid") == found.uid());
+        let mut pods = objects::pods(client, found)?;
+        pods.retain(|pod| !pod.has_ended());
+        if !is_there && pods.is_empty() {
+            return Ok(());
         }
-        std::thread::sleep(Duration::from_millis(300));
+        grace = pods.iter().map(Pod::grace).fold(grace, Duration::max);
+        let waited = begun.elapsed();
+        if waited > grace + DELETE_TIMEOUT {
+            return Err(still_there(found, &pods, waited));
+        }
+        if waited > NOTICE_DELAY && !is_noticed {
+            is_noticed = true;
+            let what = if pods.is_empty() { "its object".to_owned() } else { why::names_with_nodes(&pods) };
+            client.notice(&format!(
+                "job `{}` is being deleted; waiting for {what} to end (grace period {} s); Ctrl-C ends only the wait",
+                found.name(),
+                grace.as_secs()
+            ));
+        }
+        std::thread::sleep((waited / 8).clamp(DELETE_INTERVALS[0], DELETE_INTERVALS[1]));
     }
-    Ok(())
+}
+
+fn still_there(found: &ClusterJob, pods: &[Pod], waited: Duration) -> Error {
+    let job = format!("job `{}`", found.name());
+    if pods.is_empty() {
+        return Error::new(Kind::State, format!("{job} is being deleted, and is still there"))
+            .help("a finalizer holds it; `kubectl describe` shows it");
+    }
+    let message = format!(
+        "{job} was deleted, and after {} s still runs {}",
+        waited.as_secs(),
+        why::names_with_nodes(pods)
+    );
+    Error::new(Kind::State, message)
+        .help("its node may be lost; a job with the same outputs would write to them at the same time")
 }

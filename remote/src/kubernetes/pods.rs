@@ -1,6 +1,7 @@
 //! Pods as tasks and attempts. Only what is needed of a pod is kept: a job may have 10,000.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -33,6 +34,7 @@ pub(crate) struct Metadata {
     pub(crate) uid: String,
     pub(crate) creation_timestamp: String,
     deletion_timestamp: Option<String>,
+    deletion_grace_period_seconds: Option<u64>,
     labels: Labels,
     annotations: Annotations,
 }
@@ -67,6 +69,7 @@ struct Annotations {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Spec {
     pub(crate) node_name: Option<String>,
+    termination_grace_period_seconds: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -186,6 +189,13 @@ impl Pod {
     /// A condition that is true, or is not.
     pub(crate) fn condition(&self, kind: &str, status: &str) -> Option<&Condition> {
         self.status.conditions.iter().find(|condition| condition.kind == kind && condition.status == status)
+    }
+
+    /// The time between SIGTERM and SIGKILL when it is deleted.
+    pub(crate) fn grace(&self) -> Duration {
+        let of_deletion = self.metadata.deletion_grace_period_seconds;
+        // Kubernetes' own default.
+        Duration::from_secs(of_deletion.or(self.spec.termination_grace_period_seconds).unwrap_or(30))
     }
 
     /// Whether a command can run in it.

@@ -16,4 +16,4 @@ mod tasks;
 pub(crate) use events::{Report, of_events};
 pub(crate) use kueue::{Position, of_workload, position};
 pub(crate) use reason::{Field, Reason};
-pub(crate) use tasks::of_pods;
+pub(crate) use tasks::{names_with_nodes, of_pods};

@@ -167,10 +167,11 @@ impl Place for Machine {
         follow::wait(&self.connection, name, progress)
     }
 
-    fn stop(&self, name: &str) -> Result<()> {
+    fn stop(&self, name: &str, wait: bool) -> Result<()> {
         let id = self.id(name)?;
         let program = self.connection.program()?.to_owned();
-        let words = [super::scripts::RUN, "sh", &program, "stop", &id];
+        let mut words = vec![super::scripts::RUN, "sh", &program, "stop", &id];
+        words.extend((!wait).then_some("--no-wait"));
         let output = self.connection.script(&words, None, START_TIMEOUT)?;
         answers::succeeded(self.connection.name(), output).map(drop)
     }

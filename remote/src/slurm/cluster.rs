@@ -15,6 +15,7 @@ use super::checks::Checked;
 use super::state::Run;
 use super::{array, checks, events, exec, logs, port_forward, queue, shell, snapshot, submit, usage};
 use crate::host::Host;
+use crate::http::Notice;
 use crate::identity::Identity;
 use crate::place::{
     AccessCheck, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobDetail, JobSummary, LogItem,
@@ -35,21 +36,24 @@ const INTERVALS: [(Duration, Duration); 3] = [
 ];
 /// How often Slurm is asked about a run that is waited for: its scripts say most of it.
 const QUEUE_INTERVAL: Duration = Duration::from_secs(5);
+/// The wait from which on a user is told what is waited for.
+const NOTICE_DELAY: Duration = Duration::from_secs(2);
 /// How long a run may take to stop, after its own time.
 const STOP_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// A cluster, seen by its user.
 pub struct Cluster {
     access: Access,
+    notice: Notice,
     checked: Checked,
     /// The job whose runs were listed last, and their names.
     listed: Mutex<Option<(String, BTreeSet<String>)>>,
 }
 
 impl Cluster {
-    /// The cluster that a host belongs to. Nothing is run yet.
-    pub fn new(access: Access) -> Self {
-        Self { access, checked: Checked::default(), listed: Mutex::default() }
+    /// The cluster that a host belongs to. `notice` gets what is waited for. Nothing is run yet.
+    pub fn new(access: Access, notice: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { access, notice: Box::new(notice), checked: Checked::default(), listed: Mutex::default() }
     }
 
     /// Runs by name, or all of them, the newest first; what Slurm knows is asked too.
@@ -120,6 +124,34 @@ impl Cluster {
             Error::new(Kind::NotFound, format!("there is no job `{name}` of yours on the cluster"))
                 .help("`jobc ps --target TARGET --all` lists the jobs")
         })
+    }
+
+    /// Waits until a stopped run has ended and Slurm has cleaned up after it: until then its tasks may write.
+    fn wait_until_ended(&self, run: Run) -> Result<()> {
+        let (begun, name, grace) = (Instant::now(), run.name.clone(), Duration::from_secs(run.record.grace));
+        let deadline = begun + grace + STOP_TIMEOUT;
+        let mut is_noticed = false;
+        let mut notice = |what: &str| {
+            if begun.elapsed() > NOTICE_DELAY && !is_noticed {
+                is_noticed = true;
+                (self.notice)(&format!("waiting until {what}; Ctrl-C ends only the wait"));
+            }
+        };
+        let tasks = format!("the tasks of job `{name}` have ended (grace period {} s)", grace.as_secs());
+        let mut ended = self.watch(run, Some(deadline), &mut |_| {
+            notice(&tasks);
+            ControlFlow::Continue(())
+        })?;
+        while let Some(run) = ended {
+            if !run.is_active() {
+                return Ok(());
+            }
+            notice(&format!("Slurm has cleaned up after job `{name}`"));
+            std::thread::sleep(INTERVALS[0].1);
+            ended = self.load(&[&name], false)?.pop().filter(|_| Instant::now() <= deadline);
+        }
+        Err(Error::new(Kind::State, format!("job `{name}` was told to stop, and has not ended yet"))
+            .help("`jobc wait` waits for its end"))
     }
 
     /// Looks at a run until it has ended, or `progress` ends it, or the deadline passes.
@@ -275,28 +307,18 @@ impl Place for Cluster {
         Ok(end.map(|run| run.summary()))
     }
 
-    fn stop(&self, name: &str) -> Result<()> {
+    fn stop(&self, name: &str, wait: bool) -> Result<()> {
         let run = self.run(name)?;
-        if run.state().is_final() {
-            return Ok(());
+        if !run.state().is_final() {
+            let stop = format!("stop job `{}`", run.name);
+            shell::text(&self.access, &stop, STOP, &[&run.name])?;
         }
-        let grace = run.record.grace;
-        let stop = format!("stop job `{}`", run.name);
-        shell::text(&self.access, &stop, STOP, &[&run.name])?;
-        let deadline = Instant::now() + Duration::from_secs(grace) + STOP_TIMEOUT;
-        let name = run.name.clone();
-        match self.watch(run, Some(deadline), &mut |_| ControlFlow::Continue(()))? {
-            Some(_) => Ok(()),
-            None => {
-                Err(Error::new(Kind::State, format!("job `{name}` was told to stop, and has not ended yet"))
-                    .help("`jobc wait` waits for its end"))
-            }
-        }
+        if wait { self.wait_until_ended(run) } else { Ok(()) }
     }
 
     fn delete(&self, name: &str) -> Result<()> {
         let run = self.run(name)?;
-        self.stop(&run.name)?;
+        self.stop(&run.name, true)?;
         shell::text(&self.access, &format!("remove job `{}`", run.name), REMOVE, &[&run.name]).map(drop)
     }
 

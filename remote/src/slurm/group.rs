@@ -68,6 +68,11 @@ fn is_waiting(state: &str) -> bool {
     )
 }
 
+/// Whether processes may run in a state of Slurm.
+pub(crate) fn is_active(state: &str) -> bool {
+    matches!(state, "RUNNING" | "COMPLETING" | "SIGNALING" | "STAGE_OUT" | "RESIZING")
+}
+
 /// Whether a state of Slurm is an end.
 pub(crate) fn is_final(state: &str) -> bool {
     verdict(state, "", true, false).is_some()
@@ -90,7 +95,7 @@ fn of_row(row: &QueueRow, has_started: bool, is_stopped: bool) -> GroupState {
         "PENDING" if row.reason.starts_with("JobHeld") => GroupState::Held,
         "REQUEUE_HOLD" | "SPECIAL_EXIT" | "RESV_DEL_HOLD" | "SUSPENDED" | "STOPPED" => GroupState::Held,
         state if is_waiting(state) => GroupState::Pending,
-        "RUNNING" | "COMPLETING" | "SIGNALING" | "STAGE_OUT" | "RESIZING" => GroupState::Running,
+        state if is_active(state) => GroupState::Running,
         // Its script may be about to write how it ended.
         state => verdict(state, "", has_started, is_stopped).map_or(GroupState::Running, GroupState::Ended),
     }

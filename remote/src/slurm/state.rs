@@ -41,6 +41,11 @@ impl Run {
         Self::with_rows(name, files, rows, with_tasks)
     }
 
+    /// Whether Slurm still runs one of its Slurm jobs, or cleans up after it.
+    pub(crate) fn is_active(&self) -> bool {
+        self.rows.values().any(|row| group::is_active(&row.state))
+    }
+
     /// Takes files that were read later, without asking Slurm again. They are newer than Slurm's state.
     pub(crate) fn update(&mut self, files: RunFiles) {
         let mut rows = self.rows.clone();

@@ -40,7 +40,7 @@ pub(crate) struct SubmitArgs {
     /// Create another run, even if the same job was submitted before
     #[arg(long)]
     pub new: bool,
-    /// Delete your earlier runs of this job first
+    /// Delete your earlier runs of this job first, and wait until they have ended
     #[arg(long, conflicts_with = "new")]
     pub replace: bool,
     /// Check the job with the cluster without building, pushing or creating anything

@@ -27,11 +27,25 @@ pub(crate) fn of_pods(pods: &[Pod]) -> Vec<Reason> {
 }
 
 fn names(pods: &[&Pod]) -> String {
-    let first = |count: usize| pods[..count].iter().map(|pod| pod.task()).collect::<Vec<_>>().join(", ");
-    match pods.len() {
-        0..=MAX_NAMED => first(pods.len()),
-        count => format!("{} and {} more tasks", first(MAX_NAMED - 1), count - MAX_NAMED + 1),
+    list(&pods.iter().map(|pod| pod.task()).collect::<Vec<_>>())
+}
+
+fn list(names: &[String]) -> String {
+    match names.len() {
+        0..=MAX_NAMED => names.join(", "),
+        count => format!("{} and {} more tasks", names[..MAX_NAMED - 1].join(", "), count - MAX_NAMED + 1),
     }
+}
+
+/// Tasks with the nodes of their pods: `train-0 on node-1, train-1 on node-2`.
+pub(crate) fn names_with_nodes(pods: &[Pod]) -> String {
+    let mut pods: Vec<&Pod> = pods.iter().collect();
+    pods.sort_by_key(|pod| pod.task_order());
+    let name = |pod: &&Pod| match &pod.spec.node_name {
+        Some(node) => format!("{} on {node}", pod.task()),
+        None => pod.task(),
+    };
+    list(&pods.iter().map(name).collect::<Vec<_>>())
 }
 
 /// The reason in a pod, and its subject; `None` if the pod has no problem.

@@ -258,8 +258,8 @@ pub(super) fn stop(args: &StopArgs, handles: &[Handle]) -> Result<ExitCode> {
             if job.state.is_final() {
                 return Ok(format!("{} already", job.state.as_str()));
             }
-            place.stop(&job.name).map_err(failure)?;
-            Ok("stopped".to_owned())
+            place.stop(&job.name, !args.no_wait).map_err(failure)?;
+            Ok(if args.no_wait { "stopping" } else { "stopped" }.to_owned())
         },
         args.output_args.format,
     )

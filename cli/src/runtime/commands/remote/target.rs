@@ -194,7 +194,7 @@ pub(super) fn connect(target: &Target, directory: Option<&Utf8Path>) -> Result<B
                 .map_err(failure)?,
                 None => host::Host::local(),
             };
-            Box::new(slurm::Cluster::new(slurm::Access::new(host, settings)))
+            Box::new(slurm::Cluster::new(slurm::Access::new(host, settings), notice))
         }
         _ => Box::new(kubernetes::Cluster::new(config(target, directory)?, notice)),
     })
