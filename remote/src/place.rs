@@ -81,7 +81,7 @@ pub trait Place: Send + Sync {
     /// that has nothing between running and gone removes it.
     fn stop(&self, name: &str, wait: bool) -> Result<()>;
 
-    /// Ends a job and removes it with its tasks.
+    /// Ends a job, removes it, and returns when none of its tasks runs any more.
     fn delete(&self, name: &str) -> Result<()>;
 
     /// The permissions that this user lacks to use the place.
@@ -265,6 +265,9 @@ pub struct JobSummary {
     /// The digest of its plan, as in the label.
     #[serde(skip)]
     pub plan: Option<String>,
+    /// Whether it runs, but not all of its tasks do that should: [`Place::inspect`] may say why.
+    #[serde(skip)]
+    pub is_short: bool,
 }
 
 /// A task of a job.

@@ -98,7 +98,17 @@ impl Place for Cluster {
         request: &LogRequest,
         output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
-        follow::logs(&self.client, &objects::find(&self.client, name)?, request, output)
+        let found = objects::find(&self.client, name)?;
+        follow::logs(&self.client, &found, request, output)?;
+        let job = objects::summary(&self.client, &found);
+        // What was followed was shown before it was lost. The pods of a large job are not listed once more for this.
+        if !request.follow && job.state.is_final() && events::are_few(job.tasks.wanted) {
+            let pods = objects::pods(&self.client, &found)?;
+            if let Some(gone) = reasons::lost_pods(&found, &job, &pods) {
+                self.client.notice(&gone);
+            }
+        }
+        Ok(())
     }
 
     fn wait(

@@ -77,6 +77,30 @@ pub(crate) fn tasks(workload: &Workload, object: &Value) -> TaskCounts {
     counts
 }
 
+/// The pods that a Job lacks, and those that it should have now.
+pub(crate) fn missing_pods(job: &Value) -> (u64, u64) {
+    let count = |pointer: &str, default: u64| number(job, pointer).unwrap_or(default);
+    let left = count("/spec/completions", 1).saturating_sub(count("/status/succeeded", 0));
+    let wanted = left.min(count("/spec/parallelism", 1));
+    (wanted.saturating_sub(count("/status/active", 0)), wanted)
+}
+
+/// Whether pods that should run are not there or not ready, by what the object says.
+pub(crate) fn is_short(workload: &Workload, object: &Value) -> bool {
+    match workload.counts {
+        Counts::Job => {
+            let (missing, wanted) = missing_pods(object);
+            missing > 0 || ready(workload, object).is_some_and(|ready| ready < wanted)
+        }
+        Counts::ChildJobs(at) => list(object, at).any(|status| {
+            let of = |key: &str| number(status, key).unwrap_or_default();
+            number(status, "/ready")
+                .is_some_and(|ready| ready < of("/active").max(1) && of("/succeeded") == 0)
+        }),
+        Counts::Volcano | Counts::Replicas | Counts::ByState => false,
+    }
+}
+
 /// The counts of a kind that has none: all of its tasks are in the state of the job.
 pub(crate) fn by_state(wanted: u64, state: JobState) -> TaskCounts {
     let when = |is: bool| if is { wanted } else { 0 };

@@ -44,7 +44,8 @@ pub(crate) fn wait(
             Some(object) => summary(client, &ClusterJob { workload: found.workload, object }),
             None => JobSummary { state: JobState::Stopped, reason: None, message: None, ..last.clone() },
         };
-        let is_new = (now.state, now.tasks) != (last.state, last.tasks);
+        let of = |job: &JobSummary| (job.state, job.tasks, job.is_short);
+        let is_new = of(&now) != of(&last);
         last = now;
         if is_new && progress(&last).is_break() {
             return ControlFlow::Break(());

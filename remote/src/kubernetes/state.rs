@@ -128,6 +128,7 @@ pub(crate) fn summarize(workload: &Workload, object: &Value) -> JobSummary {
         submitted: owned(text(object, "/metadata/creationTimestamp")),
         started: owned(text(object, "/status/startTime")),
         ended: ended.filter(|_| state.is_final()),
+        is_short: state == JobState::Running && counts::is_short(workload, object),
         is_complete: metadata(object, "labels", PLAN).is_none()
             || metadata(object, "annotations", SUBMITTED).is_some(),
         plan: metadata(object, "labels", PLAN).map(str::to_owned),

@@ -9,11 +9,13 @@ mod container;
 mod disruption;
 mod events;
 mod kueue;
+mod lost;
 mod reason;
 mod scheduler;
 mod tasks;
 
 pub(crate) use events::{Report, of_events};
 pub(crate) use kueue::{Position, of_workload, position};
+pub(crate) use lost::of_lost_pods;
 pub(crate) use reason::{Field, Reason};
 pub(crate) use tasks::{names_with_nodes, of_pods};

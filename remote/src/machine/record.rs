@@ -108,6 +108,7 @@ impl ListedJob {
             ended: self.ended.clone(),
             is_complete: true,
             plan: None,
+            is_short: false,
         }
     }
 }

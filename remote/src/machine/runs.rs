@@ -62,6 +62,7 @@ impl Entry {
                 ended: None,
                 is_complete: false,
                 plan: run.map(|run| run.digest.clone()),
+                is_short: false,
             };
         };
         let own_name = job.id.rsplit_once('.').map_or(job.id.as_str(), |(name, _)| name);

@@ -184,6 +184,7 @@ impl Run {
             ended: ended.filter(|_| state.is_final()).map(time::rfc3339),
             is_complete: self.is_complete(),
             plan: Some(self.record.plan.clone()),
+            is_short: false,
         }
     }
 

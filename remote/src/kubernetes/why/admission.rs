@@ -2,29 +2,29 @@
 
 use super::reason::{Field, Reason, from, sentence};
 
-/// The reason of `FailedCreate`: a quota, Pod Security, or a webhook.
-pub(super) fn of_failed_create(message: &str) -> Reason {
+/// The reason of `FailedCreate`: a quota, Pod Security, or a webhook. `what` is what there is not, such as `no pods`.
+pub(super) fn of_failed_create(what: &str, message: &str) -> Reason {
     let message = sentence(message);
     if let Some(quota) = from(&message, "exceeded quota:") {
-        return Reason::of_job(format!("no pods: {quota}"), of_quota(quota));
+        return Reason::of_job(format!("{what}: {quota}"), of_quota(quota));
     }
     if let Some(violation) = from(&message, "violates PodSecurity") {
         let (field, word) = of_violation(violation);
         let named = word.map(|word| format!("; change `{word}` of the job")).unwrap_or_default();
-        return Reason::of_job(format!("no pods: the job {violation}{named}"), field);
+        return Reason::of_job(format!("{what}: the job {violation}{named}"), field);
     }
     if let Some(webhook) = from(&message, "admission webhook") {
-        return Reason::of_job(format!("no pods: {webhook}"), Field::Role);
+        return Reason::of_job(format!("{what}: {webhook}"), Field::Role);
     }
     if let Some(limits) = from(&message, "must specify") {
         // `failed quota: q: must specify limits.cpu for: main; limits.memory for: main`
-        return Reason::of_job(format!("no pods: the quota needs limits: {limits}"), Field::Role);
+        return Reason::of_job(format!("{what}: the quota needs limits: {limits}"), Field::Role);
     }
     if let Some(account) = from(&message, "error looking up service account") {
-        return Reason::of_job(format!("no pods: {account}"), Field::Security);
+        return Reason::of_job(format!("{what}: {account}"), Field::Security);
     }
     let message = message.strip_prefix("Error creating: ").unwrap_or(&message);
-    Reason::of_job(format!("no pods: {message}"), Field::Role)
+    Reason::of_job(format!("{what}: {message}"), Field::Role)
 }
 
 /// The resource whose quota is exceeded: `requested: requests.nvidia.com/gpu=8, used: …`.
@@ -110,7 +110,11 @@ mod tests {
             ),
             ("Error creating: timeout", "no pods: timeout", Field::Role),
         ] {
-            assert_eq!(of_failed_create(message), Reason::of_job(expected.to_owned(), field), "{message}");
+            assert_eq!(
+                of_failed_create("no pods", message),
+                Reason::of_job(expected.to_owned(), field),
+                "{message}"
+            );
         }
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct Report<'a> {
     pub(crate) source: &'a str,
     /// The event.
     pub(crate) message: &'a str,
+    /// What its object could not create: `no pods` if there are none.
+    pub(crate) missing: &'a str,
 }
 
 /// The messages of reports, the oldest first; of several with the same reason, the newest counts.
@@ -27,7 +29,9 @@ pub(crate) fn of_events<'a>(reports: impl Iterator<Item = Report<'a>>) -> Vec<Re
             continue;
         }
         let reason = match report.reason {
-            "FailedCreate" => admission::of_failed_create(report.message),
+            "FailedCreate" | "JobCreationFailed" => {
+                admission::of_failed_create(report.missing, report.message)
+            }
             "FailedMount" | "FailedAttachVolume" | "FailedMapVolume" => {
                 Reason::of_job(format!("a volume cannot be mounted: {message}"), Field::Volumes)
             }
@@ -49,7 +53,12 @@ mod tests {
     use super::*;
 
     fn texts(reports: &[(&str, &str)]) -> Vec<String> {
-        let reports = reports.iter().map(|(reason, message)| Report { reason, source: "", message });
+        let reports = reports.iter().map(|(reason, message)| Report {
+            reason,
+            source: "",
+            message,
+            missing: "no pods",
+        });
         of_events(reports).into_iter().map(|reason| reason.text).collect()
     }
 

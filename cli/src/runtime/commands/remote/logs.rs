@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use jobc_job::logs::{Line, Stream};
+use jobc_job::logs::{Line, LineFilter, Reader, Stream};
 use jobc_remote::Handle;
 use jobc_remote::place::{LogItem, LogRequest};
+use jobc_sys::error::Kind;
 
 use super::handle::{failure, handle};
 use super::target::TargetTable;
@@ -15,7 +17,9 @@ use crate::runtime::args::watch::LogsArgs;
 use crate::runtime::commands::follow::output::{OutputStreams, or_exit};
 use crate::runtime::commands::follow::printer::{LineFormat, Printer};
 use crate::runtime::commands::jobs::Result;
-use crate::runtime::kept::KeptOutput;
+use crate::runtime::kept::{self, KeptOutput};
+use crate::runtime::message::container_warning;
+use crate::terminal;
 
 pub(super) fn run(args: &LogsArgs) -> Result<ExitCode> {
     let handle = handle(&args.words[0])?;
@@ -30,19 +34,52 @@ pub(super) fn run(args: &LogsArgs) -> Result<ExitCode> {
     let format =
         LineFormat { prefix: true, timestamps: args.timestamps, json: args.lines.format == FormatArg::Json };
     let mut lines = TaskLines::new(&handle.to_string(), format);
+    let found = place.find(&handle.name);
+    let run = found
+        .as_ref()
+        .map_or_else(|_| handle.clone(), |job| Handle { name: job.name.clone(), ..handle.clone() });
     // Only output from the beginning can be kept without gaps.
-    if request.tail.is_none() && request.since.is_none() {
-        let run = place.find(&handle.name).map(|job| Handle { name: job.name, ..handle.clone() });
-        lines.keep(run.ok().as_ref().and_then(KeptOutput::open));
+    if found.is_ok() && request.tail.is_none() && request.since.is_none() {
+        lines.keep(KeptOutput::open(&run));
     }
-    place
-        .logs(&handle.name, &request, &mut |item| {
+    let read = found.and_then(|_| {
+        place.logs(&handle.name, &request, &mut |item| {
             lines.show(&item);
             ControlFlow::Continue(())
         })
-        .map_err(failure)?;
+    });
+    let is_gone = read.as_ref().map_or_else(|error| error.kind == Kind::NotFound, |()| !lines.has_shown());
+    if !(is_gone && show_kept(&run, args, &mut lines)) {
+        read.map_err(failure)?;
+    }
     lines.finish();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows the output that was kept on this host of a job that the place has no output of. Returns whether there is some.
+fn show_kept(run: &Handle, args: &LogsArgs, lines: &mut TaskLines) -> bool {
+    let words = &args.words[1..];
+    let is_chosen = |task: &str| {
+        let role = task.rsplit_once('-').map_or(task, |(role, _)| role);
+        words.is_empty() || words.iter().any(|word| word == task || word == role)
+    };
+    let (tasks, directories): (Vec<String>, Vec<PathBuf>) =
+        kept::logs(run).into_iter().filter(|(task, _)| is_chosen(task)).unzip();
+    if tasks.is_empty() {
+        return false;
+    }
+    lines.keep(None);
+    let text = format!("`{}` has no output of `{run}` any more; this was kept on this host", run.target);
+    terminal::eprint(&container_warning(&text));
+    let choice = LineFilter::default().tail(args.tail).since(args.since).attempt(args.attempt);
+    let mut reader = Reader::new(directories, choice);
+    let mut each = |number: usize, line: &Line<'_>| {
+        let (task, attempt, time, text) = (&tasks[number], line.attempt, line.time, line.text);
+        lines.show(&LogItem::Line { task, attempt, time, text });
+        Ok(())
+    };
+    while reader.read(&mut each).unwrap_or(false) {}
+    true
 }
 
 /// Prints lines under the names of their tasks.

@@ -39,7 +39,7 @@ pub(super) fn wait(place: &dyn Place, handle: &Handle) -> Result<Option<JobSumma
             }
         });
         let end = place.wait(&handle.name, &mut |job| {
-            let waits = matches!(job.state, JobState::Pending | JobState::Suspended);
+            let waits = job.is_short || matches!(job.state, JobState::Pending | JobState::Suspended);
             is_waiting.store(waits, Ordering::Relaxed);
             ControlFlow::Continue(())
         });
