@@ -25,6 +25,7 @@ mod log_stream;
 mod log_streams;
 mod log_workers;
 mod objects;
+mod outage;
 mod pods;
 mod port_forward;
 mod problems;

@@ -135,3 +135,131 @@ def test_jobs_of_all_targets_are_listed(place):
     place.submit("one.yaml", "--target", "lab")
     out, errors = place.run("ps", "-A", "--all")
     assert "lab/one-" in out and "target `far`" in errors, out + errors
+
+
+def test_stop_returns_when_the_pods_have_ended(place):
+    """Until then they write to the outputs of the job: `--replace` creates nothing before, and says what it waits for."""
+    place.cluster.default, place.cluster.lingering = Script(["hello"], pause=120), 4
+    first = place.submit()
+    until(lambda: sum("running" in str(pod["status"]) for pod in place.cluster.all("pods")) == 2, "running pods")
+    begun = time.monotonic()
+    second, errors = place.run("submit", "one.yaml", "--replace")
+    assert time.monotonic() - begun >= 4, "the pods have ended"
+    name = first.split("/")[1]
+    assert f"job `{name}` is being deleted; waiting for main-0 on node-1, main-1 on node-1 to end (grace period" in errors, errors
+    assert "Ctrl-C ends only the wait" in errors and f"deleted `{name}`" in errors, errors
+    second = second.strip()
+    until(lambda: sum("running" in str(pod["status"]) for pod in place.cluster.all("pods")) == 2, "running pods")
+    begun = time.monotonic()
+    out, _ = place.run("stop", "--no-wait", second)
+    assert out == f"{second}: stopping\n" and time.monotonic() - begun < 4 and len(place.cluster.all("pods")) == 2, out
+    third = place.submit()
+    until(lambda: sum("running" in str(pod["status"]) for pod in place.cluster.all("pods")) == 2, "running pods")
+    process = place.start("stop", third)
+    until(lambda: not place.cluster.all("jobs"), "the deletion")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode in (130, -signal.SIGINT), process.returncode
+    until(lambda: not place.cluster.all("pods"), "the pods end all the same")
+
+
+def failed_create(place, kind, name, reason="FailedCreate"):
+    message = 'Error creating: pods "x" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=8'
+    objects = place.cluster.all("jobs") + place.cluster.all("jobsets")
+    uid = next(each["metadata"]["uid"] for each in objects if each["metadata"]["name"] == name)
+    place.cluster.put("v1", "events", "ml", {
+        "metadata": {"name": f"e-{name}"}, "involvedObject": {"kind": kind, "name": name, "uid": uid},
+        "type": "Warning", "reason": reason, "message": message, "count": 3, "lastTimestamp": "2026-01-01T00:00:00Z"})
+
+
+def test_it_says_why_some_pods_are_missing(place):
+    """Of a job that runs: some of its pods exist, and others cannot be created. An event about a pod that exists by now is not told."""
+    place.cluster.default = Script(["hello"], pause=120)
+    handle = place.submit()
+    until(lambda: sum("running" in str(pod["status"]) for pod in place.cluster.all("pods")) == 2, "running pods")
+    job, = place.cluster.all("jobs")
+    failed_create(place, "Job", job["metadata"]["name"])
+    assert "exceeded quota" not in place.run("inspect", handle)[0], "all pods are there"
+    place.cluster.drop(("v1", "pods", "ml", place.cluster.all("pods")[1]["metadata"]["name"]))
+    job["status"] |= {"active": 1, "ready": 1}
+    place.cluster.put("batch/v1", "jobs", "ml", job)
+    expected = "1 of 2 pods cannot be created: exceeded quota: gpus, requested: requests.nvidia.com/gpu=8"
+    for command in ("inspect", "ps"):
+        out, _ = place.run(command, handle)
+        assert expected in out, (command, out)
+    assert "state      running" in place.run("inspect", handle)[0]
+    process = place.start("wait", handle)
+    line = process.stderr.readline()
+    process.kill()
+    process.communicate()
+    assert expected in line, line
+    assert "FailedCreate" in place.run("events", handle)[0]
+
+
+def test_what_is_lost_with_deleted_pods_is_said(place):
+    """Kubernetes deletes the pods of a job that is too late, and an eviction the pod of a task; events outlive them."""
+    place.cluster.default = Script(["hello"], pause=120)
+    handle = place.submit()
+    until(lambda: sum("running" in str(pod["status"]) for pod in place.cluster.all("pods")) == 2, "running pods")
+    job, pod = place.cluster.all("jobs")[0], place.cluster.all("pods")[0]
+    place.cluster.put("v1", "events", "ml", {
+        "metadata": {"name": "evicted"}, "involvedObject": {"kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]},
+        "type": "Warning", "reason": "Evicted", "message": "The node was low on resource: memory. ", "lastTimestamp": "2026-01-01T00:00:00Z"})
+    for each in place.cluster.all("pods"):
+        place.cluster.drop(("v1", "pods", "ml", each["metadata"]["name"]))
+    ended = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
+    job["status"] = {"startTime": job["status"]["startTime"], "failed": 2, "conditions": [ended]}
+    place.cluster.put("batch/v1", "jobs", "ml", job)
+    out, _ = place.run("inspect", handle)
+    assert "its pods are gone, and their output with them: they were deleted while they ran" in out, out
+    assert f"pod `{pod['metadata']['name']}`, which is gone: evicted by its node: The node was low on resource: memory" in out, out
+    ended |= {"reason": "DeadlineExceeded", "message": "Job was active longer than specified deadline"}
+    place.cluster.put("batch/v1", "jobs", "ml", job)
+    out, _ = place.run("inspect", handle)
+    assert "timed out" in out and "Kubernetes deletes the pods that run when the time of a job is over" in out, out
+    _, errors = place.run("logs", handle)
+    assert "its pods are gone, and their output with them" in errors, errors
+
+
+def test_kept_output_is_shown_when_the_cluster_has_none(place):
+    handle = place.submit()
+    place.run("wait", handle)
+    before, _ = place.run("logs", handle)
+    for each in place.cluster.all("pods"):
+        place.cluster.drop(("v1", "pods", "ml", each["metadata"]["name"]))
+    out, errors = place.run("logs", handle)
+    assert out == before and "kept on this host" in errors, (out, errors)
+    assert place.run("logs", handle, "main-1")[0].splitlines() == [line for line in before.splitlines() if line.startswith("main-1")]
+    # Deleted by somebody else, with its object.
+    place.cluster.drop(("batch/v1", "jobs", "ml", handle.split("/")[1]))
+    out, errors = place.run("logs", handle)
+    assert out == before and "kept on this host" in errors, (out, errors)
+    place.run("logs", "lab/one-00000", code=2)
+
+
+def test_following_survives_a_restart_of_the_server(place):
+    """Until it has read its rules again, it answers 403."""
+    lines = [f"line {number:02}" for number in range(12)]
+    place.cluster.default, place.cluster.log_cut = Script(lines, pause=0.5), 3
+    handle = place.submit()
+    until(lambda: any(place.cluster.output.values()), "output")
+    followers = [place.start("logs", "-f", handle), place.start("wait", handle)]
+    until(lambda: place.cluster.count("GET", "/log[?]") >= 2 and place.cluster.count("GET", "watch=1"), "followers")
+    place.cluster.fail("GET", "/log[?]|/pods[?]|/jobs/|watch=1", times=9, code=403, message="forbidden: RBAC: not ready")
+    out, errors = followers[0].communicate(timeout=60)
+    for index in range(2):
+        shown = [line.split("line ")[1] for line in out.splitlines() if line.startswith(f"main-{index}") and "line " in line]
+        assert shown == [f"{number:02}" for number in range(12)], (index, out, errors)
+    assert "trying again for 2 min" in errors and errors.count("trying again for") <= 4, errors
+    _, errors = followers[1].communicate(timeout=60)
+    assert [each.returncode for each in followers] == [0, 0], errors
+
+
+def test_a_missing_right_is_not_waited_for(place):
+    place.cluster.default = Script(["hello"], pause=20)
+    handle = place.submit()
+    until(lambda: sum("running" in str(pod["status"]) for pod in place.cluster.all("pods")) == 2, "running pods")
+    place.cluster.denied = {"GET pods"}
+    begun = time.monotonic()
+    _, errors = place.run("logs", "-f", handle, code=None)
+    assert "jobc targets role" in errors and time.monotonic() - begun < 10, errors

@@ -10,6 +10,7 @@ use jobc_sys::error::{Error, Kind, Result};
 use super::client::Client;
 use super::log_streams::{Extent, LogStreams, Show};
 use super::objects::{self, ClusterJob};
+use super::outage::Outage;
 use super::pods::{self, Pod};
 use super::task;
 use crate::place::{LogItem, LogRequest};
@@ -49,7 +50,7 @@ pub(crate) fn logs(
     if !request.follow {
         return print(&mut streams, &known, request, output);
     }
-    let mut started = BTreeSet::new();
+    let (mut started, mut outage) = (BTreeSet::new(), Outage::default());
     loop {
         let numbers = pods::attempts(&known);
         for pod in known.iter().filter(|pod| pod.has_started() && is_chosen(pod, request)) {
@@ -70,11 +71,18 @@ pub(crate) fn logs(
             if follow_for_a_while(&mut streams, output)?.is_break() {
                 return Ok(());
             }
-            let ended = streams.len() == 0 && objects::has_ended(client, found)?;
+            let ended = match (streams.len() == 0).then(|| objects::has_ended(client, found)) {
+                Some(Err(error)) if outage.wait(client, &error.message) => continue,
+                ended => ended.transpose()?.unwrap_or_default(),
+            };
             if looked.elapsed() < relist_interval(known.len()) && !ended {
                 continue;
             }
-            known = chosen_pods(client, found, request)?;
+            known = match chosen_pods(client, found, request) {
+                Err(error) if outage.wait(client, &error.message) => continue,
+                pods => pods?,
+            };
+            outage.end();
             let more = known.iter().any(|pod| {
                 pod.has_started() && is_chosen(pod, request) && !started.contains(&pod.metadata.uid)
             });

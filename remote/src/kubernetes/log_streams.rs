@@ -16,11 +16,14 @@ use super::client::Client;
 use super::log_position::{Position, Resumption, Step};
 use super::log_stream::{LogStream, Piece, Progress};
 use super::log_workers::{Outcome, Work, Workers};
+use super::outage::{self, Outage, PAUSE};
 use super::pods::Pod;
 use super::status::ApiError;
 use crate::place::LogItem;
 use crate::websocket::wait;
 
+/// A stream that is older than this was answered, although a quiet task has shown nothing yet.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Until a quiet task is looked at again.
 const QUIET_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -67,6 +70,8 @@ struct PodLog {
     has_progressed: bool,
     backoff: Backoff,
     retry_after: Option<Duration>,
+    added: Instant,
+    outage: Outage,
     /// The container has ended: once more for what was written between the end of the stream and that of the container.
     is_last_pass: bool,
     was_renewed: bool,
@@ -110,6 +115,8 @@ impl LogStreams {
             has_progressed: false,
             backoff: Backoff::default(),
             retry_after: None,
+            added: Instant::now(),
+            outage: Outage::default(),
             is_last_pass: !self.extent.follow,
             was_renewed: false,
             state: State::Waiting(Instant::now()),
@@ -232,6 +239,7 @@ impl PodLog {
 
     /// Decides what follows a stream: its end says nothing, only the state of the container does.
     fn go_on(&mut self, was_clean: bool, has_ended: bool, show: Show<'_>) -> ControlFlow<()> {
+        self.outage.end();
         let is_first_end = has_ended && (was_clean || !self.is_last_pass);
         let delay =
             if is_first_end { Some(Duration::ZERO) } else { self.backoff.failed(self.retry_after.take()) };
@@ -298,6 +306,17 @@ impl PodLog {
     }
 
     fn fail(&mut self, error: ApiError, show: Show<'_>) -> ControlFlow<()> {
+        let was_answered = self.position.has_begun() || self.added.elapsed() > ANSWER_TIMEOUT;
+        if was_answered && outage::may_pass(&error) {
+            let (may_pass, is_first) = self.outage.fail();
+            if may_pass {
+                self.state = State::Waiting(Instant::now() + PAUSE);
+                if is_first {
+                    show(LogItem::Remark { task: &self.task, text: &outage::notice(&error.why()) })?;
+                }
+                return ControlFlow::Continue(());
+            }
+        }
         self.state = State::Ended;
         let text = error.into_error("read its output").message;
         show(LogItem::Remark { task: &self.task, text: &text })
@@ -305,6 +324,7 @@ impl PodLog {
 
     /// Shows a line, unless it was shown before.
     fn line(&mut self, piece: &Piece<'_>, show: Show<'_>) -> ControlFlow<()> {
+        self.outage.end();
         let text = piece.text;
         let (task, attempt) = (self.task.as_str(), self.attempt);
         if piece.is_continuation {

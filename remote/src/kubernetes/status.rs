@@ -61,6 +61,15 @@ impl ApiError {
         self.code() == Some(code)
     }
 
+    /// What happened, for a remark.
+    pub(crate) fn why(&self) -> String {
+        match self {
+            Self::Status(status) => format!("the cluster answered {}: {}", status.code, status.text()),
+            Self::Connection(why) => why.clone(),
+            Self::Local(error) => error.message.clone(),
+        }
+    }
+
     /// The error for a user; `what` is what failed, words that follow "cannot".
     pub(crate) fn into_error(self, what: &str) -> Error {
         match self {

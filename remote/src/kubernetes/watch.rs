@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::client::Client;
+use super::outage::{Outage, may_pass};
 use super::status::{ApiError, Status};
 
 /// Objects of a page.
@@ -109,21 +110,30 @@ fn list_with_version<T: DeserializeOwned>(
     }
 }
 
-/// Follows the objects of a list until `on_change` breaks off. It survives cut connections; after 410 it lists again.
+/// Follows the objects of a list until `on_change` breaks off. It survives cut connections and restarts of the server;
+/// after 410 it lists again.
 pub(crate) fn watch<T: DeserializeOwned>(
     client: &Client,
     path: &str,
     query: &str,
     on_change: &mut dyn FnMut(Change<T>) -> ControlFlow<()>,
 ) -> Result<(), ApiError> {
-    let mut backoff = Backoff::default();
+    let (mut backoff, mut outage, mut has_answered) = (Backoff::default(), Outage::default(), false);
     loop {
-        let (items, mut version) = list_with_version(client, path, query)?;
+        let (items, mut version) = match list_with_version(client, path, query) {
+            Err(error) if has_answered && may_pass(&error) && outage.wait(client, &error.why()) => continue,
+            listed => listed?,
+        };
+        has_answered = true;
         if on_change(Change::All(items)).is_break() {
             return Ok(());
         }
         loop {
-            match follow(client, path, query, &mut version, on_change) {
+            let followed = follow(client, path, query, &mut version, on_change);
+            if followed.is_ok() {
+                outage.end();
+            }
+            match followed {
                 Ok(End::Done) => return Ok(()),
                 Ok(End::Cut { progressed: true }) => backoff.progressed(),
                 Ok(End::Cut { progressed: false }) => match backoff.failed(None) {
@@ -133,6 +143,7 @@ pub(crate) fn watch<T: DeserializeOwned>(
                     }
                 },
                 Err(error) if error.is(410) => break,
+                Err(error) if may_pass(&error) && outage.wait(client, &error.why()) => {}
                 Err(error) => return Err(error),
             }
         }
