@@ -417,6 +417,12 @@ class Handler(BaseHTTPRequestHandler):
             attributes = self.body["spec"]["resourceAttributes"]
             what = f"{attributes['verb']} {attributes['resource']}"
             return {**self.body, "status": {"allowed": what not in cluster.denied}}
+        if path == "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews":
+            plurals = {plural for plurals in KINDS.values() for plural in plurals} | {"pods/log", "pods/exec", "pods/portforward"}
+            plurals |= {"trainjobs", "trainingruntimes", "rayjobs", "mpijobs", "leaderworkersets", "podgroups"}
+            rules = [{"verbs": [verb], "apiGroups": ["*"], "resources": [plural for plural in sorted(plurals) if f"{verb} {plural}" not in cluster.denied]}
+                     for verb in ("get", "list", "watch", "create", "patch", "delete")]
+            return {**self.body, "status": {"resourceRules": [] if cluster.unlisted else rules, "nonResourceRules": [], "incomplete": cluster.unlisted}}
         if path.endswith("/pendingworkloads"):
             at, limit = int(self.query.get("offset", 0)), int(self.query["limit"])
             names = list(enumerate(cluster.queue))[at:at + limit]
@@ -430,7 +436,9 @@ class Handler(BaseHTTPRequestHandler):
         if not found or found["version"] not in cluster.served or found["plural"] not in cluster.served[found["version"]]:
             raise ApiError(404, "NotFound", "the server could not find the requested resource")
         if f"{self.command} {found['plural']}" in cluster.denied:
-            raise ApiError(403, "Forbidden", f"{found['plural']} is forbidden: User \"me\" cannot do this")
+            verb = {"GET": "get", "POST": "create", "PATCH": "patch", "DELETE": "delete"}[self.command]
+            raise ApiError(403, "Forbidden", f"{found['plural']} is forbidden: User \"me\" cannot {verb} resource \"{found['plural']}\" in "
+                           f'API group "" in the namespace "ml"')
         key = (found["version"], found["plural"], found["namespace"], found["name"])
         if found["part"] == "log":
             return self.logs(key)
@@ -561,6 +569,9 @@ class Handler(BaseHTTPRequestHandler):
     def judge(self, value):
         if value["kind"] == "Pod" and self.cluster.restricted:
             raise ApiError(403, "Forbidden", 'pods "x" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true')
+        if value["kind"] == "Pod" and self.cluster.policy:
+            self.cluster.judged.append(value)
+            raise ApiError(422, "Invalid", f'pods "x" is forbidden: {self.cluster.policy}')
         causes = [(field, message) for kind, field, message in self.cluster.rejections if kind == value["kind"]]
         if causes:
             raise ApiError(422, "Invalid", f"{value['kind']} is invalid", causes)

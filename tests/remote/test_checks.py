@@ -155,11 +155,41 @@ def test_nodes_are_looked_at(place):
     node("c", "gpu", 8)
     assert "node" not in said(place, 0), "a node fits"
     place.cluster.denied = {"GET nodes"}
-    assert "node" not in said(place, 0), "without the right it is not looked at"
+    errors = said(place, 0, "not checked, because you lack the rights: `nodes`; `jobc targets role` prints them")
+    assert "no node" not in errors, "without the right it is not looked at"
 
 
 def test_a_missing_right_is_noted_once(place):
     job(place, STORED, ", priority_class: high")
-    place.cluster.denied = {"GET resourcequotas", "GET limitranges", "GET priorityclasses", "GET secrets"}
-    errors = said(place, 0, "not checked, because you may not read them: `limitranges`, `priorityclasses`, `resourcequotas`, `secrets`")
+    place.cluster.denied = {f"GET {name}" for name in ("resourcequotas", "limitranges", "priorityclasses", "secrets", "namespaces")} | {"POST pods"}
+    errors = said(place, 0, "not checked, because you lack the rights: `dry run of pods`, `limitranges`, `namespaces`, `priorityclasses`, "
+                  "`resourcequotas`, `secrets`; `jobc targets role` prints them")
     assert errors.count("not checked") == 1, errors
+
+
+def test_a_policy_for_pods_is_met_before_the_job_exists(place):
+    """The pod of the dry run is one of a controller, with the labels and annotations of the template."""
+    job(place)
+    place.cluster.policy = "ValidatingAdmissionPolicy 'team' with binding 'all' denied request: a pod needs the label team"
+    said(place, 0, f"warning: the pods may be rejected: {place.cluster.policy}", " --> gpus.yaml:8:")
+    pod, = place.cluster.judged
+    owner, = pod["metadata"]["ownerReferences"]
+    assert owner["controller"] and owner["kind"] == "Job" and pod["metadata"]["labels"]["jobc.dev/role"] == "train", pod["metadata"]
+
+
+def test_one_review_lists_the_rights(place):
+    """A submission of two instances takes 15 requests, of which 4 create the job: each is a round trip, and servers limit their rate."""
+    place.submit()
+    requests = [f"{method} {path.split('?')[0]}" for method, path in place.cluster.requests]
+    assert sum("selfsubject" in request for request in requests) == 1, requests
+    assert len(requests) == 15, requests
+
+
+def test_rights_that_no_rule_lists_are_asked_for(place):
+    """As with an authorizer that cannot list what it allows."""
+    place.cluster.unlisted = True
+    job(place)
+    said(place, 0)
+    assert place.cluster.count("POST", "selfsubjectaccessreviews") > 1, "each right"
+    place.cluster.denied = {"create jobs"}
+    said(place, 1, "you may not create `jobs.batch` in the namespace `ml`")

@@ -212,7 +212,7 @@ def test_a_dry_run_creates_nothing(place):
 
 
 def test_busy_servers_and_lost_answers(place):
-    place.cluster.fail("GET", "/apis/batch/v1$", code=429, retry_after=1)
+    place.cluster.fail("GET", "/version$", code=429, retry_after=1)
     place.cluster.fail("POST", "/jobs[?]", code=500, after=True)
     place.cluster.fail("PATCH", "/services/[^?]*[?]fieldManager=jobc&fieldValidation", cut=True, after=True)
     since = time.monotonic()

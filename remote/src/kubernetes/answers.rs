@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::client::Client;
+use super::rights::Rights;
 use super::status::ApiError;
 use super::watch::list;
 
@@ -44,6 +45,7 @@ impl Answer {
 #[derive(Default)]
 pub(crate) struct Answers {
     known: Mutex<BTreeMap<String, Answer>>,
+    rights: Mutex<Option<Arc<Rights>>>,
     /// Missing verbs, by what was asked about.
     missing: Mutex<BTreeMap<String, Vec<&'static str>>>,
     /// The resources that could not be read: `resourcequotas`.
@@ -58,12 +60,23 @@ impl Answers {
         resource: &'static str,
         path: &str,
     ) -> Result<Answer, ApiError> {
-        self.ask(Some(resource), path, || client.find::<Value>(path), &|value| value)
+        self.ask(resource, path, || client.find::<Value>(path), &|value| value)
     }
 
-    /// An object that few users may read: a denial is not noted.
-    pub(crate) fn quiet(&self, client: &Client, path: &str) -> Result<Answer, ApiError> {
-        self.ask(None, path, || client.find::<Value>(path), &|value| value)
+    /// The rights of this user in the namespace.
+    pub(crate) fn rights(&self, client: &Client) -> Result<Arc<Rights>, ApiError> {
+        let mut held = lock(&self.rights);
+        if let Some(rights) = &*held {
+            return Ok(Arc::clone(rights));
+        }
+        let rights = Arc::new(Rights::of(client, &client.config().namespace)?);
+        *held = Some(Arc::clone(&rights));
+        Ok(rights)
+    }
+
+    /// Notes something that could not be checked for lack of a right.
+    pub(crate) fn note_denied(&self, what: &'static str) {
+        lock(&self.denied).insert(what);
     }
 
     /// The verbs that a user lacks, as a key names them.
@@ -82,7 +95,7 @@ impl Answers {
 
     /// An object without the values of its `data`: of a Secret, only the keys are of interest.
     pub(crate) fn keys(&self, client: &Client, path: &str) -> Result<Answer, ApiError> {
-        self.ask(Some("secrets"), path, || client.find::<Value>(path), &|mut value| {
+        self.ask("secrets", path, || client.find::<Value>(path), &|mut value| {
             let data = value.get_mut("data").and_then(Value::as_object_mut);
             data.into_iter().flat_map(|data| data.values_mut()).for_each(|value| *value = Value::Null);
             value
@@ -103,7 +116,7 @@ impl Answers {
             Err(error) if error.is(404) => Ok(None),
             Err(error) => Err(error),
         };
-        self.ask(Some(resource), &key, ask, &|value| value)
+        self.ask(resource, &key, ask, &|value| value)
     }
 
     /// The resources that could not be read, reported once: later calls return nothing.
@@ -113,7 +126,7 @@ impl Answers {
 
     fn ask(
         &self,
-        resource: Option<&'static str>,
+        resource: &'static str,
         key: &str,
         ask: impl FnOnce() -> Result<Option<Value>, ApiError>,
         keep: &dyn Fn(Value) -> Value,
@@ -125,7 +138,7 @@ impl Answers {
             Ok(Some(value)) => Answer::Found(Arc::new(keep(value))),
             Ok(None) => Answer::Absent,
             Err(error) if error.is(403) => {
-                lock(&self.denied).extend(resource);
+                self.note_denied(resource);
                 Answer::Denied
             }
             Err(error) => return Err(error),

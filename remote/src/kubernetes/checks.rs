@@ -24,7 +24,6 @@ use super::client::Client;
 use super::discovery::{Served, discover};
 use super::kinds::Workload;
 use super::release;
-use super::rights;
 use super::secrets;
 use super::state::{name, text};
 use super::status::ApiError;
@@ -63,8 +62,7 @@ pub(crate) fn check(
     let context = CheckContext { client, answers, submission, sets: demand::pod_sets(manifests) };
     let namespace = context.namespace();
     let mut problems = Vec::new();
-    // Namespaces are not in a namespace: few users may read them.
-    if answers.quiet(client, &format!("/api/v1/namespaces/{namespace}"))?.is_absent() {
+    if answers.object(client, "namespaces", &format!("/api/v1/namespaces/{namespace}"))?.is_absent() {
         return Ok(vec![Problem {
             is_warning: false,
             message: format!("there is no namespace `{namespace}` on the cluster"),
@@ -74,7 +72,7 @@ pub(crate) fn check(
     }
     let settings = submission.built.plan.target.settings.kubernetes.as_ref();
     let setting = settings.and_then(|settings| settings.release.as_deref());
-    let version = answers.quiet(client, "/version")?;
+    let version = answers.object(client, "version", "/version")?;
     problems.extend(version.found().and_then(|version| release::check(version, setting)));
     let served = discover(client, answers, manifests, &mut problems)?;
     rights(client, answers, workload, submission, &served, &mut problems)?;
@@ -93,12 +91,15 @@ pub(crate) fn check(
     nodes(&context, &defaults, &mut problems)?;
     dry_run::objects(client, &served, manifests, &mut problems)?;
     if !problems.iter().any(|problem| !problem.is_warning) {
-        dry_run::pods(client, manifests, &mut problems)?;
+        dry_run::pods(client, answers, manifests, &mut problems)?;
     }
     let denied = answers.take_denied();
     if !denied.is_empty() {
         let shown: Vec<String> = denied.iter().map(|resource| format!("`{resource}`")).collect();
-        client.notice(&format!("not checked, because you may not read them: {}", shown.join(", ")));
+        client.notice(&format!(
+            "not checked, because you lack the rights: {}; `jobc targets role` prints them",
+            shown.join(", ")
+        ));
     }
     Ok(problems)
 }
@@ -113,7 +114,7 @@ fn rights(
     problems: &mut Vec<Problem>,
 ) -> Result<(), ApiError> {
     let namespace = &client.config().namespace;
-    let mut needed: BTreeMap<(String, String), &[&str]> = BTreeMap::new();
+    let mut needed: BTreeMap<(String, String), &[&'static str]> = BTreeMap::new();
     for manifest in &submission.built.manifests {
         let version = manifest.text("/apiVersion");
         let group = version.split_once('/').map_or("", |(group, _)| group);
@@ -128,8 +129,8 @@ fn rights(
     }
     for ((group, resource), verbs) in &needed {
         let key = format!("{} {resource}.{group}", verbs.join(","));
-        let missing =
-            answers.verbs(&key, || rights::missing_verbs(client, namespace, (group, resource), verbs))?;
+        let missing = answers
+            .verbs(&key, || answers.rights(client)?.missing(client, namespace, (group, resource), verbs))?;
         if !missing.is_empty() {
             let shown = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
             problems.push(Problem {
@@ -315,7 +316,7 @@ fn nodes(
         }
         // In a large cluster only one page of nodes is read, which cannot prove that no node has a resource.
         let query = format!("limit={MAX_NODES}&labelSelector={}", encode_segment(&selector));
-        let page = context.answers.quiet(context.client, &format!("/api/v1/nodes?{query}"))?;
+        let page = context.answers.object(context.client, "nodes", &format!("/api/v1/nodes?{query}"))?;
         let Some(page) = page.found() else { return Ok(()) };
         let is_whole = text(page, "/metadata/continue").is_empty();
         let items = page.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

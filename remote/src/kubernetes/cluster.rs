@@ -1,8 +1,9 @@
 //! A cluster as a [`Place`].
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jobc_sys::error::{Kind, Result};
 
@@ -10,7 +11,7 @@ use super::answers::Answers;
 use super::client::{Client, Notice};
 use super::kubeconfig::ClusterConfig;
 use super::pods;
-use super::state::{JOB, MANAGED, PLAN, summarize};
+use super::state::{MANAGED, PLAN, metadata, summarize};
 use super::status::ApiError;
 use super::{
     access, checks, events, exec, follow, lifecycle, objects, port_forward, reasons, submit, task, usage,
@@ -26,13 +27,19 @@ use crate::task_copy::{self, CopyTask};
 pub struct Cluster {
     client: Arc<Client>,
     answers: Answers,
+    /// The job whose runs were listed last, and their names.
+    listed: Mutex<Option<(String, BTreeSet<String>)>>,
 }
 
 impl Cluster {
     /// The cluster of a configuration. `notice` gets what happens while a request is repeated. Nothing is sent yet.
     pub fn new(config: ClusterConfig, notice: impl Fn(&str) + Send + Sync + 'static) -> Self {
         let notice: Notice = Box::new(notice);
-        Self { client: Arc::new(Client::new(config, notice)), answers: Answers::default() }
+        Self {
+            client: Arc::new(Client::new(config, notice)),
+            answers: Answers::default(),
+            listed: Mutex::default(),
+        }
     }
 
     fn namespace(&self) -> &str {
@@ -42,12 +49,22 @@ impl Cluster {
 
 impl Place for Cluster {
     fn runs_of(&self, identity: &Identity) -> Result<Vec<JobSummary>> {
-        let selector = format!("{JOB}={},{PLAN}={}", identity.job, identity.label());
-        let runs = objects::select(&self.client, &selector)?;
+        let mut runs = objects::runs_of(&self.client, &identity.job)?;
+        let names = runs.iter().map(|found| found.name().to_owned()).collect();
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Some((identity.job.clone(), names));
+        runs.retain(|found| metadata(&found.object, "labels", PLAN) == Some(identity.label()));
         Ok(runs.iter().map(|found| objects::summary(&self.client, found)).collect())
     }
 
     fn is_taken(&self, wanted: &str) -> Result<bool> {
+        // A submission has listed the runs of its job before. A name that another object has is refused when it is created.
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((job, names)) = &*listed
+            && wanted.strip_prefix(job.as_str()).is_some_and(|rest| rest.starts_with('-'))
+        {
+            return Ok(names.contains(wanted));
+        }
+        drop(listed);
         match objects::find(&self.client, wanted) {
             Ok(found) => Ok(found.name() == wanted),
             Err(error) if error.kind == Kind::NotFound => Ok(false),
@@ -119,6 +136,10 @@ impl Place for Cluster {
         lifecycle::wait(&self.client, &objects::find(&self.client, name)?, progress)
     }
 
+    fn stop(&self, name: &str, wait: bool) -> Result<()> {
+        lifecycle::delete(&self.client, &objects::find(&self.client, name)?, wait)
+    }
+
     fn delete(&self, name: &str) -> Result<()> {
         self.stop(name, true)
     }
@@ -146,10 +167,6 @@ impl Place for Cluster {
         let pod = task::running(&self.client, &found, Some(&request.task))?;
         let exec = |request: &ExecRequest, streams: ExecStreams<'_>| {
             exec::exec(&self.client, &pod, request, streams)
-    fn stop(&self, name: &str, wait: bool) -> Result<()> {
-        lifecycle::delete(&self.client, &objects::find(&self.client, name)?, wait)
-    }
-
         };
         task_copy::copy(&CopyTask { name: &pod.task(), exec: &exec }, request)
     }

@@ -29,7 +29,30 @@ struct ResourceList {
 /// The kinds of a submission's objects, by `apiVersion` and `kind`.
 pub(crate) type Served = BTreeMap<(String, String), Resource>;
 
-/// Asks which of the kinds the cluster serves; those that it does not are problems.
+/// Kinds that every cluster serves, and the names of their resources.
+const BUILT_IN: [(&str, &[(&str, &str)]); 2] = [
+    (
+        "v1",
+        &[
+            ("ConfigMap", "configmaps"),
+            ("Service", "services"),
+            ("Secret", "secrets"),
+            ("Pod", "pods"),
+            ("PersistentVolumeClaim", "persistentvolumeclaims"),
+            ("ServiceAccount", "serviceaccounts"),
+        ],
+    ),
+    ("batch/v1", &[("Job", "jobs")]),
+];
+
+/// The built-in resource of a kind.
+fn built_in(version: &str, kind: &str) -> Option<Resource> {
+    let (_, kinds) = BUILT_IN.iter().find(|(known, _)| *known == version)?;
+    let (kind, plural) = kinds.iter().find(|(known, _)| *known == kind)?;
+    Some(Resource { plural: (*plural).to_owned(), kind: (*kind).to_owned(), namespaced: true })
+}
+
+/// Asks which of the kinds the cluster serves; those that it does not are problems. Built-in ones are not asked for.
 pub(crate) fn discover(
     client: &Client,
     answers: &Answers,
@@ -37,7 +60,14 @@ pub(crate) fn discover(
     problems: &mut Vec<Problem>,
 ) -> Result<Served, ApiError> {
     let mut served = Served::new();
-    let versions: BTreeSet<&str> = manifests.iter().map(|manifest| manifest.text("/apiVersion")).collect();
+    let mut versions = BTreeSet::new();
+    for manifest in manifests {
+        let (version, kind) = (manifest.text("/apiVersion"), manifest.text("/kind"));
+        match built_in(version, kind) {
+            Some(resource) => drop(served.insert((version.to_owned(), kind.to_owned()), resource)),
+            None => drop(versions.insert(version)),
+        }
+    }
     for version in versions {
         let path = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
         let list = answers.object(client, "apis", &path)?;

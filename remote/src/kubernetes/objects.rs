@@ -44,8 +44,25 @@ impl ClusterJob {
 
 /// The objects of jobs that a selector chooses, the newest first; a kind that the cluster does not serve has none.
 pub(crate) fn select(client: &Client, selector: &str) -> Result<Vec<ClusterJob>> {
+    select_of(client, &mut WORKLOADS.iter(), selector)
+}
+
+/// The runs of a job that is submitted to the target, the newest first: of the kinds that the target may make of it.
+pub(crate) fn runs_of(client: &Client, job: &str) -> Result<Vec<ClusterJob>> {
+    let own = client.config().uses.workload();
+    let mut kinds = WORKLOADS.iter().filter(|kind| {
+        matches!(kind.kind, "Job" | "JobSet") && kind.group != "batch.volcano.sh" || Some(*kind) == own
+    });
+    select_of(client, &mut kinds, &format!("{JOB}={job}"))
+}
+
+fn select_of(
+    client: &Client,
+    kinds: &mut dyn Iterator<Item = &'static Workload>,
+    selector: &str,
+) -> Result<Vec<ClusterJob>> {
     let mut found = Vec::new();
-    for workload in &WORKLOADS {
+    for workload in kinds {
         // Pods of other jobs have the labels of the job, but not that of a submission.
         let of_submission = if workload.pod_label.is_none() { format!(",{JOB}") } else { String::new() };
         let query = format!("labelSelector={}", encode_segment(&format!("{selector}{of_submission}")));

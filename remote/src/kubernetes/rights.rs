@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::client::Client;
@@ -66,7 +67,7 @@ const RULES: [Rule; 8] = [
 ];
 
 /// Rights that make checks before a submission possible; without them they are left out.
-const CHECK_RULES: [Rule; 2] = [
+const CHECK_RULES: [Rule; 3] = [
     Rule {
         groups: &[""],
         resources: &["secrets", "persistentvolumeclaims", "serviceaccounts"],
@@ -81,6 +82,45 @@ const CHECK_RULES: [Rule; 2] = [
         needed_for: "checks before a submission",
         is_optional: true,
     },
+    Rule {
+        groups: &[""],
+        resources: &["pods"],
+        verbs: &["create"],
+        needed_for: "dry runs of pods before a submission",
+        is_optional: true,
+    },
+];
+
+/// The same for objects that are in no namespace.
+const CLUSTER_RULES: [Rule; 4] = [
+    Rule {
+        groups: &[""],
+        resources: &["namespaces"],
+        verbs: &["get"],
+        needed_for: "checks before a submission: the namespace",
+        is_optional: true,
+    },
+    Rule {
+        groups: &[""],
+        resources: &["nodes"],
+        verbs: &["list"],
+        needed_for: "checks before a submission: whether a node fits",
+        is_optional: true,
+    },
+    Rule {
+        groups: &["scheduling.k8s.io", "node.k8s.io", "storage.k8s.io"],
+        resources: &["priorityclasses", "runtimeclasses", "storageclasses"],
+        verbs: &["get", "list"],
+        needed_for: "checks before a submission: classes",
+        is_optional: true,
+    },
+    Rule {
+        groups: &["kueue.x-k8s.io"],
+        resources: &["clusterqueues"],
+        verbs: &["get"],
+        needed_for: "checks before a submission: the queue",
+        is_optional: true,
+    },
 ];
 
 /// The rules of a target: those of every target, and those for its settings.
@@ -88,61 +128,167 @@ fn rules(uses: &Uses) -> Vec<Rule> {
     RULES.into_iter().chain(uses.rules()).chain(CHECK_RULES).collect()
 }
 
-/// The Role with all rules and their purposes, as a manifest.
+/// The Role with all rules and their purposes, and the ClusterRole for what is in no namespace, as manifests.
 pub fn role(namespace: &str, uses: &Uses) -> String {
     let mut text = format!(
         "# What `jobc submit` and the commands about its jobs need in the namespace; bind it to your users.\n\
          apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: jobc-user\n  namespace: {namespace}\nrules:\n"
     );
     for rule in &rules(uses) {
-        let list = |words: &[&str]| {
-            words
-                .iter()
-                .map(|word| if word.is_empty() { "\"\"" } else { word })
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        let optional = if rule.is_optional { " (optional)" } else { "" };
-        let _ = write!(
-            text,
-            "# {}{optional}\n- apiGroups: [{}]\n  resources: [{}]\n  verbs: [{}]\n",
-            rule.needed_for,
-            list(rule.groups),
-            list(rule.resources),
-            list(rule.verbs),
-        );
+        write_rule(&mut text, rule, "");
+    }
+    let _ = write!(
+        text,
+        "---\n\
+         # What `jobc submit` checks first and is in no namespace; bind it with a ClusterRoleBinding. Without it, submit says what it \
+         did not check.\n\
+         apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: jobc-user-{namespace}\nrules:\n"
+    );
+    for rule in &CLUSTER_RULES {
+        let is_own = rule.resources == ["namespaces"];
+        write_rule(&mut text, rule, if is_own { namespace } else { "" });
     }
     text
 }
 
+/// Adds a rule, for the object of a name or for all.
+fn write_rule(text: &mut String, rule: &Rule, name: &str) {
+    let list = |words: &[&str]| {
+        words.iter().map(|word| if word.is_empty() { "\"\"" } else { word }).collect::<Vec<_>>().join(", ")
+    };
+    let _ = write!(
+        text,
+        "# {}{}\n- apiGroups: [{}]\n  resources: [{}]\n{}  verbs: [{}]\n",
+        rule.needed_for,
+        if rule.is_optional { " (optional)" } else { "" },
+        list(rule.groups),
+        list(rule.resources),
+        if name.is_empty() { String::new() } else { format!("  resourceNames: [{name}]\n") },
+        list(rule.verbs),
+    );
+}
+
 /// Asks the cluster about every right.
 pub(crate) fn check(client: &Client, namespace: &str) -> Result<Vec<AccessCheck>, ApiError> {
+    let own = Rights::of(client, namespace)?;
     let mut checks = Vec::new();
     for rule in &rules(&client.config().uses) {
-        for (position, resource) in rule.resources.iter().enumerate() {
-            // Groups and resources are pairs where there are several groups.
-            let group = if rule.groups.len() > 1 { rule.groups[position] } else { rule.groups[0] };
-            let missing = missing_verbs(client, namespace, (group, resource), rule.verbs)?;
-            let name = if group.is_empty() { (*resource).to_owned() } else { format!("{resource}.{group}") };
-            let verbs = if missing.is_empty() { rule.verbs } else { &missing[..] };
-            checks.push(AccessCheck {
-                what: format!("{} {name}", verbs.join(", ")),
-                is_allowed: missing.is_empty(),
-                needed_for: rule.needed_for,
-                is_optional: rule.is_optional,
-            });
+        for of in rule.pairs() {
+            checks.push(access(rule, of, &own.missing(client, namespace, of, rule.verbs)?));
+        }
+    }
+    for rule in &CLUSTER_RULES {
+        // What a Role allows in a namespace, it does not allow here: each is asked for. The namespace has a name.
+        let name = if rule.resources == ["namespaces"] { namespace } else { "" };
+        for of in rule.pairs() {
+            checks.push(access(rule, of, &refused_verbs(client, "", name, of, rule.verbs)?));
         }
     }
     Ok(checks)
 }
 
-/// The verbs that this user does not have for a resource.
-pub(crate) fn missing_verbs<'a>(
+/// Whether a rule is met for one of its resources.
+fn access(rule: &Rule, (group, resource): (&str, &str), missing: &[&str]) -> AccessCheck {
+    let name = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
+    let verbs = if missing.is_empty() { rule.verbs } else { missing };
+    AccessCheck {
+        what: format!("{} {name}", verbs.join(", ")),
+        is_allowed: missing.is_empty(),
+        needed_for: rule.needed_for,
+        is_optional: rule.is_optional,
+    }
+}
+
+/// The rights of this user in a namespace, by one review.
+#[derive(Debug, Default)]
+pub(crate) struct Rights {
+    rules: Vec<AllowedRule>,
+    /// Whether the rules are all; authorizers other than RBAC may not be able to list theirs.
+    is_complete: bool,
+}
+
+/// What a rule allows.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AllowedRule {
+    verbs: Vec<String>,
+    api_groups: Vec<String>,
+    resources: Vec<String>,
+    resource_names: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RulesReview {
+    status: RulesStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RulesStatus {
+    resource_rules: Vec<AllowedRule>,
+    incomplete: bool,
+}
+
+impl Rights {
+    /// Asks the cluster once.
+    pub(crate) fn of(client: &Client, namespace: &str) -> Result<Self, ApiError> {
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectRulesReview",
+            "spec": {"namespace": namespace},
+        });
+        match client.create("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", &review) {
+            Ok(answer) => Ok(Self::read(&answer)),
+            // Then each right is asked for.
+            Err(error) if error.is(403) || error.is(404) => Ok(Self::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read(answer: &Value) -> Self {
+        let status = RulesReview::deserialize(answer).unwrap_or_default().status;
+        Self { rules: status.resource_rules, is_complete: !status.incomplete }
+    }
+
+    /// The verbs that this user does not have for a resource. What an incomplete list does not have is asked for.
+    pub(crate) fn missing(
+        &self,
+        client: &Client,
+        namespace: &str,
+        (group, resource): (&str, &str),
+        verbs: &[&'static str],
+    ) -> Result<Vec<&'static str>, ApiError> {
+        let unlisted: Vec<&'static str> =
+            verbs.iter().copied().filter(|verb| !self.allows((group, resource), verb)).collect();
+        if self.is_complete || unlisted.is_empty() {
+            return Ok(unlisted);
+        }
+        refused_verbs(client, namespace, "", (group, resource), &unlisted)
+    }
+
+    fn allows(&self, (group, resource): (&str, &str), verb: &str) -> bool {
+        let has = |list: &[String], wanted: &str| list.iter().any(|word| word == "*" || word == wanted);
+        // `*/log` is that part of every resource.
+        let part = resource.split_once('/').map(|(_, part)| format!("*/{part}"));
+        self.rules.iter().any(|rule| {
+            rule.resource_names.is_empty()
+                && has(&rule.verbs, verb)
+                && has(&rule.api_groups, group)
+                && (has(&rule.resources, resource)
+                    || part.as_ref().is_some_and(|part| rule.resources.contains(part)))
+        })
+    }
+}
+
+/// The verbs that a cluster refuses this user for a resource of a namespace, or of the cluster if there is none.
+fn refused_verbs(
     client: &Client,
     namespace: &str,
+    name: &str,
     (group, resource): (&str, &str),
-    verbs: &[&'a str],
-) -> Result<Vec<&'a str>, ApiError> {
+    verbs: &[&'static str],
+) -> Result<Vec<&'static str>, ApiError> {
     let mut missing = Vec::new();
     for verb in verbs {
         let (resource, part) = resource.split_once('/').unwrap_or((resource, ""));
@@ -151,6 +297,7 @@ pub(crate) fn missing_verbs<'a>(
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": {
                 "namespace": namespace, "verb": verb, "group": group, "resource": resource, "subresource": part,
+                "name": name,
             }},
         });
         let answer = client.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review)?;
@@ -165,9 +312,20 @@ pub(crate) fn missing_verbs<'a>(
 mod tests {
     use super::*;
 
+    /// The Role and the ClusterRole.
+    fn roles(uses: &Uses) -> [Value; 2] {
+        let text = role("ml", uses);
+        let (own, cluster) = text.split_once("---\n").unwrap();
+        [own, cluster].map(|text| jobc_sys::yaml::read(text).unwrap())
+    }
+
     #[test]
     fn the_role_is_a_manifest() {
-        let role = jobc_sys::yaml::read(&role("ml", &Uses::default())).unwrap();
+        let [role, cluster] = roles(&Uses::default());
+        assert_eq!(cluster["kind"], "ClusterRole");
+        assert_eq!(cluster["metadata"]["name"], "jobc-user-ml");
+        assert_eq!(cluster["rules"][0]["resourceNames"], json!(["ml"]));
+        assert_eq!(cluster["rules"].as_array().unwrap().len(), CLUSTER_RULES.len());
         assert_eq!(role.pointer("/metadata/namespace").unwrap(), "ml");
         let rules = role["rules"].as_array().unwrap();
         assert_eq!(rules.len(), RULES.len() + CHECK_RULES.len());
@@ -181,7 +339,7 @@ mod tests {
     fn a_role_has_the_rights_of_what_the_target_uses() {
         let of = |settings: Value| {
             let uses = Uses::of(&serde_json::from_value(settings).unwrap());
-            let role = jobc_sys::yaml::read(&role("ml", &uses)).unwrap();
+            let [role, _] = roles(&uses);
             let own: Vec<Value> = role["rules"].as_array().unwrap()[RULES.len()..].to_vec();
             own[..own.len() - CHECK_RULES.len()]
                 .iter()
@@ -206,8 +364,35 @@ mod tests {
 
     #[test]
     fn groups_and_resources_are_pairs() {
-        for rule in RULES.iter().chain(&CHECK_RULES) {
+        for rule in RULES.iter().chain(&CHECK_RULES).chain(&CLUSTER_RULES) {
             assert!(rule.groups.len() == 1 || rule.groups.len() == rule.resources.len());
         }
+    }
+
+    #[test]
+    fn rights_are_those_of_the_listed_rules() {
+        let rules = json!([
+            {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "*/log"]},
+            {"verbs": ["*"], "apiGroups": ["batch"], "resources": ["*"]},
+            {"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"]},
+        ]);
+        let rights = Rights::read(
+            &json!({"status": {"resourceRules": rules, "nonResourceRules": [], "incomplete": false}}),
+        );
+        assert!(rights.is_complete);
+        for (group, resource, verb, expected) in [
+            ("", "pods", "get", true),
+            ("", "pods", "create", false),
+            ("", "pods/log", "get", true),
+            ("", "pods/exec", "get", false),
+            ("batch", "jobs", "delete", true),
+            ("batch", "jobs/status", "get", true),
+            ("batch.volcano.sh", "jobs", "get", false),
+            ("", "secrets", "get", false),
+        ] {
+            assert_eq!(rights.allows((group, resource), verb), expected, "{verb} {resource}.{group}");
+        }
+        assert!(!Rights::read(&json!({"status": {"incomplete": true}})).is_complete);
+        assert!(!Rights::default().is_complete);
     }
 }

@@ -21,7 +21,7 @@ pub(crate) enum TargetsCommand {
     /// It queries the version, the resource kinds and your permissions on the cluster. The exit status is 1 if a
     /// permission required for submitting is missing.
     Check(TargetsCheckArgs),
-    /// Print a Kubernetes Role with the permissions that jobc needs
+    /// Print the Kubernetes Role and ClusterRole with the permissions that jobc needs
     Role(TargetsRoleArgs),
 }
 

@@ -69,7 +69,8 @@ impl<'a> Known<'a> {
 
     /// Finds the run of this job that exists, or a free name for a new one; `is_new` asks for a new one.
     pub(super) fn choose(&self, identity: Identity, is_new: bool) -> Result<Run> {
-        if !is_new && let Some(existing) = self.run_of(&identity)? {
+        let existing = self.run_of(&identity)?;
+        if !is_new && let Some(existing) = existing {
             return Ok(Run { identity, name: existing.name.clone(), existing: Some(existing) });
         }
         let first = if is_new { Identity::random_salt() } else { 0 };
