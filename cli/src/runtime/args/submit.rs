@@ -43,6 +43,11 @@ pub(crate) struct SubmitArgs {
     /// Delete your earlier runs of this job first, and wait until they have ended
     #[arg(long, conflicts_with = "new")]
     pub replace: bool,
+    /// Also create another run of each job whose newest run failed, timed out or was stopped
+    ///
+    /// Without it, the same command creates only the jobs of a matrix that are missing.
+    #[arg(long, conflicts_with_all = ["new", "replace"])]
+    pub resume: bool,
     /// Check the job with the cluster without building, pushing or creating anything
     #[arg(long)]
     pub dry_run: bool,

@@ -6,6 +6,7 @@ mod handle;
 mod jobs;
 mod listing;
 mod logs;
+mod members;
 mod report;
 mod submit;
 mod target;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::handle::{failure, handle};
 use super::listing;
+use super::members::{self, Members};
 use super::target::TargetTable;
 use super::wait;
 use crate::args::FormatArg;
@@ -113,7 +114,14 @@ fn open(word: Option<&String>) -> Result<(Handle, Box<dyn Place>)> {
 
 pub(super) fn tasks(args: &PsArgs) -> Result<ExitCode> {
     let (handle, place) = open(args.job.as_ref())?;
-    let detail = place.inspect(&handle.name).map_err(failure)?;
+    let job = match Members::find(&*place, &handle).map_err(failure)? {
+        Members::Job(job) => job,
+        Members::Sweep(jobs) => {
+            show_sweep(args, &handle, jobs);
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    let detail = place.inspect(&job.name).map_err(failure)?;
     terminal::print(&match args.output_args.format {
         FormatArg::Json => json_text(&detail.task_list),
         _ if args.quiet => detail.task_list.iter().map(|task| format!("{}\n", task.task)).collect(),
@@ -125,6 +133,35 @@ pub(super) fn tasks(args: &PsArgs) -> Result<ExitCode> {
         }
     });
     Ok(ExitCode::SUCCESS)
+}
+
+/// Lists the jobs of a sweep, and how many are in each state.
+fn show_sweep(args: &PsArgs, handle: &Handle, jobs: Vec<JobSummary>) {
+    let counts = states_text(&jobs);
+    let found: Vec<(String, JobSummary)> = jobs.into_iter().map(|job| (handle.target.clone(), job)).collect();
+    terminal::print(&match args.output_args.format {
+        FormatArg::Json => {
+            json_text(&found.iter().map(|(target, job)| json_summary(target, job)).collect::<Vec<_>>())
+        }
+        _ if args.quiet => found.iter().map(|(target, job)| format!("{target}/{}\n", job.name)).collect(),
+        _ => {
+            let table = jobs_table(&found, Time::now()).render(terminal::columns_of_stdout());
+            format!("{table}{handle}: {counts}\n")
+        }
+    });
+}
+
+/// `3 running, 5 succeeded`.
+fn states_text(jobs: &[JobSummary]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for job in jobs {
+        let state = job.state.as_str();
+        match counts.iter_mut().find(|(known, _)| *known == state) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((state, 1)),
+        }
+    }
+    counts.iter().map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ")
 }
 
 fn tasks_table(tasks: &[TaskStatus]) -> Table<6> {
@@ -144,7 +181,8 @@ fn tasks_table(tasks: &[TaskStatus]) -> Table<6> {
 
 pub(super) fn inspect(args: &InspectArgs) -> Result<ExitCode> {
     let (handle, place) = open(args.job.as_ref())?;
-    let detail = place.inspect(&handle.name).map_err(failure)?;
+    let job = Members::find_one(&*place, &handle).map_err(failure)?;
+    let detail = place.inspect(&job.name).map_err(failure)?;
     if args.output_args.format == FormatArg::Json {
         let mut value = json!(detail);
         value["handle"] = format!("{}/{}", handle.target, detail.summary.name).into();
@@ -216,11 +254,21 @@ pub(super) fn wait(args: &WaitArgs, handles: &[Handle]) -> Result<ExitCode> {
     let mut code = 0;
     for handle in handles {
         let place = table.place(&handle.target)?;
-        let end = wait::wait(&*place, handle).map_err(failure)?;
-        let Some(end) = end else { continue };
-        print_end(args.output_args.format, &handle.target, &end);
-        if code == 0 {
-            code = end.state.exit_code();
+        let found = Members::find(&*place, handle).map_err(failure)?;
+        let is_sweep = matches!(found, Members::Sweep(_));
+        let mut ends = Vec::new();
+        for job in found.into_jobs() {
+            let own = Handle { name: job.name.clone(), ..handle.clone() };
+            let end = wait::wait(&*place, &own).map_err(failure)?;
+            let Some(end) = end else { continue };
+            print_end(args.output_args.format, &handle.target, &end);
+            if code == 0 {
+                code = end.state.exit_code();
+            }
+            ends.push(end);
+        }
+        if is_sweep && args.output_args.format != FormatArg::Json {
+            terminal::print(&format!("{handle}: {}\n", states_text(&ends)));
         }
     }
     Ok(ExitCode::from(code))
@@ -285,24 +333,31 @@ pub(super) fn remove(args: &RmArgs, handles: &[Handle]) -> Result<ExitCode> {
 /// Finds all jobs before any is changed, and prints what was done to each.
 fn for_each(
     handles: &[Handle],
-    change: impl Fn(&str, &dyn Place, &JobSummary) -> Result<String>,
+    change: impl Fn(&str, &dyn Place, &JobSummary) -> Result<String> + Sync,
     format: FormatArg,
 ) -> Result<ExitCode> {
     let table = TargetTable::read(None)?;
-    let mut found = Vec::new();
+    let mut places = Vec::new();
     for handle in handles {
         let place = table.place(&handle.target)?;
-        let job = place.find(&handle.name).map_err(failure)?;
-        found.push((handle, place, job));
+        let jobs = Members::find(&*place, handle).map_err(failure)?.into_jobs();
+        places.push((handle, place, jobs));
     }
-    for (handle, place, job) in &found {
-        let done = change(&handle.target, &**place, job)?;
-        let id = format!("{}/{}", handle.target, job.name);
-        if format == FormatArg::Json {
-            terminal::print(&format!("{}\n", json!({"id": id, "done": done})));
-        } else {
-            terminal::print(&format!("{id}: {done}\n"));
-        }
+    let found = places.iter().flat_map(|(handle, place, jobs)| {
+        jobs.iter().map(move |job| (handle.target.as_str(), &**place, job))
+    });
+    let (running, waiting): (Vec<_>, Vec<_>) = found.partition(|(_, _, job)| job.state == JobState::Running);
+    for jobs in [waiting, running] {
+        members::for_each(&jobs, &|(target, place, job)| {
+            let done = change(target, *place, job)?;
+            let id = format!("{target}/{}", job.name);
+            terminal::print(&if format == FormatArg::Json {
+                format!("{}\n", json!({"id": id, "done": done}))
+            } else {
+                format!("{id}: {done}\n")
+            });
+            Ok(())
+        })?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,6 +11,7 @@ use jobc_remote::place::{LogItem, LogRequest};
 use jobc_sys::error::Kind;
 
 use super::handle::{failure, handle};
+use super::members::Members;
 use super::target::TargetTable;
 use crate::args::FormatArg;
 use crate::runtime::args::watch::LogsArgs;
@@ -34,7 +35,7 @@ pub(super) fn run(args: &LogsArgs) -> Result<ExitCode> {
     let format =
         LineFormat { prefix: true, timestamps: args.timestamps, json: args.lines.format == FormatArg::Json };
     let mut lines = TaskLines::new(&handle.to_string(), format);
-    let found = place.find(&handle.name);
+    let found = Members::find_one(&*place, &handle);
     let run = found
         .as_ref()
         .map_or_else(|_| handle.clone(), |job| Handle { name: job.name.clone(), ..handle.clone() });

@@ -322,7 +322,7 @@ impl Submitter<'_> {
         let mut runs = Vec::with_capacity(jobs.len());
         for job in jobs {
             let identity = self.place.identity(job, self.directory).map_err(failure)?;
-            let run = known.choose(identity, self.args.new || self.args.replace)?;
+            let run = known.choose(identity, self.args.new || self.args.replace, self.args.resume)?;
             job.name.clone_from(&run.name);
             if job.target.settings.is_machine() {
                 spread_ports(job)?;

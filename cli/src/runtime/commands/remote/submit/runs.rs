@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jobc_remote::identity::Identity;
-use jobc_remote::place::{JobSummary, Place};
+use jobc_remote::place::{JobState, JobSummary, Place};
 use jobc_sys::error::{Error, Kind};
 
 use super::super::handle::failure;
@@ -67,10 +67,13 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Finds the run of this job that exists, or a free name for a new one; `is_new` asks for a new one.
-    pub(super) fn choose(&self, identity: Identity, is_new: bool) -> Result<Run> {
-        let existing = self.run_of(&identity)?;
-        if !is_new && let Some(existing) = existing {
+    /// Finds the run of this job that exists, or a free name for a new one; `is_new` asks for a new one, and `resumes` for
+    /// one if the newest did not succeed.
+    pub(super) fn choose(&self, identity: Identity, is_new: bool, resumes: bool) -> Result<Run> {
+        let existing = if is_new { None } else { self.run_of(&identity)? };
+        let has_failed = |run: &JobSummary| run.state.is_final() && run.state != JobState::Succeeded;
+        let is_new = is_new || resumes && existing.as_ref().is_some_and(has_failed);
+        if let Some(existing) = existing.filter(|_| !is_new) {
             return Ok(Run { identity, name: existing.name.clone(), existing: Some(existing) });
         }
         let first = if is_new { Identity::random_salt() } else { 0 };
