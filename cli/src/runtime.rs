@@ -78,6 +78,9 @@ pub(crate) fn needs_settings(command: &RuntimeCommand) -> bool {
 
 /// The commands about jobs on this host.
 fn run_job_command(command: &JobCommand) -> ExitCode {
+    if let JobCommand::Wait(args) = command {
+        commands::wait_timeout::begin(args);
+    }
     if let Some(result) = commands::remote::run(command) {
         return into_exit_code(result);
     }

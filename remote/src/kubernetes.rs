@@ -39,6 +39,7 @@ mod spdy;
 mod state;
 mod status;
 mod submit;
+mod suspension;
 mod task;
 mod upgrade;
 mod usage;

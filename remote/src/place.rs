@@ -81,6 +81,13 @@ pub trait Place: Send + Sync {
     /// that has nothing between running and gone removes it.
     fn stop(&self, name: &str, wait: bool) -> Result<()>;
 
+    /// Holds a job back, so that none of its tasks runs, or lets it go on.
+    ///
+    /// # Errors
+    ///
+    /// The place cannot hold back jobs of its kind, or this user may not.
+    fn hold(&self, name: &str, hold: bool) -> Result<()>;
+
     /// Ends a job, removes it, and returns when none of its tasks runs any more.
     fn delete(&self, name: &str) -> Result<()>;
 

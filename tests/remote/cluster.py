@@ -227,6 +227,19 @@ class Cluster:
 
     # The controllers
 
+    def suspend(self, key):
+        """Deletes the pods of a job that is held back while it runs."""
+        with self.lock:
+            value = self.objects[key]
+            if not value["spec"].get("suspend") or not value.get("status", {}).get("startTime"):
+                return
+            owned = [other for other, object_ in self.objects.items() if other[1] == "pods"
+                     and any(owner["uid"] == value["metadata"]["uid"] for owner in object_["metadata"].get("ownerReferences", []))]
+            for other in owned:
+                self.drop(other)
+            value["status"] = {}
+            self.put(*key[:3], value)
+
     def start(self, key):
         """Runs the pods of a job that is not suspended, once."""
         with self.lock:
@@ -599,6 +612,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def control(self, key):
         if key[1] in ("jobs", "jobsets"):
+            self.cluster.suspend(key)
             self.cluster.start(key)
 
     def delete(self, key):

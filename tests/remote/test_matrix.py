@@ -101,3 +101,60 @@ def test_what_is_wrong_with_all_is_said_once(place):
     out, errors = place.run("submit", "sweep.yaml", code=1, seconds=300)
     assert errors.count("no such thing") == 1 and not out and not names(place), errors
     assert len([path for method, path in place.cluster.requests if method == "PATCH"]) <= 3, "the others were checked too"
+
+
+def test_a_sweep_is_one_thing(place):
+    """`lab/SWEEP` stands for its jobs: they are listed, waited for and stopped together, and those that failed are run again."""
+    place.write("grid.yaml", MATRIX.replace("name: sweep", "name: grid").format(lr="1, 2, 3", seed="0"))
+    place.cluster.scripts["grid-1"] = Script(["hello"], exit_code=3)
+    handles = place.run("submit", "grid.yaml")[0].split()
+    place.submit()
+    out, _ = place.run("wait", "lab/grid", code=1)
+    assert [line.split(":")[0] for line in out.splitlines()] == [*handles, "lab/grid"] and "lab/grid: 2 succeeded, 1 failed" in out, out
+    out, _ = place.run("ps", "lab/grid")
+    assert [line.split()[0] for line in out.splitlines()[1:-1]] == handles and out.endswith("lab/grid: 2 succeeded, 1 failed\n"), out
+    assert place.run("ps", "-q", "lab/grid")[0].split() == handles
+    assert [job["state"] for job in place.json("ps", "lab/grid")] == ["succeeded", "failed", "succeeded"]
+    for command in (["inspect", "lab/grid"], ["logs", "lab/grid"]):
+        _, errors = place.run(*command, code=2)
+        assert "`lab/grid` is a sweep of 3 jobs" in errors and "`jobc ps lab/grid` lists them" in errors, errors
+    # The same command again creates nothing; `--resume` another run of what failed.
+    assert place.run("submit", "grid.yaml")[0].split() == handles
+    place.cluster.scripts["grid-1"] = Script(["hello"], pause=120)
+    again = place.run("submit", "grid.yaml", "--resume")[0].split()
+    assert [again[0], again[2]] == [handles[0], handles[2]] and again[1] != handles[1] and again[1].startswith("lab/grid-1-"), again
+    out, _ = place.run("ps", "lab/grid")
+    assert out.endswith("lab/grid: 2 succeeded, 1 running\n"), out
+    out, errors = place.run("wait", "lab/grid", "--timeout", "1s", code=75)
+    assert "lab/grid: not ended after 1s" in errors, errors
+    out, _ = place.run("stop", "lab/grid")
+    assert f"{again[1]}: stopped" in out and f"{handles[0]}: succeeded already" in out, out
+    # What is left of it: the failed run, and what succeeded.
+    out, _ = place.run("rm", "lab/grid")
+    assert len(out.splitlines()) == 3 and [name for name in names(place) if name.startswith("grid")] == [], out
+    place.run("ps", "lab/grid", code=2)
+    assert len(place.cluster.all("jobs")) == 1, "other jobs stay"
+
+
+def test_a_paused_job_has_no_pods(place):
+    place.cluster.default = Script(["hello"], pause=120)
+    handle = place.submit()
+    until(lambda: sum("running" in str(pod["status"]) for pod in place.cluster.all("pods")) == 2, "running pods")
+    assert place.run("pause", handle)[0] == f"{handle}: paused\n"
+    assert not place.cluster.all("pods") and place.json("inspect", handle)["state"] == "suspended"
+    assert place.run("resume", handle)[0] == f"{handle}: resumed\n"
+    until(lambda: len(place.cluster.all("pods")) == 2, "pods again")
+    # Kueue decides about the field `suspend` of its jobs.
+    job, = place.cluster.all("jobs")
+    job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "gpu"
+    place.cluster.put("batch/v1", "jobs", "ml", job)
+    _, errors = place.run("pause", handle, code=1)
+    assert "Kueue has no Workload for it" in errors, errors
+    place.cluster.put("kueue.x-k8s.io/v1beta2", "workloads", "ml", {
+        "metadata": {"name": "job-one", "labels": {"kueue.x-k8s.io/job-uid": job["metadata"]["uid"]}}, "spec": {"active": True}})
+    for pod in place.cluster.all("pods"):
+        place.cluster.drop(("v1", "pods", "ml", pod["metadata"]["name"]))
+    place.run("pause", handle)
+    assert place.cluster.all("workloads")[0]["spec"]["active"] is False and place.cluster.all("jobs")[0]["spec"]["suspend"] is False
+    place.run("resume", handle)
+    assert place.cluster.all("workloads")[0]["spec"]["active"] is True

@@ -28,3 +28,4 @@ mod subject;
 pub(crate) mod sweep;
 pub(crate) mod top;
 pub(crate) mod trace;
+pub(crate) mod wait_timeout;

@@ -3,18 +3,20 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jobc_sys::error::{Kind, Result};
+use jobc_sys::error::Result;
 
 use super::answers::Answers;
 use super::client::{Client, Notice};
 use super::kubeconfig::ClusterConfig;
+use super::objects::ClusterJob;
 use super::pods;
 use super::state::{MANAGED, PLAN, metadata, summarize};
 use super::status::ApiError;
 use super::{
-    access, checks, events, exec, follow, lifecycle, objects, port_forward, reasons, submit, task, usage,
+    access, checks, events, exec, follow, lifecycle, objects, port_forward, reasons, submit, suspension,
+    task, usage,
 };
 use crate::identity::Identity;
 use crate::place::{
@@ -45,31 +47,37 @@ impl Cluster {
     fn namespace(&self) -> &str {
         &self.client.config().namespace
     }
+
+    fn listed(&self) -> MutexGuard<'_, Option<(String, BTreeSet<String>)>> {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The runs of a job, whose names are remembered.
+    fn list_runs(&self, job: &str) -> Result<Vec<ClusterJob>> {
+        let runs = objects::runs_of(&self.client, job)?;
+        let names = runs.iter().map(|found| found.name().to_owned()).collect();
+        *self.listed() = Some((job.to_owned(), names));
+        Ok(runs)
+    }
 }
 
 impl Place for Cluster {
     fn runs_of(&self, identity: &Identity) -> Result<Vec<JobSummary>> {
-        let mut runs = objects::runs_of(&self.client, &identity.job)?;
-        let names = runs.iter().map(|found| found.name().to_owned()).collect();
-        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Some((identity.job.clone(), names));
+        let mut runs = self.list_runs(&identity.job)?;
         runs.retain(|found| metadata(&found.object, "labels", PLAN) == Some(identity.label()));
         Ok(runs.iter().map(|found| objects::summary(&self.client, found)).collect())
     }
 
     fn is_taken(&self, wanted: &str) -> Result<bool> {
-        // A submission has listed the runs of its job before. A name that another object has is refused when it is created.
-        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((job, names)) = &*listed
-            && wanted.strip_prefix(job.as_str()).is_some_and(|rest| rest.starts_with('-'))
-        {
-            return Ok(names.contains(wanted));
+        // The name of a run is that of its job and a suffix. One that another object has is refused when it is created.
+        let job = wanted.rsplit_once('-').map_or(wanted, |(job, _)| job);
+        let is_known = |listed: &Option<(String, BTreeSet<String>)>| {
+            listed.as_ref().is_some_and(|(known, _)| known == job)
+        };
+        if !is_known(&self.listed()) {
+            self.list_runs(job)?;
         }
-        drop(listed);
-        match objects::find(&self.client, wanted) {
-            Ok(found) => Ok(found.name() == wanted),
-            Err(error) if error.kind == Kind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
+        Ok(self.listed().as_ref().is_some_and(|(_, names)| names.contains(wanted)))
     }
 
     fn check(&self, submission: &Submission<'_>) -> Result<Vec<Problem>> {
@@ -138,6 +146,10 @@ impl Place for Cluster {
 
     fn stop(&self, name: &str, wait: bool) -> Result<()> {
         lifecycle::delete(&self.client, &objects::find(&self.client, name)?, wait)
+    }
+
+    fn hold(&self, name: &str, hold: bool) -> Result<()> {
+        suspension::hold(&self.client, &objects::find(&self.client, name)?, hold)
     }
 
     fn delete(&self, name: &str) -> Result<()> {

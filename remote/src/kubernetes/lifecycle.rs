@@ -83,17 +83,14 @@ pub(crate) fn delete(client: &Client, found: &ClusterJob, wait: bool) -> Result<
         Err(error) if error.is(404) || error.is(409) => {}
         Err(error) => return Err(error.into_error(&format!("delete job `{}`", found.name()))),
     }
-    if wait { wait_until_gone(client, found) } else { Ok(()) }
+    if wait { wait_for_pods(client, found, true) } else { Ok(()) }
 }
 
-/// Waits until a deleted job is gone with its pods, and says what it waits for.
-fn wait_until_gone(client: &Client, found: &ClusterJob) -> Result<()> {
+/// Waits until no pod of a deleted or suspended job runs any more, and says what it waits for. A deleted job goes, too.
+pub(crate) fn wait_for_pods(client: &Client, found: &ClusterJob, is_deleted: bool) -> Result<()> {
     let (begun, mut grace, mut is_noticed) = (Instant::now(), Duration::ZERO, false);
     loop {
-        let object: Option<Value> = client
-            .find(&found.path(&client.config().namespace))
-            .map_err(|error| error.into_error("read the job"))?;
-        let is_there = object.is_some_and(|object| text(&object, "/metadata/uid") == found.uid());
+        let is_there = is_deleted && exists(client, found)?;
         let mut pods = objects::pods(client, found)?;
         pods.retain(|pod| !pod.has_ended());
         if !is_there && pods.is_empty() {
@@ -108,13 +105,22 @@ fn wait_until_gone(client: &Client, found: &ClusterJob) -> Result<()> {
             is_noticed = true;
             let what = if pods.is_empty() { "its object".to_owned() } else { why::names_with_nodes(&pods) };
             client.notice(&format!(
-                "job `{}` is being deleted; waiting for {what} to end (grace period {} s); Ctrl-C ends only the wait",
+                "job `{}` is being {}; waiting for {what} to end (grace period {} s); Ctrl-C ends only the wait",
                 found.name(),
+                if is_deleted { "deleted" } else { "suspended" },
                 grace.as_secs()
             ));
         }
         std::thread::sleep((waited / 8).clamp(DELETE_INTERVALS[0], DELETE_INTERVALS[1]));
     }
+}
+
+/// Whether the very object of a job is still there.
+fn exists(client: &Client, found: &ClusterJob) -> Result<bool> {
+    let object: Option<Value> = client
+        .find(&found.path(&client.config().namespace))
+        .map_err(|error| error.into_error("read the job"))?;
+    Ok(object.is_some_and(|object| text(&object, "/metadata/uid") == found.uid()))
 }
 
 fn still_there(found: &ClusterJob, pods: &[Pod], waited: Duration) -> Error {

@@ -17,26 +17,38 @@ const MAX_PAGES: u64 = 20;
 /// Why a job is not admitted, and its position in the queue; nothing without Kueue.
 pub(crate) fn reasons(client: &Client, found: &ClusterJob) -> Vec<Reason> {
     let namespace = &client.config().namespace;
-    let selector = encode_segment(&format!("kueue.x-k8s.io/job-uid={}", found.uid()));
-    for version in ["v1beta2", "v1beta1"] {
-        let path = format!("/apis/kueue.x-k8s.io/{version}/namespaces/{namespace}/workloads");
-        let Ok(workloads) = list::<Value>(client, &path, &format!("labelSelector={selector}")) else {
-            continue;
-        };
-        let Some(workload) = workloads.first() else { return vec![] };
-        let Some(mut reason) = why::of_workload(workload) else { return vec![] };
-        let queue = text(workload, "/spec/queueName");
-        if reason.text.starts_with("waits in the queue") && !queue.is_empty() {
-            let path = format!(
-                "/apis/visibility.kueue.x-k8s.io/{version}/namespaces/{namespace}/localqueues/{queue}/pendingworkloads"
-            );
-            if let Some(position) = position(client, &path, name(workload)) {
-                reason.text = format!("{}; {}", reason.text, position.sentence(queue));
-            }
+    let Some((version, workload)) = workload(client, found) else { return vec![] };
+    let Some(mut reason) = why::of_workload(&workload) else { return vec![] };
+    let queue = text(&workload, "/spec/queueName");
+    if reason.text.starts_with("waits in the queue") && !queue.is_empty() {
+        let path = format!(
+            "/apis/visibility.kueue.x-k8s.io/{version}/namespaces/{namespace}/localqueues/{queue}/pendingworkloads"
+        );
+        if let Some(position) = position(client, &path, name(&workload)) {
+            reason.text = format!("{}; {}", reason.text, position.sentence(queue));
         }
-        return vec![reason];
     }
-    vec![]
+    vec![reason]
+}
+
+/// The path of the Workload of a job; none without Kueue.
+pub(crate) fn workload_path(client: &Client, found: &ClusterJob) -> Option<String> {
+    let (version, workload) = workload(client, found)?;
+    Some(format!("{}/{}", workloads(version, &client.config().namespace), name(&workload)))
+}
+
+/// The Workload of a job, and the version of Kueue's API that has it.
+fn workload(client: &Client, found: &ClusterJob) -> Option<(&'static str, Value)> {
+    let selector = encode_segment(&format!("kueue.x-k8s.io/job-uid={}", found.uid()));
+    ["v1beta2", "v1beta1"].into_iter().find_map(|version| {
+        let path = workloads(version, &client.config().namespace);
+        let found = list::<Value>(client, &path, &format!("labelSelector={selector}")).ok()?;
+        found.into_iter().next().map(|workload| (version, workload))
+    })
+}
+
+fn workloads(version: &str, namespace: &str) -> String {
+    format!("/apis/kueue.x-k8s.io/{version}/namespaces/{namespace}/workloads")
 }
 
 /// The position of a workload, which few users may ask for.

@@ -12,7 +12,7 @@ use super::uses::Uses;
 use crate::place::AccessCheck;
 
 /// The least that submitting and following jobs needs, whatever the target.
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
     Rule {
         groups: &["batch", "jobset.x-k8s.io"],
         resources: &["jobs", "jobsets"],
@@ -62,6 +62,13 @@ const RULES: [Rule; 8] = [
         resources: &["workloads", "localqueues"],
         verbs: &["get", "list"],
         needed_for: "inspect of jobs in a Kueue queue",
+        is_optional: true,
+    },
+    Rule {
+        groups: &["kueue.x-k8s.io"],
+        resources: &["workloads"],
+        verbs: &["patch"],
+        needed_for: "pause, resume of jobs in a Kueue queue",
         is_optional: true,
     },
 ];

@@ -176,6 +176,11 @@ impl Place for Machine {
         answers::succeeded(self.connection.name(), output).map(drop)
     }
 
+    fn hold(&self, name: &str, hold: bool) -> Result<()> {
+        let id = self.id(name)?;
+        self.connection.jobc_succeeds(&[if hold { "pause" } else { "resume" }, &id]).map(drop)
+    }
+
     fn delete(&self, name: &str) -> Result<()> {
         let entry = runs::find(&self.connection, name)?;
         let directory = entry.run.as_ref().map(|run| self.connection.run_directory(&run.name));

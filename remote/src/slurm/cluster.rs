@@ -25,6 +25,7 @@ use crate::task_copy::{self, CopyTask};
 
 const LIST: &str = include_str!("list.sh");
 const VERDICT: &str = include_str!("verdict.sh");
+const HOLD: &str = include_str!("hold.sh");
 const STOP: &str = include_str!("stop.sh");
 const REMOVE: &str = include_str!("remove.sh");
 const FORGET: &str = include_str!("forget.sh");
@@ -314,6 +315,12 @@ impl Place for Cluster {
             shell::text(&self.access, &stop, STOP, &[&run.name])?;
         }
         if wait { self.wait_until_ended(run) } else { Ok(()) }
+    }
+
+    fn hold(&self, name: &str, hold: bool) -> Result<()> {
+        let run = self.run(name)?;
+        let (what, word) = if hold { ("pause", "hold") } else { ("resume", "release") };
+        shell::text(&self.access, &format!("{what} job `{}`", run.name), HOLD, &[&run.name, word]).map(drop)
     }
 
     fn delete(&self, name: &str) -> Result<()> {

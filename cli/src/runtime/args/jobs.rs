@@ -59,6 +59,9 @@ pub(crate) enum JobCommand {
     /// Sending `KILL` to all tasks ends the job.
     Kill(KillArgs),
     /// Pause all tasks of jobs
+    ///
+    /// On Kubernetes, a paused job has no pods: its tasks start again when it is resumed. On Slurm, only users with the
+    /// right to suspend jobs can pause a job that runs.
     Pause(PauseArgs),
     /// Resume paused jobs
     Resume(PauseArgs),
@@ -178,6 +181,9 @@ pub(crate) struct StopArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct WaitArgs {
+    /// Exit with 75 if the jobs have not ended after this time, such as `30m` or `2h`
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub timeout: Option<Duration>,
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job or sweep IDs such as `train.2`, names, or handles [default: the newest running one, or else the newest one]
@@ -207,7 +213,7 @@ pub(crate) struct KillArgs {
 pub(crate) struct JobsArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
-    /// Job or sweep IDs such as `train.2`, or names for their newest runs; `rm` also accepts handles such as `lab/train`
+    /// Job or sweep IDs such as `train.2`, names for their newest runs, or handles such as `lab/train`
     #[arg(required = true, value_name = "JOB", add = jobs_sweeps_or_handles(JobFilter::All))]
     pub jobs: Vec<String>,
 }

@@ -48,6 +48,8 @@ pub(crate) fn run(command: &JobCommand) -> Option<Result<ExitCode>> {
         JobCommand::Copy(args) if Handle::is_meant(&args.job) => Some(task_access::copy(args)),
         JobCommand::Wait(args) => of_handles(&args.jobs).map(|handles| jobs::wait(args, &handles?)),
         JobCommand::Stop(args) => of_handles(&args.jobs).map(|handles| jobs::stop(args, &handles?)),
+        JobCommand::Pause(args) => of_handles(&args.jobs).map(|handles| jobs::hold(args, &handles?, true)),
+        JobCommand::Resume(args) => of_handles(&args.jobs).map(|handles| jobs::hold(args, &handles?, false)),
         JobCommand::Rm(args) => of_handles(&args.jobs.jobs).map(|handles| jobs::remove(args, &handles?)),
         _ => None,
     }

@@ -15,7 +15,7 @@ use super::members::{self, Members};
 use super::target::TargetTable;
 use super::wait;
 use crate::args::FormatArg;
-use crate::runtime::args::jobs::{InspectArgs, PsArgs, RmArgs, StopArgs, WaitArgs};
+use crate::runtime::args::jobs::{InspectArgs, JobsArgs, PsArgs, RmArgs, StopArgs, WaitArgs};
 use crate::runtime::args::watch::EventsArgs;
 use crate::runtime::commands::jobs::{Failure, Result, format_ago, format_duration, json_text};
 use crate::runtime::kept;
@@ -330,7 +330,25 @@ pub(super) fn remove(args: &RmArgs, handles: &[Handle]) -> Result<ExitCode> {
     )
 }
 
-/// Finds all jobs before any is changed, and prints what was done to each.
+/// Holds jobs back, or lets them go on.
+pub(super) fn hold(args: &JobsArgs, handles: &[Handle], hold: bool) -> Result<ExitCode> {
+    for_each(
+        handles,
+        |target, place, job| {
+            if job.state.is_final() {
+                let error =
+                    Error::new(Kind::State, format!("job `{target}/{}` is {}", job.name, job.state.as_str()));
+                return Err(error.into());
+            }
+            place.hold(&job.name, hold).map_err(failure)?;
+            Ok(if hold { "paused" } else { "resumed" }.to_owned())
+        },
+        args.output_args.format,
+    )
+}
+
+/// Finds all jobs before any is changed, and prints what was done to each. Those that wait come first, so that none of them
+/// starts when another one ends.
 fn for_each(
     handles: &[Handle],
     change: impl Fn(&str, &dyn Place, &JobSummary) -> Result<String> + Sync,
