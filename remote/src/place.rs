@@ -77,9 +77,14 @@ pub trait Place: Send + Sync {
         progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
     ) -> Result<Option<JobSummary>>;
 
-    /// Ends a job, and returns when none of its tasks runs any more; unless `wait`, when the place was told to. A place
-    /// that has nothing between running and gone removes it.
+    /// Ends a job, and returns when none of its tasks runs any more; unless `wait`, when the place was told to. Its record
+    /// stays, unless the place has nothing between running and gone.
     fn stop(&self, name: &str, wait: bool) -> Result<()>;
+
+    /// Whether the output of a stopped job stays until the job is deleted.
+    fn keeps_output(&self) -> bool {
+        true
+    }
 
     /// Holds a job back, so that none of its tasks runs, or lets it go on.
     ///

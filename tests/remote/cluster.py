@@ -211,12 +211,16 @@ class Cluster:
             owned = [other for other, object_ in self.objects.items()
                      if any(owner["uid"] == uid for owner in object_["metadata"].get("ownerReferences", []))]
             for other in owned:
-                if self.lingering and other[1] == "pods":
-                    self.objects[other]["metadata"] |= {"deletionTimestamp": now(), "deletionGracePeriodSeconds": 1}
-                    self.put(*other[:3], self.objects[other])
-                    threading.Timer(self.lingering, self.drop, [other]).start()
-                else:
-                    self.drop(other)
+                self.end(other)
+
+    def end(self, key):
+        """Deletes an object; a pod runs on for a while."""
+        if self.lingering and key[1] == "pods":
+            self.objects[key]["metadata"] |= {"deletionTimestamp": now(), "deletionGracePeriodSeconds": 1}
+            self.put(*key[:3], self.objects[key])
+            threading.Timer(self.lingering, self.drop, [key]).start()
+        else:
+            self.drop(key)
 
     def forget(self):
         """The server forgets the past: watches from before get 410."""
@@ -236,7 +240,7 @@ class Cluster:
             owned = [other for other, object_ in self.objects.items() if other[1] == "pods"
                      and any(owner["uid"] == value["metadata"]["uid"] for owner in object_["metadata"].get("ownerReferences", []))]
             for other in owned:
-                self.drop(other)
+                self.end(other)
             value["status"] = {}
             self.put(*key[:3], value)
 
@@ -513,7 +517,7 @@ class Handler(BaseHTTPRequestHandler):
             at = value
             for word in name.split("."):
                 at = at.get(word, {})
-            if at != wanted:
+            if (at == wanted) == name.endswith("!"):
                 return False
         return True
 

@@ -110,6 +110,7 @@ class Run:
             if current is None or current["metadata"]["uid"] != self.uid:
                 return None
             if current["spec"].get("suspend"):
+                self.delete_pods(running_only=True)
                 time.sleep(POLL_SECONDS)
                 continue
             for role in roles:

@@ -153,14 +153,40 @@ def test_stop_returns_when_the_pods_have_ended(place):
     begun = time.monotonic()
     out, _ = place.run("stop", "--no-wait", second)
     assert out == f"{second}: stopping\n" and time.monotonic() - begun < 4 and len(place.cluster.all("pods")) == 2, out
-    third = place.submit()
+    until(lambda: not place.cluster.all("pods"), "the end of the pods")
+    third = place.submit("one.yaml", "--new")
     until(lambda: sum("running" in str(pod["status"]) for pod in place.cluster.all("pods")) == 2, "running pods")
     process = place.start("stop", third)
-    until(lambda: not place.cluster.all("jobs"), "the deletion")
+    until(lambda: all("deletionTimestamp" in pod["metadata"] for pod in place.cluster.all("pods")), "the deletion of the pods")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=20)
     assert process.returncode in (130, -signal.SIGINT), process.returncode
     until(lambda: not place.cluster.all("pods"), "the pods end all the same")
+
+
+def test_a_stopped_job_stays_with_its_output_until_it_is_removed(place):
+    place.cluster.default = Script(["one", "two"], pause=0.1)
+    place.cluster.scripts["one"] = Script(["first", "second", *["later"] * 9], pause=1)
+    handle = place.submit()
+    until(lambda: sum(len(lines) for lines in place.cluster.output.values()) >= 4, "output")
+    assert place.run("stop", handle)[0] == f"{handle}: stopped\n"
+    assert not place.cluster.all("pods") and place.cluster.all("jobs")[0]["spec"]["suspend"] is True
+    detail = place.json("inspect", handle)
+    assert detail["state"] == "stopped" and detail["ended"], detail
+    assert handle in place.run("ps", "--target", "lab", "--all")[0] and handle not in place.run("ps", "--target", "lab")[0]
+    out, errors = place.run("logs", handle)
+    assert out.count("first") == 2 and out.count("second") == 2 and "kept on this host" in errors, (out, errors)
+    place.run("wait", handle, code=130)
+    assert place.run("stop", handle)[0] == f"{handle}: stopped already\n"
+    _, errors = place.run("resume", handle, code=1)
+    assert "is stopped" in errors, errors
+    # The same job again is this run, unless another one is asked for.
+    assert "is stopped; `--new` creates another run" in place.run("submit", "one.yaml")[1]
+    again = place.submit("one.yaml", "--resume")
+    assert again != handle and len(place.cluster.all("jobs")) == 2, again
+    place.run("rm", handle)
+    assert [job["metadata"]["name"] for job in place.cluster.all("jobs")] == [again.split("/")[1]]
+    place.run("logs", handle, code=2)
 
 
 def failed_create(place, kind, name, reason="FailedCreate"):

@@ -212,6 +212,8 @@ def test_it_says_why_a_job_waits(lab):
     out, _ = lab.run("events", handle)
     assert "FailedScheduling" in out and "Insufficient nvidia.com/gpu" in out, out
     lab.run("stop", handle)
+    assert lab.json("inspect", handle)["state"] == "stopped" and not [pod for pod in lab.all("pods") if pod["metadata"]["name"].startswith("big")]
+    lab.run("rm", handle)
     until(lambda: not [job for job in lab.all("jobs") if job["metadata"]["name"].startswith("big")], "the end")
 
 

@@ -240,8 +240,9 @@ def test_tokens_that_expire_are_replaced(place):
     before = len(runs.read_text().split())
     assert before == 1, f"the plugin ran {before} times"
     # It ends while a command waits: its next request is refused, and repeated with a new token.
+    asked = place.cluster.count("GET", "/pods[?]")
     process = place.start("logs", "-f", handle)
-    time.sleep(0.5)
+    until(lambda: place.cluster.count("GET", "/pods[?]") > asked, "a first request")
     token.write_text("newer")
     place.cluster.tokens = {"newer"}
     out, errors = process.communicate(timeout=60)

@@ -145,7 +145,11 @@ impl Place for Cluster {
     }
 
     fn stop(&self, name: &str, wait: bool) -> Result<()> {
-        lifecycle::delete(&self.client, &objects::find(&self.client, name)?, wait)
+        suspension::stop(&self.client, &objects::find(&self.client, name)?, wait)
+    }
+
+    fn keeps_output(&self) -> bool {
+        false
     }
 
     fn hold(&self, name: &str, hold: bool) -> Result<()> {
@@ -153,7 +157,7 @@ impl Place for Cluster {
     }
 
     fn delete(&self, name: &str) -> Result<()> {
-        self.stop(name, true)
+        lifecycle::delete(&self.client, &objects::find(&self.client, name)?, true)
     }
 
     fn check_access(&self) -> Result<Vec<AccessCheck>> {

@@ -67,8 +67,8 @@ pub(crate) fn wait(
     Ok(end)
 }
 
-/// Deletes a job with its pods. With `wait`, returns when it is gone and none of its pods runs any more: until then they
-/// write to the outputs of the job.
+/// Deletes a job with its pods. With `wait`, returns when it is gone and none of its pods runs any more: until then
+/// they write to the outputs of the job.
 pub(crate) fn delete(client: &Client, found: &ClusterJob, wait: bool) -> Result<()> {
     // By default, a deleted Job leaves its pods behind.
     let options = json!({
@@ -107,7 +107,7 @@ pub(crate) fn wait_for_pods(client: &Client, found: &ClusterJob, is_deleted: boo
             client.notice(&format!(
                 "job `{}` is being {}; waiting for {what} to end (grace period {} s); Ctrl-C ends only the wait",
                 found.name(),
-                if is_deleted { "deleted" } else { "suspended" },
+                if is_deleted { "deleted" } else { "ended" },
                 grace.as_secs()
             ));
         }

@@ -14,6 +14,8 @@ pub(crate) const PLAN: &str = "jobc.dev/plan";
 pub(crate) const USER: &str = "jobc.dev/user";
 /// The annotation of a job whose objects have all been created.
 pub(crate) const SUBMITTED: &str = "jobc.dev/submitted";
+/// The annotation of a job that its user stopped, with the time.
+pub(crate) const STOPPED: &str = "jobc.dev/stopped";
 /// The annotation with the roles and their instances: `ps=2,worker=8`.
 pub(crate) const ROLES: &str = "jobc.dev/roles";
 /// The label that jobc writes on everything.
@@ -84,7 +86,10 @@ pub(crate) fn summarize(workload: &Workload, object: &Value) -> JobSummary {
     let mut tasks = counts::tasks(workload, object);
     let suspended = workload.suspend.is_some_and(|at| object.pointer(at) == Some(&Value::Bool(true)));
     let owned = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let stopped = metadata(object, "annotations", STOPPED);
     let state = match told {
+        Some(state) if state.is_final() => state,
+        _ if stopped.is_some() => JobState::Stopped,
         Some(state) => state,
         None if suspended => JobState::Suspended,
         None if condition(object, &["Available"]).is_some() && workload.counts == Counts::ByState => {
@@ -115,7 +120,8 @@ pub(crate) fn summarize(workload: &Workload, object: &Value) -> JobSummary {
         .iter()
         .find_map(|at| owned(text(object, at)))
         .or_else(|| told.and_then(|condition| owned(text(condition, "/lastTransitionTime"))))
-        .or_else(|| owned(text(object, "/status/containerStatuses/0/state/terminated/finishedAt")));
+        .or_else(|| owned(text(object, "/status/containerStatuses/0/state/terminated/finishedAt")))
+        .or_else(|| stopped.map(str::to_owned));
     JobSummary {
         name: name(object).to_owned(),
         job: metadata(object, "labels", JOB).unwrap_or_else(|| name(object)).to_owned(),
@@ -167,6 +173,19 @@ mod tests {
             let (found, _, exit) = check("batch/v1", "Job", &spec, &status);
             assert_eq!((found, exit), (state, code), "{status}");
         }
+    }
+
+    #[test]
+    fn a_job_that_was_stopped_is_suspended_for_good() {
+        let at = "2026-01-01T00:00:00Z";
+        let of = |status: Value| {
+            let metadata = json!({"name": "x", "annotations": {STOPPED: at}});
+            let object = json!({"kind": "Job", "apiVersion": "batch/v1", "metadata": metadata, "spec": {"suspend": true}, "status": status});
+            let summary = summarize(Workload::of(&object).unwrap(), &object);
+            (summary.state, summary.ended)
+        };
+        assert_eq!(of(json!({})), (JobState::Stopped, Some(at.to_owned())));
+        assert_eq!(of(condition("Complete", "")).0, JobState::Succeeded, "it had ended before");
     }
 
     #[test]

@@ -173,8 +173,9 @@ pub(crate) struct StopArgs {
     pub output_args: OutputArgs,
     /// Job or sweep IDs such as `train.2`, or names [default: the only running job or sweep]
     ///
-    /// A sweep stands for all of its jobs. A handle such as `lab/train` names a job on a cluster, which is deleted
-    /// there with its pods. On a terminal, jobc asks for confirmation if no job is named.
+    /// A sweep stands for all of its jobs. A handle such as `lab/train` names a job on a cluster. On Kubernetes its pods are
+    /// deleted, and their output up to now is kept on this host; `jobc rm` removes both. On a terminal, jobc asks for
+    /// confirmation if no job is named.
     #[arg(value_name = "JOB", add = jobs_sweeps_or_handles(JobFilter::Running))]
     pub jobs: Vec<String>,
 }

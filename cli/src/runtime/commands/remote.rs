@@ -1,5 +1,6 @@
 //! The commands about jobs on clusters: `submit`, `targets`, and those that accept a handle, `TARGET/NAME`.
 
+mod control;
 mod exec;
 mod follow;
 mod handle;
@@ -47,10 +48,12 @@ pub(crate) fn run(command: &JobCommand) -> Option<Result<ExitCode>> {
         JobCommand::PortForward(args) if Handle::is_meant(&args.job) => Some(task_access::port_forward(args)),
         JobCommand::Copy(args) if Handle::is_meant(&args.job) => Some(task_access::copy(args)),
         JobCommand::Wait(args) => of_handles(&args.jobs).map(|handles| jobs::wait(args, &handles?)),
-        JobCommand::Stop(args) => of_handles(&args.jobs).map(|handles| jobs::stop(args, &handles?)),
-        JobCommand::Pause(args) => of_handles(&args.jobs).map(|handles| jobs::hold(args, &handles?, true)),
-        JobCommand::Resume(args) => of_handles(&args.jobs).map(|handles| jobs::hold(args, &handles?, false)),
-        JobCommand::Rm(args) => of_handles(&args.jobs.jobs).map(|handles| jobs::remove(args, &handles?)),
+        JobCommand::Stop(args) => of_handles(&args.jobs).map(|handles| control::stop(args, &handles?)),
+        JobCommand::Pause(args) => of_handles(&args.jobs).map(|handles| control::hold(args, &handles?, true)),
+        JobCommand::Resume(args) => {
+            of_handles(&args.jobs).map(|handles| control::hold(args, &handles?, false))
+        }
+        JobCommand::Rm(args) => of_handles(&args.jobs.jobs).map(|handles| control::remove(args, &handles?)),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! `jobc ps`, `inspect`, `events`, `wait`, `stop` and `rm` of jobs on clusters.
+//! `jobc ps`, `inspect`, `events` and `wait` of jobs on clusters.
 
 use std::ops::ControlFlow;
 use std::process::ExitCode;
@@ -6,19 +6,17 @@ use std::process::ExitCode;
 use jobc_job::time::Time;
 use jobc_remote::place::{Event, JobDetail, JobState, JobSummary, TaskCounts, TaskStatus};
 use jobc_remote::{Handle, Place};
-use jobc_sys::error::{Error, Kind};
 use serde_json::{Value, json};
 
 use super::handle::{failure, handle};
 use super::listing;
-use super::members::{self, Members};
+use super::members::Members;
 use super::target::TargetTable;
 use super::wait;
 use crate::args::FormatArg;
-use crate::runtime::args::jobs::{InspectArgs, JobsArgs, PsArgs, RmArgs, StopArgs, WaitArgs};
+use crate::runtime::args::jobs::{InspectArgs, PsArgs, WaitArgs};
 use crate::runtime::args::watch::EventsArgs;
-use crate::runtime::commands::jobs::{Failure, Result, format_ago, format_duration, json_text};
-use crate::runtime::kept;
+use crate::runtime::commands::jobs::{Result, format_ago, format_duration, json_text};
 use crate::runtime::message::container_warning;
 use crate::table::{Table, escape_control};
 use crate::terminal;
@@ -293,89 +291,4 @@ pub(super) fn end_text(target: &str, job: &JobSummary) -> String {
         }
     }
     text
-}
-
-pub(super) fn stop(args: &StopArgs, handles: &[Handle]) -> Result<ExitCode> {
-    if args.grace.is_some() {
-        let error = Error::new(Kind::Unsupported, "`--grace` does not apply to jobs on clusters");
-        return Err(Failure::usage_error(error.help("set `grace_period` in the job file")));
-    }
-    for_each(
-        handles,
-        |_, place, job| {
-            if job.state.is_final() {
-                return Ok(format!("{} already", job.state.as_str()));
-            }
-            place.stop(&job.name, !args.no_wait).map_err(failure)?;
-            Ok(if args.no_wait { "stopping" } else { "stopped" }.to_owned())
-        },
-        args.output_args.format,
-    )
-}
-
-pub(super) fn remove(args: &RmArgs, handles: &[Handle]) -> Result<ExitCode> {
-    for_each(
-        handles,
-        |target, place, job| {
-            if !job.state.is_final() && !args.force {
-                let error =
-                    Error::new(Kind::State, format!("job `{target}/{}` is {}", job.name, job.state.as_str()));
-                return Err(error.help("stop it first with `jobc stop`, or remove it with `--force`").into());
-            }
-            place.delete(&job.name).map_err(failure)?;
-            kept::forget(&Handle { target: target.to_owned(), name: job.name.clone() });
-            Ok("removed".to_owned())
-        },
-        args.jobs.output_args.format,
-    )
-}
-
-/// Holds jobs back, or lets them go on.
-pub(super) fn hold(args: &JobsArgs, handles: &[Handle], hold: bool) -> Result<ExitCode> {
-    for_each(
-        handles,
-        |target, place, job| {
-            if job.state.is_final() {
-                let error =
-                    Error::new(Kind::State, format!("job `{target}/{}` is {}", job.name, job.state.as_str()));
-                return Err(error.into());
-            }
-            place.hold(&job.name, hold).map_err(failure)?;
-            Ok(if hold { "paused" } else { "resumed" }.to_owned())
-        },
-        args.output_args.format,
-    )
-}
-
-/// Finds all jobs before any is changed, and prints what was done to each. Those that wait come first, so that none of them
-/// starts when another one ends.
-fn for_each(
-    handles: &[Handle],
-    change: impl Fn(&str, &dyn Place, &JobSummary) -> Result<String> + Sync,
-    format: FormatArg,
-) -> Result<ExitCode> {
-    let table = TargetTable::read(None)?;
-    let mut places = Vec::new();
-    for handle in handles {
-        let place = table.place(&handle.target)?;
-        let jobs = Members::find(&*place, handle).map_err(failure)?.into_jobs();
-        places.push((handle, place, jobs));
-    }
-    let found = places.iter().flat_map(|(handle, place, jobs)| {
-        jobs.iter().map(move |job| (handle.target.as_str(), &**place, job))
-    });
-    let (running, waiting): (Vec<_>, Vec<_>) = found.partition(|(_, _, job)| job.state == JobState::Running);
-    for jobs in [waiting, running] {
-        members::for_each(&jobs, &|(target, place, job)| {
-            let done = change(target, *place, job)?;
-            let id = format!("{target}/{}", job.name);
-            terminal::print(&if format == FormatArg::Json {
-                format!("{}\n", json!({"id": id, "done": done}))
-            } else {
-                format!("{id}: {done}\n")
-            });
-            Ok(())
-        })?;
-    }
-    Ok(ExitCode::SUCCESS)
 }
