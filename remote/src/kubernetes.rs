@@ -7,6 +7,7 @@
 mod access;
 mod answers;
 mod busy;
+mod capacity;
 mod checks;
 mod client;
 mod cluster;

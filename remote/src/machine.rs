@@ -5,6 +5,7 @@
 //! protects the start of the job ([`submit`]), so a submission can be interrupted at any point and repeated.
 
 mod answers;
+mod capacity;
 mod checks;
 mod copy;
 mod events;

@@ -10,6 +10,7 @@
 
 mod access;
 mod array;
+mod capacity;
 mod checks;
 mod cluster;
 mod events;

@@ -183,7 +183,7 @@ class Cluster:
         name = (key[:3], query)
         known = self.selections.get(name)
         if known is None or known[0] != self.version:
-            chosen = sorted(other for other, value in self.objects.items() if other[:3] == key[:3] and matches(key, other, value))
+            chosen = sorted(other for other, value in self.objects.items() if matches(key, other, value))
             known = self.selections[name] = self.version, chosen
         return known[1]
 
@@ -504,7 +504,7 @@ class Handler(BaseHTTPRequestHandler):
             return copy.deepcopy(value)
 
     def matches(self, key, other, value):
-        if other[:2] != key[:2] or other[2] != key[2]:
+        if other[:2] != key[:2] or key[2] not in (None, other[2]):
             return False
         labels = value["metadata"].get("labels", {})
         for part in SELECTOR.findall(self.query.get("labelSelector", "")):
@@ -515,7 +515,7 @@ class Handler(BaseHTTPRequestHandler):
         for part in filter(None, self.query.get("fieldSelector", "").split(",")):
             name, _, wanted = part.partition("=")
             at = value
-            for word in name.split("."):
+            for word in name.rstrip("!").split("."):
                 at = at.get(word, {})
             if (at == wanted) == name.endswith("!"):
                 return False

@@ -193,3 +193,33 @@ def test_rights_that_no_rule_lists_are_asked_for(place):
     assert place.cluster.count("POST", "selfsubjectaccessreviews") > 1, "each right"
     place.cluster.denied = {"create jobs"}
     said(place, 1, "you may not create `jobs.batch` in the namespace `ml`")
+
+
+def test_what_is_free_is_shown(place):
+    """Nodes by their GPUs, with what the pods of all namespaces have of them; Kueue's queue with what its quota leaves."""
+    for name, gpus in (("a", 8), ("b", 8), ("c", 0)):
+        allocatable = {"cpu": "64", "memory": "512Gi"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
+        labels = {"nvidia.com/gpu.product": "NVIDIA-H100"} if gpus else {}
+        place.cluster.put("v1", "nodes", None, {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": allocatable}})
+    requests = {"cpu": "8", "nvidia.com/gpu": "3"}
+    place.cluster.put("v1", "namespaces", None, {"metadata": {"name": "other"}})
+    place.cluster.put("v1", "pods", "other", {"metadata": {"name": "x"}, "status": {"phase": "Running"}, "spec": {
+        "nodeName": "a", "containers": [{"resources": {"requests": requests}}]}})
+    version, flavors = "kueue.x-k8s.io/v1beta2", [{"name": "h100", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "12"}]}]
+    place.cluster.put(version, "localqueues", "ml", {"metadata": {"name": "gpu"}, "spec": {"clusterQueue": "all"}})
+    place.cluster.put(version, "clusterqueues", None, {
+        "metadata": {"name": "all"}, "spec": {"resourceGroups": [{"flavors": flavors}]},
+        "status": {"pendingWorkloads": 4, "flavorsReservation": [{"name": "h100", "resources": [{"name": "nvidia.com/gpu", "total": "10"}]}]}})
+    out, _ = place.run("targets", "free", "lab")
+    rows = [line.split() for line in out.splitlines()]
+    assert rows[1] == "lab nodes NVIDIA-H100 1 of 2 13 of 16 120 of 128 -".split(), out
+    assert rows[2] == "lab nodes without GPUs 1 of 1 - 64 of 64 -".split(), out
+    assert rows[3] == "lab queue gpu - 2 of 12 - 4".split(), out
+    found = place.json("targets", "free", "lab")
+    assert [(row["target"], row.get("gpus")) for row in found] == [("lab", {"free": 13, "total": 16}), ("lab", None), ("lab", {"free": 2, "total": 12})], found
+    # Without the right to see other namespaces, only the totals are known.
+    place.cluster.denied = {"GET pods"}
+    out, errors = place.run("targets", "free", "lab")
+    assert "? of 16" in out and "`pods of all namespaces`" in errors, out + errors
+    out, errors = place.run("targets", "free")
+    assert "? of 16" in out and "target `far`" in errors, out + errors

@@ -352,6 +352,14 @@ def test_a_dry_run_where_slurm_does_not_answer_says_what_would_be_submitted(slur
 
 
 @TOGETHER
+def test_targets_free_shows_partitions(slurm):
+    place = Place(slurm, "free", one("free", "true"))
+    shown = json.loads(slurm.user(slurm.program, "targets", "free", "cluster", "--format", "json", cwd=place.cwd).stdout)
+    every, = [row for row in shown if row["name"] == "partition all"]
+    assert every["nodes"]["total"] == 8 and every["gpus"]["total"] >= 8 and every["gpus"]["free"] <= every["gpus"]["total"] and every["cpus"]["total"] > 0, shown
+
+
+@TOGETHER
 def test_targets_check_finds_the_cluster(slurm):
     checks = slurm.user(slurm.program, "targets", "check", "cluster", cwd=Place(slurm, "checked", one("checked", "true")).cwd)
     assert checks.returncode == 0 and "slurm-wlm 22.05" in checks.stdout and "MISSING" not in checks.stdout, checks

@@ -9,7 +9,7 @@ mod dry_run;
 mod limits;
 mod named;
 mod nodes;
-mod quantity;
+pub(super) mod quantity;
 mod queue;
 mod quota;
 

@@ -15,13 +15,13 @@ use super::pods;
 use super::state::{MANAGED, PLAN, metadata, summarize};
 use super::status::ApiError;
 use super::{
-    access, checks, events, exec, follow, lifecycle, objects, port_forward, reasons, submit, suspension,
-    task, usage,
+    access, capacity, checks, events, exec, follow, lifecycle, objects, port_forward, reasons, submit,
+    suspension, task, usage,
 };
 use crate::identity::Identity;
 use crate::place::{
-    AccessCheck, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobDetail, JobSummary, LogItem,
-    LogRequest, Place, PortForward, PortForwardReport, Problem, Submission, SubmitError, TaskUsage,
+    AccessCheck, Capacity, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobDetail, JobSummary,
+    LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem, Submission, SubmitError, TaskUsage,
 };
 use crate::task_copy::{self, CopyTask};
 
@@ -170,6 +170,10 @@ impl Place for Cluster {
 
     fn usage(&self, name: &str) -> Result<Vec<TaskUsage>> {
         usage::of_job(&self.client, &objects::find(&self.client, name)?)
+    }
+
+    fn capacity(&self) -> Result<Vec<Capacity>> {
+        capacity::of_cluster(&self.client)
     }
 
     fn exec(&self, name: &str, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8> {

@@ -1,5 +1,5 @@
-//! Failures of a server that has answered before: a restart takes a minute, and until it has read its rules again, it answers
-//! 403. What follows a job waits for so long.
+//! Failures of a server that has answered before: a restart takes a minute, and until it has read its rules again, it
+//! answers 403. What follows a job waits for so long.
 
 use std::time::{Duration, Instant};
 

@@ -51,7 +51,8 @@ pub(crate) fn of_job(client: &Client, found: &ClusterJob, summary: &JobSummary, 
     sentences
 }
 
-/// What the events of a job explain. Of a job that runs, only what is still missing counts: an event may be an hour old.
+/// What the events of a job explain. Of a job that runs, only what is still missing counts: an event may be an hour
+/// old.
 fn of_events(missing: &BTreeMap<String, String>, events: &[Observed], state: JobState) -> Vec<Reason> {
     let runs = state == JobState::Running;
     why::of_events(events.iter().filter_map(|observed| {

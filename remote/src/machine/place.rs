@@ -16,11 +16,11 @@ use super::record::InspectedJob;
 use super::runs::{Entry, Listing};
 use super::scripts::REMOVE;
 use super::sources::Sources;
-use super::{answers, checks, copy, events, exec, follow, logs, port_forward, runs, submit, usage};
+use super::{answers, capacity, checks, copy, events, exec, follow, logs, port_forward, runs, submit, usage};
 use crate::identity::Identity;
 use crate::place::{
-    AccessCheck, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobDetail, JobSummary, LogItem,
-    LogRequest, Place, PortForward, PortForwardReport, Problem, Submission, SubmitError, TaskUsage,
+    AccessCheck, Capacity, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobDetail, JobSummary,
+    LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem, Submission, SubmitError, TaskUsage,
 };
 
 /// A host that runs jobs.
@@ -213,6 +213,11 @@ impl Place for Machine {
 
     fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied> {
         copy::copy(&self.connection, &self.id(name)?, request)
+    }
+
+    fn capacity(&self) -> Result<Vec<Capacity>> {
+        let output = self.connection.jobc_succeeds(&["gpu", "ls", "--format", "json"])?;
+        Ok(capacity::read(self.connection.name(), &output.stdout).into_iter().collect())
     }
 
     fn usage(&self, name: &str) -> Result<Vec<TaskUsage>> {

@@ -13,13 +13,15 @@ use jobc_sys::error::{Error, Kind, Result};
 use super::access::Access;
 use super::checks::Checked;
 use super::state::Run;
-use super::{array, checks, events, exec, logs, port_forward, queue, shell, snapshot, submit, usage};
+use super::{
+    array, capacity, checks, events, exec, logs, port_forward, queue, shell, snapshot, submit, usage,
+};
 use crate::host::Host;
 use crate::http::Notice;
 use crate::identity::Identity;
 use crate::place::{
-    AccessCheck, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobDetail, JobSummary, LogItem,
-    LogRequest, Place, PortForward, PortForwardReport, Problem, Submission, SubmitError, TaskUsage,
+    AccessCheck, Capacity, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobDetail, JobSummary,
+    LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem, Submission, SubmitError, TaskUsage,
 };
 use crate::task_copy::{self, CopyTask};
 
@@ -354,6 +356,10 @@ impl Place for Cluster {
             exec::exec(&self.access, &run, &command, streams)
         };
         task_copy::copy(&CopyTask { name: &request.task, exec: &exec }, request)
+    }
+
+    fn capacity(&self) -> Result<Vec<Capacity>> {
+        capacity::of_cluster(&self.access)
     }
 
     fn usage(&self, name: &str) -> Result<Vec<TaskUsage>> {

@@ -21,6 +21,10 @@ pub(crate) enum TargetsCommand {
     /// It queries the version, the resource kinds and your permissions on the cluster. The exit status is 1 if a
     /// permission required for submitting is missing.
     Check(TargetsCheckArgs),
+    /// Show the free nodes, GPUs and queues of targets
+    ///
+    /// It shows what you may read there.
+    Free(TargetsFreeArgs),
     /// Print the Kubernetes Role and ClusterRole with the permissions that jobc needs
     Role(TargetsRoleArgs),
 }
@@ -38,6 +42,17 @@ pub(crate) struct TargetsCheckArgs {
     /// Target
     #[arg(add = completion::targets())]
     pub target: String,
+    #[command(flatten)]
+    pub file: TargetsFileArgs,
+    #[command(flatten)]
+    pub output_args: OutputArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TargetsFreeArgs {
+    /// Targets [default: all that jobs can be submitted to]
+    #[arg(value_name = "TARGET", add = completion::targets())]
+    pub names: Vec<String>,
     #[command(flatten)]
     pub file: TargetsFileArgs,
     #[command(flatten)]

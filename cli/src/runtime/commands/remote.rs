@@ -3,6 +3,7 @@
 mod control;
 mod exec;
 mod follow;
+mod free;
 mod handle;
 mod jobs;
 mod listing;

@@ -108,8 +108,8 @@ fn pod(manifest: &Manifest, above: &str, spec: &Value, namespace: &str) -> Value
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 }
 
-/// What an answer says of the pods of a job, and whether they may run all the same. The dry run of the job itself reports
-/// invalid fields.
+/// What an answer says of the pods of a job, and whether they may run all the same. The dry run of the job itself
+/// reports invalid fields.
 fn judge(status: &Status, namespace: &str) -> Option<(bool, String)> {
     let found = |text: &str| status.message.find(text).map(|at| &status.message[at..]);
     if let Some(why) = found("violates PodSecurity") {

@@ -67,7 +67,7 @@ fn of_eviction(workload: &Value, evicted: &Value) -> String {
     };
     let is_inactive = workload.pointer("/spec/active") == Some(&Value::Bool(false))
         || text(evicted, "/reason").starts_with("Deactivated");
-    // False until what evicted it is over: then Kueue itself makes it true (`ClusterQueueRestarted`, `BackoffFinished`).
+    // False until what evicted it is over: then Kueue itself makes it true (`ClusterQueueRestarted`).
     let held = condition(workload, "Requeued", "False");
     let after = match held.map(|held| text(held, "/reason")) {
         _ if is_inactive => "it does not start again by itself".to_owned(),

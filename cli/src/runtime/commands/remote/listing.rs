@@ -1,8 +1,9 @@
-//! The jobs of several targets, queried at the same time: one that is down or slow does not hide the others.
+//! Several targets, queried at the same time: one that is down or slow does not hide the others.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use jobc_remote::Place;
 use jobc_remote::place::JobSummary;
 use jobc_sys::error::{Error, Kind};
 
@@ -13,24 +14,33 @@ use crate::runtime::commands::jobs::Result;
 /// Timeout for each of several targets.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The result for a target: its name and its jobs.
-type Listed = (String, Result<Vec<JobSummary>>);
+/// The result for a target: its name and its answer.
+type Answered<T> = (String, Result<T>);
 
-/// Lists the jobs of targets, in the order of the names. With several targets, a timeout is an error; a single target
-/// has no timeout.
-pub(super) fn list(table: &TargetTable, names: &[&str]) -> Vec<Listed> {
+/// Lists the jobs of targets, in the order of the names.
+pub(super) fn list(table: &TargetTable, names: &[&str]) -> Vec<Answered<Vec<JobSummary>>> {
+    of_each(table, names, |place| place.list())
+}
+
+/// Asks targets the same, in the order of the names. With several targets, a timeout is an error; a single target has
+/// no timeout.
+pub(super) fn of_each<T: Send + 'static>(
+    table: &TargetTable,
+    names: &[&str],
+    ask: fn(&dyn Place) -> jobc_sys::error::Result<T>,
+) -> Vec<Answered<T>> {
     if let [name] = names {
-        let listed = table.place(name).and_then(|place| place.list().map_err(failure));
-        return vec![((*name).to_owned(), listed)];
+        let answer = table.place(name).and_then(|place| ask(&*place).map_err(failure));
+        return vec![((*name).to_owned(), answer)];
     }
     let (sender, receiver) = channel();
-    let mut found: Vec<Option<Result<Vec<JobSummary>>>> = names.iter().map(|_| None).collect();
+    let mut found: Vec<Option<Result<T>>> = names.iter().map(|_| None).collect();
     for (index, name) in names.iter().enumerate() {
         match table.place(name) {
             Ok(place) => {
                 let sender = sender.clone();
                 // Left behind when it takes too long: it ends with the program.
-                std::thread::spawn(move || sender.send((index, place.list().map_err(failure))));
+                std::thread::spawn(move || sender.send((index, ask(&*place).map_err(failure))));
             }
             Err(error) => found[index] = Some(Err(error)),
         }
@@ -38,11 +48,11 @@ pub(super) fn list(table: &TargetTable, names: &[&str]) -> Vec<Listed> {
     drop(sender);
     let deadline = Instant::now() + TIMEOUT;
     // Until all have answered, or the time is over.
-    while let Ok((index, listed)) = receiver.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+    while let Ok((index, answer)) = receiver.recv_timeout(deadline.saturating_duration_since(Instant::now()))
     {
-        found[index] = Some(listed);
+        found[index] = Some(answer);
     }
     let late = || Error::new(Kind::System, format!("it has not answered after {} s", TIMEOUT.as_secs()));
-    let found = found.into_iter().map(|listed| listed.unwrap_or_else(|| Err(late().into())));
+    let found = found.into_iter().map(|answer| answer.unwrap_or_else(|| Err(late().into())));
     names.iter().map(|name| (*name).to_owned()).zip(found).collect()
 }

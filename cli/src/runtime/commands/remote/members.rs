@@ -1,5 +1,5 @@
-//! The jobs that a handle names: one, or those of a sweep. The jobs of a matrix have the name of the job file and a number,
-//! `lab/grid-0` to `lab/grid-7`; `lab/grid` stands for all of them.
+//! The jobs that a handle names: one, or those of a sweep. The jobs of a matrix have the name of the job file and a
+//! number, `lab/grid-0` to `lab/grid-7`; `lab/grid` stands for all of them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

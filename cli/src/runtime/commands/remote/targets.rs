@@ -7,6 +7,7 @@ use jobc_schema::BackendName;
 use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
+use super::free;
 use super::handle::failure;
 use super::target::TargetTable;
 use crate::args::FormatArg;
@@ -19,6 +20,7 @@ pub(crate) fn targets(args: &TargetsArgs) -> Result<ExitCode> {
     match &args.command {
         TargetsCommand::Ls(args) => list(args),
         TargetsCommand::Check(args) => check(args),
+        TargetsCommand::Free(args) => free::run(args),
         TargetsCommand::Role(args) => {
             let (namespace, uses) = match &args.target {
                 Some(target) => {
