@@ -1,5 +1,7 @@
 """Tests what `jobc submit` asks a stand-in cluster before it creates anything: releases, quotas, limits, queues, claims, classes, nodes."""
 
+from cluster import Cluster
+
 GPUS = """\
 version: 1
 name: gpus
@@ -223,3 +225,27 @@ def test_what_is_free_is_shown(place):
     assert "? of 16" in out and "`pods of all namespaces`" in errors, out + errors
     out, errors = place.run("targets", "free")
     assert "? of 16" in out and "target `far`" in errors, out + errors
+
+
+def test_the_first_target_with_room_is_chosen(place):
+    """`--target lab,cloud`; with room nowhere, the job waits at the first."""
+    cloud = Cluster(place.directory, "cloud")
+    try:
+        targets = TARGETS.format(kubeconfig=place.kubeconfig.name, more="")
+        place.write("gpus.yaml", GPUS)
+        place.write("targets.yaml", targets + targets.split("targets:\n")[1].replace("lab:", "cloud:").replace(
+            place.kubeconfig.name, cloud.kubeconfig().name))
+
+        def nodes(cluster, count):
+            cluster.put("v1", "nodes", None, {"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": "64", "memory": "1Ti", "nvidia.com/gpu": count}}})
+        for here, there, chosen, words in (("8", "16", "cloud", "`cloud` has room for the job now"), ("16", "16", "lab", "`lab` has room"),
+                                           ("8", "8", "lab", "no target has room for the job now; it waits at `lab`")):
+            nodes(place.cluster, here)
+            nodes(cloud, there)
+            out, errors = place.run("submit", "gpus.yaml", "--target", "lab,cloud", "--new")
+            assert out.startswith(f"{chosen}/gpus-") and words in errors, (here, there, out, errors)
+    finally:
+        cloud.close()
+    nodes(place.cluster, "8")
+    out, errors = place.run("submit", "gpus.yaml", "--target", "cloud,lab", "--new")
+    assert out.startswith("lab/gpus-") and "target `cloud`" in errors, (out, errors)

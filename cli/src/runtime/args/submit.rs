@@ -7,13 +7,14 @@ use clap::Args as ClapArgs;
 
 use crate::completion;
 
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 #[expect(clippy::struct_excessive_bools, reason = "one per option")]
 pub(crate) struct SubmitArgs {
     /// Job file, or `-` for stdin [default: `job.yaml` in the current directory]
     #[arg(add = completion::job_files())]
     pub job: Option<Utf8PathBuf>,
-    /// Target to submit to [default: the only reachable cluster]
+    /// Target to submit to, or several with commas, `lab,cloud`: the first that has the GPUs of the job free now [default:
+    /// the only reachable cluster]
     #[arg(long, short, value_name = "NAME", add = completion::targets())]
     pub target: Option<String>,
     /// Set a parameter (repeatable)

@@ -6,6 +6,7 @@ mod layouts;
 mod offline;
 mod problems;
 mod progress;
+mod room;
 mod runs;
 mod secrets;
 mod step;
@@ -52,6 +53,10 @@ use runs::{Known, Run};
 use step::End;
 
 pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
+    if let Some(words) = args.target.as_ref().filter(|words| words.contains(',')) {
+        let target = Some(room::choose(args, words)?);
+        return submit(&SubmitArgs { target, ..args.clone() }, format);
+    }
     let job_args = job_args(args);
     let input_error = |InputError(why): InputError| Failure::usage_error(Error::new(Kind::Config, why));
     let mut input = Input::read(&job_args).map_err(input_error)?;
