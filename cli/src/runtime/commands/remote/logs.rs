@@ -43,12 +43,17 @@ pub(super) fn run(args: &LogsArgs) -> Result<ExitCode> {
     if found.is_ok() && request.tail.is_none() && request.since.is_none() {
         lines.keep(KeptOutput::open(&run));
     }
-    let read = found.and_then(|_| {
-        place.logs(&handle.name, &request, &mut |item| {
-            lines.show(&item);
-            ControlFlow::Continue(())
-        })
-    });
+    // Slurm's files can be read while Slurm itself does not answer.
+    let missing = found.err().filter(|error| matches!(error.kind, Kind::NotFound | Kind::Config));
+    let read = missing.map_or_else(
+        || {
+            place.logs(&handle.name, &request, &mut |item| {
+                lines.show(&item);
+                ControlFlow::Continue(())
+            })
+        },
+        Err,
+    );
     let is_gone = read.as_ref().map_or_else(|error| error.kind == Kind::NotFound, |()| !lines.has_shown());
     if !(is_gone && show_kept(&run, args, &mut lines)) {
         read.map_err(failure)?;
