@@ -71,5 +71,9 @@ pub(crate) fn source(source: &VolumeSource) -> String {
         }
         VolumeSource::Target {} => "of the target".to_owned(),
         VolumeSource::Job {} => "a directory of the job".to_owned(),
+        VolumeSource::Instance { size_bytes: None } => "a directory of each instance".to_owned(),
+        VolumeSource::Instance { size_bytes: Some(bytes) } => {
+            format!("a directory of each instance, {}", jobc_schema::Bytes(*bytes))
+        }
     }
 }

@@ -116,6 +116,25 @@ impl JobPlan {
         self.roles.iter().find(|role| role.declared() == name)
     }
 
+    /// The volumes of each instance of a role that are on the disk of its host, and the bytes that they ask for.
+    pub fn scratch<'a>(&'a self, role: &'a RolePlan) -> impl Iterator<Item = (&'a str, u64)> {
+        let storage = self.target.settings.kubernetes.as_ref().map(|kubernetes| &kubernetes.storage);
+        role.mounts.iter().filter_map(move |mount| {
+            let VolumeSource::Instance { size_bytes: Some(bytes) } = self.volumes.get(&mount.volume)?.source
+            else {
+                return None;
+            };
+            let is_claim = storage.and_then(|storage| storage.get(&mount.volume)?.claim.as_ref()).is_some();
+            (!is_claim).then_some((mount.volume.as_str(), bytes))
+        })
+    }
+
+    /// The bytes of the host's disk that an instance of a role needs: its `disk`, else what [`Self::scratch`] asks for.
+    pub fn disk_bytes(&self, role: &RolePlan) -> Option<u64> {
+        let scratch = || self.scratch(role).map(|(_, bytes)| bytes).fold(0, u64::saturating_add);
+        role.resources.disk_bytes.or_else(|| Some(scratch()).filter(|bytes| *bytes > 0))
+    }
+
     /// What the host calls the GPUs of an instance: `oci.devices` of the target in its order, else their logical numbers.
     ///
     /// Instances that do not run at once share the names of the target. `None` if it names too few.
@@ -250,6 +269,12 @@ pub enum VolumeSource {
     },
     /// A directory that lives as long as the job.
     Job {},
+    /// A directory of each instance, which is empty when it starts.
+    Instance {
+        /// Its size in bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        size_bytes: Option<u64>,
+    },
     /// A volume that the target provides under this name.
     Target {},
 }

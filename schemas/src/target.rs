@@ -17,7 +17,7 @@ pub use gpus::{TargetCard, TargetGpus};
 pub use kubernetes::{
     GangScheduler, KubernetesGate, KubernetesGpu, KubernetesKind, KubernetesTarget, MemoryUnit, Patch,
     PatchOperation, PatchVerb, PodSecurity, PodSettings, Queue, QueueTopology, Quota, RolePodSettings,
-    Storage, TrainingRuntime,
+    Storage, StorageClaim, TrainingRuntime,
 };
 pub use openpai::{OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
 pub use policy::{Policy, SignaturePolicy};

@@ -86,6 +86,8 @@ pub enum Capability {
     VolumeGit,
     /// A directory that lives as long as the job.
     VolumeJob,
+    /// A directory of each instance.
+    VolumeInstance,
     /// A volume that the target provides.
     VolumeTarget,
     /// A directory of a volume instead of all of it.
@@ -181,6 +183,7 @@ impl Capability {
         (Self::VolumeHttps, "data: https://"),
         (Self::VolumeGit, "data: git+https://"),
         (Self::VolumeJob, "data: job:"),
+        (Self::VolumeInstance, "data: instance:"),
         (Self::VolumeTarget, "data and outputs of the target"),
         (Self::Subpath, "subpath of data and outputs"),
         (Self::VolumeOptions, "options of data and outputs"),
@@ -342,10 +345,15 @@ fn needs_of_volumes(job: &JobPlan, found: &mut CapabilityNeeds) {
             VolumeSource::Https { .. } => Capability::VolumeHttps,
             VolumeSource::Git { .. } => Capability::VolumeGit,
             VolumeSource::Job {} => Capability::VolumeJob,
+            VolumeSource::Instance { .. } => Capability::VolumeInstance,
             VolumeSource::Target {} => Capability::VolumeTarget,
         };
         let place = if capability == Capability::VolumeTarget { at.clone() } else { at.key("source") };
-        found.push((capability, place));
+        found.push((capability, place.clone()));
+        if let VolumeSource::Instance { size_bytes: Some(_) } = volume.source {
+            // It counts against `disk`.
+            found.push((Capability::Disk, place));
+        }
         if !volume.options.is_empty() {
             found.push((Capability::VolumeOptions, at.key("options")));
         }

@@ -81,6 +81,7 @@ impl Backend for DockerfileBackend {
             | Capability::VolumeHttps
             | Capability::VolumeGit
             | Capability::VolumeJob
+            | Capability::VolumeInstance
             | Capability::VolumeTarget
             | Capability::Subpath
             | Capability::VolumeOptions

@@ -34,6 +34,7 @@ mod rank_by_hand;
 mod read_only_write;
 mod retry_one_rank;
 mod same_rank;
+mod scratch_over_disk;
 mod script_not_copied;
 mod shared_write;
 mod shm_over_memory;
@@ -72,6 +73,7 @@ pub(super) const TABLE: &[Lint] = &[
     retry_one_rank::check,
     ssh_user::check,
     shm_over_memory::check,
+    scratch_over_disk::check,
     no_shm::check,
     little_memory::check,
     few_pids::check,

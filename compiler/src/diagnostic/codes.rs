@@ -233,6 +233,7 @@ codes! {
     SAME_FILE "J0355" "several tasks write the same file";
     SSH_USER "J0356" "a user cannot serve ssh between instances";
     TARGET_VARIABLE "J0357" "a variable of the job replaces one of the target";
+    SCRATCH_OVER_DISK "J0358" "directories of an instance are larger than its disk";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express a setting of the job";

@@ -298,6 +298,9 @@ impl<'a, 's> Walk<'a, 's> {
         let name = scope.as_str();
         let why = match scope {
             Scope::Args => "`args` are known only in the block of the image",
+            Scope::Instance if self.path.last() == Some(&"source") => {
+                "a source is the same for all instances: `instance:100GiB` under `data` is an empty directory of each, and other volumes have room for a directory of each `$JOBC_INDEX`"
+            }
             Scope::Instance => "the instance is known only at run time: in `run`, `env` and `files`",
             Scope::Hosts | Scope::Ports => "addresses and ports are known only when the job runs",
             _ => "this value is needed before the job is known",

@@ -21,6 +21,13 @@ pub(super) fn resolve_metrics(
     sink: &mut Sink,
 ) -> IndexMap<String, MetricPlan> {
     let mut metrics = IndexMap::new();
+    // A directory of each instance ends with it, and its files with it.
+    let of_instance = |mount: &&MountPlan| {
+        let source = job.data.get(&mount.volume).and_then(|data| data.source.as_ref());
+        source.is_some_and(|source| source.starts_with("instance:"))
+    };
+    let mounts: Vec<MountPlan> = mounts.iter().filter(|mount| !of_instance(mount)).cloned().collect();
+    let mounts = &mounts[..];
     for (metric, rules) in &job.metrics {
         let at = Pointer::ROOT.keys(["metrics", metric]);
         metrics

@@ -8,6 +8,7 @@ use jobc_schema::target::Target;
 use jobc_schema::{Bytes, Pointer};
 
 use super::gpu;
+use super::volumes::tidy;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 
 /// The resources of a role's instances; `first_gpu` is the logical index of the role's first GPU, and `all_gpus` says

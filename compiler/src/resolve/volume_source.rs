@@ -1,5 +1,6 @@
 //! The location of a volume: `source` of `data` and `outputs`.
 
+use jobc_schema::Bytes;
 use jobc_schema::plan::VolumeSource;
 
 /// Why a source is invalid, and what to write instead.
@@ -10,7 +11,7 @@ pub(super) struct SourceError {
     pub(super) instead: Option<String>,
 }
 
-/// Parses a source: a path, `nfs://`, `s3://`, `pvc:`, `job:`, `https://` or `git+https://`.
+/// Parses a source: a path, `nfs://`, `s3://`, `pvc:`, `job:`, `instance:`, `https://` or `git+https://`.
 pub(super) fn read_source(text: &str) -> Result<VolumeSource, SourceError> {
     let error = |message: String, note: String| Err(SourceError { message, note, instead: None });
     let instead = |message: String, source: String| {
@@ -34,6 +35,20 @@ pub(super) fn read_source(text: &str) -> Result<VolumeSource, SourceError> {
             );
         }
         return Ok(VolumeSource::Job {});
+    }
+    for other in ["instance:", "pvc-template:", "ephemeral:", "scratch:"] {
+        let Some(size) = text.strip_prefix(other).map(|rest| rest.trim_start_matches('/')) else { continue };
+        let written = || format!("instance:{size}");
+        return match Bytes::parse(size) {
+            _ if other != "instance:" => instead(format!("unsupported source `{other}`"), written()),
+            Ok(Bytes(bytes)) if bytes > 0 => Ok(VolumeSource::Instance { size_bytes: Some(bytes) }),
+            _ if size.is_empty() => Ok(VolumeSource::Instance { size_bytes: None }),
+            _ => error(
+                format!("`{size}` is not the size of a directory"),
+                "write a number and a unit, as in `instance:100GiB`; a storage class is a setting of the target"
+                    .to_owned(),
+            ),
+        };
     }
     let Some((scheme, rest)) = scheme(text) else { return path(text) };
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -116,6 +131,13 @@ mod tests {
         check("http://x.org/a", "content from `http://` can be changed in transit; write `https://x.org/a`");
         check("job:", r#"{"kind":"job"}"#);
         check("job:work", "`job:work`: a volume of the job has no name but its key; write `job:`");
+        check("instance:", r#"{"kind":"instance"}"#);
+        check("instance:2KiB", r#"{"kind":"instance","size_bytes":2048}"#);
+        check("pvc-template:100GiB", "unsupported source `pvc-template:`; write `instance:100GiB`");
+        check(
+            "instance:100GiB:fast",
+            "`100GiB:fast` is not the size of a directory; write a number and a unit, as in `instance:100GiB`; a storage class is a setting of the target",
+        );
         check("filer:/a", "`filer:/a` is not a path; write `nfs://filer/a` for an NFS export");
         check("pvc:", "`pvc:` does not name a claim; write `pvc:NAME`, the name of a PersistentVolumeClaim");
         check("file:///a/b", "write a path without `file://`; write `/a/b`");

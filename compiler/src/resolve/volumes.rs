@@ -6,7 +6,7 @@ use jobc_schema::plan::{MountPlan, VolumeKind, VolumePlan, VolumeSource};
 use jobc_schema::role::{Role, UseChange, Uses};
 use jobc_schema::storage::Data;
 use jobc_schema::{Job, Pointer};
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use super::context::Context;
 use super::secrets;
@@ -39,7 +39,7 @@ pub(super) fn resolve_volumes(context: &Context<'_>, sink: &mut Sink) -> IndexMa
             }
             _ => {}
         }
-        if matches!(source, VolumeSource::Job {}) {
+        if matches!(source, VolumeSource::Job {} | VolumeSource::Instance { .. }) {
             if data.secret.is_some() {
                 refuse_option("secret", "a source that somebody guards", &at, true, sink);
             }
@@ -65,15 +65,28 @@ pub(super) fn resolve_volumes(context: &Context<'_>, sink: &mut Sink) -> IndexMa
                 .note("write a path, `nfs://HOST/PATH`, `s3://BUCKET/PATH` or `pvc:NAME`"),
             );
         }
-        if matches!(source, VolumeSource::Job {}) {
+        let other = match source {
+            VolumeSource::Job {} => Some("files that one role hands to another"),
+            VolumeSource::Instance { .. } => Some("files of each instance alone"),
+            _ => None,
+        };
+        if let Some(other) = other {
+            let moved = json!({ "source": output.source, "mount": output.mount, "writable": true });
             sink.push(
                 Diagnostic::error(
                     codes::JOB_VOLUME,
                     format!("the output `{name}` would be removed when the job ends"),
                 )
-                .at(&at.key("source"), "lives as long as the job")
-                .note("name a path to keep it; for files that one role hands to another write it under `data` with `writable: true`")
-                .move_entry(DocumentId::Job, &at, &Pointer::ROOT.keys(["data", name]), Some(of_job(&output.mount))),
+                .at(&at.key("source"), "lives no longer than the job")
+                .note(format!(
+                    "name a path to keep it; for {other} write it under `data` with `writable: true`"
+                ))
+                .move_entry(
+                    DocumentId::Job,
+                    &at,
+                    &Pointer::ROOT.keys(["data", name]),
+                    Some(moved),
+                ),
             );
         }
         check_mount(&output.mount, &at.key("mount"), sink);
@@ -86,12 +99,7 @@ pub(super) fn resolve_volumes(context: &Context<'_>, sink: &mut Sink) -> IndexMa
     volumes
 }
 
-/// A directory of the job as an entry of `data`.
-fn of_job(mount: &str) -> Json {
-    json!({ "source": "job:", "mount": mount, "writable": true })
-}
-
-/// Reports a directory of the job that is initially empty and read-only for every role that sees it.
+/// Reports a directory of the job or of an instance that is initially empty and read-only for every role that sees it.
 fn check_job_volume(context: &Context<'_>, name: &str, data: &Data, at: &Pointer, sink: &mut Sink) {
     let seen = context.job.roles.values().filter_map(|role| match &role.data {
         None => Some(data.writable),
@@ -107,7 +115,7 @@ fn check_job_volume(context: &Context<'_>, name: &str, data: &Data, at: &Pointer
                 codes::JOB_VOLUME,
                 format!("no role can write to `{name}`, which is empty when the job starts"),
             )
-            .at(&at.key("source"), "lives as long as the job")
+            .at(&at.key("source"), "lives no longer than the job")
             .note("write `writable: true` next to it, or for the role that writes it")
             .set(&at.key("writable"), true),
         );
@@ -244,7 +252,15 @@ fn check_subpath(job: &Job, mount: &MountPlan, place: &Pointer, sink: &mut Sink)
     let is_file = job.data.get(&mount.volume).is_some_and(|data| {
         !data.unpack && data.source.as_ref().is_some_and(|source| source.starts_with("https://"))
     });
+    let of_instance = job
+        .data
+        .get(&mount.volume)
+        .is_some_and(|data| data.source.as_ref().is_some_and(|source| source.starts_with("instance:")));
     let (what, note) = match () {
+        () if of_instance => (
+            format!("`{}` is a directory of each instance already", mount.volume),
+            "leave `subpath` out".to_owned(),
+        ),
         () if is_file => (
             format!("`{}` is a file, which has no directories", mount.volume),
             "write `unpack: true` where it is an archive, or leave `subpath` out".to_owned(),
@@ -266,7 +282,7 @@ fn check_subpath(job: &Job, mount: &MountPlan, place: &Pointer, sink: &mut Sink)
     let diagnostic = Diagnostic::error(codes::SUBPATH, what).at(&at, "").note(note);
     let leaves = subpath.starts_with("../");
     // A part of the text, which may contain expressions.
-    sink.push(match (is_file, leaves) {
+    sink.push(match (is_file || of_instance, leaves) {
         (true, _) => diagnostic.remove(&at),
         (false, true) => diagnostic.reword(&at, "../", ""),
         (false, false) => diagnostic,

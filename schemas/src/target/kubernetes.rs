@@ -398,10 +398,24 @@ pub struct Storage {
     #[serde(default)]
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub ephemeral: bool,
+    /// A new PersistentVolumeClaim for each pod, for data with the source `instance:SIZE`. It ends with the pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"class": "fast-ssd"}]))]
+    pub claim: Option<StorageClaim>,
     /// A directory in the volume, instead of its root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["runs/resnet50"]))]
     pub sub_path: Option<String>,
+}
+
+/// PersistentVolumeClaim of each pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StorageClaim {
+    /// Storage class. Default: that of the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), extend("examples" = ["fast-ssd"]))]
+    pub class: Option<String>,
 }
 
 /// A patch that is applied to the generated objects.

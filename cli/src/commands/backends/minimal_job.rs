@@ -65,6 +65,9 @@ fn whole(capability: Capability) -> Value {
         Capability::VolumeHttps => data("https://example.com/d"),
         Capability::VolumeGit => data("git+https://example.com/d"),
         Capability::VolumeTarget => json!({"data": {DATA: {"mount": "/d"}}}),
+        Capability::VolumeInstance => {
+            json!({"data": {DATA: {"source": "instance:", "mount": "/d", "writable": true}}})
+        }
         Capability::VolumeJob => json!({"data": {DATA: {"source": "job:", "mount": "/d", "writable": true}}}),
         Capability::Elastic => json!({
             "distributed": {"framework": "torchrun", "roles": [ROLE], "elastic": {"min": 1, "max": 2}},

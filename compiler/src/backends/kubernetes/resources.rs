@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use jobc_schema::plan::RolePlan;
+use jobc_schema::Pointer;
+use jobc_schema::plan::{JobPlan, RolePlan};
 use jobc_schema::quantity::Cpus;
+use jobc_schema::target::PodSettings;
 use k8s_openapi::api::core::v1::{ResourceClaim, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::claims;
 use super::gpu::PodRequest;
 use super::origins::Origins;
 use super::quantity::bytes;
 
 /// The resources of a role's container; nothing where the role leaves all to the cluster.
 pub(super) fn resources(
+    job: &JobPlan,
     role: &RolePlan,
     given: Option<&PodRequest>,
     rdma: Option<&str>,
@@ -34,12 +36,21 @@ pub(super) fn resources(
     if let Some(amount) = request.memory_bytes {
         native("memory".to_owned(), bytes(amount), "memory");
     }
-    if let Some(amount) = request.disk_bytes {
-        native("ephemeral-storage".to_owned(), bytes(amount), "disk");
-    }
     for (size, amount) in &request.hugepages_bytes {
         let size = size.trim_end_matches('B');
         native(format!("hugepages-{size}"), bytes(*amount), "hugepages");
+    }
+    if let Some(amount) = job.disk_bytes(role) {
+        let name = "ephemeral-storage";
+        let of_volume = || job.scratch(role).next().map(|(volume, _)| volume);
+        let from = match of_volume().filter(|_| request.disk_bytes.is_none()) {
+            Some(volume) => Pointer::ROOT.keys(["data", volume, "source"]),
+            None => at.key("disk"),
+        };
+        for list in ["limits", "requests"] {
+            origins.spec(["containers", "0", "resources", list, name], &from);
+        }
+        requests.insert(name.to_owned(), bytes(amount));
     }
     let mut limits = requests.clone();
     let mut extended = |name: &str, amount: String, key: &str, requested: bool| {

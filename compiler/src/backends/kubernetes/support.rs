@@ -81,6 +81,7 @@ fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
         | Capability::VolumeHttps
         | Capability::VolumeGit
         | Capability::VolumeJob
+        | Capability::VolumeInstance
         | Capability::VolumeTarget
         | Capability::RegistryLogin => true,
         _ => false,
@@ -134,6 +135,7 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::JobTimeout
         | Capability::GangRequired
         | Capability::GangMin
+        | Capability::Parallel
         | Capability::MaxParallel
         | Capability::RoleMaxParallel
         | Capability::Metrics => policies::answer(capability, job, role),
@@ -158,7 +160,6 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::ReadyKeep
         | Capability::RetryExitCodes
         | Capability::RoleTimeout
-        | Capability::Parallel
         | Capability::GracePeriod
         | Capability::NoCpu
         | Capability::NoMemory
@@ -189,6 +190,7 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::VolumeHttps
         | Capability::VolumeGit
         | Capability::VolumeJob
+        | Capability::VolumeInstance
         | Capability::VolumeTarget => volume_support(asker, job),
         Capability::VolumeOptions => Lossy(
             "Kubernetes takes mount options from the PersistentVolume, so these are not used; set `mountOptions` there and write `pvc:NAME`"

@@ -1,15 +1,19 @@
 //! Data and outputs as pod volumes.
 
 use jobc_schema::plan::{JobPlan, RolePlan, VolumeKind, VolumePlan, VolumeSource};
-use jobc_schema::target::{KubernetesTarget, Storage};
+use std::collections::BTreeMap;
+
+use jobc_schema::target::{KubernetesTarget, Storage, StorageClaim};
 use k8s_openapi::api::core::v1::{
-    EmptyDirVolumeSource, HostPathVolumeSource, NFSVolumeSource, PersistentVolumeClaimVolumeSource, Volume,
-    VolumeMount,
+    EmptyDirVolumeSource, EphemeralVolumeSource, HostPathVolumeSource, NFSVolumeSource,
+    PersistentVolumeClaimSpec, PersistentVolumeClaimTemplate, PersistentVolumeClaimVolumeSource, Volume,
+    VolumeMount, VolumeResourceRequirements,
 };
 
 use super::cluster::Cluster;
 use super::origins::Origins;
 use super::quantity::bytes;
+use super::settings::RoleSettings;
 
 /// The volumes of a pod and where its container sees them.
 #[derive(Debug, Default)]
@@ -159,6 +163,7 @@ pub(super) fn volume(name: &str, plan: &VolumePlan, settings: &KubernetesTarget)
                 write("{pvc: NAME}")
             ));
         }
+        VolumeSource::Instance { size_bytes } => volume.empty_dir = Some(own_directory(*size_bytes)),
         VolumeSource::Target {} => {
             return Err(format!("the target has no storage for `{name}`; {}", write("{pvc: NAME}")));
         }
@@ -172,11 +177,35 @@ fn from_entry(name: &str, entry: &Storage, plan: &VolumePlan) -> Result<Volume, 
     let count = usize::from(entry.pvc.is_some())
         + usize::from(entry.host_path.is_some())
         + usize::from(entry.nfs.is_some())
-        + usize::from(entry.ephemeral);
+        + usize::from(entry.ephemeral)
+        + usize::from(entry.claim.is_some());
     if count != 1 {
         return Err(format!(
-            "the target's `storage` entry `{name}` must have exactly one of `pvc`, `host_path`, `nfs`, `ephemeral`"
+            "the target's `storage` entry `{name}` must have exactly one of `pvc`, `host_path`, `nfs`, `ephemeral`, `claim`"
         ));
+    }
+    let size = if let VolumeSource::Instance { size_bytes } = plan.source { Some(size_bytes) } else { None };
+    match (&entry.claim, size) {
+        (Some(claim), Some(Some(size))) => volume.ephemeral = Some(claim_of_pod(claim, size)),
+        (Some(_), Some(None)) => {
+            return Err(format!(
+                "the `claim` of each pod needs a size; write `instance:100GiB` as the source of `{name}`"
+            ));
+        }
+        (Some(_), None) => {
+            return Err(format!(
+                "`claim` of the target's `storage` is an empty volume of each pod; write `source: \"instance:100GiB\"` and `writable: true` for `{name}`, or `pvc` in the target"
+            ));
+        }
+        (None, Some(_)) if !entry.ephemeral => {
+            return Err(format!(
+                "the target's `storage` entry `{name}` is one volume for all pods; write `claim: {{}}` for a volume of each, or leave the entry out"
+            ));
+        }
+        _ => {}
+    }
+    if entry.claim.is_some() {
+        return Ok(volume);
     }
     if let Some(name) = &entry.pvc {
         volume.persistent_volume_claim = Some(claim(name));
@@ -193,9 +222,28 @@ fn from_entry(name: &str, entry: &Storage, plan: &VolumePlan) -> Result<Volume, 
         };
         volume.nfs = Some(nfs(host, &format!("/{path}")));
     } else {
-        volume.empty_dir = Some(EmptyDirVolumeSource::default());
+        volume.empty_dir = Some(own_directory(size.flatten()));
     }
     Ok(volume)
+}
+
+/// A directory of the pod on the disk of its node.
+fn own_directory(size: Option<u64>) -> EmptyDirVolumeSource {
+    EmptyDirVolumeSource { medium: None, size_limit: size.map(bytes) }
+}
+
+/// A claim that is made and deleted with the pod.
+fn claim_of_pod(claim: &StorageClaim, size: u64) -> EphemeralVolumeSource {
+    let requests = BTreeMap::from([("storage".to_owned(), bytes(size))]);
+    let spec = PersistentVolumeClaimSpec {
+        access_modes: Some(vec!["ReadWriteOnce".to_owned()]),
+        resources: Some(VolumeResourceRequirements { requests: Some(requests), limits: None }),
+        storage_class_name: claim.class.clone(),
+        ..PersistentVolumeClaimSpec::default()
+    };
+    EphemeralVolumeSource {
+        volume_claim_template: Some(PersistentVolumeClaimTemplate { metadata: None, spec }),
+    }
 }
 
 fn claim(name: &str) -> PersistentVolumeClaimVolumeSource {

@@ -122,7 +122,9 @@ fn gpus(notes: &mut Notes, job: &JobPlan, task: Task<'_>, gpu: &GpuPlan) {
 fn volumes(notes: &mut Notes, job: &JobPlan, role: &RolePlan) {
     for mount in &role.mounts {
         let Some(volume) = job.volumes.get(&mount.volume) else { continue };
-        if volume.kind == VolumeKind::Output || matches!(volume.source, VolumeSource::Job {}) {
+        if volume.kind == VolumeKind::Output
+            || matches!(volume.source, VolumeSource::Job {} | VolumeSource::Instance { .. })
+        {
             notes.add(&format!("output.{}", mount.volume), &mount.path);
         }
         if mounts::storage(job, &mount.volume).is_some() {

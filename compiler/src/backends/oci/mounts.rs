@@ -38,7 +38,7 @@ pub(super) fn mounts(job: &JobPlan, task: Task<'_>, context: &Context<'_>) -> Ve
     volumes.sort_by_key(|mount| mount.path.split('/').filter(|part| !part.is_empty()).count());
     for mount in volumes {
         if let Some(source) =
-            job.volumes.get(&mount.volume).and_then(|v| source(job, &mount.volume, v, context))
+            job.volumes.get(&mount.volume).and_then(|v| source(job, task, &mount.volume, v, context))
         {
             // With everything mounted below it: a disk below a read-only directory must be read-only too.
             let access = if mount.writable { "rw" } else { "rro" };
@@ -92,7 +92,13 @@ fn bundle_path(path: &str) -> Utf8PathBuf {
 /// creates.
 ///
 /// A relative path is relative to the bundle, which is two levels below the target directory.
-fn source(job: &JobPlan, name: &str, volume: &VolumePlan, context: &Context<'_>) -> Option<Utf8PathBuf> {
+fn source(
+    job: &JobPlan,
+    task: Task<'_>,
+    name: &str,
+    volume: &VolumePlan,
+    context: &Context<'_>,
+) -> Option<Utf8PathBuf> {
     let of_machine = |path: &str| {
         if path.starts_with('/') {
             Utf8PathBuf::from(path)
@@ -100,6 +106,9 @@ fn source(job: &JobPlan, name: &str, volume: &VolumePlan, context: &Context<'_>)
             Utf8PathBuf::from("../..").join(&context.to_job).join(path.trim_start_matches("./"))
         }
     };
+    if let VolumeSource::Instance { .. } = volume.source {
+        return Some(Utf8PathBuf::from("../volumes").join(name).join(task.name()));
+    }
     if let Some(path) = storage(job, name) {
         return Some(of_machine(path));
     }
@@ -108,8 +117,9 @@ fn source(job: &JobPlan, name: &str, volume: &VolumePlan, context: &Context<'_>)
         VolumeSource::Https { .. } | VolumeSource::Git { .. } | VolumeSource::Job {} => {
             Some(Utf8PathBuf::from("../volumes").join(name))
         }
+        VolumeSource::Instance { .. }
         // Rejected earlier, by the capability checks.
-        VolumeSource::Nfs { .. }
+        | VolumeSource::Nfs { .. }
         | VolumeSource::S3 { .. }
         | VolumeSource::Pvc { .. }
         | VolumeSource::Target {} => None,

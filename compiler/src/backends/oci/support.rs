@@ -21,6 +21,10 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
             "all tasks share the address of the host, where only one sshd can listen; write `network: job`".to_owned(),
         ),
 
+        C::VolumeInstance if volume.is_some_and(|name| storage(job, name).is_some()) => Support::None(
+            "the directory in `storage` of the target is the same for all instances; leave its entry out, and each gets one of its own".into(),
+        ),
+
         // A bundle starts one task once: order, time, repetition and number are decided by the executor.
         C::Needs(_)
         | C::NeedsMin
@@ -59,6 +63,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::VolumeHttps
         | C::VolumeGit
         | C::VolumeJob
+        | C::VolumeInstance
         | C::Disk
         | C::Rdma
         | C::GpuModel

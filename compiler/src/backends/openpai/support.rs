@@ -78,6 +78,9 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
             ),
             provided => provided,
         },
+        Capability::VolumeInstance => none(
+            "OpenPAI has no volumes of an instance; leave it out, and write to a directory of the container such as `/tmp`",
+        ),
         Capability::VolumeTarget => provided(job, |source| matches!(source, VolumeSource::Target {})),
         Capability::VolumeOptions => none("the cluster administrator sets the mount options of a storage"),
         Capability::NoCpu => none("OpenPAI requires a number of CPUs; write for example `cpu: 4`"),

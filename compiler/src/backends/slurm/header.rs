@@ -41,7 +41,7 @@ pub(super) fn resources(job: &JobPlan, settings: &SlurmTarget, role: &RolePlan) 
     list.extend(cpus(role).map(|cpus| format!("--cpus-per-task={cpus}")));
     list.extend(resources.memory_bytes.map(|bytes| format!("--mem={}M", bytes.div_ceil(MIB))));
     list.extend(gpu::request(job, settings, role));
-    list.extend(resources.disk_bytes.map(|bytes| format!("--tmp={}M", bytes.div_ceil(MIB))));
+    list.extend(job.disk_bytes(role).map(|bytes| format!("--tmp={}M", bytes.div_ceil(MIB))));
     list.extend(gpu::constraint(settings, role).map(|constraint| format!("--constraint={constraint}")));
     list
 }
@@ -192,6 +192,11 @@ impl Lines {
             let key = match option.split('=').next() {
                 Some("--cpus-per-task") => "cpu",
                 Some("--mem") => "memory",
+                Some("--tmp") if role.resources.disk_bytes.is_none() => {
+                    let volume = job.scratch(role).next().map_or("", |(volume, _)| volume);
+                    self.push(&option, spec(&root.keys(["data", volume, "source"])));
+                    continue;
+                }
                 Some("--tmp") => "disk",
                 Some("--constraint") => continue,
                 _ => "gpu",

@@ -151,8 +151,23 @@ impl Script<'_> {
     }
 
     fn made_directories(&self, out: &mut String) {
+        let of_instance: Vec<_> = volumes::instance_volumes(self.parts, &self.role.mounts).collect();
+        let is_inside = self.parts.container() == SlurmContainer::Pyxis;
+        if !of_instance.is_empty() && !is_inside {
+            // `jobc_ended` removes it.
+            out.push_str("jobc_scratch=${TMPDIR:-/tmp}/jobc-$SLURM_JOB_ID-$jobc_role-$jobc_index\n");
+        }
         for bind in volumes::mounts(self.parts, self.role).iter().filter(|bind| bind.is_created) {
-            let _ = writeln!(out, "mkdir -p {} || exit 125", bind.source);
+            let inside = volumes::is_inside(self.parts, bind.mount).then(|| quote(&bind.mount.path));
+            let _ = writeln!(out, "mkdir -p {} || exit 125", inside.as_ref().unwrap_or(&bind.source));
+        }
+        for mount in of_instance.iter().filter(|_| self.parts.container() == SlurmContainer::Jobc) {
+            // Where the bundle has them.
+            let _ = writeln!(
+                out,
+                "mkdir -p \"$jobc_bundles/volumes/{0}\" && ln -sfn \"$jobc_scratch/{0}\" \"$jobc_bundles/volumes/{0}/$jobc_role-$jobc_index\" || exit 125",
+                mount.volume
+            );
         }
     }
 

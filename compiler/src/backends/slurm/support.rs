@@ -175,6 +175,13 @@ fn rest(
             provided(settings, segments, "a directory that the bundles of several nodes share")
         }
         C::VolumeJob => Support::Full,
+        C::VolumeInstance if container == SlurmContainer::None => none(
+            "without a container nothing is mounted; leave it out, and write to `${TMPDIR:-/tmp}` of the node in the command, or write another `container`",
+        ),
+        C::VolumeInstance if container == SlurmContainer::Oci => none(
+            "nothing of jobc runs beside containers that Slurm starts; write `container: jobc`, `apptainer` or `pyxis`",
+        ),
+        C::VolumeInstance => Support::Full,
         C::VolumeOptions => {
             none("the nodes have mounted their file systems already; leave `options` out for this target")
         }

@@ -29,7 +29,8 @@ pub(super) fn mounts<'a>(parts: &Parts<'_>, role: &'a RolePlan) -> Vec<Bind<'a>>
         if let Some(subpath) = &mount.subpath {
             source = format!("{source}/{}", quote(subpath));
         }
-        let is_created = volume.kind == VolumeKind::Output || volume.source == VolumeSource::Job {};
+        let is_created = volume.kind == VolumeKind::Output
+            || matches!(volume.source, VolumeSource::Job {} | VolumeSource::Instance { .. });
         Some(Bind { source, mount, is_created })
     };
     list.into_iter().filter_map(bind).collect()
@@ -46,6 +47,9 @@ pub(super) fn binds(parts: &Parts<'_>, role: &RolePlan) -> Vec<String> {
 
 /// The directory of a volume, as one word of the shell.
 fn source(parts: &Parts<'_>, name: &str, volume: &VolumePlan) -> Option<String> {
+    if let VolumeSource::Instance { .. } = volume.source {
+        return Some(format!("\"$jobc_scratch\"/{name}"));
+    }
     if let Some(path) = parts.settings.storage.get(name) {
         return Some(quote(path));
     }
@@ -56,8 +60,9 @@ fn source(parts: &Parts<'_>, name: &str, volume: &VolumePlan) -> Option<String> 
             Some(format!("\"$jobc_directory\"/../{}", quote(path.as_str())))
         }
         VolumeSource::Job {} => Some(format!("\"$jobc_run\"/volumes/{name}")),
+        VolumeSource::Instance { .. }
         // Refused before.
-        VolumeSource::Nfs { .. }
+        | VolumeSource::Nfs { .. }
         | VolumeSource::S3 { .. }
         | VolumeSource::Pvc { .. }
         | VolumeSource::Https { .. }

@@ -1,6 +1,6 @@
 //! J0317: data that several instances write at once.
 
-use jobc_schema::plan::{VolumeKind, VolumeSource};
+use jobc_schema::plan::{VolumeKind, VolumePlan, VolumeSource};
 
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
@@ -10,8 +10,11 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in view.roles.iter().filter(|role| role.plan.instances > 1) {
         for mount in role.plan.mounts.iter().filter(|mount| mount.writable) {
             let volume = view.plan.volumes.get(&mount.volume);
-            // A directory of the job is for handing files on.
-            if volume.is_none_or(|v| v.kind != VolumeKind::Data || v.source == VolumeSource::Job {}) {
+            // A directory of the job is for handing files on, and one of an instance is its own.
+            let is_own = |volume: &VolumePlan| {
+                matches!(volume.source, VolumeSource::Job {} | VolumeSource::Instance { .. })
+            };
+            if volume.is_none_or(|v| v.kind != VolumeKind::Data || is_own(v)) {
                 continue;
             }
             let message = format!(

@@ -18,7 +18,7 @@ use jobc_container::archive;
 use jobc_container::remove::remove;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 
-/// Creates the directories that live as long as the job, for the users who write to them.
+/// Creates the directories of the job, and those of each of its instances, for the users who write to them.
 pub(super) fn create_job_directories(
     job: &Job<'_>,
     roles: &IndexMap<String, RoleRoot>,
@@ -26,21 +26,31 @@ pub(super) fn create_job_directories(
     notes: &mut Vec<String>,
 ) -> Result<()> {
     for name in mounted_volumes(job.plan) {
-        let of_job =
-            job.plan.volumes.get(name).is_some_and(|volume| matches!(volume.source, VolumeSource::Job {}));
-        if !of_job || host_path(job, name).is_some() {
-            continue;
-        }
+        let source = job.plan.volumes.get(name).map(|volume| &volume.source);
         let place = large_data_directory(job.directory).join("volumes").join(name);
-        if !place.exists() {
-            paths::create_directories(&place)
-                .map_err(|error| file_error("create the directory", &place, &error))?;
-            paths::set_owner(&place, &paths::writers(job, roles, name), name, notes)?;
+        let each: Vec<PathBuf> = match source {
+            Some(VolumeSource::Job {}) if host_path(job, name).is_none() => vec![place.clone()],
+            Some(VolumeSource::Instance { .. }) => {
+                instances(job, name).map(|task| place.join(task)).collect()
+            }
+            _ => continue,
+        };
+        for place in each.iter().filter(|place| !place.exists()) {
+            paths::create_directories(place)
+                .map_err(|error| file_error("create the directory", place, &error))?;
+            paths::set_owner(place, &paths::writers(job, roles, name), name, notes)?;
         }
         link_into_build(job, name, &place)?;
         on_progress(Progress::DataReady { volume: name.to_owned(), path: place });
     }
     Ok(())
+}
+
+/// The tasks of the roles that mount a volume.
+fn instances<'a>(job: &'a Job<'_>, name: &'a str) -> impl Iterator<Item = String> + 'a {
+    let roles =
+        job.plan.roles.iter().filter(move |role| role.mounts.iter().any(|mount| mount.volume == name));
+    roles.flat_map(|role| (0..role.instances).map(|index| format!("{}-{index}", role.name)))
 }
 
 /// Fetches every volume that roles mount and the host does not have.
@@ -53,7 +63,7 @@ pub(super) fn fetch(
         let Some(volume) = job.plan.volumes.get(name).filter(|_| host_path(job, name).is_none()) else {
             continue;
         };
-        if matches!(volume.source, VolumeSource::Job {}) {
+        if matches!(volume.source, VolumeSource::Job {} | VolumeSource::Instance { .. }) {
             continue;
         }
         if stopped.load(Ordering::Relaxed) {

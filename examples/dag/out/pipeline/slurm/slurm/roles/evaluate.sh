@@ -168,6 +168,7 @@ jobc_retried() { # EXIT_CODE
 # Writes how the instance ended; the exit code is that of a failure only where that ends the role.
 jobc_ended() { # EXIT_CODE
   local files
+  rm -rf ${jobc_scratch:+"$jobc_scratch"}
   shopt -s nullglob
   if [ "$1" -eq 0 ]; then
     : >"$jobc_states/$jobc_index.succeeded"
