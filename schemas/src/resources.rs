@@ -46,6 +46,10 @@ pub struct Resources {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "forms::count", extend("examples" = [1]))]
     pub rdma: Option<u32>,
+    /// Device nodes of the host besides GPUs, by path; a directory stands for the nodes in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(inner(regex(pattern = r"^/dev/[^\x00-\x1f]+$")), extend("uniqueItems" = true, "examples" = [["/dev/fuse", "/dev/infiniband"]]))]
+    pub devices: Vec<String>,
     /// Limits of setrlimit(2), by lower-case name: a number or `unlimited`.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"enum": ["as", "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio", "rttime", "sigpending", "stack"]}, "examples" = [{"memlock": "unlimited", "nofile": 65536}]))]

@@ -55,6 +55,26 @@ def test_a_role_finds_what_another_wrote(jobs):
         assert not left
 
 
+def test_each_instance_has_a_directory_of_its_own(jobs):
+    """It is empty and its own; devices are there, and nothing is left of it."""
+    look = "ls -A /scratch; touch /scratch/$JOBC_INDEX; sleep 1; ls -A /scratch; test -c /dev/full && test -c /dev/net/tun"
+    roles = {"each": {"instances": 2, "run": look, "resources": {"devices": ["/dev/full", "/dev/net"]}}}
+    data = {"scratch": {"source": "instance:1MiB", "mount": "/scratch", "writable": True}}
+    run(jobs, "tested-scratch", roles, 0, "succeeded: all 2 tasks succeeded", data=data)
+    for index in range(2):
+        assert logs(jobs, "tested-scratch", f"each-{index}").split() == [str(index)]
+    assert not [path for path in jobs.home.rglob("scratch") if path.is_dir() and any(path.iterdir())]
+
+
+def test_a_device_that_the_host_lacks_is_named(jobs):
+    """So are RDMA devices."""
+    for resources, said in (({"devices": ["/dev/not-there"]}, "/dev/not-there"), ({"rdma": 99}, "RDMA devices, and the task requests 99")):
+        path = jobs.directory / "lacking.json"
+        path.write_text(json.dumps({"version": 1, "name": "lacking", "image": "host", "roles": {"one": {"run": "true", "resources": resources}}}))
+        answer = jobs.call("run", *jobs.unenforced, str(path))
+        assert answer.returncode != 0 and said in answer.stdout + answer.stderr, answer.stdout + answer.stderr
+
+
 # Where the stand-ins for programs are: an unprivileged user cannot add files to the host's own directories.
 STAND_INS = {"PATH": "/tested:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 

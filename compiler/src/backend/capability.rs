@@ -110,6 +110,8 @@ pub enum Capability {
     DiskIo,
     /// RDMA devices.
     Rdma,
+    /// Device nodes besides GPUs.
+    Devices,
     /// setrlimit(2) limits.
     Ulimits,
     /// GPUs of this vendor.
@@ -195,6 +197,7 @@ impl Capability {
         (Self::Hugepages, "hugepages"),
         (Self::DiskIo, "io"),
         (Self::Rdma, "rdma"),
+        (Self::Devices, "devices"),
         (Self::Ulimits, "ulimits"),
         (Self::Gpu(Vendor::Nvidia), "gpu: NVIDIA"),
         (Self::Gpu(Vendor::Amd), "gpu: AMD"),
@@ -493,6 +496,14 @@ fn needs_of_resources(role: &RolePlan, at: &Pointer, found: &mut CapabilityNeeds
     ask(!resources.hugepages_bytes.is_empty(), Capability::Hugepages, "hugepages");
     ask(!resources.io.is_empty(), Capability::DiskIo, "io");
     ask(resources.rdma.is_some_and(|n| n > 0), Capability::Rdma, "rdma");
+    for number in 0..resources.devices.len() {
+        found.push((Capability::Devices, at.key("devices").index(number)));
+    }
+    let mut ask = |wanted: bool, capability: Capability, key: &str| {
+        if wanted {
+            found.push((capability, at.key(key)));
+        }
+    };
     ask(!resources.ulimits.is_empty(), Capability::Ulimits, "ulimits");
     let Some(gpu) = &resources.gpu else { return };
     if gpu.all {

@@ -93,6 +93,7 @@ impl Backend for DockerfileBackend {
             | Capability::Hugepages
             | Capability::DiskIo
             | Capability::Rdma
+            | Capability::Devices
             | Capability::Ulimits
             | Capability::Gpu(_)
             | Capability::GpuAll

@@ -10,6 +10,7 @@ mod claims;
 mod cluster;
 mod command;
 mod config;
+mod devices;
 mod env;
 mod env_file;
 mod gang;

@@ -33,6 +33,7 @@ pub(super) fn resolve_resources(
         hugepages_bytes: resolve_hugepages(resources, &at.key("hugepages"), sink),
         io: resolve_io(resources, &at.key("io"), sink),
         rdma: resources.rdma,
+        devices: resources.devices.iter().map(|path| tidy(path)).collect(),
         ulimits: resources
             .ulimits
             .iter()

@@ -57,6 +57,7 @@ pub(super) static FORMS: &[PatternForm] = &[
         "the name of a backend",
         "use at most 40 lower-case letters, digits and `-`, a letter first and no `-` at the end",
     ),
+    text(r"^/dev/[^\x00-\x1f]+$", "a device", "write a path below /dev, such as `/dev/fuse`"),
     text(r"^(/[^/]*)+$", "a JSON Pointer", "begin it with `/`, as in `/metadata/labels/team`"),
     text(
         r"^([A-Za-z_][A-Za-z0-9_]*\*?|\*)$",

@@ -204,6 +204,7 @@ impl Allocation {
         } else if host::in_user_namespace() {
             notes.extend(rootless::adapt_in_user_namespace(spec));
         }
+        notes.extend(crate::devices::add(spec)?);
         if let Some(devices) = &self.devices {
             notes.extend(devices.inject_into(bundle, spec, &self.root)?);
         }

@@ -15,6 +15,7 @@ pub mod allocate;
 mod caller_ids;
 pub mod clean;
 pub mod control;
+mod devices;
 pub mod directory;
 pub mod discarded;
 mod disk_traffic;

@@ -251,6 +251,9 @@ pub struct ResourcesPlan {
     /// RDMA devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rdma: Option<u32>,
+    /// Device nodes of the host, and directories of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<String>,
     /// Limits of setrlimit(2), by lower-case name. null means unlimited.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub ulimits: IndexMap<String, Option<u64>>,

@@ -155,6 +155,11 @@ pub struct PodSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["rdma/hca"]))]
     pub rdma: Option<String>,
+    /// What gives pods the device nodes of `resources.devices`, by path: the resource name of a device plugin, or
+    /// `hostPath` for the node itself, which needs `privileged: true` of the role.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(extend("propertyNames" = {"pattern": r"^/dev/[^\x00-\x1f]+$"}, "examples" = [{"/dev/fuse": "github.com/fuse", "/dev/gdrdrv": "hostPath"}]))]
+    pub devices: IndexMap<String, String>,
 }
 
 /// Settings of the pods of one role. They override or extend those of all pods.

@@ -152,6 +152,7 @@ fn resources(capability: Capability) -> Value {
         Capability::Hugepages => json!({"hugepages": {"2MiB": "2MiB"}}),
         Capability::DiskIo => json!({"io": {"259:0": {"read": "1MB"}}}),
         Capability::Rdma => json!({"rdma": 1}),
+        Capability::Devices => json!({"devices": ["/dev/fuse"]}),
         Capability::Ulimits => json!({"ulimits": {"nofile": 1024}}),
         Capability::PublishHost => json!({"ports": {"p": {"port": 80, "publish": "host"}}}),
         Capability::PublishService => json!({"ports": {"p": {"port": 80, "publish": "service"}}}),
@@ -216,7 +217,8 @@ pub(super) fn equipped() -> Value {
         "local": {"backends": ["dockerfile", "oci", "cgroup"], "registry": "example.com/team"},
         "host": {"backends": ["oci"], "gpus": {"cards": [{"model": "A100-80GB", "count": 8}]}},
         "cluster": kubernetes(json!({
-            "queue": {"kueue": "q"}, "storage": {DATA: {"pvc": "d"}}, "rdma": "rdma/hca"
+            "queue": {"kueue": "q"}, "storage": {DATA: {"pvc": "d"}}, "rdma": "rdma/hca",
+            "devices": {"/dev/fuse": "github.com/fuse"}
         })),
         "hami": provider("hami"),
         "mig": provider("nvidia-mig-mixed"),

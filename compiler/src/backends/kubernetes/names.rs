@@ -104,14 +104,20 @@ fn check_role(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
             label(key, value, &Place::target(&at), sink);
         }
     }
-    if role.resources.rdma.is_some_and(|n| n > 0) {
-        let settings = RoleSettings::of(cluster.settings, role);
-        let Some(name) = settings.pod.rdma.as_ref().filter(|name| !is_qualified(name)) else { return };
-        let at = setting_at(cluster.job, settings.place("rdma"));
+    let settings = RoleSettings::of(cluster.settings, role);
+    let has_rdma = role.resources.rdma.is_some_and(|n| n > 0);
+    let rdma =
+        settings.pod.rdma.iter().filter(|_| has_rdma).map(|name| (settings.place("rdma"), "rdma", name));
+    let devices = role.resources.devices.iter().filter_map(|path| {
+        let name = settings.pod.devices.get(path).filter(|name| *name != "hostPath")?;
+        Some((settings.place("devices").into_iter().chain([path.as_str()]).collect(), path.as_str(), name))
+    });
+    for (place, key, name) in rdma.chain(devices).filter(|(.., name)| !is_qualified(name)) {
+        let at = setting_at(cluster.job, place);
         sink.push(
             Diagnostic::error(
                 codes::KUBERNETES_SETTING,
-                format!("`rdma: {name}` is not the name of a resource"),
+                format!("`{key}: {name}` is not the name of a resource"),
             )
             .at_place(Place::target(&at), "")
             .note("write the name that the nodes advertise, such as `rdma/hca`"),

@@ -205,7 +205,7 @@ fn container(
         working_dir: role.workdir.clone(),
         env: (!env.vars.is_empty()).then_some(env.vars),
         ports: (!ports.is_empty()).then_some(ports),
-        resources: resources(role, given, settings.pod.rdma.as_deref(), origins),
+        resources: resources(cluster.job, role, given, &settings.pod, origins),
         security_context: Some(security_context(role, given, origins)),
         ..Container::default()
     };

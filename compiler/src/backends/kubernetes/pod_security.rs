@@ -100,6 +100,11 @@ fn of_pod(level: PodSecurity, at: &Pointer, spec: &Value, found: &mut Vec<Violat
         let part = at.key("volumes").index(i);
         let kind = volume.as_object().and_then(|map| map.keys().find(|key| *key != "name"));
         match kind.map(String::as_str) {
+            Some("hostPath")
+                if volume["name"].as_str().is_some_and(|name| name.starts_with("jobc-device-")) =>
+            {
+                refuse(part, "devices of the host", "write the resource of a device plug-in in `devices`");
+            }
             Some("hostPath") => refuse(part, "directories of the host", "write `{pvc: NAME}` in `storage`"),
             Some(kind) if level == PodSecurity::Restricted && !RESTRICTED_VOLUMES.contains(&kind) => {
                 refuse(

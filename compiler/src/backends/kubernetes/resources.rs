@@ -12,13 +12,14 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use super::gpu::PodRequest;
 use super::origins::Origins;
 use super::quantity::bytes;
+use super::{claims, devices};
 
 /// The resources of a role's container; nothing where the role leaves all to the cluster.
 pub(super) fn resources(
     job: &JobPlan,
     role: &RolePlan,
     given: Option<&PodRequest>,
-    rdma: Option<&str>,
+    pod: &PodSettings,
     origins: &mut Origins,
 ) -> Option<ResourceRequirements> {
     let request = &role.resources;
@@ -64,8 +65,11 @@ pub(super) fn resources(
     for (name, amount, requested) in given.into_iter().flat_map(|given| &given.resources) {
         extended(name, amount.clone(), "gpu", *requested);
     }
-    if let (Some(count @ 1..), Some(name)) = (request.rdma, rdma) {
+    if let (Some(count @ 1..), Some(name)) = (request.rdma, &pod.rdma) {
         extended(name, count.to_string(), "rdma", false);
+    }
+    for name in request.devices.iter().filter_map(|path| devices::resource(pod, path)) {
+        extended(name, "1".to_owned(), "devices", false);
     }
     let claimed = given.is_some_and(|given| given.claim);
     let claims = claimed.then(|| vec![ResourceClaim { name: claims::NAME.to_owned(), request: None }]);

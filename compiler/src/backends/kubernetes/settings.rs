@@ -41,6 +41,7 @@ impl RoleSettings {
         pod.annotations.extend(own.annotations.clone());
         pod.node_selector.extend(own.node_selector.clone());
         pod.tolerations.extend(own.tolerations.iter().cloned());
+        pod.devices.extend(own.devices.clone());
         for secret in &own.image_pull_secrets {
             if !pod.image_pull_secrets.contains(secret) {
                 pod.image_pull_secrets.push(secret.clone());
@@ -66,6 +67,9 @@ impl RoleSettings {
         }
         if !own.tolerations.is_empty() {
             set.push("tolerations");
+        }
+        if !own.devices.is_empty() {
+            set.push("devices");
         }
         Self { pod, own: Some(role.to_owned()), set }
     }

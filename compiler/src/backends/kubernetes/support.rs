@@ -11,6 +11,7 @@ use jobc_schema::role::{NeedState, RetryScope};
 use crate::backend::Support::{self, Full, Lossy};
 use crate::backend::{Capability, capability};
 
+use super::devices;
 use super::gpu;
 use super::kinds;
 use super::release::{BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, Releases, SUCCESS_POLICY};
@@ -41,6 +42,9 @@ pub(super) fn support_at(capability: Capability, place: &Pointer, job: &JobPlan)
                 None => policies::needs(capability, job, role, &other),
             }
         }
+        (Some(Requester::Role(role)), _) if capability == Capability::Devices => {
+            devices::support(job, role, place)
+        }
         (Some(asker), _) => answer(capability, &asker, job),
         (None, _) => answer(capability, &Requester::Job, job),
     }
@@ -68,6 +72,7 @@ fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
         | Capability::FileOwner
         | Capability::Hugepages
         | Capability::Rdma
+        | Capability::Devices
         | Capability::GpuModel
         | Capability::GpuMemory
         | Capability::GpuVersion
@@ -165,6 +170,7 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::NoMemory
         | Capability::Shm
         | Capability::Disk
+        | Capability::Devices
         | Capability::GpuNone
         | Capability::Workdir
         | Capability::ImageCommand

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::cluster::Cluster;
+use super::devices;
 use super::origins::Origins;
 use super::quantity::bytes;
 use super::settings::RoleSettings;
@@ -57,6 +58,16 @@ impl Volumes {
                 sub_path: sub_path(cluster, plan, entry, mount.subpath.as_deref()),
                 ..VolumeMount::default()
             });
+        }
+        let settings = RoleSettings::of(cluster.settings, role);
+        for (number, path) in devices::mounted(&settings.pod, role) {
+            let at = role.at().keys(["resources", "devices"]).index(number);
+            origins.spec(["volumes", &self.volumes.len().to_string()], &at);
+            origins.spec(["containers", "0", "volumeMounts", &self.mounts.len().to_string()], &at);
+            let name = format!("jobc-device-{number}");
+            let host_path = Some(HostPathVolumeSource { path: path.clone(), type_: None });
+            self.volumes.push(Volume { name: name.clone(), host_path, ..Volume::default() });
+            self.mounts.push(VolumeMount { name, mount_path: path.clone(), ..VolumeMount::default() });
         }
         if let Some(size) = role.resources.shm_bytes.filter(|_| own_shm) {
             let at = role.at().keys(["resources", "shm"]);

@@ -84,6 +84,7 @@ fn resources(notes: &mut Notes, job: &JobPlan, task: Task<'_>) {
         notes.add(&format!("io.{device}"), rates.join(" "));
     }
     notes.add_if("rdma", resources.rdma.filter(|count| *count > 0));
+    notes.add_if("nodes", Some(resources.devices.join(",")).filter(|paths| !paths.is_empty()));
     if let Some(gpu) = resources.gpu.as_ref().filter(|gpu| gpu.count > 0) {
         gpus(notes, job, task, gpu);
     }

@@ -66,6 +66,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::VolumeInstance
         | C::Disk
         | C::Rdma
+        | C::Devices
         | C::GpuModel
         | C::GpuMemory
         | C::GpuShare

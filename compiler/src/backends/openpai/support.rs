@@ -96,6 +96,11 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::Rdma if job.roles.iter().any(|role| role.resources.rdma > Some(1)) => {
             lossy("OpenPAI assigns one InfiniBand adapter to an instance; write `rdma: 1`")
         }
+        // Every task has it (rest-server, `k8s.js`).
+        Capability::Devices if devices(job).all(|path| path == "/dev/fuse") => Support::Full,
+        Capability::Devices => none(
+            "tasks of OpenPAI have `/dev/fuse` and no other device besides GPUs; `rdma: 1` gives them an InfiniBand adapter",
+        ),
         Capability::Ulimits => none(
             "OpenPAI has no field for limits; write `ulimit` in `setup`, which fails where the node allows less",
         ),
@@ -179,6 +184,10 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         | Capability::FileOwner
         | Capability::Ssh => Support::Full,
     }
+}
+
+fn devices(job: &JobPlan) -> impl Iterator<Item = &String> {
+    job.roles.iter().flat_map(|role| &role.resources.devices)
 }
 
 /// Whether the tasks of OpenPAI have all that the roles add to the usual capabilities, and lack all that they drop

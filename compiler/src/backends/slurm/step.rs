@@ -98,7 +98,9 @@ fn pyxis(parts: &Parts<'_>, role: &RolePlan) -> Vec<String> {
     // The secrets of `submit.sh` are next to the directory of the job.
     let secrets = run::uses_secrets(role).then_some("\"$jobc_secrets:$jobc_secrets:ro\"");
     let own = ["\"$jobc_directory:$jobc_directory\"", "\"$jobc_run:$jobc_run\""].into_iter().chain(secrets);
-    let mounts = own.map(str::to_owned).chain(volumes::binds(parts, role));
+    let shm = role.resources.shm_bytes;
+    let shm = shm.map(|bytes| format!("tmpfs:/dev/shm:size={bytes}+mode=1777+nosuid+nodev"));
+    let mounts = own.map(str::to_owned).chain(volumes::binds(parts, role)).chain(shm);
     options.push(format!("--container-mounts={}", mounts.collect::<Vec<_>>().join(",")));
     if let Some(workdir) = &role.workdir {
         options.push(format!("--container-workdir={}", quote(workdir)));

@@ -189,8 +189,10 @@ fn rest(
             "without a container nothing is mounted; leave `subpath` out, and write to a directory of the output in the command",
         ),
         C::Subpath => Support::Full,
+        // enroot mounts a file system in memory of that size over the /dev/shm of the node.
+        C::Shm if container == SlurmContainer::Pyxis => Support::Full,
         C::Shm => lossy(
-            "tasks see the /dev/shm of their node, usually half of its memory; leave `shm` out, or choose `container: jobc`",
+            "tasks see the /dev/shm of their node, usually half of its memory; leave `shm` out, or choose `container: jobc` or `pyxis`",
         ),
         C::Disk => lossy("Slurm looks for nodes with that much room in /tmp by `--tmp`, and limits nothing"),
         C::Pids => lossy("Slurm does not limit processes; leave `pids` out for this target"),
@@ -198,7 +200,14 @@ fn rest(
             "Slurm does not hand out huge pages; leave `hugepages` out, and name a feature of the nodes in `constraint` of the target",
         ),
         C::DiskIo => none("Slurm does not limit disk traffic; leave `io` out for this target"),
-        C::Rdma => none("tasks see all network adapters of their node; leave `rdma` out for this target"),
+        C::Devices if container == SlurmContainer::Oci => none(
+            "the devices of a container that Slurm starts are those of its oci.conf; leave `devices` out, or write `container: jobc`, `apptainer` or `pyxis`",
+        ),
+        C::Devices => Support::Full,
+        C::Rdma if settings.exclusive && container != SlurmContainer::Oci => Support::Full,
+        C::Rdma => lossy(
+            "tasks see all network adapters of their node, also those that other jobs use; a target with `exclusive: true` has nodes of its own",
+        ),
         C::Gpu(Vendor::Nvidia | Vendor::Amd) => Support::Full,
         C::Gpu(vendor) => {
             Support::None(format!("the backend requests GPUs of NVIDIA and AMD, not {}", vendor.card()))

@@ -42,7 +42,35 @@ pub(super) fn binds(parts: &Parts<'_>, role: &RolePlan) -> Vec<String> {
         let access = if bind.mount.writable { "" } else { ":ro" };
         format!("{}:{}{access}", bind.source, quote(&bind.mount.path))
     };
-    mounts(parts, role).into_iter().map(text).collect()
+    let binds = mounts(parts, role).into_iter().filter(|bind| !is_inside(parts, bind.mount)).map(text);
+    binds.chain(devices(parts, role)).collect()
+}
+
+/// The devices of a container: enroot has all of the node's /dev, unless the cluster sets `ENROOT_RESTRICT_DEV`, and
+/// Apptainer mounts it. Mounts of pyxis come after both (enroot 8ea147d, `src/runtime.sh`).
+fn devices(parts: &Parts<'_>, role: &RolePlan) -> impl Iterator<Item = String> {
+    let rdma = role.resources.rdma.is_some_and(|count| count > 0).then_some("/dev/infiniband");
+    let is_pyxis = parts.container() == SlurmContainer::Pyxis;
+    let written = role.resources.devices.iter().map(String::as_str);
+    let rdma = rdma.filter(|path| !role.resources.devices.iter().any(|own| own == path));
+    written.chain(rdma).filter(move |_| is_pyxis).map(|path| format!("{0}:{0}", quote(path)))
+}
+
+/// Whether a mount is a directory in the container itself, which pyxis makes for each task and removes after it. What is
+/// mounted would have to exist on the node before a script of ours runs there.
+pub(super) fn is_inside(parts: &Parts<'_>, mount: &MountPlan) -> bool {
+    parts.container() == SlurmContainer::Pyxis && instance_volumes(parts, [mount]).next().is_some()
+}
+
+/// The mounts that are a directory of each instance.
+pub(super) fn instance_volumes<'a>(
+    parts: &Parts<'_>,
+    mounts: impl IntoIterator<Item = &'a MountPlan>,
+) -> impl Iterator<Item = &'a MountPlan> {
+    mounts.into_iter().filter(|mount| {
+        let volume = parts.job.volumes.get(&mount.volume);
+        volume.is_some_and(|volume| matches!(volume.source, VolumeSource::Instance { .. }))
+    })
 }
 
 /// The directory of a volume, as one word of the shell.

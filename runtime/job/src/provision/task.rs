@@ -13,6 +13,7 @@ use super::provisioned::ProvisionedJob;
 use super::roots::RootSource;
 use crate::allocate::NamedUser;
 use crate::caller_ids;
+use crate::devices;
 use crate::disk_traffic;
 use crate::host_environment::{HostEnvironment, HostMount};
 use jobc_container::bundle::Bundle;
@@ -123,6 +124,7 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
     } else if jobc_sys::host::in_user_namespace() {
         notes.extend(rootless::summary(&rootless::adapt_in_user_namespace(spec)));
     }
+    notes.extend(devices::add(spec)?);
     match &provided.gpus {
         Some(gpus) => notes.extend(gpus.inject(task, spec, &root, visible.as_deref())?),
         None => notes.extend(inject::without_devices(spec, &root, visible.as_deref())?),
