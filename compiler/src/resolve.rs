@@ -4,6 +4,7 @@
 //! indices and port numbers, the rendezvous variables. What only a target knows (addresses, the instance's index) is a
 //! placeholder in a [`Text`](jobc_schema::plan::Text). Nothing here grows with the number of instances.
 
+mod accelerate;
 mod command;
 mod completion;
 mod context;
@@ -118,6 +119,9 @@ fn decide(
         let command = match rendezvous.as_ref().and_then(|r| r.member(name)) {
             Some((plan, member)) if plan.framework == Framework::Ray => {
                 ray::command(plan, member, role, context.table[name].gpus, own)
+            }
+            Some((plan, member)) if plan.framework == Framework::Accelerate => {
+                accelerate::command(plan, member, own)
             }
             _ => own,
         };

@@ -7,6 +7,7 @@ Copies the pages of docs/ and writes the reference pages that come from jobc its
     reference/cli.md                         every command, from its `--help`
     reference/errors.md, reference/errors/*  every diagnostic code, from `jobc explain`
     reference/backends.md                    what each backend can express, from `jobc backends`
+    reference/frameworks.md                  the variables of each framework, from `jobc plan`
     reference/systems.md, systems.zh.md      systems by name, from `jobc explain`, in English and in Chinese
     templates/README.md, templates/*         the built-in templates, from `jobc std`
     llms.txt, SKILL.md                       for programs that write job files, beside the pages
@@ -23,6 +24,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import agents
@@ -113,6 +115,41 @@ def backends(program):
     return "\n".join([*lines, "", "## Reasons", "", *reasons, ""])
 
 
+# A job of each framework: its roles, and the command of the first.
+FRAMEWORKS = {
+    "torchrun": ("[a]", "torchrun a.py"), "accelerate": ("[a]", "accelerate launch a.py"), "ddp": ("[a]", "python a.py"),
+    "lightning": ("[a]", "python a.py"), "composer": ("[a]", "composer a.py"), "deepspeed": ("[a]", "deepspeed a.py"),
+    "tensorflow": ("[a]", "python a.py"), "horovod": ("[a]", "horovodrun python a.py"), "mpi": ("[a]", "mpirun python a.py"),
+    "jax": ("[a]", "python a.py"), "ray": ("{a: head}", "python a.py"),
+}
+
+
+def frameworks(program):
+    """Which variables each framework sets, as a plan of it has them."""
+    known = json.loads((REPOSITORY / "schemas/job.v1.schema.json").read_text())["$defs"]["Framework"]
+    names = {choice["const"] for choice in known["oneOf"]}
+    if names != set(FRAMEWORKS):
+        sys.exit(f"docs/site/generate.py: FRAMEWORKS differs from the schema by {names ^ set(FRAMEWORKS)}")
+    variables = {}
+    for name, (roles, run) in FRAMEWORKS.items():
+        instances = 1 if name == "ray" else 2
+        job = f"version: 1\nname: x\nimage: busybox:1.36\nroles: {{a: {{instances: {instances}, resources: {{cpu: 1, memory: 1GiB, gpu: 4}}, run: {run}}}}}\n" \
+              f"distributed: {{framework: {name}, roles: {roles}}}\n"
+        with tempfile.TemporaryDirectory() as directory:
+            file = Path(directory) / "job.yaml"
+            file.write_text(job)
+            plan = json.loads(output(program, "plan", str(file), "--target", "kubernetes", "--format", "json"))
+        for variable in plan["jobs"][0]["roles"][0]["provided_env"]:
+            if not variable.startswith("JOBC_"):
+                variables.setdefault(variable, set()).add(name)
+    lines = ["# Variables of frameworks", "", "What `distributed` sets in every instance, besides `JOBC_*`, by `framework`. What a launcher",
+             "sets in the processes that it starts, such as `RANK` and `LOCAL_RANK` of torchrun, is not among them.", "",
+             "| variable | " + " | ".join(FRAMEWORKS) + " |", "|---" * (len(FRAMEWORKS) + 1) + "|"]
+    for variable, having in sorted(variables.items()):
+        lines.append(f"| `{variable}` | " + " | ".join("yes" if name in having else "" for name in FRAMEWORKS) + " |")
+    return "\n".join([*lines, ""])
+
+
 def templates(program):
     """The pages of the built-in templates: an index, and a page for each."""
     found = json.loads(output(program, "std", "ls", "--format", "json"))
@@ -199,6 +236,7 @@ def main():
     references = {each["name"]: each for each in json.loads(output(program, "explain", "--format", "json"))["formats"]}
     made |= {"job": fields.page(references["job"]), "targets-file": fields.page(references["targets"])}
     made["systems"], made["systems.zh"] = systems(program)
+    made["frameworks"] = frameworks(program)
     catalog, pages = templates(program)
     (source / "templates").mkdir()
     for name, text in {"README": catalog, **pages}.items():

@@ -107,6 +107,12 @@ pub enum Framework {
     Deepspeed,
     /// JAX: the coordinator's address and the process numbers.
     Jax,
+    /// Hugging Face Accelerate: the flags of `accelerate launch`, which are added to the command.
+    Accelerate,
+    /// PyTorch Lightning, which starts its processes itself: MASTER_ADDR, MASTER_PORT, NODE_RANK.
+    Lightning,
+    /// MosaicML Composer: the variables of `composer`.
+    Composer,
     /// Ray: a head that starts the cluster and runs the command, and workers that join it.
     Ray,
 }

@@ -1,5 +1,6 @@
 //! The lints of a resolved job, in the order they run.
 
+mod accelerate_config;
 mod background;
 mod card_too_small;
 mod cpu_image;
@@ -64,6 +65,7 @@ pub(super) const TABLE: &[Lint] = &[
     target_signature::check,
     launcher_alone::check,
     launcher_misfit::check,
+    accelerate_config::check,
     ddp_processes::check,
     rank_by_hand::check,
     launcher_disagrees::check,

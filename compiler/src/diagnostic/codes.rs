@@ -234,6 +234,7 @@ codes! {
     SSH_USER "J0356" "a user cannot serve ssh between instances";
     TARGET_VARIABLE "J0357" "a variable of the job replaces one of the target";
     SCRATCH_OVER_DISK "J0358" "directories of an instance are larger than its disk";
+    ACCELERATE_CONFIG "J0359" "a configuration of accelerate is for other machines";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express a setting of the job";
@@ -264,6 +265,7 @@ codes! {
     INSIDE_READ_ONLY "J0435" "something is mounted inside a read-only volume";
     TOO_FEW_DEVICES "J0436" "the target names fewer GPUs than the job uses";
     IDLE_SETTING "J0437" "a setting of a target has no effect";
+    TPU_TOPOLOGY "J0438" "the chips of a TPU topology differ from those that a job requests";
     BUILD_NO_APT "J0450" "`apt` on a base image without apt";
     BUILD_FILE_MISSING "J0451" "a requirements file names a missing file";
     BUILD_PYTHON_VERSION "J0452" "the base image has another Python version";

@@ -56,7 +56,12 @@ impl Rendezvous {
 /// 29500 for torchrun and PyTorch; 2222 as in TensorFlow's examples; 1234 as in JAX; 6379 for Ray. MPI uses ssh.
 fn default_port(framework: Framework, ssh: Option<&SshPlan>) -> u16 {
     match framework {
-        Framework::Torchrun | Framework::Ddp | Framework::Deepspeed => 29500,
+        Framework::Torchrun
+        | Framework::Ddp
+        | Framework::Deepspeed
+        | Framework::Accelerate
+        | Framework::Lightning
+        | Framework::Composer => 29500,
         Framework::Tensorflow => 2222,
         Framework::Jax => 1234,
         Framework::Ray => 6379,
@@ -244,7 +249,12 @@ fn check_parts(context: &Context<'_>, framework: Framework, named: &MemberNames,
         Framework::Mpi | Framework::Horovod | Framework::Deepspeed => {
             &[MemberPart::Chief, MemberPart::Worker, MemberPart::Launcher]
         }
-        Framework::Torchrun | Framework::Ddp | Framework::Jax => &[MemberPart::Chief, MemberPart::Worker],
+        Framework::Torchrun
+        | Framework::Ddp
+        | Framework::Jax
+        | Framework::Accelerate
+        | Framework::Lightning
+        | Framework::Composer => &[MemberPart::Chief, MemberPart::Worker],
         Framework::Ray => &[MemberPart::Head, MemberPart::Worker],
     };
     for (role, part, at) in named {

@@ -15,6 +15,9 @@ pub(crate) fn framework_name(framework: Framework) -> &'static str {
         Framework::Mpi => "mpi",
         Framework::Deepspeed => "deepspeed",
         Framework::Jax => "jax",
+        Framework::Accelerate => "accelerate",
+        Framework::Lightning => "lightning",
+        Framework::Composer => "composer",
         Framework::Ray => "ray",
     }
 }

@@ -46,6 +46,10 @@ pub(super) fn framework_env(
             master(first, &mut env);
         }
         Framework::Jax => jax(plan, first, member, &mut env),
+        // `accelerate launch` reads flags, and its own torchrun sets these in every process.
+        Framework::Accelerate => master(first, &mut env),
+        Framework::Lightning => lightning(first, member, &mut env),
+        Framework::Composer => composer(plan, first, member, &mut env),
         Framework::Ray => env = ray::env(plan, member),
     }
     env
@@ -75,7 +79,8 @@ fn torchrun(plan: &DistributedPlan, first: &MemberPlan, member: &MemberPlan, env
 pub(super) fn shutdown_timeout(plan: &DistributedPlan, role: &RolePlan) -> Option<(String, Text)> {
     let seconds = role.grace_period_seconds;
     let name = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT".to_owned();
-    (plan.framework == Framework::Torchrun && seconds > SHUTDOWN_SECONDS)
+    // `accelerate launch` runs torchrun in its own process.
+    (matches!(plan.framework, Framework::Torchrun | Framework::Accelerate) && seconds > SHUTDOWN_SECONDS)
         .then(|| (name, Text::literal(seconds.to_string())))
 }
 
@@ -108,6 +113,23 @@ fn ddp(plan: &DistributedPlan, first: &MemberPlan, member: &MemberPlan, env: &mu
     put(env, "WORLD_SIZE", plan.world_size);
     env.insert("RANK".to_owned(), own_number(rank));
     put(env, "LOCAL_RANK", 0);
+}
+
+/// What `LightningEnvironment` reads (lightning 7f0c3436, `fabric/plugins/environments/lightning.py`). LOCAL_RANK is not
+/// set: with it Lightning would start no processes. The Trainer itself takes `devices` and `num_nodes`.
+fn lightning(first: &MemberPlan, member: &MemberPlan, env: &mut Env) {
+    let Some(rank) = member.first_rank else { return };
+    master(first, env);
+    env.insert("NODE_RANK".to_owned(), own_number(rank));
+}
+
+/// What `composer` reads instead of flags (composer 64051888, `cli/launcher.py`): BASE_RANK follows from NODE_RANK.
+fn composer(plan: &DistributedPlan, first: &MemberPlan, member: &MemberPlan, env: &mut Env) {
+    let Some(rank) = member.first_rank else { return };
+    master(first, env);
+    put(env, "WORLD_SIZE", plan.world_size);
+    put(env, "LOCAL_WORLD_SIZE", member.processes);
+    env.insert("NODE_RANK".to_owned(), own_number(rank));
 }
 
 fn master(first: &MemberPlan, env: &mut Env) {
@@ -243,11 +265,11 @@ fn put(env: &mut Env, name: &str, number: u32) {
     env.insert(name.to_owned(), Text::literal(number.to_string()));
 }
 
-fn address(first: &MemberPlan) -> Text {
+pub(super) fn address(first: &MemberPlan) -> Text {
     Text::reference(Reference::Host { role: first.role.clone(), index: Some(0) })
 }
 
-fn port(first: &MemberPlan) -> Text {
+pub(super) fn port(first: &MemberPlan) -> Text {
     let (role, label) = (first.role.clone(), RENDEZVOUS.to_owned());
     Text::reference(Reference::Port { role, label, index: Some(0) })
 }

@@ -15,6 +15,10 @@ pub(crate) enum Launcher {
     Mpirun,
     /// Horovod's.
     Horovodrun,
+    /// MosaicML's `composer`.
+    Composer,
+    /// `colossalai run`.
+    Colossalai,
 }
 
 impl Launcher {
@@ -26,6 +30,8 @@ impl Launcher {
             Self::Deepspeed => "deepspeed",
             Self::Mpirun => "mpirun",
             Self::Horovodrun => "horovodrun",
+            Self::Composer => "composer",
+            Self::Colossalai => "colossalai run",
         }
     }
 
@@ -66,6 +72,10 @@ impl Command {
             ("deepspeed" | "ds", _) | (_, Some("deepspeed.launcher.runner")) => Launcher::Deepspeed,
             ("mpirun" | "mpiexec" | "mpiexec.hydra" | "orterun" | "prterun", _) => Launcher::Mpirun,
             ("horovodrun", _) => Launcher::Horovodrun,
+            ("composer", _) | (_, Some("composer.cli.launcher")) => Launcher::Composer,
+            ("colossalai", _) if self.arguments().first().is_some_and(|word| word == "run") => {
+                Launcher::Colossalai
+            }
             _ => return None,
         })
     }

@@ -49,6 +49,14 @@ fn is_alone(view: &View<'_>, role: &RoleView<'_>, command: &Command, launcher: L
             let is_set = ["num_machines", "num-machines", "config_file", "config-file", "PET_NNODES"];
             !role.has_variable("PET_NNODES") && !role.mentions(&is_set)
         }
+        Launcher::Composer => {
+            let is_set = ["world_size", "world-size"];
+            !own && !role.has_variable("WORLD_SIZE") && !role.mentions(&is_set)
+        }
+        Launcher::Colossalai => {
+            let is_set = ["--host", "-host", "-H"];
+            !is_set.iter().any(|flag| command.has(flag)) && !role.mentions(&["hostfile"])
+        }
         Launcher::Deepspeed => {
             !own && !command.has("--no_ssh") && !role.knows_index() && !role.mentions(&["hostfile"])
         }
@@ -64,7 +72,9 @@ fn is_alone(view: &View<'_>, role: &RoleView<'_>, command: &Command, launcher: L
 /// The frameworks that a launcher is for; the first is what to write.
 fn framework(launcher: Launcher) -> &'static [Framework] {
     match launcher {
-        Launcher::Torchrun | Launcher::Accelerate => &[Framework::Torchrun],
+        Launcher::Torchrun | Launcher::Colossalai => &[Framework::Torchrun],
+        Launcher::Accelerate => &[Framework::Accelerate],
+        Launcher::Composer => &[Framework::Composer],
         Launcher::Deepspeed => &[Framework::Deepspeed],
         Launcher::Mpirun => &[Framework::Mpi, Framework::Horovod, Framework::Deepspeed],
         Launcher::Horovodrun => &[Framework::Horovod, Framework::Mpi],
@@ -82,7 +92,8 @@ fn mended(view: &View<'_>, role: &RoleView<'_>, launcher: Launcher, found: Diagn
     };
     let run = role.run_at();
     match launcher {
-        Launcher::Accelerate => found.reword(&run, "accelerate launch", "torchrun").also(&at, value),
+        // It starts torchrun on each host by ssh.
+        Launcher::Colossalai => found.reword(&run, "colossalai run", "torchrun").also(&at, value),
         Launcher::Torchrun => {
             let found = found.set(&at, value);
             let starts = ["torchrun", "torch.distributed.run", "torch.distributed.launch"];
@@ -105,7 +116,9 @@ fn advice(view: &View<'_>, role: &RoleView<'_>, launcher: Launcher) -> String {
         None => format!("write `distributed: {{framework: {word}, roles: [{name}]}}` at the top level"),
     };
     match launcher {
-        Launcher::Accelerate => format!("{set}, and `torchrun` instead of `accelerate launch`"),
+        Launcher::Colossalai => {
+            format!("{set}, and `torchrun` instead of `colossalai run`, which starts it by ssh")
+        }
         _ => set,
     }
 }

@@ -7,9 +7,10 @@ use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// Flags with the number of processes of an instance, by launcher.
-const PROCESSES: [(Launcher, &[&str]); 2] = [
+const PROCESSES: [(Launcher, &[&str]); 3] = [
     (Launcher::Torchrun, &["--nproc-per-node"]),
     (Launcher::Deepspeed, &["--num_gpus", "--num_accelerators"]),
+    (Launcher::Composer, &["--nproc"]),
 ];
 
 /// Flags with the number of instances.
@@ -20,10 +21,11 @@ const INSTANCES: [(Launcher, &[&str]); 3] = [
 ];
 
 /// Flags with the number of all processes.
-const WORLD: [(Launcher, &[&str]); 3] = [
+const WORLD: [(Launcher, &[&str]); 4] = [
     (Launcher::Mpirun, &["-np", "-n", "--np", "-c"]),
     (Launcher::Horovodrun, &["-np", "--num-proc"]),
     (Launcher::Accelerate, &["--num_processes"]),
+    (Launcher::Composer, &["--world_size"]),
 ];
 
 /// Warns where a launcher starts more or fewer processes than there are GPUs, or waits for other instances.
@@ -175,8 +177,12 @@ fn standalone(role: &RoleView<'_>, command: &Command, launcher: Launcher, sink: 
 
 fn advice(role: &RoleView<'_>, launcher: Launcher, flag: &str, number: &str) -> String {
     let set = format!("`distributed` sets it to the number of {number}");
-    let framework = if launcher == Launcher::Deepspeed { "deepspeed" } else { "torchrun" };
-    if launcher == Launcher::Accelerate {
+    let framework = match launcher {
+        Launcher::Deepspeed => "deepspeed",
+        Launcher::Accelerate => "accelerate",
+        _ => "torchrun",
+    };
+    if launcher == Launcher::Accelerate && !role.has_variable("MASTER_ADDR") {
         format!("write the number of {number}")
     } else if role.member.is_some() {
         format!("leave `{flag}` out: {set}")

@@ -28,6 +28,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             let launched = |command: &Command| {
                 let launcher = command.launcher()?;
                 first_only(role, distributed.framework, launcher, command)
+                    .or_else(|| unready(role, distributed.framework, launcher, command))
                     .or_else(|| everywhere(role, distributed.framework, launcher, command))
             };
             role.commands.iter().find_map(launched)
@@ -105,7 +106,16 @@ fn unlaunched(role: &RoleView<'_>, framework: Framework) -> Option<Misfit> {
         }
         Framework::Mpi => ("mpirun", shown.clone()),
         Framework::Horovod => ("horovodrun", shown.clone()),
-        Framework::Ddp | Framework::Tensorflow | Framework::Jax | Framework::Ray => return None,
+        Framework::Accelerate => {
+            ("accelerate launch", if file.is_some() { program.to_owned() } else { format!("-m {program}") })
+        }
+        Framework::Composer => {
+            ("composer", if file.is_some() { program.to_owned() } else { format!("-m {program}") })
+        }
+        // Lightning starts the processes itself.
+        Framework::Ddp | Framework::Tensorflow | Framework::Jax | Framework::Ray | Framework::Lightning => {
+            return None;
+        }
     };
     let instances = role.plan.instances;
     let message = if role.plan.launch == Launch::First {
@@ -133,6 +143,31 @@ fn unlaunched(role: &RoleView<'_>, framework: Framework) -> Option<Misfit> {
         words: Some((command.until(program), format!("{launcher} {rest}"))),
         framework: (framework == Framework::Torchrun).then_some("ddp"),
     })
+}
+
+/// `accelerate launch` where the framework does not complete its line: the rank of a machine is a flag, or 0.
+fn unready(
+    role: &RoleView<'_>,
+    framework: Framework,
+    launcher: Launcher,
+    command: &Command,
+) -> Option<Misfit> {
+    let is_set = ["--machine_rank"];
+    if launcher != Launcher::Accelerate
+        || framework == Framework::Accelerate
+        || role.plan.launch != Launch::All
+        || command.one_of(&is_set).is_some()
+    {
+        return None;
+    }
+    let message = format!(
+        "`framework: {}` does not tell `accelerate launch` in role `{}` which machine it is on: it reads flags, and no variables",
+        framework_name(framework),
+        role.plan.name
+    );
+    let notes = vec!["write `framework: accelerate`, which adds the flags that the command lacks".to_owned()];
+    let framework = Some("accelerate");
+    Some(Misfit { severity: Severity::Warning, key: "framework", message, notes, words: None, framework })
 }
 
 /// A launcher that every instance must run, where only the first one does.
@@ -167,8 +202,14 @@ fn first_only(
         "`{}` must run in every instance of role `{name}`, but with `framework: {written}` only the first runs it",
         launcher.name()
     );
-    let misfit = refused("framework", message, &["write `framework: torchrun`, which every instance runs"]);
-    Some(Misfit { framework: Some("torchrun"), ..misfit })
+    let instead = match launcher {
+        Launcher::Accelerate => "accelerate",
+        Launcher::Composer => "composer",
+        _ => "torchrun",
+    };
+    let note = format!("write `framework: {instead}`, which every instance runs");
+    let misfit = refused("framework", message, &[note.as_str()]);
+    Some(Misfit { framework: Some(instead), ..misfit })
 }
 
 /// A launcher that starts the processes of all instances, where every instance runs it.

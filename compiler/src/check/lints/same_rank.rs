@@ -41,7 +41,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
 fn rank<'c>(role: &RoleView<'_>, command: &'c Command) -> Option<(Option<Launcher>, &'c str, &'c str)> {
     let flags: &[&str] = match command.launcher() {
         Some(Launcher::Torchrun) if role.mentions(&["standalone"]) => return None,
-        Some(Launcher::Torchrun | Launcher::Deepspeed) => &["--node_rank"],
+        Some(Launcher::Torchrun | Launcher::Deepspeed | Launcher::Composer) => &["--node_rank"],
         Some(Launcher::Accelerate) => &["--machine_rank"],
         // PyTorch's own examples: `python main.py --world-size 2 --rank 0`.
         None if command.is_python()
@@ -49,7 +49,7 @@ fn rank<'c>(role: &RoleView<'_>, command: &'c Command) -> Option<(Option<Launche
         {
             &["--rank", "--node_rank"]
         }
-        Some(Launcher::Mpirun | Launcher::Horovodrun) | None => return None,
+        Some(Launcher::Mpirun | Launcher::Horovodrun | Launcher::Colossalai) | None => return None,
     };
     let (flag, number) = command.one_of(flags)?;
     number.parse::<u32>().is_ok().then_some((command.launcher(), flag, number))

@@ -34,6 +34,7 @@ pub(super) fn run(job: &str, targets: &str) -> (Sources, Vec<Diagnostic>, bool) 
     let places: Targets =
         validate::targets(&targets_document, &mut sink).expect("the test's targets are sound");
     let files = MemoryFiles::default().with("main.py", "").with("Dockerfile", "FROM scratch\n");
+    let beside = MemoryFiles::default().with("single.json", r#"{"distributed_type": "NO"}"#);
     let mut planned = false;
     let document = parse(&sources, id, &mut sink)
         .and_then(|document| expand_templates(document, &mut sources, &files, &Lock::default(), &mut sink));
@@ -50,7 +51,7 @@ pub(super) fn run(job: &str, targets: &str) -> (Sources, Vec<Diagnostic>, bool) 
                     continue;
                 };
                 planned = true;
-                check(&job, &plan, &MemoryFiles::default(), &mut sink);
+                check(&job, &plan, &beside, &mut sink);
             }
         }
     }

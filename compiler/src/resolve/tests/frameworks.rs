@@ -107,6 +107,37 @@ fn deepspeed_from_the_first_and_on_all_and_alone() {
 }
 
 #[test]
+fn accelerate_gets_flags_and_others_variables() {
+    let train = |run: &str| format!("  train: {{instances: 2, run: {run}, resources: {{gpu: 8}}}}\n");
+    insta::assert_snapshot!(
+        [
+            check(
+                &train("accelerate launch train.py"),
+                "{framework: accelerate, roles: [train], port: 1234}"
+            ),
+            check(&train("python train.py"), "{framework: lightning, roles: [train]}"),
+            check(&train("composer train.py"), "{framework: composer, roles: [train]}"),
+        ]
+        .join("----\n")
+    );
+    let text = format!(
+        "version: 1\nname: job\nimage: a:1\nroles:\n{}distributed: {{framework: accelerate, roles: [train]}}\n",
+        train("accelerate launch --machine_rank 3 train.py")
+    );
+    let jobc_schema::plan::CommandPlan::Script { script, .. } = &plan(&text).roles[0].command else {
+        panic!("a script")
+    };
+    assert_eq!(
+        script.render(|reference| format!("{reference:?}")
+            .split([' ', '{'])
+            .next()
+            .unwrap_or_default()
+            .to_owned()),
+        "accelerate launch --multi_gpu --num_machines 2 --num_processes 16 --main_process_ip Host --main_process_port Port --machine_rank 3 train.py"
+    );
+}
+
+#[test]
 fn jax() {
     insta::assert_snapshot!(check(
         "  train: {instances: 4, run: python train.py, resources: {gpu: 8}}\n",

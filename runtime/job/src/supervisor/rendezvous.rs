@@ -190,7 +190,11 @@ impl Supervisor {
 
 /// Whether all members keep a connection to one port of the first, and none may be left out.
 fn meets_at_one_port(plan: &DistributedPlan) -> bool {
-    matches!(plan.framework, Framework::Torchrun | Framework::Ddp | Framework::Jax) && plan.elastic.is_none()
+    let meets = matches!(
+        plan.framework,
+        Framework::Torchrun | Framework::Ddp | Framework::Jax | Framework::Accelerate | Framework::Composer
+    );
+    meets && plan.elastic.is_none()
 }
 
 /// The state of the sockets of tasks, by their first processes.
