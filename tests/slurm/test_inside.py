@@ -22,7 +22,7 @@ import pytest
 from cluster import Cluster, cluster, until
 from fake_gpus import fake_gpus
 from fake_registry import CONFIG, LAYER, MANIFEST, FakeRegistry, Image, digest
-from place import LOOP
+from place import LOOP, one
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(25)]
 
@@ -102,6 +102,48 @@ def finishes(slurm, directory, seconds=60):
     number = slurm.submit(directory)
     state = slurm.ends(number, seconds)
     return number, state, "".join(slurm.logs_of(directory, number).values())
+
+
+def test_an_instance_has_a_directory_of_its_node(slurm):
+    """It is empty at the start, and removed at the end."""
+    data = 'data: {own: {source: "instance:", mount: /scratch, writable: true}}'
+    run = 'for file in /scratch/*; do [ ! -e "$file" ] || exit 3; done\necho made >/scratch/x\nread -r said </scratch/x\necho $said'
+    number, state, said = finishes(slurm, build(slurm, "scratch", job("scratch", run, more=data)))
+    assert state == "COMPLETED" and said.split()[-1:] == ["made"], f"{state}: {said}\n{slurm.output(number)}"
+    assert not [*Path("/tmp").glob(f"jobc-{number}-*")]
+
+
+SAVES = """\
+import signal, sys, time
+def save(*_):
+    time.sleep(1)
+    print("saving", flush=True)
+    open(sys.argv[1], "a").write("saved")
+    sys.exit()
+signal.signal(signal.SIGTERM, save)
+print("up", flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.mark.parametrize("shell", ("bash", "sh"))
+@pytest.mark.parametrize("form, script, more", [
+    ("alone", "PROGRAM", ""),
+    ("two", "PROGRAM\necho after", ""),
+    ("pipe", "PROGRAM | cat", ""),
+    ("limit", "PROGRAM\necho after", "    timeout: 10m\n"),
+])
+def test_a_program_behind_a_shell_saves_before_it_is_stopped(slurm, shell, form, script, more):
+    """Slurm signals the first process of a task alone."""
+    name, program = f"saves-{form}-{shell}", slurm.home / "saves.py"
+    slurm.write("saves.py", SAVES)
+    saved = slurm.home / f"{name}.out"
+    text = one(name, script.replace("PROGRAM", f"python3 {program} {saved}"), role=f"    shell: {shell}\n{more}")
+    number = slurm.submit(slurm.build(name, text))
+    until(lambda: "up" in slurm.output(number))
+    slurm.user("scancel", number)
+    slurm.ends(number)
+    assert saved.exists() and saved.read_text() == "saved", slurm.output(number)
 
 
 LOOK = """\

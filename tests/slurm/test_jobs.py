@@ -109,6 +109,34 @@ def test_slurm_ends_a_job_at_its_time_limit(slurm):
     assert state == "TIMEOUT" and slurm.output(job).count("bye") == 2, f"{state}\n{slurm.output(job)}"
 
 
+SAVES = """\
+import signal, sys, time
+def save(*_):
+    time.sleep(1)
+    open(sys.argv[1], "a").write("saved")
+    sys.exit()
+signal.signal(signal.SIGTERM, save)
+print("up", flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.mark.parametrize("shell", ("bash", "sh"))
+@pytest.mark.parametrize("form, script", [
+    ("alone", "PROGRAM"), ("two", "PROGRAM\necho after"), ("pipe", "PROGRAM | cat"), ("setup", "cd /\nexport A=$(date)\nPROGRAM"), ("loop", "for i in 1; do PROGRAM; done"),
+])
+def test_a_program_behind_a_shell_saves_before_it_is_stopped(slurm, shell, form, script):
+    """Slurm signals all processes of a task here; the shell lives until the program has ended."""
+    name, program = f"saves-{form}-{shell}", slurm.home / "saves.py"
+    slurm.write("saves.py", SAVES)
+    saved = slurm.home / f"{name}.out"
+    job = slurm.submit(slurm.build(name, one(name, script.replace("PROGRAM", f"python3 {program} {saved}"), role=f"    shell: {shell}\n")))
+    until(lambda: "up" in slurm.output(job))
+    slurm.user("scancel", job)
+    slurm.ends(job)
+    assert saved.exists() and saved.read_text() == "saved", slurm.output(job)
+
+
 def test_scancel_stops_tasks(slurm):
     """With SIGTERM; they have the time that Slurm gives them, and nothing is left of them."""
     mark = "sleep 98765"

@@ -62,6 +62,9 @@ impl Script<'_> {
         if run::reaches_others(job, role) {
             self.launcher(&mut out);
         }
+        if run::waits_for_program(role) && self.parts.container() != SlurmContainer::Jobc {
+            out.push_str(run::SET_TRAP);
+        }
         let _ = writeln!(out, "jobc_task {}", run::command_line(self.parts, role));
         out
     }

@@ -11,12 +11,21 @@ use jobc_schema::reference::Parts as ReferenceParts;
 use jobc_schema::shell::quote;
 use jobc_schema::target::{SlurmContainer, SlurmTarget, image_file_name};
 
+use crate::backend::signals::{self, Way};
 use crate::backend::{Content, File, command};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use super::parts::Parts;
 use super::shell::{Filling, variable};
 use super::{bundle, header, volumes};
+
+/// Lets the shell of a script outlive SIGTERM where its program gets it, too: it waits for the program then, which does not
+/// inherit this.
+const TRAP: &str = "trap \"${jobc_trap--}\" TERM; unset jobc_trap\n";
+
+/// Says so to [`TRAP`]: without cgroups Slurm signals all processes of a task, and `timeout` those of its command.
+pub(super) const SET_TRAP: &str =
+    "[ \"$jobc_proctrack\" = cgroup ] && [ -z \"$jobc_timeout\" ] || export jobc_trap=:\n";
 
 /// Stands for `ssh` in the tasks of programs that start processes on other nodes.
 const REMOTE_SHELL: &str = include_str!("remote_shell.sh");
@@ -67,6 +76,25 @@ pub(super) fn reaches_others(job: &JobPlan, role: &RolePlan) -> bool {
 ///
 /// Processes on other nodes are started through Slurm, so nothing serves or waits for ssh.
 pub(super) fn argv(job: &JobPlan, role: &RolePlan) -> Vec<Text> {
+    let mut words = plain_argv(job, role);
+    if waits_for_program(role)
+        && let Some(script) = words.last_mut()
+    {
+        let mut trapped = Text::literal(TRAP);
+        trapped.push_text(script);
+        *script = trapped;
+    }
+    words
+}
+
+/// Whether the role's script is in a shell that waits for a program, which a signal to the shell does not reach.
+pub(super) fn waits_for_program(role: &RolePlan) -> bool {
+    let CommandPlan::Script { setup, script, .. } = &role.command else { return false };
+    let plain = script.render(|_| "$(X)".to_owned());
+    signals::shell(role).is_some_and(|shell| setup.is_some() || signals::way(shell, &plain) != Way::Itself)
+}
+
+fn plain_argv(job: &JobPlan, role: &RolePlan) -> Vec<Text> {
     if !reaches_others(job, role) && role.launch == Launch::All {
         return command::argv(job, role).unwrap_or_default();
     }

@@ -164,6 +164,53 @@ fn each_way_of_running_containers() {
 }
 
 #[test]
+fn an_instance_has_a_directory_of_its_own_and_devices_of_its_node() {
+    let mut plan = training();
+    plan["volumes"] =
+        json!({"own": {"kind": "data", "source": {"kind": "instance", "size_bytes": 1_u64 << 30}}});
+    let train = &mut plan["roles"]["train"];
+    train["mounts"] = json!([{"volume": "own", "path": "/scratch", "writable": true}]);
+    train["resources"]["devices"] = json!(["/dev/fuse"]);
+    train["resources"]["rdma"] = json!(1);
+    train["resources"]["shm_bytes"] = json!(4096);
+    let shown = |container: &str| {
+        let settings = json!({"container": container, "exclusive": true, "gpu_types": {"A100-80GB": "a100"}});
+        check(plan.clone(), &settings)
+    };
+    let pyxis = shown("pyxis");
+    let mounts =
+        "/dev/fuse:/dev/fuse,/dev/infiniband:/dev/infiniband,tmpfs:/dev/shm:size=4096+mode=1777+nosuid+nodev";
+    for expected in [mounts, "mkdir -p /scratch ||", "#SBATCH --tmp=1024M"] {
+        assert!(pyxis.contains(expected), "no {expected}: {pyxis}");
+    }
+    assert!(!pyxis.contains("jobc_scratch="), "{pyxis}");
+    let apptainer = shown("apptainer");
+    assert!(apptainer.contains("--bind \"$jobc_scratch\"/own:/scratch"), "{apptainer}");
+    let bundles = shown("jobc");
+    let link = "ln -sfn \"$jobc_scratch/own\" \"$jobc_bundles/volumes/own/$jobc_role-$jobc_index\"";
+    assert!(bundles.contains(link), "{bundles}");
+}
+
+#[test]
+fn a_shell_outlives_the_signal_that_its_program_gets() {
+    let mut plan = training();
+    let set = "|| export jobc_trap=:";
+    for (script, trapped) in
+        [("python train.py", false), ("python a.py\npython b.py", true), ("python a.py | tee log", true)]
+    {
+        plan["roles"]["train"]["command"] =
+            json!({"script": {"shell": ["bash", "-euo", "pipefail", "-c"], "script": script}});
+        let shown = check(plan.clone(), &json!({"container": "pyxis", "gpu_types": {"A100-80GB": "a100"}}));
+        assert_eq!(shown.contains(set), trapped, "{script}: {shown}");
+        assert_eq!(
+            shown.contains("trap \"${jobc_trap--}\" TERM; unset jobc_trap"),
+            trapped,
+            "{script}: {shown}"
+        );
+    }
+}
+
+#[test]
 fn an_image_is_named_with_or_without_the_ending_of_its_file() {
     for (container, file) in [("pyxis", "x.sqsh"), ("apptainer", "x.sif")] {
         for image in ["x", file] {
