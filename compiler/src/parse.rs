@@ -112,17 +112,36 @@ fn readable<'t>(text: &'t str, report: &mut Report<'_>) -> Option<&'t str> {
     Some(text)
 }
 
-/// Reports a batch script of Slurm, whose lines are not YAML; returns whether it is one.
+/// Reports a script, whose lines are not YAML: of Slurm, of another batch system, or of a shell; returns whether it is one.
 fn report_batch_script(source: &Source, text: &str, report: &mut Report<'_>) -> bool {
-    const OPTION: &str = "#SBATCH";
-    let at = text.find(&format!("\n{OPTION}")).map(|at| at + 1);
-    let Some(at) = at.filter(|_| text.trim_start_matches('\u{feff}').starts_with("#!")) else { return false };
-    let script = quote(source.path().as_str());
+    const OPTIONS: [(&str, &str, &str); 3] = [
+        (
+            "#SBATCH",
+            "a batch script of Slurm",
+            "in a job file the commands are `run` of a role, `--nodes` is `instances`, `--gres=gpu:8` is `resources: {gpu: 8}` and `--time` is `timeout`; `--partition` and `--account` are settings of a target",
+        ),
+        ("#PBS", "a batch script of PBS", OTHER_BATCH),
+        ("#BSUB", "a batch script of LSF", OTHER_BATCH),
+    ];
+    const OTHER_BATCH: &str = "in a job file the commands are `run` of a role, nodes are `instances`, GPUs are `resources: {gpu: 8}` and the time limit is `timeout`";
+    const INTERPRETERS: [&str; 6] = ["sh", "bash", "zsh", "python", "python3", "perl"];
+    let body = text.trim_start_matches('\u{feff}');
+    let Some(first) = body.lines().next().filter(|line| line.starts_with("#!")) else { return false };
+    let program = first.split([' ', '/']).rfind(|word| INTERPRETERS.contains(word));
+    let of_system = OPTIONS.iter().find_map(|(option, what, note)| {
+        Some((text.find(&format!("\n{option}"))? + 1, option.len(), *what, *note))
+    });
+    let script = program.map(|_| {
+        (text.len() - body.len(), first.len(), "a script", "in a job file its commands are `run` of a role")
+    });
+    let Some((at, length, what, note)) = of_system.or(script) else { return false };
+    let (program, script) = (program.unwrap_or("bash"), quote(source.path().as_str()));
+    let writes = if what.ends_with("Slurm") { ", and `jobc build` its batch script" } else { "" };
     report.push(
-        Diagnostic::error(codes::FOREIGN_FILE, "the file is a batch script of Slurm, not a job file")
-            .at_span(report.span(at, at + OPTION.len()), "")
-            .note("in a job file the commands are `run` of a role, `--nodes` is `instances`, `--gres=gpu:8` is `resources: {gpu: 8}` and `--time` is `timeout`; `--partition` and `--account` are settings of a target")
-            .note(format!("`jobc init` writes a first job file, and `jobc build` its batch script; `jobc run -- bash {script}` runs this one on this host")),
+        Diagnostic::error(codes::FOREIGN_FILE, format!("the file is {what}, not a job file"))
+            .at_span(report.span(at, at + length), "")
+            .note(note)
+            .note(format!("`jobc init` writes a first job file{writes}; `jobc run -- {program} {script}` runs this one on this host")),
     );
     true
 }

@@ -7,7 +7,7 @@ use crate::document::{Node, Value};
 
 use super::super::report::Report;
 
-/// Reports a template, a targets file, a Kubernetes manifest or a Compose file; returns whether it is one.
+/// Reports a template, a targets file and files of other tools; returns whether it is one.
 pub(in super::super) fn report_foreign(report: &mut Report<'_>) -> bool {
     let root = &report.document.root;
     // A file with `version: 1` and `roles` is meant as a job, whatever else it contains.
@@ -19,7 +19,25 @@ pub(in super::super) fn report_foreign(report: &mut Report<'_>) -> bool {
         (
             "apiVersion",
             "a Kubernetes manifest",
-            "jobc reads job files and writes manifests; `jobc init` writes a first job file",
+            "jobc writes manifests: `image`, `command` and `resources` of a container are `image`, `run` and `resources` of a role, and replicas are `instances`; `jobc init` writes a first job file",
+        )
+    } else if is_skypilot(root) {
+        (
+            "resources",
+            "a task of SkyPilot",
+            "`setup` and `run` are keys of a role, `num_nodes` is `instances`, `accelerators: A100:8` is `resources: {gpu: {count: 8, model: A100}}`, and `file_mounts` are `data`; `jobc init` writes a first job file",
+        )
+    } else if is_map("deploymentSpec") && is_map("pipelineInfo") {
+        (
+            "pipelineInfo",
+            "a pipeline of Kubeflow Pipelines",
+            "each executor becomes a role with its `image` and `run`, and the order of tasks is `needs`; `jobc init` writes a first job file",
+        )
+    } else if is_map("jobs") && (root.get("on").is_some() || root.get("true").is_some()) {
+        (
+            "jobs",
+            "a workflow of GitHub Actions",
+            "a step of it runs `jobc check` and `jobc build` (docs: Continuous integration); `jobc init` writes a first job file",
         )
     } else if root.get("template").is_some() && is_map("body") {
         (
@@ -62,6 +80,18 @@ pub(in super::super) fn is_targets_file(root: &Node) -> bool {
 
 fn is_text(root: &Node, key: &str) -> bool {
     root.get(key).is_some_and(|node| node.as_str().is_some())
+}
+
+/// Whether it has the resources of SkyPilot, or its other keys.
+fn is_skypilot(root: &Node) -> bool {
+    let in_resources =
+        |key: &str| root.get("resources").is_some_and(|resources| resources.get(key).is_some());
+    let keys = ["accelerators", "cloud", "infra", "use_spot", "instance_type", "any_of"];
+    root.get("resources").is_some()
+        && (root.get("run").is_some() || root.get("setup").is_some())
+        && (keys.iter().any(|key| in_resources(key))
+            || root.get("num_nodes").is_some()
+            || root.get("file_mounts").is_some())
 }
 
 /// Whether every entry of `services` is a map with keys of Compose.
