@@ -119,8 +119,8 @@ pub(crate) struct DiffArgs {
 #[command(mut_arg("job", |arg| {
     arg.required(true)
         .value_name("FILE:LINE")
-        .help("Line of a written file, or of a job file")
-        .long_help("Line of a file that `jobc build` has written, or of a job file.\n\nThe name or ID of a job of this host shows why it ended, or what its roles wait for.\n\nA column after the line is ignored: `job.yaml:12:5`.")
+        .help("Line of a written file, of a job file, or of its `targets.yaml`")
+        .long_help("Line of a file that `jobc build` has written, of a job file, or of its `targets.yaml`.\n\nThe name or ID of a job of this host shows why it ended, or what its roles wait for.\n\nA column after the line is ignored: `job.yaml:12:5`.")
 }))]
 pub(crate) struct WhyArgs {
     #[command(flatten)]

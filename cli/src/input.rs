@@ -26,7 +26,8 @@ pub(crate) struct Input {
     plugins: InstalledPlugins,
     /// The job file, by its name on the command line or [`STDIN`].
     pub job: SourceId,
-    targets: Option<SourceId>,
+    /// The targets file, if there is one.
+    pub targets: Option<SourceId>,
     params: Vec<SourceId>,
 }
 

@@ -11,5 +11,5 @@ pub mod lines;
 pub mod source_map;
 
 pub use causes::{LineCause, causes_of_line, names_of_parameters};
-pub use effects::{EffectLine, Effects, effects_of, effects_of_line};
+pub use effects::{EffectLine, Effects, effects_of, effects_of_line, effects_of_setting};
 pub use failed_step::FailedStep;

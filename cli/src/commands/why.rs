@@ -8,7 +8,7 @@ use jobc_compiler::compile::{build, plan};
 use jobc_compiler::diagnostic::Sink;
 
 use crate::args::{FormatArg, WhyArgs};
-use crate::input::{Input, InputError};
+use crate::input::{Input, InputError, JOB_FILE_NAMES};
 use crate::outcome::Outcome;
 use crate::settings::default_target;
 use crate::{report, terminal};
@@ -38,10 +38,19 @@ fn answer(args: &WhyArgs, format: FormatArg) -> Result<Outcome, InputError> {
     effects(args, &place, format)
 }
 
-/// The effects of a line of a job file: the job is compiled, and nothing is written.
+/// The job file next to a targets file; `None` for that of the current directory.
+fn beside(targets: &camino::Utf8Path) -> Option<camino::Utf8PathBuf> {
+    JOB_FILE_NAMES.iter().map(|name| targets.with_file_name(name)).find(|path| path.exists())
+}
+
+/// The effects of a line of a job file, or of its targets file: the job is compiled, and nothing is written.
 fn effects(args: &WhyArgs, place: &Place, format: FormatArg) -> Result<Outcome, InputError> {
     let mut job_args = args.job.clone();
-    job_args.job = Some(place.file.clone());
+    let of_target = matches!(place.file.file_name(), Some("targets.yaml" | "targets.yml"));
+    job_args.job = if of_target { beside(&place.file) } else { Some(place.file.clone()) };
+    if of_target {
+        job_args.targets = Some(place.file.clone());
+    }
     let mut input = Input::read(&job_args)?;
     let output = super::build::OutputDirectory::new(args.output.as_deref(), &input.directory)?;
     let mut sink = Sink::new();
@@ -58,7 +67,8 @@ fn effects(args: &WhyArgs, place: &Place, format: FormatArg) -> Result<Outcome, 
     if sink.has_errors() {
         return Ok(report::findings(&sources, sink, format, false));
     }
-    let effects = effect::of_line(place, sources.get(input.job), &outputs, &output)?;
+    let source = sources.get(if of_target { input.targets.unwrap_or(input.job) } else { input.job });
+    let effects = effect::of_line(place, source, of_target, &outputs, &output)?;
     if format == FormatArg::Json {
         terminal::print(&format!("{:#}\n", effect::json(place, &effects)));
     } else {

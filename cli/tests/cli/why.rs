@@ -33,6 +33,16 @@ fn built() -> Directory {
 }
 
 #[test]
+fn a_line_of_the_targets_file_has_effects() {
+    let directory = built();
+    let found = directory.jobc(&["why", "targets.yaml:3"]).exits(0);
+    assert!(found.out.contains("namespace: ml"), "{}", found.out);
+    assert!(!found.out.contains("/here/"), "{}", found.out);
+    let other = directory.jobc(&["why", "targets.yaml:99"]);
+    assert!(other.err.contains("has only 4 lines"), "{}", other.err);
+}
+
+#[test]
 fn a_line_of_a_written_file_has_causes() {
     let directory = built();
     let job = "out/hello/lab/kubernetes/03-job-hello.yaml";

@@ -20,7 +20,7 @@ use crate::document::{Document, Node};
 use probes::{Probe, Result};
 
 /// The settings of each backend, and those below that are left out: a build does not write what only findings about a
-/// cluster or `jobc submit` use, and names of roles and volumes are those of jobs.
+/// cluster or `jobc submit` use, and paths of devices are those of jobs.
 const BLOCKS: [(&str, BackendName, &[&str]); 4] = [
     (
         "kubernetes",
@@ -36,16 +36,22 @@ const BLOCKS: [(&str, BackendName, &[&str]); 4] = [
             "lws",
             "gates",
             "patches",
-            "roles",
-            "storage",
+            "devices",
             "gpu.models",
             "gpu.driver",
             "gpu.others",
         ],
     ),
     ("slurm", BackendName::Slurm, &["release", "max_array", "storage", "gpu_types", "gpu_features"]),
-    ("openpai", BackendName::Openpai, &["roles", "storages", "protocol"]),
+    ("openpai", BackendName::Openpai, &["storages", "protocol"]),
     ("cgroup", BackendName::Cgroup, &[]),
+];
+
+/// Settings by the names of jobs, with the names that the probes have.
+const BY_NAME: [(&str, &[&str]); 3] = [
+    ("kubernetes.roles", &["main", "a", "b", "head", "worker"]),
+    ("openpai.roles", &["main", "a", "b", "head", "worker"]),
+    ("kubernetes.storage", &["in", "out", "own"]),
 ];
 
 /// How many targets are remembered.
@@ -151,7 +157,26 @@ impl Trial {
     fn has_effect(&self, path: &str) -> bool {
         let pointer = format!("/{}", path.replace('.', "/"));
         let Some(value) = self.settings.pointer(&pointer) else { return true };
+        let below = |map: &str| path.strip_prefix(map)?.strip_prefix('.')?.split_once('.');
+        if let Some((map, names, (key, below))) =
+            BY_NAME.iter().find_map(|(map, names)| Some((*map, *names, below(map)?)))
+        {
+            return self.has_effect_by_name(map, names, key, below, value);
+        }
         others(value).into_iter().any(|other| self.differs(&with(&self.settings, path, other)))
+    }
+
+    /// The same for a setting of one role or volume, which those of the probes get.
+    fn has_effect_by_name(&self, map: &str, names: &[&str], key: &str, below: &str, value: &Json) -> bool {
+        let pointer = format!("/{}/{key}", map.replace('.', "/"));
+        let Some(entry) = self.settings.pointer(&pointer) else { return true };
+        let spread = |entry: &Json| {
+            let all: Json = names.iter().map(|name| ((*name).to_owned(), entry.clone())).collect();
+            with(&self.settings, map, Some(all))
+        };
+        let Ok(settings) = serde_json::from_value::<Target>(spread(entry)) else { return true };
+        let base = Self::new(&settings, self.backend);
+        others(value).into_iter().any(|other| base.differs(&spread(&with(entry, below, other))))
     }
 
     /// Whether a probe becomes something else. Settings that are invalid differ as well, for they would be refused.

@@ -42,39 +42,61 @@ pub struct EffectLine {
     pub text: String,
 }
 
+/// The field that a part of an output comes from.
+type FieldOf<'a> = dyn Fn(&Output, &Part) -> Option<String> + 'a;
+
 /// The effects of the fields on a line of the job file; `None` if it ends before the line.
 pub fn effects_of_line(job: &Source, line: u32, outputs: &[Output]) -> Option<Effects> {
-    let lines = Lines::new(job.path().as_str(), job.text());
+    at_line(job, line, outputs, &field_of_job(job.path()))
+}
+
+/// The effects of the settings on a line of the targets file; `None` if it ends before the line.
+pub fn effects_of_setting(targets: &Source, line: u32, outputs: &[Output]) -> Option<Effects> {
+    at_line(targets, line, outputs, &|output, part| {
+        let setting = part.target.as_ref()?;
+        Some(format!("{}{setting}", Pointer::ROOT.keys(["targets", &output.job.target.name]).as_str()))
+    })
+}
+
+fn at_line(source: &Source, line: u32, outputs: &[Output], field_of: &FieldOf<'_>) -> Option<Effects> {
+    let lines = Lines::new(source.path().as_str(), source.text());
     lines.text(line)?;
     let fields = lines.pointers_at(line);
     // What is caused by a map as a whole is caused by the line that has all of it.
     let all = fields.iter().cloned().chain(lines.containers_at(line)).collect();
-    let found = lines_of(&lines, job.path(), vec![all], outputs).pop();
+    let found = lines_of(&lines, vec![all], outputs, field_of).pop();
     found.map(|effects| Effects { fields, ..effects })
+}
+
+fn field_of_job(path: &Utf8Path) -> impl Fn(&Output, &Part) -> Option<String> {
+    let file_name = path.file_name().unwrap_or_default().to_owned();
+    move |_, part| part.spec.clone().filter(|_| part.file.as_deref() == Some(file_name.as_str()))
 }
 
 /// The effects of each of some fields of the job file, including those of everything below it.
 pub fn effects_of(job: &Source, fields: &[Pointer], outputs: &[Output]) -> Vec<Effects> {
     let lines = Lines::new(job.path().as_str(), job.text());
-    lines_of(&lines, job.path(), fields.iter().map(|field| vec![field.clone()]).collect(), outputs)
+    let groups = fields.iter().map(|field| vec![field.clone()]).collect();
+    lines_of(&lines, groups, outputs, &field_of_job(job.path()))
 }
 
 /// The effects of groups of fields. Each built file is read once.
-fn lines_of(lines: &Lines, path: &Utf8Path, groups: Vec<Vec<Pointer>>, outputs: &[Output]) -> Vec<Effects> {
+fn lines_of(
+    lines: &Lines,
+    groups: Vec<Vec<Pointer>>,
+    outputs: &[Output],
+    field_of: &FieldOf<'_>,
+) -> Vec<Effects> {
     let wanted: Vec<Vec<Pointer>> = groups.iter().map(|fields| with_users(lines, fields)).collect();
     let mut found = vec![BTreeSet::new(); groups.len()];
-    let file_name = path.file_name().unwrap_or_default();
     for output in outputs {
         let bytes = |name: &str| output.artifacts.iter().find(|a| a.path == name).map(|a| &a.bytes[..]);
         let map = bytes(FILE).map(String::from_utf8_lossy).and_then(|text| SourceMap::parse(&text).ok());
         for (name, parts) in map.iter().flat_map(|map| &map.artifacts) {
             let mut artifact = None;
             for part in parts {
-                let Some(spec) = part.spec.as_deref().filter(|_| part.file.as_deref() == Some(file_name))
-                else {
-                    continue;
-                };
-                let within = |fields: &[Pointer]| fields.iter().any(|field| is_within(spec, field.as_str()));
+                let Some(from) = field_of(output, part) else { continue };
+                let within = |fields: &[Pointer]| fields.iter().any(|field| is_within(&from, field.as_str()));
                 let matching: Vec<usize> =
                     (0..groups.len()).filter(|&group| within(&wanted[group])).collect();
                 if matching.is_empty() {

@@ -8,7 +8,7 @@ use camino::Utf8PathBuf;
 use jobc_compiler::compile::Output;
 use jobc_compiler::source::Source;
 use jobc_compiler::why::source_map::dotted;
-use jobc_compiler::why::{self, effects_of_line};
+use jobc_compiler::why::{self, effects_of_line, effects_of_setting};
 use jobc_schema::Pointer;
 use serde_json::{Value as Json, json};
 
@@ -36,18 +36,20 @@ struct EffectLine {
     text: String,
 }
 
-/// The effects of a line of the job file.
+/// The effects of a line of the job file or the targets file.
 ///
 /// # Errors
-/// A job file that ends before the line.
+/// A file that ends before the line.
 pub(super) fn of_line(
     place: &Place,
-    job: &Source,
+    source: &Source,
+    of_target: bool,
     outputs: &[Output],
     directories: &OutputDirectory,
 ) -> Result<Effects, InputError> {
-    let Some(found) = effects_of_line(job, place.line, outputs) else {
-        let count = job.text().lines().count();
+    let find = if of_target { effects_of_setting } else { effects_of_line };
+    let Some(found) = find(source, place.line, outputs) else {
+        let count = source.text().lines().count();
         return Err(InputError(format!("`{}` has only {count} lines", place.file)));
     };
     let line = |effect: why::EffectLine| EffectLine {

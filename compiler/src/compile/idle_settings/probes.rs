@@ -21,7 +21,7 @@ const JOBS: [&str; 13] = [
     // A gang by torchrun, with data, an output and RDMA.
     "
 image: python:3.12
-data: {in: {source: /data, mount: /in}}
+data: {in: {source: /data, mount: /in}, own: {source: 'instance:1GiB', mount: /own, writable: true}}
 outputs: {out: {source: /out, mount: /out}}
 distributed: {framework: torchrun, roles: [main]}
 roles: {main: {instances: 2, resources: {cpu: 1, memory: 1GiB, shm: 1GiB, gpu: 1, rdma: 1}, run: torchrun a.py}}",

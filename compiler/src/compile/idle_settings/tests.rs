@@ -34,7 +34,8 @@ fn every_probe_is_a_job_that_is_lowered() {
 }
 
 /// What a setting needs beside it.
-const BESIDE: [(&str, &str, &str); 17] = [
+const BESIDE: [(&str, &str, &str); 18] = [
+    ("kubernetes.replicas", "kubernetes.kind", "leaderworkerset"),
     ("kubernetes.runtime", "kubernetes.kind", "trainjob"),
     ("kubernetes.runtime", "kubernetes.runtime.name", "torch"),
     ("kubernetes.volcano_plugins", "kubernetes.kind", "volcano"),
@@ -115,6 +116,12 @@ fn a_setting_without_what_it_depends_on_is_reported_with_that() {
         let found = findings(&json!({"backends": ["kubernetes"], "kubernetes": target}));
         assert!(found.iter().any(|found| found.starts_with(expected)), "{target}: {found:#?}");
     }
+    let roles = json!({"train": {"scheduler": "x", "labels": {"a": "b"}}});
+    let storage = json!({"scratch": {"claim": {"class": "fast"}}, "corpus": {"pvc": "c"}});
+    let by_name = json!({"backends": ["kubernetes"], "kubernetes": {"roles": roles, "storage": storage}});
+    assert_eq!(findings(&by_name), Vec::<String>::new());
+    let unused = json!({"backends": ["kubernetes"], "kubernetes": {"gpu": {"provider": "rcuda", "servers": ["a@b:0"], "library": "/x"}, "roles": {"train": {"runtime_class": "nvidia"}}}});
+    assert_eq!(findings(&unused), Vec::<String>::new());
     let found =
         findings(&json!({"backends": ["oci", "slurm"], "slurm": {"container": "pyxis", "store": "/x"}}));
     let expected = "`store` of target `lab` has no effect with its other settings; it has an effect with `container: jobc`";

@@ -42,14 +42,14 @@ pub(super) fn check(root: &Node, report: &mut Report<'_>) {
     }
 }
 
-/// Data has exactly one of four sources; `ephemeral: false` is none.
+/// Data has exactly one of five sources; `ephemeral: false` is none.
 fn storage(at: &Pointer, node: &Node, report: &mut Report<'_>) {
     let ephemeral = node.get("ephemeral").is_some_and(|e| e.value == Value::Bool(true));
     let others = present(node, &["pvc", "host_path", "nfs"]);
     if others.len() == 1 && !ephemeral {
         return;
     }
-    exactly_one(report, at, node, &["pvc", "host_path", "nfs", "ephemeral"], "what provides it");
+    exactly_one(report, at, node, &["pvc", "host_path", "nfs", "ephemeral", "claim"], "what provides it");
 }
 
 /// Checks that the names in `default` exist.
@@ -101,6 +101,21 @@ fn unused_settings(at: &Pointer, target: &Node, report: &mut Report<'_>) {
             found = found.note("`slurm` writes the batch script, and `oci` the bundles that it starts");
         }
         report.push(report.set(found, &at.key("backends"), backends));
+    }
+    for plugin in target.get("plugins").map_or(&[][..], Node::entries) {
+        let name = plugin.key.as_str();
+        if written.contains(&name) || suggest::nearest(name, written.iter().copied()).is_some() {
+            continue;
+        }
+        let list = [&written[..], &[name]].concat();
+        let found = Diagnostic::warning(
+            codes::UNUSED_SETTINGS,
+            format!("unused settings `plugins.{name}`: `{name}` is not in `backends`"),
+        )
+        .at_place(report.key(&at.keys(["plugins", name])), "")
+        .at_place(report.value(&at.key("backends")), "")
+        .note(format!("write `backends: [{}]`, or remove the settings", list.join(", ")));
+        report.push(report.set(found, &at.key("backends"), list));
     }
     if target.get("ssh").is_some() && !written.iter().any(|backend| ["oci", "slurm"].contains(backend)) {
         let message = "unused settings `ssh`: neither `oci` nor `slurm` is in `backends`";
