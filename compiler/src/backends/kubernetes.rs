@@ -17,6 +17,7 @@ mod gang;
 mod gpu;
 mod job;
 mod jobset;
+mod kai;
 mod kinds;
 mod leaderworkerset;
 mod metadata;
@@ -48,6 +49,7 @@ mod signals;
 mod support;
 #[cfg(test)]
 mod tests;
+mod tpu_topology;
 mod trainjob;
 mod validity;
 mod volcano;

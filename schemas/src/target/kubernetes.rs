@@ -37,6 +37,10 @@ pub struct KubernetesTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+$"), extend("default" = "0.10", "examples" = ["0.10"]))]
     pub lws: Option<String>,
+    /// Groups of a LeaderWorkerSet: each has all instances of the job, which find each other in their group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1), extend("default" = 1, "examples" = [3]))]
+    pub replicas: Option<u32>,
     /// Training runtime of the platform for `kind: trainjob`. Default: a runtime of the job's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"name": "torch-distributed"}]))]

@@ -13,6 +13,8 @@ use super::shape::Shape;
 pub(super) const INDEX: &str = "JOBC_INDEX";
 /// The variable with the pod's own name, from which addresses in a LeaderWorkerSet are built.
 pub(super) const POD: &str = "JOBC_POD";
+/// The variable with the number of the pod's group, where a LeaderWorkerSet has several.
+pub(super) const GROUP: &str = "JOBC_GROUP";
 
 /// What puts the index of the instance into a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +79,7 @@ impl Address for PodAddress<'_> {
 }
 
 impl PodAddress<'_> {
-    /// The address in a LeaderWorkerSet: the leader is `<job>-0`, and workers are `<job>-0-<i>` from 1.
+    /// The address in a LeaderWorkerSet: the leader is `<job>-<group>`, and workers are `<job>-<group>-<i>` from 1.
     fn host_in_group(&self, role: &str, index: Option<u32>) -> String {
         let name = &self.cluster.job.name;
         let roles = &self.cluster.job.roles;
@@ -89,9 +91,14 @@ impl PodAddress<'_> {
             (_, None) if self.role.instances > 1 => None,
             (_, index) => Some(index.unwrap_or(0) + 1),
         };
+        let group = match (self.cluster.groups(), self.by) {
+            (1, _) => "0".to_owned(),
+            (_, Expander::Kubelet) => format!("$({GROUP})"),
+            (_, Expander::Shell) => format!("${{{GROUP}}}"),
+        };
         match (index, self.by) {
-            (Some(0), _) => format!("{name}-0.{name}"),
-            (Some(index), _) => format!("{name}-0-{index}.{name}"),
+            (Some(0), _) => format!("{name}-{group}.{name}"),
+            (Some(index), _) => format!("{name}-{group}-{index}.{name}"),
             (None, Expander::Kubelet) => format!("$({POD}).{name}"),
             (None, Expander::Shell) => format!("${{{POD}}}.{name}"),
         }

@@ -42,6 +42,12 @@ impl<'a> Cluster<'a> {
         self.roles.get(name).copied()
     }
 
+    /// The number of groups, each with all instances of the job.
+    pub(super) fn groups(&self) -> u32 {
+        let of_groups = self.shape == Shape::LeaderWorkerSet;
+        self.settings.replicas.filter(|_| of_groups).unwrap_or(1)
+    }
+
     /// The row of the kind in the table.
     pub(super) fn kind(&self) -> &'static Kind {
         kind_of(self.shape, self.settings.runtime.is_some())

@@ -86,7 +86,9 @@ fn text_files<'r>(cluster: &Cluster<'_>, role: &'r RolePlan, sink: &mut Sink) ->
         let number = |r: &Reference| {
             matches!(r, Reference::Index {} | Reference::Rank { .. } | Reference::Host { index: None, .. })
         };
-        let varies = role.instances > 1 && text.references().any(number);
+        let of_group = |r: &Reference| matches!(r, Reference::Host { .. } | Reference::Hosts { .. });
+        let varies = role.instances > 1 && text.references().any(number)
+            || cluster.groups() > 1 && text.references().any(of_group);
         // `support` rejects a user's file that differs between instances.
         if varies && !ours {
             continue;
@@ -102,7 +104,7 @@ fn text_files<'r>(cluster: &Cluster<'_>, role: &'r RolePlan, sink: &mut Sink) ->
                 )
                 .at_key(&role.at(), "")
                 .note(if varies {
-                    "a ConfigMap is the same for all pods of a role, and the file differs by instance"
+                    "a ConfigMap is the same for all pods of a role, and the file differs by instance or group"
                 } else {
                     "a ConfigMap holds at most 1 MiB, and the file lists more instances than fit"
                 }),

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, Secr
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-use super::address::{Expander, INDEX, POD, PodAddress, has_sum, render_expanded};
+use super::address::{Expander, GROUP, INDEX, POD, PodAddress, has_sum, render_expanded};
 use super::cluster::Cluster;
 use super::env_file;
 use super::gpu;
@@ -50,6 +50,9 @@ pub(super) fn environment<'a>(
     let vars = &mut environment.vars;
     if cluster.shape == Shape::LeaderWorkerSet {
         vars.push(from_field(POD, "metadata.name"));
+        if cluster.groups() > 1 {
+            vars.push(from_field(GROUP, "metadata.labels['leaderworkerset.sigs.k8s.io/group-index']"));
+        }
     }
     let has_numbers = cluster.has_numbers(role);
     if !role.env.contains_key(INDEX) && has_numbers {

@@ -1,11 +1,11 @@
-//! The LeaderWorkerSet of a job that serves: one group of a leader and its workers.
+//! The LeaderWorkerSet of a job that serves: groups of a leader and its workers, one unless the target says `replicas`.
 //!
-//! A group has one leader, `<job>-0`, and workers `<job>-0-<i>` from 1. A job of one role is a group of equal pods, of
+//! Group 0 has one leader, `<job>-0`, and workers `<job>-0-<i>` from 1; other groups have their numbers there. A job of one role is a group of equal pods, of
 //! which the first is the leader; in a job of two roles the first role is the leader, and the second one the workers.
 
 use jobc_schema::Pointer;
 use jobc_schema::distributed::Framework;
-use jobc_schema::plan::RolePlan;
+use jobc_schema::plan::{FileContent, Reference, RolePlan, Text};
 use jobc_schema::role::{NeedState, RetryScope};
 use serde_json::{Map, Value, json};
 
@@ -72,6 +72,21 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
             sink,
         ),
     }
+    let of_group = |text: &Text| {
+        text.references().any(|r| matches!(r, Reference::Host { .. } | Reference::Hosts { .. }))
+    };
+    for role in cluster.job.roles.iter().filter(|_| cluster.groups() > 1) {
+        for file in &role.files {
+            if matches!(&file.content, FileContent::Text(text) if of_group(text)) {
+                refuse(
+                    role.at().keys(["files", &file.path]),
+                    format!("the file `{}` has addresses, which differ between the groups", file.path),
+                    "write it in `setup`, where the variables have those of the group, or leave `replicas` out of the target",
+                    sink,
+                );
+            }
+        }
+    }
     if cluster.job.roles.iter().any(|role| role.retry.max == 0) {
         sink.push(
             Diagnostic::info(
@@ -123,6 +138,9 @@ pub(super) fn set(
         group.insert("leaderTemplate".to_owned(), template(leader, "leaderTemplate", origins)?);
     }
     group.insert("workerTemplate".to_owned(), template(worker, "workerTemplate", origins)?);
+    if cluster.settings.replicas.is_some() {
+        origins.target(["spec", "replicas"], &["replicas"]);
+    }
     let waits = worker.needs.iter().any(|need| need.state == NeedState::Ready);
     if waits {
         origins.spec(["spec", "startupPolicy"], &worker.at().key("needs"));
@@ -132,7 +150,7 @@ pub(super) fn set(
         "kind": "LeaderWorkerSet",
         "metadata": metadata::workload(cluster),
         "spec": {
-            "replicas": 1,
+            "replicas": cluster.groups(),
             "startupPolicy": if waits { "LeaderReady" } else { "LeaderCreated" },
             "leaderWorkerTemplate": group,
         },

@@ -9,6 +9,7 @@ use crate::backend::command::is_member;
 
 use super::cluster::Cluster;
 use super::gpu::PodRequest;
+use super::kai;
 use super::naming::RAY_JOB;
 use super::settings::RoleSettings;
 use super::shape::Shape;
@@ -53,6 +54,9 @@ pub(super) fn workload(cluster: &Cluster<'_>) -> ObjectMeta {
         labels.insert(QUEUE.to_owned(), name.clone());
         labels.extend(queue.priority.clone().map(|priority| (PRIORITY.to_owned(), priority)));
     }
+    if let Some((key, number)) = kai::annotation(cluster) {
+        metadata.annotations.get_or_insert_with(BTreeMap::new).entry(key).or_insert(number);
+    }
     if let Some(text) = &cluster.job.description {
         metadata
             .annotations
@@ -82,6 +86,10 @@ pub(super) fn pod(
         if let (Some("volcano"), Some(queue)) = (given.scheduler, queue) {
             annotations.insert(VOLCANO_QUEUE.to_owned(), queue);
         }
+    }
+    // A role without GPUs belongs to the group, too.
+    if let Some(queue) = kai::queue(cluster.job) {
+        labels.insert(kai::QUEUE.to_owned(), queue.to_owned());
     }
     if cluster.shape == Shape::RayJob {
         labels.insert(RAY_JOB.to_owned(), cluster.job.name.clone());

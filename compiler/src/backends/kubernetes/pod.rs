@@ -22,6 +22,7 @@ use super::config::{self, Configs};
 use super::env::{Environment, environment};
 use super::env_file;
 use super::gpu::{self, PodRequest};
+use super::kai;
 use super::metadata;
 use super::naming;
 use super::origins::Origins;
@@ -111,6 +112,10 @@ pub(super) fn template(
         env_file::add_writer(cluster, role, &in_file, &mut spec, origins);
     }
     place_pod(cluster, role, &settings, &mut spec, origins, sink);
+    if kai::queue(cluster.job).is_some() && spec.scheduler_name.is_none() && given.is_none() {
+        spec.scheduler_name = Some(kai::SCHEDULER.to_owned());
+        origins.target(["schedulerName"], &["queue", "kai"]);
+    }
     if let Some(given) = given {
         serve_gpus(cluster, role, given, &mut spec, origins);
     }

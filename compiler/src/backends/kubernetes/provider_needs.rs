@@ -12,10 +12,12 @@ use super::cluster::Cluster;
 use super::gpu::{gpu_plan, missing_settings, names, needs_memory_unit, pod_request, provider};
 use super::release::{Releases, format_release};
 use super::settings::setting_at;
+use super::tpu_topology;
 
 /// Checks the target against the providers of the job's GPUs, and reports rounded amounts.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     others(cluster, sink);
+    tpu_topology::check(cluster, sink);
     for role in &cluster.job.roles {
         let Some(gpu) = gpu_plan(role) else { continue };
         let Ok(provider) = provider(cluster.job, gpu.vendor) else { continue };

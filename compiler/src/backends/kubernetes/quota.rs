@@ -52,6 +52,8 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     ];
     for (key, limit, measure, added, shown) in resources {
         let Some(limit) = limit else { continue };
+        let groups = u64::from(cluster.groups());
+        let measure = |role: &RolePlan| measure(role).saturating_mul(groups);
         let weights: Vec<u64> = cluster.job.roles.iter().map(measure).collect();
         let sum = weights.iter().fold(added, |sum, weight| sum.saturating_add(*weight));
         let peak = order.heaviest(&weights).saturating_add(added);

@@ -137,7 +137,7 @@ const AS_JOB: &[(C, Answer)] = &[
     (C::RoleTimeout, Answer::Full),
     (C::GangRequired, AsJob),
     (C::GangMin, AsJob),
-    (C::Parallel, Answer::Full),
+    (C::Parallel, AsJob),
     (C::RoleMatrix, Answer::Full),
 ];
 

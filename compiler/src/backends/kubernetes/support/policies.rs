@@ -8,6 +8,7 @@ use crate::backend::Capability;
 use crate::backend::Support::{self, Full, Lossy};
 use crate::backend::command::is_member;
 
+use super::super::kai;
 use super::super::kinds;
 use super::super::policy::{success_rule, uses_per_index};
 use super::super::release::{
@@ -67,6 +68,9 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
             if settings(job).queue.as_ref().is_some_and(|queue| queue.kueue.is_some()) || has_native_gang(job) {
                 return Full;
             }
+            if kai::queue(job).is_some() && by_kai(job) {
+                return Full;
+            }
             if settings(job).queue.as_ref().is_some_and(|queue| queue.volcano.is_some()) {
                 return none(
                     "a queue of Volcano starts only a Volcano Job as a whole; write `kind: volcano` for the target",
@@ -77,6 +81,14 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
             )
         }
         Capability::GangMin if has_native_gang(job) => Full,
+        Capability::GangMin
+            if kai::queue(job).is_some() && matches!(shape(job), Shape::Job | Shape::IndexedJob) =>
+        {
+            Full
+        }
+        Capability::Parallel if kai::queue(job).is_some() && shape(job).is_jobset() => none(
+            "KAI starts as many pods of a JobSet together as `parallel` says, and the last ones are fewer, which then wait for ever; leave `parallel` out, or write `kind: job` for the target, whose pods it starts one by one",
+        ),
         Capability::GangMin => none(
             "neither Kubernetes nor Kueue starts a job with only some of its pods; write `gang: required` and a target with `queue: {kueue: NAME}`",
         ),
@@ -100,6 +112,11 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
 /// itself.
 fn has_native_gang(job: &JobPlan) -> bool {
     settings(job).gang.is_some()
+}
+
+/// Whether KAI groups all pods of the job's kind.
+fn by_kai(job: &JobPlan) -> bool {
+    matches!(shape(job), Shape::Job | Shape::IndexedJob | Shape::JobSet)
 }
 
 /// Whether several failures can be tolerated: never exactly.

@@ -84,6 +84,34 @@ fn what_no_provider_can_serve_is_refused_with_those_that_can() {
 }
 
 #[test]
+fn kai_starts_the_pods_of_a_job_together() {
+    let settings = |kind: &str| json!({"kind": kind, "gpu": {"provider": "kai"}, "queue": {"kai": "team-a"}});
+    let gpu = json!({"count": 1, "first": 0, "vendor": "nvidia"});
+    let eval = |more: Value| {
+        let mut role = json!({"instances": 5, "resources": {"gpu": gpu}});
+        role.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"name": "waves", "gang": "required", "roles": {"eval": role}})
+    };
+    let annotation = "/metadata/annotations/kai.scheduler~1batch-min-member";
+    assert_eq!(at(settings("job"), &eval(json!({})), annotation), json!("5"));
+    assert_eq!(at(settings("jobset"), &eval(json!({})), annotation), Value::Null);
+    // Those of a Job start one by one unless they must start together.
+    assert_eq!(refused(&settings("job"), &eval(json!({"parallel": 4}))), "");
+    let waves = refused(&settings("jobset"), &eval(json!({"parallel": 4})));
+    assert!(waves.contains("KAI starts as many pods of a JobSet together"), "{waves}");
+    // Roles that come later are not there yet, and those without GPUs belong to the group.
+    let staged = json!({"name": "staged", "stages": [["prepare"], ["train"]], "roles": {
+        "prepare": {}, "train": {"needs": [{"role": "prepare", "state": "succeeded", "min": 1}], "resources": {"gpu": gpu}}}});
+    assert_eq!(at(settings("jobset"), &staged, annotation), json!("1"));
+    let first = "/spec/replicatedJobs/0/template/spec/template";
+    assert_eq!(at(settings("jobset"), &staged, &format!("{first}/spec/schedulerName")), "kai-scheduler");
+    assert_eq!(
+        at(settings("jobset"), &staged, &format!("{first}/metadata/labels/kai.scheduler~1queue")),
+        "team-a"
+    );
+}
+
+#[test]
 fn several_slices_stay_apart_or_together() {
     let count = |n: u32, profile: &Value| {
         let mut gpu = share(profile);

@@ -324,6 +324,30 @@ fn a_leaderworkerset() {
     ));
 }
 
+#[test]
+fn a_pod_finds_its_own_group_of_several() {
+    let file = |role: &str| json!({"path": "/etc/jobc/job.json", "content": [{"host": {"role": role, "index": 1}}], "mode": 420});
+    let group = json!({"name": "vllm", "roles": {"serve": {
+        "instances": 4, "provided_files": [file("serve")],
+        "provided_env": {"LEADER": [{"host": {"role": "serve", "index": 0}}], "SECOND": [{"host": {"role": "serve", "index": 1}}]},
+        "resources": {"cpu_millis": 4000}
+    }}});
+    let settings = json!({"kind": "leaderworkerset", "replicas": 3, "quota": {"cpu": 40}});
+    let set = shown(settings, &group);
+    for expected in [
+        "replicas: 3",
+        "fieldPath: metadata.labels['leaderworkerset.sigs.k8s.io/group-index']",
+        "value: vllm-$(JOBC_GROUP).vllm",
+        "value: vllm-$(JOBC_GROUP)-1.vllm",
+        "does not get the file `/etc/jobc/job.json`",
+        "requests 48 CPUs together",
+    ] {
+        assert!(set.contains(expected), "no {expected}:\n{set}");
+    }
+    let one = shown(json!({"kind": "leaderworkerset", "replicas": 1}), &group);
+    assert!(one.contains("value: vllm-0-1.vllm") && !one.contains("JOBC_GROUP"), "{one}");
+}
+
 /// A head, and workers as jobc plans them: `ray start` until the job ends.
 fn ray_of(workers: u32) -> Value {
     let endpoint = json!([{"host": {"role": "leader", "index": 0}}, ":6379"]);

@@ -79,10 +79,31 @@ jobc_secret() { # VARIABLE SECRET
   export "${1?}"
 }
 
-# Passes a signal of Slurm on to the command. With proctrack/cgroup only this script gets it, otherwise both do.
+# Sends SIGTERM to the programs of processes that handle it, which tell their own workers: what waits for them or reads from
+# them would end before. False if there are none.
+jobc_tell() { # PID...
+  local pid key value name found=1
+  for pid; do
+    name='' value=''
+    while read -r key value; do
+      case $key in Name:) name=$value ;; SigCgt:) break ;; esac
+    done 2>/dev/null <"/proc/$pid/status"
+    if [[ $value != *[4567cdef]??? || $name == @(timeout|starter*|appinit) || $name == *sh && -n ${jobc_trap-} ]]; then
+      # shellcheck disable=SC2046
+      jobc_tell $(cat "/proc/$pid/task/"*/children 2>/dev/null) || continue
+    else
+      kill -s TERM "$pid" 2>/dev/null || continue
+    fi
+    found=0
+  done
+  return "$found"
+}
+
+# Passes a signal of Slurm on to the command. With proctrack/cgroup only this script gets it, otherwise all processes do.
 jobc_forward() { # SIGNAL
   local to=$jobc_child
   [ "$jobc_proctrack" = cgroup ] && [ -n "$to" ] || return 0
+  [ "$1" != TERM ] || ! jobc_tell "$to" || return 0
   # `timeout` passes on SIGTERM alone.
   [ -z "$jobc_timeout" ] || [ "$1" = TERM ] || read -r to _ <"/proc/$to/task/$to/children"
   kill -s "$1" "$to" 2>/dev/null
