@@ -180,19 +180,19 @@ fn unicode_names_and_text_are_preserved() {
     let run = directory.jobc(&["check", "训练 任务/任务.yaml"]).exits(1);
     assert_data_eq!(
         run.err,
-        str![[r"
+        str![[r#"
 error[J0101]: unknown key `mémoire` in `resources` of role `main`
  --> 训练 任务/任务.yaml:8:25
   |
 8 |     resources: {cpu: 1, mémoire: 64MiB, gpu: 0}
   |                         ^^^^^^^
   |
-  = note: the keys known here are `cpu`, `memory`, `shm`, `disk`, `pids`, `hugepages`, `io`, `rdma`, `ulimits`, `enforce`, `gpu`, `ports`
+  = note: the keys known here are `cpu`, `memory`, `shm`, `disk`, `pids`, `hugepages`, `io`, `rdma`, `devices`, `ulimits`, `enforce`, `gpu`, `ports`
 
 for more about an error, run `jobc explain J0101`
 1 error
 
-"]]
+"#]]
     );
 }
 

@@ -12,7 +12,7 @@ use super::handle::failure;
 use super::members::{self, Members};
 use super::target::TargetTable;
 use crate::args::FormatArg;
-use crate::runtime::args::jobs::{JobsArgs, RmArgs, StopArgs};
+use crate::runtime::args::jobs::{PauseArgs, RmArgs, StopArgs};
 use crate::runtime::commands::jobs::{Failure, Result};
 use crate::runtime::kept::{self, KeptOutput};
 use crate::runtime::message::container_warning;
@@ -79,7 +79,7 @@ pub(super) fn remove(args: &RmArgs, handles: &[Handle]) -> Result<ExitCode> {
 }
 
 /// Holds jobs back, or lets them go on.
-pub(super) fn hold(args: &JobsArgs, handles: &[Handle], hold: bool) -> Result<ExitCode> {
+pub(super) fn hold(args: &PauseArgs, handles: &[Handle], hold: bool) -> Result<ExitCode> {
     for_each(
         handles,
         |target, place, job| {
