@@ -107,15 +107,15 @@ fn unused_settings(at: &Pointer, target: &Node, report: &mut Report<'_>) {
         if written.contains(&name) || suggest::nearest(name, written.iter().copied()).is_some() {
             continue;
         }
-        let list = [&written[..], &[name]].concat();
-        let found = Diagnostic::warning(
-            codes::UNUSED_SETTINGS,
-            format!("unused settings `plugins.{name}`: `{name}` is not in `backends`"),
-        )
-        .at_place(report.key(&at.keys(["plugins", name])), "")
-        .at_place(report.value(&at.key("backends")), "")
-        .note(format!("write `backends: [{}]`, or remove the settings", list.join(", ")));
-        report.push(report.set(found, &at.key("backends"), list));
+        report.push(
+            Diagnostic::warning(
+                codes::UNUSED_SETTINGS,
+                format!("unused settings `plugins.{name}`: `{name}` is not in `backends`"),
+            )
+            .at_place(report.key(&at.keys(["plugins", name])), "")
+            .at_place(report.value(&at.key("backends")), "")
+            .note("add the plug-in to `backends`, or remove the settings"),
+        );
     }
     if target.get("ssh").is_some() && !written.iter().any(|backend| ["oci", "slurm"].contains(backend)) {
         let message = "unused settings `ssh`: neither `oci` nor `slurm` is in `backends`";
