@@ -87,7 +87,7 @@ fn every_linked_address_is_served() {
 }
 
 /// The labels and annotations, and the prefix alone.
-const LABELS: [&str; 12] = [
+const LABELS: [&str; 13] = [
     "/role",
     "/build",
     "/job",
@@ -99,6 +99,7 @@ const LABELS: [&str; 12] = [
     "/version",
     "/source-",
     "/provenance",
+    "/stopped",
     "/\"",
 ];
 
