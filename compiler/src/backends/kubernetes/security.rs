@@ -1,7 +1,7 @@
 //! A container's security context, and the user that it runs as.
 
 use jobc_schema::plan::{JobPlan, RolePlan};
-use k8s_openapi::api::core::v1::{Capabilities, SeccompProfile, SecurityContext};
+use k8s_openapi::api::core::v1::{Capabilities, SeccompProfile, SecurityContext, Volume};
 
 use crate::stdlib::providers;
 
@@ -119,9 +119,19 @@ fn of_devices<'a>(
 pub(super) fn file_group(job: &JobPlan, role: &RolePlan) -> Result<Option<i64>, String> {
     let user = role.user.as_deref().and_then(|user| user_numbers(user).ok());
     let Some((user, group)) = user.filter(|(user, _)| *user > 0) else { return Ok(None) };
+    let provided = |name: &str| {
+        let plan = job.volumes.get(name)?;
+        volume(name, plan, settings(job)).ok()
+    };
+    let has = |of: fn(&Volume) -> bool| {
+        role.mounts.iter().find(|mount| provided(&mount.volume).is_some_and(|volume| of(&volume)))
+    };
+    let claim = has(|volume| volume.persistent_volume_claim.is_some());
     let mut own = role.files.iter().filter(|file| !file.is_for_all()).peekable();
     if own.peek().is_none() {
-        return Ok(None);
+        // A new claim belongs to root.
+        let is_new = claim.is_none() && has(|volume| volume.ephemeral.is_some()).is_some();
+        return Ok(is_new.then(|| group.unwrap_or(user)));
     }
     if own.any(|file| file.mode & 0o101 == 0o100) {
         return Err(
@@ -129,12 +139,7 @@ pub(super) fn file_group(job: &JobPlan, role: &RolePlan) -> Result<Option<i64>, 
                 .to_owned(),
         );
     }
-    let is_claim = |name: &str| {
-        let plan = job.volumes.get(name);
-        let volume = plan.and_then(|plan| volume(name, plan, settings(job)).ok());
-        volume.is_some_and(|volume| volume.persistent_volume_claim.is_some())
-    };
-    if let Some(mount) = role.mounts.iter().find(|mount| is_claim(&mount.volume)) {
+    if let Some(mount) = claim {
         return Err(format!(
             "files of a pod belong to root; its `fsGroup` would let the user read them, but would change the group of all files of the claim of `{}`; write `mode: \"0644\"`",
             mount.volume

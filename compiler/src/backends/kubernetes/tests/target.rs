@@ -116,6 +116,18 @@ fn a_user_reads_files_that_are_not_for_all_by_a_group() {
 }
 
 #[test]
+fn a_user_writes_to_a_new_claim_by_a_group() {
+    let volume = json!({"kind": "data", "source": {"kind": "instance", "size_bytes": 1_073_741_824_u64}});
+    let role =
+        json!({"user": "1000:100", "mounts": [{"volume": "scratch", "path": "/scratch", "writable": true}]});
+    let job = json!({"volumes": {"scratch": volume}, "roles": {"main": role}});
+    let group = |settings: Value| at(settings, &job, "/spec/template/spec/securityContext");
+    assert_eq!(group(json!({"storage": {"scratch": {"claim": {"class": "fast"}}}})), json!({"fsGroup": 100}));
+    // An emptyDir is open to all.
+    assert_eq!(group(json!({})), Value::Null);
+}
+
+#[test]
 fn ranks_that_digits_can_say_need_no_shell() {
     let container = |offset: u32, instances: u32, part: &str| {
         let role = json!({"instances": instances, "provided_env": {"JOBC_RANK": [{"rank": {"offset": offset}}]},
