@@ -89,7 +89,7 @@ impl Link {
         Some(Self { bytes, length })
     }
 
-    /// Puts the target in place of a component; an absolute one begins at the root.
+    /// Replaces a component of the path by the target; an absolute one begins at the root.
     fn replace(&self, text: &mut Text, begin: usize, end: usize) -> Result<(), Errno> {
         let target = &self.bytes[..self.length];
         let before = if target.starts_with(b"/") { 0 } else { begin };
