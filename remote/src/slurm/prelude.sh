@@ -43,3 +43,18 @@ print_queue() { # FORMAT
   printf '\036\n'
   SLURM_TIME_FORMAT=%s squeue --user="$UID" --states=all --array --noheader --format="$1" || exit 42
 }
+
+# Calls a function with the id and the state of each job of a run that Slurm still knows.
+each_job() { # RUN FUNCTION
+  local file id known state name comment
+  shopt -s nullglob
+  for file in "$runs/$1"/jobs/*; do
+    read -r id <"$file"
+    known=$(squeue --user="$UID" --noheader --states=all --jobs="$id" --format=$'%T\x1f%j\x1f%k' 2>&1) || {
+      [[ $known == *[Ii]'nvalid job id'* ]] || { echo "${known##*$'\n'}" >&2; exit 42; }
+      continue
+    }
+    IFS=$'\x1f' read -r state name comment <<<"$known"
+    ! is_of "$1" "$name" "$comment" || "$2" "$id" "$state"
+  done
+}

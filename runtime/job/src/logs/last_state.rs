@@ -11,11 +11,12 @@ const MAX_HELD_BYTES: usize = 64 << 10;
 /// Lines whose ends have not come, by the number of the log and the stream.
 #[derive(Debug, Default)]
 pub(super) struct LastStates {
-    held: BTreeMap<(usize, bool), Held>,
+    held: BTreeMap<(usize, bool), PartialLine>,
 }
 
+/// A line whose end has not come.
 #[derive(Debug)]
-struct Held {
+struct PartialLine {
     time: String,
     stream: Stream,
     attempt: u32,
@@ -31,8 +32,12 @@ impl LastStates {
         if line.stream == Stream::Jobc || line.ends && !self.held.contains_key(&key) {
             return each(number, &Line { text: last_state(line.text), ..*line });
         }
-        let new =
-            || Held { time: line.time.to_owned(), stream: line.stream, attempt: line.attempt, text: vec![] };
+        let new = || PartialLine {
+            time: line.time.to_owned(),
+            stream: line.stream,
+            attempt: line.attempt,
+            text: vec![],
+        };
         let held = self.held.entry(key).or_insert_with(new);
         if line.text.contains(&b'\r') {
             line.time.clone_into(&mut held.time);
@@ -57,7 +62,7 @@ impl LastStates {
     }
 
     fn pass_held(&mut self, key: (usize, bool), ends: bool, each: Each<'_>) -> io::Result<()> {
-        let Some(Held { time, stream, attempt, text }) = self.held.remove(&key) else { return Ok(()) };
+        let Some(PartialLine { time, stream, attempt, text }) = self.held.remove(&key) else { return Ok(()) };
         each(key.0, &Line { time: &time, stream, ends, attempt, text: last_state(&text) })
     }
 }

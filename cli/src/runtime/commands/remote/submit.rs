@@ -96,38 +96,23 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     }
     let targets = job_args.targets.clone().or_else(|| crate::input::find_targets(&input.directory));
     let directory = targets.as_deref().and_then(Utf8Path::parent);
-    let place = match target::connect(&first.target.settings, directory) {
-        Err(absent) if args.dry_run && absent.kind() == Kind::NotFound => {
-            let why = absent.message();
-            return offline::show(
-                why,
-                (&target_name, &input.directory),
-                &sources,
-                planned,
-                &request,
-                sink,
-                format,
-            );
-        }
-        place => place?,
-    };
+    let connected = target::connect(&first.target.settings, directory);
     let is_slurm = target::backend(&first.target.settings) == Some(BackendName::Slurm);
-    if args.dry_run
-        && is_slurm
-        && first.target.settings.ssh.is_none()
-        && let Err(absent) = place.list()
-    {
-        let why = &absent.message;
-        return offline::show(
-            why,
-            (&target_name, &input.directory),
-            &sources,
-            planned,
-            &request,
-            sink,
-            format,
-        );
+    if args.dry_run {
+        let absent = match &connected {
+            Err(absent) => (absent.kind() == Kind::NotFound).then(|| absent.message().to_owned()),
+            // Its commands are those of this host, and are asked only now.
+            Ok(place) if is_slurm && first.target.settings.ssh.is_none() => {
+                place.list().err().map(|absent| absent.message)
+            }
+            Ok(_) => None,
+        };
+        if let Some(why) = absent {
+            let place = (&target_name[..], &*input.directory);
+            return offline::show(&why, place, &sources, planned, &request, sink, format);
+        }
     }
+    let place = connected?;
     let is_machine = first.target.settings.is_machine();
     let runs_bundles = target::runs_bundles(&first.target.settings);
     if is_machine || is_slurm {
