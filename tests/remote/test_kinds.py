@@ -239,7 +239,7 @@ def test_a_pod(place):
     handle = place.submit("single.yaml")
     place.run("wait", handle)
     value, = place.cluster.all("pods")
-    assert value["metadata"]["name"] == handle.split("/")[1] and value["metadata"]["annotations"]["jobc.dev/submitted"] == "true", value
+    assert value["metadata"]["name"] == handle.split("/")[1] and value["metadata"]["annotations"]["jobc.dev/submitted"].startswith("20"), value
     assert [task["task"] for task in place.json("ps", handle)] == ["main-0"], "one task"
     assert "hello" in place.run("logs", handle)[0], "its output"
     place.cluster.default = Script(deadline=True)

@@ -71,7 +71,7 @@ def test_creates_a_job_that_owns_the_rest(place):
     job, = place.cluster.all("jobs")
     metadata = job["metadata"]
     assert metadata["name"] == name and metadata["labels"]["jobc.dev/job"] == "one", metadata
-    assert metadata["annotations"]["jobc.dev/submitted"] == "true" and job["spec"]["suspend"] is False, job
+    assert metadata["annotations"]["jobc.dev/submitted"].startswith("20") and job["spec"]["suspend"] is False, job
     for plural in ("configmaps", "services"):
         for value in place.cluster.all(plural):
             owner, = value["metadata"]["ownerReferences"]

@@ -1,5 +1,7 @@
 //! The objects of jobs: found by selector or by name, with what belongs to them.
 
+use std::cmp::Reverse;
+
 use jobc_schema::percent::encode_segment;
 use jobc_sys::error::{Error, Kind, Result};
 use serde_json::Value;
@@ -7,7 +9,7 @@ use serde_json::Value;
 use super::client::Client;
 use super::kinds::{WORKLOADS, Workload};
 use super::pods::{Pod, number_workers_of_ray};
-use super::state::{JOB, condition, name, summarize, text};
+use super::state::{JOB, SUBMITTED, condition, metadata, name, summarize, text};
 use super::status::ApiError;
 use super::watch::list;
 use crate::place::{JobState, JobSummary};
@@ -77,12 +79,14 @@ fn select_of(
             Err(error) => return Err(error.into_error(&format!("list {}", workload.resource()))),
         }
     }
-    // RFC 3339 in UTC sorts as text.
-    found.sort_by(|a, b| {
-        let key = |found: &ClusterJob| text(&found.object, "/metadata/creationTimestamp").to_owned();
-        key(b).cmp(&key(a))
-    });
+    found.sort_by_cached_key(|found| Reverse(age(&found.object)));
     Ok(found)
+}
+
+/// What sorts runs by age: RFC 3339 in UTC sorts as text. Of one second, what is being submitted is the newest.
+fn age(object: &Value) -> (String, String) {
+    let submitted = metadata(object, "annotations", SUBMITTED).unwrap_or("under way");
+    (text(object, "/metadata/creationTimestamp").to_owned(), submitted.to_owned())
 }
 
 /// Whether a kind is not there for this user: the cluster does not serve it, or the target does not use it and the user
@@ -158,4 +162,28 @@ pub(crate) fn has_ended(client: &Client, found: &ClusterJob) -> Result<bool> {
     Ok(now.map_err(|error| error.into_error("read the job"))?.is_none_or(|object| {
         text(&object, "/metadata/uid") != found.uid() || summarize(found.workload, &object).state.is_final()
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(created: &str, submitted: Option<&str>) -> (String, String) {
+        age(&json!({"metadata": {"creationTimestamp": created, "annotations": {SUBMITTED: submitted}}}))
+    }
+
+    #[test]
+    fn runs_of_one_second_are_told_apart() {
+        let second = "2026-11-28T10:00:00Z";
+        let by_age = [
+            at("2026-11-28T09:59:59Z", None),
+            at(second, Some("2026-11-28T10:00:00.100000Z")),
+            at(second, Some("2026-11-28T10:00:00.900000Z")),
+            at(second, None),
+            at("2026-11-28T10:00:01Z", Some("2026-11-28T10:00:01.000000Z")),
+        ];
+        assert!(by_age.is_sorted(), "{by_age:?}");
+    }
 }

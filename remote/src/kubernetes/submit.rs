@@ -4,6 +4,8 @@
 //! job owns its other objects, so that the cluster removes them together. If a kind cannot be suspended, or its object
 //! is refused before the objects it refers to exist, those come first, and get their owner later.
 
+use std::time::SystemTime;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jobc_sys::error::{Error, Kind};
@@ -245,7 +247,9 @@ fn start(
     owner: &Value,
     namespace: &str,
 ) -> Result<(), SubmitError> {
-    let annotations = json!({SUBMITTED: "true"});
+    // The server's own time is of seconds: two runs of one job may have the same.
+    let now = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
+    let annotations = json!({SUBMITTED: now});
     let mut patch = json!({"metadata": {"uid": text(owner, "/metadata/uid"), "annotations": annotations}});
     let queued = metadata(owner, "labels", QUEUE).is_some();
     let settings = submission.built.plan.target.settings.kubernetes.as_ref();

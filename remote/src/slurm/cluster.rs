@@ -1,5 +1,6 @@
 //! A Slurm cluster as a [`Place`].
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
@@ -93,7 +94,7 @@ impl Cluster {
         let with_tasks = words.get(1) == Some(&"tasks");
         let run = |(name, files): (String, _)| Run::of(&name, files, &rows, with_tasks);
         let mut runs: Vec<Run> = files.into_iter().filter_map(run).collect();
-        runs.sort_by(|a, b| b.record.submitted.cmp(&a.record.submitted).then_with(|| a.name.cmp(&b.name)));
+        runs.sort_by_cached_key(|run| (Reverse((run.record.submitted, run.job_number())), run.name.clone()));
         Ok(runs)
     }
 

@@ -116,6 +116,12 @@ impl Run {
         })
     }
 
+    /// The highest number of its Slurm jobs, which tells runs of one second apart: Slurm counts.
+    pub(crate) fn job_number(&self) -> Option<u64> {
+        let number = |id: &String| id.split('_').next()?.parse().ok();
+        self.files.jobs.values().filter_map(number).max()
+    }
+
     /// Whether all of its Slurm jobs exist and may start. A single one may start as soon as it exists, except the task
     /// of an array, `12_3`.
     fn is_complete(&self) -> bool {
