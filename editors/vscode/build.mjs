@@ -11,7 +11,14 @@ const here = dirname(fileURLToPath(import.meta.url));
 const dist = join(here, "dist");
 process.chdir(here);
 
+/** The names of the fields of a map in a schema, which say whose a file is. */
+function fields(kind, definition) {
+    const schema = JSON.parse(readFileSync(join("..", "..", "schemas", `${kind}.v1.schema.json`), "utf8"));
+    return Object.keys((definition ? schema.$defs[definition] : schema).properties);
+}
+
 const common = {
+    define: { FIELDS: JSON.stringify({ job: fields("job"), role: fields("job", "Role"), targets: fields("targets") }) },
     bundle: true,
     platform: "node",
     target: "node20",

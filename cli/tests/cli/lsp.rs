@@ -86,7 +86,7 @@ impl Server {
 
     /// The findings of everything that a job says something about, by file.
     fn findings(&mut self, uri: &str, text: &str) -> Vec<(String, Value)> {
-        let document = json!({"uri": uri, "languageId": "yaml", "version": 1, "text": text});
+        let document = json!({"uri": uri, "languageId": "jobc", "version": 1, "text": text});
         self.notify("textDocument/didOpen", &json!({"textDocument": document}));
         let notes = self.compiled(uri);
         self.notify("textDocument/didClose", &json!({"textDocument": {"uri": uri}}));
@@ -196,10 +196,9 @@ fn compare(server: &mut Server, job: &Utf8Path) -> Option<Result<usize, String>>
     let has = |key: &str| text.lines().any(|line| line.starts_with(key));
     let shown = if has("targets:") && !has("roles:") && !has("name:") {
         job.with_file_name("targets.yaml")
-    } else if job.file_stem() == Some("job") {
-        job.to_owned()
     } else {
-        job.with_extension(format!("job.{extension}"))
+        // What other programs call so is none of the server's; this language is chosen by hand.
+        job.with_extension(format!("own.{extension}"))
     };
     let finding = |(uri, it): (String, Value)| {
         let file = uri.trim_start_matches("file://").to_owned();

@@ -18,7 +18,7 @@ use lsp_types::{
 };
 
 use crate::client::Client;
-use crate::documents::Kind;
+use crate::kind::Kind;
 use crate::recover::is_json;
 use crate::session::Session;
 use crate::text::Text;

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::client::Settings;
-use crate::documents::Kind;
+use crate::kind::Kind;
 use crate::session::Session;
 use crate::tree::Tree;
 use crate::{actions, complete, format, goto, hints, hover, links, outline, requests, select, tokens, why};

@@ -5,7 +5,7 @@ use jobc_compiler::template::MAIN_FILE;
 use lsp_types::{Location, Position, Range, TextEdit, Uri, WorkspaceEdit};
 
 use crate::actions::workspace_edit;
-use crate::documents::Kind as FileKind;
+use crate::kind::Kind as FileKind;
 use crate::names::{self, Kind, Mention, Name};
 use crate::place::{self, Place};
 use crate::session::Session;

@@ -6,7 +6,7 @@ use jobc_compiler::document::Node;
 use lsp_types::{Contents, Hover, MarkupContent, MarkupKind, Position, Uri};
 use serde_json::Value;
 
-use crate::documents::Kind;
+use crate::kind::Kind;
 use crate::names::{self, Mention};
 use crate::place::{self, Place};
 use crate::schema::{Schema, text};

@@ -5,7 +5,7 @@ use jobc_compiler::document::{Document, Node, Value};
 use lsp_types::{TextEdit, Uri};
 use serde_json::{Value as Json, json};
 
-use crate::documents::Kind;
+use crate::kind::Kind;
 use crate::session::Session;
 use crate::tree::Tree;
 use crate::uri;

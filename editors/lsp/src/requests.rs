@@ -10,7 +10,7 @@ use lsp_types::Uri;
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::{self, Choice};
-use crate::documents::Kind;
+use crate::kind::Kind;
 use crate::session::Session;
 use crate::targets::TargetList;
 

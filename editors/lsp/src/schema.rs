@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use jobc_schema::{JOB_SCHEMA, TARGETS_SCHEMA};
 use serde_json::Value;
 
-use crate::documents::Kind;
+use crate::kind::Kind;
 
 static JOB: LazyLock<Schema> = LazyLock::new(|| Schema::read(JOB_SCHEMA));
 static TARGETS: LazyLock<Schema> = LazyLock::new(|| Schema::read(TARGETS_SCHEMA));
@@ -23,6 +23,12 @@ impl Schema {
 
     fn read(text: &str) -> Self {
         Self { root: serde_json::from_str(text).expect("the committed schema is JSON") }
+    }
+
+    /// The fields of the map at a JSON Pointer.
+    pub(crate) fn fields(&self, pointer: &str) -> Vec<&str> {
+        let fields = self.root.pointer(&format!("{pointer}/properties")).and_then(Value::as_object);
+        fields.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
     }
 
     /// The schema of a place: one part for each alternative that the values on the path match, with its documentation

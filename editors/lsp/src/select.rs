@@ -3,7 +3,7 @@
 use lsp_types::{Position, SymbolInformation, Uri};
 use serde_json::{Value, json};
 
-use crate::documents::Kind;
+use crate::kind::Kind;
 use crate::session::Session;
 use crate::tree::Tree;
 use crate::{goto, names, outline};

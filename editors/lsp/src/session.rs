@@ -13,7 +13,8 @@ use lsp_types::{Diagnostic, PublishDiagnosticsParams, TextDocumentContentChangeE
 use crate::analysis::{Analysis, Choice, Input};
 use crate::client::Client;
 use crate::diagnostics;
-use crate::documents::{Documents, Kind, OpenDocument};
+use crate::documents::{Documents, OpenDocument};
+use crate::kind::Kind;
 use crate::overlay::Overlay;
 use crate::targets::TargetList;
 use crate::tree::Tree;

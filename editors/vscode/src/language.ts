@@ -26,12 +26,22 @@ function wanted(document: vscode.TextDocument, schemes: string[]): string | unde
     }
     if (isOurs(document)) {
         // VS Code has gone by the name, which the text or the setting may say not to.
-        const byName = recognise(document.uri.path, "") !== undefined;
-        const wrong = byName && (!recognises || isForeign(document.getText()));
+        const wrong = isNamed(document) && (!recognises || isOthers(document));
         return wrong ? (document.languageId === YAML ? "yaml" : "json") : undefined;
     }
     const mode = { yaml: YAML, json: JSON, jsonc: JSON }[document.languageId];
     return mode !== undefined && recognises && recognise(document.uri.path, document.getText()) !== undefined ? mode : undefined;
+}
+
+/** Whether a document's name is enough to make it ours. */
+function isNamed(document: vscode.TextDocument): boolean {
+    return recognise(document.uri.path, "") !== undefined;
+}
+
+/** Whether a document turned out to be another program's. */
+function isOthers(document: vscode.TextDocument): boolean {
+    const text = document.getText();
+    return isNamed(document) ? recognise(document.uri.path, text) === undefined : isForeign(text);
 }
 
 /** Whether documents of a scheme are texts that are written, and not views. Without schemes those of every file system. */
@@ -114,7 +124,7 @@ export function adoptDocuments(schemes: string[]): vscode.Disposable {
         vscode.workspace.onDidChangeTextDocument(({ document }) => {
             // An empty job.yaml may become a Kubernetes Job: then it goes back, before much of it is written.
             const byHand = chosen.has(document.uri.toString());
-            if (isOurs(document) && !byHand && document.lineCount < 100 && isForeign(document.getText())) {
+            if (isOurs(document) && !byHand && document.lineCount < 100 && isOthers(document)) {
                 void change(document, document.languageId === YAML ? "yaml" : "json");
             }
         }),

@@ -3,7 +3,7 @@
 use jobc_compiler::document::Document;
 use lsp_types::Uri;
 
-use crate::documents::Kind;
+use crate::kind::Kind;
 use crate::session::Session;
 
 use super::cursor::Cursor;

@@ -88,7 +88,7 @@ pub(super) fn order(path: &[String], key: &str, declared: usize) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::{FIRST, order};
-    use crate::documents::Kind;
+    use crate::kind::Kind;
     use crate::schema::Schema;
 
     #[test]

@@ -9,7 +9,7 @@ use super::context::Context;
 use super::cursor::{Cursor, MARK};
 use super::item::Item;
 use super::template;
-use crate::documents::Kind as FileKind;
+use crate::kind::Kind as FileKind;
 use crate::session::Session;
 
 pub(super) fn items(context: &Context<'_>) -> Vec<Item> {
