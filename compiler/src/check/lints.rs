@@ -7,6 +7,7 @@ mod cpu_image;
 mod cuda_for_card;
 mod ddp_processes;
 mod driver_for_cuda;
+mod entrypoint_misfit;
 mod env_literal;
 mod few_pids;
 mod foreign_variable;
@@ -106,6 +107,7 @@ pub(super) const TABLE: &[Lint] = &[
     job_never_ends::check,
     background::check,
     list_of_commands::check,
+    entrypoint_misfit::check,
     script_not_copied::check,
     sudo::check,
     env_literal::check,

@@ -11,7 +11,7 @@ use crate::source::{Source, SourceId, Sources};
 use super::inspect;
 use super::request::Request;
 
-/// Reads the Dockerfiles that a job names, reports their mistakes, and notes base images and variables in the plan.
+/// Reads the Dockerfiles that a job names, reports their mistakes, and notes base images, variables and entrypoints in the plan.
 ///
 /// `job` is the job file's source: Dockerfiles are shown relative to the same directory.
 pub fn inspect_images(
@@ -23,7 +23,8 @@ pub fn inspect_images(
     sink: &mut Sink,
 ) {
     for image in plan.images.values_mut() {
-        let ImageSource::Dockerfile { path, context, target, args, base, env, locked } = &mut image.source
+        let ImageSource::Dockerfile { path, context, target, args, base, env, entrypoint, locked } =
+            &mut image.source
         else {
             continue;
         };
@@ -41,6 +42,7 @@ pub fn inspect_images(
         if let Some(facts) = inspect(&request, sink) {
             *base = facts.base;
             *env = facts.env;
+            *entrypoint = facts.entrypoint.unwrap_or_default();
             *locked = facts.locked;
         }
     }
@@ -85,7 +87,7 @@ mod tests {
         let job = sources.add(Source::new("jobs/job.yaml", ""));
         let files = MemoryFiles::default().with(
             "docker/Dockerfile",
-            "FROM nvidia/cuda:12.4.1-base-ubuntu22.04\nENV NVIDIA_VISIBLE_DEVICES=all\n",
+            "FROM nvidia/cuda:12.4.1-base-ubuntu22.04\nENV NVIDIA_VISIBLE_DEVICES=all\nENTRYPOINT [\"serve\"]\n",
         );
         let mut sink = Sink::new();
         inspect_images(&mut plan, job, &files, &Lock::default(), &mut sources, &mut sink);
@@ -93,11 +95,12 @@ mod tests {
         let paths: Vec<&str> = sources.iter().map(|(_, source)| source.path().as_str()).collect();
         assert_eq!(paths, ["jobs/job.yaml", "jobs/docker/Dockerfile"]);
         for name in ["main", "same"] {
-            let ImageSource::Dockerfile { base, env, .. } = &plan.images[name].source else {
+            let ImageSource::Dockerfile { base, env, entrypoint, .. } = &plan.images[name].source else {
                 panic!("changed")
             };
             assert_eq!(base.as_deref(), Some("nvidia/cuda:12.4.1-base-ubuntu22.04"));
             assert_eq!(env["NVIDIA_VISIBLE_DEVICES"], "all");
+            assert_eq!(*entrypoint, ["serve"]);
         }
     }
 }

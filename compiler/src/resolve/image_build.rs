@@ -169,6 +169,7 @@ impl<'a> Build<'a> {
             // A later pass extracts the facts from the file.
             base: None,
             env: IndexMap::new(),
+            entrypoint: vec![],
             locked: IndexMap::new(),
         }
     }

@@ -329,6 +329,11 @@ pub(super) fn as_meant(segments: &[String], node: &Node) -> Option<Json> {
             let Value::Number { number, .. } = &node.value else { return None };
             Some(json!([number]))
         }
+        // One string would be one argument with blanks.
+        ["roles", _, "args"] => {
+            let text = text.filter(|text| !text.contains(['"', '\'', '\\']))?;
+            Some(json!(text.split_whitespace().collect::<Vec<_>>()))
+        }
         ["image", "python"] | ["images", _, "python"] => match &node.value {
             Value::String(text) => Some(json!({ "packages": [text] })),
             Value::Sequence(_) => Some(json!({ "packages": node.to_json() })),

@@ -92,6 +92,9 @@ pub enum ImageSource {
         /// `ENV` values of the built stage. They contain information about CUDA and GPUs.
         #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
         env: IndexMap<String, String>,
+        /// `ENTRYPOINT` of the built stage; that of its base image is not known.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        entrypoint: Vec<String>,
         /// Digests in `jobc.lock` of the images that the file names, by name.
         #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
         locked: IndexMap<String, String>,

@@ -10,10 +10,14 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 /// `[python, t.py --lr 0.1]`, which looks for a file of that name.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
-        let Some(Run::Argv(words)) = role.spec.and_then(|spec| spec.run.as_ref()) else { continue };
-        let found = match words.first() {
-            Some(first) if has_blank(first) => Some(commands(role, words, first)),
-            _ => joined(role, words),
+        let Some(spec) = role.spec else { continue };
+        let found = match (&spec.run, &spec.args) {
+            (Some(Run::Argv(words)), _) => match words.first() {
+                Some(first) if has_blank(first) => Some(commands(role, words, first)),
+                _ => joined(role, words, 1),
+            },
+            (None, Some(args)) => joined(role, args, 0),
+            _ => None,
         };
         if let Some(found) = found {
             sink.push(found);
@@ -39,8 +43,8 @@ fn commands(role: &RoleView<'_>, words: &[String], first: &str) -> Diagnostic {
         .set(&role.run_at(), words.join(" && "))
 }
 
-/// A script and its arguments, or a flag and its value, as one word.
-fn joined(role: &RoleView<'_>, words: &[String]) -> Option<Diagnostic> {
+/// A script and its arguments, or a flag and its value, as one word of those from a place on.
+fn joined(role: &RoleView<'_>, words: &[String], from: usize) -> Option<Diagnostic> {
     let starts_script =
         words.first().is_some_and(|first| first.starts_with("python") || first == "bash" || first == "sh");
     let is_script = |word: &str| {
@@ -48,15 +52,20 @@ fn joined(role: &RoleView<'_>, words: &[String]) -> Option<Diagnostic> {
             .iter()
             .any(|end| word.split_whitespace().next().is_some_and(|name| name.ends_with(end)))
     };
-    let at = (1..words.len()).find(|&at| {
-        let (word, before) = (&words[at], &words[at - 1]);
+    let is_joined = |at: usize| {
+        let word = &words[at];
+        let is_value = at > 0 && is_flag(&words[at - 1]) && !has_blank(&words[at - 1]);
         has_blank(word)
-            && !before.starts_with('-')
+            && !is_value
             && (is_flag_and_value(word) || at == 1 && starts_script && is_script(word))
-    })?;
-    let split: Vec<String> = split(&words[at]).first()?.words.clone();
-    let mut instead = words.to_vec();
-    instead.splice(at..=at, split);
+    };
+    let at = (from..words.len()).find(|&at| is_joined(at))?;
+    let instead: Option<Vec<Vec<String>>> = (0..words.len())
+        .map(|at| match at >= from && is_joined(at) {
+            true => Some(split(&words[at]).first()?.words.clone()),
+            false => Some(vec![words[at].clone()]),
+        })
+        .collect();
     let message = format!(
         "`{}` in role `{}` is one word of the command: the program gets it with its blanks",
         words[at], role.plan.name
@@ -64,8 +73,12 @@ fn joined(role: &RoleView<'_>, words: &[String]) -> Option<Diagnostic> {
     Some(
         Diagnostic::warning(codes::LIST_OF_COMMANDS, message)
             .at(&role.run_at().index(at), "")
-            .note("write each word as an item of its own, or the whole command as a text")
-            .set(&role.run_at(), instead),
+            .note(if from == 0 {
+                "write each word as an item of its own"
+            } else {
+                "write each word as an item of its own, or the whole command as a text"
+            })
+            .set(&role.run_at(), instead?.concat()),
     )
 }
 
@@ -77,6 +90,11 @@ fn has_blank(word: &str) -> bool {
 fn is_flag_and_value(word: &str) -> bool {
     let parts: Vec<&str> = word.split_whitespace().collect();
     matches!(parts[..], [flag, value]
-        if flag.starts_with('-') && flag[1..].starts_with(|c: char| c == '-' || c.is_ascii_alphabetic())
-            && !flag.contains('=') && !value.starts_with('-'))
+        if is_flag(flag) && !flag.contains('=') && !value.starts_with('-'))
+}
+
+/// Whether a word is one option, whose value may be the next one.
+fn is_flag(word: &str) -> bool {
+    let is_name = |rest: &str| rest.starts_with(|c: char| c == '-' || c.is_ascii_alphabetic());
+    word.strip_prefix('-').is_some_and(is_name)
 }
