@@ -7,6 +7,9 @@ use jobc_compiler::files::Files;
 
 use crate::{boundary, confine, inputs, plugins, template_cache, watch};
 
+/// How many names of a directory are read: the completion is for people.
+const MAX_ENTRIES: usize = 1000;
+
 /// Files below the job file's directory; absolute paths are used unchanged.
 #[derive(Debug)]
 pub(crate) struct DiskFiles {
@@ -44,6 +47,17 @@ impl Files for DiskFiles {
     fn plugins(&self, directory: &Utf8Path) -> Vec<(String, String)> {
         let installed = plugins::installed(&self.directory.join(directory));
         installed.into_iter().map(|plugin| (plugin.name.to_string(), plugin.place)).collect()
+    }
+
+    fn entries(&self, directory: &Utf8Path) -> Vec<String> {
+        let Ok(found) = self.directory.join(directory).read_dir_utf8() else { return vec![] };
+        let name = |entry: camino::Utf8DirEntry| {
+            let end = if entry.path().is_dir() { "/" } else { "" };
+            format!("{}{end}", entry.file_name())
+        };
+        let mut names: Vec<String> = found.flatten().take(MAX_ENTRIES).map(name).collect();
+        names.sort();
+        names
     }
 
     fn template(&self, digest: &str) -> io::Result<Vec<u8>> {

@@ -1,6 +1,6 @@
 //! The files next to a job file, which the compiler reads through a small trait, so that it does no I/O itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -24,6 +24,11 @@ pub trait Files {
     /// The plug-in backends that a targets file in a directory may name, for completion: name and description. Nothing is
     /// started to find them.
     fn plugins(&self, _directory: &Utf8Path) -> Vec<(String, String)> {
+        vec![]
+    }
+
+    /// The names in a directory, for completion; those of directories end in a slash.
+    fn entries(&self, _directory: &Utf8Path) -> Vec<String> {
         vec![]
     }
 
@@ -100,6 +105,15 @@ impl Files for MemoryFiles {
             Some(below.parent().filter(|_| below.file_name() == Some("backend.yaml"))?.to_string())
         };
         self.0.keys().filter_map(name).map(|name| (name, "templates".to_owned())).collect()
+    }
+
+    fn entries(&self, directory: &Utf8Path) -> Vec<String> {
+        let name = |path: &Utf8PathBuf| {
+            let below = path.strip_prefix(directory).ok()?;
+            let first = below.iter().next()?;
+            Some(if below.as_str() == first { first.to_owned() } else { format!("{first}/") })
+        };
+        self.0.keys().filter_map(name).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     fn template(&self, digest: &str) -> io::Result<Vec<u8>> {

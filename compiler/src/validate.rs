@@ -60,6 +60,16 @@ pub fn validate(document: &Document, sink: &mut Sink) -> bool {
     sink.error_count() == before
 }
 
+/// The number of findings about keys of a job that do not go together, such as `run` beside `args`.
+pub fn conflicts(document: &Document) -> usize {
+    let mut sink = Sink::new();
+    let mut report = Report::new(document, DocumentId::Job, &mut sink);
+    rules::check_job(&mut report);
+    report.finish();
+    let of_keys = [codes::EXCLUSIVE, codes::IMAGE_KEYS];
+    sink.diagnostics().iter().filter(|finding| of_keys.contains(&finding.code)).count()
+}
+
 /// Converts a document that [`validate`] accepted, and whose expressions are evaluated, to a job.
 ///
 /// Numbers keep their text where it matters (`3.10` in `env`); `x-*` keys at the top level are dropped.

@@ -4,13 +4,16 @@ mod context;
 mod cursor;
 mod expression;
 mod field;
+mod fits;
 mod item;
 mod json;
 mod keys;
+mod known;
 mod order;
 mod snippet;
 mod template;
 mod values;
+mod variables;
 
 use lsp_types::{
     CompletionItem, CompletionItemTextEdit, InsertTextFormat, InsertTextMode, MarkupContent, MarkupKind,
@@ -46,9 +49,18 @@ pub(crate) fn complete(session: &Session<'_>, uri: &Uri, position: Position) -> 
             in_expression = true;
             break;
         }
+        if let Some((found, from)) = variables::items(&context, open.text.as_str(), offset) {
+            items.extend(found.into_iter().map(|item| (item, from..offset)));
+            in_expression = true;
+            break;
+        }
+        if cursor.in_text {
+            continue;
+        }
         let mut found = values::items(&context);
         if session.client.settings.schema_features {
             found.extend(keys::items(&context, &open.text));
+            fits::retain(&context, &mut found);
         }
         // On its own line, a field is more likely than a value for the whole block.
         let same = |other: &cursor::Cursor| other.is_key && other.path == cursor.path;
@@ -100,5 +112,7 @@ fn finished(item: Item, replace: std::ops::Range<usize>, text: &Text, client: &C
     }
 }
 
+#[cfg(test)]
+mod acceptance;
 #[cfg(test)]
 mod tests;

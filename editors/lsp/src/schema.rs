@@ -83,9 +83,14 @@ fn child<'a>(form: &'a Value, step: &str) -> Option<&'a Value> {
     if let Some(known) = form.get("properties").and_then(|properties| properties.get(step)) {
         return Some(known);
     }
-    let index = !step.is_empty() && step.bytes().all(|b| b.is_ascii_digit());
-    let items = form.get("items").filter(|_| index);
-    items.or_else(|| form.get("additionalProperties")).filter(|part| part.is_object())
+    // No name begins with a digit: an index is not a key of a map.
+    let below = if is_index(step) { "items" } else { "additionalProperties" };
+    form.get(below).filter(|part| part.is_object())
+}
+
+/// Whether a step of a path is the index of an item.
+pub(crate) fn is_index(step: &str) -> bool {
+    !step.is_empty() && step.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// The schema of a list's items.

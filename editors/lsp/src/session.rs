@@ -332,6 +332,23 @@ impl<'a> Session<'a> {
         self.disk.plugins(directory.unwrap_or(Utf8Path::new("/")))
     }
 
+    /// The templates in the directory of a job and those below it, with their texts: `./parts`, `./board.yaml`.
+    pub(crate) fn templates(&self, uri: &Uri) -> Vec<(String, String)> {
+        let path = self.documents.get(uri).and_then(|open| open.path.as_deref());
+        let Some(directory) = path.and_then(Utf8Path::parent) else { return vec![] };
+        let template = |name: String| {
+            let file = match name.strip_suffix('/') {
+                Some(name) => directory.join(name).join("template.yaml"),
+                None if name.ends_with(".yaml") || name.ends_with(".yml") => directory.join(&name),
+                None => return None,
+            };
+            let text = self.text_of(&file)?;
+            let is_template = text.lines().any(|line| line.starts_with("template:"));
+            is_template.then(|| (format!("./{}", name.trim_end_matches('/')), text))
+        };
+        self.disk.entries(directory).into_iter().filter_map(template).collect()
+    }
+
     /// The text of a file, from the editor or the disk.
     pub(crate) fn text_of(&self, path: &Utf8Path) -> Option<String> {
         match self.documents.at(path) {

@@ -29,6 +29,8 @@ pub(super) struct Cursor {
     pub(super) path: Vec<String>,
     /// Whether a key of a map is expected.
     pub(super) is_key: bool,
+    /// Whether it is within a text of several lines, such as a script.
+    pub(super) in_text: bool,
     /// Whether a `:` already follows.
     pub(super) has_colon: bool,
     /// Whether the value is alone on lines below its key, where a whole block can begin.
@@ -53,13 +55,11 @@ pub(super) fn find(path: Option<&Utf8Path>, text: &Text, offset: usize) -> Vec<C
     let rest = &whole[offset.min(line.end)..line.end];
     let (above, below) = context_lines(whole, line.clone());
     let moved = line.start - above.len();
-    let found = parsed(path, &above, before, rest, &below, offset, moved);
-    if !found.is_empty() {
-        return found;
-    }
-    let found = parsed(path, &above, before, rest, "\n", offset, moved);
-    if !found.is_empty() {
-        return found;
+    for below in [&below, "\n"] {
+        let found = parsed(path, &above, before, rest, below, offset, moved);
+        if !found.is_empty() {
+            return found;
+        }
     }
     let (above, moved) = lines_above(text, line.start, before);
     parsed(path, &above, before, rest, "\n", offset, moved)
@@ -107,6 +107,7 @@ fn marked(node: &Node, path: &mut Vec<String>, text: &str, at: usize) -> Option<
     let cursor = |path: &[String], is_key, has_colon, on_own_line, start, taken| Cursor {
         path: path.to_vec(),
         is_key,
+        in_text: false,
         has_colon,
         on_own_line,
         replace: start..at,
@@ -155,15 +156,11 @@ fn marked(node: &Node, path: &mut Vec<String>, text: &str, at: usize) -> Option<
         Value::String(value) => {
             let typed = &value[..value.find(MARK)?];
             let start = unquoted(text, node.span.start as usize);
-            // A multi-line text is not completed, except for its expressions.
+            // Of a text of several lines, only expressions and variables are completed.
             let whole = text.get(start..at).is_some_and(|raw| raw == typed);
-            let in_expression = text[..at].rsplit_once("${{").is_some_and(|(_, code)| !code.contains("}}"));
-            if !whole && !in_expression {
-                return None;
-            }
             let start = if whole { start } else { at };
             let own_line = text[..start].rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
-            Some(cursor(path, false, false, own_line, start, vec![]))
+            Some(Cursor { in_text: !whole, ..cursor(path, false, false, own_line, start, vec![]) })
         }
         _ => None,
     }

@@ -7,6 +7,7 @@ use lsp_types::CompletionItemKind;
 use super::context::Context;
 use super::cursor::MARK;
 use super::item::Item;
+use crate::schema::is_index;
 use crate::{goto, names};
 
 /// A description of each scope, in one line; spec section "Expressions".
@@ -188,8 +189,4 @@ fn about(node: Option<&Node>) -> String {
 
 fn leaf(kind: CompletionItemKind, name: &str, about: &str, close: &str) -> Item {
     Item::new(kind, name).insert(format!("{name}{close}")).detail(about)
-}
-
-fn is_index(step: &str) -> bool {
-    !step.is_empty() && step.bytes().all(|b| b.is_ascii_digit())
 }

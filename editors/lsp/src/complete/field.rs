@@ -42,7 +42,7 @@ pub(super) fn opening(schema: &Schema, key: &str, property: &Value, on_own_line:
     if all("array") {
         return if on_own_line { "\n  - $0" } else { " [$0]" }.to_owned();
     }
-    format!(" {}", stop(schema, key, property, 1))
+    format!(" {}", stop(schema, key, property, 1, !on_own_line))
 }
 
 /// A key and its value in JSON.
@@ -75,7 +75,7 @@ fn block(schema: &Schema, key: &str, property: &Value) -> String {
     let known: Vec<(&str, &Value)> = wanted.iter().filter_map(|key| Some((*key, field(key)?))).collect();
     if !known.is_empty() {
         let line = |(number, (key, property)): (usize, &(&str, &Value))| {
-            format!("\n  {key}: {}", stop(schema, key, property, number + 1))
+            format!("\n  {key}: {}", stop(schema, key, property, number + 1, false))
         };
         return known.iter().enumerate().map(line).collect();
     }
@@ -87,7 +87,7 @@ fn block(schema: &Schema, key: &str, property: &Value) -> String {
 }
 
 /// A tab stop for a value: the words to choose from, or an example.
-fn stop(schema: &Schema, key: &str, property: &Value, number: usize) -> String {
+fn stop(schema: &Schema, key: &str, property: &Value, number: usize, in_brackets: bool) -> String {
     let forms = schema.forms(property);
     let words: Vec<&str> = forms.iter().flat_map(|form| Schema::words(form)).map(|(word, _)| word).collect();
     let plain =
@@ -112,7 +112,7 @@ fn stop(schema: &Schema, key: &str, property: &Value, number: usize) -> String {
     let versions = list(property, "enum").chain(list(resolved, "enum")).next();
     match versions.or(example) {
         Some(value) if !NAMED.contains(&key) => {
-            let text = default_text(value);
+            let text = default_text(value, in_brackets);
             if text.contains('\n') {
                 format!("${number}")
             } else {

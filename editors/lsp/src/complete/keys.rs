@@ -63,11 +63,11 @@ fn keys(context: &Context<'_>, schema: &Schema, part: &Value, found: &mut Vec<It
     if cursor.on_own_line && !cursor.has_colon && !context.json {
         for block in schema.snippets(part) {
             let Some(body) = block.get("body").and_then(Value::as_object) else { continue };
-            // A block is inserted without the keys that the map already has.
+            // A block is inserted without the keys that the map already has, and its own name is another one.
             let left: serde_json::Map<String, Value> = body
                 .iter()
                 .filter(|(key, _)| free(key))
-                .map(|(key, value)| (key.clone(), value.clone()))
+                .map(|(key, value)| (unused(key, &cursor.taken), value.clone()))
                 .collect();
             if !left.is_empty() {
                 let item = block_item(block, &snippet::yaml(&left.into()).join("\n"));
@@ -79,14 +79,32 @@ fn keys(context: &Context<'_>, schema: &Schema, part: &Value, found: &mut Vec<It
     }
 }
 
+/// The key of a block, where it is a tab stop with a name: that name, or with a number behind it if it is taken.
+fn unused(key: &str, taken: &[String]) -> String {
+    let name = snippet::plain(key);
+    if name == key || !taken.contains(&name) {
+        return key.to_owned();
+    }
+    let free = (2..).map(|number| format!("{name}-{number}")).find(|name| !taken.contains(name));
+    free.map_or_else(|| key.to_owned(), |free| key.replacen(&name, &free, 1))
+}
+
 fn values(context: &Context<'_>, schema: &Schema, part: &Value, whole: &Text, found: &mut Vec<Item>) {
     let cursor = context.cursor;
+    let before = &whole.as_str()[..cursor.replace.start];
+    let in_quotes = before.ends_with(['"', '\'']);
+    let in_brackets = before.rsplit('\n').next().is_some_and(|line| line.contains(['{', '[']));
+    let scalar = |kind, value: &Value| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let insert = if in_quotes { text.clone() } else { default_text(value, in_brackets) };
+        Item::new(kind, &text).insert(snippet::escaped(&insert))
+    };
     for form in schema.forms(part) {
         for (word, about) in Schema::words(form) {
             found.push(Item::new(CompletionItemKind::EnumMember, word).documentation(about).rank(1));
         }
         for value in list(form, "enum") {
-            found.push(Item::new(CompletionItemKind::EnumMember, &default_text(value)).rank(1));
+            found.push(scalar(CompletionItemKind::EnumMember, value).rank(1));
         }
         if is_type(form, "boolean") {
             found.extend(["true", "false"].map(|word| Item::new(CompletionItemKind::Value, word).rank(1)));
@@ -96,7 +114,7 @@ fn values(context: &Context<'_>, schema: &Schema, part: &Value, whole: &Text, fo
     for value in shown.chain(schema.forms(part).into_iter().flat_map(|form| list(form, "examples"))) {
         if value.is_string() || value.is_number() || value.is_boolean() {
             let detail = if part.get("default") == Some(value) { "default" } else { "example" };
-            found.push(Item::new(CompletionItemKind::Value, &default_text(value)).detail(detail).rank(2));
+            found.push(scalar(CompletionItemKind::Value, value).detail(detail).rank(2));
         }
     }
     for block in schema.snippets(part).filter(|_| !context.json) {
@@ -132,15 +150,23 @@ fn block_item(block: &Value, insert: &str) -> Item {
         .rank(4)
 }
 
-/// A scalar in YAML: quoted if a version would be read as a number.
-pub(super) fn default_text(value: &Value) -> String {
+/// A scalar in YAML, quoted if it would be read as something else.
+pub(super) fn default_text(value: &Value, in_brackets: bool) -> String {
     match value {
-        Value::String(text)
-            if text.parse::<f64>().is_ok() || matches!(text.as_str(), "true" | "false" | "null") =>
-        {
-            format!("\"{text}\"")
-        }
+        Value::String(text) if needs_quotes(text, in_brackets) => value.to_string(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
+}
+
+fn needs_quotes(text: &str, in_brackets: bool) -> bool {
+    let is_other = text.parse::<f64>().is_ok() || matches!(text, "" | "true" | "false" | "null" | "~");
+    let begins = |c: char| "!&*#|>@`%\"'?[]{}, ".contains(c);
+    is_other
+        || text.starts_with(begins)
+        || text.starts_with("- ")
+        || text.ends_with([':', ' '])
+        || text.contains(": ")
+        || text.contains(" #")
+        || in_brackets && text.contains(['[', ']', '{', '}', ','])
 }

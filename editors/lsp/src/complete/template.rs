@@ -8,8 +8,8 @@ use super::item::Item;
 use super::snippet;
 use crate::template::{description, of_parameter, of_template, user};
 
-/// The built-in templates of a kind, `job` or `role`, and the syntax of one in Git.
-pub(super) fn names(kind: &str) -> Vec<Item> {
+/// The built-in templates of a kind, `job` or `role`, those beside the job, and the syntax of one in Git.
+pub(super) fn names(context: &Context<'_>, kind: &str) -> Vec<Item> {
     let item = |(name, text): (&str, &str)| {
         let uses = format!("std/{name}");
         let found = describe(text).filter(|found| found.kind == kind)?;
@@ -21,7 +21,12 @@ pub(super) fn names(kind: &str) -> Vec<Item> {
         .detail("a template in a Git repository")
         .documentation("`jobc lock` fetches it, and records its commit and digest in `jobc.lock`")
         .order(1);
-    built_in().filter_map(item).chain([git]).collect()
+    let beside = context.session.templates(context.uri).into_iter().filter_map(|(uses, text)| {
+        let found = describe(&text).filter(|found| found.kind == kind)?;
+        let page = of_template(&uses, &found);
+        Some(Item::new(CompletionItemKind::File, &uses).detail(found.description).documentation(page))
+    });
+    built_in().filter_map(item).chain(beside).chain([git]).collect()
 }
 
 /// The parameters of the template that a map uses, except those that are already set.

@@ -127,6 +127,19 @@ fn values_that_jobc_knows() {
         "mig_profile_of_any_card",
         &format!("{head}      gpu:\n        share:\n          profile: 1g.$0\n"),
     );
+    names("number_of_gpus", &format!("{head}      gpu: $0\n"));
+    let matrix = "version: 1\nname: x\nimage: a:1\nmatrix:\n  axes: {lr: [0.1, 0.01], model: [small, \"1.0\"]}\n  exclude:\n    - $0\nroles: {a: {run: x}}\n";
+    names("axes_of_an_exception", matrix);
+    names("value_of_an_axis", &matrix.replace("$0", "{lr: 0.1, model: $0}"));
+    names(
+        "codes_to_allow",
+        "version: 1\nname: x\nimage: ubuntu\nx-jobc-allow: [J033$0]\nroles: {a: {run: x}}\n",
+    );
+    names("tags_of_an_image", "version: 1\nname: x\nimage: python:$0\nroles: {a: {run: x}}\n");
+    names(
+        "templates_beside_the_job",
+        "==== job.yaml\nversion: 1\nname: x\nroles: {a: {uses: ./$0}}\n==== [board.yaml]\ntemplate: 1\nkind: role\ndescription: a board\nbody: {run: x}\n==== [parts/template.yaml]\ntemplate: 1\nkind: role\nbody: {run: x}\n==== [other.yaml]\nversion: 1\n",
+    );
     names("template_of_a_job", "version: 1\nname: x\nuses: $0\n");
     names("template_of_a_role", "version: 1\nname: x\nroles:\n  board:\n    uses: std/$0\n");
     names(
@@ -159,6 +172,7 @@ fn values_that_jobc_knows() {
 fn names_in_a_targets_file() {
     let job = "==== job.yaml\nversion: 1\nname: x\nimage: a:1\ndata: {imagenet: {mount: /data}}\nroles: {train: {run: x}, serve: {run: y}}\n";
     let check = |name, text| names(name, &format!("{job}==== targets.yaml\nversion: 1\n{text}"));
+    check("card_of_a_target", "targets:\n  lab: {backends: [oci], gpu: {cards: [{model: A10$0}]}}\n");
     check("target_default", "default: [$0]\ntargets:\n  lab: {backends: [oci]}\n");
     check(
         "target_provider",

@@ -8,8 +8,9 @@ use lsp_types::CompletionItemKind;
 use super::context::Context;
 use super::cursor::{Cursor, MARK};
 use super::item::Item;
-use super::template;
+use super::{known, template};
 use crate::kind::Kind as FileKind;
+use crate::schema::is_index;
 use crate::session::Session;
 
 pub(super) fn items(context: &Context<'_>) -> Vec<Item> {
@@ -25,14 +26,16 @@ fn of_job(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
     let key = cursor.is_key;
     match path {
         ["roles", role, "needs"] if key => {
-            keyed(context.names_of("roles", &[role]), "${1|succeeded,ready,started|}", cursor)
+            keyed(context.before(role), "${1|succeeded,ready,started|}", cursor)
         }
-        ["roles", role, "needs", _] if !key => list_items(context.names_of("roles", &[role]), cursor),
-        ["roles", role, "needs"] => in_brackets(context.names_of("roles", &[role])),
+        ["roles", role, "needs", at] if !key && is_index(at) => list_items(context.before(role), cursor),
+        ["roles", role, "needs"] => in_brackets(context.before(role)),
         ["distributed", "roles"] if key => {
             keyed(context.names_of("roles", &[]), "${1|worker,chief,head,ps,evaluator,launcher|}", cursor)
         }
-        ["distributed", "roles", _] if !key => list_items(context.names_of("roles", &[]), cursor),
+        ["distributed", "roles", at] if !key && is_index(at) => {
+            list_items(context.names_of("roles", &[]), cursor)
+        }
         ["distributed", "roles"] => in_brackets(context.names_of("roles", &[])),
         ["distributed", "launch"] => {
             let mut found =
@@ -43,7 +46,7 @@ fn of_job(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
         ["roles", _, volumes @ ("data" | "outputs")] if key => {
             keyed(context.names_of(volumes, &[]), "\n  mount: ${1:/data}", cursor)
         }
-        ["roles", _, volumes @ ("data" | "outputs"), _] if !key => {
+        ["roles", _, volumes @ ("data" | "outputs"), at] if !key && is_index(at) => {
             list_items(context.names_of(volumes, &[]), cursor)
         }
         ["roles", _, volumes @ ("data" | "outputs")] => in_brackets(context.names_of(volumes, &[])),
@@ -56,15 +59,29 @@ fn of_job(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
         ["image" | "images", .., "from" | "image"] | ["roles", _, "image", .., "from" | "image"]
             if path.last() == Some(&"image") || !path.contains(&"copy") =>
         {
-            image_references(context)
+            image_references(context).into_iter().filter(|item| item.label != "host").collect()
         }
         ["roles", role, "ready", "port"] | ["roles", role, "ready", "http", "port"] => {
             let ports =
                 context.names.root.get("roles").and_then(|it| it.get(role)?.get("resources")?.get("ports"));
             declared(ports, CompletionItemKind::Variable, &[])
         }
-        ["uses"] => template::names("job"),
-        ["roles", _, "uses"] => template::names("role"),
+        ["x-jobc-allow", at] if !key && is_index(at) => list_items(known::codes(context), cursor),
+        ["x-jobc-allow"] if !key => in_brackets(known::codes(context)),
+        ["roles", _, "resources", "gpu"] if !key => {
+            let item = |(word, about): (&str, &str)| Item::new(CompletionItemKind::Value, word).detail(about);
+            [("1", ""), ("all", "every GPU of the host"), ("0", "hides the GPUs of the host")]
+                .map(item)
+                .to_vec()
+        }
+        [matrix @ .., "include" | "exclude", at] if key && is_index(at) => {
+            keyed(known::axes(context, matrix), "$0", cursor)
+        }
+        [matrix @ .., "include" | "exclude", at, axis] if !key && is_index(at) => {
+            known::axis_values(context, matrix, axis)
+        }
+        ["uses"] => template::names(context, "job"),
+        ["roles", _, "uses"] => template::names(context, "role"),
         ["with"] | ["roles", _, "with"] if key => template::parameters(context, path),
         ["with", _] | ["roles", _, "with", _] if !key => template::values(context, path),
         [.., "gpu", "model"] | [.., "gpu", "model", _] => gpu_models(),
@@ -88,6 +105,7 @@ fn of_targets(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
         ["targets", _, "backends", _] if !cursor.is_key => list_items(plugins(context), cursor),
         ["targets", _, "backends"] => in_brackets(plugins(context)),
         ["targets", _, "kubernetes", "gpu", "provider"] => gpu_providers(),
+        ["targets", .., "cards", _, "model"] if !cursor.is_key => gpu_models(),
         ["targets", _, "kubernetes", "gpu", "models", _] => list_items(gpu_models(), cursor),
         ["targets", _, "kubernetes" | "openpai", "roles"] if cursor.is_key => {
             keyed(of_jobs(&["roles"]), "\n  $0", cursor)
@@ -104,6 +122,36 @@ fn of_targets(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
 }
 
 impl Context<'_> {
+    /// The roles that a role may wait for: not itself, nor those that wait for it.
+    fn before(&self, role: &str) -> Vec<Item> {
+        let needs = |of: &str| -> Vec<String> {
+            let needs = self.names.root.get("roles").and_then(|roles| roles.get(of)?.get("needs"));
+            let (keys, items) = (needs.map_or(&[][..], Node::entries), needs.map_or(&[][..], Node::items));
+            let items = items.iter().filter_map(Node::as_str);
+            keys.iter().map(|entry| entry.key.as_str()).chain(items).map(str::to_owned).collect()
+        };
+        let waits = |of: &str| {
+            let mut reached = needs(of);
+            let mut at = 0;
+            while let Some(next) = reached.get(at) {
+                let more: Vec<String> =
+                    needs(next).into_iter().filter(|name| !reached.contains(name)).collect();
+                reached.extend(more);
+                at += 1;
+            }
+            reached.iter().any(|name| name == role)
+        };
+        let others = self.names_of("roles", &[role]).into_iter();
+        others.filter(|item| !waits(&item.label)).collect()
+    }
+
+    /// Whether a text is what stands at the cursor in the tree of names.
+    fn is_typed(&self, text: &str) -> bool {
+        let path = &self.cursor.path;
+        let here = path.iter().try_fold(&self.names.root, |node, step| node.get(step));
+        here.and_then(Node::as_str) == Some(text)
+    }
+
     /// The names that a top-level map of the job declares.
     fn names_of(&self, key: &str, but: &[&str]) -> Vec<Item> {
         declared(self.names.root.get(key), CompletionItemKind::Variable, but)
@@ -234,7 +282,9 @@ fn image_references(context: &Context<'_>) -> Vec<Item> {
             found.push(item);
         }
     };
-    for reference in written_images(&context.names.root) {
+    // The last tree may have what is typed here.
+    let typed = |text: &str| text.ends_with(':') || context.is_typed(text);
+    for reference in written_images(&context.names.root).into_iter().filter(|text| !typed(text)) {
         add(Item::new(CompletionItemKind::Value, &reference).detail("in this job"));
     }
     for reference in images::known_references() {
