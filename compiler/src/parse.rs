@@ -8,6 +8,7 @@ mod json;
 mod keys;
 mod limits;
 mod patch;
+mod recover;
 mod report;
 mod scalar;
 mod yaml;
@@ -22,6 +23,7 @@ use report::Report;
 
 pub use limits::{MAX_ALIAS_NODES, MAX_ALIAS_TEXT, MAX_BYTES, MAX_DEPTH};
 pub use patch::{Change, patch};
+pub use recover::{Recovered, recover};
 
 /// Parses one source into a document.
 ///
@@ -37,6 +39,22 @@ pub fn parse(sources: &Sources, id: SourceId, sink: &mut Sink) -> Option<Documen
         .and_then(|text| read(source, text, &mut report));
     report.finish();
     document
+}
+
+/// What can be read of a job in YAML whose text has syntax errors; `None` for other texts.
+pub fn readable_part(sources: &Sources, id: SourceId) -> Option<Recovered> {
+    let source = sources.get(id);
+    let extension = source.path().extension().unwrap_or_default().to_ascii_lowercase();
+    let is_json = matches!(extension.as_str(), "json" | "jsonc") || begins_like_json(source.text());
+    // Which lines belong together is not known then.
+    let is_odd = |line: &str| {
+        let content = line.trim_start_matches(' ');
+        content.starts_with(char::is_whitespace) && !content.trim().is_empty()
+    };
+    if is_json || source.text().len() > MAX_BYTES || source.text().lines().any(is_odd) {
+        return None;
+    }
+    recover(source.text()).filter(|found| found.document.root.get("roles").is_some())
 }
 
 fn read(source: &Source, text: &str, report: &mut Report<'_>) -> Option<Document> {

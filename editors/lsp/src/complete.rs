@@ -22,9 +22,9 @@ use lsp_types::{
 
 use crate::client::Client;
 use crate::kind::Kind;
-use crate::recover::is_json;
 use crate::session::Session;
 use crate::text::Text;
+use crate::tree::is_json;
 
 use context::Context;
 use item::Item;

@@ -32,7 +32,6 @@ mod outline;
 mod overlay;
 mod place;
 mod recognize;
-mod recover;
 mod requests;
 mod schema;
 mod select;

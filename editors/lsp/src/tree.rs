@@ -12,8 +12,16 @@ use jobc_compiler::parse::{self, Change, patch};
 use jobc_compiler::source::{Source, Sources};
 
 use crate::names::Mention;
-use crate::recover::{is_json, recover};
 use crate::text::Text;
+
+/// Whether a text is JSON, by its name or its beginning.
+pub(crate) fn is_json(path: Option<&Utf8Path>, text: &str) -> bool {
+    let extension = path.and_then(Utf8Path::extension).unwrap_or_default();
+    let begins = text.trim_start_matches('\u{feff}').trim_start();
+    matches!(extension, "json" | "jsonc")
+        || ["{\"", "{ \"", "{\n", "//", "/*"].iter().any(|start| begins.starts_with(start))
+        || begins == "{"
+}
 
 /// A text and its tree.
 pub(crate) struct Tree {
@@ -50,7 +58,7 @@ impl Tree {
         let mut sink = Sink::new();
         let root = parse::parse(&sources, id, &mut sink);
         let (parses, is_clean) = (root.is_some(), sink.diagnostics().is_empty());
-        let recovered = || if yaml { recover(new) } else { None };
+        let recovered = || if yaml { Some(parse::recover(new)?.document) } else { None };
         let document = root.or_else(recovered).or_else(|| before.map(|tree| moved(tree, new)))?;
         Some(Self { text: text.clone(), document, parses, is_clean, mentions: OnceCell::new() })
     }

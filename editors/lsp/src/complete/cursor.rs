@@ -14,8 +14,8 @@ use camino::Utf8Path;
 use jobc_compiler::document::{Document, Node, Value};
 
 use crate::analysis::parse_alone;
-use crate::recover::is_json;
 use crate::text::Text;
+use crate::tree::is_json;
 
 use context_lines::{context_lines, lines_above};
 

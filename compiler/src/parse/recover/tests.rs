@@ -1,9 +1,7 @@
 use std::fmt::Write as _;
 
-use jobc_compiler::document::Node;
-
 use super::recover;
-use crate::tests::snapshot;
+use crate::document::Node;
 
 /// Prints the keys and values of a tree, each with the text at its span.
 fn write(node: &Node, text: &str, indent: &str, out: &mut String) {
@@ -21,10 +19,14 @@ fn write(node: &Node, text: &str, indent: &str, out: &mut String) {
 fn all_but_the_broken_lines_are_recovered() {
     let check = |name: &str, text: &str| {
         let mut out = String::new();
-        if let Some(document) = recover(text) {
-            write(&document.root, text, "", &mut out);
+        if let Some(found) = recover(text) {
+            write(&found.document.root, text, "", &mut out);
+            for broken in found.broken {
+                let _ = writeln!(out, "not read: {:?}", &text[broken]);
+            }
+            let _ = write!(out, "{}", if found.has_gaps { "with gaps\n" } else { "" });
         }
-        snapshot("recover", name, text, &out);
+        insta::assert_snapshot!(name, format!("{}\n----\n{}\n", text.trim_end(), out.trim_end()));
     };
     let job = "version: 1\nname: x\nparams: {lr: 0.1}\nroles:\n  prepare:\n    run: |\n      a: [\n      b\n  train:\n    needs: [prepare]\n    resources: {gpu: 1}\n    run: x\n";
     check("open_bracket_below", &job.replace("[prepare]", "[prepare"));
