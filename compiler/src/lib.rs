@@ -32,6 +32,7 @@ pub mod expand;
 pub mod expression;
 pub mod files;
 pub mod format;
+mod full_width;
 pub mod import;
 pub mod lock;
 pub mod lower;

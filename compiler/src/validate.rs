@@ -14,7 +14,6 @@ mod explain;
 mod expression;
 mod foreign;
 mod forms;
-mod full_width;
 mod keys;
 mod kinds;
 mod modes;

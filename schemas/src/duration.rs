@@ -80,7 +80,7 @@ impl JsonSchema for Seconds {
         json_schema!({
             "description": "A duration with a unit: s, m, h or d.",
             "type": "string",
-            "pattern": r"^([0-9]+(s|m|h|d)|\$\{\{[ -~]*\}\})$",
+            "pattern": r"^([0-9]+(s|m|h|d)|[ -~]*\$\{\{[ -~]*\}\}[ -~]*)$",
             "examples": ["90s", "30m", "12h", "2d"]
         })
     }

@@ -6,6 +6,8 @@
 
 mod snippets;
 
+use std::collections::BTreeSet;
+
 use schemars::Schema;
 use schemars::transform::{Transform, transform_subschemas};
 use serde_json::{Map, Value, json};
@@ -16,6 +18,37 @@ pub(crate) fn annotate(schema: &mut Schema, yaml: &dyn Fn(&Value) -> String) {
     snippets::insert(schema);
     Document { definitions: &definitions, yaml }.transform(schema);
     Plain { definitions: &definitions }.transform(schema);
+    name_alternatives(schema);
+}
+
+/// Gives the alternatives of a value titles, from their descriptions: for a value that fits none of them
+/// yaml-language-server names what it expects, and would name a type of the program.
+fn name_alternatives(schema: &mut Schema) {
+    let mut alternatives = BTreeSet::new();
+    collect_alternatives(schema.as_value(), &mut alternatives);
+    let Some(definitions) = schema.get_mut("$defs").and_then(Value::as_object_mut) else { return };
+    for (_, definition) in definitions.iter_mut().filter(|(name, _)| alternatives.contains(*name)) {
+        let sentence = text(definition, "description").split(['.', ':', ';']).next().unwrap_or_default();
+        let mut letters = sentence.chars();
+        let title: String = letters.next().into_iter().flat_map(char::to_lowercase).chain(letters).collect();
+        if let Some(definition) = definition.as_object_mut().filter(|_| !title.is_empty()) {
+            definition.insert("title".to_owned(), Value::String(title));
+        }
+    }
+}
+
+/// The names of the definitions that are alternatives of a value.
+fn collect_alternatives(node: &Value, found: &mut BTreeSet<String>) {
+    match node {
+        Value::Object(map) => {
+            for branch in map.get("anyOf").and_then(Value::as_array).into_iter().flatten() {
+                found.extend(text(branch, "$ref").strip_prefix("#/$defs/").map(str::to_owned));
+            }
+            map.values().for_each(|value| collect_alternatives(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_alternatives(item, found)),
+        _ => {}
+    }
 }
 
 /// Writes unions so that yaml-language-server reports one correct message for a value that fits none of the branches.

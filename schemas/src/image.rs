@@ -157,7 +157,7 @@ pub struct Conda {
 pub struct Python {
     /// Python version, installed if the base image does not have it. Default: the version of the base image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^([0-9]+\.[0-9]+(\.[0-9]+)?|\$\{\{[ -~]*\}\})$"), extend("examples" = ["3.11"]))]
+    #[schemars(regex(pattern = r"^([0-9]+\.[0-9]+(\.[0-9]+)?|[ -~]*\$\{\{[ -~]*\}\}[ -~]*)$"), extend("examples" = ["3.11"]))]
     pub version: Option<String>,
     /// Packages: `NAME` or `NAME==VERSION`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

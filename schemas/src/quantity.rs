@@ -129,7 +129,7 @@ impl JsonSchema for Bytes {
         json_schema!({
             "description": "An amount of memory with a unit: KiB MiB GiB TiB (powers of 1024), KB MB GB TB (powers of 1000), or Ki Mi Gi Ti as in Kubernetes. A number without a unit is an error.",
             "type": "string",
-            "pattern": r"^([0-9]+(\.[0-9]+)? ?(KiB|MiB|GiB|TiB|KB|MB|GB|TB|Ki|Mi|Gi|Ti)|\$\{\{[ -~]*\}\})$",
+            "pattern": r"^([0-9]+(\.[0-9]+)? ?(KiB|MiB|GiB|TiB|KB|MB|GB|TB|Ki|Mi|Gi|Ti)|[ -~]*\$\{\{[ -~]*\}\}[ -~]*)$",
             "examples": ["32GiB", "1.5GiB", "500MB", "64Gi"]
         })
     }
@@ -198,7 +198,7 @@ impl JsonSchema for Cpus {
             "description": "Logical CPUs: a number such as 4 or 0.5, or thousandths as in \"500m\".",
             "type": ["number", "string"],
             "exclusiveMinimum": 0,
-            "pattern": r"^([0-9]+(\.[0-9]+)?|[0-9]+m|\$\{\{[ -~]*\}\})$",
+            "pattern": r"^([0-9]+(\.[0-9]+)?|[0-9]+m|[ -~]*\$\{\{[ -~]*\}\}[ -~]*)$",
             "examples": [4, 0.5, "500m"]
         })
     }

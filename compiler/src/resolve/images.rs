@@ -14,6 +14,7 @@ use super::image_build::{self, ResolvedBuild};
 use super::scope;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::expression::Names;
+use crate::full_width;
 use crate::suggest;
 
 /// The name of the job's own image in the plan.
@@ -295,11 +296,14 @@ pub(super) fn check_reference(text: &str, at: &Pointer, sink: &mut Sink) {
     sink.push(diagnostic);
 }
 
-/// The intended reference of one with a URL scheme, or with capital letters in its name.
+/// The intended reference of one with a URL scheme, with full-width characters, or with capital letters in its name.
 fn repair(text: &str) -> Option<String> {
+    let ascii = full_width::in_ascii(text);
+    let text = ascii.as_deref().unwrap_or(text);
     let bare = text.split_once("://").map_or(text, |(_, bare)| bare);
     let (name, digest) = bare.split_at(bare.find('@').unwrap_or(bare.len()));
     let tag = name.rfind(':').filter(|at| !name[*at..].contains('/')).unwrap_or(name.len());
     let mended = format!("{}{}{digest}", name[..tag].to_ascii_lowercase(), &name[tag..]);
-    (mended != text && !is_path(bare) && mended.parse::<Reference>().is_ok()).then_some(mended)
+    ((ascii.is_some() || mended != text) && !is_path(bare) && mended.parse::<Reference>().is_ok())
+        .then_some(mended)
 }

@@ -7,9 +7,10 @@ use serde_json::Value as Json;
 use crate::diagnostic::{Diagnostic, Safety, codes};
 
 use super::forms::{BYTES, CPUS, DURATION};
+use super::place;
 use super::refused_value::RefusedValue;
 use super::report::Report;
-use super::{full_width, place};
+use crate::full_width;
 
 /// Whether a part of the schema is an amount.
 pub(super) fn is_amount(part: &Json) -> bool {

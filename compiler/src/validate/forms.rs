@@ -18,11 +18,11 @@ pub(super) struct PatternForm {
 pub(super) const WHOLE_EXPRESSION: &str = r"^\$\{\{[ -~]*\}\}$";
 /// Memory and disk.
 pub(super) const BYTES: &str =
-    r"^([0-9]+(\.[0-9]+)? ?(KiB|MiB|GiB|TiB|KB|MB|GB|TB|Ki|Mi|Gi|Ti)|\$\{\{[ -~]*\}\})$";
+    r"^([0-9]+(\.[0-9]+)? ?(KiB|MiB|GiB|TiB|KB|MB|GB|TB|Ki|Mi|Gi|Ti)|[ -~]*\$\{\{[ -~]*\}\}[ -~]*)$";
 /// Logical CPUs.
-pub(super) const CPUS: &str = r"^([0-9]+(\.[0-9]+)?|[0-9]+m|\$\{\{[ -~]*\}\})$";
+pub(super) const CPUS: &str = r"^([0-9]+(\.[0-9]+)?|[0-9]+m|[ -~]*\$\{\{[ -~]*\}\}[ -~]*)$";
 /// Durations.
-pub(super) const DURATION: &str = r"^([0-9]+(s|m|h|d)|\$\{\{[ -~]*\}\})$";
+pub(super) const DURATION: &str = r"^([0-9]+(s|m|h|d)|[ -~]*\$\{\{[ -~]*\}\}[ -~]*)$";
 
 const fn text(pattern: &'static str, what: &'static str, rule: &'static str) -> PatternForm {
     PatternForm { pattern, what, rule, words: &[], amount: false }
@@ -111,7 +111,7 @@ pub(super) static FORMS: &[PatternForm] = &[
     text(r"^[0-9]+\.[0-9]+$", "a version", "write two numbers, such as `\"8.0\"`"),
     text(r"^[0-9]+\.[0-9]+(\.[0-9]+)?$", "a version", "write two or three numbers, such as `\"12.4\"`"),
     text(
-        r"^([0-9]+\.[0-9]+(\.[0-9]+)?|\$\{\{[ -~]*\}\})$",
+        r"^([0-9]+\.[0-9]+(\.[0-9]+)?|[ -~]*\$\{\{[ -~]*\}\}[ -~]*)$",
         "a version",
         "write two or three numbers, such as `\"3.11\"`; ranges go under `packages`",
     ),

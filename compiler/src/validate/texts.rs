@@ -4,12 +4,13 @@ use serde_json::Value as Json;
 
 use crate::diagnostic::{Diagnostic, Safety, codes};
 use crate::document::Value;
+use crate::full_width;
 
 use super::accepted::expected;
 use super::forms::{self, PatternForm, WHOLE_EXPRESSION};
 use super::refused_value::RefusedValue;
 use super::report::{Report, quoted};
-use super::{amounts, choices, expression, full_width, kinds, modes, names, place, values};
+use super::{amounts, choices, expression, kinds, modes, names, place, values};
 
 /// Reports a string that does not match its pattern.
 pub(super) fn malformed(refused: &RefusedValue<'_>, pattern: &str, report: &mut Report<'_>) {

@@ -4,7 +4,7 @@
 const DISTANCE: u32 = 0xfee0;
 
 /// A text in ASCII, if all that is not ASCII is full-width.
-pub(super) fn in_ascii(text: &str) -> Option<String> {
+pub(crate) fn in_ascii(text: &str) -> Option<String> {
     let ascii = |c: char| match c {
         '！'..='～' => char::from_u32(u32::from(c) - DISTANCE),
         c => c.is_ascii().then_some(c),
@@ -13,4 +13,4 @@ pub(super) fn in_ascii(text: &str) -> Option<String> {
 }
 
 /// What is wrong with such a text.
-pub(super) const NOTE: &str = "these characters are full-width; write them in ASCII";
+pub(crate) const NOTE: &str = "these characters are full-width; write them in ASCII";
