@@ -13,7 +13,7 @@ use jobc_schema::{BackendName, Job, Targets};
 
 use crate::adjust::{Adjustments, adjust, count_all};
 use crate::backend::{Content, Context, FilePart, Losses, Plugins};
-use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
+use crate::diagnostic::{Code, Diagnostic, DocumentId, Place, Sink, codes};
 use crate::document::Document;
 use crate::expand::{Environment, Groups, Overrides, expand, merge_findings, with_groups};
 use crate::files::Files;
@@ -245,7 +245,7 @@ fn decide(
     // A file of another tool gets only this finding.
     let is_foreign = schema.diagnostics().iter().any(|found| found.code == codes::FOREIGN_FILE);
     let salvaged = if sound || is_foreign { None } else { salvage(document, schema.diagnostics()) };
-    drop_misread(document, schema.diagnostics(), sink);
+    drop_same_cause(document, &mut schema, sink);
     sink.append(schema);
     if sound {
         validate::check_written(document, sources, sink);
@@ -329,20 +329,35 @@ fn gpus_of(place: &TargetPlan, request: &Request<'_>) -> Option<TargetGpus> {
     place.settings.gpus.clone().filter(|_| one_host)
 }
 
-/// Drops the advice to quote a word such as `yes` where the schema has found that it does not belong there.
-fn drop_misread(document: &Document, found: &[Diagnostic], sink: &mut Sink) {
+/// Keeps one finding for one value: the schema's of a word such as `yes`, not the parser's advice to quote it; the
+/// parser's of `02`, with the number that is meant, not the schema's of a text.
+fn drop_same_cause(document: &Document, schema: &mut Sink, sink: &mut Sink) {
     let span_of = |found: &Diagnostic| match &found.labels.first()?.place {
         Place::Span(span) => Some(*span),
         Place::Path { pointer, part, .. } => Some(document.span_of_cause(pointer, *part)),
         _ => None,
     };
-    let refused: BTreeSet<Span> = found
-        .iter()
-        .filter(|found| [codes::WRONG_KIND, codes::NOT_ONE_OF].contains(&found.code))
-        .filter_map(span_of)
-        .collect();
-    sink.retain(|found| {
-        found.code != codes::MISREAD || span_of(found).is_none_or(|span| !refused.contains(&span))
+    let spans = |sink: &Sink, codes: &[Code]| -> BTreeSet<Span> {
+        let of_codes = sink.diagnostics().iter().filter(|found| codes.contains(&found.code));
+        of_codes.filter_map(span_of).collect()
+    };
+    let refused = spans(schema, &[codes::WRONG_KIND, codes::NOT_ONE_OF]);
+    let is_refused = |found: &Diagnostic| span_of(found).is_some_and(|span| refused.contains(&span));
+    sink.retain(|found| found.code != codes::MISREAD || !is_refused(found));
+    let zeros = spans(sink, &[codes::LEADING_ZERO]);
+    schema.retain(|found| {
+        found.code != codes::WRONG_KIND || span_of(found).is_none_or(|span| !zeros.contains(&span))
+    });
+    sink.for_each(|found| {
+        if found.code == codes::LEADING_ZERO && is_refused(found) && found.fixes.len() > 1 {
+            found.fixes.remove(0);
+            // The last one is the decimal number.
+            let edit = found.fixes.last().and_then(|fix| fix.edits.first());
+            let number = edit.map(|edit| edit.text.clone()).unwrap_or_default();
+            if let Some((what, _)) = found.message.split_once(": write ") {
+                found.message = format!("{what}: write `{number}`");
+            }
+        }
     });
 }
 
