@@ -1,9 +1,11 @@
 //! The files next to a job file, on disk.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jobc_compiler::files::Files;
+use jobc_compiler::files::{CodeError, Files, PackedCode};
 
 use crate::{boundary, confine, inputs, plugins, template_cache, watch};
 
@@ -14,11 +16,13 @@ const MAX_ENTRIES: usize = 1000;
 #[derive(Debug)]
 pub(crate) struct DiskFiles {
     directory: Utf8PathBuf,
+    /// Code that was packed: once for all jobs of a matrix, which then have the same.
+    packed: Mutex<BTreeMap<Utf8PathBuf, Result<Arc<PackedCode>, CodeError>>>,
 }
 
 impl DiskFiles {
     pub(crate) fn new(directory: impl Into<Utf8PathBuf>) -> Self {
-        Self { directory: directory.into() }
+        Self { directory: directory.into(), packed: Mutex::default() }
     }
 }
 
@@ -58,6 +62,21 @@ impl Files for DiskFiles {
         let mut names: Vec<String> = found.flatten().take(MAX_ENTRIES).map(name).collect();
         names.sort();
         names
+    }
+
+    fn code(&self, directory: &Utf8Path) -> Result<Option<Arc<PackedCode>>, CodeError> {
+        let path = self.directory.join(directory);
+        watch::note(&path);
+        let pack = || {
+            confine::permit(&path).map_err(|error| CodeError {
+                is_size: false,
+                message: format!("cannot read the code in `{directory}`: {error}"),
+                note: "a path is relative to the directory of the job file".to_owned(),
+            })?;
+            jobc_code::pack(&path, directory.as_str()).map(Arc::new)
+        };
+        let mut packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
+        packed.entry(path.clone()).or_insert_with(pack).clone().map(Some)
     }
 
     fn template(&self, digest: &str) -> io::Result<Vec<u8>> {

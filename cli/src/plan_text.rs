@@ -69,6 +69,10 @@ pub(crate) fn source(source: &VolumeSource) -> String {
             let reference = reference.as_ref().map_or(String::new(), |reference| format!("#{reference}"));
             format!("git+{url}{reference}")
         }
+        VolumeSource::Code { path, digest: None } => format!("the code in {path}"),
+        VolumeSource::Code { path, digest: Some(digest) } => {
+            format!("the code in {path}, {digest}")
+        }
         VolumeSource::Target {} => "of the target".to_owned(),
         VolumeSource::Job {} => "a directory of the job".to_owned(),
         VolumeSource::Instance { size_bytes: None } => "a directory of each instance".to_owned(),

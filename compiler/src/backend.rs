@@ -7,8 +7,8 @@ pub mod limits;
 pub mod signals;
 pub mod tasks;
 
-use camino::Utf8PathBuf;
-use jobc_schema::plan::JobPlan;
+use camino::{Utf8Path, Utf8PathBuf};
+use jobc_schema::plan::{CODE, CODE_ARCHIVE, JobPlan, VolumeSource};
 use jobc_schema::target::{GpuInjection, PluginName};
 use jobc_schema::{BackendName, Pointer};
 use serde_json::Value;
@@ -130,6 +130,8 @@ pub enum Content {
     Dockerfile(Dockerfile),
     /// Plain text.
     Text(String),
+    /// Bytes of another format.
+    Bytes(Vec<u8>),
 }
 
 /// Where a part of a file comes from.
@@ -165,6 +167,13 @@ impl File {
     /// A file readable by all, without origins yet.
     pub fn new(path: impl Into<Utf8PathBuf>, content: Content) -> Self {
         Self { path: path.into(), mode: 0o644, content, origins: vec![] }
+    }
+
+    /// The archive with the code of a job.
+    pub fn code(job: &JobPlan, context: &Context<'_>) -> Option<Self> {
+        let VolumeSource::Code { path, .. } = &job.volumes.get(CODE)?.source else { return None };
+        let packed = context.files.code(Utf8Path::new(path)).ok()??;
+        Some(Self::new(CODE_ARCHIVE, Content::Bytes(packed.bytes.clone())))
     }
 
     /// Notes that a part comes from a place of the job file.

@@ -529,10 +529,14 @@ fn emit_job(job: JobPlan, lowered: Vec<BackendOutput>, spans: &SpanIndex, source
         for file in lowered {
             let path = Utf8PathBuf::from(backend.as_str()).join(&file.path);
             let mut origins = file.origins;
-            let text = match &file.content {
-                Content::Yaml(value) => emit::to_yaml(value),
-                Content::Json(value) => emit::to_json(value),
-                Content::Text(text) => text.clone(),
+            let text = match file.content {
+                Content::Yaml(value) => emit::to_yaml(&value),
+                Content::Json(value) => emit::to_json(&value),
+                Content::Text(text) => text,
+                Content::Bytes(bytes) => {
+                    files.push(Artifact { path, mode: file.mode, bytes });
+                    continue;
+                }
                 Content::Dockerfile(dockerfile) => {
                     let (text, lines) = dockerfile.render();
                     for origin in &mut origins {

@@ -138,7 +138,7 @@ fn mounts(job: &JobPlan, role: &RolePlan, left_out: &mut Vec<String>) -> Vec<Str
     let mut words = Vec::new();
     for mount in &role.mounts {
         let Some(volume) = job.volumes.get(&mount.volume) else { continue };
-        let VolumeSource::Path { path } = &volume.source else {
+        let (VolumeSource::Path { path } | VolumeSource::Code { path, .. }) = &volume.source else {
             left_out.push(format!("`{}` at {}, which is no directory of the host", mount.volume, mount.path));
             continue;
         };

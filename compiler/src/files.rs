@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -32,6 +33,14 @@ pub trait Files {
         vec![]
     }
 
+    /// The code in a directory, packed for a job that runs elsewhere; `None` where nothing is packed, such as in an editor.
+    ///
+    /// # Errors
+    /// The directory cannot be packed.
+    fn code(&self, _directory: &Utf8Path) -> Result<Option<Arc<PackedCode>>, CodeError> {
+        Ok(None)
+    }
+
     /// The files of a template from Git, packed, by the digest that `jobc.lock` has. What comes back is compared with
     /// the digest.
     ///
@@ -41,6 +50,28 @@ pub trait Files {
         let _ = digest;
         Err(io::ErrorKind::NotFound.into())
     }
+}
+
+/// The code of a job as one archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackedCode {
+    /// A gzipped tar archive. The same files give the same bytes.
+    pub bytes: Vec<u8>,
+    /// The largest entries before packing, with their sizes in bytes.
+    pub largest: Vec<(String, u64)>,
+    /// What does not go with the job although no pattern excludes it, one sentence each.
+    pub remarks: Vec<String>,
+}
+
+/// Why code cannot be packed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeError {
+    /// Whether there is too much of it.
+    pub is_size: bool,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub note: String,
 }
 
 /// The names of a targets file.
@@ -114,6 +145,16 @@ impl Files for MemoryFiles {
             Some(if below.as_str() == first { first.to_owned() } else { format!("{first}/") })
         };
         self.0.keys().filter_map(name).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// A file in place of a directory is its archive.
+    fn code(&self, directory: &Utf8Path) -> Result<Option<Arc<PackedCode>>, CodeError> {
+        let packed = |bytes: &Vec<u8>| PackedCode {
+            bytes: bytes.clone(),
+            largest: vec![("model.bin".to_owned(), 5 << 20), ("train.py".to_owned(), 4096)],
+            remarks: vec![],
+        };
+        Ok(self.0.get(directory).map(packed).map(Arc::new))
     }
 
     fn template(&self, digest: &str) -> io::Result<Vec<u8>> {

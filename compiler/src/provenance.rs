@@ -86,7 +86,7 @@ fn add(place: Place, file: &mut File, facts: &[(&'static str, String)]) {
             let (line, count) = place::add_comments(text, facts);
             place::shift(&mut file.origins, line, count);
         }
-        Content::Text(_) | Content::Dockerfile(_) => {}
+        Content::Text(_) | Content::Dockerfile(_) | Content::Bytes(_) => {}
     }
 }
 

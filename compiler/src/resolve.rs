@@ -5,6 +5,7 @@
 //! placeholder in a [`Text`](jobc_schema::plan::Text). Nothing here grows with the number of instances.
 
 mod accelerate;
+mod code;
 mod command;
 mod completion;
 mod context;
@@ -101,7 +102,8 @@ fn decide(
     let graph = graph::resolve_graph(&context, sink);
     let rendezvous = distributed::resolve_distributed(&context, sink);
     let gang = resolve_gang(&context, &graph, rendezvous.as_ref(), sink);
-    let volumes = volumes::resolve_volumes(&context, sink);
+    let mut volumes = volumes::resolve_volumes(&context, sink);
+    code::resolve_code(&context, &target.settings, &mut volumes, sink);
     let (images, image_of) = images::resolve_images(&context, sink);
     let gpus = gpu::number_gpus(&context, &graph);
     let ports = Arc::new(ports::resolve_ports(&context, rendezvous.as_ref(), sink));
@@ -143,7 +145,7 @@ fn decide(
             launch: rendezvous.as_ref().map(|r| r.launch(name)).unwrap_or_default(),
             env: env::resolve_env(&context, &texts, role, &at, sink),
             provided_env: IndexMap::new(),
-            workdir: command::resolve_workdir(&texts, role, &at, sink),
+            workdir: command::resolve_workdir(&texts, role, &at, sink).or_else(|| code::workdir(&mounts)),
             user: role.user.clone(),
             labels: role.labels.clone(),
             resources: resources::resolve_resources(

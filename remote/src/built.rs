@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jobc_schema::plan::{JobPlan, Plan};
+use jobc_schema::plan::{CODE_ARCHIVE, JobPlan, Plan};
 use jobc_schema::{Pointer, pointer};
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::yaml;
@@ -120,6 +120,9 @@ impl BuiltDirectory {
         let (mut manifests, mut scripts) = (Vec::new(), Vec::new());
         let has_bundles = files.keys().any(|path| path.starts_with("oci/"));
         for (path, bytes) in files {
+            if path.ends_with(CODE_ARCHIVE) {
+                continue;
+            }
             if path.starts_with("slurm/") {
                 let text = std::str::from_utf8(bytes).map_err(|error| wrong(path, &error))?;
                 let origins = map.artifacts.remove(path).unwrap_or_default();

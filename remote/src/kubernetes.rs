@@ -11,6 +11,7 @@ mod capacity;
 mod checks;
 mod client;
 mod cluster;
+mod code;
 mod counts;
 mod discovery;
 mod events;

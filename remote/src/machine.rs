@@ -7,6 +7,7 @@
 mod answers;
 mod capacity;
 mod checks;
+mod code;
 mod copy;
 mod events;
 mod exec;

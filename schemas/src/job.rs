@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::code::Code;
 use crate::distributed::Distributed;
 use crate::duration::Seconds;
 use crate::forms;
@@ -59,6 +60,11 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"pattern": "^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$"}, "examples" = [{"checkpoints": {"source": "./checkpoints", "mount": "/output"}}]))]
     pub outputs: IndexMap<String, Output>,
+    /// Directory with your code, which goes with the job and needs no image: a path relative to the job file, or a block
+    /// with `from`. Commands start in it. `.jobcignore`, otherwise `.dockerignore`, names what stays here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [".", {"from": "./src", "mount": "/workspace"}]))]
+    pub code: Option<Code>,
     /// Environment variables for all roles.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}, "examples" = [{"NCCL_DEBUG": "info"}]))]

@@ -4,6 +4,7 @@
 //! [`generate`] and compared by a test. The binary carries the committed files.
 #![forbid(unsafe_code)]
 
+pub mod code;
 pub mod digest;
 pub mod distributed;
 pub mod duration;

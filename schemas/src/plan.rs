@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::distributed::{ElasticBackend, Framework, MemberPart};
 use crate::job::{Compat, Network};
+use crate::pointer::Pointer;
 use crate::scalar::Scalar;
 use crate::target::{Devices, Target};
 
@@ -214,6 +215,24 @@ pub struct VolumePlan {
     pub options: IndexMap<String, String>,
 }
 
+/// The name of the volume with the code of a job.
+pub const CODE: &str = "jobc-code";
+/// The directory of the code beside the other files of a job that was sent to a host.
+pub const CODE_DIRECTORY: &str = ".jobc-code";
+/// The archive of the code among the files of a backend.
+pub const CODE_ARCHIVE: &str = "code.tar.gz";
+
+impl VolumePlan {
+    /// Where the job file declares the volume with a name.
+    pub fn at(&self, name: &str) -> Pointer {
+        match (&self.source, self.kind) {
+            (VolumeSource::Code { .. }, _) => Pointer::ROOT.key("code"),
+            (_, VolumeKind::Data) => Pointer::ROOT.keys(["data", name]),
+            (_, VolumeKind::Output) => Pointer::ROOT.keys(["outputs", name]),
+        }
+    }
+}
+
 /// Whether the job reads or writes a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -277,6 +296,14 @@ pub enum VolumeSource {
     },
     /// A volume that the target provides under this name.
     Target {},
+    /// A directory with code, which goes with the job.
+    Code {
+        /// The directory: absolute, or relative to the job file.
+        path: String,
+        /// Digest of the packed code. Missing if the directory itself is mounted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
+    },
 }
 
 /// Where a secret's value comes from when the job starts.

@@ -208,10 +208,13 @@ class Cluster:
             self.history.append((self.version, "DELETED", key, copy.deepcopy(value)))
             self.lock.notify_all()
             uid = value["metadata"]["uid"]
-            owned = [other for other, object_ in self.objects.items()
-                     if any(owner["uid"] == uid for owner in object_["metadata"].get("ownerReferences", []))]
-            for other in owned:
-                self.end(other)
+            for other, object_ in list(self.objects.items()):
+                owners = object_["metadata"].get("ownerReferences", [])
+                left = [owner for owner in owners if owner["uid"] != uid]
+                if len(left) < len(owners):
+                    object_["metadata"]["ownerReferences"] = left
+                    if not left:
+                        self.end(other)
 
     def end(self, key):
         """Deletes an object; a pod runs on for a while."""
@@ -607,6 +610,10 @@ class Handler(BaseHTTPRequestHandler):
             if apply and old is not None and differs(old, self.body):
                 raise ApiError(409, "Conflict", 'Apply failed with 1 conflict: conflict with "jobc": fieldRef')
             value = merged(old or {}, self.body)
+            if "strategic" in self.headers["Content-Type"]:
+                # The key of the list of owners is their uid.
+                owners = {owner["uid"]: owner for part in (old, self.body) for owner in part["metadata"].get("ownerReferences", [])}
+                value["metadata"]["ownerReferences"] = list(owners.values())
             if "dryRun" in self.query:
                 return {**value, "spec": {name: part for name, part in value.get("spec", {}).items() if name not in self.cluster.drops}} \
                     if "spec" in value else value

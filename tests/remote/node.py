@@ -205,7 +205,7 @@ class Pod:
                 values = {key: value.encode() for key, value in ((found or {}).get("data") or {}).items()}
                 if kind == "secrets":
                     values = {key: base64.b64decode(value) for key, value in values.items()}
-                return values
+                return values | {key: base64.b64decode(value) for key, value in ((found or {}).get("binaryData") or {}).items()}
             time.sleep(0.1)
         return {}
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import subprocess
 import time
 
@@ -62,6 +63,92 @@ image: busybox
 roles:
   main: {instances: 2, run: echo hello}
 """
+
+
+CODE = """\
+version: 1
+name: {name}
+image: python:3.12
+code: src
+roles:
+  main: {{run: python train.py}}
+"""
+
+
+def code_of(place):
+    """The ConfigMaps with code, by name, and the archive that they hold together."""
+    maps = sorted((value for value in place.cluster.all("configmaps") if "jobc.dev/code" in value["metadata"]["labels"]),
+                  key=lambda value: value["metadata"]["name"])
+    pieces = [base64.b64decode(piece) for value in maps for piece in value["binaryData"].values()]
+    return {value["metadata"]["name"]: value for value in maps}, b"".join(pieces)
+
+
+def created(place, since=0):
+    """The names of the ConfigMaps with code that were sent since a request."""
+    return [path for method, path in place.cluster.requests[since:] if method == "POST" and "/configmaps" in path]
+
+
+def test_code_is_sent_once_and_belongs_to_all_jobs_with_it(place):
+    """In pieces that unpack to the same files, also names that are not UTF-8; another job with the same code sends nothing of it, and
+    the last of them to be removed removes it."""
+    place.write("src/train.py", "print(1)\n")
+    place.write("src/模型/empty.py", "")
+    place.write("src/.git/config", "")
+    (place.directory / "src/large").write_bytes(os.urandom(400_000))
+    (place.directory / "src").joinpath(os.fsdecode(b"\xff")).write_text("odd")
+    (place.directory / "src/none").mkdir()
+    for name in ("first", "second"):
+        place.write(f"{name}.yaml", CODE.format(name=name))
+    first = place.submit("first.yaml")
+    maps, archive = code_of(place)
+    assert len(maps) == 3 and len(created(place)) == 3 and all(value["immutable"] for value in maps.values()), list(maps)
+    listed = subprocess.run(["tar", "-tzf", "-"], input=archive, capture_output=True, check=True).stdout.split()
+    assert {b"large", b"none", b"train.py"} <= {name.rstrip(b"/") for name in listed} and len(listed) == 6, listed
+    since = len(place.cluster.requests)
+    second = place.submit("second.yaml")
+    assert place.submit("first.yaml") == first and not created(place, since), created(place, since)
+    owners = [len(value["metadata"]["ownerReferences"]) for value in code_of(place)[0].values()]
+    assert owners == [2, 2, 2], owners
+    place.run("rm", "--force", first)
+    assert len(code_of(place)[0]) == 3
+    place.run("rm", "--force", second)
+    assert not code_of(place)[0]
+
+
+def test_an_edit_is_another_job_with_code_of_its_own(place):
+    place.write("src/train.py", "print(1)\n")
+    place.write("one.yaml", CODE.format(name="one"))
+    first = place.submit()
+    assert place.submit() == first
+    place.write("src/train.py", "print(2)\n")
+    second = place.submit()
+    assert second != first and len(code_of(place)[0]) == 2, (first, second)
+    # What the ignore file names does not count.
+    place.write("src/.jobcignore", "*.log\n")
+    third = place.submit()
+    place.write("src/a.log", "x")
+    assert place.submit() == third
+
+
+def test_code_that_cannot_go_with_a_job_is_refused_at_its_line(place):
+    place.write("one.yaml", CODE.format(name="one"))
+    errors = place.run("submit", "one.yaml", code=1)[1]
+    assert "one.yaml:4:7" in errors and "no such directory" in errors, errors
+    place.write("src/train.py", "print(1)\n")
+    place.write("src/runs/notes", "")
+    with open(place.directory / "src/runs/last.ckpt", "wb") as file:
+        file.truncate(2 << 30)
+    since = time.monotonic()
+    errors = place.run("submit", "one.yaml", code=1)[1]
+    assert "at most 100 MiB" in errors and "`runs/last.ckpt` (2048 MiB)" in errors and time.monotonic() - since < 5, errors
+    (place.directory / "src/runs/last.ckpt").write_bytes(os.urandom(5 << 20))
+    errors = place.run("submit", "one.yaml", code=1)[1]
+    assert "one.yaml:4" in errors and "ConfigMaps hold at most 4 MiB" in errors and "`runs/last.ckpt` (5.0 MiB)" in errors, errors
+    (place.directory / "src/runs/last.ckpt").unlink()
+    (place.directory / "src/data").symlink_to("/mnt/data")
+    handle = place.run("submit", "one.yaml")
+    assert "`data` is a link to `/mnt/data`" in handle[1], handle
+    assert not place.cluster.count("POST", "/secrets")
 
 
 def test_creates_a_job_that_owns_the_rest(place):

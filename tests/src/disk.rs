@@ -1,9 +1,10 @@
 //! Files on disk, as a case of a test sees them.
 
 use std::io;
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jobc_compiler::files::Files;
+use jobc_compiler::files::{CodeError, Files, PackedCode};
 
 /// The files below one directory; absolute paths are themselves.
 #[derive(Clone, Debug)]
@@ -16,6 +17,10 @@ impl Files for DiskFiles {
 
     fn exists(&self, path: &Utf8Path) -> bool {
         self.0.join(path).exists()
+    }
+
+    fn code(&self, directory: &Utf8Path) -> Result<Option<Arc<PackedCode>>, CodeError> {
+        jobc_code::pack(&self.0.join(directory), directory.as_str()).map(Arc::new).map(Some)
     }
 
     fn template(&self, digest: &str) -> io::Result<Vec<u8>> {

@@ -98,6 +98,7 @@ const LABELS: [&str; 13] = [
     "/submitted",
     "/version",
     "/source-",
+    "/code",
     "/provenance",
     "/stopped",
     "/\"",

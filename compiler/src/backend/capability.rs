@@ -90,6 +90,8 @@ pub enum Capability {
     VolumeInstance,
     /// A volume that the target provides.
     VolumeTarget,
+    /// A directory with code, which goes with the job.
+    Code,
     /// A directory of a volume instead of all of it.
     Subpath,
     /// Volume options.
@@ -187,6 +189,7 @@ impl Capability {
         (Self::VolumeJob, "data: job:"),
         (Self::VolumeInstance, "data: instance:"),
         (Self::VolumeTarget, "data and outputs of the target"),
+        (Self::Code, "code"),
         (Self::Subpath, "subpath of data and outputs"),
         (Self::VolumeOptions, "options of data and outputs"),
         (Self::NoCpu, "no cpu stated"),
@@ -336,10 +339,8 @@ fn needs_of_secrets(job: &JobPlan, found: &mut CapabilityNeeds) {
 }
 
 fn needs_of_volumes(job: &JobPlan, found: &mut CapabilityNeeds) {
-    use jobc_schema::plan::VolumeKind;
     for (name, volume) in &job.volumes {
-        let under = if volume.kind == VolumeKind::Data { "data" } else { "outputs" };
-        let at = Pointer::ROOT.keys([under, name]);
+        let at = volume.at(name);
         let capability = match volume.source {
             VolumeSource::Path { .. } => Capability::VolumePath,
             VolumeSource::Nfs { .. } => Capability::VolumeNfs,
@@ -350,8 +351,10 @@ fn needs_of_volumes(job: &JobPlan, found: &mut CapabilityNeeds) {
             VolumeSource::Job {} => Capability::VolumeJob,
             VolumeSource::Instance { .. } => Capability::VolumeInstance,
             VolumeSource::Target {} => Capability::VolumeTarget,
+            VolumeSource::Code { .. } => Capability::Code,
         };
-        let place = if capability == Capability::VolumeTarget { at.clone() } else { at.key("source") };
+        let is_whole = matches!(capability, Capability::VolumeTarget | Capability::Code);
+        let place = if is_whole { at.clone() } else { at.key("source") };
         found.push((capability, place.clone()));
         if let VolumeSource::Instance { size_bytes: Some(_) } = volume.source {
             // It counts against `disk`.

@@ -83,6 +83,7 @@ impl Backend for DockerfileBackend {
             | Capability::VolumeJob
             | Capability::VolumeInstance
             | Capability::VolumeTarget
+            | Capability::Code
             | Capability::Subpath
             | Capability::VolumeOptions
             | Capability::NoCpu

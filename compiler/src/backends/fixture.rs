@@ -67,7 +67,10 @@ pub(crate) fn lower(backend: &dyn Backend, job: &JobPlan) -> (Vec<File>, String)
 
 /// As [`lower`], for one of the jobs of a matrix.
 pub(crate) fn lower_among(backend: &dyn Backend, job: &JobPlan, all_jobs: &[JobPlan]) -> (Vec<File>, String) {
-    let files = MemoryFiles::default();
+    let files = MemoryFiles::default()
+        .with("src", "packed")
+        .with("medium", &"x".repeat(200_000))
+        .with("large", &"x".repeat(5 << 20));
     let context = Context {
         files: &files,
         to_job: "../../..".into(),
@@ -97,6 +100,7 @@ pub(crate) fn text(file: &File) -> String {
         Content::Text(text) => text.clone(),
         Content::Json(value) => crate::snapshot::json(value),
         Content::Yaml(value) => crate::emit::to_yaml(value),
+        Content::Bytes(bytes) => format!("{} bytes\n", bytes.len()),
         other @ Content::Dockerfile(_) => panic!("{}: {other:?}", file.path),
     }
 }

@@ -8,6 +8,7 @@ mod address;
 mod affinity;
 mod claims;
 mod cluster;
+mod code;
 mod command;
 mod config;
 mod devices;
@@ -63,6 +64,7 @@ use crate::backend::{Backend, Capability, Context, File, Support};
 use crate::diagnostic::Sink;
 
 use cluster::Cluster;
+use code::CodePieces;
 use object::Object;
 
 /// Writes Kubernetes manifests.
@@ -93,8 +95,10 @@ impl Backend for KubernetesBackend {
         }
         names::check(&cluster, sink);
         let mut configs = config::configs(&cluster, sink);
+        configs.code = CodePieces::of(job, context, sink);
         let workload = workload::workload(&cluster, &configs, sink);
         let mut objects: Vec<Object> = config::objects(&cluster, std::mem::take(&mut configs.maps));
+        objects.extend(configs.code.objects(&cluster));
         objects.extend(service::services(&cluster));
         objects.extend(claims::objects(&cluster));
         objects.extend(workload);
@@ -116,6 +120,7 @@ impl Backend for KubernetesBackend {
         if validity::check(&cluster, context.losses.allowed(), sink) {
             names::check(&cluster, sink);
             config::configs(&cluster, sink);
+            CodePieces::of(job, context, sink);
             workload::check(&cluster, sink);
         }
     }

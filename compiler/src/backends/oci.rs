@@ -52,7 +52,8 @@ impl Backend for OciBackend {
         let injection = injection(job, context);
         let tasks = checked(job, context, &places, sink);
         let table = seccomp::table();
-        let mut files = vec![];
+        let is_sent = job.target.settings.is_machine();
+        let mut files: Vec<File> = is_sent.then(|| File::code(job, context)).flatten().into_iter().collect();
         for task in tasks {
             let seen = places.for_task(task);
             files.push(config::config(job, task, &seen, context, injection, &table));

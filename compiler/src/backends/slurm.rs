@@ -7,6 +7,7 @@
 mod array;
 mod batch;
 mod bundle;
+mod code;
 mod gpu;
 mod group;
 mod header;
@@ -65,6 +66,7 @@ impl Backend for SlurmBackend {
             files.extend(group.roles.iter().filter_map(|role| role::script(&parts, role)));
         }
         files.extend(run::remote_shell(&parts));
+        files.extend(File::code(job, context));
         let array = array::array(&parts, &groups);
         files.extend(submit::script(&parts, &groups, array.as_ref()));
         files.extend(array.map(|array| array.script));

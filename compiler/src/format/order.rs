@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::lines::Lines;
 use crate::document::{Document, Node, Value};
 
-const JOB: [&str; 24] = [
+const JOB: [&str; 25] = [
     "version",
     "name",
     "description",
@@ -21,6 +21,7 @@ const JOB: [&str; 24] = [
     "registries",
     "network",
     "matrix",
+    "code",
     "data",
     "outputs",
     "metrics",

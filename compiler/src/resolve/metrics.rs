@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use jobc_schema::metric::Metric;
-use jobc_schema::plan::{MetricPlan, MetricSource, MountPlan, RolePlan};
+use jobc_schema::plan::{CODE, MetricPlan, MetricSource, MountPlan, RolePlan};
 use jobc_schema::role::Role;
 use jobc_schema::{Job, Pointer};
 use regex::bytes::Regex;
@@ -21,8 +21,11 @@ pub(super) fn resolve_metrics(
     sink: &mut Sink,
 ) -> IndexMap<String, MetricPlan> {
     let mut metrics = IndexMap::new();
-    // A directory of each instance ends with it, and its files with it.
+    // A directory of each instance ends with it, and its files with it; so does a copy of the code.
     let of_instance = |mount: &&MountPlan| {
+        if mount.volume == CODE {
+            return true;
+        }
         let source = job.data.get(&mount.volume).and_then(|data| data.source.as_ref());
         source.is_some_and(|source| source.starts_with("instance:"))
     };

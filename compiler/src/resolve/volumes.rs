@@ -8,6 +8,7 @@ use jobc_schema::storage::Data;
 use jobc_schema::{Job, Pointer};
 use serde_json::json;
 
+use super::code;
 use super::context::Context;
 use super::secrets;
 use super::volume_source::read_source;
@@ -164,6 +165,7 @@ pub(super) fn resolve_mounts(
     let outputs =
         job.outputs.iter().map(|(name, output)| (name.as_str(), output.mount.as_str(), output.writable));
     pick(role.outputs.as_ref(), "outputs", outputs, &at, &mut mounts, sink);
+    mounts.extend(code::mount(context, name, role));
     for (mount, place) in &mounts {
         check_subpath(job, mount, place, sink);
     }

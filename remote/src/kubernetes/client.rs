@@ -28,6 +28,7 @@ pub(crate) use crate::http::Notice;
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 pub(crate) const MERGE: &str = "application/merge-patch+json";
+pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 /// Headers of a request by name.
 pub(crate) type Headers<'a> = Vec<(&'a str, String)>;

@@ -12,6 +12,7 @@ use jobc_sys::error::{Error, Kind};
 use serde_json::{Map, Value, json};
 
 use super::answers::Answers;
+use super::code;
 use super::client::{APPLY, Client, MERGE};
 use super::discovery::{Served, collection, discover};
 use super::kinds::Workload;
@@ -173,7 +174,7 @@ fn merge(into: &mut Value, from: &Value) {
 }
 
 /// The reference that makes the cluster remove an object with the job. `blockOwnerDeletion` would need more rights.
-fn owner_reference(owner: &Value) -> Value {
+pub(super) fn owner_reference(owner: &Value) -> Value {
     json!([{
         "apiVersion": text(owner, "/apiVersion"),
         "kind": text(owner, "/kind"),
@@ -192,6 +193,9 @@ fn apply_dependent(
     let namespace = &client.config().namespace;
     let Some(path) = collection(served, &manifest.object, namespace) else { return Ok(()) };
     let is_namespaced = path.contains("/namespaces/");
+    if code::is_code(&manifest.object) {
+        return code::share(client, manifest, &path, owner);
+    }
     let mut object = labeled(&manifest.object, submission, is_namespaced.then_some(namespace.as_str()));
     if let Some(owner) = owner.filter(|_| is_namespaced) {
         object["metadata"]["ownerReferences"] = owner_reference(owner);

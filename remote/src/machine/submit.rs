@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use jobc_container::secret::Secret;
-use jobc_schema::plan::Plan;
+use jobc_schema::plan::{CODE, CODE_ARCHIVE, CODE_DIRECTORY, Plan, VolumeSource};
 use jobc_schema::shell;
 use jobc_sys::error::{Error, Kind, Result};
 
 use super::answers::error_of;
+use super::code;
 use super::images::ImageSender;
 use super::program::{Connection, START_TIMEOUT};
 use super::runs::RunInfo;
@@ -27,6 +28,9 @@ pub(super) fn submit(
     let mut plan = submission.built.plan.clone();
     // There it is a job of that host.
     plan.target.settings.ssh = None;
+    if let Some(volume) = plan.volumes.get_mut(CODE) {
+        volume.source = VolumeSource::Path { path: CODE_DIRECTORY.to_owned() };
+    }
     let lines = secrets::pass_on(&mut plan, &submission.secrets)?;
     for image in submission.images {
         images.send(connection, image)?;
@@ -74,7 +78,7 @@ fn run_tree(submission: &Submission<'_>, plan: &Plan, sources: &Sources, info: &
     let failed =
         |error: serde_json::Error| Error::new(Kind::System, format!("cannot write the plan: {error}"));
     let mut tree = Tree::default();
-    for file in &submission.built.files {
+    for file in submission.built.files.iter().filter(|file| !file.path.ends_with(CODE_ARCHIVE)) {
         let bytes = match file.path.as_str() {
             "plan.json" => serde_json::to_vec_pretty(plan).map_err(failed)?,
             _ => file.bytes.clone(),
@@ -86,6 +90,9 @@ fn run_tree(submission: &Submission<'_>, plan: &Plan, sources: &Sources, info: &
     tree.entries.insert("files".to_owned(), TreeEntry { kind: TreeKind::Directory, mode: 0o755 });
     for (path, entry) in sources.tree.entries.iter().filter(|(path, _)| !path.is_empty()) {
         tree.entries.insert(format!("files/{path}"), entry.clone());
+    }
+    if let Some(code) = submission.built.files.iter().find(|file| file.path.ends_with(CODE_ARCHIVE)) {
+        code::unpack(&code.bytes, &mut tree)?;
     }
     tree.file("run.json", SendFile::bytes(serde_json::to_vec(info).map_err(failed)?));
     Ok(tree)

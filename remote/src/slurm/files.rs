@@ -136,6 +136,12 @@ fn relative(source: &VolumeSource) -> Option<String> {
     (!path.starts_with('/')).then(|| parts.collect::<Vec<_>>().join("/"))
 }
 
+/// Sends a file that the host may have; returns where it is below the directory of runs.
+pub(crate) fn send_file(host: &Host, directory: Option<&str>, file: &SendFile) -> Result<String> {
+    let store = format!("{}/store", directory.unwrap_or(DEFAULT_DIRECTORY));
+    send(host, &store, &Content::File(file.clone()))
+}
+
 /// Sends a file or a directory; returns where it is below the directory of runs.
 fn send(host: &Host, store: &str, content: &Content) -> Result<String> {
     match content {

@@ -1,14 +1,15 @@
 //! Submits a run: one script on the host makes its directory, submits its Slurm jobs, and lets them start.
 
+use jobc_schema::plan::CODE_ARCHIVE;
 use jobc_schema::target::image_file_name;
 use jobc_sys::error::{Error, Kind};
 
 use super::access::Access;
 use super::record::RunRecord;
 use super::upload::Archive;
-use super::{problems, shell};
+use super::{files, problems, shell};
 use crate::built::BatchScript;
-use crate::host::Host;
+use crate::host::{Host, SendFile};
 use crate::place::{Problem, Submission, SubmitError};
 
 const SUBMIT: &str = include_str!("submit.sh");
@@ -59,7 +60,15 @@ pub(crate) fn add(
 ) -> Result<(), SubmitError> {
     let name = &submission.built.plan.name;
     for file in &submission.built.files {
-        archive.file(&format!("{name}/target/{}", file.path), file.mode, &file.bytes);
+        let path = format!("{name}/target/{}", file.path);
+        // It may be the same as that of other runs, and large.
+        if file.path.ends_with(CODE_ARCHIVE) && !matches!(access.host, Host::Local) {
+            let code = SendFile::bytes(file.bytes.clone());
+            let kept = files::send_file(&access.host, access.directory.as_deref(), &code)?;
+            archive.link(&path, &format!("../../../../{kept}"));
+        } else {
+            archive.file(&path, file.mode, &file.bytes);
+        }
     }
     if !submission.secrets.values.is_empty() {
         archive.directory(&format!("{name}/secrets"), 0o700);

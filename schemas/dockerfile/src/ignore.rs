@@ -13,6 +13,25 @@ use serde::{Deserialize, Serialize};
 use super::glob::{self, Token};
 use super::refusal::{Refusal, Refusals};
 
+/// What jobc leaves out of a build context and of the code of a job, with the reasons. Later patterns may include it again.
+pub const LEFT_OUT: &[(&str, &[&str])] = &[
+    ("version control", &[".git", ".hg", ".svn"]),
+    ("what jobc writes", &["out"]),
+    (
+        "what Python and its tools leave behind",
+        &[
+            "**/__pycache__",
+            "**/*.pyc",
+            "**/.ipynb_checkpoints",
+            "**/.mypy_cache",
+            "**/.pytest_cache",
+            "**/.ruff_cache",
+        ],
+    ),
+    ("environments of this machine", &[".venv", "venv", "**/.DS_Store", ".idea", ".vscode"]),
+    ("settings that often hold secrets", &[".env", ".env.*", ".netrc", ".ssh", ".aws"]),
+];
+
 /// Patterns of excluded files.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]

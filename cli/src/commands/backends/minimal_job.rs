@@ -68,6 +68,7 @@ fn whole(capability: Capability) -> Value {
         Capability::VolumeInstance => {
             json!({"data": {DATA: {"source": "instance:", "mount": "/d", "writable": true}}})
         }
+        Capability::Code => json!({"code": "."}),
         Capability::VolumeJob => json!({"data": {DATA: {"source": "job:", "mount": "/d", "writable": true}}}),
         Capability::Elastic => json!({
             "distributed": {"framework": "torchrun", "roles": [ROLE], "elastic": {"min": 1, "max": 2}},

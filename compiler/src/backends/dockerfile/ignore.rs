@@ -2,30 +2,12 @@
 
 use std::fmt::Write as _;
 
+use jobc_dockerfile::ignore::LEFT_OUT;
 use jobc_schema::plan::{JobPlan, VolumeKind, VolumeSource};
 
 use crate::backend::Context;
 
 use super::copy::inside_context;
-
-/// Patterns with the reason they are left out.
-const PATTERNS: &[(&str, &[&str])] = &[
-    ("version control", &[".git", ".hg", ".svn"]),
-    ("what jobc writes", &["out"]),
-    (
-        "what Python and its tools leave behind",
-        &[
-            "**/__pycache__",
-            "**/*.pyc",
-            "**/.ipynb_checkpoints",
-            "**/.mypy_cache",
-            "**/.pytest_cache",
-            "**/.ruff_cache",
-        ],
-    ),
-    ("environments of this machine", &[".venv", "venv", "**/.DS_Store", ".idea", ".vscode"]),
-    ("settings that often hold secrets", &[".env", ".env.*", ".netrc", ".ssh", ".aws"]),
-];
 
 /// The rules next to a Dockerfile: ours, without those for files that the job copies by name, then the user's own
 /// `.dockerignore`.
@@ -33,7 +15,7 @@ const PATTERNS: &[(&str, &[&str])] = &[
 /// A builder that finds this file does not read `.dockerignore`, so its lines are included.
 pub(super) fn rules(job: &JobPlan, copied: &[String], context: &Context<'_>) -> String {
     let mut text = String::from("# Left out of the build context; see docs/reference/dockerfile.md.\n");
-    for (reason, patterns) in PATTERNS {
+    for (reason, patterns) in LEFT_OUT {
         let _ = write!(text, "\n# {reason}\n");
         for pattern in *patterns {
             let _ = writeln!(text, "{pattern}");
@@ -92,7 +74,7 @@ fn is_left_out(path: &str, outputs: &[String]) -> bool {
     let under = |directory: &str| {
         path == directory || path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
     };
-    let ours = PATTERNS.iter().flat_map(|(_, patterns)| *patterns).any(|pattern| {
+    let ours = LEFT_OUT.iter().flat_map(|(_, patterns)| *patterns).any(|pattern| {
         match pattern.strip_prefix("**/") {
             Some("*.pyc") => path.strip_suffix(".pyc").is_some(),
             Some(name) => path.split('/').any(|part| part == name),

@@ -13,6 +13,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use super::address::{Expander, PodAddress, min_length};
 use super::cluster::Cluster;
+use super::code::CodePieces;
 use super::metadata;
 use super::naming::is_unknown_to_ray;
 use super::object::Object;
@@ -30,6 +31,8 @@ pub(super) struct Configs {
     pub maps: IndexMap<String, BTreeMap<String, String>>,
     /// For each role the map and the keys of its text files, by path.
     roles: IndexMap<String, (String, Vec<(String, String)>)>,
+    /// The code of the job.
+    pub code: CodePieces,
 }
 
 /// Collects the text files of all roles: in one ConfigMap that shares equal texts, or, if that would be too large, in

@@ -88,7 +88,7 @@ pub(super) fn add_writer(
 
 /// CPUs and memory alone. A pod needs the greater of what its init containers and its containers request, so the same
 /// amounts cost nothing, and the pod keeps its class of service.
-fn without_devices(all: &ResourceRequirements) -> ResourceRequirements {
+pub(super) fn without_devices(all: &ResourceRequirements) -> ResourceRequirements {
     let native = |list: &Option<std::collections::BTreeMap<String, _>>| {
         let mut list = list.clone()?;
         list.retain(|name: &String, _| matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage"));

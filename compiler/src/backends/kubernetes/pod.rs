@@ -111,6 +111,7 @@ pub(super) fn template(
     if !in_file.is_empty() {
         env_file::add_writer(cluster, role, &in_file, &mut spec, origins);
     }
+    configs.code.add_unpacker(role, &mut spec, origins);
     place_pod(cluster, role, &settings, &mut spec, origins, sink);
     if kai::queue(cluster.job).is_some() && spec.scheduler_name.is_none() && given.is_none() {
         spec.scheduler_name = Some(kai::SCHEDULER.to_owned());

@@ -160,6 +160,7 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::FileIndex => pods::answer(capability, job, role),
         Capability::Needs(_)
         | Capability::RoleMatrix
+        | Capability::Code
         | Capability::Subpath
         | Capability::ReadyProbe
         | Capability::ReadyKeep

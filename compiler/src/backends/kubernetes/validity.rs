@@ -3,8 +3,6 @@
 mod for_kind;
 mod kind;
 
-use jobc_schema::Pointer;
-use jobc_schema::plan::VolumeKind;
 use jobc_schema::target::KubernetesGate;
 
 use crate::diagnostic::{Diagnostic, Place, Safety, Severity, Sink, codes};
@@ -202,7 +200,6 @@ fn images(cluster: &Cluster<'_>, sink: &mut Sink) {
 /// Secrets of volumes that a pod opens without one.
 fn volume_secrets(cluster: &Cluster<'_>, allow_lossy: bool, sink: &mut Sink) {
     for (name, volume) in cluster.job.volumes.iter().filter(|(_, volume)| volume.secret.is_some()) {
-        let under = if volume.kind == VolumeKind::Data { "data" } else { "outputs" };
         let severity = if allow_lossy { Severity::Warning } else { Severity::Error };
         sink.push(
             Diagnostic::new(
@@ -212,7 +209,7 @@ fn volume_secrets(cluster: &Cluster<'_>, allow_lossy: bool, sink: &mut Sink) {
                     "the secret of `{name}` is not used on Kubernetes: a pod cannot use it to mount a volume"
                 ),
             )
-            .at(&Pointer::ROOT.keys([under, name, "secret"]), "")
+            .at(&volume.at(name).key("secret"), "")
             .note(
                 "the PersistentVolume or its CSI driver holds the credentials; leave `secret` out for this target",
             ),

@@ -38,9 +38,8 @@ impl Volumes {
             let Some(plan) = cluster.job.volumes.get(&mount.volume) else { continue };
             let entry = cluster.settings.storage.get(&mount.volume);
             let Ok(mut volume) = volume(&mount.volume, plan, cluster.settings) else { continue };
-            volume.name = volume_name(&mount.volume);
-            let under = if plan.kind == VolumeKind::Data { "data" } else { "outputs" };
-            let spec = jobc_schema::Pointer::ROOT.keys([under, &mount.volume]);
+            volume.name = volume_name(&mount.volume, plan);
+            let spec = plan.at(&mount.volume);
             if self.volumes.iter().all(|known| known.name != volume.name) {
                 let number = self.volumes.len().to_string();
                 match entry {
@@ -52,7 +51,7 @@ impl Volumes {
             let number = self.mounts.len().to_string();
             origins.spec(["containers", "0", "volumeMounts", &number], &spec);
             self.mounts.push(VolumeMount {
-                name: volume_name(&mount.volume),
+                name: volume_name(&mount.volume, plan),
                 mount_path: mount.path.clone(),
                 read_only: (!mount.writable).then_some(true),
                 sub_path: sub_path(cluster, plan, entry, mount.subpath.as_deref()),
@@ -117,7 +116,10 @@ pub(super) fn refuse_one_pods(name: &str, plan: &VolumePlan, job: &JobPlan) -> O
 }
 
 /// The name of a volume in a pod: its own, kept apart from those that begin with `jobc-`, which are ours.
-fn volume_name(name: &str) -> String {
+fn volume_name(name: &str, plan: &VolumePlan) -> String {
+    if matches!(plan.source, VolumeSource::Code { .. }) {
+        return name.to_owned();
+    }
     let mut rest = name;
     while let Some(shorter) = rest.strip_prefix("volume-") {
         rest = shorter;
@@ -175,6 +177,7 @@ pub(super) fn volume(name: &str, plan: &VolumePlan, settings: &KubernetesTarget)
             ));
         }
         VolumeSource::Instance { size_bytes } => volume.empty_dir = Some(own_directory(*size_bytes)),
+        VolumeSource::Code { .. } => volume.empty_dir = Some(own_directory(None)),
         VolumeSource::Target {} => {
             return Err(format!("the target has no storage for `{name}`; {}", write("{pvc: NAME}")));
         }

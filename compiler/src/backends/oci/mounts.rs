@@ -3,8 +3,9 @@
 use camino::Utf8PathBuf;
 use jobc_schema::Pointer;
 use jobc_schema::job::Network;
+use jobc_schema::BackendName;
 use jobc_schema::plan::{
-    FileContent, FilePlan, JobPlan, MountPlan, RolePlan, VolumeKind, VolumePlan, VolumeSource,
+    CODE_DIRECTORY, FileContent, FilePlan, JobPlan, MountPlan, RolePlan, VolumePlan, VolumeSource,
 };
 use oci_spec::runtime::Mount;
 
@@ -42,7 +43,7 @@ pub(super) fn mounts(job: &JobPlan, task: Task<'_>, context: &Context<'_>) -> Ve
         {
             // With everything mounted below it: a disk below a read-only directory must be read-only too.
             let access = if mount.writable { "rw" } else { "rro" };
-            let from = job.volumes.get(&mount.volume).map(|volume| place(&mount.volume, volume));
+            let from = job.volumes.get(&mount.volume).map(|volume| volume.at(&mount.volume));
             let source = mount.subpath.as_ref().map_or_else(|| source.clone(), |path| source.join(path));
             list.push(bind(&mount.path, source.as_str(), &["rbind", "rnosuid", "rnodev", access], from));
         }
@@ -112,8 +113,16 @@ fn source(
     if let Some(path) = storage(job, name) {
         return Some(of_machine(path));
     }
+    if matches!(volume.source, VolumeSource::Code { .. })
+        && job.target.settings.backends.contains(&BackendName::Slurm)
+    {
+        // A batch script unpacks it there.
+        return Some(Utf8PathBuf::from("../volumes").join(name));
+    }
     match &volume.source {
-        VolumeSource::Path { path } => Some(of_machine(path)),
+        // Where `jobc submit` sends it.
+        VolumeSource::Code { .. } if job.target.settings.is_machine() => Some(of_machine(CODE_DIRECTORY)),
+        VolumeSource::Path { path } | VolumeSource::Code { path, .. } => Some(of_machine(path)),
         VolumeSource::Https { .. } | VolumeSource::Git { .. } | VolumeSource::Job {} => {
             Some(Utf8PathBuf::from("../volumes").join(name))
         }
@@ -131,11 +140,6 @@ pub(super) fn storage<'a>(job: &'a JobPlan, name: &str) -> Option<&'a str> {
     let settings = &job.target.settings;
     let of_nodes = || settings.slurm.as_ref()?.storage.get(name);
     settings.oci.as_ref().and_then(|oci| oci.storage.get(name)).or_else(of_nodes).map(String::as_str)
-}
-
-fn place(name: &str, volume: &VolumePlan) -> Pointer {
-    let under = if volume.kind == VolumeKind::Data { "data" } else { "outputs" };
-    Pointer::ROOT.keys([under, name])
 }
 
 /// Warns about mounts inside a read-only volume: the mount point must already exist.

@@ -91,6 +91,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::FileIndex
         | C::RoleMatrix
         | C::VolumePath
+        | C::Code
         | C::Subpath
         | C::NoCpu
         | C::NoMemory

@@ -81,6 +81,9 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::VolumeInstance => none(
             "OpenPAI has no volumes of an instance; leave it out, and write to a directory of the container such as `/tmp`",
         ),
+        Capability::Code => none(
+            "OpenPAI runs what is in the image; copy the code into it with `image: {copy: [{from: ., to: /workspace}]}`, or clone it in `setup`",
+        ),
         Capability::VolumeTarget => provided(job, |source| matches!(source, VolumeSource::Target {})),
         Capability::VolumeOptions => none("the cluster administrator sets the mount options of a storage"),
         Capability::NoCpu => none("OpenPAI requires a number of CPUs; write for example `cpu: 4`"),

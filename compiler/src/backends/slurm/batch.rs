@@ -11,7 +11,7 @@ use crate::backend::{Content, File, FilePart, Origin, PartSource};
 use super::group::Group;
 use super::parts::Parts;
 use super::shell::{exit_codes, variable};
-use super::{bundle, header, ports, step};
+use super::{bundle, code, header, ports, step};
 
 /// The end of every batch script.
 const COMMON: &str = include_str!("batch.sh");
@@ -38,7 +38,7 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>)
     text.push_str("export SLURM_EXPORT_ENV=ALL PATH\n");
     modules(parts, &mut text);
     facts(parts, group, &mut text);
-    assign(group, &mut text);
+    assign(parts, group, &mut text);
     needs(parts.job, group, &mut text);
     launch(group, &mut text);
     let started: Vec<&RolePlan> = with_step(group).collect();
@@ -125,8 +125,9 @@ fn facts(parts: &Parts<'_>, group: &Group<'_>, text: &mut String) {
 }
 
 /// Which nodes each role gets.
-fn assign(group: &Group<'_>, text: &mut String) {
-    text.push_str("# One node for each instance.\njobc_assign() {\n  local nodes\n");
+fn assign(parts: &Parts<'_>, group: &Group<'_>, text: &mut String) {
+    let (unpack, call) = code::unpacking(parts);
+    let _ = write!(text, "{unpack}# One node for each instance.\njobc_assign() {{\n  local nodes\n{call}");
     for (number, component) in group.components.iter().enumerate() {
         let list = if group.is_heterogeneous() {
             format!("SLURM_JOB_NODELIST_HET_GROUP_{number}")

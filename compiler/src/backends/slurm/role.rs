@@ -11,7 +11,7 @@ use crate::backend::{Content, File, FilePart, Origin, PartSource};
 
 use super::parts::Parts;
 use super::shell::{Filling, exit_codes};
-use super::{bundle, header, run, volumes};
+use super::{bundle, code, header, run, volumes};
 
 const LIST: &str = include_str!("list.sh");
 const COMMON: &str = include_str!("task.sh");
@@ -136,7 +136,7 @@ impl Script<'_> {
             }
         }
         if self.parts.container() == SlurmContainer::None {
-            let directory = role.workdir.as_deref().map(quote);
+            let directory = code::workdir(role).or_else(|| role.workdir.as_deref().map(quote));
             let directory = directory.or_else(|| self.callers_directory());
             if let Some(directory) = directory {
                 let _ = writeln!(out, "cd {directory} || exit 125");

@@ -383,3 +383,16 @@ fn images_as_every_release_of_enroot_reads_them() {
         assert_eq!(run::enroot_reference(reference), spelled);
     }
 }
+
+#[test]
+fn code_is_unpacked_once_in_a_run_and_mounted_or_entered() {
+    let changes = json!({
+        "volumes": {"jobc-code": {"kind": "data", "source": {"kind": "code", "path": "src"}}},
+        "roles": {"main": {
+            "workdir": "/work dir/lib",
+            "mounts": [{"volume": "jobc-code", "path": "/work dir", "writable": true}],
+        }}
+    });
+    let shown = ["jobc", "pyxis", "apptainer", "none"].map(|container| check(changes.clone(), &json!({"container": container})));
+    insta::assert_snapshot!(shown.join("\n"));
+}

@@ -1,6 +1,5 @@
 //! Data and outputs: directories that the nodes have.
 
-use jobc_schema::Pointer;
 use jobc_schema::plan::{JobPlan, MountPlan, RolePlan, VolumeKind, VolumePlan, VolumeSource};
 use jobc_schema::shell::quote;
 use jobc_schema::target::{SlurmContainer, SlurmTarget};
@@ -8,6 +7,7 @@ use jobc_schema::target::{SlurmContainer, SlurmTarget};
 use crate::backend::Context;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
+use super::code;
 use super::parts::Parts;
 
 /// A mount of a role as the shell sees it.
@@ -88,6 +88,7 @@ fn source(parts: &Parts<'_>, name: &str, volume: &VolumePlan) -> Option<String> 
             Some(format!("\"$jobc_directory\"/../{}", quote(path.as_str())))
         }
         VolumeSource::Job {} => Some(format!("\"$jobc_run\"/volumes/{name}")),
+        VolumeSource::Code { .. } => Some(code::DIRECTORY.to_owned()),
         VolumeSource::Instance { .. }
         // Refused before.
         | VolumeSource::Nfs { .. }
@@ -106,7 +107,7 @@ pub(super) fn check(job: &JobPlan, settings: &SlurmTarget, context: &Context<'_>
         SlurmContainer::Jobc | SlurmContainer::Oci | SlurmContainer::None => &[],
     };
     for (name, volume) in &job.volumes {
-        let at = Pointer::ROOT.keys([if volume.kind == VolumeKind::Data { "data" } else { "outputs" }, name]);
+        let at = volume.at(name);
         let path = match (settings.storage.get(name), &volume.source) {
             (Some(path), _) | (None, VolumeSource::Path { path }) => Some(path.as_str()),
             _ => None,
@@ -123,7 +124,8 @@ pub(super) fn check(job: &JobPlan, settings: &SlurmTarget, context: &Context<'_>
                     .note("pyxis and Apptainer separate the parts of a mount by `:` and `,`; choose another path"),
             );
         }
-        if settings.container != SlurmContainer::None {
+        // Without a container, commands start in the code itself.
+        if settings.container != SlurmContainer::None || matches!(volume.source, VolumeSource::Code { .. }) {
             continue;
         }
         let moved = users().find(|mount| mount.subpath.is_some() || path != Some(mount.path.as_str()));

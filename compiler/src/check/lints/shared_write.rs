@@ -12,7 +12,10 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             let volume = view.plan.volumes.get(&mount.volume);
             // A directory of the job is for handing files on, and one of an instance is its own.
             let is_own = |volume: &VolumePlan| {
-                matches!(volume.source, VolumeSource::Job {} | VolumeSource::Instance { .. })
+                matches!(
+                    volume.source,
+                    VolumeSource::Job {} | VolumeSource::Instance { .. } | VolumeSource::Code { .. }
+                )
             };
             if volume.is_none_or(|v| v.kind != VolumeKind::Data || is_own(v)) {
                 continue;

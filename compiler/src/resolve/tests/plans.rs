@@ -259,3 +259,20 @@ roles:
 "
     ));
 }
+
+#[test]
+fn code_is_mounted_where_commands_start() {
+    insta::assert_snapshot!(check(
+        "
+version: 1
+name: train
+image: {from: python:3.12-slim, python: {packages: [numpy==2.0.0]}, workdir: /app}
+code: {from: src, roles: [usual, own, other]}
+roles:
+  usual: {run: python train.py}
+  own: {workdir: /home/me/, run: python train.py}
+  other: {image: python:3.12-slim, run: python train.py}
+  board: {image: python:3.12-slim, run: tensorboard}
+"
+    ));
+}

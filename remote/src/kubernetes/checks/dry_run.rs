@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::dropped;
 use crate::built::{Manifest, pod_specs};
 use crate::kubernetes::answers::Answers;
+use crate::kubernetes::code;
 use crate::kubernetes::client::{APPLY, Client};
 use crate::kubernetes::discovery::{Served, collection};
 use crate::kubernetes::problems;
@@ -27,6 +28,10 @@ pub(crate) fn objects(
     for manifest in manifests {
         // Kubeflow Trainer refuses a TrainJob whose runtime does not exist yet.
         if manifest.text("/kind") == "TrainJob" && has_runtime {
+            continue;
+        }
+        // It is ours alone, it may be there already, and it is sent only once.
+        if code::is_code(&manifest.object) {
             continue;
         }
         let Some(path) = collection(served, &manifest.object, namespace) else { continue };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use jobc_schema::plan::{JobPlan, VolumeKind, VolumeSource};
+use jobc_schema::plan::{CODE, JobPlan, VolumeKind, VolumeSource};
 
 use super::job::Job;
 use super::large_data::large_data_directory;
@@ -16,6 +16,9 @@ pub(super) fn at_field(field: &str, what: &str) -> Error {
 
 /// Whether the field of a volume is `data` or `outputs`.
 pub(super) fn field_of(plan: &JobPlan, name: &str) -> String {
+    if name == CODE {
+        return "code".to_owned();
+    }
     let output = plan.volumes.get(name).is_some_and(|volume| volume.kind == VolumeKind::Output);
     format!("{}.{name}.source", if output { "outputs" } else { "data" })
 }
@@ -41,7 +44,8 @@ pub fn volume_path(directory: &Directory, plan: &JobPlan, base: &Path, name: &st
 
 pub(super) fn path_of_host(plan: &JobPlan, base: &Path, name: &str) -> Option<PathBuf> {
     let storage = plan.target.settings.oci.as_ref().and_then(|oci| oci.storage.get(name));
-    let ((Some(path), _) | (None, VolumeSource::Path { path })) = (storage, &plan.volumes.get(name)?.source)
+    let ((Some(path), _) | (None, VolumeSource::Path { path } | VolumeSource::Code { path, .. })) =
+        (storage, &plan.volumes.get(name)?.source)
     else {
         return None;
     };

@@ -298,3 +298,37 @@ fn every_important_part_says_where_it_comes_from() {
         .collect();
     insta::assert_snapshot!(lines.join("\n"));
 }
+
+/// A job with the code of a directory.
+fn with_code(path: &str, role: &Value) -> Value {
+    let digest = format!("sha256:{}", "ab".repeat(32));
+    let mut role = role.clone();
+    role["mounts"] = json!([{"volume": "jobc-code", "path": "/work dir", "writable": true}]);
+    json!({
+        "volumes": {"jobc-code": {"kind": "data", "source": {"kind": "code", "path": path, "digest": digest}}},
+        "roles": {"main": role, "board": {}}
+    })
+}
+
+#[test]
+fn code_is_unpacked_by_an_init_container_with_the_image_and_limits_of_its_role() {
+    let gpu = json!({"count": 1, "first": 0, "vendor": "nvidia", "capabilities": []});
+    insta::assert_snapshot!(shown(
+        json!({"namespace": "ml", "pod_security": "restricted"}),
+        &with_code("src", &json!({"user": "1000", "resources": {"memory_bytes": 1 << 30, "gpu": gpu}}))
+    ));
+}
+
+#[test]
+fn code_is_cut_into_pieces_that_kubectl_can_apply() {
+    let number = |path: &str| {
+        let (files, report) = fixture::lower(&KubernetesBackend, &plan(json!({}), &with_code(path, &json!({}))));
+        let pieces = files.iter().filter(|file| file.path.as_str().contains("jobc-code"));
+        let largest = pieces.clone().map(|file| fixture::text(file).len()).max();
+        (pieces.count(), largest.is_none_or(|bytes| bytes < 256 << 10), report)
+    };
+    assert_eq!(number("medium"), (2, true, String::new()));
+    let (pieces, _, report) = number("large");
+    assert_eq!(pieces, 0);
+    insta::assert_snapshot!(report);
+}

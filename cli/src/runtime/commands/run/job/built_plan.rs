@@ -166,9 +166,8 @@ fn rebase_mounts(bytes: &[u8], file: &Utf8Path, directory: &Utf8Path) -> Result<
 fn job_directory(plan: &JobPlan, directory: &Utf8Path) -> Result<Utf8PathBuf> {
     for role in &plan.roles {
         for mount in &role.mounts {
-            let Some(VolumeSource::Path { path }) = plan.volumes.get(&mount.volume).map(|v| &v.source) else {
-                continue;
-            };
+            let source = plan.volumes.get(&mount.volume).map(|volume| &volume.source);
+            let Some(VolumeSource::Path { path } | VolumeSource::Code { path, .. }) = source else { continue };
             let bundle = directory.join("oci").join(format!("{}-0", role.name));
             let file = bundle.join("config.json");
             let text = std::fs::read(&file).map_err(|error| unreadable(&file, &error))?;
