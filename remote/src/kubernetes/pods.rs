@@ -53,7 +53,9 @@ struct Labels {
     #[serde(rename = "training.kubeflow.org/replica-index")]
     mpi_index: Option<String>,
     #[serde(rename = "leaderworkerset.sigs.k8s.io/worker-index")]
-    group_index: Option<String>,
+    worker_index: Option<String>,
+    #[serde(rename = "leaderworkerset.sigs.k8s.io/group-index")]
+    group: Option<String>,
     #[serde(rename = "ray.io/group")]
     ray_group: Option<String>,
 }
@@ -63,6 +65,8 @@ struct Labels {
 struct Annotations {
     #[serde(rename = "batch.kubernetes.io/job-completion-index")]
     index: Option<String>,
+    #[serde(rename = "leaderworkerset.sigs.k8s.io/size")]
+    group_size: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -143,14 +147,19 @@ impl Pod {
         format!("{}-{}", self.role(), self.index())
     }
 
-    /// The index of the task in its role; 0 in a job of one instance.
+    /// The index of the task in its role; 0 in a job of one instance. Groups of a LeaderWorkerSet, whose pods have the same
+    /// indexes, are numbered through.
     fn index(&self) -> u64 {
         let metadata = &self.metadata;
         let labels = &metadata.labels;
         let of_kind =
-            labels.volcano_index.as_ref().or(labels.mpi_index.as_ref()).or(labels.group_index.as_ref());
+            labels.volcano_index.as_ref().or(labels.mpi_index.as_ref()).or(labels.worker_index.as_ref());
         let index = labels.index.as_ref().or(of_kind).or(metadata.annotations.index.as_ref());
-        index.and_then(|index| index.parse().ok()).unwrap_or_default()
+        let number =
+            |text: Option<&String>| text.and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
+        let before =
+            number(labels.group.as_ref()).saturating_mul(number(metadata.annotations.group_size.as_ref()));
+        number(index).saturating_add(before)
     }
 
     /// The sort key of tasks.
@@ -315,6 +324,22 @@ mod tests {
             assert_eq!(of(json!({"jobc.dev/role": "train", index: "3"}), "main"), expected, "{index}");
         }
         assert_eq!(of(json!({"jobset.sigs.k8s.io/replicatedjob-name": "node"}), "node"), "node-0 node");
+    }
+
+    #[test]
+    fn tasks_of_every_group_have_names_of_their_own() {
+        let of = |group: &str, worker: &str| -> Pod {
+            let labels = json!({"jobc.dev/role": "serve", "leaderworkerset.sigs.k8s.io/group-index": group,
+                                "leaderworkerset.sigs.k8s.io/worker-index": worker});
+            let annotations = json!({"leaderworkerset.sigs.k8s.io/size": "2"});
+            let metadata = json!({"name": format!("{group}-{worker}"), "uid": format!("{group}-{worker}"), "labels": labels, "annotations": annotations});
+            serde_json::from_value(json!({"metadata": metadata})).unwrap()
+        };
+        let pods = [of("1", "1"), of("0", "0"), of("10", "1"), of("1", "0"), of("0", "1")];
+        let named: Vec<(String, u32)> =
+            tasks(&pods).into_iter().map(|task| (task.task, task.attempt)).collect();
+        let expected = ["serve-0", "serve-1", "serve-2", "serve-3", "serve-21"];
+        assert_eq!(named, expected.map(|task| (task.to_owned(), 1)));
     }
 
     #[test]
