@@ -19,12 +19,12 @@ use crate::diagnostic::{Diagnostic, DocumentId, Place, Safety, Sink, codes};
 use crate::document::{Document, Node};
 use probes::{Probe, Result};
 
-/// The settings of each backend, and those below that are left out: a build does not write what only findings about a
-/// cluster or `jobc submit` use, and paths of devices are those of jobs.
-const BLOCKS: [(&str, BackendName, &[&str]); 4] = [
+/// The settings of each backend, or of all, and those below that are left out: a build does not write what only findings
+/// about a cluster, `jobc submit` or `jobc run` use, and paths of devices are those of jobs.
+const BLOCKS: [(&str, Option<BackendName>, &[&str]); 6] = [
     (
         "kubernetes",
-        BackendName::Kubernetes,
+        Some(BackendName::Kubernetes),
         &[
             "kubeconfig",
             "context",
@@ -42,16 +42,21 @@ const BLOCKS: [(&str, BackendName, &[&str]); 4] = [
             "gpu.others",
         ],
     ),
-    ("slurm", BackendName::Slurm, &["release", "max_array", "storage", "gpu_types", "gpu_features"]),
-    ("openpai", BackendName::Openpai, &["storages", "protocol"]),
-    ("cgroup", BackendName::Cgroup, &[]),
+    ("slurm", Some(BackendName::Slurm), &["release", "max_array", "gpu_types", "gpu_features"]),
+    ("openpai", Some(BackendName::Openpai), &["storages", "protocol"]),
+    ("cgroup", Some(BackendName::Cgroup), &[]),
+    ("oci", Some(BackendName::Oci), &["gpu_share"]),
+    ("gpus", None, &[]),
 ];
 
 /// Settings by the names of jobs, with the names that the probes have.
-const BY_NAME: [(&str, &[&str]); 3] = [
+const BY_NAME: [(&str, &[&str]); 6] = [
     ("kubernetes.roles", &["main", "a", "b", "head", "worker"]),
     ("openpai.roles", &["main", "a", "b", "head", "worker"]),
     ("kubernetes.storage", &["in", "out", "own"]),
+    ("slurm.storage", &["in", "out"]),
+    ("oci.storage", &["in", "out"]),
+    ("oci.devices", &["main", "a", "b", "head", "worker"]),
 ];
 
 /// How many targets are remembered.
@@ -94,14 +99,25 @@ pub(super) fn check(targets: &Targets, document: &Document, names: &[&str], sink
     for (name, settings) in targets.targets.iter().filter(|(name, _)| names.contains(&name.as_str())) {
         let Some(node) = document.root.get("targets").and_then(|targets| targets.get(name)) else { continue };
         for (block, backend, outside) in BLOCKS {
-            let Some(node) = node.get(block).filter(|_| settings.backends.contains(&backend)) else {
-                continue;
-            };
-            for (path, needed) in known(settings, backend, &written(block, node, outside)) {
+            let is_used = backend.is_none_or(|backend| settings.backends.contains(&backend));
+            let Some(node) = node.get(block).filter(|_| is_used) else { continue };
+            for (path, needed) in known(settings, &readers(settings, backend), &written(block, node, outside))
+            {
                 sink.push(report(name, &path, &needed));
             }
         }
     }
+}
+
+/// The backends that read the settings of a block: on Slurm, bundles have those of `slurm` too.
+fn readers(settings: &Target, backend: Option<BackendName>) -> Vec<BackendName> {
+    let all = settings.backends.iter().copied();
+    all.filter(|other| match backend {
+        Some(BackendName::Slurm) => matches!(other, BackendName::Slurm | BackendName::Oci),
+        Some(backend) => *other == backend,
+        None => !matches!(other, BackendName::Plugin(_)),
+    })
+    .collect()
 }
 
 /// The settings that the file has at or below a node.
@@ -119,18 +135,18 @@ fn written(path: &str, node: &Node, outside: &[&str]) -> Vec<String> {
 type Idle = Vec<(String, Vec<String>)>;
 
 /// Those of a target. They are found once: an editor checks a job at every key, and its targets stay the same.
-fn known(settings: &Target, backend: BackendName, paths: &[String]) -> Idle {
+fn known(settings: &Target, backends: &[BackendName], paths: &[String]) -> Idle {
     static KNOWN: Mutex<BTreeMap<String, Idle>> = Mutex::new(BTreeMap::new());
-    let key = format!("{backend} {paths:?} {}", json!(settings));
+    let key = format!("{} {paths:?} {}", json!(backends), json!(settings));
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if known.len() >= MAX_KNOWN {
         known.clear();
     }
-    known.entry(key).or_insert_with(|| idle(settings, backend, paths)).clone()
+    known.entry(key).or_insert_with(|| idle(settings, backends, paths)).clone()
 }
 
-fn idle(settings: &Target, backend: BackendName, paths: &[String]) -> Idle {
-    let trial = Trial::new(settings, backend);
+fn idle(settings: &Target, backends: &[BackendName], paths: &[String]) -> Idle {
+    let trial = Trial::new(settings, backends);
     // An error that no job is free of has its own finding.
     if trial.results.iter().all(Result::is_refused) {
         return vec![];
@@ -140,24 +156,27 @@ fn idle(settings: &Target, backend: BackendName, paths: &[String]) -> Idle {
 }
 
 /// A target, and what the probes become for it.
-struct Trial {
+struct Trial<'a> {
     settings: Json,
-    backend: BackendName,
+    backends: &'a [BackendName],
     results: Vec<Result>,
 }
 
-impl Trial {
-    fn new(settings: &Target, backend: BackendName) -> Self {
-        let results = Probe::all().iter().map(|probe| probe.lower(settings, backend)).collect();
+impl<'a> Trial<'a> {
+    fn new(settings: &Target, backends: &'a [BackendName]) -> Self {
+        let results = Probe::all().iter().map(|probe| probe.lower(settings, backends)).collect();
         let settings = serde_json::to_value(settings).unwrap_or_default();
-        Self { settings, backend, results }
+        Self { settings, backends, results }
     }
 
     /// Whether something is different without a setting, or with another value.
     fn has_effect(&self, path: &str) -> bool {
         let pointer = format!("/{}", path.replace('.', "/"));
         let Some(value) = self.settings.pointer(&pointer) else { return true };
-        let below = |map: &str| path.strip_prefix(map)?.strip_prefix('.')?.split_once('.');
+        let below = |map: &str| {
+            let rest = path.strip_prefix(map)?.strip_prefix('.')?;
+            Some(rest.split_once('.').unwrap_or((rest, "")))
+        };
         if let Some((map, names, (key, below))) =
             BY_NAME.iter().find_map(|(map, names)| Some((*map, *names, below(map)?)))
         {
@@ -170,20 +189,22 @@ impl Trial {
     fn has_effect_by_name(&self, map: &str, names: &[&str], key: &str, below: &str, value: &Json) -> bool {
         let pointer = format!("/{}/{key}", map.replace('.', "/"));
         let Some(entry) = self.settings.pointer(&pointer) else { return true };
-        let spread = |entry: &Json| {
-            let all: Json = names.iter().map(|name| ((*name).to_owned(), entry.clone())).collect();
-            with(&self.settings, map, Some(all))
+        let spread = |entry: Option<Json>| {
+            let all = names.iter().filter_map(|name| Some(((*name).to_owned(), entry.clone()?)));
+            with(&self.settings, map, Some(all.collect()))
         };
-        let Ok(settings) = serde_json::from_value::<Target>(spread(entry)) else { return true };
-        let base = Self::new(&settings, self.backend);
-        others(value).into_iter().any(|other| base.differs(&spread(&with(entry, below, other))))
+        let Ok(settings) = serde_json::from_value::<Target>(spread(Some(entry.clone()))) else { return true };
+        let base = Self::new(&settings, self.backends);
+        others(value).into_iter().any(|other| {
+            base.differs(&spread(if below.is_empty() { other } else { Some(with(entry, below, other)) }))
+        })
     }
 
     /// Whether a probe becomes something else. Settings that are invalid differ as well, for they would be refused.
     fn differs(&self, settings: &Json) -> bool {
         let Ok(settings) = serde_json::from_value::<Target>(settings.clone()) else { return true };
         let probes = Probe::all().iter().zip(&self.results);
-        probes.into_iter().any(|(probe, result)| probe.lower(&settings, self.backend) != *result)
+        probes.into_iter().any(|(probe, result)| probe.lower(&settings, self.backends) != *result)
     }
 }
 
@@ -235,7 +256,7 @@ fn report(target: &str, path: &str, needed: &[String]) -> Diagnostic {
 }
 
 /// The settings with which one would have an effect: two of them at most.
-fn needed(trial: &Trial, path: &str) -> Vec<String> {
+fn needed(trial: &Trial<'_>, path: &str) -> Vec<String> {
     let (block, _) = path.split_once('.').unwrap_or((path, ""));
     let mut found = vec![];
     for (choice, values) in CHOICES.iter().filter(|(choice, _)| choice.starts_with(block) && *choice != path)
@@ -243,7 +264,7 @@ fn needed(trial: &Trial, path: &str) -> Vec<String> {
         for value in *values {
             let changed = with(&trial.settings, choice, Some(json!(value)));
             let Ok(settings) = serde_json::from_value::<Target>(changed) else { continue };
-            let other = Trial::new(&settings, trial.backend);
+            let other = Trial::new(&settings, trial.backends);
             if other.results.iter().all(Result::is_refused)
                 || !other.differs(&with(&other.settings, path, None))
             {

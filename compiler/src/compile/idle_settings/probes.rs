@@ -17,7 +17,7 @@ use crate::source::{Source, Sources};
 use crate::{check, parse, resolve, validate};
 
 /// The jobs, without their heads.
-const JOBS: [&str; 13] = [
+const JOBS: [&str; 14] = [
     // A gang by torchrun, with data, an output and RDMA.
     "
 image: python:3.12
@@ -42,6 +42,10 @@ roles: {main: {resources: {cpu: 1, memory: 1GiB, gpu: {count: 1, share: {profile
     "
 image: python:3.12
 roles: {main: {resources: {cpu: 1, memory: 1GiB, gpu: 2}, run: python a.py}}",
+    // More than any host has.
+    "
+image: python:3.12
+roles: {main: {resources: {cpu: 1, memory: 1GiB, gpu: {count: 64, model: A100-80GB, memory: 9TiB, cuda: '99.9', driver: '9999', compute_capability: '99.9'}}, env: {NVIDIA_REQUIRE_CUDA: 'cuda>=99.0'}, run: python a.py}}",
     // A server.
     "
 image: python:3.12
@@ -121,8 +125,8 @@ impl Probe {
         variants.into_iter().filter_map(probe).collect()
     }
 
-    /// What the job becomes on a target by one of its backends.
-    pub(super) fn lower(&self, settings: &Target, backend: BackendName) -> Result {
+    /// What the job becomes on a target by some of its backends.
+    pub(super) fn lower(&self, settings: &Target, backends: &[BackendName]) -> Result {
         let (mut sink, files) = (Sink::new(), MemoryFiles::default());
         let target = TargetPlan { name: "target".to_owned(), built_in: false, settings: settings.clone() };
         let plan = resolve::resolve(&self.job, &self.variant, &target, &files, &Lock::default(), &mut sink);
@@ -137,7 +141,7 @@ impl Probe {
                 plugins: None,
                 all_jobs: std::slice::from_ref(&plan),
             };
-            outputs = lower::lower(&plan, &[backend], OnRefusal::Fail, &context, &mut sink);
+            outputs = lower::lower(&plan, backends, OnRefusal::Fail, &context, &mut sink);
         }
         let refused = sink.has_errors();
         let findings = sink.diagnostics().iter();
