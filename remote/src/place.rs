@@ -547,6 +547,20 @@ pub struct TaskUsage {
     /// See `cpu_limit_millis`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit_bytes: Option<u64>,
+    /// Its GPUs; empty if it has none, or their use is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<GpuUsage>,
     /// When it was measured (RFC 3339).
     pub time: String,
+}
+
+/// The use of a GPU of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GpuUsage {
+    /// Percent of the time in which it was busy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub utilization: Option<u8>,
+    /// Bytes of its memory in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
 }

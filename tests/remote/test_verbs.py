@@ -351,7 +351,27 @@ def test_the_use_of_tasks_is_shown(place):
     out, _ = place.run("top", handle, "--no-stream")
     assert [line.split()[:2] for line in out.splitlines()[1:]] == [["main-0", "150%"], ["main-1", "250%"]] and "2.0 MiB" in out, out
     usage = place.json("stats", handle, "--no-stream")
-    assert [task["memory_bytes"] for task in usage] == [2 << 20] * 2, usage
+    assert [task["memory_bytes"] for task in usage] == [2 << 20] * 2 and "gpus" not in usage[0], usage
+
+
+def test_the_use_of_gpus_is_read_in_the_tasks(place, monkeypatch):
+    """Commands in tasks run on this host, which has a stand-in for nvidia-smi."""
+    programs = place.directory / "bin"
+    programs.mkdir()
+    (programs / "nvidia-smi").write_text("#!/bin/sh\nprintf '97, 40536\\n[N/A], 13\\n'\n")
+    (programs / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    place.cluster.served["metrics.k8s.io/v1beta1"] = {"pods": "PodMetrics"}
+    place.write("gpus.yaml", place.directory.joinpath("one.yaml").read_text().replace("instances: 2", "resources: {gpu: 2}"))
+    handle = running(place, "gpus.yaml", 1)
+    for pod in place.cluster.all("pods"):
+        place.cluster.put("metrics.k8s.io/v1beta1", "pods", "ml", {
+            "metadata": {"name": pod["metadata"]["name"], "labels": pod["metadata"]["labels"]}, "timestamp": "2026-01-01T00:00:00Z",
+            "containers": [{"name": "main", "usage": {"cpu": "1", "memory": "2048Ki"}}]})
+    out, _ = place.run("top", handle, "--no-stream")
+    assert "97% 39.5 GiB, 13.0 MiB" in out, out
+    usage, = place.json("top", handle, "--no-stream")
+    assert usage["gpus"] == [{"utilization": 97, "memory_bytes": 40536 << 20}, {"memory_bytes": 13 << 20}], usage
 
 
 def event(place, number, reason="Pulling", message="m", count=1, kind="Normal"):

@@ -1,9 +1,12 @@
 //! The resource usage of a job's tasks, from the metrics API (`metrics.k8s.io`).
 
+mod gpus;
+
 use std::collections::BTreeMap;
 
 use jobc_sys::error::{Error, Kind, Result};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::client::Client;
 use super::objects::{ClusterJob, pods};
@@ -38,6 +41,15 @@ struct ContainerMetrics {
 struct Amounts {
     cpu: Option<String>,
     memory: Option<String>,
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
+}
+
+impl Amounts {
+    /// Whether they have GPUs of NVIDIA, by the names that its device plug-in and other providers give them.
+    fn has_gpus(&self) -> bool {
+        self.others.keys().any(|name| name.starts_with("nvidia.com/") || name.contains("gpu"))
+    }
 }
 
 /// The parts of a pod needed to find its limits.
@@ -85,21 +97,32 @@ pub(crate) fn of_job(client: &Client, found: &ClusterJob) -> Result<Vec<TaskUsag
     let pods_path = format!("/api/v1/namespaces/{namespace}/pods");
     let limits: Vec<PodLimits> = list(client, &pods_path, &found.pods_query())
         .map_err(|error| error.into_error("list the pods of the job"))?;
-    Ok(join(pods(client, found)?, metrics, limits))
+    let limits = limits_by_pod(limits);
+    let pods = running(pods(client, found)?);
+    let mut usage = join(&pods, metrics, &limits);
+    let has_gpus = |pod: &&Pod| limits.get(&pod.metadata.name).is_some_and(Amounts::has_gpus);
+    gpus::add(client, &pods.iter().filter(has_gpus).collect::<Vec<_>>(), &mut usage);
+    Ok(usage)
 }
 
-fn join(pods: Vec<Pod>, metrics: Vec<PodMetrics>, limits: Vec<PodLimits>) -> Vec<TaskUsage> {
-    let mut metrics: BTreeMap<String, PodMetrics> =
-        metrics.into_iter().map(|pod| (pod.metadata.name.clone(), pod)).collect();
-    let limits: BTreeMap<String, Amounts> = limits
-        .into_iter()
-        .filter_map(|pod| {
-            let main = pod.spec.containers.into_iter().find(|container| is_own(&container.name))?;
-            Some((pod.metadata.name, main.resources.limits))
-        })
-        .collect();
+fn limits_by_pod(limits: Vec<PodLimits>) -> BTreeMap<String, Amounts> {
+    let own = |pod: PodLimits| {
+        let main = pod.spec.containers.into_iter().find(|container| is_own(&container.name))?;
+        Some((pod.metadata.name, main.resources.limits))
+    };
+    limits.into_iter().filter_map(own).collect()
+}
+
+/// The pods that run, in the order of their tasks.
+fn running(pods: Vec<Pod>) -> Vec<Pod> {
     let mut running: Vec<Pod> = pods.into_iter().filter(Pod::is_running).collect();
     running.sort_by_key(Pod::task_order);
+    running
+}
+
+fn join(pods: &[Pod], metrics: Vec<PodMetrics>, limits: &BTreeMap<String, Amounts>) -> Vec<TaskUsage> {
+    let mut metrics: BTreeMap<String, PodMetrics> =
+        metrics.into_iter().map(|pod| (pod.metadata.name.clone(), pod)).collect();
     let usage = |pod: &Pod| {
         let name = &pod.metadata.name;
         let measured = metrics.remove(name)?;
@@ -113,10 +136,11 @@ fn join(pods: Vec<Pod>, metrics: Vec<PodMetrics>, limits: Vec<PodLimits>) -> Vec
             memory_bytes: main.usage.memory.as_deref().and_then(bytes).unwrap_or_default(),
             cpu_limit_millis: of_limit(|limits| limits.cpu.as_ref()).and_then(|text| millis(text)),
             memory_limit_bytes: of_limit(|limits| limits.memory.as_ref()).and_then(|text| bytes(text)),
+            gpus: vec![],
             time: measured.timestamp,
         })
     };
-    running.iter().filter_map(usage).collect()
+    pods.iter().filter_map(usage).collect()
 }
 
 /// A quantity of processors in thousandths, rounded up: `250m`, `1`, `1500000n`.
@@ -196,9 +220,13 @@ mod tests {
             {"metadata": {"name": "ended"}, "containers": []},
         ]));
         let limits = serde_json::from_value(json!([
-            {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "main", "resources": {"limits": {"cpu": "2"}}}]}},
+            {"metadata": {"name": "p"}, "spec": {"containers": [
+                {"name": "main", "resources": {"limits": {"cpu": "2", "nvidia.com/gpu": "1"}}},
+            ]}},
         ]));
-        let usage = join(pods.unwrap(), metrics.unwrap(), limits.unwrap());
+        let limits = limits_by_pod(limits.unwrap());
+        assert!(limits["p"].has_gpus() && !Amounts::default().has_gpus());
+        let usage = join(&running(pods.unwrap()), metrics.unwrap(), &limits);
         assert_eq!(
             usage,
             [TaskUsage {
@@ -208,6 +236,7 @@ mod tests {
                 memory_bytes: 1 << 20,
                 cpu_limit_millis: Some(2000),
                 memory_limit_bytes: None,
+                gpus: vec![],
                 time: "t".to_owned(),
             }]
         );

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::place::TaskUsage;
+use crate::place::{GpuUsage, TaskUsage};
 
 #[derive(Deserialize)]
 struct Sample {
@@ -16,6 +16,16 @@ struct Sample {
     cpu_limit_millis: Option<u64>,
     #[serde(default)]
     memory_limit: Option<u64>,
+    #[serde(default)]
+    gpu: Vec<Gpu>,
+}
+
+#[derive(Deserialize)]
+struct Gpu {
+    #[serde(default)]
+    memory: Option<u64>,
+    #[serde(default)]
+    utilization: Option<u8>,
 }
 
 /// Reads a line; none for one that is about no task.
@@ -28,6 +38,11 @@ pub(super) fn read(line: &str) -> Option<TaskUsage> {
         memory_bytes: sample.memory,
         cpu_limit_millis: sample.cpu_limit_millis,
         memory_limit_bytes: sample.memory_limit,
+        gpus: sample
+            .gpu
+            .into_iter()
+            .map(|gpu| GpuUsage { utilization: gpu.utilization, memory_bytes: gpu.memory })
+            .collect(),
         time: sample.time,
     })
 }
@@ -38,10 +53,10 @@ mod tests {
 
     #[test]
     fn a_sample_belongs_to_a_task() {
-        let line =
-            r#"{"job":"a.1","time":"2026","task":"main-0","memory":5,"cpu_millis":7,"memory_limit":9}"#;
+        let line = r#"{"job":"a.1","time":"2026","task":"main-0","memory":5,"cpu_millis":7,"memory_limit":9,"gpu":[{"gpu":"GPU-1","memory":3,"utilization":97}]}"#;
         let usage = read(line).unwrap();
         assert_eq!((usage.cpu_millis, usage.memory_bytes, usage.memory_limit_bytes), (7, 5, Some(9)));
+        assert_eq!(usage.gpus, [GpuUsage { utilization: Some(97), memory_bytes: Some(3) }]);
         assert_eq!(read(r#"{"job":"a.1","state":"running"}"#), None);
     }
 }

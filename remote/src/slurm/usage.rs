@@ -41,6 +41,7 @@ fn read(line: &str, now: &str) -> Option<TaskUsage> {
         memory_bytes: words.next()?.parse().ok()?,
         cpu_limit_millis: None,
         memory_limit_bytes: words.next().and_then(|limit| limit.parse().ok()),
+        gpus: vec![],
         time: now.to_owned(),
     })
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use jobc_remote::Handle;
-use jobc_remote::place::TaskUsage;
+use jobc_remote::place::{GpuUsage, TaskUsage};
 use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
@@ -44,8 +44,8 @@ pub(super) fn run(args: &StatsArgs, handles: &[Handle]) -> Result<ExitCode> {
     }
 }
 
-fn table(usage: &[TaskUsage]) -> Table<5> {
-    let mut table = Table::new(["TASK", "CPU", "CPU LIMIT", "MEMORY", "MEMORY LIMIT"]);
+fn table(usage: &[TaskUsage]) -> Table<6> {
+    let mut table = Table::new(["TASK", "CPU", "CPU LIMIT", "MEMORY", "MEMORY LIMIT", "GPU"]);
     for task in usage {
         table.row([
             task.task.clone(),
@@ -53,7 +53,18 @@ fn table(usage: &[TaskUsage]) -> Table<5> {
             task.cpu_limit_millis.map(percent).unwrap_or_default(),
             bytes(task.memory_bytes),
             task.memory_limit_bytes.map(bytes).unwrap_or_default(),
+            gpus(&task.gpus),
         ]);
     }
     table
+}
+
+/// Each GPU: its utilization, and its memory in use.
+fn gpus(gpus: &[GpuUsage]) -> String {
+    let shown = gpus.iter().map(|gpu| {
+        let busy = gpu.utilization.map(|percent| format!("{percent}%"));
+        let words: Vec<String> = busy.into_iter().chain(gpu.memory_bytes.map(bytes)).collect();
+        words.join(" ")
+    });
+    shown.collect::<Vec<_>>().join(", ")
 }

@@ -1,0 +1,91 @@
+//! The use of GPUs, which the metrics API does not have: `nvidia-smi` says it in the tasks themselves.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::kubernetes::client::Client;
+use crate::kubernetes::exec::exec;
+use crate::kubernetes::pods::Pod;
+use crate::place::{ExecRequest, ExecStreams, GpuUsage, TaskUsage};
+
+/// The query. The container toolkit puts the program into every container with GPUs; a driver that hangs is left alone.
+const QUERY: [&str; 5] = [
+    "timeout",
+    "5",
+    "nvidia-smi",
+    "--query-gpu=utilization.gpu,memory.used",
+    "--format=csv,noheader,nounits",
+];
+/// Tasks that are asked; of more, the first.
+const MAX_TASKS: usize = 64;
+/// Tasks that are asked at a time.
+const MAX_CONCURRENT: usize = 8;
+
+/// Adds the use of GPUs to that of the tasks of some pods. What cannot be read, for lack of rights too, is left out.
+pub(super) fn add(client: &Client, pods: &[&Pod], usage: &mut [TaskUsage]) {
+    let pods = &pods[..pods.len().min(MAX_TASKS)];
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..MAX_CONCURRENT.min(pods.len()) {
+            scope.spawn(|| {
+                while let Some(pod) = pods.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Some(gpus) = ask(client, pod) {
+                        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                        found.insert(pod.metadata.name.clone(), gpus);
+                    }
+                }
+            });
+        }
+    });
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for task in usage {
+        task.gpus = found.remove(&task.pod).unwrap_or_default();
+    }
+}
+
+fn ask(client: &Client, pod: &Pod) -> Option<Vec<GpuUsage>> {
+    let request = ExecRequest {
+        task: None,
+        command: QUERY.map(str::to_owned).to_vec(),
+        terminal: false,
+        needs_end_of_input: false,
+    };
+    let (mut reader, writer) = std::io::pipe().ok()?;
+    let nowhere = OpenOptions::new().write(true).open("/dev/null").ok()?;
+    let streams = ExecStreams {
+        stdin: None,
+        stdout: OwnedFd::from(writer),
+        stderr: OwnedFd::from(nowhere),
+        events: None,
+    };
+    // Less than a pipe holds, so that it can be read at the end.
+    (exec(client, pod, &request, streams).ok()? == 0).then_some(())?;
+    let mut text = String::new();
+    reader.read_to_string(&mut text).ok()?;
+    Some(text.lines().map(read).collect())
+}
+
+/// Reads a line `UTILIZATION, MEBIBYTES`; a MIG instance has no utilization.
+fn read(line: &str) -> GpuUsage {
+    let mut words = line.split(',').map(str::trim);
+    let utilization = words.next().and_then(|percent| percent.parse().ok());
+    let mebibytes = words.next().and_then(|memory| memory.parse::<u64>().ok());
+    GpuUsage { utilization, memory_bytes: mebibytes.and_then(|memory| memory.checked_mul(1 << 20)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_gpu() {
+        assert_eq!(read("97, 40536"), GpuUsage { utilization: Some(97), memory_bytes: Some(40536 << 20) });
+        assert_eq!(read("[N/A], 13"), GpuUsage { utilization: None, memory_bytes: Some(13 << 20) });
+        assert_eq!(read("No devices were found"), GpuUsage::default());
+    }
+}
