@@ -136,6 +136,14 @@ pub(crate) const EXAMPLES: &[Example] = &[
         "job.yaml",
         "targets.yaml"
     ),
+    example!(
+        "code",
+        Next::Build,
+        "your code in a public image, without a registry",
+        "job.yaml",
+        "targets.yaml",
+        "src/train.py"
+    ),
     example!("all-gpus", Next::Build, "every GPU of one host", "job.yaml", "targets.yaml", "code/train.py"),
     example!(
         "horovod-mpi",

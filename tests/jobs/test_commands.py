@@ -135,6 +135,31 @@ def test_a_command_runs_in_the_directory_of_its_caller(jobs):
     expect(jobs.call("run", "--scale", "main=1", "--", "true", **here), code=125, error="^error: `--scale` does not apply to a command")
 
 
+CODE = """\
+version: 1
+name: coded
+image: host
+code: {from: src, mount: /project, roles: [train]}
+roles:
+  train: {shell: sh, workdir: /project/lib, run: "pwd; cat ../train.txt; echo made >made"}
+  board: {shell: sh, run: "test ! -e /project && pwd"}
+"""
+
+
+def test_code_is_mounted_where_commands_start(jobs):
+    """Here it is the directory itself: what a task writes is there."""
+    project = jobs.directory / "coded"
+    (project / "src/lib").mkdir(parents=True)
+    (project / "src/train.txt").write_text("text\n")
+    (project / "job.yaml").write_text(CODE)
+    for path in (project, project / "src", project / "src/lib"):
+        path.chmod(0o777)
+    done = expect(jobs.call("run", "coded/job.yaml", cwd=jobs.directory), out="(?s)/project/lib\n.*text\n", error="coded.1: succeeded")
+    assert "/\n" in done.stdout and (project / "src/lib/made").read_text() == "made\n", done.stdout
+    (project / "src").rename(project / "gone")
+    expect(jobs.call("run", "coded/job.yaml", cwd=jobs.directory), code=125, error=r"job.yaml:4:14\n(.*\n)*.*name a directory")
+
+
 @pytest.mark.accounts(slow="single")
 def test_limits_that_cannot_be_enforced_are_rejected_once(jobs):
     """For all tasks and jobs, before anything is created."""

@@ -199,6 +199,28 @@ def test_after_an_edit_only_the_files_that_changed_are_sent(machine, note):
     assert len(set(handles)) == 3 and [line.rsplit(" ", 1)[1] for line in found] == ["1", "2", "3"], f"{handles}: {found}"
 
 
+def test_code_goes_with_a_job_and_only_edited_files_are_sent(machine):
+    """The job may write to its copy, which is not this host's; what the ignore file names stays here."""
+    machine.write("code.yaml", job("code", "pwd; cat train.txt; ls -A; touch made; rm train.txt", more="code: {from: ../project, mount: /project}"))
+    project = machine.directory.parent / "project"
+    for name, text in (("train.txt", "one\n"), ("lib/large", "x" * 100_000), (".jobcignore", "*.log\n"), ("a.log", "")):
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    handle = machine.submit("code.yaml")
+    machine.run("wait", handle)
+    assert machine.lines(handle) == {"main-0": ["/project", "one", ".jobcignore", "lib", "train.txt"]}, machine.lines(handle)
+    store = machine.lab / "store/sha256"
+    before = {path.name for path in store.iterdir()}
+    (project / "train.txt").write_text("two\n")
+    second = machine.submit("code.yaml")
+    machine.run("wait", second)
+    assert second != handle and "two" in machine.lines(second)["main-0"], machine.lines(second)
+    assert machine.submit("code.yaml") == second and (project / "train.txt").exists() and not (project / "made").exists()
+    sent = [path.stat().st_size for path in store.iterdir() if path.name not in before]
+    assert sent and max(sent) < 100_000, sent
+
+
 def test_commands_reach_into_tasks(machine):
     """Output is followed, commands run in tasks, ports are forwarded, files are copied, a job is stopped."""
     server = ("mkdir /tmp/jobc-served; cd /tmp/jobc-served; echo page >index.html; echo ready; "

@@ -7,10 +7,13 @@ itself decides is real: rights, validation, server-side apply and its dry run, w
 
 import base64
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
+import time
 import urllib.request
 
 import apiserver
@@ -265,6 +268,39 @@ def test_commands_reach_into_tasks(lab):
     lab.run("stop", handle)
 
 
+CODE = JOB.replace("image: host", "image: busybox\ncode: src").format(
+    name="coded", role="    instances: 2\n    run: pwd; cat train.txt; ls -A; echo made > made-$JOBC_INDEX")
+
+
+def test_an_edit_of_code_runs_within_seconds(lab, note):
+    """No image is built for it. The manifests alone do the same with `kubectl apply`, also where the code has several pieces."""
+    lab.write("coded.yaml", CODE)
+    lab.write("src/train.txt", "version 1\n")
+    lab.write("src/目录/.keep", "")
+    with open(lab.directory / "src/noise", "wb") as file:
+        file.write(base64.b64encode(os.urandom(400_000)))
+    lab.run("wait", lab.submit("coded.yaml"))
+    lab.write("src/train.txt", "version 2\n")
+    since = time.monotonic()
+    handle = lab.submit("coded.yaml")
+    submitted = time.monotonic() - since
+    until(lambda: lab.run("logs", handle)[0].count("version 2") == 2, "output of the new code")
+    seconds = time.monotonic() - since
+    note(f"an edit of code was submitted in {submitted:.2f} s, and its output seen after {seconds:.2f} s")
+    code, errors = ended(lab, handle)
+    logs, _ = lab.run("logs", handle)
+    assert code == 0 and logs.count("/workspace") == 2 and "目录" in logs and "version 1" not in logs, logs + errors
+    # The program may be a debug build on a busy host.
+    assert seconds <= 10, f"an edit took {seconds:.1f} s"
+    maps = [value["metadata"]["name"] for value in lab.all("configmaps") if "jobc.dev/code" in value["metadata"].get("labels", {})]
+    lab.run("build", "coded.yaml", "--target", "lab")
+    lab.plane.kubectl("apply", "-n", "ml", "-f", str(lab.directory / "out/coded/lab/kubernetes"))
+    until(lambda: [job for job in lab.all("jobs") if job["metadata"]["name"] == "coded" and job.get("status", {}).get("succeeded") == 2], "the applied job")
+    for name in {job["metadata"]["name"] for job in lab.all("jobs") if job["metadata"]["name"].startswith("coded")} - {"coded"}:
+        lab.run("rm", "--force", f"lab/{name}")
+    assert len(maps) >= 4, maps
+
+
 @pytest.mark.parametrize("name, text, lines", JOBS, ids=[name for name, _, _ in JOBS])
 def test_a_job_ends_as_it_does_here(name, text, lines, lab):
     """The exit code and the output are the same."""
@@ -312,10 +348,7 @@ def examples():
 def test_an_example_runs(example, lab, monkeypatch):
     """With programs that stand in for those of its images."""
     name, place = example.name, lab.directory / "examples" / example.name
-    place.mkdir(parents=True)
-    for path in example.iterdir():
-        if path.is_file():
-            (place / path.name).write_bytes(path.read_bytes())
+    shutil.copytree(example, place, ignore=shutil.ignore_patterns("out"))
     config = f"kubeconfig: {lab.plane.kubeconfig}"
     # No Kueue here, and no cards by model.
     targets = re.sub(r"\n +queue: .*", "", (place / "targets.yaml").read_text())

@@ -172,6 +172,24 @@ def test_commands_act_on_the_job(client):
     assert "bye" in client.jobc("logs", handle)[0], client.jobc("logs", handle)[0]
 
 
+def test_code_is_sent_once(client):
+    """In an archive that runs share by its digest; each run unpacks a copy of its own."""
+    for name in ("first", "second"):
+        client.write(f"{name}.yaml", one(name, "pwd; cat train.txt; echo changed >train.txt", more="code: {from: src, mount: /project}"))
+    client.write("src/train.txt", "one\n")
+    store = client.shared / "store/sha256"
+    before = set(store.iterdir()) if store.exists() else set()
+    handles = [client.submit("first.yaml"), client.submit("second.yaml", "--target", "bare")]
+    sent = set(store.iterdir()) - before
+    assert len(sent) == 1, sent
+    for handle in handles:
+        client.jobc("wait", handle)
+        run = client.run_of(handle)
+        place = "/project" if handle is handles[0] else str(run / "code")
+        assert client.lines(handle)["main-0"] == [place, "one"] and (run / "code/train.txt").read_text() == "changed\n", client.lines(handle)
+        client.jobc("rm", handle)
+
+
 def test_only_files_that_changed_are_sent(client, note):
     """After an edit it is another job; a matrix is one array there, too."""
     for number in range(20):

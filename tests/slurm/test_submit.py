@@ -67,6 +67,22 @@ def test_jobs_end_as_with_jobc_run(slurm, name, job, code, state):
 
 
 @TOGETHER
+@pytest.mark.parametrize("settings, backends", [(SETTINGS, "[slurm]"), (CONTAINED, "[oci, slurm]")], ids=["bare", "contained"])
+def test_code_is_that_of_the_submission(slurm, settings, backends):
+    """Also for groups of roles that Slurm starts later; without a container commands start in it."""
+    name = f"coded-{backends.count('oci')}"
+    place = Place(slurm, name, CHAIN.format(name=name, first="cat train.txt; touch handed").replace("echo train", "cat train.txt; ls")
+                  .replace("roles:", "code: src\nroles:", 1), settings, backends)
+    slurm.write(f"{name}/src/train.txt", "submitted\n")
+    handle = place.submit()
+    slurm.write(f"{name}/src/train.txt", "edited\n")
+    assert place.jobc("wait", handle, code=None).returncode == 0, place.jobc("logs", handle)
+    logs = place.jobc("logs", handle)
+    assert logs.count("submitted") == 3 and "edited" not in logs and logs.count("handed") == 2, logs
+    assert place.submit() != handle
+
+
+@TOGETHER
 def test_the_same_job_is_one_run(slurm):
     """Also for another process; `--new` and `--replace` make others; the cluster is the state."""
     place = Place(slurm, "same", one("same", "sleep 300"))

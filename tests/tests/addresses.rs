@@ -87,7 +87,7 @@ fn every_linked_address_is_served() {
 }
 
 /// The labels and annotations, and the prefix alone.
-const LABELS: [&str; 13] = [
+const LABELS: [&str; 14] = [
     "/role",
     "/build",
     "/job",

@@ -18,11 +18,7 @@ pub(crate) fn check(found: &Found, shown: &str) -> Result<(), CodeError> {
     let message = if found.entries.len() > MAX_ENTRIES {
         format!("the code in `{shown}` has more than {MAX_ENTRIES} files")
     } else if total > MAX_BYTES {
-        format!(
-            "the code in `{shown}` is {}, and at most {} go with a job",
-            amount(total),
-            amount(MAX_BYTES)
-        )
+        format!("the code in `{shown}` is {}, and at most {} go with a job", amount(total), amount(MAX_BYTES))
     } else {
         return Ok(());
     };

@@ -119,7 +119,17 @@ fn patterns_leave_files_out() {
     code.write(".jobcignore", "data\n!data/keep\n!.env\n");
     assert_eq!(
         names(&code),
-        [".dockerignore", ".env", ".jobcignore", "data", "data/keep", "data/keep/small", "lib", "notes.md", "train.py"]
+        [
+            ".dockerignore",
+            ".env",
+            ".jobcignore",
+            "data",
+            "data/keep",
+            "data/keep/small",
+            "lib",
+            "notes.md",
+            "train.py"
+        ]
     );
     code.write(".jobcignore", "[\n");
     let error = code.pack().unwrap_err();

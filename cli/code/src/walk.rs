@@ -117,7 +117,8 @@ fn leaves(path: &Path, target: &Path) -> bool {
 
 /// jobc's own patterns, then those of the user.
 fn read_patterns(directory: &Path, shown: &str) -> Result<Ignore, CodeError> {
-    let mut text: String = LEFT_OUT.iter().flat_map(|(_, patterns)| *patterns).map(|line| format!("{line}\n")).collect();
+    let mut text: String =
+        LEFT_OUT.iter().flat_map(|(_, patterns)| *patterns).map(|line| format!("{line}\n")).collect();
     for name in IGNORE_FILES {
         match fs::read(directory.join(name)) {
             Ok(bytes) => {

@@ -55,7 +55,8 @@ pub(super) fn mount(context: &Context<'_>, name: &str, role: &Role) -> Option<(M
     }
     let named = block.and_then(|block| block.mount.as_deref());
     let path = named.or(role.workdir.as_deref()).or_else(|| workdir_of_image(context, role));
-    let place = if named.is_some() { Pointer::ROOT.keys(["code", "mount"]) } else { Pointer::ROOT.key("code") };
+    let place =
+        if named.is_some() { Pointer::ROOT.keys(["code", "mount"]) } else { Pointer::ROOT.key("code") };
     let mount = MountPlan {
         volume: CODE.to_owned(),
         path: tidy(path.unwrap_or(DIRECTORY)),
@@ -95,13 +96,7 @@ fn check_roles(context: &Context<'_>, code: &Code, sink: &mut Sink) {
 }
 
 /// The digest of the packed code, for a target that is not this host.
-fn pack(
-    context: &Context<'_>,
-    target: &Target,
-    path: &str,
-    at: &Pointer,
-    sink: &mut Sink,
-) -> Option<String> {
+fn pack(context: &Context<'_>, target: &Target, path: &str, at: &Pointer, sink: &mut Sink) -> Option<String> {
     let directory = Utf8Path::new(path);
     let runs_elsewhere = |backend: &BackendName| {
         matches!(backend, BackendName::Kubernetes | BackendName::Slurm | BackendName::Plugin(_))
@@ -130,7 +125,9 @@ fn pack(
             let packed = packed?;
             for remark in &packed.remarks {
                 let found = Diagnostic::warning(codes::CODE, remark.as_str());
-                sink.push(found.at(at, "").note("a line in `.jobcignore` leaves it out without this warning"));
+                sink.push(
+                    found.at(at, "").note("a line in `.jobcignore` leaves it out without this warning"),
+                );
             }
             Some(Digest::of(&packed.bytes).to_string())
         }

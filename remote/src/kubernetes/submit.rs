@@ -12,8 +12,8 @@ use jobc_sys::error::{Error, Kind};
 use serde_json::{Map, Value, json};
 
 use super::answers::Answers;
-use super::code;
 use super::client::{APPLY, Client, MERGE};
+use super::code;
 use super::discovery::{Served, collection, discover};
 use super::kinds::Workload;
 use super::lines::{LINES, Lines};

@@ -54,16 +54,29 @@ mod tests {
         fs::write(source.join("lib/a.py"), "1").unwrap();
         std::os::unix::fs::symlink("lib", source.join("link")).unwrap();
         let packed = scratch.path().join("code.tar.gz");
-        let tar = Command::new("tar").arg("-czf").arg(&packed).arg("-C").arg(&source).args(["lib", "link"]).status();
+        let tar = Command::new("tar")
+            .arg("-czf")
+            .arg(&packed)
+            .arg("-C")
+            .arg(&source)
+            .args(["lib", "link"])
+            .status();
         assert!(tar.unwrap().success());
         let mut tree = Tree::default();
         unpack(&fs::read(&packed).unwrap(), &mut tree).unwrap();
         let paths: Vec<&str> = tree.entries.keys().map(String::as_str).collect();
         assert_eq!(
             paths,
-            ["files/.jobc-code", "files/.jobc-code/lib", "files/.jobc-code/lib/a.py", "files/.jobc-code/link"]
+            [
+                "files/.jobc-code",
+                "files/.jobc-code/lib",
+                "files/.jobc-code/lib/a.py",
+                "files/.jobc-code/link"
+            ]
         );
         assert_eq!(tree.entries["files/.jobc-code/lib/a.py"].mode & 0o200, 0o200);
-        assert!(matches!(&tree.entries["files/.jobc-code/link"].kind, TreeKind::Symlink(target) if target == "lib"));
+        assert!(
+            matches!(&tree.entries["files/.jobc-code/link"].kind, TreeKind::Symlink(target) if target == "lib")
+        );
     }
 }

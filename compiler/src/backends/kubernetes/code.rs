@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use jobc_schema::Pointer;
 use jobc_schema::plan::{CODE, JobPlan, RolePlan, VolumeSource};
 use jobc_schema::shell::quote;
-use jobc_schema::Pointer;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{
     ConfigMap, ConfigMapProjection, Container, PodSpec, ProjectedVolumeSource, Volume, VolumeMount,
@@ -132,7 +132,9 @@ impl CodePieces {
 /// The directory and the digest of the packed code.
 fn packed(job: &JobPlan) -> Option<(&str, &str)> {
     match &job.volumes.get(CODE)?.source {
-        VolumeSource::Code { path, digest: Some(digest) } => Some((path, digest.trim_start_matches("sha256:"))),
+        VolumeSource::Code { path, digest: Some(digest) } => {
+            Some((path, digest.trim_start_matches("sha256:")))
+        }
         _ => None,
     }
 }

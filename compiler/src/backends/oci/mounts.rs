@@ -1,9 +1,9 @@
 //! The mounts of a bundle: the kernel's own file systems, /dev/shm, volumes, and small files.
 
 use camino::Utf8PathBuf;
+use jobc_schema::BackendName;
 use jobc_schema::Pointer;
 use jobc_schema::job::Network;
-use jobc_schema::BackendName;
 use jobc_schema::plan::{
     CODE_DIRECTORY, FileContent, FilePlan, JobPlan, MountPlan, RolePlan, VolumePlan, VolumeSource,
 };

@@ -21,7 +21,8 @@ jobc_unpack() {
 "#;
 
 /// Puts the code where bundles look for it.
-const LINK: &str = r#"mkdir -p "$jobc_bundles/volumes" && ln -sfn "$jobc_run/code" "$jobc_bundles/volumes/jobc-code""#;
+const LINK: &str =
+    r#"mkdir -p "$jobc_bundles/volumes" && ln -sfn "$jobc_run/code" "$jobc_bundles/volumes/jobc-code""#;
 
 /// The function of a batch script that unpacks the code, and the line that calls it.
 pub(super) fn unpacking(parts: &Parts<'_>) -> (&'static str, String) {

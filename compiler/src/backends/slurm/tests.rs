@@ -393,6 +393,7 @@ fn code_is_unpacked_once_in_a_run_and_mounted_or_entered() {
             "mounts": [{"volume": "jobc-code", "path": "/work dir", "writable": true}],
         }}
     });
-    let shown = ["jobc", "pyxis", "apptainer", "none"].map(|container| check(changes.clone(), &json!({"container": container})));
+    let shown = ["jobc", "pyxis", "apptainer", "none"]
+        .map(|container| check(changes.clone(), &json!({"container": container})));
     insta::assert_snapshot!(shown.join("\n"));
 }

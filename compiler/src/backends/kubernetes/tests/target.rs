@@ -322,7 +322,8 @@ fn code_is_unpacked_by_an_init_container_with_the_image_and_limits_of_its_role()
 #[test]
 fn code_is_cut_into_pieces_that_kubectl_can_apply() {
     let number = |path: &str| {
-        let (files, report) = fixture::lower(&KubernetesBackend, &plan(json!({}), &with_code(path, &json!({}))));
+        let (files, report) =
+            fixture::lower(&KubernetesBackend, &plan(json!({}), &with_code(path, &json!({}))));
         let pieces = files.iter().filter(|file| file.path.as_str().contains("jobc-code"));
         let largest = pieces.clone().map(|file| fixture::text(file).len()).max();
         (pieces.count(), largest.is_none_or(|bytes| bytes < 256 << 10), report)

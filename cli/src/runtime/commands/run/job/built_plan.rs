@@ -167,7 +167,9 @@ fn job_directory(plan: &JobPlan, directory: &Utf8Path) -> Result<Utf8PathBuf> {
     for role in &plan.roles {
         for mount in &role.mounts {
             let source = plan.volumes.get(&mount.volume).map(|volume| &volume.source);
-            let Some(VolumeSource::Path { path } | VolumeSource::Code { path, .. }) = source else { continue };
+            let Some(VolumeSource::Path { path } | VolumeSource::Code { path, .. }) = source else {
+                continue;
+            };
             let bundle = directory.join("oci").join(format!("{}-0", role.name));
             let file = bundle.join("config.json");
             let text = std::fs::read(&file).map_err(|error| unreadable(&file, &error))?;

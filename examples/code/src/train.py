@@ -1,0 +1,1 @@
+print("edit this line and submit again")
