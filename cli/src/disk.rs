@@ -76,7 +76,11 @@ impl Files for DiskFiles {
             jobc_code::pack(&path, directory.as_str()).map(Arc::new)
         };
         let mut packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
-        packed.entry(path.clone()).or_insert_with(pack).clone().map(Some)
+        let packed = packed.entry(path.clone()).or_insert_with(pack).clone()?;
+        for file in packed.files.iter().filter_map(|file| Utf8Path::from_path(file)) {
+            watch::note(&path.join(file));
+        }
+        Ok(Some(packed))
     }
 
     fn template(&self, digest: &str) -> io::Result<Vec<u8>> {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -59,6 +60,8 @@ pub struct PackedCode {
     pub bytes: Vec<u8>,
     /// The largest entries before packing, with their sizes in bytes.
     pub largest: Vec<(String, u64)>,
+    /// The files in it, by path in the directory.
+    pub files: Vec<PathBuf>,
     /// What does not go with the job although no pattern excludes it, one sentence each.
     pub remarks: Vec<String>,
 }
@@ -152,6 +155,7 @@ impl Files for MemoryFiles {
         let packed = |bytes: &Vec<u8>| PackedCode {
             bytes: bytes.clone(),
             largest: vec![("model.bin".to_owned(), 5 << 20), ("train.py".to_owned(), 4096)],
+            files: vec![],
             remarks: vec![],
         };
         Ok(self.0.get(directory).map(packed).map(Arc::new))

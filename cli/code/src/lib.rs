@@ -29,7 +29,10 @@ pub fn pack(directory: &Utf8Path, shown: &str) -> Result<PackedCode, CodeError> 
     }
     // Writes to memory do not fail.
     let bytes = archive.into_inner().and_then(GzEncoder::finish).unwrap_or_default();
-    Ok(PackedCode { bytes, largest: limits::largest(&found), remarks: found.remarks })
+    let largest = limits::largest(&found);
+    let files = found.entries.into_iter().filter(|(_, entry)| matches!(entry, Entry::File(_)));
+    let files = files.map(|(path, _)| path).collect();
+    Ok(PackedCode { bytes, largest, files, remarks: found.remarks })
 }
 
 fn append(
