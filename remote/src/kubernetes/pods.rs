@@ -184,6 +184,15 @@ impl Pod {
         self.own().map(|container| &container.state)
     }
 
+    /// The init container that has failed, and how.
+    pub(crate) fn failed_init(&self) -> Option<(&str, &Terminated)> {
+        let mut ended =
+            self.status.init_container_statuses.iter().filter_map(|container| {
+                Some((container.name.as_str(), container.state.terminated.as_ref()?))
+            });
+        ended.find(|(_, ended)| ended.exit_code != 0)
+    }
+
     /// Whether its output can be read.
     pub(crate) fn has_started(&self) -> bool {
         self.main().is_some_and(|state| state.running.is_some() || state.terminated.is_some())
@@ -266,7 +275,8 @@ pub(crate) fn tasks(pods: &[Pod]) -> Vec<TaskStatus> {
     order.sort_by_key(|pod| (pod.role(), pod.index(), attempts[pod.metadata.uid.as_str()]));
     let status = |pod: &Pod| {
         let main = pod.main();
-        let ended = main.and_then(|state| state.terminated.as_ref());
+        let failed_init = || pod.failed_init().map(|(_, ended)| ended);
+        let ended = main.and_then(|state| state.terminated.as_ref()).or_else(failed_init);
         let waiting = main.and_then(|state| state.waiting.as_ref());
         let reason = pod
             .status

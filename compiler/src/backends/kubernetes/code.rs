@@ -107,6 +107,8 @@ impl CodePieces {
             command: Some(vec!["/bin/sh".to_owned(), "-euc".to_owned(), escape(&script)]),
             resources: main.resources.as_ref().map(without_devices),
             security_context: main.security_context.clone(),
+            // `jobc why` and `kubectl describe` show what it says.
+            termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
             volume_mounts: Some(code.cloned().into_iter().chain([pieces]).collect()),
             ..Container::default()
         };

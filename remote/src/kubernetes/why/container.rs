@@ -35,6 +35,14 @@ fn of_config(message: &str) -> Field {
     if of_user.iter().any(|text| message.contains(text)) { Field::Security } else { Field::Role }
 }
 
+/// How an init container failed, with its last words; none if it succeeded.
+pub(super) fn of_init(name: &str, ended: &Terminated) -> Option<(String, Field)> {
+    let (text, field) = of_ended(ended)?;
+    let words = sentence(&ended.message);
+    let words = if words.is_empty() || text.ends_with(&words) { String::new() } else { format!(": {words}") };
+    Some((format!("init container `{name}`: {text}{words}"), field))
+}
+
 /// How a container ended; none if it succeeded.
 pub(super) fn of_ended(ended: &Terminated) -> Option<(String, Field)> {
     Some(match (ended.reason.as_str(), ended.exit_code) {

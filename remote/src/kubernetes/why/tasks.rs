@@ -56,6 +56,9 @@ fn of_pod(pod: &Pod) -> Option<(String, Field)> {
     if let Some(ended) = pod.main().and_then(|state| state.terminated.as_ref()) {
         return container::of_ended(ended);
     }
+    if let Some((name, ended)) = pod.failed_init() {
+        return container::of_init(name, ended);
+    }
     let containers = pod.status.init_container_statuses.iter().chain(&pod.status.container_statuses);
     let mut waiting = containers.filter_map(|container| container.state.waiting.as_ref());
     if let Some(found) = waiting.find_map(container::of_waiting) {

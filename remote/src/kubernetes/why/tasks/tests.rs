@@ -29,6 +29,25 @@ fn ended(reason: &str, code: i64) -> Value {
 }
 
 #[test]
+fn an_init_container_that_failed() {
+    let failed = |code: i64, reason: &str, message: &str| {
+        json!({"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}],
+        "initContainerStatuses": [
+            {"name": "first", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}},
+            {"name": "jobc-code", "state": {"terminated": {"exitCode": code, "reason": reason, "message": message}}},
+        ]})
+    };
+    let no_tar =
+        "init container `jobc-code`: exited with 125: jobc: the image has no tar, which unpacks the code";
+    let status = failed(125, "Error", "jobc: the image has no tar, which unpacks the code\n");
+    check(&status, Some((no_tar, Field::Command)));
+    let no_shell =
+        "init container `jobc-code`: the container could not start: exec: \"/bin/sh\": no such file";
+    check(&failed(128, "StartError", "exec: \"/bin/sh\": no such file"), Some((no_shell, Field::Command)));
+    check(&failed(0, "Completed", ""), None);
+}
+
+#[test]
 fn containers_that_cannot_start() {
     let again = "; the cluster tries again without end";
     let pull = format!("cannot get the image: Back-off pulling image \"x\"{again}");
