@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::permissions::PATTERN;
 use crate::scalar::{EnvValue, Scalar};
 
 /// Image of a role: an image reference, `host`, the path of an archive, or a block that builds or selects one.
@@ -195,9 +196,9 @@ pub struct Copy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["1000:1000"]))]
     pub owner: Option<String>,
-    /// Permission bits of the copied files, in octal, as a string.
+    /// Permission bits of the copied files, as a string: octal digits, or changes of each file's own bits as for chmod(1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = "^0?[0-7]{3}$"), extend("examples" = ["0755"]))]
+    #[schemars(regex(pattern = PATTERN), extend("examples" = ["u=rwX,go=rX", "0755"]))]
     pub mode: Option<String>,
 }
 

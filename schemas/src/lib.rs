@@ -18,6 +18,7 @@ pub mod job;
 pub mod matrix;
 pub mod metric;
 pub mod percent;
+pub mod permissions;
 pub mod plan;
 mod plural;
 pub mod pointer;

@@ -323,7 +323,8 @@ impl<'a> Build<'a> {
             to: self.fill(&copy.to, &at.key("to"), sink),
             image: image.map(|image| locked(self.context, image, &image_at, sink)),
             owner: fill(&copy.owner, "owner", sink),
-            mode: copy.mode.clone(),
+            // Other builders read no `0o`.
+            mode: copy.mode.as_ref().map(|mode| mode.replacen("0o", "0", 1)),
         }
     }
 

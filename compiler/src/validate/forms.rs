@@ -104,6 +104,11 @@ pub(super) static FORMS: &[PatternForm] = &[
     text(r"^(/|\$\{\{)", "an absolute path", "begin with `/`"),
     text("^0?[0-7]{3}$", "a file mode", "write three octal digits as a string, such as `\"0644\"`"),
     text(
+        "^((0o?)?[0-7]{3,4}|[ugoa]*([-+=][rwxXstugo]*)+(,[ugoa]*([-+=][rwxXstugo]*)+)*)$",
+        "a file mode",
+        "write octal digits, or changes as for chmod(1), as a string: `\"0644\"`, `\"u=rwX,go=rX\"`",
+    ),
+    text(
         r"^([A-Za-z_][A-Za-z0-9_.-]*|[0-9]+)(:([A-Za-z_][A-Za-z0-9_.-]*|[0-9]+))?$",
         "a user",
         "write a name or a number, with an optional group after `:`, such as `trainer` or `1000:1000`",

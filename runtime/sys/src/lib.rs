@@ -21,6 +21,7 @@ pub mod program_path;
 pub mod run_with_timeout;
 pub mod signals;
 pub mod sockets;
+pub mod sparse;
 pub mod syscall;
 pub mod write_atomic;
 pub mod yaml;

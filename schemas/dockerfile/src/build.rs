@@ -57,6 +57,8 @@ pub struct Build {
     pub arguments: Arguments,
     /// Warnings, such as an argument that no `ARG` declares.
     pub remarks: Vec<Refusal>,
+    /// `SOURCE_DATE_EPOCH` of the build arguments or of an `ARG` before the first `FROM`, in seconds since 1970.
+    pub epoch: Option<i64>,
 }
 
 /// A stage: a base and its instructions.

@@ -1,6 +1,7 @@
 //! `# check=skip=NAME,…;error=true;experimental=NAME,…`: which rules apply to a file, and how.
 
-use super::refusal::Refusal;
+use super::line::Line;
+use super::refusal::{Refusal, Span};
 use super::rules::Lint;
 
 /// The `# check=` directive of a file.
@@ -12,6 +13,8 @@ pub struct Checks {
     error: bool,
     /// Experimental rules to apply, by name; `all` means every rule.
     experimental: Vec<String>,
+    /// Rules that are skipped for one instruction.
+    local: Vec<(Span, Vec<String>)>,
 }
 
 impl Checks {
@@ -35,18 +38,52 @@ impl Checks {
 
     /// Whether a rule is applied.
     pub fn applies(&self, lint: Lint) -> bool {
-        let names = |list: &[String]| {
-            list.iter().any(|name| name.eq_ignore_ascii_case(lint.name()) || name.eq_ignore_ascii_case("all"))
-        };
-        !names(&self.skipped) && (!lint.is_experimental() || names(&self.experimental))
+        !names(&self.skipped, lint) && (!lint.is_experimental() || names(&self.experimental, lint))
+    }
+
+    /// Reads the comments directly above instructions: `# check=skip=NAME,… // why`, for that instruction alone.
+    pub(super) fn read_comments(&mut self, text: &str, lines: &[Line]) {
+        for line in lines {
+            let mut above = &text[..line_start(text, line.span.start)];
+            while let Some(rest) = above.strip_suffix('\n') {
+                let start = line_start(rest, rest.len());
+                let Some(comment) = rest[start..].trim().strip_prefix('#') else { break };
+                let value = comment.trim_start().strip_prefix("check").map(str::trim_start);
+                let value = value.and_then(|rest| rest.strip_prefix('=')).unwrap_or_default();
+                let value = value.trim_start().split(' ').next().unwrap_or_default();
+                if let Ok(Self { skipped, .. }) = Self::read(value)
+                    && !skipped.is_empty()
+                {
+                    self.local.push((line.span.clone(), skipped));
+                }
+                above = &rest[..start];
+            }
+        }
+    }
+
+    /// Whether a finding of a rule is wanted.
+    fn wants(&self, found: &Refusal) -> bool {
+        let Some(lint) = found.rule.lint() else { return true };
+        let skipped =
+            |(span, skipped): &(Span, Vec<String>)| span.contains(&found.span.start) && names(skipped, lint);
+        self.applies(lint) && !self.local.iter().any(skipped)
     }
 
     /// Splits findings into errors and warnings, and drops those of skipped rules.
     pub fn sort(&self, found: Vec<Refusal>) -> (Vec<Refusal>, Vec<Refusal>) {
-        let applied =
-            found.into_iter().filter(|found| found.rule.lint().is_none_or(|lint| self.applies(lint)));
-        applied.partition(|found| self.error && found.rule.lint().is_some())
+        let wanted = found.into_iter().filter(|found| self.wants(found));
+        wanted.partition(|found| self.error && found.rule.lint().is_some())
     }
+}
+
+/// Whether a list names a rule, or all rules.
+fn names(rules: &[String], lint: Lint) -> bool {
+    rules.iter().any(|name| name.eq_ignore_ascii_case(lint.name()) || name.eq_ignore_ascii_case("all"))
+}
+
+/// Where the line of a place begins.
+fn line_start(text: &str, at: usize) -> usize {
+    text[..at].rfind('\n').map_or(0, |newline| newline + 1)
 }
 
 #[cfg(test)]

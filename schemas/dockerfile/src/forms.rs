@@ -7,7 +7,7 @@ mod word;
 use super::refusal::Span;
 
 pub use copy::{Copy, Heredoc, Source};
-pub use run::{Mount, MountKind, Network, Run, Runs, Sharing};
+pub use run::{Mount, MountField, MountKind, Network, Run, Runs, Sharing};
 pub use word::{Arg, Command, ImageOrStage, Word};
 
 /// An instruction, including continuation lines and heredocs.

@@ -6,6 +6,7 @@ mod flags;
 mod from;
 mod healthcheck;
 mod mount;
+mod mount_value;
 mod ports;
 mod run;
 mod scope;

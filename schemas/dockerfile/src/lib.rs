@@ -42,8 +42,8 @@ pub use arguments::Arguments;
 pub use build::{Build, Inspection, Options, Stage};
 pub use checks::Checks;
 pub use forms::{
-    Arg, Command, Copy, Healthcheck, Heredoc, ImageOrStage, Instruction, Kind, Mount, MountKind, Network,
-    Run, Runs, Sharing, Source, Word,
+    Arg, Command, Copy, Healthcheck, Heredoc, ImageOrStage, Instruction, Kind, Mount, MountField, MountKind,
+    Network, Run, Runs, Sharing, Source, Word,
 };
 pub use instruction::ports;
 pub use lint::{BaseVariables, ignored_sources, undefined_variables};

@@ -1,7 +1,12 @@
 //! Remote sources of `ADD`, and remote build contexts: files by URL, and Git repositories.
 //!
-//! The rules are those of BuildKit: a URL whose path ends in `.git`, `ssh://…` and `USER@HOST:PATH` are repositories,
-//! and the fragment selects a part of one: `#REF`, `#REF:SUBDIRECTORY`, `#:SUBDIRECTORY`.
+//! The rules are those of BuildKit: a URL whose path ends in `.git`, `ssh://…` and `USER@HOST:PATH` are repositories.
+//! The fragment or the query selects a part of one: `#REF`, `#REF:SUBDIRECTORY`, `#:SUBDIRECTORY`, `?ref=REF&subdir=…`.
+
+mod repository;
+
+pub(crate) use repository::is_commit_prefix;
+pub use repository::{Repository, is_commit};
 
 /// A remote source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,17 +15,6 @@ pub enum Remote {
     File(String),
     /// A Git repository.
     Repository(Repository),
-}
-
-/// A Git repository, and the selected part of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repository {
-    /// Its URL: `https://…`, `ssh://…` or `USER@HOST:PATH`, without a fragment.
-    pub url: String,
-    /// A branch, a tag, a full reference or a commit; the default branch if `None`.
-    pub reference: Option<String>,
-    /// A directory in it, relative, without `..`; the root if `None`.
-    pub subdirectory: Option<String>,
 }
 
 /// Why a remote source cannot be used.
@@ -49,7 +43,7 @@ impl Remote {
             }
             Some("git" | "ssh" | "git+ssh" | "git+https" | "git+http") => true,
             Some("ftp") => false,
-            None if address.starts_with("git@") && address.contains(':') => true,
+            None if is_scp_style(address) => true,
             _ => return None,
         };
         if text.len() > MAX_ADDRESS_LENGTH || text.chars().any(|c| c.is_control() || c == ' ') {
@@ -92,31 +86,14 @@ impl Remote {
     }
 }
 
-impl Repository {
-    fn parse(address: &str, fragment: Option<&str>) -> Result<Self, RemoteError> {
-        let fragment = fragment.unwrap_or_default();
-        let (reference, directory) = fragment.split_once(':').unwrap_or((fragment, ""));
-        if !is_reference(reference) {
-            return Err(RemoteError::wrong(
-                format!("invalid git reference `{reference}`"),
-                "write a branch, a tag or a commit",
-            ));
-        }
-        let directory = directory.trim_matches('/');
-        if directory.split('/').any(|name| name == ".." || name.eq_ignore_ascii_case(".git")) {
-            return Err(RemoteError::wrong(
-                format!("the subdirectory `{directory}` is outside the files of the repository"),
-                "write a path below its root",
-            ));
-        }
-        let given = |text: &str| (!text.is_empty() && text != ".").then(|| text.to_owned());
-        Ok(Self { url: address.to_owned(), reference: given(reference), subdirectory: given(directory) })
-    }
-
-    /// The commit, if the reference is one: 40 or 64 hexadecimal digits.
-    pub fn commit(&self) -> Option<&str> {
-        self.reference.as_deref().filter(|reference| is_commit(reference))
-    }
+/// `USER@HOST:PATH`.
+fn is_scp_style(address: &str) -> bool {
+    let is_name = |text: &str, more: &[char]| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || more.contains(&c))
+    };
+    address.split_once('@').is_some_and(|(user, rest)| {
+        is_name(user, &['_']) && rest.split_once(':').is_some_and(|(host, _)| is_name(host, &['.']))
+    })
 }
 
 impl RemoteError {
@@ -129,21 +106,6 @@ impl RemoteError {
     }
 }
 
-/// Whether a text is the full name of a commit.
-pub fn is_commit(text: &str) -> bool {
-    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// The rules of git-check-ref-format(1) for names that could have another meaning: an option, a range, a pattern.
-fn is_reference(text: &str) -> bool {
-    !text.starts_with(['-', '/'])
-        && !text.ends_with(['/', '.'])
-        && !text.contains("..")
-        && !text.contains("@{")
-        && !text.contains("//")
-        && !text.contains(['~', '^', ':', '?', '*', '[', '\\', ' ', '\u{7f}'])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,8 +114,20 @@ mod tests {
         match Remote::parse(text) {
             None => "path".to_owned(),
             Some(Ok(Remote::File(url))) => format!("file {url}"),
-            Some(Ok(Remote::Repository(Repository { url, reference, subdirectory }))) => {
-                format!("git {url} {} {}", reference.unwrap_or_default(), subdirectory.unwrap_or_default())
+            Some(Ok(Remote::Repository(repository))) => {
+                let Repository { url, reference, subdirectory, checksum, .. } = repository.clone();
+                let mut shown = format!("git {url}");
+                for (key, value) in [("ref", reference), ("subdir", subdirectory), ("checksum", checksum)] {
+                    shown += &value.map(|value| format!(" {key}={value}")).unwrap_or_default();
+                }
+                for (key, on) in [
+                    ("keep-git-dir", repository.keep_git_dir == Some(true)),
+                    ("no submodules", !repository.submodules),
+                    ("fetch-by-commit", repository.fetch_by_commit),
+                ] {
+                    shown += &if on { format!(" {key}") } else { String::new() };
+                }
+                shown
             }
             Some(Err(error)) => {
                 format!("{}: {}", if error.is_unsupported { "unsupported" } else { "wrong" }, error.message)
@@ -175,6 +149,29 @@ mod tests {
             "https://h/r.git#v1:a/b/",
             "https://h/r.git#:a",
             "git@h:r.git#main",
+            "me_2@h.x:r#main",
+            "a b@h:r",
+            "@h:r",
+            "https://h/r.git?ref=v1&subdir=/a/b/",
+            "https://h/r.git?branch=main&submodules=false&keep-git-dir",
+            "https://h/r.git?tag=v1&checksum=A1b2&mtime=commit",
+            "https://h/r.git?tag=refs/tags/v1#refs/tags/v1",
+            "git@h:r.git?ref=x%2Fy",
+            "ssh://git@h/r?subdir=d#main",
+            "https://h/r.git?fetch-by-commit&commit=1111111111111111111111111111111111111111#v1",
+            "https://h/r.git?fetch-by-commit&commit=1111",
+            "https://h/r.git?ref=v1#v2",
+            "https://h/r.git?branch=a&tag=b",
+            "https://h/r.git?ref=",
+            "https://h/r.git?ref=a&ref=a",
+            "https://h/r.git?rev=a",
+            "https://h/r.git?submodules=perhaps",
+            "https://h/r.git?commit=xyz",
+            "https://h/r.git?mtime=now",
+            "https://h/r.git?ref=--upload-pack=x",
+            "https://h/r.git?subdir=../x",
+            "https://h/r.git?ref=%ff",
+            "https://h/x.tar?file=r.git",
             "ssh://git@h/r#main",
             "git://h/r.git",
             "git+ssh://git@h/r.git#v1",

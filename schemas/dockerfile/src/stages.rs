@@ -40,13 +40,15 @@ pub(super) fn read(text: &str, options: &Options<'_>) -> Inspection {
     }
     let target = reader.target(options, &mut problems);
     reader.unused(options, &mut problems);
+    let epoch = reader.epoch(&mut problems);
     let Reader { arguments, declared, globals, stages, unsupported, .. } = reader;
     let needed = target.map(|target| needed(&stages, target));
     // A stage that is not built may use unsupported features.
     let weighs = |stage: usize| needed.as_ref().is_none_or(|needed| needed[stage]);
     let Problems { wrong: mut refusals, remarks, .. } = problems;
     refusals.extend(unsupported.into_iter().filter(|(stage, _)| weighs(*stage)).map(|(_, refusal)| refusal));
-    let checks = file.directives.checks.clone();
+    let mut checks = file.directives.checks.clone();
+    checks.read_comments(text, &file.lines);
     let mut read = Inspection {
         stages,
         globals,
@@ -71,7 +73,7 @@ pub(super) fn read(text: &str, options: &Options<'_>) -> Inspection {
     {
         let (stages, target) = prune(read.stages.clone(), &needed, target);
         let arguments = read.arguments.clone();
-        read.build = Some(Build { stages, target, escape, arguments, remarks: read.remarks.clone() });
+        read.build = Some(Build { stages, target, escape, arguments, remarks: read.remarks.clone(), epoch });
     }
     read
 }
@@ -161,6 +163,28 @@ impl Reader {
         if let Some(value) = value {
             self.arguments.globals.insert(name, value);
         }
+    }
+
+    /// `SOURCE_DATE_EPOCH`: seconds since 1970. BuildKit also accepts the name of a stage, and `context`.
+    fn epoch(&self, problems: &mut Problems) -> Option<i64> {
+        const NAME: &str = "SOURCE_DATE_EPOCH";
+        let text = self.arguments.known(NAME).filter(|text| !text.is_empty())?;
+        if let Ok(seconds) = text.parse() {
+            return Some(seconds);
+        }
+        let mut args = self.globals.iter().rev().filter_map(|global| match &global.kind {
+            Kind::Arg(args) => args.iter().find(|arg| arg.name.text == NAME),
+            _ => None,
+        });
+        let span = args.next().map_or(0..0, |arg| arg.name.span.clone());
+        let is_stage = self.names.iter().flatten().any(|name| name.eq_ignore_ascii_case(text));
+        let refusal = if is_stage || text == "context" {
+            Refusal::new(span, format!("`{NAME}={text}` is not supported")).rule(Rule::Unsupported)
+        } else {
+            Refusal::new(span, format!("invalid value `{NAME}={text}`"))
+        };
+        problems.wrong.push(refusal.help("write seconds since 1970"));
+        None
     }
 
     /// Expands what does not depend on a stage; records the requested names.

@@ -3,6 +3,7 @@
 mod lints;
 mod made_up;
 mod reference;
+mod releases;
 mod show;
 
 use super::*;
@@ -57,6 +58,8 @@ fn runs() {
         "FROM a\nRUN cat <<A 3<<-B > /x && y\na\nA\n\tb\n\tB\nRUN echo \"<<EOF\" $((1<<3)) <<<x\n",
         "FROM a\nRUN --mount=type=cache,target=/root/.cache,id=pip,sharing=locked,mode=0700,uid=1 --network=none pip\n",
         "FROM a AS b\nFROM c\nRUN --mount=from=b,source=/x,target=/y --mount=type=bind,dst=z,rw --mount=type=tmpfs,target=/t,size=64m x\n",
+        "FROM a\nARG U=7\nRUN --mount=type=cache,target=/c,uid=$U,sharing=${S:-locked},mode=${M:-700} --mount=type=tmpfs,target=/t,size=1.5g x\n",
+        "FROM a\nRUN --mount='type=bind,\"source=a,b\",target=/x,\"dst=\"\"c\"' x\n",
         "FROM a\nRUN --mount=type=secret,id=k --mount=type=secret,src=n,env=N,required --mount=type=secret,target=/a/t,mode=0440 x\n",
         "FROM a\nARG D\nRUN --mount=\"type=cache,target=/$D x\" --security=sandbox x\n",
         "FROM a AS b\nFROM c\nWORKDIR /w\nRUN --mount=from=b,source=/x,rw --mount=type=tmpfs x\n",
@@ -106,7 +109,7 @@ fn invalid_files_are_rejected() {
         "FROM a\nRUN --mount=type=secret,id=a,source=b x\nRUN --mount=type=secret x\nRUN --mount=from=$X,target=/y x\nRUN --mount=type=cache,target=/x,ro=maybe y\n",
         "FROM a\nRUN --security=insecure x\nRUN --device=gpu x\nADD https://x/y.tar /\nADD --checksum=sha256:0 http://x/y /\nADD git@x:y.git /\nADD https://x/y.git#main /\n",
         "FROM a AS one\nCOPY --from=one x y\nCOPY --from=two x y\nCOPY --from=1 x y\nCOPY --from=9 x y\nCOPY --from=A:b:c x y\nFROM b AS two\n",
-        "FROM a\nCOPY ../x /\nCOPY a/../../x /\nCOPY a b c\nCOPY --chmod x y\nCOPY --chown=a --chown=b x y\nCOPY --link=perhaps x y\nCOPY --keep-git-dir x y\nCOPY a <<EOF\nx\nEOF\n",
+        "FROM a\nCOPY ../x /\nCOPY a/../../x /\nCOPY a b c\nCOPY --chmod x y\nCOPY --chmod=u+q x y\nCOPY --chmod=0o755 x y\nCOPY --chown=a --chown=b x y\nCOPY --link=perhaps x y\nCOPY --keep-git-dir x y\nCOPY a <<EOF\nx\nEOF\n",
         "FROM a\nCOPY <<EOF /x\nnever ends\n",
         "FROM a\nENV A=1 B\nENV =1\nENV A\nLABEL a=b c\nARG =x\n",
         "FROM a\nEXPOSE 70000 x 80/sctp 81/icmp 9-8\nSTOPSIGNAL SIGNOTHING\nVOLUME [\"\"]\nUSER --x\n",
@@ -132,7 +135,7 @@ fn invalid_utf_8() {
 /// Words are expanded with what was set before their line; errors of expansion have a place.
 #[test]
 fn errors_of_expansion() {
-    let text = "FROM a\nWORKDIR /${X:?must be set}\nCOPY --chmod=u+x \"a b\" /\n";
+    let text = "FROM a\nWORKDIR /${X:?must be set}\nCOPY --chmod=u+q$MODE \"a b\" /\n";
     let build = read(text.as_bytes(), &options(None)).unwrap();
     let variables = Variables::new(&build, indexmap::IndexMap::new());
     let [Instruction { kind: Kind::Workdir(word), .. }, Instruction { kind: Kind::Copy(copy), .. }] =
@@ -146,7 +149,7 @@ fn errors_of_expansion() {
         ("/${X:?must be set}".to_owned(), "`X`: must be set".to_owned())
     );
     let mode = variables.mode(copy.chmod.as_ref().unwrap()).unwrap_err();
-    assert_eq!(refused(mode), ("u+x".to_owned(), "invalid mode `--chmod=u+x`".to_owned()));
+    assert_eq!(refused(mode), ("u+q$MODE".to_owned(), "invalid mode `--chmod=u+q`".to_owned()));
     let Source::Path(path) = &copy.sources[0] else { panic!("{copy:?}") };
     assert_eq!(
         refused(variables.expand(path).unwrap_err()),

@@ -5,12 +5,13 @@
 //! its default, else that of the `ARG` with the same name before the first `FROM`.
 
 use indexmap::IndexMap;
+use jobc_schema::permissions::Permissions;
 
 use super::arguments::Arguments;
 use super::build::{Build, Inspection};
 use super::expand;
-use super::forms::{Arg, Heredoc, Word};
-use super::refusal::Refusal;
+use super::forms::{Arg, Heredoc, Mount, Word};
+use super::refusal::{Refusal, Span};
 
 /// Arguments that a builder accepts without an `ARG`; they are not stored in the image or used as cache keys.
 pub const PROXIES: &[&str] = &[
@@ -128,16 +129,19 @@ impl<'a> Variables<'a> {
             .map_err(|why| Refusal::new(heredoc.span.clone(), why))
     }
 
-    /// The permissions of `--chmod`, at most 07777.
-    pub fn mode(&self, word: &Word) -> Result<u32, Refusal> {
+    /// A mount, with the values filled in that are not text.
+    pub fn mount(&self, mount: &Mount) -> Result<Mount, Refusal> {
+        let mut filled = mount.clone();
+        for (field, word) in std::mem::take(&mut filled.deferred) {
+            filled.fill(field, &Word { text: self.expand(&word)?, ..word })?;
+        }
+        Ok(filled)
+    }
+
+    /// The permissions of `--chmod`.
+    pub fn mode(&self, word: &Word) -> Result<Permissions, Refusal> {
         let text = self.expand(word)?;
-        u32::from_str_radix(&text, 8)
-            .ok()
-            .filter(|mode| *mode <= 0o7777 && !text.starts_with('+'))
-            .ok_or_else(|| {
-                Refusal::new(word.span.clone(), format!("invalid mode `--chmod={text}`"))
-                    .help("write it in octal digits, such as `755`; letters such as `u+x` are not supported")
-            })
+        text.parse().map_err(|_| invalid_mode(&text, word.span.clone()))
     }
 
     fn value(&self, name: &str) -> Option<String> {
@@ -151,4 +155,10 @@ fn refused(word: &Word, why: String) -> Refusal {
         return refusal.help("for a path with spaces, write the JSON form: `[\"a b\", \"/to\"]`");
     }
     refusal
+}
+
+/// The error for a `--chmod` that is no mode.
+pub(super) fn invalid_mode(text: &str, span: Span) -> Refusal {
+    Refusal::new(span, format!("invalid mode `--chmod={text}`"))
+        .help("write octal digits or letters of chmod(1), such as `755` or `u=rwX,go=rX`")
 }

@@ -14,6 +14,8 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
     let mut used = NameSet::new();
     let mut secrets = BTreeSet::new();
     let mut picked = BTreeSet::new();
+    // A Dockerfile of the user may mount any secret, by its name.
+    let mut has_dockerfile = false;
     for entry in document.root.entries().iter().filter(|entry| !entry.key.starts_with("x-")) {
         strings(&entry.value, &mut vec![entry.key.as_str().into()], &mut |path, text| {
             collect(text, &mut used);
@@ -21,6 +23,7 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
             match (path.next(), path.next()) {
                 (Some("secret"), _) | (_, Some("secrets")) => _ = secrets.insert(text.to_owned()),
                 (Some("use"), _) => _ = picked.insert(text.to_owned()),
+                (Some("dockerfile"), _) => has_dockerfile = true,
                 _ => {}
             }
         });
@@ -48,7 +51,7 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
         document,
         "secrets",
         |name, _| {
-            (!is_used("secrets", name) && !secrets.contains(name)).then(|| {
+            (!is_used("secrets", name) && !secrets.contains(name) && !has_dockerfile).then(|| {
                 let message = format!("unused secret `{name}`");
                 (
                     codes::UNUSED_SECRET,

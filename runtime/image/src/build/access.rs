@@ -4,13 +4,16 @@
 //! namespace with nothing but loopback, and `ADD` of a URL is an error.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
 use jobc_dockerfile::Network;
-use jobc_sys::error::Result;
+use jobc_sys::error::{Error, Result};
+use rustix::fs::MemfdFlags;
 use serde::{Deserialize, Serialize};
 
 /// The access of a build.
@@ -24,8 +27,44 @@ pub struct Access<'a> {
     pub networks: Option<&'a dyn Networks>,
     /// The client for `ADD` of URLs.
     pub downloads: Option<&'a dyn Download>,
+    /// The certificates that commands, downloads and git trust; only those of the image or the host if `None`.
+    pub certificates: Option<&'a Certificates>,
     /// Sockets of SSH agents by their ids, for `RUN --mount=type=ssh`; `default` also for git by SSH.
     pub agents: IndexMap<String, PathBuf>,
+}
+
+/// Certificates of CAs that a build trusts, in PEM format. They are in memory, and not in the image.
+#[derive(Debug)]
+pub struct Certificates {
+    pem: Vec<u8>,
+    file: File,
+}
+
+impl Certificates {
+    /// Takes the text of a file with certificates.
+    ///
+    /// # Errors
+    ///
+    /// No memory is left.
+    pub fn new(pem: Vec<u8>) -> Result<Self> {
+        let failed = |errno| Error::system("keep certificates in memory", errno);
+        let file = rustix::fs::memfd_create("certificates", MemfdFlags::CLOEXEC).map_err(failed)?;
+        let mut file = File::from(file);
+        file.write_all(&pem).map_err(|error| {
+            failed(rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::NOMEM))
+        })?;
+        Ok(Self { pem, file })
+    }
+
+    /// The text.
+    pub(super) fn pem(&self) -> &[u8] {
+        &self.pem
+    }
+
+    /// A path of the file for other programs of this user, as long as this value exists.
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
+    }
 }
 
 /// Creates networks for the commands of builds.

@@ -13,6 +13,7 @@ use super::source_listing::{SourceListing, find};
 use super::tree_writer::{FileAttributes, TreeWriter};
 use jobc_dockerfile::ignore::Ignore;
 use jobc_schema::digest::{Digest, Hasher};
+use jobc_schema::permissions::Permissions;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// Files to put into a tree.
@@ -33,8 +34,8 @@ pub(super) struct CopyRequest {
     pub(super) owner: Option<(u32, u32)>,
     /// Whether archives' files get that owner too.
     pub(super) owned: bool,
-    /// The bits of all; their own where absent.
-    pub(super) mode: Option<u32>,
+    /// The bits of all, or a change of their own.
+    pub(super) mode: Option<Permissions>,
     /// Whether the directories of sources are made in the target too.
     pub(super) parents: bool,
     /// Whether archives are unpacked.
@@ -196,13 +197,13 @@ pub(super) fn copy_files(copy: &CopyRequest, stopped: &AtomicBool) -> Result<boo
     }
     let dress = FileAttributes {
         owner: copy.owner,
-        mode: copy.mode,
+        mode: copy.mode.as_ref(),
         directory_xattrs: matches!(copy.from, CopyOrigin::Layers(_)),
     };
     let mut place = TreeWriter::new(&onto, dress, stopped);
     let put = |place: &mut TreeWriter<'_>| {
         if copy.sources.is_empty() {
-            place.create_directory_with_mode(Path::new(&copy.target), copy.mode)?;
+            place.create_directory_with_mode(Path::new(&copy.target), copy.mode.as_ref())?;
         }
         for found in &found {
             let Some(tree) = from.tree() else { break };

@@ -16,8 +16,8 @@ use std::sync::atomic::AtomicBool;
 use jobc_dockerfile::{Repository, is_commit};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
-use super::access::Access;
 use super::access::without_password;
+use super::access::{Access, Certificates};
 use super::work::WorkDirectory;
 use crate::store::Store;
 use command::{Git, OF_BUILDS};
@@ -53,7 +53,8 @@ impl FetchedContext {
         let commit = resolve(repository, step.path(), access, stopped)?;
         // A build's steps have numbers.
         let directory = work.new_file();
-        check_out(repository, &commit, &directory, false, access, stopped)?;
+        let keep_git_directory = repository.keep_git_dir.unwrap_or(false);
+        check_out(repository, &commit, &directory, keep_git_directory, access, stopped)?;
         let path = subdirectory(repository, &directory)?;
         Ok(Self { path, commit, _work: work })
     }
@@ -76,25 +77,53 @@ pub(super) fn resolve(
     access: &Access<'_>,
     stopped: &AtomicBool,
 ) -> Result<String> {
-    if let Some(commit) = repository.commit() {
-        return Ok(commit.to_ascii_lowercase());
+    if repository.commit().is_some() {
+        return known_commit(repository);
     }
-    let git = git(repository, home, access, stopped);
+    let certificates = access.certificates.map(Certificates::path);
+    let git = git(repository, home, access, certificates.as_deref(), stopped);
     let mut words = vec!["ls-remote", "--quiet", "--", &repository.url];
     let name = repository.reference.as_deref();
-    let deref = format!("refs/tags/{}^{{}}", name.unwrap_or_default());
+    let deref = match name {
+        Some(name) if name.starts_with("refs/") => format!("{name}^{{}}"),
+        name => format!("refs/tags/{}^{{}}", name.unwrap_or_default()),
+    };
     match name {
         Some(name) => words.extend([name, &deref]),
         None => words.push("HEAD"),
     }
     let listing = git.run(&words)?;
-    choose(&listing, name).ok_or_else(|| {
+    let commit = choose(&listing, name).ok_or_else(|| {
         let message = match name {
             Some(name) => format!("`{}` has no branch or tag `{name}`", without_password(&repository.url)),
             None => format!("`{}` has no default branch", without_password(&repository.url)),
         };
         Error::new(Kind::Config, message).help("write a branch, a tag or a full commit after `#`")
-    })
+    })?;
+    if let Some(expected) = &repository.checksum {
+        verify_commit(repository, expected, &commit)?;
+    }
+    Ok(commit)
+}
+
+/// The commit of a repository that names one.
+pub(super) fn known_commit(repository: &Repository) -> Result<String> {
+    let commit = repository.commit().unwrap_or_default().to_ascii_lowercase();
+    if let Some(expected) = &repository.checksum {
+        verify_commit(repository, expected, &commit)?;
+    }
+    Ok(commit)
+}
+
+/// Verifies that a commit is the expected one, of which the first digits are enough.
+pub(super) fn verify_commit(repository: &Repository, expected: &str, commit: &str) -> Result<()> {
+    if !expected.is_empty() && commit.starts_with(&expected.to_ascii_lowercase()) {
+        return Ok(());
+    }
+    let url = without_password(&repository.url);
+    let message = format!("the commit of `{url}` does not match: expected `{expected}`, got `{commit}`");
+    Err(Error::new(Kind::Config, message)
+        .help("the branch or tag has changed; verify it, then correct the checksum"))
 }
 
 /// The commit of a name in the output of `git ls-remote`. As git-checkout(1) does, a branch is preferred to a tag.
@@ -109,6 +138,7 @@ fn choose(listing: &str, name: Option<&str>) -> Option<String> {
         format!("refs/heads/{name}"),
         format!("refs/tags/{name}^{{}}"),
         format!("refs/tags/{name}"),
+        format!("{name}^{{}}"),
         format!("refs/{name}"),
         name.to_owned(),
     ]
@@ -128,7 +158,8 @@ pub(super) fn check_out(
     fs::create_dir(directory).map_err(|error| {
         Error::new(Kind::System, format!("cannot make `{}`: {}", directory.display(), describe_io(&error)))
     })?;
-    let git = git(repository, directory, access, stopped);
+    let certificates = access.certificates.map(Certificates::path);
+    let git = git(repository, directory, access, certificates.as_deref(), stopped);
     let format = if commit.len() == 64 { "--object-format=sha256" } else { "--object-format=sha1" };
     git.run(&["init", "--quiet", "--template=", "--initial-branch=jobc", format])?;
     git.run(&["remote", "add", "origin", &repository.url])?;
@@ -142,7 +173,9 @@ pub(super) fn check_out(
             .map_err(|_| error)?;
     }
     git.run(&["checkout", "--quiet", "--force", "--detach", commit, "--"])?;
-    if fs::symlink_metadata(directory.join(".gitmodules")).is_ok_and(|data| data.is_file()) {
+    if repository.submodules
+        && fs::symlink_metadata(directory.join(".gitmodules")).is_ok_and(|data| data.is_file())
+    {
         git.run(&["submodule", "--quiet", "update", "--init", "--recursive", "--depth=1"])?;
     }
     if keep_git_directory {
@@ -174,13 +207,14 @@ fn git<'a>(
     repository: &'a Repository,
     directory: &'a Path,
     access: &'a Access<'_>,
+    certificates: Option<&'a Path>,
     stopped: &'a AtomicBool,
 ) -> Git<'a> {
     let agent = access.agents.get(AGENT).map(PathBuf::as_path);
     Git {
         url: &repository.url,
         directory,
-        settings: Settings::Isolated { agent },
+        settings: Settings::Isolated { agent, certificates },
         stopped,
         limits: OF_BUILDS,
     }
@@ -189,6 +223,7 @@ fn git<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jobc_dockerfile::Remote;
 
     #[test]
     fn a_branch_is_preferred_to_a_tag_and_a_tag_is_its_commit() {
@@ -207,6 +242,7 @@ mod tests {
         assert_eq!(check(Some("both")).as_deref(), Some("2"));
         assert_eq!(check(Some("v1")).as_deref(), Some("5"));
         assert_eq!(check(Some("refs/heads/x/v1")).as_deref(), Some("1"));
+        assert_eq!(check(Some("refs/tags/v1")).as_deref(), Some("5"));
         assert_eq!(check(Some("heads/both")).as_deref(), Some("2"));
         assert_eq!(check(Some("1")), None);
     }
@@ -217,11 +253,8 @@ mod tests {
         fs::create_dir_all(root.path().join("a/b")).unwrap();
         std::os::unix::fs::symlink("/etc", root.path().join("a/link")).unwrap();
         let find = |below: &str| {
-            let repository = Repository {
-                url: "https://h/r.git".into(),
-                reference: None,
-                subdirectory: Some(below.into()),
-            };
+            let text = format!("https://h/r.git#:{below}");
+            let Some(Ok(Remote::Repository(repository))) = Remote::parse(&text) else { panic!("{text}") };
             subdirectory(&repository, root.path())
         };
         assert_eq!(find("a/./b").unwrap(), root.path().join("a/b"));

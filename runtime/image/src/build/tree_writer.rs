@@ -11,7 +11,7 @@ mod download;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -25,26 +25,35 @@ use rustix::io::Errno;
 use super::overlay::path_of;
 use super::source_listing::{Entry, SourceListing, c_path, identity, with_path};
 use jobc_dockerfile::ignore::Ignore;
+use jobc_schema::permissions::Permissions;
 use jobc_sys::open_inside::open_inside;
+use jobc_sys::sparse::copy_content;
 
 /// Extended attributes: names and values.
 type Xattrs = Vec<(CString, Vec<u8>)>;
 
 /// Attributes of copied files that differ from their sources.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FileAttributes {
+pub(super) struct FileAttributes<'a> {
     /// Their owner; their own where absent.
     pub(super) owner: Option<(u32, u32)>,
-    /// Their bits; their own where absent.
-    pub(super) mode: Option<u32>,
+    /// Their bits, or a change of their own; their own where absent.
+    pub(super) mode: Option<&'a Permissions>,
     /// Whether directories' extended attributes are copied too.
     pub(super) directory_xattrs: bool,
+}
+
+impl FileAttributes<'_> {
+    /// The bits of a file that has `own` bits.
+    fn bits(&self, own: u32, is_directory: bool) -> Mode {
+        Mode::from_raw_mode(self.mode.map_or(own & 0o7777, |mode| mode.apply(own & 0o7777, is_directory)))
+    }
 }
 
 /// A tree that files are put into.
 pub(super) struct TreeWriter<'a> {
     root: &'a OwnedFd,
-    file_attributes: FileAttributes,
+    file_attributes: FileAttributes<'a>,
     stopped: &'a AtomicBool,
     /// Files with several names, and the first of them here.
     linked: HashMap<(u64, u64), PathBuf>,
@@ -58,7 +67,7 @@ pub(super) struct TreeWriter<'a> {
 
 impl<'a> TreeWriter<'a> {
     /// The tree below a file descriptor.
-    pub(super) fn new(root: &'a OwnedFd, dress: FileAttributes, stopped: &'a AtomicBool) -> Self {
+    pub(super) fn new(root: &'a OwnedFd, dress: FileAttributes<'a>, stopped: &'a AtomicBool) -> Self {
         let (linked, directories) = (HashMap::new(), Vec::new());
         Self {
             root,
@@ -139,7 +148,7 @@ impl<'a> TreeWriter<'a> {
         file.write_all(content)?;
         let (uid, gid) = self.file_attributes.owner.unwrap_or_default();
         self.chown(&file, uid, gid)?;
-        Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(self.file_attributes.mode.unwrap_or(0o644)))?)
+        Ok(rustix::fs::fchmod(&file, self.file_attributes.bits(0o644, false))?)
     }
 
     /// Sets the attributes of directories, inner ones first.
@@ -167,11 +176,13 @@ impl<'a> TreeWriter<'a> {
         entry: &Entry,
         target: &Path,
     ) -> io::Result<()> {
-        if self.stopped.load(Ordering::Relaxed) {
-            return Err(io::Error::other("canceled"));
-        }
+        self.check_stopped()?;
         self.copy_entry_content(tree, found, entry, target)
             .map_err(|error| with_path(error, &Path::new("/").join(found.path.join(&entry.path))))
+    }
+
+    fn check_stopped(&self) -> io::Result<()> {
+        if self.stopped.load(Ordering::Relaxed) { Err(io::Error::other("canceled")) } else { Ok(()) }
     }
 
     fn copy_entry_content(
@@ -206,7 +217,7 @@ impl<'a> TreeWriter<'a> {
                 let from = File::from(found.open(tree, entry)?);
                 let before = rustix::fs::fstat(&from)?;
                 let to = File::from(self.create_file(&parent, &name)?);
-                copy_content(&from, &to, &before)?;
+                copy_content(&from, &to, &before, &|| self.check_stopped())?;
                 let after = rustix::fs::fstat(&from)?;
                 if identity(&after) != identity(status) || identity(&before) != identity(status) {
                     return Err(io::Error::other("it changed while it was copied"));
@@ -226,7 +237,7 @@ impl<'a> TreeWriter<'a> {
                 let make =
                     || rustix::fs::mknodat(&parent, &name, kind, Mode::RUSR | Mode::WUSR, status.st_rdev);
                 self.replace_entry(&parent, &name, make)?;
-                let mode = Mode::from_raw_mode(self.file_attributes.mode.unwrap_or(status.st_mode) & 0o7777);
+                let mode = self.file_attributes.bits(status.st_mode, false);
                 self.set_attributes_by_name(&parent, &name, status)?;
                 Ok(rustix::fs::chmodat(&parent, &name, mode, AtFlags::empty())?)
             }
@@ -300,11 +311,8 @@ impl<'a> TreeWriter<'a> {
                 other => other?,
             }
         }
-        let mode = match self.file_attributes.mode {
-            Some(mode) => mode,
-            None => status.st_mode & 0o7777,
-        };
-        rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
+        let is_directory = FileType::from_raw_mode(status.st_mode) == FileType::Directory;
+        rustix::fs::fchmod(file, self.file_attributes.bits(status.st_mode, is_directory))?;
         Ok(rustix::fs::futimens(file, &times(status))?)
     }
 
@@ -342,64 +350,6 @@ fn times(status: &Stat) -> Timestamps {
     #[allow(clippy::cast_possible_wrap)] // The kernel's nanoseconds are below a billion.
     let modified = Timespec { tv_sec: status.st_mtime, tv_nsec: status.st_mtime_nsec as i64 };
     Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }, last_modification: modified }
-}
-
-/// Copies the content: as shared blocks where the file system can, else by the kernel, holes left out.
-fn copy_content(from: &File, to: &File, status: &Stat) -> io::Result<()> {
-    if status.st_size == 0 || rustix::fs::ioctl_ficlone(to, from).is_ok() {
-        return Ok(());
-    }
-    let size = u64::try_from(status.st_size).unwrap_or_default();
-    let sparse = u64::try_from(status.st_blocks).unwrap_or_default() * 512 < size;
-    let mut at = 0;
-    while at < size {
-        let (begin, end) = if sparse { next_data_range(from, at, size)? } else { (at, size) };
-        copy_range(from, to, begin, end)?;
-        at = end;
-    }
-    to.set_len(size)
-}
-
-/// The next run of data from a place on.
-fn next_data_range(file: &File, at: u64, size: u64) -> io::Result<(u64, u64)> {
-    use rustix::fs::{SeekFrom, seek};
-    let begin = match seek(file, SeekFrom::Data(at)) {
-        Err(Errno::NXIO) => return Ok((size, size)),
-        other => other?,
-    };
-    Ok((begin, seek(file, SeekFrom::Hole(begin))?.min(size)))
-}
-
-fn copy_range(mut from: &File, mut to: &File, begin: u64, end: u64) -> io::Result<()> {
-    use rustix::fs::{SeekFrom, seek};
-    let (mut input, mut output) = (begin, begin);
-    while input < end {
-        let rest = usize::try_from(end - input).unwrap_or(usize::MAX);
-        match rustix::fs::copy_file_range(from, Some(&mut input), to, Some(&mut output), rest) {
-            // It was truncated meanwhile, which its status shows.
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
-            Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                seek(from, SeekFrom::Start(input))?;
-                seek(to, SeekFrom::Start(input))?;
-                let mut buffer = vec![0; 1 << 17];
-                let mut rest = end - input;
-                while rest > 0 {
-                    let most = usize::try_from(rest).unwrap_or(usize::MAX).min(buffer.len());
-                    match from.read(&mut buffer[..most])? {
-                        0 => return Ok(()),
-                        count => {
-                            to.write_all(&buffer[..count])?;
-                            rest -= count as u64;
-                        }
-                    }
-                }
-                return Ok(());
-            }
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(())
 }
 
 /// The extended attributes that belong to the content: a user's own, and capabilities.

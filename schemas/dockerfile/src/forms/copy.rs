@@ -14,7 +14,7 @@ pub struct Copy {
     pub from: Option<ImageOrStage>,
     /// `--chown=user[:group]`; 0:0 if `None`.
     pub chown: Option<Word>,
-    /// `--chmod=`, octal once expanded: [`Variables::mode`](crate::Variables::mode).
+    /// `--chmod=`, octal digits or letters once expanded: [`Variables::mode`](crate::Variables::mode).
     pub chmod: Option<Word>,
     /// `--exclude=`: patterns of a `.dockerignore`, relative to each source.
     pub exclude: Vec<Word>,
@@ -27,8 +27,8 @@ pub struct Copy {
     pub unpack: Option<bool>,
     /// `ADD --checksum=`: the digest of a download, or the commit of a repository.
     pub checksum: Option<Word>,
-    /// `ADD --keep-git-dir`: copies the `.git` of a repository too.
-    pub keep_git_dir: bool,
+    /// `ADD --keep-git-dir`: whether the `.git` of a repository is copied too.
+    pub keep_git_dir: Option<bool>,
 }
 
 /// A source of `COPY` and `ADD`.

@@ -54,6 +54,31 @@ pub struct Mount {
     pub target: Option<Word>,
     /// Whether it is read-only. Changes to a `bind` mount are discarded in any case.
     pub read_only: bool,
+    /// Values with variables that are not text: [`Variables::mount`](crate::Variables::mount) fills them in.
+    pub deferred: Vec<(MountField, Word)>,
+}
+
+/// A key of a mount whose value is not text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MountField {
+    /// `mode`.
+    Mode,
+    /// `uid`.
+    Uid,
+    /// `gid`.
+    Gid,
+    /// `size`.
+    Size,
+    /// `sharing`.
+    Sharing,
+    /// `env`.
+    Env,
+    /// `required`.
+    Required,
+    /// `ro`, `readonly`.
+    ReadOnly,
+    /// `rw`, `readwrite`.
+    ReadWrite,
 }
 
 /// A `RUN --mount=type=…`.

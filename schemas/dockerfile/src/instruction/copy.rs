@@ -3,14 +3,16 @@
 use super::super::forms::{Copy, Heredoc, Source, Word};
 use super::super::heredoc::opening;
 use super::super::line::{Part, Raw};
-use super::super::refusal::Rule;
-use super::super::remote::{Remote, RemoteError, is_commit};
+use super::super::refusal::{Refusal, Rule};
+use super::super::remote::{Remote, RemoteError, Repository, is_commit_prefix};
 use super::super::split;
+use super::super::variables::invalid_mode;
 use super::arguments::list;
 use super::flags::{flag_bool, flag_value, unknown_flag};
 use super::from::source;
 use super::scope::Scope;
 use jobc_schema::digest::Digest;
+use jobc_schema::permissions::Permissions;
 
 const COPY: &[&str] = &["from", "chown", "chmod", "link", "parents", "exclude"];
 const ADD: &[&str] = &["chown", "chmod", "link", "exclude", "unpack", "checksum", "keep-git-dir"];
@@ -35,7 +37,7 @@ pub(super) fn read(
         link: false,
         unpack: None,
         checksum: None,
-        keep_git_dir: false,
+        keep_git_dir: None,
     };
     let mut seen: Vec<&str> = Vec::new();
     for flag in &flags {
@@ -61,7 +63,7 @@ pub(super) fn read(
             "parents" => copy.parents = flag_bool(name, flag, scope)?,
             "unpack" => copy.unpack = Some(flag_bool(name, flag, scope)?),
             "checksum" => copy.checksum = Some(flag_value(name, flag, scope)?),
-            "keep-git-dir" => copy.keep_git_dir = flag_bool(name, flag, scope)?,
+            "keep-git-dir" => copy.keep_git_dir = Some(flag_bool(name, flag, scope)?),
             _ => {}
         }
     }
@@ -97,9 +99,14 @@ pub(super) fn read(
             continue;
         }
         if add && let Some(remote) = Remote::parse(&word.text) {
-            if let Err(error) = remote {
-                refuse_remote(&word, error, scope);
+            match remote {
+                Ok(Remote::Repository(repository)) => check_repository(&word, &repository, &copy, scope),
+                Ok(Remote::File(_)) => {}
+                Err(error) => refuse_remote(&word, error, scope),
             }
+        } else if !add && copy.from.is_none() && Remote::parse(&word.text).is_some() {
+            let message = format!("`COPY` does not fetch `{}`", word.text);
+            scope.problems.wrong(word.span.clone(), message, "write `ADD`");
         } else if copy.from.is_none() && leaves_context(&word.text) {
             scope.problems.refuse_by(
                 Rule::Outside,
@@ -111,6 +118,7 @@ pub(super) fn read(
         copy.sources.push(Source::Path(word));
     }
     one_directory(&copy, scope);
+    check_mode(&copy, scope);
     if let Some(checksum) = &copy.checksum {
         check_checksum(checksum, &copy, scope);
     }
@@ -131,6 +139,21 @@ fn one_directory(copy: &Copy, scope: &mut Scope<'_>) {
     }
 }
 
+/// Checks a mode without variables.
+fn check_mode(copy: &Copy, scope: &mut Scope<'_>) {
+    let Some(mode) = copy.chmod.as_ref().filter(|mode| !mode.text.contains(['$', '"', '\'', '\\', '`']))
+    else {
+        return;
+    };
+    if mode.text.parse::<Permissions>().is_err() {
+        scope.problems.wrong.push(invalid_mode(&mode.text, mode.span.clone()));
+    } else if let Some(digits) = mode.text.strip_prefix("0o") {
+        let message = format!("BuildKit and buildah do not read the mode `{}`", mode.text);
+        let refusal = Refusal::new(mode.span.clone(), message).help(format!("write `{digits}`"));
+        scope.problems.remarks.push(refusal.near(Some(digits)));
+    }
+}
+
 /// Reports a URL that `ADD` cannot use.
 fn refuse_remote(word: &Word, error: RemoteError, scope: &mut Scope<'_>) {
     let RemoteError { message, help, is_unsupported } = error;
@@ -138,6 +161,25 @@ fn refuse_remote(word: &Word, error: RemoteError, scope: &mut Scope<'_>) {
         scope.problems.unsupported(word.span.clone(), message, help);
     } else {
         scope.problems.wrong(word.span.clone(), message, help);
+    }
+}
+
+/// Checks that the query of a repository's URL does not contradict the flags.
+fn check_repository(word: &Word, repository: &Repository, copy: &Copy, scope: &mut Scope<'_>) {
+    let checksum = copy.checksum.as_ref().filter(|checksum| !checksum.text.contains('$'));
+    let flags = [
+        (
+            "checksum",
+            checksum.zip(repository.checksum.as_ref()).is_some_and(|(flag, query)| flag.text != *query),
+        ),
+        (
+            "keep-git-dir",
+            copy.keep_git_dir.zip(repository.keep_git_dir).is_some_and(|(flag, query)| flag != query),
+        ),
+    ];
+    if let Some((key, _)) = flags.iter().find(|(_, differs)| *differs) {
+        let message = format!("`--{key}` and `{key}` of the git URL differ");
+        scope.problems.wrong(word.span.clone(), message, "keep one of them");
     }
 }
 
@@ -165,7 +207,7 @@ fn check_checksum(checksum: &Word, copy: &Copy, scope: &mut Scope<'_>) {
             "such as `--checksum=sha256:…` with 64 hexadecimal digits",
         ),
         Some(Ok(Remote::Repository(_))) => {
-            (is_commit(&checksum.text), "for a repository write the commit, 40 or 64 hexadecimal digits")
+            (is_commit_prefix(&checksum.text), "for a repository write the commit in hexadecimal digits")
         }
     };
     if !valid && !is_variable {

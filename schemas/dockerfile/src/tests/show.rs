@@ -63,6 +63,7 @@ fn kind(kind: &Kind, variables: &mut Variables<'_>) -> String {
                 let _ = write!(out, " network {:?}", run.network);
             }
             for mount in &run.mounts {
+                let mount = &variables.mount(mount).unwrap_or_else(|_| mount.clone());
                 let target = mount.target.as_ref().map(word);
                 let mode = if mount.read_only { "ro" } else { "rw" };
                 let _ = write!(out, "\n       {} {target:?} {mode}", mount_kind(&mount.kind));
@@ -126,7 +127,7 @@ fn copied(copy: &Copy, variables: &Variables<'_>) -> String {
         ("parents", copy.parents),
         ("link", copy.link),
         ("unpack", copy.unpack == Some(true)),
-        ("keep-git-dir", copy.keep_git_dir),
+        ("keep-git-dir", copy.keep_git_dir == Some(true)),
     ] {
         if yes {
             let _ = write!(out, " {what}");

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use super::{LayerEntry, Layers};
 use crate::archive::tree::is_supported_attribute;
+use jobc_sys::sparse::copy_content;
 
 impl Layers {
     /// Copies the merged tree into a directory that is empty: what an overlay of the layers would show.
@@ -65,9 +66,9 @@ impl Layers {
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {
-                let mut source = File::from(self.open_in(seen.layer, from, OFlags::RDONLY)?);
-                let mut made = File::create_new(to)?;
-                io::copy(&mut source, &mut made)?;
+                let source = File::from(self.open_in(seen.layer, from, OFlags::RDONLY)?);
+                let made = File::create_new(to)?;
+                copy_content(&source, &made, stat, &|| Ok(()))?;
                 return copy_attributes(&made, &OwnedFd::from(source), stat);
             }
             FileType::Symlink => rustix::fs::symlinkat(self.read_link(seen.layer, from)?, CWD, to)?,

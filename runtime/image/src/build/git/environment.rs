@@ -10,6 +10,8 @@ pub(super) enum Settings<'a> {
     Isolated {
         /// The socket of an SSH agent, whose keys are the only ones.
         agent: Option<&'a Path>,
+        /// A file with the trusted certificates, instead of the host's.
+        certificates: Option<&'a Path>,
     },
     /// Those of the user: credential helpers, proxies, certificates, and the configuration and keys of ssh(1).
     OfUser,
@@ -58,7 +60,7 @@ const OF_REPOSITORIES: [&str; 11] = [
 /// Sets the variables of a command that runs in a directory.
 pub(super) fn set(command: &mut Command, settings: Settings<'_>, directory: &Path) {
     match settings {
-        Settings::Isolated { agent } => isolated(command, agent, directory),
+        Settings::Isolated { agent, .. } => isolated(command, agent, directory),
         Settings::OfUser => of_user(command, directory),
     }
     // The certificates that this host trusts, as this program finds them.
@@ -67,6 +69,9 @@ pub(super) fn set(command: &mut Command, settings: Settings<'_>, directory: &Pat
         if let Some(value) = std::env::var_os(own).filter(|_| !is_set) {
             command.env(of_git, value);
         }
+    }
+    if let Settings::Isolated { certificates: Some(certificates), .. } = settings {
+        command.env("GIT_SSL_CAINFO", certificates).env_remove("GIT_SSL_CAPATH");
     }
     command.envs([
         ("LC_ALL", "C"),

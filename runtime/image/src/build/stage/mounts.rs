@@ -16,6 +16,7 @@ use jobc_container::secret::SecretEnvironment;
 use jobc_dockerfile::ignore::Ignore;
 use jobc_dockerfile::{Mount as Written, MountKind, Refusal, Sharing, Span};
 use jobc_schema::digest::Digest;
+use jobc_schema::permissions::Permissions;
 use jobc_sys::error::{Error, Kind as ErrorKind};
 
 /// The id of an agent that is not named.
@@ -112,6 +113,7 @@ impl Mounts {
 
 impl Mount {
     fn of(stage: &Stage<'_>, written: &Written) -> StepOutcome<Self> {
+        let written = &stage.variables.mount(written)?;
         let expand = |word: &Option<_>| word.as_ref().map(|word| stage.variables.expand(word)).transpose();
         let target = expand(&written.target)?.map(|target| stage.result.settings.absolute(&target));
         if target.as_deref() == Some("/") {
@@ -349,7 +351,7 @@ fn create_cache(
             step: directory.clone(),
             target: "/it".to_owned(),
             owner: Some(owner),
-            mode: Some(mode),
+            mode: Some(Permissions::Bits(mode)),
             ..CopyRequest::default()
         })?;
     }

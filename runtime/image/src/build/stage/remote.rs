@@ -2,7 +2,6 @@
 
 use jobc_dockerfile::{Copy as Written, Refusal, Remote, RemoteError, Repository, Word};
 use jobc_schema::digest::Digest;
-use jobc_sys::error::{Error, Kind};
 
 use super::{Stage, StepOutcome};
 use crate::build::files::CopySource;
@@ -67,33 +66,27 @@ impl Stage<'_> {
             }
             Remote::Repository(repository) => {
                 let commit = self.resolve_commit(&repository)?;
-                if let Some((expected, _)) = checksum
-                    && !expected.eq_ignore_ascii_case(&commit)
-                {
-                    let message = format!(
-                        "the commit of `{}` does not match: expected `{expected}`, got `{commit}`",
-                        word.text
-                    );
-                    return Err(Error::new(Kind::Config, message)
-                        .help("the branch or tag has changed; verify it, then correct `--checksum`")
-                        .into());
+                if let Some((expected, _)) = &checksum {
+                    git::verify_commit(&repository, expected, &commit)?;
                 }
                 let directory = repository.subdirectory.clone().unwrap_or_default();
-                let key = vec![
+                let keep_git_directory = copy.keep_git_dir.or(repository.keep_git_dir).unwrap_or(false);
+                let mut key = vec![
                     "repository".to_owned(),
                     commit.clone(),
                     directory,
-                    if copy.keep_git_dir { repository.url.clone() } else { String::new() },
+                    if keep_git_directory { repository.url.clone() } else { String::new() },
                 ];
-                let source = RepositorySource { repository, commit, keep_git_directory: copy.keep_git_dir };
+                key.extend((!repository.submodules).then(|| "without submodules".to_owned()));
+                let source = RepositorySource { repository, commit, keep_git_directory };
                 Ok(Fetched { key, source: None, repository: Some(source) })
             }
         }
     }
 
     fn resolve_commit(&self, repository: &Repository) -> StepOutcome<String> {
-        if let Some(commit) = repository.commit() {
-            return Ok(commit.to_ascii_lowercase());
+        if repository.commit().is_some() {
+            return Ok(git::known_commit(repository)?);
         }
         let step = self.builder.work()?.step(None)?;
         Ok(git::resolve(repository, step.path(), &self.builder.request.access, &self.builder.canceled)?)

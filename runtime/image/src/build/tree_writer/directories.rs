@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::super::source_listing::{c_path, with_path};
 use super::TreeWriter;
+use jobc_schema::permissions::Permissions;
 use jobc_sys::open_inside::open_inside;
 
 /// Maximum number of links that are followed, as in the kernel (path_resolution(7)).
@@ -71,12 +72,12 @@ impl TreeWriter<'_> {
     pub(in crate::build) fn create_directory_with_mode(
         &mut self,
         path: &Path,
-        mode: Option<u32>,
+        mode: Option<&Permissions>,
     ) -> io::Result<()> {
         let path = self.create_directories(path)?;
         if let Some(mode) = mode {
             let directory = open_inside(self.root, &c_path(&path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;
-            rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode))?;
+            rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode.apply(0o755, true)))?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use rustix::fs::{Mode, Timespec, Timestamps};
+use rustix::fs::{Timespec, Timestamps};
 
 use super::super::source_listing::find;
 use super::TreeWriter;
@@ -28,7 +28,7 @@ impl TreeWriter<'_> {
         io::copy(&mut from, &mut file)?;
         let (uid, gid) = self.file_attributes.owner.unwrap_or_default();
         self.chown(&file, uid, gid)?;
-        rustix::fs::fchmod(&file, Mode::from_raw_mode(self.file_attributes.mode.unwrap_or(DOWNLOAD_MODE)))?;
+        rustix::fs::fchmod(&file, self.file_attributes.bits(DOWNLOAD_MODE, false))?;
         let time = Timespec { tv_sec: modified, tv_nsec: 0 };
         Ok(rustix::fs::futimens(&file, &Timestamps { last_access: time, last_modification: time })?)
     }

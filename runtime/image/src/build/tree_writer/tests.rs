@@ -192,18 +192,3 @@ fn links_bits_times_and_names_are_kept() {
     assert_eq!(status("again").ino(), tool.ino());
     assert!(status("dangling").is_symlink());
 }
-
-#[test]
-fn holes_stay_holes_and_the_content_is_the_same() {
-    use std::os::unix::fs::FileExt as _;
-    let directory = tempfile::tempdir().unwrap();
-    let (from, to) = (directory.path().join("from"), directory.path().join("to"));
-    let file = File::create(&from).unwrap();
-    file.write_all_at(b"middle", 3 << 20).unwrap();
-    file.set_len(8 << 20).unwrap();
-    let file = File::open(&from).unwrap();
-    let copy = File::create(&to).unwrap();
-    copy_content(&file, &copy, &rustix::fs::fstat(&file).unwrap()).unwrap();
-    assert_eq!(std::fs::read(&from).unwrap(), std::fs::read(&to).unwrap());
-    assert!(copy.metadata().unwrap().blocks() * 512 < 1 << 20);
-}
