@@ -17,6 +17,7 @@ pub use block::{BLOCK, MAX_HEADER_SIZE};
 pub use content::Content;
 pub use entry::{Entry, Kind, Time};
 pub use read::{ArchiveEnd, Reader};
+pub use sparse::MAX_PIECES;
 pub use write::Writer;
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! Whiteouts and opaque directories get the names that layers have for them (image-spec, layer.md). Entries are sorted
 //! by name, each directory before what is in it, so the same directory always gives the same bytes.
 
+mod holes;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
@@ -130,7 +132,14 @@ impl LayerWriter<'_> {
                 let mut entry = self.entry(Is::File, path, &stat);
                 entry.size = u64::try_from(stat.st_size).unwrap_or_default();
                 entry.attributes = attributes(&file)?;
-                self.archive.file(&entry, &mut File::from(file))
+                let mut file = File::from(file);
+                match holes::pieces(&file, &stat)? {
+                    None => self.archive.file(&entry, &mut file),
+                    Some(pieces) => {
+                        let data = &mut holes::PieceReader::new(&file, &pieces);
+                        self.archive.sparse_file(&entry, &pieces, data)
+                    }
+                }
             }
             FileType::Symlink => {
                 let link = rustix::fs::readlinkat(directory, name, Vec::new())?.into_bytes();

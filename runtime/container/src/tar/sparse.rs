@@ -8,7 +8,7 @@ use super::pax;
 use super::read::Reader;
 
 /// Maximum number of data pieces of one file, which keeps the map of a hostile one small.
-const MAX_PIECES: usize = 1 << 16;
+pub const MAX_PIECES: usize = 1 << 16;
 
 /// The map of GNU tar's oldest format: four pieces in the header, more in blocks that follow.
 ///

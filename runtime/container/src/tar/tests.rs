@@ -140,3 +140,53 @@ fn gnu_tar_agrees() {
         assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), plain.len());
     }
 }
+
+/// What is written as a sparse file is read by this reader, GNU tar and Python, each of which knows the format itself.
+#[test]
+fn a_sparse_file_that_is_written_is_read_by_others() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let long = format!("{}/{}", "d".repeat(90), "n".repeat(120));
+    let pieces = [(4096, 5), (3_000_000_000, 4)];
+    let mut writer = Writer::new(Vec::new());
+    for name in ["holes", &long] {
+        let entry = Entry { size: 20_000_000_000, mode: 0o640, ..Entry::new(Kind::File, name) };
+        writer.sparse_file(&entry, &pieces, &mut &b"firstlast"[..]).expect("written");
+    }
+    let all_hole = Entry { size: 5_000_000_000, ..Entry::new(Kind::File, "hole") };
+    writer.sparse_file(&all_hole, &[], &mut std::io::empty()).expect("written");
+    let archive = writer.finish().expect("finished");
+    assert!(archive.len() < 20_000);
+    let entries = read(&archive);
+    for (found, name) in entries.iter().zip(["holes", &long]) {
+        let (entry, data) = found;
+        assert_eq!((&entry.path[..], entry.size, entry.mode), (name.as_bytes(), 20_000_000_000, 0o640));
+        assert_eq!(
+            (entry.sparse.as_deref(), &data[..]),
+            (Some(&[pieces[0], pieces[1], (20_000_000_000, 0)][..]), &b"firstlast"[..])
+        );
+    }
+    let (hole, data) = &entries[2];
+    assert_eq!(
+        (hole.size, hole.sparse.as_deref(), data.len()),
+        (5_000_000_000, Some(&[(5_000_000_000, 0)][..]), 0)
+    );
+    std::fs::write(dir.path().join("tar"), &archive).expect("a file");
+    let run = |script: &str| {
+        let output = Command::new("sh").args(["-ec", script]).current_dir(dir.path()).output().expect("sh");
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let shown = run(&format!(
+        "tar -xf tar && stat -c '%s %a' holes {long} hole && dd if={long} bs=4 skip=750000000 count=1 status=none && du -k holes | cut -f1"
+    ));
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(lines[..2], ["20000000000 640"; 2]);
+    assert!(lines[3].starts_with("last"), "{shown}");
+    let python = "import tarfile\nfor m in tarfile.open('tar'): print(m.name[:5], m.size, m.sparse)";
+    std::fs::write(dir.path().join("list.py"), python).expect("a file");
+    let listed = run("if command -v python3 >/dev/null; then python3 list.py; fi");
+    if !listed.is_empty() {
+        let holes = "20000000000 [(4096, 5), (3000000000, 4), (20000000000, 0)]";
+        assert_eq!(listed, format!("holes {holes}\nddddd {holes}\nhole 5000000000 [(5000000000, 0)]\n"));
+    }
+}

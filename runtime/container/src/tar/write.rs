@@ -24,22 +24,73 @@ impl<W: Write> Writer<W> {
     /// Writes an entry with its data, of which there must be `entry.size` bytes; a sparse file is written whole.
     pub fn file(&mut self, entry: &Entry, data: &mut dyn Read) -> io::Result<()> {
         let size = if entry.kind == Kind::File { entry.size } else { 0 };
-        let records = records(entry, size);
+        self.headers(entry, size, &records(entry, size))?;
+        self.data(data, size)?;
+        self.pad_block(size)
+    }
+
+    /// Writes a sparse file in version 1.0 of GNU's pax format, which Go's archive/tar, GNU tar, bsdtar and Python read.
+    /// `pieces` are the offsets and lengths of its data, ascending and disjoint, and `data` is the data of all of them.
+    ///
+    /// Not every tool that reads such a file can write the same archive again; fewer than
+    /// [`MAX_PIECES`](super::MAX_PIECES) of them are read again.
+    pub fn sparse_file(
+        &mut self,
+        entry: &Entry,
+        pieces: &[(u64, u64)],
+        data: &mut dyn Read,
+    ) -> io::Result<()> {
+        // GNU tar skips a file that ends with a hole unless an empty piece is at its end.
+        let end = pieces.last().map_or(0, |(offset, length)| offset + length);
+        let last = (end < entry.size).then_some((entry.size, 0));
+        let mut map = format!("{}\n", pieces.len() + usize::from(last.is_some()));
+        for (offset, length) in pieces.iter().copied().chain(last) {
+            map += &format!("{offset}\n{length}\n");
+        }
+        let map_size = (map.len() as u64).next_multiple_of(BLOCK as u64);
+        let data_size = pieces.iter().map(|(_, length)| length).sum::<u64>();
+        let name = last_name(&entry.path);
+        let directory = &entry.path[..entry.path.len() - name.len()];
+        let mut path = [directory, b"GNUSparseFile.0/", name].concat();
+        // The record below has the name.
+        path.truncate(NAME.1);
+        let stored = Entry { path, ..entry.clone() };
+        let size = map_size + data_size;
+        let mut records = records(&stored, size);
+        for (key, value) in [
+            ("GNU.sparse.major", &b"1"[..]),
+            ("GNU.sparse.minor", b"0"),
+            ("GNU.sparse.name", &entry.path),
+            ("GNU.sparse.realsize", entry.size.to_string().as_bytes()),
+        ] {
+            put_record(&mut records, key.as_bytes(), value);
+        }
+        self.headers(&stored, size, &records)?;
+        self.0.write_all(map.as_bytes())?;
+        self.pad_block(map.len() as u64)?;
+        self.data(data, data_size)?;
+        self.pad_block(data_size)
+    }
+
+    /// Writes the header of an entry, after one with the records if there are any.
+    fn headers(&mut self, entry: &Entry, size: u64, records: &[u8]) -> io::Result<()> {
         if !records.is_empty() {
             let name = [b"PaxHeaders.0/", last_name(&entry.path)].concat();
             let mut header =
                 header(&Entry { mode: 0o644, ..Entry::new(Kind::File, name) }, records.len() as u64);
             header[TYPE] = b'x';
             self.header(header)?;
-            self.0.write_all(&records)?;
+            self.0.write_all(records)?;
             self.pad_block(records.len() as u64)?;
         }
-        self.header(header(entry, size))?;
-        let mut data = data.take(size);
-        if io::copy(&mut data, &mut self.0)? != size {
-            return Err(invalid("a file that was truncated while it was read"));
+        self.header(header(entry, size))
+    }
+
+    fn data(&mut self, data: &mut dyn Read, size: u64) -> io::Result<()> {
+        if io::copy(&mut data.take(size), &mut self.0)? == size {
+            return Ok(());
         }
-        self.pad_block(size)
+        Err(invalid("a file that was truncated while it was read"))
     }
 
     /// Writes the end, and returns the output.
@@ -108,20 +159,7 @@ fn header(entry: &Entry, size: u64) -> [u8; BLOCK] {
 /// The records for what does not fit into the header.
 fn records(entry: &Entry, size: u64) -> Vec<u8> {
     let mut records = Vec::new();
-    let mut put = |key: &[u8], value: &[u8]| {
-        // Its length counts its own digits.
-        let rest = key.len() + value.len() + 3;
-        let mut length = rest + 1;
-        while rest + length.to_string().len() != length {
-            length = rest + length.to_string().len();
-        }
-        records.extend_from_slice(length.to_string().as_bytes());
-        records.push(b' ');
-        records.extend_from_slice(key);
-        records.push(b'=');
-        records.extend_from_slice(value);
-        records.push(b'\n');
-    };
+    let mut put = |key: &[u8], value: &[u8]| put_record(&mut records, key, value);
     if entry.path.len() > NAME.1 {
         put(b"path", &entry.path);
     }
@@ -143,6 +181,21 @@ fn records(entry: &Entry, size: u64) -> Vec<u8> {
         put(&[b"SCHILY.xattr.", &name[..]].concat(), value);
     }
     records
+}
+
+fn put_record(records: &mut Vec<u8>, key: &[u8], value: &[u8]) {
+    // Its length counts its own digits.
+    let rest = key.len() + value.len() + 3;
+    let mut length = rest + 1;
+    while rest + length.to_string().len() != length {
+        length = rest + length.to_string().len();
+    }
+    records.extend_from_slice(length.to_string().as_bytes());
+    records.push(b' ');
+    records.extend_from_slice(key);
+    records.push(b'=');
+    records.extend_from_slice(value);
+    records.push(b'\n');
 }
 
 /// A time as a decimal number.

@@ -92,3 +92,42 @@ fn paths_are_left_out_and_names_of_whiteouts_refused() {
     let error = write(dir.path(), &PackOptions::default(), &mut Vec::new()).expect_err("refused");
     assert!(error.message.contains("`.wh.x`: a layer cannot have a name"), "{error}");
 }
+
+/// Holes of a gibibyte take no time and no space; smaller ones are zeros, which every tool can write again.
+#[test]
+fn only_large_holes_are_holes_in_the_layer() {
+    use std::os::unix::fs::FileExt as _;
+    let dir = tempfile::tempdir().expect("a directory");
+    for (name, size) in [("large", 500 << 30), ("small", 2 << 20)] {
+        let file = fs::File::create(dir.path().join(name)).expect("a file");
+        file.set_len(size).expect("a size");
+        file.write_all_at(b"data", 1 << 20).expect("written");
+    }
+    let archive = packed(dir.path(), &PackOptions::default());
+    assert!(archive.len() < 4 << 20, "{}", archive.len());
+    let mut reader = Reader::new(&archive[..]);
+    let mut found = Vec::new();
+    while let Some(entry) = reader.next().expect("an entry") {
+        let data: u64 = entry.sparse.iter().flatten().map(|(_, length)| length).sum();
+        found.push((
+            String::from_utf8(entry.path.clone()).expect("a name"),
+            entry.size,
+            entry.sparse.is_some(),
+            data < 1 << 17,
+        ));
+    }
+    assert_eq!(
+        found,
+        [("large".to_owned(), 500 << 30, true, true), ("small".to_owned(), 2 << 20, false, true)]
+    );
+    let to = tempfile::tempdir().expect("a directory");
+    let mut tree = Tree::layer(to.path(), Owners::CurrentUser).expect("a tree");
+    extract(&mut tree, &archive[..], 99, &AtomicBool::new(false)).expect("unpacked");
+    tree.finish().expect("finished");
+    let large = fs::File::open(to.path().join("large")).expect("a file");
+    let mut content = [0; 6];
+    large.read_exact_at(&mut content, (1 << 20) - 1).expect("read");
+    assert_eq!(&content, b"\0data\0");
+    let status = large.metadata().expect("a status");
+    assert!(status.len() == 500 << 30 && status.blocks() * 512 < 1 << 20, "{status:?}");
+}
