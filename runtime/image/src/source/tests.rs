@@ -369,7 +369,7 @@ fn a_file_that_stays_the_same_is_brought_in_once() {
     let blobs = place.store.root().join("blobs/sha256");
     let before: Vec<_> = std::fs::read_dir(&blobs).unwrap().collect();
     assert_eq!(take(), first);
-    place.store.collect(false, false).unwrap().unwrap();
+    place.store.collect(false, false, false).unwrap().unwrap();
     assert_eq!(std::fs::read_dir(&blobs).unwrap().count(), 0, "nothing names it");
     assert_eq!(take(), first);
     assert_eq!(std::fs::read_dir(&blobs).unwrap().count(), before.len());

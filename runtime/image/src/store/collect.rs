@@ -28,7 +28,9 @@ pub struct CollectionReport {
     pub blobs: Vec<Digest>,
     /// Layers as directories.
     pub layers: Vec<PathBuf>,
-    /// Bytes of the blobs; those of directories are not counted.
+    /// Incomplete blobs.
+    pub partial: usize,
+    /// Bytes of the blobs, complete or not; those of directories are not counted.
     pub bytes: u64,
 }
 
@@ -42,14 +44,15 @@ pub(super) struct ReachableContent {
 }
 
 impl Store {
-    /// Takes away what no name, no [pin](Store::pin) and, unless `cache` is to go too, no build's cache reaches.
+    /// Takes away what no name, no [pin](Store::pin) and, unless `cache` is to go too, no build's cache reaches; and
+    /// incomplete blobs, if they are a day old or `partial` is set: a pull then begins anew.
     ///
     /// Nothing is returned if another process works in the store now: the images that it adds have no name yet.
     ///
     /// # Errors
     ///
     /// The disk fails. What was removed until then is gone.
-    pub fn collect(&self, cache: bool, rehearse: bool) -> Result<Option<CollectionReport>> {
+    pub fn collect(&self, cache: bool, partial: bool, rehearse: bool) -> Result<Option<CollectionReport>> {
         match flock(&self.users, FlockOperation::NonBlockingLockExclusive) {
             // A lock that could not be changed is lost (flock(2)).
             Err(Errno::WOULDBLOCK) => {
@@ -59,7 +62,7 @@ impl Store {
             Err(errno) => return Err(Error::system("lock the image store", errno)),
             Ok(()) => {}
         }
-        let collected = self.collect_locked(cache, rehearse);
+        let collected = self.collect_locked(cache, partial, rehearse);
         self.lock_shared()?;
         collected.map(Some)
     }
@@ -69,7 +72,7 @@ impl Store {
             .map_err(|errno| Error::system("lock the image store", errno))
     }
 
-    fn collect_locked(&self, cache: bool, rehearse: bool) -> Result<CollectionReport> {
+    fn collect_locked(&self, cache: bool, partial: bool, rehearse: bool) -> Result<CollectionReport> {
         let remove = |path: &Path| match fs::remove_file(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(self.failed("remove", path, &error))
@@ -102,15 +105,20 @@ impl Store {
                 collected.layers.push(path);
             }
         }
-        let partial = self.root.join("partial");
-        for entry in fs::read_dir(&partial).map_err(|error| self.failed("read", &partial, &error))?.flatten()
+        let directory = self.root.join("partial");
+        for entry in
+            fs::read_dir(&directory).map_err(|error| self.failed("read", &directory, &error))?.flatten()
         {
-            let name = entry.file_name();
-            let old = entry.metadata().and_then(|data| data.modified()).is_ok_and(|modified| {
+            let Ok(data) = entry.metadata() else { continue };
+            let old = data.modified().is_ok_and(|modified| {
                 SystemTime::now().duration_since(modified).is_ok_and(|age| age > MAX_PARTIAL_AGE)
             });
-            if !rehearse && (old || name.as_encoded_bytes().starts_with(b"new-")) {
-                remove(&entry.path())?;
+            if partial || old || entry.file_name().as_encoded_bytes().starts_with(b"new-") {
+                if !rehearse {
+                    remove(&entry.path())?;
+                }
+                collected.partial += 1;
+                collected.bytes += data.len();
             }
         }
         Ok(collected)

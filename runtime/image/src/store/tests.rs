@@ -118,17 +118,33 @@ fn unnamed_unlocked_content_is_collected() {
     for directory in [&layer, &seam, &part] {
         fs::create_dir_all(directory.join("files/etc")).unwrap();
     }
-    let would = store.collect(false, true).unwrap().unwrap();
+    let would = store.collect(false, false, true).unwrap().unwrap();
     assert_eq!((would.blobs.len(), would.layers.len()), (3, 2));
     assert!(store.has(&gone.digest) && layer.exists(), "a rehearsal removes nothing");
-    let collected = store.collect(false, false).unwrap().unwrap();
+    let collected = store.collect(false, false, false).unwrap().unwrap();
     assert_eq!(collected, would);
     assert!(store.has(&kept.digest) && store.has(&held.digest) && !store.has(&gone.digest));
     assert!(store.has(&Digest::of(b"shared")) && store.has(&Digest::of(b"held")));
     assert!(!store.has(&Digest::of(b"gone")) && !layer.exists() && !part.exists() && seam.exists());
     drop(hold);
-    store.collect(false, false).unwrap().unwrap();
+    store.collect(false, false, false).unwrap().unwrap();
     assert!(!store.has(&held.digest));
+}
+
+/// As after a full disk: what was fetched of a blob is kept for the next pull, until its room is wanted.
+#[test]
+fn incomplete_blobs_are_collected_when_that_is_requested() {
+    let (_directory, store) = store();
+    let wanted = Descriptor::new(media::LAYER_GZIP, Digest::of(b"firstsecond"), 11);
+    let mut writer = store.resume(&wanted).unwrap().unwrap();
+    writer.write_all(b"first").unwrap();
+    drop(writer);
+    assert_eq!(store.collect(false, false, false).unwrap().unwrap().partial, 0);
+    let would = store.collect(false, true, true).unwrap().unwrap();
+    assert_eq!((would.partial, would.bytes), (1, 5));
+    assert!(store.partial_path(&wanted.digest).exists(), "a rehearsal removes nothing");
+    assert_eq!(store.collect(false, true, false).unwrap().unwrap(), would);
+    assert!(!store.partial_path(&wanted.digest).exists());
 }
 
 #[test]
@@ -136,9 +152,9 @@ fn nothing_is_collected_while_the_store_is_in_use() {
     let (_directory, store) = store();
     let other = Store::open(store.root()).unwrap();
     image(&other, &["on its way"]);
-    assert_eq!(store.collect(false, false).unwrap(), None);
+    assert_eq!(store.collect(false, false, false).unwrap(), None);
     drop(other);
-    assert_eq!(store.collect(false, false).unwrap().unwrap().blobs.len(), 3);
+    assert_eq!(store.collect(false, false, false).unwrap().unwrap().blobs.len(), 3);
 }
 
 #[test]

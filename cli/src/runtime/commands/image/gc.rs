@@ -15,7 +15,7 @@ use crate::runtime::quantity::bytes;
 use crate::terminal;
 
 pub(super) fn run(args: &GcArgs, store: &Store) -> Result<ExitCode> {
-    let Some(collected) = store.collect(args.cache, args.dry_run)? else {
+    let Some(collected) = store.collect(args.cache, true, args.dry_run)? else {
         return Err(Error::new(Kind::State, "the image store is in use by another command")
             .help("wait until it ends: a pull, an import, a build, or a job that unpacks its images")
             .into());
@@ -24,6 +24,7 @@ pub(super) fn run(args: &GcArgs, store: &Store) -> Result<ExitCode> {
         terminal::print(&json_text(&json!({
             "blobs": collected.blobs,
             "layers": collected.layers,
+            "partial": collected.partial,
             "bytes": collected.bytes,
             "dry_run": args.dry_run,
         })));
@@ -38,8 +39,12 @@ pub(super) fn run(args: &GcArgs, store: &Store) -> Result<ExitCode> {
 
 /// What was removed, in one line.
 pub(super) fn describe_collected(collected: &CollectionReport, verb: &str) -> String {
+    let partial = match collected.partial {
+        0 => String::new(),
+        count => format!(" and {}", plural(count, "incomplete blob")),
+    };
     format!(
-        "{verb}: {} of {}, {}\n",
+        "{verb}: {}{partial} of {}, {}\n",
         plural(collected.blobs.len(), "blob"),
         bytes(collected.bytes),
         plural(collected.layers.len(), "unpacked layer")

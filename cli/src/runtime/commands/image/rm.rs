@@ -36,7 +36,7 @@ pub(super) fn run(args: &RmArgs, store: &Store) -> Result<ExitCode> {
             terminal::print(&format!("{name}\n"));
         }
     }
-    match store.collect(false, false)? {
+    match store.collect(false, false, false)? {
         Some(collected) => terminal::print(&gc::describe_collected(&collected, "removed")),
         None => terminal::print(
             "the image store is in use by another command; `jobc image gc` removes the data later\n",

@@ -85,7 +85,7 @@ fn what_is_not_in_the_own_store_is_found_in_a_shared_one_and_nothing_is_written_
     // A blob that is shared is neither fetched nor added again, and the collection of the own store leaves it.
     assert!(own.resume(&base).unwrap().is_none());
     own.tag(&reference("mine"), &base).unwrap();
-    let collected = own.collect(true, false).unwrap().unwrap();
+    let collected = own.collect(true, false, false).unwrap().unwrap();
     assert_eq!(collected.blobs, []);
     assert!(!own_root.join("blobs/sha256").join(base.digest.hex()).exists());
 
@@ -114,9 +114,9 @@ fn layers_that_root_has_unpacked_serve_root_and_are_not_collected_meanwhile() {
 
     let pin = own.pin(std::slice::from_ref(&base.digest)).unwrap();
     drop(own);
-    assert_eq!(shared.collect(false, false).unwrap(), None);
+    assert_eq!(shared.collect(false, false, false).unwrap(), None);
     drop(pin);
-    assert!(shared.collect(false, false).unwrap().is_some());
+    assert!(shared.collect(false, false, false).unwrap().is_some());
 
     // A directory that others could change is not executed from.
     let layers = shared.root().join("unpacked/root");
