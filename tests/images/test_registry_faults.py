@@ -398,6 +398,7 @@ def test_a_token_service_gives_tokens_and_a_new_one_when_it_expires(home, creden
         else:
             assert_pulled(home, result, fake, image)
             assert len(given) == 2, f"{len(given)} tokens were issued"
+            assert ("is used without a login" in result.stderr) == (credential == "absent helper"), result.stderr
         assert not any("secret" in text or "token-" in text for text in (result.stdout, result.stderr)), "a secret is printed"
 
 

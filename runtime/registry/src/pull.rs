@@ -68,6 +68,9 @@ impl Client {
             on_progress(Progress::Note(note));
         }
         let top = document(&sessions, store, reference, on_progress)?;
+        for note in sessions.iter().filter_map(Session::login_note) {
+            on_progress(Progress::Note(note));
+        }
         store_document(store, &top)?;
         let named = top.descriptor.clone();
         let mut at = top;

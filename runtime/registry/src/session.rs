@@ -132,6 +132,12 @@ impl Session {
         })
     }
 
+    /// The warning about a registry that is asked without a login, because the credentials could not be looked up.
+    pub(crate) fn login_note(&self) -> Option<String> {
+        let error = self.lookup_error()?;
+        Some(format!("`{}` is used without a login: {}", self.endpoint.name, error.message))
+    }
+
     /// Sends a request until there is a response or the tries are used up. A response is returned if a retry would not
     /// change it, such as 404.
     pub(crate) fn send(&self, call: &mut Call<'_>) -> Result<Response<Body>> {
