@@ -54,7 +54,16 @@ impl Meter {
             (_, Some(columns)) if io::stderr().is_terminal() && !dumb => ProgressStyle::Bars { columns },
             _ => ProgressStyle::Lines,
         };
-        Self { style: look, state: Mutex::new(State { items: Vec::new(), drawn: 0, last: None }) }
+        Self::styled(look)
+    }
+
+    /// Shows progress as lines, whatever stderr is.
+    pub(crate) fn lines() -> Self {
+        Self::styled(ProgressStyle::Lines)
+    }
+
+    fn styled(style: ProgressStyle) -> Self {
+        Self { style, state: Mutex::new(State { items: Vec::new(), drawn: 0, last: None }) }
     }
 
     /// Shows a progress event.

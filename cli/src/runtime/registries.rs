@@ -1,11 +1,24 @@
 //! The source of images: a client with the settings of `registries.yaml`, or none if this jobc was built without it.
 
+use jobc_image::Fetch;
+use jobc_image::build::access::{Certificates, Download};
 #[cfg(not(feature = "registry"))]
 use jobc_sys::error::{Error, Kind, Result};
 #[cfg(feature = "registry")]
 pub(crate) use with::*;
 #[cfg(not(feature = "registry"))]
 pub(crate) use without::*;
+
+/// What a build reaches other hosts by, and trusts.
+#[derive(Default)]
+pub(crate) struct BuildClients {
+    /// The source of base images.
+    pub(crate) fetch: Option<Box<dyn Fetch>>,
+    /// The client for `ADD` of URLs.
+    pub(crate) downloads: Option<Box<dyn Download>>,
+    /// Certificates for commands and git.
+    pub(crate) certificates: Option<Certificates>,
+}
 
 #[cfg(feature = "registry")]
 mod with {
@@ -17,12 +30,13 @@ mod with {
     use jobc_compiler::parse;
     use jobc_compiler::source::{Source, SourceId, Sources};
     use jobc_image::Fetch;
-    use jobc_image::build::access::Download;
+    use jobc_image::build::access::Certificates;
     use jobc_registry::settings::SettingsError;
-    use jobc_registry::{Client, Credentials, Settings, WebClient};
+    use jobc_registry::{Client, Credentials, Settings, WebClient, certificate_bundle};
     use jobc_schema::Pointer;
     use jobc_sys::error::{Error, Kind, Result};
 
+    use super::BuildClients;
     use crate::input::{self, InputError};
     use crate::runtime::settings::registries;
 
@@ -31,14 +45,7 @@ mod with {
 
     /// A client with the settings of this user and of this host.
     pub(crate) fn client(plain_http: bool) -> Result<Client> {
-        let mut settings = Settings { plain_http, ..Settings::default() };
-        let system = (PathBuf::from(SYSTEM_SETTINGS), false);
-        for (path, is_required) in registries().into_iter().chain([system]) {
-            if is_required || path.exists() {
-                settings = settings.merge(read(&path)?);
-            }
-        }
-        Ok(Client::new(settings, Credentials::of_user()))
+        Ok(Client::new(settings(plain_http)?, Credentials::of_user()))
     }
 
     /// The same, for callers that only need images.
@@ -46,10 +53,29 @@ mod with {
         Ok(Box::new(client(plain_http)?))
     }
 
-    /// The client for files that a Dockerfile adds by URL.
-    #[expect(clippy::unnecessary_wraps, reason = "there is none without the feature")]
-    pub(crate) fn downloads() -> Option<&'static dyn Download> {
-        Some(&WebClient)
+    /// Clients of a build, which trust the certificates of files, too: for images, for files that a Dockerfile adds by
+    /// URL, and the certificates for commands and git, if there are any besides the host's.
+    pub(crate) fn of_build(plain_http: bool, ca: &[PathBuf]) -> Result<BuildClients> {
+        let mut settings = settings(plain_http)?;
+        settings.ca.extend_from_slice(ca);
+        let ca = settings.ca.clone();
+        let certificates = (!ca.is_empty()).then(|| Certificates::new(certificate_bundle(&ca)?.into_bytes()));
+        Ok(BuildClients {
+            certificates: certificates.transpose()?,
+            fetch: Some(Box::new(Client::new(settings, Credentials::of_user()))),
+            downloads: Some(Box::new(WebClient { ca })),
+        })
+    }
+
+    fn settings(plain_http: bool) -> Result<Settings> {
+        let mut settings = Settings { plain_http, ..Settings::default() };
+        let system = (PathBuf::from(SYSTEM_SETTINGS), false);
+        for (path, is_required) in registries().into_iter().chain([system]) {
+            if is_required || path.exists() {
+                settings = settings.merge(read(&path)?);
+            }
+        }
+        Ok(settings)
     }
 
     fn read(path: &Path) -> Result<Settings> {
@@ -99,9 +125,9 @@ mod without {
         Ok(Box::new(Nobody))
     }
 
-    /// No client for files by URL.
-    pub(crate) fn downloads() -> Option<&'static dyn jobc_image::build::access::Download> {
-        None
+    /// No clients, so no certificates either.
+    pub(crate) fn of_build(_: bool, ca: &[std::path::PathBuf]) -> Result<super::BuildClients> {
+        if ca.is_empty() { Ok(super::BuildClients::default()) } else { Err(super::absent()) }
     }
 
     impl Fetch for Nobody {

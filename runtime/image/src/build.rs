@@ -72,9 +72,10 @@ use scheduling::{Permits, Results};
 use settings::Settings;
 use work::{StepDirectory, WorkDirectory};
 
-pub use extras::{Extras, NamedContext};
+pub use extras::{Extras, NamedContext, Rlimit};
 pub use git::{FetchedContext, PinnedFiles, PinnedRequest};
 pub use layer::Compression;
+pub use oci_spec::runtime::PosixRlimitType;
 pub use shared_cache::{export_cache, import_cache};
 
 /// The input and the options of a build.

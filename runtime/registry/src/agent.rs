@@ -1,10 +1,12 @@
 //! The HTTP client of one registry: its trusted CAs, proxies and timeouts.
 
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jobc_sys::error::{Error, Kind, Result};
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -67,6 +69,26 @@ pub fn host_certificates() -> &'static [CertificateDer<'static>] {
     static CERTIFICATES: OnceLock<Vec<CertificateDer<'static>>> = OnceLock::new();
     // A certificate that cannot be read is not trusted.
     CERTIFICATES.get_or_init(|| rustls_native_certs::load_native_certs().certs)
+}
+
+/// The certificates that this host trusts, and those of files, as the text of one file in PEM format.
+///
+/// # Errors
+///
+/// A file that cannot be read or has no certificate.
+pub fn certificate_bundle(files: &[PathBuf]) -> Result<String> {
+    let mut text = String::new();
+    let of_files = files.iter().map(|path| certificates(path)).collect::<Result<Vec<_>>>()?;
+    for certificate in of_files.iter().flatten().chain(host_certificates()) {
+        text += "-----BEGIN CERTIFICATE-----\n";
+        let encoded = STANDARD.encode(certificate);
+        for line in encoded.as_bytes().chunks(64) {
+            text += &String::from_utf8_lossy(line);
+            text.push('\n');
+        }
+        text += "-----END CERTIFICATE-----\n";
+    }
+    Ok(text)
 }
 
 fn unusable(path: &Path, why: &pem::Error) -> Error {

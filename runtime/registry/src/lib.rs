@@ -24,6 +24,7 @@ pub mod signature;
 mod tls;
 mod web;
 
+pub use agent::certificate_bundle;
 pub use client::Client;
 pub use credentials::Credentials;
 pub use settings::Settings;

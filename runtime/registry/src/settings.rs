@@ -15,6 +15,9 @@ pub struct Settings {
     /// By the registry's name as in references: `docker.io`, `registry.example:5000`.
     #[serde(default)]
     pub registries: BTreeMap<String, RegistrySettings>,
+    /// Files with certificates (PEM) that are trusted for all registries, and by builds.
+    #[serde(default)]
+    pub ca: Vec<PathBuf>,
     /// Use plain HTTP with every registry, as requested on the command line.
     #[serde(skip)]
     pub plain_http: bool,
@@ -88,6 +91,9 @@ impl Settings {
     /// Makes the paths of files absolute: they are relative to the directory of the file that names them.
     #[must_use]
     pub fn relative_to(mut self, directory: &Path) -> Self {
+        for path in &mut self.ca {
+            *path = directory.join(&*path);
+        }
         for settings in self.registries.values_mut() {
             let client = settings.client.iter_mut().flat_map(|client| [&mut client.cert, &mut client.key]);
             for path in settings.ca.iter_mut().chain(client) {
@@ -97,13 +103,14 @@ impl Settings {
         self
     }
 
-    /// Adds the registries of another file, of which those that are here already are left out.
+    /// Adds the certificates of another file, and its registries, of which those that are here already are left out.
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {
         for (name, settings) in other.registries {
             self.registries.entry(name).or_insert(settings);
         }
         self.plain_http |= other.plain_http;
+        self.ca.extend(other.ca);
         self
     }
 
@@ -116,6 +123,7 @@ impl Settings {
                 settings.take_certificates(&directory.join(registry));
             }
         }
+        settings.ca.extend_from_slice(&self.ca);
         settings
     }
 }

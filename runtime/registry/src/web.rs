@@ -1,10 +1,11 @@
 //! Downloads files by URL, for `ADD` in a Dockerfile.
 //!
-//! The settings of `registries.yaml` are not used: they are about registries. Redirects are followed here, so that each
+//! Of `registries.yaml` only the certificates for all are used: the rest is about registries. Redirects are followed here, so that each
 //! host gets the proxy that the environment names for it, and none leads from `https` to `http`.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -30,8 +31,11 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 const MAX_HEADER_LENGTH: usize = 4096;
 
 /// Downloads files from web servers, with the host's certificates and the environment's proxies.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WebClient;
+#[derive(Clone, Debug, Default)]
+pub struct WebClient {
+    /// Files with certificates (PEM) that are trusted besides the host's.
+    pub ca: Vec<PathBuf>,
+}
 
 impl Download for WebClient {
     fn download(
@@ -42,7 +46,7 @@ impl Download for WebClient {
     ) -> Result<Option<Validators>> {
         let mut backoff = Backoff::default();
         loop {
-            match download_once(request, output, stopped) {
+            match download_once(self, request, output, stopped) {
                 Ok(done) => return Ok(done),
                 Err(error) => {
                     if stopped.load(Ordering::Relaxed) {
@@ -56,12 +60,13 @@ impl Download for WebClient {
 }
 
 fn download_once(
+    client: &WebClient,
     request: &DownloadRequest<'_>,
     output: &mut File,
     stopped: &AtomicBool,
 ) -> std::result::Result<Option<Validators>, RequestError> {
     let shown = without_password(request.url);
-    let mut response = follow(request, stopped)?;
+    let mut response = follow(client, request, stopped)?;
     match response.status() {
         StatusCode::OK => {}
         StatusCode::NOT_MODIFIED if request.known.is_some() => return Ok(None),
@@ -129,6 +134,7 @@ fn download_once(
 
 /// Requests a URL, and those that it is redirected to.
 fn follow(
+    client: &WebClient,
     request: &DownloadRequest<'_>,
     stopped: &AtomicBool,
 ) -> std::result::Result<Response<Body>, RequestError> {
@@ -140,7 +146,7 @@ fn follow(
         if stopped.load(Ordering::Relaxed) {
             return Err(Error::new(Kind::State, "the build was canceled").into());
         }
-        let response = send(&url, request).map_err(|error| failed(&url, &error.to_string()))?;
+        let response = send(client, &url, request).map_err(|error| failed(&url, &error.to_string()))?;
         if !response.status().is_redirection() || response.status() == StatusCode::NOT_MODIFIED {
             return Ok(response);
         }
@@ -159,9 +165,14 @@ fn follow(
     Err(failed(request.url, &format!("it is redirected more than {MAX_REDIRECTS} times")).into())
 }
 
-fn send(url: &str, request: &DownloadRequest<'_>) -> std::result::Result<Response<Body>, ureq::Error> {
-    let agent = agent(url, &RegistrySettings::default())
-        .map_err(|error| ureq::Error::Io(std::io::Error::other(error.message)))?;
+fn send(
+    client: &WebClient,
+    url: &str,
+    request: &DownloadRequest<'_>,
+) -> std::result::Result<Response<Body>, ureq::Error> {
+    let settings = RegistrySettings { ca: client.ca.clone(), ..RegistrySettings::default() };
+    let agent =
+        agent(url, &settings).map_err(|error| ureq::Error::Io(std::io::Error::other(error.message)))?;
     let mut message = Request::get(url).header(ACCEPT_ENCODING, "identity");
     if let Some(known) = request.known {
         match (&known.etag, &known.last_modified) {

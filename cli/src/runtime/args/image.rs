@@ -11,6 +11,7 @@ use super::image_tools::{DiffArgs, HistoryArgs, MountArgs, SbomArgs, TagArgs, Um
 use crate::args::FormatArg;
 use crate::args::values::GLOBAL_OPTION_ORDER;
 use crate::runtime::completion::images;
+use crate::runtime::progress::Meter;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImageArgs {
@@ -249,6 +250,12 @@ pub(crate) struct BuildArgs {
     pub platform: Vec<String>,
     #[command(flatten)]
     pub more: BuildMoreArgs,
+    /// Check the Dockerfile without building it
+    #[arg(long, conflicts_with = "push")]
+    pub check: bool,
+    /// Push the image to the registries of its names
+    #[arg(long)]
+    pub push: bool,
     /// Builder to use
     #[arg(long, value_enum, default_value_t = BuilderArg::Auto)]
     pub builder: BuilderArg,
@@ -263,9 +270,36 @@ pub(crate) struct BuildArgs {
     /// Output format of progress and results
     #[arg(long, value_parser = text_or_json(), default_value = "text")]
     pub format: FormatArg,
+    /// How progress is shown [default: bars on a terminal, otherwise lines]
+    #[arg(long, value_enum, default_value_t = ProgressArg::Auto, hide_default_value = true)]
+    pub progress: ProgressArg,
     /// Print only errors and the image digest
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+impl BuildArgs {
+    /// What shows the progress of the build.
+    pub(crate) fn meter(&self) -> Meter {
+        match self.progress {
+            ProgressArg::Plain if self.format != FormatArg::Json && !self.quiet => Meter::lines(),
+            ProgressArg::Quiet => Meter::new(self.format, true),
+            _ => Meter::new(self.format, self.quiet),
+        }
+    }
+}
+
+/// How the progress of a build is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProgressArg {
+    /// Bars on a terminal, otherwise lines
+    #[value(alias = "tty")]
+    Auto,
+    /// Lines, also on a terminal
+    Plain,
+    /// Nothing
+    #[value(alias = "none")]
+    Quiet,
 }
 
 /// The builder of an image.

@@ -42,6 +42,18 @@ pub(crate) struct BuildMoreArgs {
     /// Size of /dev/shm of `RUN` commands, such as `512m` or `2g` [default: 64m]
     #[arg(long, value_name = "BYTES")]
     pub shm_size: Option<String>,
+    /// Resource limit of `RUN` commands, such as `nofile=1024:4096` (repeatable)
+    #[arg(long, value_name = "NAME=SOFT[:HARD]")]
+    pub ulimit: Vec<String>,
+    /// Memory limit of each `RUN` command, such as `512m` or `2g`; needs root [default: no limit]
+    #[arg(long, short, value_name = "BYTES")]
+    pub memory: Option<String>,
+    /// Trust the certificates of a file (PEM) while the image is built (repeatable)
+    ///
+    /// Pulls, downloads, git and the programs of `RUN` commands trust them, besides those that the host trusts. They do
+    /// not become part of the image.
+    #[arg(long, value_name = "FILE")]
+    pub ca: Vec<PathBuf>,
     /// Label the image with the Git commit and URL of the build context, and with the version of jobc
     ///
     /// The labels are also annotations of the manifest. The digest of the image then changes with every commit.

@@ -1,5 +1,6 @@
 //! Images that a job builds: from the Dockerfile generated from its image block, or from the user's own.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,20 +9,21 @@ use indexmap::IndexMap;
 use jobc_compiler::compile::Artifact;
 use jobc_compiler::source::Sources;
 use jobc_compiler::why::source_map::{FILE, SourceMap};
-use jobc_image::build::{self, BuildError, Compression, Request, dockerignore};
+use jobc_container::secret::Secret;
+use jobc_image::build::{self, BuildError, Request, dockerignore};
 use jobc_image::dockerfile::ignore::Ignore;
-use jobc_image::dockerfile::{self, Options, Refusal, Refusals, Rule};
+use jobc_image::dockerfile::{self, Build, MountKind, Refusal, Refusals, Rule};
 use jobc_image::{Descriptor, Digest, Platform, ProgressFn, Store};
-use jobc_job::secrets::Secrets;
+use jobc_job::secrets;
 use jobc_schema::plan::{ImagePlan, ImageSource, JobPlan};
 use jobc_sys::error::{Error, Kind, Result};
 
 use crate::args::FormatArg;
 use crate::input::reason;
 use crate::runtime::args::run::PullPolicy;
-use crate::runtime::commands::image::build::{default_access, failure};
+use crate::runtime::commands::image::build::failure;
+use crate::runtime::commands::image::build::host::BuildHost;
 use crate::runtime::commands::image::dockerfile_errors;
-use crate::runtime::registries;
 
 /// Builds images of jobs into a store.
 pub(crate) struct ImageBuilder<'a> {
@@ -58,15 +60,11 @@ impl ImageBuilder<'_> {
             ImageSource::Build { platform: Some(platform), .. } => platform.parse()?,
             _ => Platform::here(),
         };
-        let (here, wanted) = (Platform::here().to_string(), platform.to_string());
-        let options = Options {
-            args: &recipe.args,
-            target: recipe.target.as_deref(),
-            platform: &wanted,
-            build_platform: &here,
-        };
-        let build = dockerfile::read(&recipe.text, &options).map_err(|Refusals(refusals)| {
-            report_refusals(image, &recipe.display_name, &recipe.text, &refusals)
+        let host = BuildHost::read(false, &[])?;
+        let args = host.arguments(recipe.args.clone());
+        let inspection = BuildHost::inspect(&recipe.text, &args, recipe.target.as_deref(), &platform);
+        let build = inspection.build.ok_or_else(|| {
+            report_refusals(image, &recipe.display_name, &recipe.text, &inspection.refusals)
         })?;
         let ignore = match &recipe.ignore_file {
             None => Ignore::default(),
@@ -77,33 +75,15 @@ impl ImageBuilder<'_> {
                     .map_err(|Refusals(refusals)| report_refusals(image, shown, text.as_bytes(), &refusals))?
             }
         };
-        let fetch = match self.pull {
-            PullPolicy::Never => None,
-            _ if cfg!(feature = "registry") => Some(registries::fetcher(false)?),
-            _ => None,
-        };
-        let secrets = Secrets::read(plan, self.directory)?;
-        let named: &[String] =
-            if let ImageSource::Build { secrets, .. } = &image.source { secrets } else { &[] };
         let request = Request {
-            build: &build,
-            context: Some(recipe.context.clone()),
             ignore,
             labels: labels(image),
             tags: vec![image.reference.parse()?],
-            secrets: named
-                .iter()
-                .map(|name| Ok((name.clone(), secrets.get(name)?.clone())))
-                .collect::<Result<_>>()?,
+            secrets: self.secrets(plan, image, &build)?,
             locked: locked_digests(image)?,
-            no_cache: false,
             pull: self.pull == PullPolicy::Always,
-            epoch: None,
-            platform,
-            compression: Compression::default(),
-            fetch: fetch.as_deref(),
-            access: default_access(),
-            extras: build::Extras::default(),
+            fetch: host.fetch().filter(|_| self.pull != PullPolicy::Never),
+            ..host.request(&build, &recipe.context, platform)
         };
         build::build(self.store, &request, self.progress, self.stopped).map_err(|error| match error {
             BuildError::Refused(refusals) => {
@@ -111,6 +91,28 @@ impl ImageBuilder<'_> {
             }
             BuildError::Failed(failure) => self.report_failure(files, image, &recipe, *failure),
         })
+    }
+
+    /// The secrets that a build may read: those that the image block names, or those of the job that the user's own
+    /// Dockerfile mounts.
+    fn secrets(&self, plan: &JobPlan, image: &ImagePlan, build: &Build) -> Result<IndexMap<String, Secret>> {
+        let names: BTreeSet<String> = if let ImageSource::Build { secrets, .. } = &image.source {
+            secrets.iter().cloned().collect()
+        } else {
+            let instructions = build.stages.iter().flat_map(|stage| &stage.instructions);
+            let mounts = instructions.filter_map(|instruction| match &instruction.kind {
+                dockerfile::Kind::Run(run) => Some(&run.mounts),
+                _ => None,
+            });
+            let ids = mounts.flatten().filter_map(|mount| match &mount.kind {
+                MountKind::Secret { id, .. } => Some(id.text.clone()),
+                _ => None,
+            });
+            ids.collect()
+        };
+        // Another id is that of a secret that only other builds have.
+        let known = names.iter().filter_map(|name| Some((name, plan.secrets.get(name)?)));
+        known.map(|(name, source)| Ok((name.clone(), secrets::read(name, source, self.directory)?))).collect()
     }
 
     /// Shows the failure of an instruction at the field of the job file that causes it. One of the user's own Dockerfile

@@ -6,8 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
-use oci_spec::runtime::{LinuxNamespace, LinuxNamespaceType, Mount, Spec};
+use oci_spec::runtime::{
+    LinuxMemory, LinuxNamespace, LinuxNamespaceType, Mount, PosixRlimit, PosixRlimitBuilder, Spec,
+};
 
+use super::extras::Rlimit;
 use super::network::CommandNetwork;
 use jobc_container::config::Config;
 use jobc_container::rootless;
@@ -34,6 +37,10 @@ pub(super) struct CommandConfig {
     pub(super) mounts: Vec<CommandMount>,
     /// The size of /dev/shm in bytes; 64 MiB where absent.
     pub(super) shm_bytes: Option<u64>,
+    /// Its resource limits.
+    pub(super) rlimits: Vec<Rlimit>,
+    /// Its memory in bytes.
+    pub(super) memory_bytes: Option<u64>,
 }
 
 /// Something mounted for the time of a command.
@@ -87,6 +94,10 @@ pub(super) fn spec(setting: &CommandConfig, root: &Path, devices: bool) -> Resul
         }
         process.set_capabilities(Some(capabilities));
     }
+    if !setting.rlimits.is_empty() {
+        let limits = setting.rlimits.iter().map(Rlimit::of_spec);
+        process.set_rlimits(Some(limits.collect::<Result<_>>()?));
+    }
     spec.set_process(Some(process));
     if let Some(linux) = spec.linux_mut() {
         if setting.network != CommandNetwork::Host {
@@ -99,6 +110,19 @@ pub(super) fn spec(setting: &CommandConfig, root: &Path, devices: bool) -> Resul
         }
         if !devices {
             linux.set_resources(None);
+        }
+        if let Some(bytes) = setting.memory_bytes {
+            if !devices {
+                return Err(Error::new(
+                    Kind::Unenforceable,
+                    "the memory of a build's commands cannot be limited",
+                )
+                .help("build as root, or leave out `--memory`"));
+            }
+            let mut memory = LinuxMemory::default();
+            memory.set_limit(Some(i64::try_from(bytes).unwrap_or(i64::MAX)));
+            memory.set_swap(memory.limit());
+            linux.resources_mut().get_or_insert_default().set_memory(Some(memory));
         }
     }
     if let Some(bytes) = setting.shm_bytes {
@@ -135,6 +159,13 @@ fn join_user_namespace(spec: &mut Spec, path: &Path) -> Result<()> {
         .ok_or_else(|| Error::new(Kind::State, "a command on a network without a user namespace"))?;
     user.set_path(Some(path.to_owned()));
     Ok(())
+}
+
+impl Rlimit {
+    fn of_spec(&self) -> Result<PosixRlimit> {
+        let limit = PosixRlimitBuilder::default().typ(self.kind).soft(self.soft).hard(self.hard);
+        limit.build().map_err(|error| Error::new(Kind::State, error.to_string()))
+    }
 }
 
 impl CommandMount {

@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use jobc_dockerfile::ignore::Ignore;
 use jobc_schema::digest::Digest;
 use jobc_schema::reference::Reference;
+use oci_spec::runtime::PosixRlimitType;
 
 /// A named source of files: `--build-context NAME=…`.
 #[derive(Clone, Debug)]
@@ -16,6 +17,17 @@ pub enum NamedContext {
     Directory(PathBuf, Ignore),
     /// An image of the store, or one that is fetched.
     Image(Reference),
+}
+
+/// A resource limit of setrlimit(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rlimit {
+    /// The resource.
+    pub kind: PosixRlimitType,
+    /// The soft limit; `u64::MAX` for none.
+    pub soft: u64,
+    /// The hard limit; `u64::MAX` for none.
+    pub hard: u64,
 }
 
 /// Options of a build that few builds have.
@@ -27,6 +39,10 @@ pub struct Extras {
     pub hosts: Vec<(String, String)>,
     /// The size of /dev/shm of commands in bytes; 64 MiB where absent.
     pub shm_bytes: Option<u64>,
+    /// Resource limits of commands (setrlimit(2)).
+    pub rlimits: Vec<Rlimit>,
+    /// The memory of a command in bytes; the host's where absent.
+    pub memory_bytes: Option<u64>,
     /// Annotations of the manifest.
     pub annotations: IndexMap<String, String>,
     /// The keys of all steps of the build, whether they were cached or not.

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use flate2::write::GzEncoder;
@@ -57,6 +58,7 @@ pub(super) fn create_layer(
     below: Option<&Path>,
     epoch: Option<i64>,
     compression: Compression,
+    stopped: &AtomicBool,
 ) -> Result<StepResult> {
     let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_secs());
     let created = epoch.map_or(now, |epoch| u64::try_from(epoch).unwrap_or_default());
@@ -75,12 +77,12 @@ pub(super) fn create_layer(
     let media_type = match compression {
         Compression::Gzip => {
             let encoder = GzEncoder::new(output, flate2::Compression::new(GZIP_LEVEL));
-            let encoder = archive(upper, &pack, encoder, &mut hasher)?;
+            let encoder = archive(upper, &pack, encoder, &mut hasher, stopped)?;
             encoder.finish().and_then(|mut output| output.flush()).map_err(full)?;
             media::LAYER_GZIP
         }
         Compression::None => {
-            archive(upper, &pack, output, &mut hasher)?.flush().map_err(full)?;
+            archive(upper, &pack, output, &mut hasher, stopped)?.flush().map_err(full)?;
             media::LAYER
         }
     };
@@ -102,23 +104,33 @@ fn root_changed(upper: &Path, below: Option<&Path>) -> io::Result<bool> {
     Ok(after != before)
 }
 
-/// Writes the archive to some output, and its digest to another.
-fn archive<W: Write>(upper: &Path, order: &PackOptions, output: W, hasher: &mut Hasher) -> Result<W> {
-    let mut both = io::BufWriter::with_capacity(1 << 16, HashingWriter { output, hasher });
+/// Writes the archive to some output, and its digest to another, until `stopped` has become true.
+fn archive<W: Write>(
+    upper: &Path,
+    order: &PackOptions,
+    output: W,
+    hasher: &mut Hasher,
+    stopped: &AtomicBool,
+) -> Result<W> {
+    let mut both = io::BufWriter::with_capacity(1 << 16, HashingWriter { output, hasher, stopped });
     pack(upper, order, &mut both)?;
     both.into_inner().map(|hashed| hashed.output).map_err(|error| {
         Error::new(Kind::System, format!("cannot write a layer: {}", describe_io(error.error())))
     })
 }
 
-/// An output that hashes the bytes written to it.
+/// An output that hashes the bytes written to it, and fails once the build is canceled.
 struct HashingWriter<'a, W> {
     output: W,
     hasher: &'a mut Hasher,
+    stopped: &'a AtomicBool,
 }
 
 impl<W: Write> Write for HashingWriter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the build was canceled"));
+        }
         let count = self.output.write(bytes)?;
         self.hasher.update(&bytes[..count]);
         Ok(count)

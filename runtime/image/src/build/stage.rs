@@ -8,6 +8,7 @@ mod copy;
 mod mounts;
 mod remote;
 mod run;
+mod trust;
 mod workdir;
 
 use std::path::PathBuf;
@@ -195,7 +196,14 @@ impl Stage<'_> {
             work(self, &step, lowers)?;
             let Request { epoch, compression, .. } = *self.builder.request;
             let upper = step.path().join("upper");
-            let made = layer::create_layer(self.builder.store, &upper, below.as_deref(), epoch, compression)?;
+            let made = layer::create_layer(
+                self.builder.store,
+                &upper,
+                below.as_deref(),
+                epoch,
+                compression,
+                &self.builder.canceled,
+            )?;
             self.builder.cache.put(&key, &made)?;
             if let Some(layer) = &made.layer {
                 self.builder.keep_step(&layer.diff_id, step);

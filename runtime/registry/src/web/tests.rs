@@ -32,7 +32,7 @@ fn serve(responses: Vec<Vec<u8>>) -> (String, std::thread::JoinHandle<Vec<String
 fn get(url: &str, known: Option<&Validators>, limit: u64) -> (Result<Option<Validators>>, Vec<u8>) {
     let mut file = tempfile::tempfile().unwrap();
     let request = DownloadRequest { url, known, limit };
-    let result = WebClient.download(&request, &mut file, &AtomicBool::new(false));
+    let result = WebClient::default().download(&request, &mut file, &AtomicBool::new(false));
     let mut content = Vec::new();
     file.rewind().unwrap();
     file.read_to_end(&mut content).unwrap();

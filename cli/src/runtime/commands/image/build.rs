@@ -9,17 +9,22 @@ mod external;
 pub(crate) mod failure;
 mod findings;
 mod generated;
+pub(crate) mod host;
+mod limits;
 mod more;
 mod options;
 mod provenance;
+mod proxies;
+mod push;
 mod results;
 mod shared_cache;
 
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
 use jobc_image::build::access::Access;
-use jobc_image::dockerfile::{self, Inspection, Options, Rule};
-use jobc_image::{Descriptor, Platform, Reference, Store};
+use jobc_image::dockerfile::{Inspection, Rule};
+use jobc_image::{Descriptor, Reference, Store};
 use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
@@ -28,33 +33,40 @@ use crate::args::FormatArg;
 use crate::outcome::Outcome;
 use crate::runtime::args::image::{BuildArgs, BuilderArg};
 use crate::runtime::commands::jobs::{Failure, Result};
-use crate::runtime::message::container_warning;
-use crate::runtime::progress::Meter;
+use crate::runtime::message::{container_warning, interrupted_by};
 use crate::terminal;
-pub(crate) use access::default_access;
 use agents::Agents;
 use dockerfile_file::Dockerfile;
 use embedded::EmbeddedBuild;
 use external::ExternalBuilder;
+use host::BuildHost;
 use more::MoreOptions;
 use options::BuildOptions;
 
 pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
     let agents = Agents::read(&args.access.ssh).map_err(Failure::usage_error)?;
-    let access = access::access(&args.access, &agents);
+    let host = BuildHost::read(args.plain_http, &args.more.ca).map_err(Failure::usage_error)?;
+    let access = access::access(&args.access, &agents, &host);
     match context::fetch(args, &access, store)? {
         Err(code) => Ok(code),
-        Ok(None) => build(&provenance::labeled(args, None), &access, store),
+        Ok(None) => build(&provenance::labeled(args, None), &access, &host, store),
         Ok(Some((given, fetched))) => {
-            build(&provenance::labeled(&given, Some((args, &fetched))), &access, store)
+            build(&provenance::labeled(&given, Some((args, &fetched))), &access, &host, store)
         }
     }
 }
 
-fn build(args: &BuildArgs, access: &Access<'_>, store: &Store) -> Result<ExitCode> {
-    let given = BuildOptions::read(args)?;
+fn build(args: &BuildArgs, access: &Access<'_>, host: &BuildHost, store: &Store) -> Result<ExitCode> {
+    let given = BuildOptions::read(args, host)?;
+    if args.push && given.tags.is_empty() {
+        let error = Error::new(Kind::Config, "`--push` needs a name").help("add `--tag REGISTRY/NAME:TAG`");
+        return Err(Failure::usage_error(error));
+    }
     let mut more = MoreOptions::read(&args.more, store).map_err(Failure::usage_error)?;
     let file = Dockerfile::find(args)?;
+    if args.check {
+        return check(args, &file, &given);
+    }
     match args.builder {
         BuilderArg::Docker => return build_with(ExternalBuilder::Docker, args, &file, &given, &more, store),
         BuilderArg::Buildah => {
@@ -64,7 +76,7 @@ fn build(args: &BuildArgs, access: &Access<'_>, store: &Store) -> Result<ExitCod
     }
     let mut images = Vec::new();
     for platform in &given.platforms {
-        let inspection = inspect(args, &file, &given, platform);
+        let inspection = BuildHost::inspect(&file.text, &given.args, args.target.as_deref(), platform);
         let Inspection { build, refusals, remarks, .. } = &inspection;
         let Some(build) = build else {
             let elsewhere = args.builder == BuilderArg::Auto
@@ -91,6 +103,7 @@ fn build(args: &BuildArgs, access: &Access<'_>, store: &Store) -> Result<ExitCod
             given: &given,
             platform,
             access,
+            host,
         };
         match step.run(&mut more, store)? {
             Ok(descriptor) => images.push((platform.clone(), descriptor)),
@@ -107,25 +120,42 @@ fn build(args: &BuildArgs, access: &Access<'_>, store: &Store) -> Result<ExitCod
             index
         }
     };
-    let meter = Meter::new(args.format, args.quiet);
+    let meter = args.meter();
     let on_progress = |progress| meter.report(&progress);
     shared_cache::export(store, &more.cache_to, &more.extras, args.plain_http, &on_progress)?;
     drop(meter);
     finish(args, &given, &more, &descriptor, store)
 }
 
-fn inspect(args: &BuildArgs, file: &Dockerfile, given: &BuildOptions, platform: &Platform) -> Inspection {
-    let (platform, here) = (platform.to_string(), Platform::here().to_string());
-    let options = Options {
-        args: &given.args,
-        target: args.target.as_deref(),
-        platform: &platform,
-        build_platform: &here,
-    };
-    dockerfile::inspect(&file.text, &options)
+/// Reports what is wrong with the Dockerfile, without building it.
+fn check(args: &BuildArgs, file: &Dockerfile, given: &BuildOptions) -> Result<ExitCode> {
+    let mut outcome = Outcome::Success;
+    for platform in &given.platforms {
+        let inspection = BuildHost::inspect(&file.text, &given.args, args.target.as_deref(), platform);
+        let Inspection { refusals, remarks, .. } = &inspection;
+        // Another builder may be able to do what this one cannot.
+        let (unsupported, errors): (Vec<_>, Vec<_>) =
+            refusals.iter().cloned().partition(|refusal| refusal.rule == Rule::Unsupported);
+        let remarks: Vec<_> = remarks.iter().cloned().chain(unsupported).collect();
+        if !errors.is_empty() || !remarks.is_empty() {
+            let name = file.display_name();
+            dockerfile_errors::show(&name, &file.text, &errors, &remarks, args.format);
+        }
+        let Some(ignore) = embedded::read_ignore(args, file)? else {
+            return Ok(ExitCode::from(Outcome::Errors as u8));
+        };
+        if findings::ignored(&inspection, &ignore, args, file) || !errors.is_empty() {
+            outcome = Outcome::Errors;
+            break;
+        }
+    }
+    if outcome == Outcome::Success && args.format != FormatArg::Json && !args.quiet {
+        terminal::eprint("jobc: checked; nothing was built\n");
+    }
+    Ok(ExitCode::from(outcome as u8))
 }
 
-/// Writes what is requested besides the image in the store, and prints what was built.
+/// Writes and pushes what is requested besides the image in the store, and prints what was built.
 fn finish(
     args: &BuildArgs,
     given: &BuildOptions,
@@ -133,7 +163,15 @@ fn finish(
     descriptor: &Descriptor,
     store: &Store,
 ) -> Result<ExitCode> {
-    results::write(store, &args.more, more, descriptor, &given.tags, &given.platforms)?;
+    let stopped = AtomicBool::new(false);
+    let (done, signal) = embedded::run_interruptible(&stopped, || -> Result<()> {
+        results::write(store, &args.more, more, descriptor, &given.tags, &given.platforms, &stopped)?;
+        if args.push { push::push(args, &given.tags, descriptor, store) } else { Ok(()) }
+    })?;
+    if let Some(signal) = signal {
+        return Ok(interrupted_by(signal, "the image is in the image store"));
+    }
+    done?;
     if !more.uses_stdout() {
         print_result(args, &given.tags, descriptor);
     }
@@ -160,8 +198,9 @@ fn build_with(
             Error::new(Kind::Unsupported, error).help("use `--builder embedded`, or leave it out"),
         ));
     }
-    let Some(descriptor) = other.build(args, file, given, store)? else {
-        return Ok(ExitCode::from(Outcome::Errors as u8));
+    let descriptor = match other.build(args, file, given, store)? {
+        Ok(descriptor) => descriptor,
+        Err(code) => return Ok(code),
     };
     finish(args, given, more, &descriptor, store)
 }

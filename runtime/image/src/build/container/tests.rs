@@ -4,6 +4,8 @@ use super::*;
 
 fn setting() -> CommandConfig {
     CommandConfig {
+        rlimits: Vec::new(),
+        memory_bytes: None,
         arguments: vec!["/bin/sh".into(), "-c".into(), "make".into()],
         environment: vec!["PATH=/bin".into()],
         cwd: "/work".into(),

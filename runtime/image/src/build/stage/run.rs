@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Mutex, PoisonError};
 
 use super::mounts::Mounts;
+use super::trust;
 use super::{Stage, StepError, StepOutcome, canceled};
 use crate::build::container::{CommandConfig, CommandMount, MountSource};
 use crate::build::foreign;
@@ -70,6 +71,9 @@ impl Stage<'_> {
             let lease = if network == Network::Default { stage.builder.lease_network()? } else { None };
             let mut environment = environment;
             environment.extend(made.variables);
+            let certificates = &stage.builder.request.access.certificates;
+            let trusted =
+                certificates.map(|certificates| trust::mounts(step, certificates, &mut environment));
             let mut setting = CommandConfig {
                 arguments,
                 environment,
@@ -82,9 +86,11 @@ impl Stage<'_> {
                 },
                 mounts: made.mounts,
                 shm_bytes: stage.builder.request.extras.shm_bytes,
+                rlimits: stage.builder.request.extras.rlimits.clone(),
+                memory_bytes: stage.builder.request.extras.memory_bytes,
             };
             let files = network_files(step, lease.as_ref(), &stage.builder.request.extras.hosts)?;
-            setting.mounts.splice(0..0, files);
+            setting.mounts.splice(0..0, files.into_iter().chain(trusted.transpose()?.into_iter().flatten()));
             if let Runs::Script { name, content } = &written.command {
                 setting.mounts.push(script(step, name, content)?);
             }
@@ -201,7 +207,7 @@ fn script(step: &StepDirectory, name: &str, content: &str) -> Result<CommandMoun
     })
 }
 
-fn write(path: &std::path::Path, content: &[u8], mode: u32) -> Result<()> {
+pub(super) fn write(path: &std::path::Path, content: &[u8], mode: u32) -> Result<()> {
     std::fs::write(path, content)
         .and_then(|()| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)))
         .map_err(|error| failed(path, &error))

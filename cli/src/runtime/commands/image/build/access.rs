@@ -2,17 +2,13 @@
 
 use jobc_image::build::access::Access;
 use jobc_image::dockerfile::Network;
-use jobc_job::network::BuildNetworks;
 
 use super::agents::Agents;
+use super::host::BuildHost;
 use crate::runtime::args::build_access::{BuildAccessArgs, BuildNetworkArg, EntitlementArg};
-use crate::runtime::registries;
-
-/// Creates networks for commands.
-const NETWORKS: BuildNetworks = BuildNetworks;
 
 /// The access of a build.
-pub(super) fn access(args: &BuildAccessArgs, agents: &Agents) -> Access<'static> {
+pub(super) fn access<'a>(args: &BuildAccessArgs, agents: &Agents, host: &'a BuildHost) -> Access<'a> {
     Access {
         network: match args.network {
             BuildNetworkArg::Default => Network::Default,
@@ -21,11 +17,6 @@ pub(super) fn access(args: &BuildAccessArgs, agents: &Agents) -> Access<'static>
         },
         host_network: args.allow.contains(&EntitlementArg::NetworkHost),
         agents: agents.sockets.clone(),
-        ..default_access()
+        ..host.access()
     }
-}
-
-/// The default access of a build: its own network, and downloads.
-pub(crate) fn default_access() -> Access<'static> {
-    Access { networks: Some(&NETWORKS), downloads: registries::downloads(), ..Access::default() }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use jobc_image::Store;
 use jobc_image::build::FetchedContext;
@@ -12,7 +12,7 @@ use jobc_sys::error::{Error, Kind};
 
 use crate::runtime::args::image::BuildArgs;
 use crate::runtime::commands::jobs::{Failure, Result};
-use crate::runtime::message::interrupted;
+use crate::runtime::message::interrupted_by;
 
 /// Fetches the context if it is a repository, and makes the arguments name the result: the context's directory, and
 /// the Dockerfile in it. `None` if the context is a directory, and an
@@ -35,11 +35,11 @@ pub(super) fn fetch(
     };
     let repository = remote.map_err(Failure::usage_error)?;
     let stopped = AtomicBool::new(false);
-    let fetched = super::embedded::run_interruptible(&stopped, || {
+    let (fetched, signal) = super::embedded::run_interruptible(&stopped, || {
         FetchedContext::fetch(store, &repository, access, &stopped)
     })?;
-    if stopped.load(Ordering::Relaxed) {
-        return Ok(Err(interrupted("no image was built")));
+    if let Some(signal) = signal {
+        return Ok(Err(interrupted_by(signal, "no image was built")));
     }
     let fetched = fetched?;
     let mut args = args.clone();

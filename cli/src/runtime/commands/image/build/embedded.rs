@@ -1,29 +1,27 @@
 //! The built-in builder.
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use indexmap::IndexMap;
 use jobc_image::build::access::Access;
-use jobc_image::build::{self, BuildError, Compression, Request, dockerignore};
+use jobc_image::build::{self, BuildError, Request, dockerignore};
 use jobc_image::dockerfile::ignore::Ignore;
 use jobc_image::dockerfile::{Build, Inspection, Refusals, Span};
-use jobc_image::{Descriptor, Fetch, Platform, Store};
+use jobc_image::{Descriptor, Platform, Store};
 use jobc_sys::error::Error;
-use jobc_sys::signals::Signals;
+use jobc_sys::signals::{Signal, Signals};
 
 use super::dockerfile_file::{Dockerfile, read};
+use super::host::BuildHost;
 use super::more::MoreOptions;
 use super::options::BuildOptions;
 use super::{findings, generated, shared_cache};
 use crate::outcome::Outcome;
 use crate::runtime::args::image::BuildArgs;
 use crate::runtime::commands::image::dockerfile_errors;
-use crate::runtime::commands::jobs::{Failure, Result};
+use crate::runtime::commands::jobs::Result;
 use crate::runtime::interruptible;
-use crate::runtime::message::{container_error, interrupted};
-use crate::runtime::progress::Meter;
-use crate::runtime::registries;
+use crate::runtime::message::{container_error, interrupted_by};
 use crate::table::escape_control;
 use crate::terminal;
 
@@ -36,6 +34,7 @@ pub(super) struct EmbeddedBuild<'a> {
     pub(super) given: &'a BuildOptions,
     pub(super) platform: &'a Platform,
     pub(super) access: &'a Access<'a>,
+    pub(super) host: &'a BuildHost,
 }
 
 impl EmbeddedBuild<'_> {
@@ -45,38 +44,32 @@ impl EmbeddedBuild<'_> {
         more: &mut MoreOptions,
         store: &Store,
     ) -> Result<std::result::Result<Descriptor, ExitCode>> {
-        let Self { build, inspection, args, file, given, platform, access } = *self;
+        let Self { build, inspection, args, file, given, platform, access, host } = *self;
         let errors = || Ok(Err(ExitCode::from(Outcome::Errors as u8)));
         let Some(ignore) = read_ignore(args, file)? else { return errors() };
         if findings::ignored(inspection, &ignore, args, file) {
             return errors();
         }
-        let fetch = fetcher(args.plain_http)?;
         // An index of several images has the names.
         let tags = if given.platforms.len() > 1 { Vec::new() } else { given.tags.clone() };
         let mut request = Request {
-            build,
-            context: Some(args.context.clone()),
             ignore,
             labels: given.labels.clone(),
             tags,
             secrets: given.secrets.clone(),
             no_cache: args.no_cache,
             pull: args.pull,
-            epoch: args.timestamp,
-            platform: platform.clone(),
-            locked: IndexMap::new(),
-            compression: Compression::default(),
-            fetch: fetch.as_deref(),
+            epoch: args.timestamp.or(build.epoch),
             access: access.clone(),
             extras: std::mem::take(&mut more.extras),
+            ..host.request(build, &args.context, platform.clone())
         };
-        let meter = Meter::new(args.format, args.quiet);
+        let meter = args.meter();
         let stopped = AtomicBool::new(false);
-        let result = run_interruptible(&stopped, || {
+        let (result, signal) = run_interruptible(&stopped, || {
             let on_progress = |progress| meter.report(&progress);
             if !args.no_cache {
-                shared_cache::import(store, &more.cache_from, fetch.as_deref(), &on_progress);
+                shared_cache::import(store, &more.cache_from, host.fetch(), &on_progress);
             }
             build::build(store, &request, &on_progress, &stopped)
         })?;
@@ -85,8 +78,10 @@ impl EmbeddedBuild<'_> {
         match result {
             Ok(_) if findings::undefined(inspection, platform, store, args, file) => errors(),
             Ok(descriptor) => Ok(Ok(descriptor)),
-            Err(_) if stopped.load(Ordering::Relaxed) => Ok(Err(interrupted("no image was built"))),
-            Err(error) => Ok(Err(report(args, file, error))),
+            Err(error) => match signal {
+                Some(signal) => Ok(Err(interrupted_by(signal, "no image was built"))),
+                None => Ok(Err(report(args, file, error))),
+            },
         }
     }
 }
@@ -127,7 +122,7 @@ fn line_number(span: &Span, file: &Dockerfile) -> usize {
 }
 
 /// The patterns of the context's `.dockerignore`; none if it cannot be read, which is reported.
-fn read_ignore(args: &BuildArgs, file: &Dockerfile) -> Result<Option<Ignore>> {
+pub(super) fn read_ignore(args: &BuildArgs, file: &Dockerfile) -> Result<Option<Ignore>> {
     let Some(path) = dockerignore::file(file.path.as_deref(), &args.context) else {
         return Ok(Some(Ignore::default()));
     };
@@ -144,16 +139,11 @@ fn read_ignore(args: &BuildArgs, file: &Dockerfile) -> Result<Option<Ignore>> {
     }
 }
 
-/// The source of base images; none if this program was built without registries.
-fn fetcher(plain_http: bool) -> Result<Option<Box<dyn Fetch>>> {
-    if cfg!(feature = "registry") {
-        return Ok(Some(registries::fetcher(plain_http).map_err(Failure::usage_error)?));
-    }
-    Ok(None)
-}
-
-/// Runs the work in a thread. A signal that ends a program is passed to it, so that it can clean up.
-pub(super) fn run_interruptible<T: Send>(stopped: &AtomicBool, work: impl FnOnce() -> T + Send) -> Result<T> {
+/// Runs the work in a thread. A signal that ends a program stops it, and is returned.
+pub(super) fn run_interruptible<T: Send>(
+    stopped: &AtomicBool,
+    work: impl FnOnce() -> T + Send,
+) -> Result<(T, Option<Signal>)> {
     let signals = Signals::block_forwarded()?;
-    Ok(interruptible::run(&signals, work, |_| stopped.store(true, Ordering::Relaxed))?)
+    Ok(interruptible::run_stoppable(&signals, stopped, work)?)
 }

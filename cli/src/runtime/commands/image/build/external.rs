@@ -6,18 +6,22 @@ use std::io::Write as _;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicBool;
 
 use jobc_image::{Descriptor, Platform, Store, progress, source};
 use jobc_sys::error::{Error, Kind};
+use jobc_sys::signals::Signals;
 
 use super::dockerfile_file::Dockerfile;
 use super::options::BuildOptions;
 use crate::input::reason;
+use crate::outcome::Outcome;
 use crate::runtime::args::build_access::{BuildNetworkArg, EntitlementArg};
-use crate::runtime::args::image::BuildArgs;
+use crate::runtime::args::image::{BuildArgs, ProgressArg};
 use crate::runtime::commands::jobs::{Failure, Result};
+use crate::runtime::interruptible;
+use crate::runtime::message::interrupted_by;
 
 /// The variable that selects Docker's builder.
 const BUILDKIT: &str = "DOCKER_BUILDKIT";
@@ -51,29 +55,27 @@ impl ExternalBuilder {
         }
     }
 
-    /// Builds, and imports the image under the requested names; none if the builder failed and has printed the reason.
+    /// Builds, and imports the image under the requested names; an exit code if there is none, whose reason was printed.
     pub(super) fn build(
         self,
         args: &BuildArgs,
         file: &Dockerfile,
         given: &BuildOptions,
         store: &Store,
-    ) -> Result<Option<Descriptor>> {
+    ) -> Result<std::result::Result<Descriptor, ExitCode>> {
         let directory = TemporaryDirectory::new()?;
         let id = directory.0.join("id");
-        let status = self.run(self.command(args, file, given, &id), file, args.quiet)?;
-        if !status.success() {
-            return Ok(None);
+        if let Some(code) = self.run(self.command(args, file, given, &id), file, args.quiet)? {
+            return Ok(Err(code));
         }
         let id = std::fs::read_to_string(&id).map_err(|error| {
             let why = reason(&error);
             Error::new(Kind::System, format!("{} did not write the id of the image: {why}", self.name()))
         })?;
         let (export, from) = self.export(id.trim(), &directory.0);
-        let status =
-            self.run(export, &Dockerfile { path: Some(PathBuf::new()), text: Vec::new() }, args.quiet)?;
-        if !status.success() {
-            return Ok(None);
+        let nothing = Dockerfile { path: Some(PathBuf::new()), text: Vec::new() };
+        if let Some(code) = self.run(export, &nothing, args.quiet)? {
+            return Ok(Err(code));
         }
         let images = source::import(store, &from, &progress::ignore_progress, &AtomicBool::new(false))?;
         let [image] = images.as_slice() else {
@@ -83,7 +85,7 @@ impl ExternalBuilder {
         for tag in &given.tags {
             store.tag(tag, &image.descriptor)?;
         }
-        Ok(Some(image.descriptor.clone()))
+        Ok(Ok(image.descriptor.clone()))
     }
 
     /// The command that builds.
@@ -125,6 +127,7 @@ impl ExternalBuilder {
             ("--build-context", &more.build_context),
             ("--add-host", &more.add_host),
             ("--annotation", &more.annotation),
+            ("--ulimit", &more.ulimit),
         ] {
             for value in values {
                 command.arg(flag).arg(value);
@@ -133,11 +136,17 @@ impl ExternalBuilder {
         if let Some(size) = &more.shm_size {
             command.arg("--shm-size").arg(size);
         }
+        if let Some(memory) = &more.memory {
+            command.arg("--memory").arg(memory);
+        }
         for (flag, is_set) in [("--no-cache", args.no_cache), ("--pull", args.pull), ("--quiet", args.quiet)]
         {
             if is_set {
                 command.arg(flag);
             }
+        }
+        if args.progress == ProgressArg::Plain && self == Self::Docker {
+            command.arg("--progress=plain");
         }
         match self {
             Self::Buildah => {
@@ -182,8 +191,9 @@ impl ExternalBuilder {
         }
     }
 
-    /// Runs a command. Its output goes to stderr, since stdout is ours, or nowhere with `quiet`.
-    fn run(self, mut command: Command, file: &Dockerfile, quiet: bool) -> Result<ExitStatus> {
+    /// Runs a command; an exit code if it failed, or a signal ended it. Its output goes to stderr, since stdout is ours,
+    /// or nowhere with `quiet`.
+    fn run(self, mut command: Command, file: &Dockerfile, quiet: bool) -> Result<Option<ExitCode>> {
         let failed = |error: std::io::Error| {
             let name = self.name();
             if error.kind() == std::io::ErrorKind::NotFound {
@@ -207,7 +217,28 @@ impl ExternalBuilder {
             // A builder that ends before it has read everything prints the reason itself.
             let _ = input.write_all(&file.text);
         }
-        child.wait().map_err(failed)
+        // Blocked only now, so that the program does not inherit it.
+        let signals = Signals::block_forwarded()?;
+        let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        let mut ended_by = None;
+        let status = interruptible::run(
+            &signals,
+            || child.wait(),
+            |signal| {
+                if ended_by.replace(signal).is_some() {
+                    interruptible::exit_by_signal(signal);
+                }
+                if let Some((pid, signal)) = pid.zip(rustix::process::Signal::from_named_raw(signal.number()))
+                {
+                    let _ = rustix::process::kill_process(pid, signal);
+                }
+            },
+        )?;
+        let status = status.map_err(failed)?;
+        if let Some(signal) = ended_by {
+            return Ok(Some(interrupted_by(signal, "no image was built")));
+        }
+        Ok((!status.success()).then(|| ExitCode::from(Outcome::Errors as u8)))
     }
 }
 

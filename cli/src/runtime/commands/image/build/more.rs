@@ -10,6 +10,7 @@ use jobc_image::dockerfile::ignore::Ignore;
 use jobc_image::{Reference, Store, progress, source};
 use jobc_sys::error::{Error, Kind, Result};
 
+use super::limits::ulimit;
 use crate::runtime::args::image_build::BuildMoreArgs;
 
 /// Where the image is written in addition to the store.
@@ -50,6 +51,8 @@ impl MoreOptions {
             extras.hosts.push(host(text)?);
         }
         extras.shm_bytes = args.shm_size.as_deref().map(bytes).transpose()?;
+        extras.memory_bytes = args.memory.as_deref().map(bytes).transpose()?;
+        extras.rlimits = args.ulimit.iter().map(|text| ulimit(text)).collect::<Result<_>>()?;
         for text in &args.annotation {
             let (key, value) = pair(text, "annotation", "KEY=VALUE")?;
             // BuildKit's prefix for annotations of the manifest, the only kind supported here.

@@ -6,17 +6,17 @@ use std::path::Path;
 
 use indexmap::IndexMap;
 use jobc_container::secret::{MAX_SECRET_SIZE, Secret};
-use jobc_image::dockerfile::PROXIES;
 use jobc_image::{Platform, Reference};
 use jobc_sys::error::{Error, Kind};
 
+use super::host::BuildHost;
 use crate::input::reason;
 use crate::runtime::args::image::BuildArgs;
 use crate::runtime::commands::jobs::{Failure, Result};
 
 /// All of it, parsed.
 pub(super) struct BuildOptions {
-    /// Build arguments, with the proxies of this environment, as with other builders.
+    /// Build arguments, with the proxies of this user, as with other builders.
     pub(super) args: Vec<(String, String)>,
     pub(super) secrets: IndexMap<String, Secret>,
     pub(super) labels: IndexMap<String, String>,
@@ -26,7 +26,7 @@ pub(super) struct BuildOptions {
 }
 
 impl BuildOptions {
-    pub(super) fn read(args: &BuildArgs) -> Result<Self> {
+    pub(super) fn read(args: &BuildArgs, host: &BuildHost) -> Result<Self> {
         let wrong = Failure::usage_error;
         let tags = args.tag.iter().map(|tag| Ok(tag.parse::<Reference>()?));
         let tags = tags.collect::<std::result::Result<Vec<_>, _>>().map_err(wrong)?;
@@ -51,7 +51,7 @@ impl BuildOptions {
         }
         let secrets = args.secret.iter().map(|text| secret(text, &variable));
         Ok(Self {
-            args: arguments(&args.build_arg, &variable),
+            args: host.arguments(arguments(&args.build_arg, &variable)),
             secrets: secrets.collect::<std::result::Result<_, _>>().map_err(wrong)?,
             labels,
             tags,
@@ -68,8 +68,7 @@ fn variable(name: &str) -> Option<String> {
 
 /// `NAME=VALUE`, or `NAME`, whose value is that of the variable; none if the variable is not set.
 fn arguments(written: &[String], variables: Variables<'_>) -> Vec<(String, String)> {
-    let proxies = PROXIES.iter().filter_map(|name| Some(((*name).to_owned(), variables(name)?)));
-    let mut all: IndexMap<String, String> = proxies.collect();
+    let mut all: IndexMap<String, String> = IndexMap::new();
     for text in written {
         let pair = match text.split_once('=') {
             Some((name, value)) => Some((name.to_owned(), value.to_owned())),
@@ -129,7 +128,7 @@ mod tests {
     use super::*;
 
     fn variables(name: &str) -> Option<String> {
-        ["A", "HTTP_PROXY"].contains(&name).then(|| format!("value of {name}"))
+        ["A"].contains(&name).then(|| format!("value of {name}"))
     }
 
     #[test]
@@ -137,9 +136,7 @@ mod tests {
         let written = ["B=1=2", "A", "C", "E="].map(str::to_owned);
         let found = arguments(&written, &variables);
         let found: Vec<String> = found.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        assert_eq!(found, ["HTTP_PROXY=value of HTTP_PROXY", "B=1=2", "A=value of A", "E="]);
-        let own = arguments(&["HTTP_PROXY=own".to_owned()], &variables);
-        assert_eq!(own, [("HTTP_PROXY".to_owned(), "own".to_owned())]);
+        assert_eq!(found, ["B=1=2", "A=value of A", "E="]);
     }
 
     #[test]

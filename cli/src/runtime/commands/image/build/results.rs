@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jobc_image::manifest::media;
 use jobc_image::pack::{PackOptions, pack};
@@ -38,9 +38,10 @@ pub(super) fn write(
     descriptor: &Descriptor,
     tags: &[Reference],
     platforms: &[Platform],
+    stopped: &AtomicBool,
 ) -> Result<()> {
     for output in &more.outputs {
-        write_output(store, output, descriptor, tags, platforms)?;
+        write_output(store, output, descriptor, tags, platforms, stopped)?;
     }
     if let Some(path) = &args.iidfile {
         write_file(path, descriptor.digest.to_string().as_bytes())?;
@@ -86,6 +87,7 @@ fn write_output(
     descriptor: &Descriptor,
     tags: &[Reference],
     platforms: &[Platform],
+    stopped: &AtomicBool,
 ) -> Result<()> {
     let failed = |error: &io::Error| {
         let name = output.dest.as_ref().map_or("standard output".into(), |path| path.display().to_string());
@@ -98,25 +100,19 @@ fn write_output(
             } else {
                 tags.iter().map(|tag| (descriptor.clone(), Some(tag.clone()))).collect()
             };
-            to_file(output, &failed, &mut |out| {
-                save::save(
-                    store,
-                    &names,
-                    &platforms[0],
-                    &progress::ignore_progress,
-                    &AtomicBool::new(false),
-                    out,
-                )
+            to_file(output, &failed, stopped, &mut |out| {
+                save::save(store, &names, &platforms[0], &progress::ignore_progress, stopped, out)
             })
         }
         OutputKind::Local => {
             let dest = output.dest.as_deref().unwrap_or(Path::new("."));
             match platforms {
-                [platform] => files(store, descriptor, platform, dest),
+                [platform] => files(store, descriptor, platform, dest, stopped),
                 several => {
                     fs::create_dir_all(dest).map_err(|error| failed(&error))?;
                     several.iter().try_for_each(|platform| {
-                        files(store, descriptor, platform, &dest.join(platform.to_string().replace('/', "_")))
+                        let dest = dest.join(platform.to_string().replace('/', "_"));
+                        files(store, descriptor, platform, &dest, stopped)
                     })
                 }
             }
@@ -127,8 +123,8 @@ fn write_output(
                 return Err(Error::new(Kind::Config, error).help("use `type=oci` or `type=local`"));
             };
             let work = TemporaryFiles::create(store)?;
-            files(store, descriptor, platform, &work.files())?;
-            to_file(output, &failed, &mut |out| pack(&work.files(), &PackOptions::default(), out))
+            files(store, descriptor, platform, &work.files(), stopped)?;
+            to_file(output, &failed, stopped, &mut |out| pack(&work.files(), &PackOptions::default(), out))
         }
     }
 }
@@ -137,10 +133,11 @@ fn write_output(
 fn to_file(
     output: &Output,
     failed: &dyn Fn(&io::Error) -> Error,
+    stopped: &AtomicBool,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
     let Some(path) = &output.dest else {
-        let mut out = BufWriter::with_capacity(1 << 18, io::stdout().lock());
+        let mut out = BufWriter::with_capacity(1 << 18, Stoppable { output: io::stdout().lock(), stopped });
         write(&mut out)?;
         return out.flush().map_err(|error| failed(&error));
     };
@@ -148,7 +145,7 @@ fn to_file(
     part.push(format!(".part-{}", std::process::id()));
     let part = PathBuf::from(part);
     let file = File::create(&part).map_err(|error| failed(&error))?;
-    let mut out = BufWriter::with_capacity(1 << 18, file);
+    let mut out = BufWriter::with_capacity(1 << 18, Stoppable { output: file, stopped });
     let written = write(&mut out)
         .and_then(|()| out.flush().map_err(|error| failed(&error)))
         .and_then(|()| fs::rename(&part, path).map_err(|error| failed(&error)));
@@ -158,8 +155,33 @@ fn to_file(
     written
 }
 
+/// An output that fails once the command was interrupted.
+struct Stoppable<'a, W> {
+    output: W,
+    stopped: &'a AtomicBool,
+}
+
+impl<W: Write> Write for Stoppable<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(io::Error::other("interrupted"));
+        }
+        self.output.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
 /// Writes the files of an image to a directory that is empty or not there.
-fn files(store: &Store, descriptor: &Descriptor, platform: &Platform, dest: &Path) -> Result<()> {
+fn files(
+    store: &Store,
+    descriptor: &Descriptor,
+    platform: &Platform,
+    dest: &Path,
+    stopped: &AtomicBool,
+) -> Result<()> {
     let failed = |why: &str| {
         Error::new(Kind::Config, format!("cannot write to `{}`: {why}", dest.display()))
             .help("name a directory that is empty or does not exist")
@@ -175,7 +197,7 @@ fn files(store: &Store, descriptor: &Descriptor, platform: &Platform, dest: &Pat
         fs::create_dir_all(parent).map_err(|error| failed(&reason(&error)))?;
     }
     let image = store.image(descriptor, platform)?;
-    let layers = unpack::layers(store, &image, &progress::ignore_progress, &AtomicBool::new(false))?;
+    let layers = unpack::layers(store, &image, &progress::ignore_progress, stopped)?;
     if layers.is_empty() {
         return fs::create_dir(dest).map_err(|error| failed(&reason(&error)));
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use camino::Utf8Path;
 use jobc_compiler::compile::{self, Artifact, Planning, Request};
@@ -107,17 +107,14 @@ fn name_in_registry(job: &JobPlan, reference: &str) -> Option<String> {
 
 /// Builds images and pushes them. An error comes with the image that it is about.
 ///
-/// A terminating signal ends a build at its next step, and a push immediately: the registry discards incomplete
-/// uploads.
+/// A terminating signal ends a build and a push within a second: the registry discards incomplete uploads.
 pub(super) fn provide(
     requests: &[ImageRequest],
     sources: &Sources,
     directory: &Path,
     image_root: Option<&Path>,
 ) -> Result<std::result::Result<Pins, (String, Error)>> {
-    each(requests, image_root, &|request, store, stopped, pushing| {
-        request.provide(store, sources, directory, stopped, pushing)
-    })
+    each(requests, image_root, &|request, store, stopped| request.provide(store, sources, directory, stopped))
 }
 
 /// Builds images, and returns their descriptors by the references that the plans have for them.
@@ -127,7 +124,7 @@ pub(super) fn build(
     directory: &Path,
     image_root: Option<&Path>,
 ) -> Result<std::result::Result<BTreeMap<String, Descriptor>, (String, Error)>> {
-    each(requests, image_root, &|request, store, stopped, _| {
+    each(requests, image_root, &|request, store, stopped| {
         // Stdout is for the handles.
         let meter = Meter::new(FormatArg::Text, false);
         let built = request.build(store, sources, directory, &meter, stopped);
@@ -136,8 +133,8 @@ pub(super) fn build(
     })
 }
 
-/// Work on an image: the store, whether to stop, and whether a signal ends it immediately.
-type Work<'a, T> = &'a (dyn Fn(&ImageRequest, &Store, &AtomicBool, &AtomicBool) -> Result<T> + Sync);
+/// Work on an image: the store, and whether to stop.
+type Work<'a, T> = &'a (dyn Fn(&ImageRequest, &Store, &AtomicBool) -> Result<T> + Sync);
 
 /// Does something with each image.
 fn each<T: Send>(
@@ -146,8 +143,7 @@ fn each<T: Send>(
     work_on: Work<'_, T>,
 ) -> Result<std::result::Result<BTreeMap<String, T>, (String, Error)>> {
     let signals = Signals::block_forwarded()?;
-    let (stopped, pushing) = (AtomicBool::new(false), AtomicBool::new(false));
-    let mut ended_by = None;
+    let stopped = AtomicBool::new(false);
     let work = || -> std::result::Result<BTreeMap<String, T>, (String, Error)> {
         let mut pins = BTreeMap::new();
         let store = match requests.first() {
@@ -156,18 +152,14 @@ fn each<T: Send>(
         };
         for request in requests {
             let failed = |error: Error| (request.image.reference.clone(), error);
-            let done = work_on(request, &store, &stopped, &pushing).map_err(failed)?;
+            let done = work_on(request, &store, &stopped).map_err(failed)?;
             pins.insert(request.image.reference.clone(), done);
         }
         Ok(pins)
     };
-    let result = interruptible::run(&signals, work, |signal| {
-        if pushing.load(Ordering::Relaxed) || ended_by.replace(signal).is_some() {
-            exit_by_signal(signal);
-        }
-        stopped.store(true, Ordering::Relaxed);
-    })?;
-    match ended_by {
+    // A push does not stop by itself, so it ends a moment later, with this program.
+    let (result, signal) = interruptible::run_stoppable(&signals, &stopped, work)?;
+    match signal {
         Some(signal) => exit_by_signal(signal),
         None => Ok(result),
     }
@@ -200,7 +192,6 @@ impl ImageRequest {
         sources: &Sources,
         directory: &Path,
         stopped: &AtomicBool,
-        pushing: &AtomicBool,
     ) -> Result<Digest> {
         // Stdout is for the handles.
         let meter = Meter::new(FormatArg::Text, false);
@@ -211,7 +202,6 @@ impl ImageRequest {
         let client: Client = registries::client(false)?;
         let tag = &built.digest.hex()[..TAG_LENGTH];
         let destination: Reference = format!("{name}:{tag}").parse()?;
-        pushing.store(true, Ordering::Relaxed);
         let cannot_push =
             |error: Error| Error { message: format!("cannot push it: {}", error.message), ..error };
         let digest = if client.is_pushed(&destination, &built.digest).map_err(cannot_push)? {
@@ -223,7 +213,6 @@ impl ImageRequest {
             terminal::eprint(&format!("jobc: pushed {}\n", destination.at(&digest).familiar()));
             digest
         };
-        pushing.store(false, Ordering::Relaxed);
         Ok(digest)
     }
 }

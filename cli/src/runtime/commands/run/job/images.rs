@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
 use jobc_container::root::top_directory::TopDirectory;
@@ -262,18 +262,12 @@ impl Provider<'_> {
     }
 }
 
-/// Runs the work in a thread. A signal that ends a program asks the work to stop; a second one does not wait for it.
+/// Runs the work in a thread. A signal that ends a program asks the work to stop, and then ends this program.
 fn run_interruptible<T: Send>(
     signals: &Signals,
     stopped: &AtomicBool,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T> {
-    let mut ended_by = None;
-    let result = interruptible::run(signals, work, |signal| {
-        if ended_by.replace(signal).is_some() {
-            exit_by_signal(signal);
-        }
-        stopped.store(true, Ordering::Relaxed);
-    });
-    ended_by.map_or(result, |signal| exit_by_signal(signal))
+    let (result, signal) = interruptible::run_stoppable(signals, stopped, work)?;
+    signal.map_or(Ok(result), |signal| exit_by_signal(signal))
 }

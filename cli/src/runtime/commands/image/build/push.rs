@@ -1,0 +1,39 @@
+//! `--push`: the image goes to the registries of its names.
+
+#[cfg(feature = "registry")]
+use jobc_image::Platform;
+use jobc_image::{Descriptor, Reference, Store};
+
+use crate::runtime::args::image::BuildArgs;
+use crate::runtime::commands::jobs::Result;
+use crate::runtime::registries;
+#[cfg(feature = "registry")]
+use crate::terminal;
+
+/// Pushes an image under all its names.
+#[cfg(feature = "registry")]
+pub(super) fn push(
+    args: &BuildArgs,
+    tags: &[Reference],
+    descriptor: &Descriptor,
+    store: &Store,
+) -> Result<()> {
+    let client = registries::client(args.plain_http)?;
+    for tag in tags {
+        let meter = args.meter();
+        let on_progress = |progress| meter.report(&progress);
+        let sent = client.push(store, descriptor, &Platform::here(), tag, &on_progress);
+        meter.clear();
+        let digest = sent?.digest;
+        if !args.quiet {
+            terminal::eprint(&format!("jobc: pushed {}\n", tag.at(&digest).familiar()));
+        }
+    }
+    Ok(())
+}
+
+/// Nothing can be pushed.
+#[cfg(not(feature = "registry"))]
+pub(super) fn push(_: &BuildArgs, _: &[Reference], _: &Descriptor, _: &Store) -> Result<()> {
+    Err(registries::absent().into())
+}
