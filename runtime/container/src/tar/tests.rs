@@ -146,11 +146,14 @@ fn gnu_tar_agrees() {
 fn a_sparse_file_that_is_written_is_read_by_others() {
     let dir = tempfile::tempdir().expect("a directory");
     let long = format!("{}/{}", "d".repeat(90), "n".repeat(120));
-    let pieces = [(4096, 5), (3_000_000_000, 4)];
+    let pieces = [(4096, 512), (3_000_000_000, 1024)];
+    let mut content = vec![0; 1536];
+    content[..5].copy_from_slice(b"first");
+    content[512..516].copy_from_slice(b"last");
     let mut writer = Writer::new(Vec::new());
     for name in ["holes", &long] {
         let entry = Entry { size: 20_000_000_000, mode: 0o640, ..Entry::new(Kind::File, name) };
-        writer.sparse_file(&entry, &pieces, &mut &b"firstlast"[..]).expect("written");
+        writer.sparse_file(&entry, &pieces, &mut &content[..]).expect("written");
     }
     let all_hole = Entry { size: 5_000_000_000, ..Entry::new(Kind::File, "hole") };
     writer.sparse_file(&all_hole, &[], &mut std::io::empty()).expect("written");
@@ -162,7 +165,7 @@ fn a_sparse_file_that_is_written_is_read_by_others() {
         assert_eq!((&entry.path[..], entry.size, entry.mode), (name.as_bytes(), 20_000_000_000, 0o640));
         assert_eq!(
             (entry.sparse.as_deref(), &data[..]),
-            (Some(&[pieces[0], pieces[1], (20_000_000_000, 0)][..]), &b"firstlast"[..])
+            (Some(&[pieces[0], pieces[1], (20_000_000_000, 0)][..]), &content[..])
         );
     }
     let (hole, data) = &entries[2];
@@ -186,7 +189,7 @@ fn a_sparse_file_that_is_written_is_read_by_others() {
     std::fs::write(dir.path().join("list.py"), python).expect("a file");
     let listed = run("if command -v python3 >/dev/null; then python3 list.py; fi");
     if !listed.is_empty() {
-        let holes = "20000000000 [(4096, 5), (3000000000, 4), (20000000000, 0)]";
+        let holes = "20000000000 [(4096, 512), (3000000000, 1024), (20000000000, 0)]";
         assert_eq!(listed, format!("holes {holes}\nddddd {holes}\nhole 5000000000 [(5000000000, 0)]\n"));
     }
 }

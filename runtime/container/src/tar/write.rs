@@ -31,6 +31,7 @@ impl<W: Write> Writer<W> {
 
     /// Writes a sparse file in version 1.0 of GNU's pax format, which Go's archive/tar, GNU tar, bsdtar and Python read.
     /// `pieces` are the offsets and lengths of its data, ascending and disjoint, and `data` is the data of all of them.
+    /// GNU tar reads only those that are whole blocks of 512 bytes, except at the end of the file.
     ///
     /// Not every tool that reads such a file can write the same archive again; fewer than
     /// [`MAX_PIECES`](super::MAX_PIECES) of them are read again.

@@ -15,6 +15,9 @@ use rustix::fs::Stat;
 /// The smallest sum of holes for which a file is sparse in the layer: more zeros take a minute or more.
 const MIN_HOLES: u64 = 1 << 30;
 
+/// Pieces of data are multiples of this, except at the end of a file.
+const PIECE_SIZE: u64 = 4096;
+
 /// The offsets and lengths of the data of a file with large holes; `None` for other files.
 pub(super) fn pieces(file: &File, status: &Stat) -> io::Result<Option<Vec<(u64, u64)>>> {
     let size = u64::try_from(status.st_size).unwrap_or_default();
@@ -25,10 +28,15 @@ pub(super) fn pieces(file: &File, status: &Stat) -> io::Result<Option<Vec<(u64, 
     let (mut at, mut holes) = (0, 0);
     while at < size {
         let (begin, end) = next_data_range(file, at, size)?;
-        holes += begin - at;
-        if end > begin {
-            pieces.push((begin, end - begin));
+        if begin == end {
+            holes += size - at;
+            break;
         }
+        // Some file systems have smaller blocks than the format.
+        let begin = begin / PIECE_SIZE * PIECE_SIZE;
+        let end = end.next_multiple_of(PIECE_SIZE).min(size);
+        holes += begin - at;
+        pieces.push((begin, end - begin));
         at = end;
     }
     (&*file).rewind()?;
@@ -37,7 +45,7 @@ pub(super) fn pieces(file: &File, status: &Stat) -> io::Result<Option<Vec<(u64, 
 
 /// At most so many pieces: the smallest holes between them become data.
 fn merged(mut pieces: Vec<(u64, u64)>, max: usize) -> Vec<(u64, u64)> {
-    let mut gap = 4096;
+    let mut gap = PIECE_SIZE;
     while pieces.len() > max {
         let mut fewer: Vec<(u64, u64)> = Vec::new();
         for (offset, length) in pieces {
