@@ -4,9 +4,11 @@
 //! written at the moment it was read: within the clock's granularity its times may not change. Such files are read
 //! again.
 
+mod hash;
+
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -86,7 +88,9 @@ impl ContentDigests {
             match entry.kind() {
                 FileType::Directory => {}
                 FileType::RegularFile => {
-                    key.add(self.digest(tree, found, entry).map_err(|error| with_path(error, &whole))?);
+                    key.add(
+                        self.digest(tree, found, entry, stopped).map_err(|error| with_path(error, &whole))?,
+                    );
                 }
                 FileType::Symlink => {
                     let link = open_inside(
@@ -102,7 +106,13 @@ impl ContentDigests {
         Ok(())
     }
 
-    fn digest(&self, tree: &OwnedFd, found: &SourceListing, entry: &Entry) -> io::Result<[u8; 32]> {
+    fn digest(
+        &self,
+        tree: &OwnedFd,
+        found: &SourceListing,
+        entry: &Entry,
+        stopped: &AtomicBool,
+    ) -> io::Result<[u8; 32]> {
         let identity = identity(&entry.status);
         if let Some(known) = self.before.get(&identity) {
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(identity, *known);
@@ -115,14 +125,7 @@ impl ContentDigests {
             hasher.update(&(value.len() as u64).to_le_bytes());
             hasher.update(&value);
         }
-        hasher.update(&[0]);
-        let mut buffer = vec![0; 1 << 17];
-        loop {
-            match file.read(&mut buffer)? {
-                0 => break,
-                count => hasher.update(&buffer[..count]),
-            }
-        }
+        hash::content(&mut file, &entry.status, &mut hasher, stopped)?;
         let mut digest = [0; 32];
         let hex = hasher.finish();
         for (byte, pair) in digest.iter_mut().zip(hex.hex().as_bytes().chunks(2)) {
