@@ -20,8 +20,11 @@ pub(super) fn plain(snippet: &str) -> String {
             rest = &escaped[length..];
         } else if let Some(inside) = mark.strip_prefix("${") {
             let end = inside.find('}').unwrap_or(inside.len());
-            let first = inside[..end].split_once([':', '|']).map_or("", |(_, text)| text);
-            out.push_str(first.split(['|', ',']).next().unwrap_or_default());
+            let stop = &inside[..end];
+            let at = stop.find([':', '|']).unwrap_or(stop.len());
+            let text = stop.get(at + 1..).unwrap_or_default();
+            let is_choice = stop[at..].starts_with('|');
+            out.push_str(if is_choice { text.split(['|', ',']).next().unwrap_or_default() } else { text });
             rest = inside.get(end + 1..).unwrap_or_default();
         } else {
             rest = mark[1..].trim_start_matches(|c: char| c.is_ascii_digit());

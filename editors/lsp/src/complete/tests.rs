@@ -237,6 +237,7 @@ fn names_of_a_text_that_was_valid_before() {
 fn a_client_without_snippets_gets_plain_text() {
     let plain = super::snippet::plain;
     assert_eq!(plain("${1:a}: ${2|b,c|}$0"), "a: b");
+    assert_eq!(plain("${1:a, b}"), "a, b");
     assert_eq!(plain("a\\$b\\}$1"), "a$b}");
     assert_eq!(super::snippet::escaped("${x}"), "\\${x\\}");
 }
