@@ -67,6 +67,8 @@ pub enum Operation {
     GiveStreams {
         /// The user.
         owner: u32,
+        /// Whether regular files are given, too.
+        files: bool,
     },
     /// Leave the parent's namespaces for new ones (`CLONE_NEW*` bits).
     Unshare(u32),
@@ -183,11 +185,11 @@ pub enum Operation {
     ResetSignals(u64),
 }
 
-/// Gives a pipe to a user: a program can write to open files in any case, and opening them by name needs this. Anything
-/// else, /dev/null above all, is the host's own file.
-fn give_pipe<K: Kernel>(kernel: &K, fd: Fd, owner: u32) -> Result<(), Errno> {
+/// Gives a pipe, or with `files` a regular file, to a user: a program can write to open files in any case, and opening
+/// them by name needs this. Anything else, /dev/null above all, is the host's own file.
+fn give_stream<K: Kernel>(kernel: &K, fd: Fd, owner: u32, files: bool) -> Result<(), Errno> {
     let file = kernel.stat(fd)?;
-    if owner != 0 && file.is_pipe() {
+    if owner != 0 && file.uid != owner && (file.is_pipe() || files && file.is_regular()) {
         // Not permitted where the owner has no id in the user namespace.
         let _ = kernel.fchown(fd, owner, file.gid);
     }
@@ -207,14 +209,16 @@ impl Operation {
             Self::JoinCgroups(groups) => groups.iter().try_for_each(|&group| kernel.write(group, b"0")),
             Self::JoinNamespace(namespace) => kernel.setns(namespace.fd, namespace.kind.flag()),
             Self::SetStreams { streams, owner } => streams.iter().zip(0..).try_for_each(|(&fd, standard)| {
-                give_pipe(kernel, fd, *owner)?;
+                give_stream(kernel, fd, *owner, false)?;
                 kernel.dup_to(fd, standard)
             }),
-            Self::GiveStreams { owner } => (0..=2).try_for_each(|fd| match give_pipe(kernel, fd, *owner) {
-                // The caller has closed it.
-                Err(Errno::BADF) => Ok(()),
-                other => other,
-            }),
+            Self::GiveStreams { owner, files } => {
+                (0..=2).try_for_each(|fd| match give_stream(kernel, fd, *owner, *files) {
+                    // The caller has closed it.
+                    Err(Errno::BADF) => Ok(()),
+                    other => other,
+                })
+            }
             Self::Unshare(flags) => kernel.unshare(*flags),
             Self::SetClocks(offsets) => child.write_own(c"self/timens_offsets", offsets.as_bytes()),
             Self::NewSession => kernel.setsid(),

@@ -44,6 +44,8 @@ pub struct Options {
     pub layers: Option<OwnedFd>,
     /// The container's file descriptors 0, 1 and 2; by default ours. A terminal takes precedence.
     pub streams: Option<[OwnedFd; 3]>,
+    /// Give regular files that are standard streams to the program's user, as runc and crun do: else pipes alone.
+    pub give_files: bool,
     /// How many files may be open, soft and hard (`RLIMIT_NOFILE`), where ours is not what config.json's author knows.
     pub open_files: Option<(u64, u64)>,
     /// Rows and columns of the user's own terminal, which count before config.json's `consoleSize`.

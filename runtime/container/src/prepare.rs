@@ -61,7 +61,10 @@ pub fn prepare(
         let streams = streams.each_ref().map(std::os::fd::AsRawFd::as_raw_fd);
         steps.push(Operation::SetStreams { streams, owner: process.user().uid() });
     } else if process.user().uid() != 0 && !process.terminal().unwrap_or(false) {
-        steps.push_at("/process/user/uid", Operation::GiveStreams { owner: process.user().uid() });
+        steps.push_at(
+            "/process/user/uid",
+            Operation::GiveStreams { owner: process.user().uid(), files: options.give_files },
+        );
     }
     files::list(&mut steps, bundle, root, options, groups, &identity, label.as_ref())?;
     // Only now: with a supervisor's file descriptors of many tasks, those that the steps above open have higher

@@ -53,7 +53,7 @@ pub(crate) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
     }
     let request = ExecRequest {
         process,
-        options: Options { preserve_fds: args.preserve_fds, ..Options::default() },
+        options: Options { preserve_fds: args.preserve_fds, give_files: true, ..Options::default() },
         console_socket: args.console_socket.clone(),
         pid_file: args.pid_file.clone(),
         detached: args.detach,

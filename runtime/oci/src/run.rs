@@ -169,6 +169,7 @@ fn create_container(
             every_hierarchy: true,
             skip_io_accounting: true,
             hooks_inherit_environment: true,
+            give_files: true,
             preserve_fds: create.preserve_fds + listen_fds,
             keep_keyring: create.no_new_keyring,
             ..Options::default()

@@ -64,6 +64,11 @@ impl FileStatus {
         self.mode & Self::TYPE == 0o010_000
     }
 
+    /// Whether this is a regular file.
+    pub fn is_regular(self) -> bool {
+        self.mode & Self::TYPE == 0o100_000
+    }
+
     /// Whether this is a character device of that number.
     pub fn is_character_device(self, major: u32, minor: u32) -> bool {
         self.mode & Self::TYPE == 0o020_000 && self.device == rustix::fs::makedev(major, minor)

@@ -95,7 +95,12 @@ impl fmt::Display for Operation {
             Self::JoinCgroups(_) => f.write_str("join the cgroup v1 hierarchies"),
             Self::JoinNamespace(join) => write!(f, "{join}"),
             Self::SetStreams { .. } => f.write_str("set the standard streams"),
-            Self::GiveStreams { owner } => write!(f, "give pipes that are standard streams to user {owner}"),
+            Self::GiveStreams { owner, files: false } => {
+                write!(f, "give pipes that are standard streams to user {owner}")
+            }
+            Self::GiveStreams { owner, files: true } => {
+                write!(f, "give pipes and files that are standard streams to user {owner}")
+            }
             Self::Unshare(flags) => write!(f, "create new namespaces: {}", namespaces::flag_names(*flags)),
             Self::SetClocks(offsets) => {
                 write!(f, "set the clocks to {}", text(offsets).trim().replace('\n', ", "))

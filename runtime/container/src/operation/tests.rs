@@ -288,6 +288,17 @@ fn only_pipes_are_given_to_the_user() {
 }
 
 #[test]
+fn files_are_given_to_the_user_where_a_caller_of_the_runtime_expects_it() {
+    for files in [false, true] {
+        let kernel = machine().file("/log");
+        let log = kernel.open(0, c"/log", OFlags::RDWR, Mode::empty(), ResolveFlags::empty()).unwrap();
+        super::give_stream(&kernel, log, 1000, files).unwrap();
+        let is_given = kernel.lines().contains(&format!("fchown({log}, 1000, 0)"));
+        assert_eq!(is_given, files);
+    }
+}
+
+#[test]
 fn a_directory_is_not_a_program() {
     let find = |paths: &[&CStr], kernel: &RecordingKernel| {
         find_program(kernel, &paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>())

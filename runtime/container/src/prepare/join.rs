@@ -107,7 +107,10 @@ pub fn prepare_exec(
         let streams = streams.each_ref().map(std::os::fd::AsRawFd::as_raw_fd);
         steps.push(Operation::SetStreams { streams, owner: process.user().uid() });
     } else if process.user().uid() != 0 && !process.terminal().unwrap_or(false) {
-        steps.push_at("/process/user/uid", Operation::GiveStreams { owner: process.user().uid() });
+        steps.push_at(
+            "/process/user/uid",
+            Operation::GiveStreams { owner: process.user().uid(), files: options.give_files },
+        );
     }
     if process.terminal().unwrap_or(false) {
         steps.push_at("/process/terminal", Operation::EnterRoot(EnterRoot::Current));
