@@ -147,6 +147,18 @@ def test_a_hook_without_env_gets_the_runtimes_environment(case):
     assert lines(log / "own") == [""], "a hook with `env` gets more than that"
 
 
+def test_a_startContainer_hook_without_env_has_that_of_the_process(case):
+    """As with runc. With `env`, it has that alone."""
+    hook = {"path": "/bin/sh", "args": ["sh", "-c", "echo \"$MINE\" >LOG/none"]}
+    own = {"path": "/bin/sh", "args": ["sh", "-c", "echo \"$MINE$OWN\" >LOG/own"], "env": ["OWN=1"]}
+    place, log, name = case.bundle({"startContainer": [hook, own]})
+    config = json.loads((place / "config.json").read_text())
+    config["process"]["env"] = [*config["process"].get("env", []), "MINE=7"]
+    (place / "config.json").write_text(json.dumps(config))
+    case.runtime.run(place, name)
+    assert (lines(log / "none"), lines(log / "own")) == (["7"], ["1"])
+
+
 @pytest.mark.parametrize("stage", ["prestart", "createRuntime", "createContainer", "startContainer"])
 def test_a_failing_hook_ends_the_start(case, stage):
     place, log, name = case.bundle({stage: [{"path": "/bin/sh", "args": ["sh", "-c", "echo why >&2; exit 9"]}],

@@ -88,7 +88,7 @@ pub fn prepare(
         steps.push_at("/process/args/0", Operation::FindProgram(program.candidates.clone()));
         steps.push(Operation::Hold(std::os::fd::AsRawFd::as_raw_fd(hold)));
     }
-    list_hooks(&mut steps, bundle, options, "startContainer", program.filter.as_ref())?;
+    list_hooks(&mut steps, bundle, options, "startContainer", Some(&program))?;
     steps.push(Operation::ResetSignals(machine.ignored_signals));
     let mut descriptors = identity.descriptors;
     descriptors.extend(options.hold.take());

@@ -64,5 +64,30 @@ fn resource(limit: PosixRlimitType) -> (&'static str, u32) {
     }
 }
 
+/// What a process of this one's rights may set a limit to at most; `None` for any value.
+pub fn own_hard_limit(resource: u32) -> Option<u64> {
+    use rustix::process::{Resource, getrlimit};
+    let resource = match resource {
+        kernel::RLIMIT_CPU => Resource::Cpu,
+        kernel::RLIMIT_FSIZE => Resource::Fsize,
+        kernel::RLIMIT_DATA => Resource::Data,
+        kernel::RLIMIT_STACK => Resource::Stack,
+        kernel::RLIMIT_CORE => Resource::Core,
+        kernel::RLIMIT_RSS => Resource::Rss,
+        kernel::RLIMIT_NPROC => Resource::Nproc,
+        kernel::RLIMIT_NOFILE => Resource::Nofile,
+        kernel::RLIMIT_MEMLOCK => Resource::Memlock,
+        kernel::RLIMIT_AS => Resource::As,
+        kernel::RLIMIT_LOCKS => Resource::Locks,
+        kernel::RLIMIT_SIGPENDING => Resource::Sigpending,
+        kernel::RLIMIT_MSGQUEUE => Resource::Msgqueue,
+        kernel::RLIMIT_NICE => Resource::Nice,
+        kernel::RLIMIT_RTPRIO => Resource::Rtprio,
+        kernel::RLIMIT_RTTIME => Resource::Rttime,
+        _ => return None,
+    };
+    getrlimit(resource).maximum
+}
+
 #[cfg(test)]
 mod tests;

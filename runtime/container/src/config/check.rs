@@ -14,6 +14,9 @@ use super::Config;
 use findings::Findings;
 use jobc_sys::error::{Error, Kind};
 
+/// Maximum number of other places that an error names.
+const MAX_PLACES: usize = 5;
+
 impl Config {
     /// All errors of a configuration that could be read: known but unsupported properties, and values out of range. An
     /// empty list means that there are none. Unknown properties are in [`Config::unknown`].
@@ -42,7 +45,12 @@ impl Config {
         if others.is_empty() {
             return Err(first);
         }
-        let also = format!("then see also {}", others.join(", "));
+        let more = match others.len().checked_sub(MAX_PLACES) {
+            None | Some(0) => String::new(),
+            Some(more) => format!(" and {more} more"),
+        };
+        let shown = &others[..others.len().min(MAX_PLACES)];
+        let also = format!("then see also {}{more}", shown.join(", "));
         let help = first.help.as_ref().map_or_else(|| also.clone(), |help| format!("{help}; {also}"));
         Err(first.help(help))
     }

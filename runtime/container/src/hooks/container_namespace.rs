@@ -48,8 +48,14 @@ impl ContainerHook {
     /// A hook of config.json, with the container's state but for the process id, which is `"pid":` and room.
     ///
     /// A hook of the image's files gets the program's `filter`, and so its capabilities: the right to load the filter
-    /// goes with it.
-    pub fn new(stage: &'static str, hook: &Hook, state: &StateText, filter: Option<&Filter>) -> Result<Self> {
+    /// goes with it. Where it names no environment, as with runc it is `environment`.
+    pub fn new(
+        stage: &'static str,
+        hook: &Hook,
+        state: &StateText,
+        filter: Option<&Filter>,
+        environment: &[CString],
+    ) -> Result<Self> {
         let text = |text: &str| {
             CString::new(text).map_err(|_| Error::new(Kind::Config, "a hook contains a NUL byte"))
         };
@@ -83,7 +89,10 @@ impl ContainerHook {
             program: HookProgram {
                 path,
                 arguments: CList::new(arguments),
-                environment: CList::new(list(hook.env().as_deref().unwrap_or_default())?),
+                environment: CList::new(match hook.env() {
+                    Some(own) => list(own)?,
+                    None => environment.to_vec(),
+                }),
                 state: state_file,
                 image,
                 timeout_ms: i32::try_from(milliseconds).unwrap_or(i32::MAX),

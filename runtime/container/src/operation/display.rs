@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use super::Operation;
 use crate::mounts::{self, Mount};
 use crate::namespaces;
+use crate::rlimits::own_hard_limit;
 use crate::rootfs::EnterRoot;
 use crate::trampoline::Failure;
 use jobc_sys::error::{Error, Kind};
@@ -54,9 +55,14 @@ impl Operation {
             (Self::OpenConsole(_), Errno::NOENT) => {
                 error.help("a terminal needs a `devpts` mount at /dev/pts")
             }
-            (Self::SetLimit { .. }, Errno::PERM) => error.help(
-                "the limit is above this host's hard limit and CAP_SYS_RESOURCE is missing; ask for less",
-            ),
+            (Self::SetLimit { resource, hard, .. }, Errno::PERM) => {
+                error.help(match own_hard_limit(*resource) {
+                    Some(own) if own < *hard => format!(
+                        "the hard limit of the process that starts it is {own}, and more needs CAP_SYS_RESOURCE; ask for {own} or less"
+                    ),
+                    _ => "the limit is above what this host allows, such as the sysctl `fs.nr_open` for files, or CAP_SYS_RESOURCE is missing; ask for less".to_owned(),
+                })
+            }
             (Self::ChangeDirectory { .. } | Self::RetryDirectory(_), Errno::XDEV) => {
                 Error::new(Kind::System, "the working directory is outside the container's root")
             }
