@@ -54,6 +54,10 @@ pub struct Options {
     pub preserve_fds: u32,
     /// Kill the container when the thread that started it ends (`PR_SET_PDEATHSIG`).
     pub end_with_parent: bool,
+    /// This process removes the container at its end: what is left if it is killed may be replaced.
+    pub removed_by_creator: bool,
+    /// Run the program below an init ([`crate::trampoline::init`]), which is the first process of the container.
+    pub init: bool,
     /// Pass the environment of this process to hooks on the host that have no `env`.
     pub hooks_inherit_environment: bool,
     /// Stay in the caller's session keyring (keyrings(7)).

@@ -58,6 +58,7 @@ impl fmt::Display for Id {
 /// that leftovers of a killed command can be found and removed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub struct Record {
     /// The record's format; 1.
     pub version: u32,
@@ -84,6 +85,9 @@ pub struct Record {
     /// Whether it has its own pid namespace, so that none of its processes outlives the first.
     #[serde(default)]
     pub pid_namespace: bool,
+    /// Whether its creator waits for its end and removes it, and what is left of it otherwise may be replaced.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed_by_creator: bool,
     /// Whether hooks are to run when it is deleted.
     #[serde(default)]
     pub poststop: bool,

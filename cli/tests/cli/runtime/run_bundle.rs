@@ -169,6 +169,25 @@ fn a_killed_jobc_takes_its_container_along() {
     assert_eq!(run.out, "137\n0\n", "{}", run.err);
 }
 
+/// A killed command cannot remove its container, so the next one with the name does; not one that was kept.
+#[test]
+fn the_name_of_a_killed_command_is_free() {
+    let Some(directory) = bundle("echo ready; exec sleep 60", |_| {}) else { return };
+    let run = directory.bash(
+        "set -m; \"$JOBC\" run --id again-$$ . </dev/null >out 2>&1 & run=$!
+        for i in $(seq 400); do grep -q ready out && break; sleep 0.02; done
+        \"$JOBC\" run --id again-$$ . 2>&1 | grep -c 'already exists'
+        kill -KILL $run; wait $run
+        sed -i 's/exec sleep/exit 4; exec sleep/' config.json
+        for i in $(seq 100); do \"$JOBC\" oci state again-$$ | grep -q stopped && break; sleep 0.05; done
+        \"$JOBC\" run --id again-$$ . </dev/null; echo $?
+        \"$JOBC\" run --keep --id again-$$ . </dev/null; echo $?
+        \"$JOBC\" run --id again-$$ . 2>&1 | grep -c 'already exists'
+        \"$JOBC\" oci delete again-$$",
+    );
+    assert_eq!(run.out, "1\nready\n4\nready\n4\n1\n", "{}", run.err);
+}
+
 #[test]
 fn a_terminal_is_allocated_and_restored() {
     if !command("script").arg("--version").output().is_ok_and(|output| output.status.success()) {

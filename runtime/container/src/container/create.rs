@@ -97,10 +97,27 @@ pub fn reserve(store: &Store, id: &Id) -> Result<PendingContainer> {
         unit: None,
         unenforced: Vec::new(),
         pid_namespace: false,
+        removed_by_creator: false,
         poststop: false,
         hooks_inherit_environment: false,
     };
     Ok(PendingContainer { container: Some(Container::from_record(entry, record)) })
+}
+
+/// Takes a container's name, also from a container whose creator was killed before it removed it.
+pub fn reserve_again(store: &Store, id: &Id) -> Result<PendingContainer> {
+    let is_left = || {
+        store.read(id).is_ok_and(|record| {
+            record.removed_by_creator && super::status(&store.directory(id), &record) == Status::Stopped
+        })
+    };
+    match reserve(store, id) {
+        Err(error) if error.kind == Kind::State && is_left() => {
+            super::delete(store, id, true)?;
+            reserve(store, id)
+        }
+        result => result,
+    }
 }
 
 impl PendingContainer {
@@ -202,6 +219,7 @@ impl Container {
         self.record_unenforced(unenforced);
         self.record.pid_namespace = prepared.namespaces & Namespace::Pid.flag() != 0;
         let hooks = spec.hooks().as_ref();
+        self.record.removed_by_creator = options.removed_by_creator;
         self.record.hooks_inherit_environment = options.hooks_inherit_environment;
         self.record.poststop = hooks.is_some_and(|hooks| !Stage::Poststop.hooks_of(hooks).is_empty());
         // Written before there is a process, so that leftovers of a killed command in a cgroup can be found.

@@ -71,6 +71,7 @@ fn the_state_is_the_specifications_structure() {
         unit: None,
         unenforced: Vec::new(),
         pid_namespace: false,
+        removed_by_creator: false,
         poststop: false,
         hooks_inherit_environment: false,
     };

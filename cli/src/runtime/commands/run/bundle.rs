@@ -43,7 +43,7 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
     } else {
         Signals::block_forwarded()?
     });
-    let begun = create::reserve(&Store::standard()?, &id)?;
+    let begun = create::reserve_again(&Store::standard()?, &id)?;
     let here = args.oci_runtime.is_none();
     let ([] | [_]) = &args.root[..] else {
         let error = Error::new(Kind::Config, "`--root` is given more than once for a bundle");
@@ -110,6 +110,7 @@ pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
             allow_unenforced: args.dry_run || args.allows_unenforced(),
             inherit_cgroup: inherits,
             scope: Some(ScopeOwner::Container(id.to_string())),
+            removed_by_creator: !args.keep,
             skip_io_accounting: true,
             secret_environment: std::mem::take(&mut allocation.secret_environment),
             ..Options::default()

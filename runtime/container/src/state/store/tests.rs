@@ -20,6 +20,7 @@ fn record(name: &str) -> Record {
         unit: None,
         unenforced: Vec::new(),
         pid_namespace: false,
+        removed_by_creator: false,
         poststop: false,
         hooks_inherit_environment: false,
     }
