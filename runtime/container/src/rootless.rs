@@ -62,6 +62,8 @@ fn adapt_within(
     let mut notes = Vec::new();
     if caller == Caller::IsUnchanged {
         keep_caller(spec, uid, gid);
+    } else if uid != 0 && !has_user_namespace(spec) {
+        keep_groups(spec);
     }
     let Some(linux) = spec.linux_mut() else { return Ok(notes) };
     let namespaces = linux.namespaces_mut().get_or_insert_default();
@@ -124,6 +126,22 @@ fn keep_caller(spec: &mut Spec, uid: u32, gid: u32) {
     }
     let annotations = spec.annotations_mut().get_or_insert_default();
     annotations.insert(KEEP_GROUPS.to_owned(), "1".to_owned());
+}
+
+fn has_user_namespace(spec: &Spec) -> bool {
+    let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
+    namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User)
+}
+
+/// Keeps the groups of the caller for a process without groups of its own: files that only members of a group may read.
+/// They have no number in the container, so a process with groups of its own cannot have them as well.
+fn keep_groups(spec: &mut Spec) {
+    let user = spec.process().as_ref().map(oci_spec::runtime::Process::user);
+    let own = user.and_then(|user| user.additional_gids().as_ref()).is_some_and(|groups| !groups.is_empty());
+    if !own {
+        let annotations = spec.annotations_mut().get_or_insert_default();
+        annotations.insert(KEEP_GROUPS.to_owned(), "1".to_owned());
+    }
 }
 
 /// Changes a configuration without a user namespace so that the root of one that is not the host's can run it;

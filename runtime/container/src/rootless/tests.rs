@@ -59,6 +59,25 @@ fn a_caller_who_is_not_root_inside_keeps_ids_and_groups() {
     check_caller("same_caller", namespaces, &mounts(), Caller::IsUnchanged, Restrictions::default());
 }
 
+/// A process with groups of its own cannot have those of the caller, which have no number in the container.
+#[test]
+fn groups_of_the_caller_are_kept_where_the_process_has_none() {
+    let kept = |namespaces: serde_json::Value, groups: &[u32], uid| {
+        let config = json!({
+            "ociVersion": "1.1.0", "root": {"path": "rootfs"}, "linux": {"namespaces": namespaces},
+            "process": {"args": ["true"], "cwd": "/", "user": {"uid": 1000, "gid": 1000, "additionalGids": groups}},
+        });
+        let mut spec = Config::read(config.to_string().as_bytes()).unwrap().spec;
+        adapt_within(&mut spec, (uid, uid), Caller::IsRoot, Restrictions::default(), || None).unwrap();
+        spec.annotations().as_ref().is_some_and(|all| all.contains_key(KEEP_GROUPS))
+    };
+    let (none, user) = (json!([]), json!([{"type": "user"}]));
+    assert!(kept(none.clone(), &[], 3_999_999_999));
+    assert!(!kept(none.clone(), &[44], 3_999_999_999));
+    assert!(!kept(none, &[], 0), "root of a container");
+    assert!(!kept(user, &[], 3_999_999_999));
+}
+
 #[test]
 fn an_explicit_user_namespace_is_left_unchanged() {
     check("user_namespace", &["user", "mount"], &mounts(), Restrictions::default());
