@@ -93,7 +93,13 @@ fn limits(role: &RolePlan, shares_memory: bool) -> Vec<String> {
         let limit = limit.map_or("-1".to_owned(), |limit| limit.to_string());
         words.push(format!("--ulimit {name}={limit}"));
     }
+    if let Some(signal) = &role.stop_signal {
+        words.push(format!("--stop-signal {signal}"));
+    }
     words.push(format!("--stop-timeout {}", role.grace_period_seconds));
+    if role.init {
+        words.push("--init".to_owned());
+    }
     words
 }
 

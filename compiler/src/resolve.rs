@@ -167,6 +167,8 @@ fn decide(
             ),
             timeout_seconds: role.timeout.map(|t| t.0),
             grace_period_seconds: role.grace_period.or(job.grace_period).map_or(30, |t| t.0),
+            stop_signal: role.stop_signal.as_deref().and_then(jobc_schema::signal::full_name),
+            init: role.init.unwrap_or(true),
             files: files::resolve_files(&context, &texts, role, &mounts, &at, sink),
             mounts,
             provided_files: vec![],

@@ -14,6 +14,7 @@ mod forms;
 pub mod generate;
 pub mod gpu;
 pub mod image;
+pub mod init;
 pub mod job;
 pub mod matrix;
 pub mod metric;

@@ -112,10 +112,19 @@ pub struct Role {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["2h"]))]
     pub timeout: Option<Seconds>,
-    /// Time between SIGTERM and SIGKILL, instead of `grace_period` of the job.
+    /// Time between the stop signal and SIGKILL, instead of `grace_period` of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["1m"]))]
     pub grace_period: Option<Seconds>,
+    /// Signal that asks an instance to end, by name. Default: STOPSIGNAL of the image, or SIGTERM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["SIGINT", "SIGUSR1", "SIGUSR2", "SIGQUIT", "SIGHUP"]))]
+    pub stop_signal: Option<String>,
+    /// Whether a small process 1 forwards signals to the program and reaps orphaned processes. Programs that do so
+    /// themselves, such as `tini`, never get one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = true, "examples" = [false]))]
+    pub init: Option<bool>,
     /// Template that provides the keys that this role omits: `std/NAME`, a path, or
     /// `git+https://HOST/REPO//PATH@COMMIT`, which `jobc lock` fetches.
     #[serde(default, skip_serializing_if = "Option::is_none")]

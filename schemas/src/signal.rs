@@ -24,6 +24,19 @@ pub fn name(number: i32) -> Option<&'static str> {
     NAMES.iter().find(|(_, known)| *known == number).map(|(name, _)| *name)
 }
 
+/// The usual name of a signal, with `SIG`: `SIGUSR1` for `usr1` and for `10`; `None` for unknown signals.
+pub fn full_name(text: &str) -> Option<String> {
+    let number = number(text)?;
+    Some(match (name(number), number) {
+        (Some(name), _) => format!("SIG{name}"),
+        (None, 34) => "SIGRTMIN".to_owned(),
+        (None, 35..=49) => format!("SIGRTMIN+{}", number - 34),
+        (None, 50..=63) => format!("SIGRTMAX-{}", 64 - number),
+        (None, 64) => "SIGRTMAX".to_owned(),
+        (None, _) => number.to_string(),
+    })
+}
+
 /// The names of all signals that have one, without `SIG`, by number.
 pub fn names() -> impl Iterator<Item = &'static str> {
     NAMES.iter().map(|(name, _)| *name)
@@ -62,5 +75,8 @@ mod tests {
             assert_eq!(number(text), expected, "{text}");
         }
         assert_eq!((name(6), name(34)), (Some("ABRT"), None));
+        let full = ["usr1", "9", "SIGIOT", "34", "RTMAX-1", "64", "FOO"]
+            .map(|text| full_name(text).unwrap_or_default());
+        assert_eq!(full, ["SIGUSR1", "SIGKILL", "SIGABRT", "SIGRTMIN", "SIGRTMAX-1", "SIGRTMAX", ""]);
     }
 }

@@ -160,8 +160,10 @@ pub enum Capability {
     Elastic,
     /// ssh between instances.
     Ssh,
-    /// A time between SIGTERM and SIGKILL.
+    /// A time between the stop signal and SIGKILL.
     GracePeriod,
+    /// A signal other than SIGTERM that asks an instance to end.
+    StopSignal,
 }
 
 impl Capability {
@@ -234,6 +236,7 @@ impl Capability {
         (Self::JobTimeout, "timeout of the job"),
         (Self::RoleTimeout, "timeout of a role"),
         (Self::GracePeriod, "grace_period"),
+        (Self::StopSignal, "stop_signal"),
         (Self::GangRequired, "gang: required"),
         (Self::GangMin, "gang: {min}"),
         (Self::Parallel, "parallel"),
@@ -425,6 +428,9 @@ fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut C
     }
     if role.grace_period_seconds != 30 {
         found.push((Capability::GracePeriod, at.key("grace_period")));
+    }
+    if role.stop_signal.is_some() {
+        found.push((Capability::StopSignal, at.key("stop_signal")));
     }
     if role.parallel.is_some_and(|n| n < role.instances) {
         found.push((Capability::Parallel, at.key("parallel")));

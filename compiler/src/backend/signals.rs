@@ -65,12 +65,12 @@ fn is_shell(program: &str) -> bool {
     ["sh", "bash", "dash", "ash", "ksh", "zsh"].contains(&program.rsplit('/').next().unwrap_or(program))
 }
 
-/// How the program that a script waits for gets the signal.
-pub fn way(shell: &str, script: &str) -> Way {
+/// How the program that a script waits for gets a signal, by its name without `SIG`.
+pub fn way(shell: &str, script: &str, signal: &str) -> Way {
     let lines = commands(script);
     let Some(((at, last), before)) = lines.split_last() else { return Way::Itself };
     // Whoever handles the signal has thought of it.
-    if script.contains("trap ") && script.contains("TERM") {
+    if script.contains("trap ") && script.contains(signal) {
         return Way::Itself;
     }
     let first_word = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
@@ -189,8 +189,8 @@ mod tests {
             ("cd /src\nLR=1 python train.py", PassOn, PassOn),
             ("cd /src\nwait", PassOn, PassOn),
         ] {
-            assert_eq!(way("bash", script), bash, "bash: {script}");
-            assert_eq!(way("/bin/sh", script), sh, "sh: {script}");
+            assert_eq!(way("bash", script, "TERM"), bash, "bash: {script}");
+            assert_eq!(way("/bin/sh", script, "TERM"), sh, "sh: {script}");
         }
     }
 }

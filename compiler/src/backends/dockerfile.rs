@@ -117,7 +117,8 @@ impl Backend for DockerfileBackend {
             | Capability::RegistryLogin
             | Capability::Elastic
             | Capability::Ssh
-            | Capability::GracePeriod => Support::Plan,
+            | Capability::GracePeriod
+            | Capability::StopSignal => Support::Plan,
         }
     }
 

@@ -236,6 +236,7 @@ codes! {
     SCRATCH_OVER_DISK "J0358" "directories of an instance are larger than its disk";
     ACCELERATE_CONFIG "J0359" "a configuration of accelerate is for other machines";
     ENTRYPOINT_MISFIT "J0366" "a command does not fit the ENTRYPOINT of its image";
+    UNKNOWN_SIGNAL "J0360" "unknown signal";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express a setting of the job";

@@ -55,6 +55,8 @@ pub enum Kind {
     Env(Vec<(String, String)>),
     /// `LABEL name="value" …`.
     Label(Vec<(String, String)>),
+    /// `STOPSIGNAL signal`.
+    Stopsignal(String),
     /// `SHELL ["program", …]`.
     Shell(Vec<String>),
     /// `RUN …`.
@@ -194,6 +196,7 @@ impl fmt::Display for Kind {
             }
             Self::Env(pairs) => write_pairs(f, "ENV", pairs, Dollar::Variable),
             Self::Label(pairs) => write_pairs(f, "LABEL", pairs, Dollar::Text),
+            Self::Stopsignal(signal) => write!(f, "STOPSIGNAL {signal}"),
             Self::Shell(argv) => write!(f, "SHELL {}", json_array(argv)),
             Self::Run { mounts, command } => write_run(f, mounts, command),
             Self::Copy { from, chown, chmod, sources, to } => {

@@ -36,7 +36,7 @@ const JOB: [&str; 25] = [
     "openpai",
 ];
 
-const ROLE: [&str; 26] = [
+const ROLE: [&str; 28] = [
     "uses",
     "with",
     "image",
@@ -59,6 +59,8 @@ const ROLE: [&str; 26] = [
     "retry",
     "timeout",
     "grace_period",
+    "stop_signal",
+    "init",
     "shell",
     "setup",
     "run",

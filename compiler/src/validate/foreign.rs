@@ -354,6 +354,7 @@ static TABLE: &[Advice] = &[
         "roles.*.grace_period",
         "with a unit, such as `30s`",
     ),
+    same(&[ROLE], &["stopsignal", "killsignal"], "roles.*.stop_signal"),
     same(
         &[ROLE, "roles.*.completion"],
         &["minfailedinstances", "minfailedtaskcount"],

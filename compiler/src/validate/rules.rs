@@ -9,6 +9,7 @@ mod lists;
 mod matrix;
 mod one_of;
 mod role;
+mod signal;
 mod storage;
 mod target;
 
@@ -55,6 +56,7 @@ pub(super) fn check_job(report: &mut Report<'_>) {
         image::check(&at, &entry.value, report);
         lists::role(&at, &entry.value, report);
         amounts::role(&at, &entry.value, report);
+        signal::role(&at, &entry.value, report);
     }
 }
 

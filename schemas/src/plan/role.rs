@@ -68,8 +68,15 @@ pub struct RolePlan {
     /// Maximum run time of one attempt of an instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
-    /// Time between SIGTERM and SIGKILL.
+    /// Time between the stop signal and SIGKILL.
     pub grace_period_seconds: u64,
+    /// Signal that asks an instance to end, with `SIG`. Missing means STOPSIGNAL of the image, or SIGTERM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_signal: Option<String>,
+    /// Whether the program gets a process 1 that forwards signals and reaps orphans.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    #[schemars(extend("default" = true))]
+    pub init: bool,
     /// Volumes that the role mounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<MountPlan>,
@@ -84,6 +91,15 @@ pub struct RolePlan {
     pub provided_files: Vec<FilePlan>,
     /// Security settings: what an instance may do on the host.
     pub security: Security,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 impl RolePlan {

@@ -128,6 +128,7 @@ fn role(capability: Capability) -> Value {
         }
         Capability::RoleTimeout => json!({"timeout": "1h"}),
         Capability::GracePeriod => json!({"grace_period": "10s"}),
+        Capability::StopSignal => json!({"stop_signal": "SIGUSR1"}),
         Capability::Parallel => json!({"parallel": 1}),
         Capability::User => json!({"user": "1000:1000"}),
         Capability::Workdir => json!({"workdir": "/w"}),

@@ -93,11 +93,23 @@ pub(super) fn lower(
         let at = build.at.key("user");
         build.become_user(Some(user.clone()), &at);
     }
+    if let Some((signal, at)) = stop_signal(job, name) {
+        build.push(Kind::Stopsignal(signal), &at);
+    }
     if let Some(argv) = entrypoint {
         let at = build.at.key("entrypoint");
         build.push(Kind::Entrypoint(argv.clone()), &at);
     }
     LoweredImage { dockerfile: build.file, origins: build.origins, copied: build.copied }
+}
+
+/// The signal that stops every role with the image, if they agree; and where the first of them names it.
+fn stop_signal(job: &JobPlan, image: &str) -> Option<(String, Pointer)> {
+    let mut roles = job.roles.iter().filter(|role| role.image == image);
+    let first = roles.next()?;
+    let signal = first.stop_signal.clone()?;
+    let agree = roles.all(|role| role.stop_signal.as_ref() == Some(&signal));
+    agree.then(|| (signal, first.at().key("stop_signal")))
 }
 
 /// The shell of `run` steps: that of a role's `run`, or ash in images without bash.

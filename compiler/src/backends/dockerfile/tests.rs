@@ -178,6 +178,25 @@ fn steps_in_an_order_of_their_own() {
 }
 
 #[test]
+fn roles_that_agree_name_the_stop_signal_of_their_image() {
+    let written = |signals: &[Option<&str>]| {
+        let source = json!({"kind": "build", "from": "debian:12"});
+        let roles = signals.iter().enumerate().map(|(number, signal)| {
+            let role = signal.map_or(json!({}), |signal| json!({"stop_signal": signal}));
+            (format!("r{number}"), role)
+        });
+        let plan = crate::backends::fixture::job(&json!({
+            "images": {"main": {"source": source, "reference": "demo-main:0123456789ab", "declared_at": "/image"}},
+            "roles": roles.collect::<serde_json::Map<_, _>>(),
+        }));
+        let (files, _) = lower(&plan, &MemoryFiles::default());
+        text(&files, "main/Dockerfile").contains("\nSTOPSIGNAL SIGUSR1\n")
+    };
+    assert!(written(&[Some("SIGUSR1")]) && written(&[Some("SIGUSR1"), Some("SIGUSR1")]));
+    assert!(!written(&[Some("SIGUSR1"), None]) && !written(&[Some("SIGINT"), Some("SIGUSR1")]));
+}
+
+#[test]
 fn conda() {
     let files = MemoryFiles::default().with("env/environment.yml", "name: x\n");
     let conda = json!({"packages": ["pytorch=2.4.0", "numpy>=2"], "channels": ["pytorch", "conda-forge"], "file": "env/environment.yml"});

@@ -5,8 +5,8 @@ use jobc_schema::plan::{ImageSource, RolePlan};
 use jobc_schema::resources::Publish;
 use jobc_schema::role::UNLIMITED_RETRIES;
 use k8s_openapi::api::core::v1::{
-    Affinity, Container, ContainerPort, LocalObjectReference, PodResourceClaim, PodSecurityContext, PodSpec,
-    PodTemplateSpec, Toleration,
+    Affinity, Container, ContainerPort, Lifecycle, LocalObjectReference, PodOS, PodResourceClaim,
+    PodSecurityContext, PodSpec, PodTemplateSpec, Toleration,
 };
 use serde::de::DeserializeOwned;
 
@@ -93,6 +93,11 @@ pub(super) fn template(
     if role.grace_period_seconds != DEFAULT_GRACE_PERIOD {
         spec.termination_grace_period_seconds = i64::try_from(role.grace_period_seconds).ok();
         origins.spec(["terminationGracePeriodSeconds"], &role.at().key("grace_period"));
+    }
+    if role.stop_signal.is_some() {
+        // Without it `stopSignal` is refused.
+        spec.os = Some(PodOS { name: "linux".to_owned() });
+        origins.spec(["os"], &role.at().key("stop_signal"));
     }
     if let Some(seconds) = role.timeout_seconds {
         spec.active_deadline_seconds = i64::try_from(seconds).ok();
@@ -215,6 +220,10 @@ fn container(
         security_context: Some(security_context(role, given, origins)),
         ..Container::default()
     };
+    if let Some(signal) = &role.stop_signal {
+        container.lifecycle = Some(Lifecycle { stop_signal: Some(signal.clone()), ..Lifecycle::default() });
+        origins.spec(["containers", "0", "lifecycle", "stopSignal"], &at.key("stop_signal"));
+    }
     probes(cluster, role, &mut container, origins);
     container
 }

@@ -45,6 +45,10 @@ pub(super) const DEPENDS_ON_FIVE: Release = (0, 9);
 pub(super) const MESSAGE_PATTERNS: Release = (0, 10);
 /// The action `RestartJob` of JobSet's failure policy.
 pub(super) const RESTART_JOB: Release = (0, 12);
+/// `lifecycle.stopSignal` of a container.
+pub(super) const STOP_SIGNAL: Release = (1, 33);
+/// JobSet's own schema has it from here.
+pub(super) const JOBSET_STOP_SIGNAL: Release = (0, 12);
 
 /// Variables from files of the pod; on by default from the next one.
 pub(super) const ENV_FILES: Release = (1, 34);

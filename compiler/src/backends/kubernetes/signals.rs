@@ -1,18 +1,23 @@
-//! SIGTERM for the program behind a shell.
+//! The stop signal for the program behind a shell.
 //!
 //! The kubelet sends it to the first process of a container alone. A shell there ignores it while it waits for a program,
 //! which is killed without notice at the end of the grace period. So the shell is replaced by its last command where
 //! that is the same, and else has a parent that passes the signal on as `jobc run` does.
 
 use jobc_schema::plan::{CommandPlan, Launch, RolePlan, Text};
+use jobc_schema::signal;
 
 use crate::backend::signals::{Way, shell, way};
 
 use super::address::escape;
 
-/// Runs its arguments and passes SIGTERM on. The signal goes to the processes that
+/// The number of SIGTERM.
+const TERM: i32 = 15;
+
+/// Runs its arguments and passes the signal `@NAME` on. The signal goes to the processes that
 /// catch it: what waits for them or reads from them would end before they have saved. A worker inherits the handler of
-/// its parent, which tells it. Where none catches it, all get it. `SigCgt` of proc(5) is a mask in hexadecimal.
+/// its parent, which tells it. Where none catches it, all get it. `SigCgt` of proc(5) is a mask in hexadecimal,
+/// in which `@MASK` is the signal.
 const PASS_ON: &str = r#"stop() {
   all='' catch=''
   set --
@@ -23,14 +28,14 @@ const PASS_ON: &str = r#"stop() {
       case $key in PPid:) parent=$value ;; SigCgt:) mask=$value ;; esac
     done 2>/dev/null <"$file" || continue
     all="$all $pid"
-    case $mask in *[4567cdef]???) catch="$catch $pid" && set -- "$@" "$pid:$parent" ;; esac
+    case $mask in @MASK) catch="$catch $pid" && set -- "$@" "$pid:$parent" ;; esac
   done
   for one; do
-    case "$catch " in *" ${one#*:} "*) ;; *) kill -TERM "${one%:*}" ;; esac
+    case "$catch " in *" ${one#*:} "*) ;; *) kill -@NAME "${one%:*}" ;; esac
   done
-  [ $# -gt 0 ] || kill -TERM $all
+  [ $# -gt 0 ] || kill -@NAME $all
 }
-[ $$ -ne 1 ] || trap stop TERM
+[ $$ -ne 1 ] || trap stop @NAME
 "$@" &
 child=$! code=0
 while wait "$child" || code=$?; kill -0 "$child" 2>/dev/null; do code=0; done
@@ -43,13 +48,14 @@ pub(super) fn reachable(role: &RolePlan, mut command: Vec<String>) -> Vec<String
     if role.launch == Launch::None {
         return command; // jobc's own
     }
-    match way(shell, script) {
+    let (name, _) = stop_signal(role);
+    match way(shell, script, &name) {
         Way::Itself => command,
         Way::Exec(at) => {
             script.insert_str(at, "exec ");
             command
         }
-        Way::PassOn => pass_on(shell).into_iter().map(|word| escape(&word)).chain(command).collect(),
+        Way::PassOn => pass_on(shell, role).into_iter().map(|word| escape(&word)).chain(command).collect(),
     }
 }
 
@@ -57,10 +63,23 @@ pub(super) fn reachable(role: &RolePlan, mut command: Vec<String>) -> Vec<String
 pub(super) fn before(role: &RolePlan) -> Vec<String> {
     let CommandPlan::Script { setup, script, .. } = &role.command else { return vec![] };
     let plain = |text: &Text| text.render(|_| "$(X)".to_owned());
-    let itself = |shell: &&str| setup.is_none() && way(shell, &plain(script)) == Way::Itself;
-    shell(role).filter(|shell| !itself(shell)).map(pass_on).unwrap_or_default()
+    let (name, _) = stop_signal(role);
+    let itself = |shell: &&str| setup.is_none() && way(shell, &plain(script), &name) == Way::Itself;
+    shell(role).filter(|shell| !itself(shell)).map(|shell| pass_on(shell, role)).unwrap_or_default()
 }
 
-fn pass_on(shell: &str) -> Vec<String> {
-    [shell, "-c", PASS_ON, "jobc"].map(str::to_owned).to_vec()
+fn pass_on(shell: &str, role: &RolePlan) -> Vec<String> {
+    let (name, number) = stop_signal(role);
+    let digits = ["13579bdf", "2367abef", "4567cdef", "89abcdef"];
+    let (places, bit) = ((number - 1) / 4, (number - 1) % 4);
+    let mask = format!("*[{}]{}", digits[bit], "?".repeat(places));
+    let script = PASS_ON.replace("@NAME", &name).replace("@MASK", &mask);
+    [shell, "-c", &script, "jobc"].map(str::to_owned).to_vec()
+}
+
+/// The signal that stops a role's instances, as `trap` and `kill` of a shell name it, and its number.
+fn stop_signal(role: &RolePlan) -> (String, usize) {
+    let number = role.stop_signal.as_deref().and_then(signal::number).unwrap_or(TERM);
+    let name = signal::name(number).map_or_else(|| number.to_string(), str::to_owned);
+    (name, usize::try_from(number).unwrap_or_default())
 }

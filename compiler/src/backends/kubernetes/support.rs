@@ -143,6 +143,7 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::Parallel
         | Capability::MaxParallel
         | Capability::RoleMaxParallel
+        | Capability::StopSignal
         | Capability::Metrics => policies::answer(capability, job, role),
         Capability::Pids
         | Capability::DiskIo

@@ -46,6 +46,9 @@ pub(super) fn annotations(
     for (name, value) in &role.labels {
         notes.add(&format!("label.{name}"), value);
     }
+    if let Some(signal) = &role.stop_signal {
+        notes.0.insert("org.opencontainers.image.stopSignal".to_owned(), signal.clone());
+    }
     if let Some(Injection::Devices(names)) = injection {
         notes.0.insert("cdi.k8s.io/jobc".to_owned(), names.clone());
     }

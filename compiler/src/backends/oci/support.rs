@@ -41,6 +41,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::JobTimeout
         | C::RoleTimeout
         | C::GracePeriod
+        | C::StopSignal
         | C::GangRequired
         | C::GangMin
         | C::Parallel

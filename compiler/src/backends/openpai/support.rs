@@ -163,6 +163,9 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::GracePeriod => {
             none("OpenPAI stops tasks with 30 s between SIGTERM and SIGKILL; leave `grace_period` out")
         }
+        Capability::StopSignal => none(
+            "OpenPAI stops tasks with SIGTERM; have the program handle that, and leave `stop_signal` out",
+        ),
         Capability::RoleMatrix
         | Capability::MinSucceeded
         | Capability::MinFailed

@@ -91,7 +91,8 @@ pub(super) fn argv(job: &JobPlan, role: &RolePlan) -> Vec<Text> {
 pub(super) fn waits_for_program(role: &RolePlan) -> bool {
     let CommandPlan::Script { setup, script, .. } = &role.command else { return false };
     let plain = script.render(|_| "$(X)".to_owned());
-    signals::shell(role).is_some_and(|shell| setup.is_some() || signals::way(shell, &plain) != Way::Itself)
+    signals::shell(role)
+        .is_some_and(|shell| setup.is_some() || signals::way(shell, &plain, "TERM") != Way::Itself)
 }
 
 fn plain_argv(job: &JobPlan, role: &RolePlan) -> Vec<Text> {

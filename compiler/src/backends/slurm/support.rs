@@ -144,6 +144,9 @@ fn rest(
         C::GracePeriod => lossy(
             "the end of the time limit is announced that much earlier by `--signal`, but `scancel` gives the `KillWait` of the cluster, 30 s by default; where it is longer, write it as `kill_wait` of the target",
         ),
+        C::StopSignal => lossy(
+            "Slurm announces the end of a job with SIGTERM, which the batch script passes on; have the program handle SIGTERM, too",
+        ),
         C::Network(Network::Job)
             if settings.exclusive
                 && matches!(

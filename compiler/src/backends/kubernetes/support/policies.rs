@@ -12,8 +12,8 @@ use super::super::kai;
 use super::super::kinds;
 use super::super::policy::{success_rule, uses_per_index};
 use super::super::release::{
-    BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, MESSAGE_PATTERNS, RESTART_JOB, Release, Releases, SUCCESS_POLICY,
-    format_release,
+    BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, JOBSET_STOP_SIGNAL, MESSAGE_PATTERNS, RESTART_JOB, Release,
+    Releases, STOP_SIGNAL, SUCCESS_POLICY, format_release,
 };
 use super::super::settings::settings;
 use super::super::shape::{Shape, restarts_by_jobset, shape};
@@ -56,6 +56,7 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
             }
             _ => Full,
         },
+        Capability::StopSignal => stop_signal(job),
         Capability::MinFailed => role.map_or(Full, |role| min_failed(job, role)),
         Capability::Retry(scope) => role.map_or(Full, |role| retry(job, role, scope)),
         Capability::RetryDisruptions => role.map_or(Full, |role| disruptions(job, role)),
@@ -221,6 +222,25 @@ fn job_timeout(job: &JobPlan) -> Support {
     Lossy(format!(
         "a JobSet has no time limit; the Job of each role gets it and counts from its own start, {when}; write `timeout` on the roles instead"
     ))
+}
+
+/// The signal that stops a pod, in the object that makes it.
+fn stop_signal(job: &JobPlan) -> Support {
+    let releases = Releases::of(settings(job));
+    match shape(job) {
+        _ if releases.kubernetes < STOP_SIGNAL => {
+            too_old("`lifecycle.stopSignal` of a container", "Kubernetes", releases.kubernetes, STOP_SIGNAL)
+        }
+        Shape::Pod | Shape::Job | Shape::IndexedJob => Full,
+        Shape::JobSet if releases.jobset >= JOBSET_STOP_SIGNAL => Full,
+        Shape::JobSet => {
+            too_old("`lifecycle.stopSignal` of a container", "JobSet", releases.jobset, JOBSET_STOP_SIGNAL)
+        }
+        _ => Lossy(format!(
+            "the definition of a {} may not know `lifecycle.stopSignal`, and then pods get the signal of the image or SIGTERM",
+            kinds::kind(job).name
+        )),
+    }
 }
 
 fn too_old(what: &str, product: &str, has: Release, needs: Release) -> Support {

@@ -207,3 +207,24 @@ fn no_gpu_hides_all_gpus() {
     let env = at(json!({}), &one_role(role), &format!("{ENV}/1"));
     assert_eq!(env, json!({"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}));
 }
+
+/// It is the container's own, needs the name of the system, and is passed on behind a shell.
+#[test]
+fn a_stop_signal_is_that_of_the_container() {
+    let script = json!({"script": {"shell": ["bash", "-c"], "script": "a\nb\n"}});
+    let changes = json!({"roles": {"main": {"stop_signal": "SIGUSR1", "command": script}}});
+    let of_pod = |part: &str| at(json!({}), &changes, &format!("/spec/template/spec/{part}"));
+    assert_eq!(of_pod("containers/0/lifecycle"), json!({"stopSignal": "SIGUSR1"}));
+    assert_eq!(of_pod("os"), json!({"name": "linux"}));
+    let command = of_pod("containers/0/command").to_string();
+    assert!(command.contains("trap stop USR1") && command.contains("in *[2367abef]??)"), "{command}");
+    let refusals = |kubernetes| super::support::refusals(kubernetes, &changes);
+    assert_eq!(refusals(json!({})), "");
+    insta::assert_snapshot!(
+        refusals(json!({"release": "1.32"})),
+        @r#"
+    /roles/main/stop_signal
+      `lifecycle.stopSignal` of a container needs Kubernetes 1.33, and the target has 1.32; write `release: "1.33"` for the target if the cluster has it
+    "#
+    );
+}
