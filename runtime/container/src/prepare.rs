@@ -28,6 +28,7 @@ use crate::operation::Operation;
 use crate::options::Options;
 use crate::root::Root;
 use crate::start::PreparedProcess;
+use crate::trampoline::birth::ProgramProcess;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::host::Host;
 
@@ -76,7 +77,10 @@ pub fn prepare(
     let Rights { filter, changes_user: becomes } =
         rights::list(&mut steps, spec, process, &identity, machine)?;
     let environment = std::mem::take(&mut options.secret_environment);
-    let program = program::prepare_program(process, filter, label, root.directories(), environment)?;
+    let mut program = program::prepare_program(process, filter, label, root.directories(), environment)?;
+    if options.init {
+        program.process = ProgramProcess::BelowInit { terminal: process.terminal().unwrap_or(false) };
+    }
     if becomes || !options.end_with_parent {
         // A change of the user forgets it (prctl(2), PR_SET_PDEATHSIG).
         steps.push(Operation::SetParentDeathSignal(options.end_with_parent));

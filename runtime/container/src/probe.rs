@@ -306,11 +306,12 @@ fn overlay_over(lower: &Path, more: &[(&str, &str)]) -> Result<(), String> {
 
 /// Starts this program again the way containers start theirs: through a sealed executable in memory.
 fn trampoline(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
+    use crate::trampoline::birth::ProgramProcess;
     // A path would be looked up again; this link refers to the running file.
     let program =
         CString::new(format!("/proc/{}/exe", std::process::id())).map_err(|error| error.to_string())?;
-    let image =
-        crate::trampoline::build(&[program], None, None, 2, None, None).map_err(|error| error.message)?;
+    let image = crate::trampoline::build(&[program], None, None, 2, None, ProgramProcess::Same)
+        .map_err(|error| error.message)?;
     let mut command = Command::new(format!("/proc/self/fd/{}", image.as_raw_fd()));
     child(command.args(again().get_args()).arg("")).map(drop)
 }

@@ -155,7 +155,7 @@ fn remove_as_container(directory: &Path) -> Result<Exit> {
             secret_environment: crate::secret::SecretEnvironment::default(),
             filter: None,
             label: None,
-            birth: None,
+            process: crate::trampoline::birth::ProgramProcess::Same,
         },
         descriptors: Vec::new(),
         report: None,

@@ -15,7 +15,7 @@ use crate::process::{self, Launch, Process};
 use crate::seccomp::Program as Filter;
 use crate::secret::SecretEnvironment;
 use crate::trampoline;
-use crate::trampoline::birth::Birth;
+use crate::trampoline::birth::ProgramProcess;
 use jobc_sys::c_list::CList;
 use jobc_sys::error::{Error, Result};
 use jobc_sys::id_map::IdMaps;
@@ -73,8 +73,8 @@ pub struct Program {
     pub filter: Option<Filter>,
     /// The label of a security module; the trampoline sets it.
     pub label: Option<Label>,
-    /// How the trampoline makes the process that becomes the program; `None` where it does itself.
-    pub birth: Option<Birth>,
+    /// The process that becomes the program.
+    pub process: ProgramProcess,
 }
 
 impl PreparedProcess {
@@ -134,7 +134,7 @@ impl PreparedProcess {
             label,
             failure_writer.as_raw_fd(),
             reply,
-            program.birth,
+            program.process,
         )?;
         let trees = id_mapped::create_mounts(&mut steps)?;
         let mut needed = vec![image.as_raw_fd(), failure_writer.as_raw_fd()];
@@ -183,7 +183,7 @@ impl PreparedProcess {
                 failure_writer: Some(failure_writer),
                 reply,
                 reply_writer,
-                makes_last: program.birth.is_some(),
+                makes_last: program.process.is_last(),
                 attributes: program.label.map(|label| label.attributes),
                 arguments: CList::new(program.arguments),
                 environment: CList::new(program.environment),

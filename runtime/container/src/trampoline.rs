@@ -3,7 +3,7 @@
 //! A container's first process that executed the user's program directly would have this runtime's own file as
 //! `/proc/self/exe` until then, and an image whose program is `/proc/self/exe`, or a script with `#!/proc/self/exe`,
 //! would run that file inside the container and could hold it open to overwrite it later (CVE-2019-5736). So the
-//! process executes a trampoline first: a static program of a few hundred bytes made for this container in memory,
+//! process executes a trampoline first: a static program of about a thousand bytes made for this container in memory,
 //! sealed against writing, which loads the seccomp filter and executes the user's program. A process that executes the
 //! container's files never has a file of the host as its executable.
 //!
@@ -27,6 +27,7 @@ pub mod birth;
 mod code;
 pub mod failure;
 mod image;
+pub mod init;
 pub mod report;
 #[cfg(test)]
 mod tests;
@@ -38,7 +39,7 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 
 use crate::seccomp::Program;
-use birth::Birth;
+use birth::ProgramProcess;
 use jobc_sys::error::{Error, Result};
 
 pub use failure::{Failure, LISTENER_TAKEN};
@@ -73,7 +74,8 @@ pub struct Label<'a> {
 /// [`Failure::LISTENER`] with the listener's number to `report`, and continues when it reads [`LISTENER_TAKEN`] from `reply`. At
 /// its end, at another byte and after 30 seconds it exits with 125.
 ///
-/// With `birth`, the trampoline creates a second process that becomes the program, and ends ([`birth`]).
+/// `process` is the process that becomes the program: the trampoline's own, a second one after which the trampoline ends
+/// ([`birth`]), or a second one below the trampoline, which stays as its init ([`init`]).
 ///
 /// The trampoline must not execute itself forever if a candidate is `/proc/self/exe`, or a script whose interpreter is.
 /// The second time `report` is closed, and that is how it knows: it prints a message on standard error and exits with
@@ -87,9 +89,9 @@ pub fn build(
     label: Option<Label<'_>>,
     report: RawFd,
     reply: Option<RawFd>,
-    birth: Option<Birth>,
+    process: ProgramProcess,
 ) -> Result<OwnedFd> {
-    let image = image::build_image(code::bytes(), candidates, filter, label, report, reply, birth);
+    let image = image::build_image(code::bytes(), candidates, filter, label, report, reply, process);
     let file = executable_memory().map_err(refused)?;
     fill(&file, &image).map_err(|errno| Error::system("write the program that starts the user's", errno))?;
     Ok(file)

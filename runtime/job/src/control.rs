@@ -28,6 +28,9 @@ pub enum Request {
         /// Seconds instead of the plan's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grace_seconds: Option<u64>,
+        /// Whether it is Ctrl-C in the foreground: every task gets SIGINT first.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        interrupt: bool,
     },
     /// Send a signal to the named tasks, or to all if none is named. `KILL` to all ends the job.
     Kill {

@@ -36,7 +36,7 @@ use jobc_schema::plan::{GangPlan, JobPlan};
 use crate::record::{JobState, TaskState};
 use jobc_sys::id::TaskId;
 
-pub use action::Action;
+pub use action::{Action, EndSignal};
 use clock::Clock;
 use combinations::Combinations;
 use gang::Gang;
@@ -92,6 +92,8 @@ pub struct Lifecycle {
     launching: usize,
     /// Whether any program has run.
     ran: bool,
+    /// Whether Ctrl-C ended the job: its tasks get SIGINT first.
+    interrupted: bool,
     /// Roles whose counts changed: those that need them may start now, or never.
     changed: BTreeSet<RoleNumber>,
     /// Roles whose needs were met in this step.
@@ -144,6 +146,7 @@ impl Lifecycle {
             serving: courses.iter().any(|progress| progress.serves),
             launching: courses.iter().filter(|progress| progress.launches).count(),
             ran: false,
+            interrupted: false,
             progress: courses,
             changed: BTreeSet::new(),
             opened: BTreeSet::new(),
@@ -172,6 +175,7 @@ impl Lifecycle {
             Input::NotReady { task, why } => self.not_ready(time, task, why),
             Input::Ended { task, exit, note } => self.ended(time, task, exit, note),
             Input::Stop { grace, why } => self.stop(time, grace, &why),
+            Input::Interrupt { why } => self.interrupt(time, &why),
             Input::Kill { why } => self.kill(time, &why),
             Input::Broken { why } => self.broken(time, &why),
             Input::Paused if matches!(self.phase, Phase::Ending(_)) => {}
@@ -241,6 +245,7 @@ impl Lifecycle {
     fn handle_timer(&mut self, time: Duration, timer: Timer) {
         match timer {
             Timer::Attempt(task) => self.attempt_timed_out(time, task),
+            Timer::Stop(task) => self.stop_interrupted(task),
             Timer::Kill(task) => self.kill_task(task),
             Timer::TaskRetry(task) => self.requeue_task(task),
             Timer::RoleRetry(role) => self.roles[role].due = true,

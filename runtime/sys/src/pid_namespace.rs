@@ -81,6 +81,13 @@ pub fn members_of(firsts: &[u32]) -> io::Result<BTreeMap<u64, Vec<u32>>> {
     Ok(members)
 }
 
+/// The number that a process has in its own pid namespace; `None` if it has ended.
+pub fn number(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_ascii_whitespace().last()?.parse().ok()
+}
+
 /// The inode of a process's pid namespace.
 ///
 /// # Errors

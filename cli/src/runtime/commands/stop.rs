@@ -35,7 +35,7 @@ pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode> {
         let (subjects, others): (_, Vec<_>) = found.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         (subjects, others.concat())
     };
-    let request = Request::Stop { grace_seconds: args.grace.map(|grace| grace.as_secs()) };
+    let request = Request::Stop { grace_seconds: args.grace.map(|grace| grace.as_secs()), interrupt: false };
     for subject in &subjects {
         // The last jobs of a sweep wait for the others: stopped first, they do not start in between.
         for directory in subject.directories(&jobs).iter().rev() {

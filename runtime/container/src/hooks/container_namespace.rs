@@ -15,6 +15,7 @@ use super::program::Program;
 use crate::child::Child;
 use crate::seccomp::Program as Filter;
 use crate::trampoline;
+use crate::trampoline::birth::ProgramProcess;
 use jobc_schema::plural;
 use jobc_sys::c_list::CList;
 use jobc_sys::error::{Error, Kind, Result};
@@ -79,7 +80,7 @@ impl ContainerHook {
                 None,
                 state_file.as_raw_fd(),
                 None,
-                None,
+                ProgramProcess::Same,
             )?),
             _ => None,
         };

@@ -21,7 +21,7 @@ use crate::options::Options;
 use crate::rootfs::EnterRoot;
 use crate::start::PreparedProcess;
 use crate::terminal::console::Console;
-use crate::trampoline::birth::Birth;
+use crate::trampoline::birth::{Birth, ProgramProcess};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::host::Host;
 use jobc_sys::id_map::IdMaps;
@@ -134,10 +134,12 @@ pub fn prepare_exec(
         &[PathBuf::from(format!("/proc/{pid}/root"))],
         std::mem::take(&mut options.secret_environment),
     )?;
-    program.birth = is_late.then(|| Birth {
-        end_with_parent: options.end_with_parent,
-        terminal: process.terminal().unwrap_or(false),
-    });
+    if is_late {
+        program.process = ProgramProcess::Last(Birth {
+            end_with_parent: options.end_with_parent,
+            terminal: process.terminal().unwrap_or(false),
+        });
+    }
     steps.push(Operation::SetParentDeathSignal(is_late || options.end_with_parent));
     let first = 3 + i32::try_from(options.preserve_fds).unwrap_or(i32::MAX - 3);
     steps.push(Operation::CloseFrom { first, except: Vec::new() });

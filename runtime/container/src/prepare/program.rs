@@ -11,6 +11,7 @@ use crate::labels::Label;
 use crate::seccomp::Program as Filter;
 use crate::secret::SecretEnvironment;
 use crate::start::Program;
+use crate::trampoline::birth::ProgramProcess;
 use crate::user;
 use jobc_sys::error::{Error, Kind, Result};
 
@@ -52,7 +53,7 @@ pub(super) fn prepare_program(
         secret_environment,
         filter,
         label,
-        birth: None,
+        process: ProgramProcess::Same,
     })
 }
 

@@ -36,6 +36,40 @@ pub(super) const END_WITH_PARENT: u32 = 4;
 /// Its standard input becomes the terminal of its session.
 pub(super) const TERMINAL: u32 = 8;
 
+/// The program's process is a child of this one, which becomes its init ([`super::init`]).
+pub(super) const BELOW_INIT: u32 = 16;
+
+/// Which process becomes the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProgramProcess {
+    /// The trampoline's own.
+    #[default]
+    Same,
+    /// Another child of the runtime.
+    Last(Birth),
+    /// A child of the trampoline's, which becomes its init.
+    BelowInit {
+        /// Whether its standard input is its terminal.
+        terminal: bool,
+    },
+}
+
+impl ProgramProcess {
+    /// The flags for the header.
+    pub(super) fn flags(self, filter: Option<&Program>, report: RawFd) -> u32 {
+        match self {
+            Self::Same => 0,
+            Self::Last(birth) => birth.flags(filter, report),
+            Self::BelowInit { terminal } => super::init::flags(filter, terminal),
+        }
+    }
+
+    /// Whether the trampoline creates another child of the runtime, and ends.
+    pub fn is_last(self) -> bool {
+        matches!(self, Self::Last(_))
+    }
+}
+
 /// The second process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Birth {

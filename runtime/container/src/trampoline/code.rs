@@ -15,6 +15,7 @@
 //!    takes among them.
 //! 4. Where a last process is to be made ([`birth`]), make it: before the filter, or after it and with the rights for it
 //!    given up. It begins a session of its own and goes on; the first one writes its number to `report` and exits.
+//!    Or make the program's process as a child, and stay as its [`init`].
 //! 5. `execve` of each candidate, with execvp(3)'s rule for trying the next one.
 //! 6. Report, and exit. Where even `exit_group` is filtered away, a trap ends the process.
 #![allow(unsafe_code, reason = "assembly is, and so are the symbols that bound it")]
@@ -23,18 +24,21 @@ use core::arch::global_asm;
 
 use linux_raw_sys::errno::{EACCES, ENOENT, ENOTDIR};
 use linux_raw_sys::general::{
-    __NR_capset, __NR_clone, __NR_close, __NR_execve, __NR_exit, __NR_exit_group, __NR_fcntl, __NR_ioctl,
-    __NR_openat, __NR_ppoll, __NR_prctl, __NR_read, __NR_sched_yield, __NR_seccomp, __NR_setsid, __NR_write,
-    CLONE_FILES, CLONE_FS, CLONE_PARENT, CLONE_SIGHAND, CLONE_SYSVSEM, CLONE_THREAD, CLONE_VM, F_GETFD,
-    F_SETFD, FD_CLOEXEC, O_CLOEXEC, O_WRONLY, POLLIN, SIGKILL,
+    __NR_capset, __NR_clone, __NR_close, __NR_close_range, __NR_execve, __NR_exit, __NR_exit_group,
+    __NR_fcntl, __NR_getpid, __NR_ioctl, __NR_kill, __NR_openat, __NR_ppoll, __NR_prctl, __NR_read,
+    __NR_rt_sigprocmask, __NR_rt_sigtimedwait, __NR_sched_yield, __NR_seccomp, __NR_setpgid, __NR_setsid,
+    __NR_wait4, __NR_write, CLONE_FILES, CLONE_FS, CLONE_PARENT, CLONE_SIGHAND, CLONE_SYSVSEM, CLONE_THREAD,
+    CLONE_VM, F_GETFD, F_SETFD, FD_CLOEXEC, O_CLOEXEC, O_WRONLY, POLLIN, SIG_SETMASK, SIGCHLD, SIGKILL,
+    WNOHANG,
 };
-use linux_raw_sys::ioctl::TIOCSCTTY;
-use linux_raw_sys::prctl::PR_SET_PDEATHSIG;
+use linux_raw_sys::ioctl::{TIOCSCTTY, TIOCSPGRP};
+use linux_raw_sys::prctl::{PR_SET_NAME, PR_SET_PDEATHSIG};
 use linux_raw_sys::ptrace::SECCOMP_SET_MODE_FILTER;
 
 use super::birth;
 use super::failure::{Failure, LISTENER_TAKEN};
 use super::image::Header;
+use super::init;
 
 /// Space on the stack for the threads' shared state: the listener's number, -1 until there is one; then 1 once it
 /// was taken.
@@ -148,7 +152,11 @@ jobc_trampoline_start:
     test    rax, rax
     js      60f
     call    85f
-21: mov     rbx, [r12 + {candidates}]
+21: mov     eax, [r12 + {birth}]
+    test    eax, {below_init}
+    jz      22f
+    call    92f
+22: mov     rbx, [r12 + {candidates}]
     mov     ebp, {noent}
 30: mov     rdi, [rbx]
     test    rdi, rdi
@@ -305,6 +313,116 @@ jobc_trampoline_start:
     test    rax, rax
     jg      77b
 88: ret
+92: sub     rsp, 152
+    mov     qword ptr [rsp + 136], -1
+    mov     eax, {sigprocmask}
+    mov     edi, {setmask}
+    lea     rsi, [rsp + 136]
+    lea     rdx, [rsp + 144]
+    mov     r10d, 8
+    syscall
+    mov     eax, {clone}
+    mov     edi, {sigchld}
+    xor     esi, esi
+    xor     edx, edx
+    xor     r10d, r10d
+    xor     r8d, r8d
+    syscall
+    test    rax, rax
+    js      66b
+    jnz     94f
+    mov     eax, {setpgid}
+    xor     edi, edi
+    xor     esi, esi
+    syscall
+    mov     eax, [r12 + {birth}]
+    test    eax, {terminal}
+    jz      93f
+    mov     eax, {getpid}
+    syscall
+    mov     [rsp], eax
+    mov     eax, {ioctl}
+    xor     edi, edi
+    mov     esi, {tiocspgrp}
+    mov     rdx, rsp
+    syscall
+93: mov     eax, {sigprocmask}
+    mov     edi, {setmask}
+    lea     rsi, [rsp + 144]
+    xor     edx, edx
+    mov     r10d, 8
+    syscall
+    add     rsp, 152
+    ret
+94: mov     r15d, eax
+    mov     eax, {close}
+    mov     edi, [r12 + {report}]
+    syscall
+    mov     eax, {close_range}
+    xor     edi, edi
+    mov     esi, -1
+    xor     edx, edx
+    syscall
+    test    rax, rax
+    jz      96f
+    mov     ebx, 1023
+95: mov     eax, {close}
+    mov     edi, ebx
+    syscall
+    dec     ebx
+    jns     95b
+96: mov     eax, {prctl}
+    mov     edi, {set_name}
+    lea     rsi, [rip + 89f]
+    syscall
+    mov     rdi, [r13]
+    test    rdi, rdi
+    jz      97f
+    mov     rcx, [r14]
+    sub     rcx, rdi
+    jbe     97f
+    xor     eax, eax
+    rep     stosb
+97: mov     eax, {sigtimedwait}
+    lea     rdi, [rsp + 136]
+    mov     rsi, rsp
+    xor     edx, edx
+    mov     r10d, 8
+    syscall
+    test    eax, eax
+    js      97b
+    cmp     eax, {sigchld}
+    je      61f
+    mov     esi, eax
+    mov     edi, r15d
+    mov     eax, {kill}
+    syscall
+    jmp     97b
+61: mov     eax, {wait4}
+    mov     rdi, -1
+    mov     rsi, rsp
+    mov     edx, {wnohang}
+    xor     r10d, r10d
+    syscall
+    test    eax, eax
+    jle     97b
+    cmp     eax, r15d
+    jne     61b
+    movzx   ebx, byte ptr [rsp + 1]
+    mov     eax, [rsp]
+    and     eax, 127
+    jz      90f
+    lea     ebx, [rax + 128]
+    add     eax, {no_signal}
+    mov     rcx, [rip + 91f]
+    mov     [rsp], rcx
+    mov     [rsp + 7], al
+    mov     byte ptr [rsp + 8], 0
+    mov     eax, {prctl}
+    mov     edi, {set_name}
+    mov     rsi, rsp
+    syscall
+    jmp     90f
 80: mov     eax, {write}
     mov     edi, 2
     lea     rsi, [rip + 98f]
@@ -316,6 +434,8 @@ jobc_trampoline_start:
     mov     edi, ebx
     syscall
     ud2
+89: .asciz  \"jobc-init\"
+91: .ascii  \"killed: \"
 98: .ascii  \"jobc: the program is `/proc/self/exe`, which does not work in a container\\n\"
 99: .balign 16
 jobc_trampoline_end:
@@ -323,6 +443,20 @@ jobc_trampoline_end:
     ",
     fcntl = const __NR_fcntl,
     birth = const core::mem::offset_of!(Header, birth),
+    below_init = const birth::BELOW_INIT,
+    sigprocmask = const __NR_rt_sigprocmask,
+    setmask = const SIG_SETMASK,
+    sigchld = const SIGCHLD,
+    setpgid = const __NR_setpgid,
+    getpid = const __NR_getpid,
+    tiocspgrp = const TIOCSPGRP,
+    close_range = const __NR_close_range,
+    set_name = const PR_SET_NAME,
+    sigtimedwait = const __NR_rt_sigtimedwait,
+    kill = const __NR_kill,
+    wait4 = const __NR_wait4,
+    wnohang = const WNOHANG,
+    no_signal = const init::NO_SIGNAL,
     last_capabilities = const core::mem::offset_of!(Header, last_capabilities),
     when = const birth::MAKE | birth::AFTER_FILTER,
     make = const birth::MAKE,
@@ -473,7 +607,10 @@ jobc_trampoline_start:
     svc     #0
     tbnz    x0, #63, 60f
     bl      85f
-21: ldr     x22, [x19, #{candidates}]
+21: ldr     w0, [x19, #{birth}]
+    tbz     w0, #{below_bit}, 22f
+    bl      92f
+22: ldr     x22, [x19, #{candidates}]
     mov     w23, #{noent}
 30: ldr     x0, [x22]
     cbz     x0, 50f
@@ -627,6 +764,114 @@ jobc_trampoline_start:
     cmp     x0, #0
     b.gt    77b
 88: ret
+92: sub     sp, sp, #160
+    mov     x0, #-1
+    str     x0, [sp, #136]
+    mov     x8, #{sigprocmask}
+    mov     x0, #{setmask}
+    add     x1, sp, #136
+    add     x2, sp, #144
+    mov     x3, #8
+    svc     #0
+    mov     x8, #{clone}
+    mov     x0, #{sigchld}
+    mov     x1, #0
+    mov     x2, #0
+    mov     x3, #0
+    mov     x4, #0
+    svc     #0
+    tbnz    x0, #63, 66b
+    cbnz    x0, 94f
+    mov     x8, #{setpgid}
+    mov     x0, #0
+    mov     x1, #0
+    svc     #0
+    ldr     w0, [x19, #{birth}]
+    tbz     w0, #{terminal_bit}, 93f
+    mov     x8, #{getpid}
+    svc     #0
+    str     w0, [sp]
+    mov     x8, #{ioctl}
+    mov     x0, #0
+    mov     x1, #{tiocspgrp}
+    mov     x2, sp
+    svc     #0
+93: mov     x8, #{sigprocmask}
+    mov     x0, #{setmask}
+    add     x1, sp, #144
+    mov     x2, #0
+    mov     x3, #8
+    svc     #0
+    add     sp, sp, #160
+    ret
+94: mov     w25, w0
+    mov     x8, #{close}
+    ldr     w0, [x19, #{report}]
+    svc     #0
+    mov     x8, #{close_range}
+    mov     x0, #0
+    mov     w1, #-1
+    mov     x2, #0
+    svc     #0
+    cbz     x0, 96f
+    mov     w22, #1023
+95: mov     x8, #{close}
+    mov     w0, w22
+    svc     #0
+    subs    w22, w22, #1
+    b.pl    95b
+96: mov     x8, #{prctl}
+    mov     x0, #{set_name}
+    adr     x1, 89f
+    svc     #0
+    ldr     x0, [x20]
+    cbz     x0, 97f
+    ldr     x1, [x21]
+    cmp     x1, x0
+    b.ls    97f
+31: strb    wzr, [x0], #1
+    cmp     x0, x1
+    b.lo    31b
+97: mov     x8, #{sigtimedwait}
+    add     x0, sp, #136
+    mov     x1, sp
+    mov     x2, #0
+    mov     x3, #8
+    svc     #0
+    tbnz    w0, #31, 97b
+    cmp     w0, #{sigchld}
+    b.eq    61f
+    mov     w1, w0
+    mov     w0, w25
+    mov     x8, #{kill}
+    svc     #0
+    b       97b
+61: mov     x8, #{wait4}
+    mov     x0, #-1
+    mov     x1, sp
+    mov     x2, #{wnohang}
+    mov     x3, #0
+    svc     #0
+    cmp     w0, #0
+    b.le    97b
+    cmp     w0, w25
+    b.ne    61b
+    ldrb    w24, [sp, #1]
+    ldr     w0, [sp]
+    and     w0, w0, #127
+    cbz     w0, 90f
+    add     w24, w0, #128
+    add     w0, w0, #{no_signal}
+    adr     x1, 91f
+    ldr     x2, [x1]
+    str     x2, [sp]
+    strb    w0, [sp, #7]
+    strb    wzr, [sp, #8]
+    mov     x8, #{prctl}
+    mov     x0, #{set_name}
+    mov     x1, sp
+    svc     #0
+    b       90f
 80: mov     x8, #{write}
     mov     x0, #2
     adr     x1, 98f
@@ -638,6 +883,9 @@ jobc_trampoline_start:
     mov     w0, w24
     svc     #0
     brk     #0
+89: .asciz  \"jobc-init\"
+    .balign 8
+91: .ascii  \"killed: \"
 98: .ascii  \"jobc: the program is `/proc/self/exe`, which does not work in a container\\n\"
 99: .balign 16
 jobc_trampoline_end:
@@ -645,6 +893,20 @@ jobc_trampoline_end:
     ",
     fcntl = const __NR_fcntl,
     birth = const core::mem::offset_of!(Header, birth),
+    below_bit = const birth::BELOW_INIT.trailing_zeros(),
+    sigprocmask = const __NR_rt_sigprocmask,
+    setmask = const SIG_SETMASK,
+    sigchld = const SIGCHLD,
+    setpgid = const __NR_setpgid,
+    getpid = const __NR_getpid,
+    tiocspgrp = const TIOCSPGRP,
+    close_range = const __NR_close_range,
+    set_name = const PR_SET_NAME,
+    sigtimedwait = const __NR_rt_sigtimedwait,
+    kill = const __NR_kill,
+    wait4 = const __NR_wait4,
+    wnohang = const WNOHANG,
+    no_signal = const init::NO_SIGNAL,
     last_capabilities = const core::mem::offset_of!(Header, last_capabilities),
     when = const birth::MAKE | birth::AFTER_FILTER,
     make = const birth::MAKE,

@@ -10,7 +10,7 @@ use linux_raw_sys::general::_LINUX_CAPABILITY_VERSION_3;
 use linux_raw_sys::ptrace::sock_filter;
 
 use super::Label;
-use super::birth::{AFTER_FILTER, Birth};
+use super::birth::{AFTER_FILTER, ProgramProcess};
 use crate::seccomp::Program;
 
 /// Where the image begins in memory: above what `vm.mmap_min_addr` reserves, where linkers put such programs.
@@ -78,7 +78,7 @@ pub(super) fn build_image(
     label: Option<Label<'_>>,
     report: RawFd,
     reply: Option<RawFd>,
-    birth: Option<Birth>,
+    process: ProgramProcess,
 ) -> Vec<u8> {
     let header = ENTRY + code.len();
     let table = header + size_of::<Header>();
@@ -89,7 +89,7 @@ pub(super) fn build_image(
     let attribute = strings + candidates.iter().map(|path| path.as_bytes_with_nul().len()).sum::<usize>();
     let written = attribute + label.map_or(0, |label| label.file.count_bytes() + 1);
     let rights = filter.and_then(|filter| filter.rights_after);
-    let birth = birth.map_or(0, |birth| birth.flags(filter, report));
+    let birth = process.flags(filter, report);
     let last_rights = filter.and_then(|filter| filter.rights_without).filter(|_| birth & AFTER_FILTER != 0);
     let capabilities = (written + label.map_or(0, |label| label.text.len())).next_multiple_of(8);
     let last_capabilities = capabilities + rights.map_or(0, |_| CAPSET_SIZE);

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use linux_raw_sys::general::{__NR_execveat, AT_EMPTY_PATH};
 use linux_raw_sys::ptrace::{SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, SECCOMP_RET_KILL_PROCESS, sock_filter};
 
+use super::birth::Birth;
 use super::*;
 
 unsafe extern "C" {
@@ -44,8 +45,8 @@ struct Case<'a> {
     label: Option<Label<'a>>,
     /// The bytes where the answer about the filter's listener is read: none for end of file.
     reply: Option<&'a [u8]>,
-    /// Whether another process is made.
-    birth: Option<Birth>,
+    /// The process that becomes the program.
+    process: ProgramProcess,
     /// Leave out no-new-privileges and become `nobody`, so that the kernel refuses the filter.
     powerless: bool,
 }
@@ -69,7 +70,7 @@ fn run(case: &Case<'_>) -> Outcome {
     let number = reply.as_ref().map(AsRawFd::as_raw_fd);
     let (filter, report_fd) = (case.filter.as_ref(), report.as_raw_fd());
     let trampoline =
-        build(&strings(case.candidates), filter, case.label, report_fd, number, case.birth).expect("built");
+        build(&strings(case.candidates), filter, case.label, report_fd, number, case.process).expect("built");
     let mut outcome = spawn(case, &trampoline, &report, number);
     outcome.pipe = rustix::fs::fstat(&report).expect("open").st_ino;
     drop(report);
@@ -255,26 +256,85 @@ fn a_profile_that_refuses_everything_ends_in_a_trap_not_in_a_loop() {
 /// It has a session of its own, and its parent is this process, not the first one.
 #[test]
 fn the_last_process_is_another_child_in_its_own_session() {
-    let birth = Some(Birth { end_with_parent: true, terminal: false });
+    let process = ProgramProcess::Last(Birth { end_with_parent: true, terminal: false });
     let script = "read -r line </proc/self/stat; set -- $line; echo $1 $4 $6; exit 5";
     for filter in [None, Some(all_but(SECCOMP_RET_ALLOW, &[]))] {
         let outcome = run(&Case {
             candidates: &["/bin/sh"],
             arguments: &["sh", "-c", script],
             filter,
-            birth,
+            process,
             ..Case::default()
         });
         assert_eq!((outcome.status.code(), outcome.report), (Some(5), None), "{}", outcome.err);
         let numbers: Vec<u32> = outcome.out.split_whitespace().map(|word| word.parse().unwrap()).collect();
         assert_eq!((numbers[0], numbers[1], outcome.born), (numbers[2], std::process::id(), true));
     }
-    let absent = run(&Case { candidates: &["/none"], arguments: &["x"], birth, ..Case::default() });
+    let absent = run(&Case { candidates: &["/none"], arguments: &["x"], process, ..Case::default() });
     assert_eq!((absent.status.code(), absent.report), (Some(127), Some(Failure::Exec(Errno::NOENT))));
     // Standard input is not a terminal here.
-    let birth = Some(Birth { end_with_parent: false, terminal: true });
-    let without = run(&Case { candidates: &["/bin/true"], arguments: &["true"], birth, ..Case::default() });
+    let process = ProgramProcess::Last(Birth { end_with_parent: false, terminal: true });
+    let without = run(&Case { candidates: &["/bin/true"], arguments: &["true"], process, ..Case::default() });
     assert_eq!((without.status.code(), without.report), (Some(125), Some(Failure::Birth(Errno::NOTTY))));
+}
+
+/// The init of a script, its name when it has ended, and its status.
+fn below_init(script: &str, act: impl FnOnce(rustix::process::Pid)) -> (String, ExitStatus) {
+    let (mut reader, report) = pipe();
+    let process = ProgramProcess::BelowInit { terminal: false };
+    let image = build(&strings(&["/bin/sh"]), None, None, report.as_raw_fd(), None, process).expect("built");
+    let (arguments, environment) = (strings(&["sh", "-c", script]), strings(&["PATH=/bin:/usr/bin"]));
+    let (argv, envp) = (pointers(&arguments), pointers(&environment));
+    let (fd, number) = (image.as_raw_fd(), report.as_raw_fd());
+    let mut command = Command::new("/nowhere");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    // SAFETY: nothing here allocates, and the arrays outlive the call.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::io::fcntl_setfd(BorrowedFd::borrow_raw(number), rustix::io::FdFlags::empty())?;
+            let (execveat, empty_path) = (c_long::from(__NR_execveat), AT_EMPTY_PATH);
+            syscall(execveat, fd, c"".as_ptr(), argv.as_ptr(), envp.as_ptr(), empty_path);
+            Err(std::io::Error::last_os_error())
+        });
+    }
+    let mut child = command.spawn().expect("the trampoline is executed");
+    drop(report);
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).expect("readable");
+    assert!(bytes.is_empty(), "the init keeps no report open, and none fails");
+    // The end of the output: the init has none of it either.
+    let mut out = child.stdout.take().expect("a pipe");
+    let mut first = [0];
+    out.read_exact(&mut first).expect("the script has begun");
+    let pid = rustix::process::Pid::from_child(&child);
+    act(pid);
+    drop(child.stdin.take());
+    out.read_to_end(&mut bytes).expect("readable");
+    let ended = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+    rustix::process::waitid(rustix::process::WaitId::Pid(pid), ended).expect("a child of this process");
+    let name = std::fs::read(format!("/proc/{}/comm", child.id())).expect("not waited for");
+    let signal = init::signal_of(&name).map(|signal| format!(" signal {signal}")).unwrap_or_default();
+    (format!("{}{signal}", String::from_utf8(bytes).expect("text").trim()), child.wait().expect("ended"))
+}
+
+/// It forwards signals, has no file descriptors, and exits as a shell does.
+#[test]
+fn an_init_forwards_signals_and_ends_with_its_program() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let nothing = |_: Pid| ();
+    let term = |pid: Pid| kill_process(pid, Signal::TERM).expect("alive");
+    let ended = |(text, status): (String, ExitStatus)| (text, status.code());
+    assert_eq!(ended(below_init("echo; exit 7", nothing)), (String::new(), Some(7)));
+    assert_eq!(ended(below_init("echo; kill -9 $$", nothing)), (" signal 9".to_owned(), Some(137)));
+    assert_eq!(ended(below_init("echo; exec sleep 20", term)), (" signal 15".to_owned(), Some(143)));
+    let handler = "trap 'echo asked; exit 3' TERM; echo; sleep 20 & wait";
+    assert_eq!(ended(below_init(handler, term)), ("asked".to_owned(), Some(3)));
+    let looks = |pid: Pid| {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())).expect("alive").count();
+        let words = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).expect("alive");
+        assert_eq!((open, words.iter().all(|byte| *byte == 0)), (0, true));
+    };
+    assert_eq!(ended(below_init("echo; read -r line; echo closed", looks)), ("closed".to_owned(), Some(0)));
 }
 
 /// A filter that a right is needed for is loaded before the last process is made, unless it denies what follows.
@@ -426,7 +486,8 @@ fn the_program_itself_as_its_own_program_ends_with_a_message() {
 fn it_is_read_only() {
     let (_reader, report) = pipe();
     let trampoline =
-        build(&strings(&["/bin/true"]), None, None, report.as_raw_fd(), None, None).expect("built");
+        build(&strings(&["/bin/true"]), None, None, report.as_raw_fd(), None, ProgramProcess::Same)
+            .expect("built");
     let own = format!("/proc/self/fd/{}", trampoline.as_raw_fd());
     let mut file = std::fs::OpenOptions::new().write(true).open(&own).expect("root may open it");
     assert_eq!(file.write(b"x").expect_err("sealed").raw_os_error(), Some(1), "EPERM");
@@ -473,15 +534,22 @@ fn is_built() {
 #[test]
 #[ignore = "run by another, where vm.memfd_noexec is 2"]
 fn is_refused_with_advice() {
-    let error = build(&[], None, None, 3, None, None).expect_err("refused");
+    let error = build(&[], None, None, 3, None, ProgramProcess::Same).expect_err("refused");
     assert!(error.help.expect("advice").contains("vm.memfd_noexec"));
 }
 
 #[test]
 fn the_image_is_an_elf_file_as_others_read_it() {
     let filter = all_but(SECCOMP_RET_ALLOW, &[1, 2, 3]);
-    let image =
-        image::build_image(code::bytes(), &strings(&["/bin/true", "/x"]), Some(&filter), None, 5, None, None);
+    let image = image::build_image(
+        code::bytes(),
+        &strings(&["/bin/true", "/x"]),
+        Some(&filter),
+        None,
+        5,
+        None,
+        ProgramProcess::Same,
+    );
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("image");
     std::fs::write(&path, &image).expect("written");
@@ -496,7 +564,7 @@ fn the_image_is_an_elf_file_as_others_read_it() {
     {
         assert!(text.contains(part), "{part}:\n{text}");
     }
-    assert!(image.len() < 1536, "{} bytes", image.len());
+    assert!(image.len() < 2048, "{} bytes", image.len());
 }
 
 #[test]
@@ -531,12 +599,14 @@ fn time_to_build() {
         let mut times: Vec<Duration> = (0..2_000)
             .map(|_| {
                 let started = Instant::now();
-                build(&candidates, filter, None, report.as_raw_fd(), None, None).expect("built");
+                build(&candidates, filter, None, report.as_raw_fd(), None, ProgramProcess::Same)
+                    .expect("built");
                 started.elapsed()
             })
             .collect();
         times.sort();
-        let size = image::build_image(code::bytes(), &candidates, filter, None, 5, None, None).len();
+        let size =
+            image::build_image(code::bytes(), &candidates, filter, None, 5, None, ProgramProcess::Same).len();
         println!("{size} bytes: median {:?}, 95 % {:?}", times[1_000], times[1_900]);
     }
 }
@@ -550,7 +620,8 @@ fn time_to_pass() {
     let case = Case { candidates: &["/bin/true"], arguments: &["true"], ..Case::default() };
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for _ in 0..500 {
-        let trampoline = build(&candidates, None, None, report.as_raw_fd(), None, None).expect("built");
+        let trampoline =
+            build(&candidates, None, None, report.as_raw_fd(), None, ProgramProcess::Same).expect("built");
         let started = Instant::now();
         spawn(&case, &trampoline, &report, None);
         with.push(started.elapsed());

@@ -16,6 +16,9 @@ use jobc_sys::error::{Error, Kind, Result};
 /// The annotation that lists the settings left to the image.
 const FROM_IMAGE_ANNOTATION: &str = "dev.jobc.from-image";
 
+/// The annotation with the STOPSIGNAL of the image that a bundle was unpacked from (image-spec, conversion.md).
+const STOP_SIGNAL_ANNOTATION: &str = "org.opencontainers.image.stopSignal";
+
 /// The settings of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
@@ -29,6 +32,8 @@ pub struct Image {
     pub entrypoint: Option<Vec<String>>,
     /// Its whole command: ENTRYPOINT and CMD.
     pub command: Vec<String>,
+    /// Its STOPSIGNAL.
+    pub stop_signal: Option<String>,
 }
 
 /// The user that an image names.
@@ -55,6 +60,7 @@ impl Image {
             )),
             entrypoint: None,
             command: process.args().clone().unwrap_or_default(),
+            stop_signal: bundle.annotation(STOP_SIGNAL_ANNOTATION).map(str::to_owned),
         }
     }
 
@@ -66,6 +72,7 @@ impl Image {
             user: Some(ImageUser::Name(config.user.clone())),
             entrypoint: Some(config.entrypoint.clone()),
             command: [&config.entrypoint[..], &config.cmd].concat(),
+            stop_signal: config.stop_signal.clone(),
         }
     }
 

@@ -6,7 +6,17 @@ use jobc_schema::role::RetryScope;
 
 use super::task::TaskNumber;
 use crate::record::{End, JobState};
-use jobc_sys::signals::Signal;
+
+/// The signals that end a task, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EndSignal {
+    /// SIGINT, as by Ctrl-C.
+    Interrupt,
+    /// The task's stop signal.
+    Stop,
+    /// SIGKILL.
+    Kill,
+}
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,9 +32,8 @@ pub enum Action {
     Start(TaskNumber),
     /// Start to check whether a task is ready, by its role's `ready`.
     Watch(TaskNumber),
-    /// Send a signal to a task: `TERM` or `KILL`. A task that waits for its start is removed; its end is reported like
-    /// any other.
-    Signal(TaskNumber, Signal),
+    /// Ask a task to end, or kill it. A task that waits for its start is removed; its end is reported like any other.
+    Signal(TaskNumber, EndSignal),
     /// A task, role or job is retried.
     Retried {
         /// What one attempt covers: `task`, `role` or `job`.

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use super::action::Action;
+use super::action::{Action, EndSignal};
 use super::task::{EndReason, TaskNumber};
 use super::timers::Timer;
 use super::{Lifecycle, format};
 use crate::exit_code;
 use crate::record::TaskState;
 use jobc_container::process::Exit;
-use jobc_sys::signals::Signal;
 
 impl Lifecycle {
     /// Its container is being created.
@@ -172,24 +171,37 @@ impl Lifecycle {
         }
     }
 
-    /// Sends `TERM`, or without a grace period `KILL`.
+    /// Sends the stop signal, after Ctrl-C first SIGINT, or without a grace period SIGKILL.
     fn signal(&mut self, time: Duration, number: TaskNumber, grace: Duration) {
         self.timers.cancel(Timer::Attempt(number));
         self.leave_gang(number);
         self.set_state(number, TaskState::Stopping);
         if grace.is_zero() {
-            self.actions.push(Action::Signal(number, Signal::KILL));
+            self.actions.push(Action::Signal(number, EndSignal::Kill));
+            return;
+        }
+        self.timers.set(Timer::Kill(number), time + grace);
+        if self.interrupted && self.progress[number].ending == Some(EndReason::JobEnded) {
+            self.actions.push(Action::Signal(number, EndSignal::Interrupt));
+            self.timers.set(Timer::Stop(number), time + grace / 2);
         } else {
-            self.actions.push(Action::Signal(number, Signal::TERM));
-            self.timers.set(Timer::Kill(number), time + grace);
+            self.actions.push(Action::Signal(number, EndSignal::Stop));
+        }
+    }
+
+    /// Asks a task again that SIGINT did not end.
+    pub(super) fn stop_interrupted(&mut self, number: TaskNumber) {
+        if self.tasks[number].state == TaskState::Stopping {
+            self.actions.push(Action::Signal(number, EndSignal::Stop));
         }
     }
 
     /// Kills a task after its grace period.
     pub(super) fn kill_task(&mut self, number: TaskNumber) {
+        self.timers.cancel(Timer::Stop(number));
         self.timers.cancel(Timer::Kill(number));
         if self.tasks[number].state == TaskState::Stopping {
-            self.actions.push(Action::Signal(number, Signal::KILL));
+            self.actions.push(Action::Signal(number, EndSignal::Kill));
         }
     }
 }

@@ -104,6 +104,12 @@ impl Lifecycle {
         }
     }
 
+    /// Ctrl-C in the foreground.
+    pub(super) fn interrupt(&mut self, time: Duration, why: &str) {
+        self.interrupted |= !matches!(self.phase, Phase::Ending(_));
+        self.stop(time, None, why);
+    }
+
     /// A request to kill the job.
     pub(super) fn kill(&mut self, time: Duration, why: &str) {
         self.stop(time, Some(Duration::ZERO), why);
@@ -135,7 +141,7 @@ impl Lifecycle {
         self.deciding_task = verdict.task;
         self.phase = Phase::Ending(verdict);
         self.clock.resume();
-        self.timers.retain(|timer| matches!(timer, Timer::Kill(_)));
+        self.timers.retain(|timer| matches!(timer, Timer::Stop(_) | Timer::Kill(_)));
         self.end_tasks(time, grace);
     }
 

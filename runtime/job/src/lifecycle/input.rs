@@ -43,7 +43,12 @@ pub enum Input {
         /// The cause, as known to the host: `memory limit 2 GiB reached`.
         note: Option<String>,
     },
-    /// A request to end the job: SIGTERM now, SIGKILL after the grace period, that of the roles if none is given. A
+    /// Ctrl-C in the foreground: SIGINT now, the stop signal after half of the grace period, SIGKILL after all of it.
+    Interrupt {
+        /// The reason.
+        why: String,
+    },
+    /// A request to end the job: the stop signal now, SIGKILL after the grace period, that of the roles if none is given. A
     /// repeated request can only shorten the wait.
     Stop {
         /// In place of the roles'.

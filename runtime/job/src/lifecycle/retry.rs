@@ -64,7 +64,7 @@ impl Lifecycle {
                 }
                 self.restarting.clear();
                 self.phase = Phase::Restarting { due: false };
-                self.timers.retain(|timer| matches!(timer, Timer::Kill(_) | Timer::Job));
+                self.timers.retain(|timer| matches!(timer, Timer::Stop(_) | Timer::Kill(_) | Timer::Job));
                 self.timers.set(Timer::JobRetry, time + backoff);
             }
         }

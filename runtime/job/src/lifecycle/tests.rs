@@ -91,7 +91,7 @@ fn over(usual: &Value, written: &Value) -> Value {
 /// Sends a sequence of inputs to a job, and shows the actions for each line, and the final state.
 ///
 /// A line is a time in seconds and what happened: `prepared`, `created TASK`, `started TASK`, `ready TASK`, `not-ready
-/// TASK why`, `not-started TASK code why`, `ended TASK code [note]` with a minus for a signal, `stop [grace]`, `kill`,
+/// TASK why`, `not-started TASK code why`, `ended TASK code [note]` with a minus for a signal, `stop [grace]`, `interrupt`, `kill`,
 /// `pause`, `resume`, `broken why`, `tick`. `ROLE-*` is all of a role's tasks, one after another. Ticks that the job
 /// asks for come by themselves.
 fn check(written: &Value, story: &str) -> String {
@@ -123,7 +123,7 @@ fn inputs(job: &Lifecycle, what: &str) -> Vec<Input> {
     let mut words = what.splitn(2, ' ');
     let (verb, rest) = (words.next().expect("a word"), words.next().unwrap_or_default());
     let (name, rest) = match verb {
-        "stop" | "kill" | "broken" => ("", rest),
+        "stop" | "interrupt" | "kill" | "broken" => ("", rest),
         _ => rest.split_once(' ').unwrap_or((rest, "")),
     };
     let matches = |id: &str| name.strip_suffix('*').map_or(id == name, |role| id.starts_with(role));
@@ -152,6 +152,7 @@ fn inputs(job: &Lifecycle, what: &str) -> Vec<Input> {
             let grace = rest.parse().ok().map(Duration::from_secs);
             vec![Input::Stop { grace, why: "stopped by jobc stop".to_owned() }]
         }
+        "interrupt" => vec![Input::Interrupt { why: "interrupted".to_owned() }],
         "kill" => vec![Input::Kill { why: "killed by jobc kill".to_owned() }],
         "pause" => vec![Input::Paused],
         "resume" => vec![Input::Resumed],
@@ -174,6 +175,7 @@ fn show(job: &Lifecycle, input: &Input) -> String {
             format!("ended {}: {exit:?}{note}", id(task))
         }
         Input::Stop { grace, .. } => format!("stop {grace:?}"),
+        Input::Interrupt { .. } => "interrupt".to_owned(),
         Input::Kill { .. } => "kill".to_owned(),
         Input::Broken { why } => format!("broken: {why}"),
         Input::Prepared | Input::Paused | Input::Resumed | Input::Tick => format!("{input:?}").to_lowercase(),
@@ -188,7 +190,9 @@ fn output(job: &Lifecycle, now: Duration, what: &str, actions: &[Action]) -> Str
             Action::Create { task, attempt } => format!("create {} attempt {attempt}", id(task)),
             Action::Start(task) => format!("start {}", id(task)),
             Action::Watch(task) => format!("watch {}", id(task)),
-            Action::Signal(task, signal) => format!("{signal} {}", id(task)),
+            Action::Signal(task, EndSignal::Interrupt) => format!("INT {}", id(task)),
+            Action::Signal(task, EndSignal::Stop) => format!("TERM {}", id(task)),
+            Action::Signal(task, EndSignal::Kill) => format!("KILL {}", id(task)),
             Action::Retried { scope, task, attempt, backoff, why } => {
                 format!(
                     "retry {scope:?} for {}: attempt {attempt} in {}s: {why}",

@@ -12,6 +12,8 @@ pub(super) enum Timer {
     Job,
     /// An attempt's time limit.
     Attempt(TaskNumber),
+    /// The end of the time that a task has after SIGINT.
+    Stop(TaskNumber),
     /// The end of a grace period.
     Kill(TaskNumber),
     /// A task's next attempt.

@@ -91,6 +91,7 @@ impl Lifecycle {
     /// The end of a task's process: its timers are removed.
     pub(super) fn process_gone(&mut self, number: TaskNumber) -> Option<EndReason> {
         self.timers.cancel(Timer::Attempt(number));
+        self.timers.cancel(Timer::Stop(number));
         self.timers.cancel(Timer::Kill(number));
         self.progress[number].ending.take()
     }

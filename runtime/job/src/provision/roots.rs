@@ -31,6 +31,10 @@ pub struct RoleRoot {
     pub(crate) user: Option<NamedUser>,
     /// The part of the caller's environment that the tasks get.
     pub(crate) environment: Option<HostEnvironment>,
+    /// The signal that the job file names to stop the tasks.
+    pub(crate) stop_signal: Option<String>,
+    /// Whether the tasks get a process 1 that forwards signals and reaps orphans.
+    pub(crate) init: bool,
     /// Whom the caller is in the containers, without privileges.
     pub(crate) caller: Caller,
     /// The user and group that config.json has otherwise.
@@ -116,6 +120,8 @@ pub(super) fn of(
                 image,
                 user,
                 environment,
+                stop_signal: role.stop_signal.clone(),
+                init: role.init,
                 caller: caller_ids::of_role(job.plan, job.submission, role),
                 default_ids: numbers,
             },

@@ -6,11 +6,12 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use jobc_schema::init::is_init;
 use oci_spec::runtime::{Mount, Process, Spec};
 
 use super::images::copy_of;
 use super::provisioned::ProvisionedJob;
-use super::roots::RootSource;
+use super::roots::{RoleRoot, RootSource};
 use crate::allocate::NamedUser;
 use crate::caller_ids;
 use crate::devices;
@@ -24,6 +25,7 @@ use jobc_container::secret::SecretEnvironment;
 use jobc_gpu::inject;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::TaskId;
+use jobc_sys::signals::Signal;
 
 /// Makes Python write each line at once (python(1)).
 const UNBUFFERED: &str = "PYTHONUNBUFFERED";
@@ -37,6 +39,10 @@ pub struct TaskBundle {
     pub root: Root,
     /// Variables that are in no file; for [`Options`](jobc_container::options::Options).
     pub secret_environment: SecretEnvironment,
+    /// The signal that asks it to end.
+    pub stop_signal: Signal,
+    /// Whether its program gets a process 1 that forwards signals and reaps orphans.
+    pub init: bool,
     /// Notes for the user, a line each.
     pub notes: Vec<String>,
 }
@@ -124,6 +130,7 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
     } else if jobc_sys::host::in_user_namespace() {
         notes.extend(rootless::summary(&rootless::adapt_in_user_namespace(spec)));
     }
+    let init = role.init && !starts_init(spec) && has_room_for_init(spec);
     notes.extend(devices::add(spec)?);
     match &provided.gpus {
         Some(gpus) => notes.extend(gpus.inject(task, spec, &root, visible.as_deref())?),
@@ -137,7 +144,30 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
     bundle.text = serde_json::to_vec(spec).map_err(|error| {
         Error::new(Kind::Config, format!("the configuration of `{task}` cannot be written: {error}"))
     })?;
-    Ok(TaskBundle { bundle, root, secret_environment, notes })
+    let stop_signal = stop_signal(role, &mut notes);
+    Ok(TaskBundle { bundle, root, secret_environment, stop_signal, init, notes })
+}
+
+/// Whether the program is an init itself.
+fn starts_init(spec: &Spec) -> bool {
+    let arguments = spec.process().as_ref().and_then(|process| process.args().as_ref());
+    arguments.and_then(|arguments| arguments.first()).is_some_and(|program| is_init(program))
+}
+
+/// Whether the limit of processes has room for an init and a program.
+fn has_room_for_init(spec: &Spec) -> bool {
+    let resources = spec.linux().as_ref().and_then(|linux| linux.resources().as_ref());
+    resources.and_then(|resources| resources.pids().as_ref()).is_none_or(|pids| pids.limit() != 1)
+}
+
+/// The signal that asks a task to end: that of its role, else that of its image, else SIGTERM.
+fn stop_signal(role: &RoleRoot, notes: &mut Vec<String>) -> Signal {
+    let of_image = role.image.as_ref().and_then(|image| image.stop_signal.as_deref());
+    let Some(text) = role.stop_signal.as_deref().or(of_image) else { return Signal::TERM };
+    Signal::parse(text).unwrap_or_else(|_| {
+        notes.push(format!("unknown signal `{text}` as STOPSIGNAL of the image; tasks get SIGTERM"));
+        Signal::TERM
+    })
 }
 
 /// Mounts directories of the caller at their own paths, before volumes, which may lie in them.

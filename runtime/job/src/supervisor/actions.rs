@@ -72,7 +72,7 @@ impl Supervisor {
             Action::Watch(task) => self.watch(task),
             Action::Signal(task, signal) => {
                 if let Some(attempt) = self.attempts.get_mut(&task)
-                    && let Err(error) = attempt.signal(signal)
+                    && let Err(error) = attempt.end(signal)
                 {
                     self.journal.note(format!("{}: {error}", self.lifecycle.tasks()[task].id));
                 }
@@ -296,7 +296,10 @@ impl Supervisor {
     pub(super) fn carry_out_request(&mut self, request: Request) -> Result<()> {
         match request {
             Request::Attend {} | Request::Leave {} => {}
-            Request::Stop { grace_seconds } => {
+            Request::Stop { interrupt: true, .. } => {
+                self.step(Input::Interrupt { why: "stopped".to_owned() });
+            }
+            Request::Stop { grace_seconds, interrupt: false } => {
                 let grace = grace_seconds.map(Duration::from_secs);
                 self.step(Input::Stop { grace, why: "stopped".to_owned() });
             }

@@ -1,5 +1,6 @@
 //! A running attempt of a task: its container, its first process, its output.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use jobc_schema::Bytes;
@@ -9,12 +10,12 @@ use super::message::PendingContainer;
 use super::poll::{EventSource, Poll};
 use super::recipients::recipients;
 use crate::discarded::WrittenLayers;
-use crate::lifecycle::TaskNumber;
+use crate::lifecycle::{EndSignal, TaskNumber};
 use jobc_container::cgroup::Cgroup;
 use jobc_container::container::Container;
 use jobc_container::process::{Exit, Process};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
-use jobc_sys::pid_namespace;
+use jobc_sys::pid_namespace::{self, Member};
 use jobc_sys::signals::{Disposition, Signal};
 use jobc_sys::syscall::ended::{self, EndedUsage};
 
@@ -40,12 +41,43 @@ pub(super) struct Attempt {
     output: [Option<OwnedFd>; 2],
     /// The writable layers of its root, if what is in them is to be named.
     layers: Option<WrittenLayers>,
+    /// The signal that asks it to end.
+    stop_signal: Signal,
+    /// Whether its first process is an init of this runtime.
+    init: bool,
+    /// Whether it was sent SIGINT as the first signal of its end.
+    interrupted: bool,
+}
+
+/// The program of a task and the other processes of its PID namespace.
+struct ProgramProcesses {
+    /// The program itself: the first process, or the child of an init of this runtime.
+    pid: u32,
+    /// All but the first process; below an init the program is one of them.
+    others: Vec<Member>,
+}
+
+impl ProgramProcesses {
+    /// How the program handles a signal.
+    fn disposition(&self, signal: Signal) -> Option<Disposition> {
+        Disposition::of(self.pid, signal)
+    }
+
+    /// All but an init.
+    fn pids(&self) -> impl Iterator<Item = u32> {
+        std::iter::once(self.pid).chain(self.others.iter().map(|other| other.pid))
+    }
+
+    /// Whether a process handles a signal.
+    fn handles(&self, signal: Signal) -> bool {
+        self.pids().any(|pid| handles(pid, signal) || signal == Signal::INT && traps_interrupt(pid))
+    }
 }
 
 impl Attempt {
     /// Takes a made container in, and waits for its end and its output from now on.
     pub(super) fn new(task: TaskNumber, number: u32, held: PendingContainer, poll: &Poll) -> Result<Self> {
-        let PendingContainer { made, start_pipe: hold, output, layers, .. } = held;
+        let PendingContainer { made, start_pipe: hold, output, layers, stop_signal, init, .. } = held;
         poll.add(&made.process.pidfd, EventSource::Process(task))?;
         let output = output.map_or([None, None], |[out, error]| [Some(out), Some(error)]);
         for (stream, fd) in output.iter().enumerate() {
@@ -54,7 +86,17 @@ impl Attempt {
             }
         }
         let container = Box::new(made.container);
-        Ok(Self { number, container, process: made.process, start_pipe: Some(hold), output, layers })
+        Ok(Self {
+            number,
+            container,
+            process: made.process,
+            start_pipe: Some(hold),
+            output,
+            layers,
+            stop_signal,
+            init,
+            interrupted: false,
+        })
     }
 
     /// Its first process's number.
@@ -89,15 +131,44 @@ impl Attempt {
         self.process.wait_until_started()
     }
 
+    /// Has it end by a signal of its job's end.
+    ///
+    /// Of SIGINT and the stop signal a program often handles one: Python has a handler for SIGINT alone. So where no
+    /// process handles the one that is due and some handle the other, they get that, once.
+    pub(super) fn end(&mut self, signal: EndSignal) -> Result<()> {
+        let stop = self.stop_signal;
+        match signal {
+            EndSignal::Kill => self.signal(Signal::KILL),
+            _ if self.start_pipe.is_some() => self.signal(Signal::KILL),
+            EndSignal::Interrupt => {
+                let program = self.program()?;
+                let other = !program.handles(Signal::INT)
+                    && (program.handles(stop)
+                        || program.disposition(Signal::INT) == Some(Disposition::Ignored));
+                self.interrupted = !other;
+                self.signal(if other { stop } else { Signal::INT })
+            }
+            EndSignal::Stop => {
+                let program = self.program()?;
+                let handled = program.handles(stop);
+                match self.interrupted {
+                    // What handles SIGINT alone is at work on that, and would be ended by another signal.
+                    true if !handled && program.handles(Signal::INT) => Ok(()),
+                    false if !handled && stop != Signal::KILL && program.handles(Signal::INT) => {
+                        self.signal(Signal::INT)
+                    }
+                    _ => self.signal(stop),
+                }
+            }
+        }
+    }
+
     /// Sends a signal as a user at a terminal means it.
     ///
-    /// The kernel does not deliver signals without a handler to the first process of a PID namespace. A shell that
-    /// waits for a program is such a process: the signal then goes to the [`recipients`] among the other processes of
-    /// the namespace. A process that is alone there is ended by it. Who is there is read from /proc: a task need not
-    /// have a cgroup.
-    ///
-    /// Python has a handler for SIGINT alone: where no process handles SIGTERM, those that handle SIGINT get that, but
-    /// shells, whose handler only waits for their program.
+    /// A shell that waits for a program has no handler of its own: alone it would end, and as the first process of its
+    /// PID namespace the kernel keeps the signal from it. The signal then goes to the [`recipients`] among the other
+    /// processes of the namespace. A first process that is alone there is ended by it. Who is there is read from
+    /// /proc: a task need not have a cgroup.
     pub(super) fn signal(&mut self, signal: Signal) -> Result<()> {
         if self.start_pipe.is_some() {
             return Signal::KILL.send(&self.process.pidfd).map(drop);
@@ -108,34 +179,39 @@ impl Attempt {
             // Under version 1 what is frozen does not even die.
             return if cgroup.is_frozen().unwrap_or(false) { cgroup.thaw() } else { Ok(()) };
         }
-        let spared = Disposition::of(self.process.pid, signal) == Some(Disposition::Exempt);
-        if !spared || !signal.ends_by_default() {
-            return signal.send(&self.process.pidfd).map(drop);
+        let program = self.program()?;
+        let is_its_own =
+            program.disposition(signal) == Some(Disposition::Ignored) || handles(program.pid, signal);
+        if is_its_own || !signal.ends_by_default() {
+            return signal.send_to(program.pid);
         }
-        let others = match pid_namespace::others(self.process.pid) {
+        if program.pid == self.process.pid && program.others.is_empty() {
+            return Signal::KILL.send(&self.process.pidfd).map(drop);
+        }
+        let mut all = BTreeSet::from_iter(recipients(&program.others, |pid| handles(pid, signal)));
+        if signal == Signal::INT {
+            all.extend(program.pids().filter(|&pid| traps_interrupt(pid)));
+        }
+        all.into_iter().try_for_each(|pid| signal.send_to(pid))
+    }
+
+    /// The processes that a signal of a user is for.
+    fn program(&self) -> Result<ProgramProcesses> {
+        let first = self.process.pid;
+        let others = match pid_namespace::others(first) {
             Ok(others) => others,
             // It exited without a signal from here.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => {
                 let message = format!("cannot list the processes of a task: {}", describe_io(&error));
                 return Err(Error::new(Kind::System, message));
             }
         };
-        let catches = |pid, signal| Disposition::of(pid, signal) == Some(Disposition::Caught);
-        let handles_interrupt = |pid: u32| catches(pid, Signal::INT) && !is_shell(pid);
-        let is_any = |catches: &dyn Fn(u32) -> bool| others.iter().any(|other| catches(other.pid));
-        let (first, below) = (handles_interrupt(self.process.pid), is_any(&handles_interrupt));
-        if signal == Signal::TERM && !is_any(&|pid| catches(pid, signal)) && (first || below) {
-            if below {
-                let all = recipients(&others, handles_interrupt);
-                all.into_iter().try_for_each(|pid| Signal::INT.send_to(pid))?;
-            }
-            return if first { Signal::INT.send(&self.process.pidfd).map(drop) } else { Ok(()) };
-        }
-        if others.is_empty() {
-            return Signal::KILL.send(&self.process.pidfd).map(drop);
-        }
-        recipients(&others, |pid| catches(pid, signal)).into_iter().try_for_each(|pid| signal.send_to(pid))
+        // The init's first child is the second process of the namespace.
+        let is_program =
+            |other: &&Member| other.parent == first && pid_namespace::number(other.pid) == Some(2);
+        let below = others.iter().filter(|_| self.init).find(is_program);
+        Ok(ProgramProcesses { pid: below.map_or(first, |program| program.pid), others })
     }
 
     /// Reads its output, a bounded amount at a time so that other tasks are served.
@@ -179,7 +255,11 @@ impl Attempt {
         for fd in self.output.iter().flatten() {
             poll.remove(fd);
         }
-        Ok((self.process.wait()?, self.container))
+        // The init exits with the code of a shell; only its name says whether a signal ended the program.
+        let signal = self.init.then(|| init_report(self.process.pid)).flatten();
+        let exit = self.process.wait()?;
+        let exit = signal.map(Exit::Signal).filter(|signal| signal.code() == exit.code()).unwrap_or(exit);
+        Ok((exit, self.container))
     }
 
     /// Takes in that its program could not be executed: its process is gone.
@@ -210,6 +290,33 @@ pub(super) fn exit_note(groups: &Cgroup, exit: Exit, memory_limit: Option<u64>) 
 /// The end of a task whose start failed before its program ran.
 pub(super) fn code_of(error: &Error) -> u8 {
     error.exit_code()
+}
+
+/// Whether a process has a handler for a signal, or waits for it. The handler of a shell for SIGINT only waits for its
+/// program, which a terminal sends the signal, too.
+fn handles(pid: u32, signal: Signal) -> bool {
+    catches(pid, signal) && !(signal == Signal::INT && is_shell(pid))
+}
+
+/// Whether a shell has a `trap` for SIGINT. By its handlers it cannot be told; but its script may be in its arguments, and
+/// of a script in a file is known that it has other traps.
+fn traps_interrupt(pid: u32) -> bool {
+    if !is_shell(pid) || !catches(pid, Signal::INT) {
+        return false;
+    }
+    let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&arguments);
+    if text.contains("trap ") { text.contains("INT") } else { catches(pid, Signal::TERM) }
+}
+
+fn catches(pid: u32, signal: Signal) -> bool {
+    Disposition::of(pid, signal) == Some(Disposition::Caught)
+}
+
+/// The signal that ended the program below an init that has ended and was not waited for.
+fn init_report(pid: u32) -> Option<i32> {
+    let name = std::fs::read(format!("/proc/{pid}/comm")).ok()?;
+    jobc_container::trampoline::init::signal_of(&name)
 }
 
 /// Whether a process is a shell, by its name in proc_pid_comm(5).

@@ -14,6 +14,7 @@ use crate::ready::Report;
 use crate::record::Claim;
 use jobc_container::container::create::CreatedContainer;
 use jobc_sys::error::Result;
+use jobc_sys::signals::Signal;
 
 /// A message of a thread to the event loop.
 #[derive(Debug)]
@@ -90,6 +91,10 @@ pub(super) struct PendingContainer {
     pub(super) output: Option<[OwnedFd; 2]>,
     /// The writable layers of its root, if what is in them is to be named.
     pub(super) layers: Option<WrittenLayers>,
+    /// The signal that asks it to end.
+    pub(super) stop_signal: Signal,
+    /// Whether its first process is an init of this runtime, whose child is the program.
+    pub(super) init: bool,
     /// Notes for the user.
     pub(super) notes: Vec<String>,
     /// The task's unenforced limits.

@@ -160,6 +160,7 @@ fn create_container(
             open_files: Some(share.open_files),
             console,
             secret_environment: given.secret_environment,
+            init: given.init,
             ..Options::default()
         },
         root: Some(given.root),
@@ -175,7 +176,18 @@ fn create_container(
     notes.extend(UnenforcedLimit::in_words(&made.container.unenforced));
     let unenforced = initial_record::unenforced(&made.container.unenforced);
     let layers = layers.and_then(ExpectedLayers::receive);
-    Ok(PendingContainer { made, start_pipe: hold, output, layers, notes, unenforced, mounts })
+    let (stop_signal, init) = (given.stop_signal, given.init);
+    Ok(PendingContainer {
+        made,
+        start_pipe: hold,
+        output,
+        layers,
+        stop_signal,
+        init,
+        notes,
+        unenforced,
+        mounts,
+    })
 }
 
 fn mount_count(bundle: &Bundle) -> usize {

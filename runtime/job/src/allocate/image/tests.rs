@@ -27,6 +27,7 @@ fn image() -> Image {
         user: Some(ImageUser::Name("ada".to_owned())),
         entrypoint: Some(words(&["/entry"])),
         command: words(&["/entry", "serve"]),
+        stop_signal: None,
     }
 }
 

@@ -17,6 +17,21 @@ fn a_stop_asks_and_then_kills() {
 }
 
 #[test]
+fn an_interrupt_asks_twice_and_then_kills() {
+    insta::assert_snapshot!(check(
+        &json!({"roles": {"a": {"grace_period_seconds": 6}, "b": {}, "late": {"timeout_seconds": 9}}}),
+        "0 prepared
+         0 created *
+         0 started *
+         10 interrupt
+         11 interrupt
+         12 ended b-0 0
+         17 ended a-0 -9
+         18 ended late-0 -15"
+    ));
+}
+
+#[test]
 fn a_second_stop_shortens_the_wait_and_a_kill_ends_it() {
     insta::assert_snapshot!(check(
         &json!({"roles": {"main": {}}}),

@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::*;
 use crate::lifecycle::task::EndReason;
-use jobc_sys::signals::Signal;
 
 /// A task's state on the host.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +29,7 @@ struct Machine {
     job: Lifecycle,
     now: Duration,
     seen: Vec<TaskView>,
-    signalled: Vec<Option<Signal>>,
+    signalled: Vec<Option<EndSignal>>,
     /// The progress of each task's latest attempt: started, ready, succeeded.
     reached: Vec<[bool; 3]>,
     /// The attempt of the job in which a role was first made.
@@ -80,7 +79,8 @@ impl Machine {
                 Action::Signal(task, signal) => {
                     assert_ne!(self.seen[task], TaskView::Nothing, "nobody can signal {task}");
                     assert_ne!(self.seen[task], TaskView::Making, "nobody can signal {task} yet");
-                    assert!(signal == Signal::KILL || self.signalled[task].is_none(), "TERM again to {task}");
+                    let before = self.signalled[task];
+                    assert!(signal == EndSignal::Kill || before < Some(signal), "{signal:?} again to {task}");
                     self.signalled[task] = Some(signal);
                 }
                 Action::Retried { scope, task, attempt, .. } => {
@@ -385,7 +385,8 @@ proptest! {
         for (kind, which, choice) in events {
             match kind {
                 0..=2 => machine.step(Input::Paused),
-                3..=8 => machine.step(Input::Resumed),
+                3..=7 => machine.step(Input::Resumed),
+                8 => machine.step(Input::Interrupt { why: "interrupted".into() }),
                 9 => machine.step(Input::Stop { grace: None, why: "stopped".into() }),
                 10 => machine.step(Input::Stop { grace: Some(Duration::from_secs(u64::from(choice))), why: "stopped".into() }),
                 11 => machine.step(Input::Kill { why: "killed".into() }),

@@ -198,7 +198,7 @@ impl StopRequest {
         let request = if now {
             Request::Kill { signal: Signal::KILL.number(), tasks: Vec::new() }
         } else {
-            Request::Stop { grace_seconds: None }
+            Request::Stop { grace_seconds: None, interrupt: signal == Signal::INT }
         };
         if signal == Signal::INT && !now {
             terminal::eprint("jobc: stopping the job; press Ctrl-C again to kill it\n");
