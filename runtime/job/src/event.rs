@@ -66,6 +66,9 @@ pub enum Kind {
     NotReady,
     /// The resource usage of a task, periodically and at its end: the fields of a sample.
     Sampled,
+    /// The kernel killed processes of a task for lack of memory, and the task goes on or has succeeded: `kills`, since
+    /// the attempt began.
+    OomKilled,
     /// A task on the files of the host wrote files that are discarded: the fields of
     /// [`Discarded`](crate::discarded::Discarded).
     Discarded,

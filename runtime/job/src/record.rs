@@ -211,6 +211,9 @@ pub struct TaskRecord {
     /// The reason, if there is more to report than code and signal: `out of memory: used 2 GiB of 2 GiB`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Processes of this attempt that the kernel killed for lack of memory.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub oom_kills: u64,
     /// Attempts that ended before this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Attempt>,
@@ -310,6 +313,16 @@ impl TaskRecord {
     pub fn end_text(&self) -> Option<String> {
         exit_text::describe(self.exit_code, self.signal.as_deref(), self.reason.as_deref())
     }
+
+    /// Whether the kernel killed processes of this attempt for lack of memory, and the attempt's own end does not say so.
+    pub fn has_unseen_oom_kills(&self) -> bool {
+        self.oom_kills > 0 && !self.reason.as_ref().is_some_and(|reason| reason.contains("out of memory"))
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Attempt {

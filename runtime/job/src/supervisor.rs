@@ -353,6 +353,11 @@ impl Supervisor {
         {
             self.journal.note(format!("samples are lost: {error}"));
         }
+        for (id, kills) in self.sampler.take_oom_kills() {
+            if let Some(task) = self.lifecycle.tasks().iter().position(|task| task.id == id) {
+                self.note_oom_kills(task, kills);
+            }
+        }
     }
 
     /// Records how the job ended and releases its resources.

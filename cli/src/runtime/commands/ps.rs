@@ -12,6 +12,7 @@ use jobc_job::user_metrics::format_number;
 use jobc_sys::error::{Error, Kind};
 use serde_json::{Value, json};
 
+use super::follow::event_text::oom_kills;
 use super::jobs::{Failure, Jobs, Result, format_ago, format_duration, into_exit_code, json_text, read};
 use super::subject::Subject;
 use super::sweep::{self, Comparison};
@@ -207,12 +208,16 @@ fn gpus(record: &Record, task: &TaskRecord) -> Option<String> {
 }
 
 /// How an attempt ended: `0`, `3`, `killed by SIGSEGV (segmentation fault)`. For a stopped task, only the signal or the
-/// code: it has not failed.
+/// code: it has not failed. For a task that goes on, whether the kernel killed some of its processes.
 pub(super) fn describe_exit(task: &TaskRecord) -> Option<String> {
     let code = || task.exit_code.map(|code| code.to_string());
     if task.state == TaskState::Stopped && task.reason.is_none() {
         return task.signal.clone().or_else(code);
     }
-    let text = task.end_text()?;
-    Some(text.strip_prefix("exit ").map(str::to_owned).unwrap_or(text))
+    let text = task.end_text().map(|text| text.strip_prefix("exit ").map(str::to_owned).unwrap_or(text));
+    let kills = task.has_unseen_oom_kills().then(|| oom_kills(task.oom_kills));
+    match (text, kills) {
+        (Some(text), Some(kills)) => Some(format!("{text}, {kills}")),
+        (text, kills) => text.or(kills),
+    }
 }

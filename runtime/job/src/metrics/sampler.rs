@@ -50,6 +50,8 @@ pub struct Sampler {
     next: Instant,
     /// How many files may be kept open.
     max_open_files: usize,
+    /// The tasks with processes that the kernel has killed for lack of memory since the last question, and how many.
+    oom_kills: Vec<(TaskId, u64)>,
 }
 
 /// A task that runs.
@@ -70,6 +72,8 @@ struct SampledTask {
     /// much.
     meter: MeterState,
     written: Option<Sample>,
+    /// Its processes that the kernel has killed for lack of memory.
+    oom_kills: u64,
     /// A later sample that equals the written one except for its time.
     unchanged: Option<Sample>,
 }
@@ -96,6 +100,7 @@ impl Sampler {
             ledger: has_gpus.then(|| Ledger::standard(&directory.parents())).and_then(Result::ok),
             next: Instant::now(),
             max_open_files: usize::try_from(files).unwrap_or(usize::MAX),
+            oom_kills: vec![],
         }
     }
 
@@ -124,6 +129,7 @@ impl Sampler {
             peak: 0,
             meter: MeterState::Unopened,
             written: None,
+            oom_kills: 0,
             unchanged: None,
         });
     }
@@ -143,6 +149,12 @@ impl Sampler {
         // A sample that cannot be written is in the end event.
         let _ = self.sample_file.push(&samples);
         Some(sample)
+    }
+
+    /// The tasks of which the samples since the last call show that the kernel has killed processes for lack of memory, and
+    /// how many since the attempt began.
+    pub fn take_oom_kills(&mut self) -> Vec<(TaskId, u64)> {
+        std::mem::take(&mut self.oom_kills)
     }
 
     /// When to call [`Self::sample`] next; never while nothing runs.
@@ -178,6 +190,11 @@ impl Sampler {
                 processes::fill(&mut sample.usage, processes.usage);
                 watched.peak = watched.peak.max(processes.usage.memory.unwrap_or(0));
                 sample.usage.memory_peak = sample.usage.memory_peak.map(|peak| peak.max(watched.peak));
+            }
+            let kills = sample.usage.oom_kills.unwrap_or(0);
+            if kills > watched.oom_kills {
+                watched.oom_kills = kills;
+                self.oom_kills.push((watched.task.clone(), kills));
             }
             watched.record(sample, &mut samples);
         }
@@ -266,6 +283,7 @@ mod tests {
             peak: 0,
             meter: MeterState::Unopened,
             written: None,
+            oom_kills: 0,
             unchanged: None,
         }
     }

@@ -215,13 +215,17 @@ impl Supervisor {
         let limit = self.context.plan.roles[role].resources.memory_bytes;
         let groups = attempt.cgroup();
         let id = &self.lifecycle.tasks()[task].id;
+        let mut kills = 0;
         if let Some(sample) = self.sampler.remove_attempt(id, attempt.ended_usage()) {
+            kills = sample.usage.oom_kills.unwrap_or(0);
             self.journal.task_event(task, EventKind::Sampled, json!(sample));
         }
         match attempt.reap(&self.poll) {
             Ok((exit, container)) => {
                 let note = super::attempt::exit_note(&groups, exit, limit);
-                if exit != Exit::Code(0) {
+                if exit == Exit::Code(0) {
+                    self.note_oom_kills(task, kills);
+                } else {
                     self.note_missing_members(task);
                 }
                 self.ending.insert(task, (exit, note));
@@ -229,6 +233,14 @@ impl Supervisor {
                 self.spawner.submit(SpawnerRequest::Remove { task, id, container, layers });
             }
             Err(error) => self.not_started(task, &error),
+        }
+    }
+
+    /// The kernel has killed processes of a task for lack of memory, and the task goes on or has succeeded.
+    pub(super) fn note_oom_kills(&mut self, task: TaskNumber, kills: u64) {
+        if kills > self.journal.record.tasks[task].oom_kills {
+            self.journal.task_mut(task).oom_kills = kills;
+            self.journal.task_event(task, EventKind::OomKilled, json!({ "kills": kills }));
         }
     }
 

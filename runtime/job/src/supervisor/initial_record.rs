@@ -39,6 +39,7 @@ pub(super) fn first_record(
         exit_code: None,
         signal: None,
         reason: None,
+        oom_kills: 0,
         earlier: Vec::new(),
     });
     let mut notes: Vec<String> = submission

@@ -138,6 +138,7 @@ impl Journal {
         }
         known.attempt = attempt;
         (known.started, known.ready, known.ended) = (None, None, None);
+        known.oom_kills = 0;
     }
 
     /// Copies the states that the lifecycle has decided.

@@ -89,7 +89,7 @@ fn event_line(event: &Event) -> Option<(Tone, String)> {
         Kind::Ended if details == "exit 0" => " ended".to_owned(),
         // The end of the job follows, or that of its other tasks, with the same reason.
         Kind::Ended if is_set("ends_job") => return None,
-        Kind::Ended => return Some((Tone::Failure, format!(": {details}"))),
+        Kind::Ended | Kind::OomKilled => return Some((Tone::Failure, format!(": {details}"))),
         _ => return None,
     };
     Some((Tone::Progress, text))
@@ -151,6 +151,7 @@ pub(crate) fn describe_details(event: &Event) -> String {
             exit_text::describe(code, text("signal").as_deref(), text("explanation").as_deref())
                 .unwrap_or_default()
         }
+        Kind::OomKilled => number("kills").map(oom_kills).unwrap_or_default(),
         Kind::Discarded => {
             let directory = |directory: &Value| {
                 let path = directory["path"].as_str().map(escape_control)?;
@@ -168,6 +169,12 @@ pub(crate) fn describe_details(event: &Event) -> String {
         }
         _ => describe_value(detail).unwrap_or_default(),
     }
+}
+
+/// `out of memory: the kernel killed 2 processes`.
+pub(crate) fn oom_kills(count: u64) -> String {
+    let processes = if count == 1 { "process" } else { "processes" };
+    format!("out of memory: the kernel killed {count} {processes}")
 }
 
 /// Details without a text of their own: `volume data, path /srv/data`.
@@ -221,6 +228,7 @@ mod tests {
             1,
             json!({"scope": "role", "attempt": 2, "backoff_ms": 2000, "why": "out of memory: used 2 GiB of 2 GiB"}),
         ));
+        events.push(task(Kind::OomKilled, "worker-4", 1, json!({"kills": 2})));
         events.push(task(Kind::Started, "worker-3", 2, json!({"pid": 1})));
         events.push(ended("worker-1", json!({"exit_code": 0, "explanation": null})));
         events.push(ended("worker-5", json!({"exit_code": 0, "explanation": null})));
@@ -244,6 +252,7 @@ mod tests {
                 "ps-0 ready",
                 "! worker-3: out of memory: used 2 GiB of 2 GiB",
                 "worker-3 is retried: attempt 2 of the role in 2.0 s",
+                "! worker-4: out of memory: the kernel killed 2 processes",
                 "worker-3 started, attempt 2",
                 "worker-1, worker-5 ended",
                 "! worker-6, worker-7: exit 141: a reader of the pipe closed (SIGPIPE)",

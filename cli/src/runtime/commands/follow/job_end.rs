@@ -64,7 +64,16 @@ impl<'a> JobEnd<'a> {
         let explanation = &self.end.explanation;
         let cause = cause::of(std::iter::once(explanation.as_str()), false);
         let cause = cause.map(|cause| format!("; {cause}")).unwrap_or_default();
-        format!("{}: {explanation}{cause}", self.directory.id)
+        let killed = self.record.tasks.iter().filter(|task| task.has_unseen_oom_kills());
+        let killed: Vec<String> = killed.map(|task| task.task.to_string()).collect();
+        let killed = match &killed[..] {
+            [] => String::new(),
+            [first] => format!("; out of memory: the kernel killed processes of {first}"),
+            [first, others @ ..] => {
+                format!("; out of memory: the kernel killed processes of {first} and {} others", others.len())
+            }
+        };
+        format!("{}: {explanation}{cause}{killed}", self.directory.id)
     }
 
     /// The last lines on stderr of the task that decided that the job failed; on stdout if it wrote nothing to stderr.

@@ -153,6 +153,7 @@ fn record_of_attempt(task: TaskId, status: &TaskStatus) -> TaskRecord {
         exit_code: status.exit_code.and_then(|code| u8::try_from(code).ok()),
         signal: None,
         reason: status.reason.clone(),
+        oom_kills: 0,
         earlier: vec![],
     }
 }
