@@ -10,6 +10,7 @@ mod kept;
 mod local_time;
 mod message;
 mod output;
+mod piped_stdin;
 pub(crate) mod plugin_sandbox;
 mod progress;
 mod quantity;

@@ -14,6 +14,7 @@ use super::run_command::CommandArgs;
 use crate::args::values::parse_set;
 use crate::completion;
 use crate::runtime::completion::{roles, tasks_of_file};
+use crate::runtime::piped_stdin::has_piped_stdin;
 use crate::runtime::settings::allows_unenforced;
 
 #[derive(Debug, ClapArgs)]
@@ -96,6 +97,8 @@ pub(crate) struct RunArgs {
     #[arg(long, conflicts_with_all = ["detach", "terminal", "dry_run", "resume", "save"], help_heading = JOB_HEADING)]
     pub watch: bool,
     /// Pass stdin to the only task, without a terminal; `-t` already forwards stdin
+    ///
+    /// A command after `--` also gets a pipe or a file as its stdin without this option.
     #[arg(long, short, conflicts_with = "detach", help_heading = JOB_HEADING)]
     pub interactive: bool,
     /// Attach the terminal to this task [default: the only task]
@@ -211,9 +214,12 @@ impl RunArgs {
         self.pull.unwrap_or_default()
     }
 
-    /// Whether the only task reads our standard input directly, not through a terminal.
+    /// Whether the only task reads our standard input directly, not through a terminal: with `-i`, and where a command
+    /// gets a pipe or a file.
     pub(crate) fn passes_stdin(&self) -> bool {
-        self.interactive && self.terminal.is_none()
+        let is_command = !self.command.command.is_empty() || self.command.container.image.is_some();
+        let is_asked = self.interactive || is_command && !self.detach && has_piped_stdin();
+        is_asked && self.terminal.is_none()
     }
 
     /// Whether the container stays in the cgroup of this process.

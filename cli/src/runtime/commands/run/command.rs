@@ -113,7 +113,7 @@ pub(super) fn print_hidden_path(args: &RunArgs, caller: &Caller) {
 
 /// Prints a note if the command reads stdin and did not get it.
 pub(super) fn print_unread_stdin(args: &RunArgs) {
-    let is_passed = args.interactive || args.terminal.is_some();
+    let is_passed = args.passes_stdin() || args.terminal.is_some();
     if let Some(note) = unread_stdin::note(&args.command.command).filter(|_| !is_passed) {
         crate::terminal::eprint(&note);
     }

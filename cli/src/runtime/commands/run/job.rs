@@ -180,19 +180,24 @@ fn run_built(args: &RunArgs, mut built: BuiltPlan, jobs: &Jobs, format: FormatAr
     // From here on, Ctrl-C is for the job.
     let signals = Signals::block_forwarded()?;
     let task = args.terminal.as_deref().map(|word| terminal_task(word, &built)).transpose()?;
-    if args.passes_stdin() && built.jobs.len() > 1 {
+    let has_one_task = matches!(&built.jobs[..], [job] if options::only_task(&job.plan).is_ok());
+    if args.interactive && args.passes_stdin() && built.jobs.len() > 1 {
         return Err(Error::new(
             Kind::Config,
             format!("`--interactive` takes one job, not {}", built.jobs.len()),
         )
         .help("run one combination of the matrix: write it without `matrix`, or give its values"));
     }
+    if args.passes_stdin() && !args.interactive && !has_one_task && !args.quiet {
+        let note = "jobc: note: there are several tasks, so none of them gets stdin\n";
+        crate::terminal::eprint(note);
+    }
     let images = images::provide(args, &built, &signals, format)?;
     let submitted = submit::submit(args, &built, &images, jobs.directories(), scope)?;
     let sweep = submitted.sweep().cloned();
     let (ours, theirs) = match &task {
         Some(_) => terminal::socket_pair().map(|(ours, theirs)| (Some(ours), Some(theirs)))?,
-        None if args.passes_stdin() => (None, Some(terminal::own_stdin()?)),
+        None if args.passes_stdin() && has_one_task => (None, Some(terminal::own_stdin()?)),
         None => (None, None),
     };
     let mut running = submitted.start(theirs)?;

@@ -1,11 +1,13 @@
-//! Commands that read stdin, which a job gets only with `-i` or `-it`.
+//! Commands that read stdin, which a job gets from a pipe or a file, or with `-i` or `-it`.
 
 use std::path::Path;
 
-use rustix::fs::{FileType, SeekFrom, fstat, seek};
+use rustix::fs::{FileType, fstat};
 use rustix::io::ioctl_fionread;
 use rustix::stdio::stdin;
 use rustix::termios::isatty;
+
+use crate::runtime::piped_stdin::is_unread_file;
 
 /// Programs that read stdin if they get no file.
 const READERS: [&str; 13] =
@@ -39,9 +41,7 @@ fn option_for_stdin() -> Option<&'static str> {
     let stat = fstat(stdin()).ok()?;
     let has_data = match FileType::from_raw_mode(stat.st_mode) {
         FileType::Fifo => ioctl_fionread(stdin()).is_ok_and(|bytes| bytes > 0),
-        // A file at a later place is read by the shell that runs the command.
-        FileType::RegularFile => stat.st_size > 0 && seek(stdin(), SeekFrom::Current(0)) == Ok(0),
-        _ => false,
+        _ => is_unread_file(&stat),
     };
     has_data.then_some("-i")
 }

@@ -11,7 +11,7 @@ use jobc_job::supervisor::start;
 use jobc_job::sweep::Sweep;
 use jobc_schema::plan::JobPlan;
 use jobc_sys::error::{Error, Kind, Result};
-use jobc_sys::id::JobId;
+use jobc_sys::id::{JobId, TaskId};
 use jobc_sys::write_atomic::Durability;
 
 use super::attach::RunningJob;
@@ -154,7 +154,7 @@ pub(super) fn submission(
         gpu_injection: args.gpu_injection,
         publish: args.publish.iter().map(|word| options::publish(word, plan)).collect::<Result<_>>()?,
         terminal: args.terminal.as_deref().map(|word| options::task(word, plan)).transpose()?,
-        stdin: args.passes_stdin().then(|| options::only_task(plan)).transpose()?,
+        stdin: stdin_task(args, built, plan)?,
         keep: args.keep,
         devices: options::devices(args, plan)?.into_iter().collect(),
         gpu_share: args.gpu_share.or(plan.target.settings.oci.as_ref().and_then(|oci| oci.gpu_share)),
@@ -162,6 +162,17 @@ pub(super) fn submission(
         attended: !args.detach,
         ..Submission::default()
     })
+}
+
+/// The task that gets our stdin. Of several tasks none does, which is an error only with `-i`.
+fn stdin_task(args: &RunArgs, built: &BuiltPlan, plan: &JobPlan) -> Result<Option<TaskId>> {
+    if !args.passes_stdin() {
+        return Ok(None);
+    }
+    match options::only_task(plan) {
+        Err(error) if args.interactive => Err(error),
+        task => Ok(task.ok().filter(|_| built.jobs.len() == 1)),
+    }
 }
 
 pub(super) fn write_files(directory: &Directory, job: &BuiltJob, submission: &Submission) -> Result<()> {
