@@ -98,7 +98,7 @@ pub(crate) struct RunArgs {
     pub watch: bool,
     /// Pass stdin to the only task, without a terminal; `-t` already forwards stdin
     ///
-    /// A command after `--` also gets a pipe or a file as its stdin without this option.
+    /// Without `--image`, a command after `--` also gets a pipe or a file as its stdin without this option.
     #[arg(long, short, conflicts_with = "detach", help_heading = JOB_HEADING)]
     pub interactive: bool,
     /// Attach the terminal to this task [default: the only task]
@@ -215,9 +215,9 @@ impl RunArgs {
     }
 
     /// Whether the only task reads our standard input directly, not through a terminal: with `-i`, and where a command
-    /// gets a pipe or a file.
+    /// gets a pipe or a file. With `--image` it needs `-i`, as in `docker run`.
     pub(crate) fn passes_stdin(&self) -> bool {
-        let is_command = !self.command.command.is_empty() || self.command.container.image.is_some();
+        let is_command = !self.command.command.is_empty() && self.command.container.image.is_none();
         let is_asked = self.interactive || is_command && !self.detach && has_piped_stdin();
         is_asked && self.terminal.is_none()
     }

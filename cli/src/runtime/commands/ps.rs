@@ -177,7 +177,7 @@ pub(super) fn tasks_table(
         cells.extend([
             record.state_of(task).to_owned(),
             task.attempt.to_string(),
-            or_dash(task.process.filter(|_| alive).map(|process| process.pid.to_string())),
+            or_dash(task.process.filter(|_| alive).map(|process| program_pid(process.pid).to_string())),
             or_dash(address(task)),
             or_dash(gpus(record, task)),
             or_dash(ran),
@@ -190,6 +190,17 @@ pub(super) fn tasks_table(
         table.row(cells);
     }
     table
+}
+
+/// The number of a task's program, for tools such as strace and py-spy: the first process, or the child of its init.
+fn program_pid(first: u32) -> u32 {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/{first}/{file}")).unwrap_or_default();
+    if read("comm").trim_end() != "jobc-init" {
+        return first;
+    }
+    // The oldest is first; orphans come later.
+    let children = read(&format!("task/{first}/children"));
+    children.split_ascii_whitespace().next().and_then(|pid| pid.parse().ok()).unwrap_or(first)
 }
 
 /// The address of a task, with its ports: `127.0.0.1 http:8080`.
