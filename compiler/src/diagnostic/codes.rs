@@ -235,8 +235,8 @@ codes! {
     TARGET_VARIABLE "J0357" "a variable of the job replaces one of the target";
     SCRATCH_OVER_DISK "J0358" "directories of an instance are larger than its disk";
     ACCELERATE_CONFIG "J0359" "a configuration of accelerate is for other machines";
-    ENTRYPOINT_MISFIT "J0366" "a command does not fit the ENTRYPOINT of its image";
     UNKNOWN_SIGNAL "J0360" "unknown signal";
+    ENTRYPOINT_MISFIT "J0366" "a command does not fit the ENTRYPOINT of its image";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express a setting of the job";
