@@ -27,6 +27,7 @@ use crate::text::Text;
 use crate::tree::is_json;
 
 use context::Context;
+use cursor::Beside;
 use item::Item;
 use json::Commas;
 
@@ -54,7 +55,7 @@ pub(crate) fn complete(session: &Session<'_>, uri: &Uri, position: Position) -> 
             in_expression = true;
             break;
         }
-        if cursor.in_text {
+        if cursor.beside == Beside::Text {
             continue;
         }
         let mut found = values::items(&context);
@@ -64,7 +65,7 @@ pub(crate) fn complete(session: &Session<'_>, uri: &Uri, position: Position) -> 
         }
         // On its own line, a field is more likely than a value for the whole block.
         let same = |other: &cursor::Cursor| other.is_key && other.path == cursor.path;
-        let later = u8::from(!cursor.is_key && cursor.on_own_line && cursors.iter().any(same)) * 5;
+        let later = u8::from(!cursor.is_key && cursor.on_own_line() && cursors.iter().any(same)) * 5;
         for item in found {
             let rank = item.rank + later;
             let item = item.rank(rank);

@@ -1,7 +1,7 @@
 //! What a file is to jobc, by the schema that it names, by its name, and by its keys.
 //!
 //! No parser is used, since the text is often incomplete. editors/vscode/src/recognise.ts has the same rule, which
-//! docs/reference/language-server.md describes, and tests/editor/kinds.json tries both.
+//! docs/reference/language-server.md describes, and recognize.json tries both.
 
 use std::sync::LazyLock;
 
@@ -148,12 +148,12 @@ fn top_level(text: &str) -> Box<dyn Iterator<Item = (&str, usize)> + '_> {
 /// The key that a line begins with, and the offset behind its colon.
 fn key(line: &str) -> Option<(&str, usize)> {
     let start = line.len() - line.trim_start_matches([' ', '\t', '-']).len();
-    let (name, after) = match line[start..].chars().next()? {
-        quote @ ('"' | '\'') => line[start + 1..].split_once(quote)?,
-        _ => {
-            let end = line[start..].find(':')? + start;
-            (line[start..end].trim_end(), &line[end..])
-        }
+    let quote = line[start..].chars().next().filter(|first| matches!(first, '"' | '\''));
+    let (name, after) = if let Some(quote) = quote {
+        line[start + 1..].split_once(quote)?
+    } else {
+        let end = line[start..].find(':')? + start;
+        (line[start..end].trim_end(), &line[end..])
     };
     let rest = after.trim_start().strip_prefix(':')?;
     let is_key = !name.is_empty() && !name.contains(['#', '{', '[']);
@@ -202,7 +202,7 @@ mod tests {
     fn which_files_are_jobs() {
         type Case = (String, String, Option<String>);
         let cases: BTreeMap<String, Vec<Case>> =
-            serde_json::from_str(include_str!("../../../tests/editor/kinds.json")).unwrap();
+            serde_json::from_str(include_str!("recognize.json")).unwrap();
         for (why, cases) in cases {
             for (path, text, expected) in cases {
                 let found = kind("yaml", Some(path.as_str().into()), &text);

@@ -339,7 +339,9 @@ impl<'a> Session<'a> {
         let template = |name: String| {
             let file = match name.strip_suffix('/') {
                 Some(name) => directory.join(name).join("template.yaml"),
-                None if name.ends_with(".yaml") || name.ends_with(".yml") => directory.join(&name),
+                None if matches!(Utf8Path::new(&name).extension(), Some("yaml" | "yml")) => {
+                    directory.join(&name)
+                }
                 None => return None,
             };
             let text = self.text_of(&file)?;

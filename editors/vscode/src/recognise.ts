@@ -1,5 +1,5 @@
 // Which files are jobc's: by the schema that they name, by name, and by what stands at their top level. No editor is
-// needed to decide that. The server has the same rule, in editors/lsp/src/recognize.rs; tests/editor/kinds.json tries both.
+// needed to decide that. The server has the same rule, in editors/lsp/src/recognize.rs; editors/lsp/src/recognize.json tries both.
 
 /** What a file is to jobc: its own job, its targets, or a job in one of OpenPAI's formats, which no schema of ours fits. */
 export type Kind = "job" | "targets" | "openpai";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import kinds from "../../../tests/editor/kinds.json";
+import kinds from "../../lsp/src/recognize.json";
 import { isForeign, recognise, topLevelKeys, type Kind } from "../src/recognise";
 
 for (const [why, files] of Object.entries(kinds as unknown as Record<string, [path: string, text: string, kind: Kind | null][]>)) {

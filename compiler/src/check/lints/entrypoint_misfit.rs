@@ -131,7 +131,7 @@ fn arguments_alone(role: &RoleView<'_>, run: &Run, entrypoints: &[Vec<String>]) 
     let is_option =
         first.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c == '-' || c.is_alphabetic()));
     let is_name = first.contains('/') && !first.starts_with(['/', '.', '$']) && matches!(run, Run::Argv(_));
-    if !is_option && !(is_name && !entrypoints.is_empty()) {
+    if !(is_option || is_name && !entrypoints.is_empty()) {
         return None;
     }
     let (severity, what) = if is_option {

@@ -61,9 +61,13 @@ fn joined(role: &RoleView<'_>, words: &[String], from: usize) -> Option<Diagnost
     };
     let at = (from..words.len()).find(|&at| is_joined(at))?;
     let instead: Option<Vec<Vec<String>>> = (0..words.len())
-        .map(|at| match at >= from && is_joined(at) {
-            true => Some(split(&words[at]).first()?.words.clone()),
-            false => Some(vec![words[at].clone()]),
+        .map(|at| {
+            let is_split = at >= from && is_joined(at);
+            if is_split {
+                Some(split(&words[at]).first()?.words.clone())
+            } else {
+                Some(vec![words[at].clone()])
+            }
         })
         .collect();
     let message = format!(

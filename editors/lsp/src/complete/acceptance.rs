@@ -150,8 +150,7 @@ fn what_is_accepted_is_valid() {
 #[test]
 fn within_a_script_only_expressions_and_variables_are_offered() {
     for line in ["$0", "echo $0", "  if true; then\n        im$0\n      fi", "run: $0", "image: $0"] {
-        let text = format!("{JOB}")
-            .replace("      echo ${{ params.lr }}\n", &format!("      echo a\n      {line}\n"));
+        let text = JOB.replace("      echo ${{ params.lr }}\n", &format!("      echo a\n      {line}\n"));
         let fixture = Fixture::new(&text);
         let found = complete(&fixture.session, &fixture.uri, fixture.position());
         assert!(found.is_empty(), "{line}: {found:#?}");

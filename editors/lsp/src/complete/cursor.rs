@@ -22,6 +22,17 @@ use context_lines::{context_lines, lines_above};
 /// A private-use character, which is never typed.
 pub(super) const MARK: char = '\u{e0f3}';
 
+/// What stands on the line of a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beside {
+    /// Nothing: a whole block can begin.
+    Nothing,
+    /// Its key, or other entries in brackets.
+    Entries,
+    /// A line of a text of several lines, such as a script.
+    Text,
+}
+
 /// A place where text can be inserted.
 #[derive(Debug)]
 pub(super) struct Cursor {
@@ -29,18 +40,31 @@ pub(super) struct Cursor {
     pub(super) path: Vec<String>,
     /// Whether a key of a map is expected.
     pub(super) is_key: bool,
-    /// Whether it is within a text of several lines, such as a script.
-    pub(super) in_text: bool,
     /// Whether a `:` already follows.
     pub(super) has_colon: bool,
-    /// Whether the value is alone on lines below its key, where a whole block can begin.
-    pub(super) on_own_line: bool,
+    /// What stands on its line.
+    pub(super) beside: Beside,
     /// The word to replace.
     pub(super) replace: Range<usize>,
     /// The existing keys of the map, or the strings of the list.
     pub(super) taken: Vec<String>,
     /// The tree of the path, with the mark.
     pub(super) document: Document,
+}
+
+impl Cursor {
+    /// Whether it is alone on its line, where a whole block can begin.
+    pub(super) fn on_own_line(&self) -> bool {
+        self.beside == Beside::Nothing
+    }
+}
+
+impl Beside {
+    /// What stands before an offset of a text, on its line.
+    fn of(text: &str, start: usize) -> Self {
+        let line = text[..start].rsplit('\n').next().unwrap_or_default();
+        if line.trim().is_empty() { Self::Nothing } else { Self::Entries }
+    }
 }
 
 /// The possible places of the cursor; several if a list item may become a map.
@@ -104,12 +128,11 @@ fn parsed(
 
 /// Finds the mark below a node.
 fn marked(node: &Node, path: &mut Vec<String>, text: &str, at: usize) -> Option<Cursor> {
-    let cursor = |path: &[String], is_key, has_colon, on_own_line, start, taken| Cursor {
+    let cursor = |path: &[String], is_key, has_colon, start, taken| Cursor {
         path: path.to_vec(),
         is_key,
-        in_text: false,
         has_colon,
-        on_own_line,
+        beside: Beside::of(text, start),
         replace: start..at,
         taken,
         document: Document { root: Node { span: node.span, value: Value::Null } },
@@ -122,10 +145,7 @@ fn marked(node: &Node, path: &mut Vec<String>, text: &str, at: usize) -> Option<
                     let start = unquoted(text, entry.key_span.start as usize);
                     let colon = text.get(at + MARK.len_utf8()..entry.value.span.start as usize);
                     let has_colon = colon.is_some_and(|between| between.len() > 1);
-                    let mut cursor = cursor(path, true, has_colon, true, start, others());
-                    cursor.on_own_line =
-                        text[..start].rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
-                    return Some(cursor);
+                    return Some(cursor(path, true, has_colon, start, others()));
                 }
                 path.push(entry.key.clone());
                 if let Some(found) = marked(&entry.value, path, text, at) {
@@ -159,8 +179,8 @@ fn marked(node: &Node, path: &mut Vec<String>, text: &str, at: usize) -> Option<
             // Of a text of several lines, only expressions and variables are completed.
             let whole = text.get(start..at).is_some_and(|raw| raw == typed);
             let start = if whole { start } else { at };
-            let own_line = text[..start].rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
-            Some(Cursor { in_text: !whole, ..cursor(path, false, false, own_line, start, vec![]) })
+            let found = cursor(path, false, false, start, vec![]);
+            Some(if whole { found } else { Cursor { beside: Beside::Text, ..found } })
         }
         _ => None,
     }

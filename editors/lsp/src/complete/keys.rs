@@ -39,7 +39,7 @@ fn keys(context: &Context<'_>, schema: &Schema, part: &Value, found: &mut Vec<It
             } else if context.json {
                 field::in_json(schema, key, property)
             } else {
-                format!("{key}:{}", field::opening(schema, key, property, cursor.on_own_line))
+                format!("{key}:{}", field::opening(schema, key, property, cursor.on_own_line()))
             };
             let needed = required.contains(&key.as_str());
             let item = Item::new(CompletionItemKind::Property, key)
@@ -60,7 +60,7 @@ fn keys(context: &Context<'_>, schema: &Schema, part: &Value, found: &mut Vec<It
             }
         }
     }
-    if cursor.on_own_line && !cursor.has_colon && !context.json {
+    if cursor.on_own_line() && !cursor.has_colon && !context.json {
         for block in schema.snippets(part) {
             let Some(body) = block.get("body").and_then(Value::as_object) else { continue };
             // A block is inserted without the keys that the map already has, and its own name is another one.
@@ -85,7 +85,9 @@ fn unused(key: &str, taken: &[String]) -> String {
     if name == key || !taken.contains(&name) {
         return key.to_owned();
     }
-    let free = (2..).map(|number| format!("{name}-{number}")).find(|name| !taken.contains(name));
+    // One more than are taken is free.
+    let mut others = (2..taken.len() + 3).map(|number| format!("{name}-{number}"));
+    let free = others.find(|name| !taken.contains(name));
     free.map_or_else(|| key.to_owned(), |free| key.replacen(&name, &free, 1))
 }
 
@@ -120,7 +122,7 @@ fn values(context: &Context<'_>, schema: &Schema, part: &Value, whole: &Text, fo
     for block in schema.snippets(part).filter(|_| !context.json) {
         let Some(body) = block.get("body").filter(|body| body.is_object()) else { continue };
         let lines = snippet::yaml(body);
-        let text = if cursor.on_own_line {
+        let text = if cursor.on_own_line() {
             lines.join("\n")
         } else {
             let indent = " ".repeat(below(whole, cursor.replace.start));

@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 
-use super::{Cursor, MARK, marked};
+use super::{Beside, Cursor, MARK, marked};
 use crate::analysis::parse_alone;
 
 /// The possible places of the cursor.
@@ -38,7 +38,7 @@ pub(super) fn find(path: Option<&Utf8Path>, whole: &str, offset: usize) -> Vec<C
             };
             if !found.iter().any(|known| known.is_key == cursor.is_key && known.path == cursor.path) {
                 let replace = cursor.replace.start - inserted..offset;
-                found.push(Cursor { replace, document, has_colon, on_own_line: false, ..cursor });
+                found.push(Cursor { replace, document, has_colon, beside: Beside::Entries, ..cursor });
             }
             break;
         }
