@@ -150,7 +150,7 @@ impl Files for MemoryFiles {
         self.0.keys().filter_map(name).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// A file in place of a directory is its archive.
+    /// The archive of a directory is a file of the same name.
     fn code(&self, directory: &Utf8Path) -> Result<Option<Arc<PackedCode>>, CodeError> {
         let packed = |bytes: &Vec<u8>| PackedCode {
             bytes: bytes.clone(),

@@ -68,7 +68,7 @@ impl Permissions {
 impl Change {
     fn apply(&self, bits: u32, searchable: bool) -> u32 {
         let classes = if self.classes == 0 { ALL_BITS } else { self.classes };
-        // The set-id bits belong to the user and the group, and the sticky bit to nobody, so others have neither.
+        // The user and the group have the set-id bits; others have neither those nor the sticky bit.
         let only_others = classes & !0o007 == 0;
         let mut value = self.bits & (classes | if only_others { 0 } else { self.bits & STICKY });
         if self.search && (searchable || self.operator == Operator::Remove) {

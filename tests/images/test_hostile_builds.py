@@ -1,5 +1,5 @@
-"""Tests Dockerfiles that attack their builder: by links in place of what is mounted or cached, so that a builder reads, creates or removes files
-of the host. Each test also plants the fault that it looks for.
+"""Tests Dockerfiles that attack their builder: they replace what is mounted or cached by links, so that a builder reads, creates or removes
+files of the host. Each test also plants the fault that it looks for.
 
 The classes are those of CVE-2024-23651 (a cache that another build changes while it is mounted), CVE-2024-23652 (what is removed once a mount
 is gone) and CVE-2024-9675 (a cache outside the directory of caches).

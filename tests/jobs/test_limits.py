@@ -172,7 +172,7 @@ def test_what_a_task_uses_is_counted(jobs):
             time.sleep(0.2)
         rows = json.loads(jobs.call("stats", "--no-stream", "--format", "json", "tested-busy").stdout)
         assert rows["memory"] and rows["cpu_usec"] >= 500_000 and rows["pids"], f"while it runs: {rows}"
-        # Without cgroups nobody knows what killed processes below an init used after the last sample.
+        # Without cgroups, what killed processes used after the last sample is not counted.
         samples = Path(jobs.record("tested-busy")["files"]["samples"])
         while time.monotonic() < deadline and not any(json.loads(line).get("cpu_usec", 0) >= 500_000 for line in samples.read_text().splitlines()):
             time.sleep(0.2)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jobc_compiler::files::CodeError;
 
-use crate::walk::{Entry, Found, MAX_ENTRIES};
+use crate::walk::{Entry, MAX_ENTRIES, Tree};
 
 /// Bytes before they are packed.
 pub(crate) const MAX_BYTES: u64 = 100 << 20;
@@ -13,7 +13,7 @@ pub(crate) const MAX_BYTES: u64 = 100 << 20;
 const NAMED: usize = 3;
 
 /// Refuses too much code. No file was read for it.
-pub(crate) fn check(found: &Found, shown: &str) -> Result<(), CodeError> {
+pub(crate) fn check(found: &Tree, shown: &str) -> Result<(), CodeError> {
     let total: u64 = found.entries.values().map(size).sum();
     let message = if found.entries.len() > MAX_ENTRIES {
         format!("the code in `{shown}` has more than {MAX_ENTRIES} files")
@@ -32,7 +32,7 @@ pub(crate) fn check(found: &Found, shown: &str) -> Result<(), CodeError> {
 }
 
 /// The largest entries: those of the directory in which almost everything is.
-pub(crate) fn largest(found: &Found) -> Vec<(String, u64)> {
+pub(crate) fn largest(found: &Tree) -> Vec<(String, u64)> {
     let mut top = PathBuf::new();
     loop {
         let mut sums: BTreeMap<&Path, u64> = BTreeMap::new();

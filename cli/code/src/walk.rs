@@ -23,9 +23,9 @@ pub(crate) enum Entry {
     Link(PathBuf),
 }
 
-/// What goes with the job.
+/// The files that go with the job.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct Tree {
     /// By path in the directory, each after the directories above it.
     pub(crate) entries: BTreeMap<PathBuf, Entry>,
     /// What does not, one sentence each.
@@ -33,24 +33,18 @@ pub(crate) struct Found {
 }
 
 /// Finds the entries of a directory; stops where there are too many.
-pub(crate) fn walk(directory: &Path, shown: &str) -> Result<Found, CodeError> {
+pub(crate) fn walk(directory: &Path, shown: &str) -> Result<Tree, CodeError> {
     let status = fs::metadata(directory).map_err(|error| error_at(shown, &describe(&error)))?;
     if !status.is_dir() {
         return Err(error_at(shown, "it is a file"));
     }
     let ignore = read_patterns(directory, shown)?;
-    let mut found = Found::default();
+    let mut found = Tree::default();
     visit(directory, Path::new(""), &ignore, shown, &mut found)?;
     Ok(found)
 }
 
-fn visit(
-    root: &Path,
-    below: &Path,
-    ignore: &Ignore,
-    shown: &str,
-    found: &mut Found,
-) -> Result<(), CodeError> {
+fn visit(root: &Path, below: &Path, ignore: &Ignore, shown: &str, found: &mut Tree) -> Result<(), CodeError> {
     let failed = |path: &Path, error: &io::Error| unreadable(path, shown, error);
     let entries = fs::read_dir(root.join(below)).map_err(|error| failed(below, &error))?;
     for entry in entries {
@@ -94,7 +88,7 @@ fn visit(
 }
 
 /// Adds an entry, and the directories above it, which a pattern may exclude.
-fn add(found: &mut Found, path: &Path, entry: Entry) {
+fn add(found: &mut Tree, path: &Path, entry: Entry) {
     for above in path.ancestors().skip(1).filter(|above| *above != Path::new("")) {
         found.entries.entry(above.to_owned()).or_insert(Entry::Directory);
     }

@@ -3,7 +3,7 @@
 //! A container's first process that executed the user's program directly would have this runtime's own file as
 //! `/proc/self/exe` until then, and an image whose program is `/proc/self/exe`, or a script with `#!/proc/self/exe`,
 //! would run that file inside the container and could hold it open to overwrite it later (CVE-2019-5736). So the
-//! process executes a trampoline first: a static program of about a thousand bytes made for this container in memory,
+//! process executes a trampoline first: a static program of about 1,500 bytes, made for this container in memory,
 //! sealed against writing, which loads the seccomp filter and executes the user's program. A process that executes the
 //! container's files never has a file of the host as its executable.
 //!

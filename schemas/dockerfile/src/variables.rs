@@ -157,7 +157,7 @@ fn refused(word: &Word, why: String) -> Refusal {
     refusal
 }
 
-/// The error for a `--chmod` that is no mode.
+/// The error for an invalid mode in `--chmod`.
 pub(super) fn invalid_mode(text: &str, span: Span) -> Refusal {
     Refusal::new(span, format!("invalid mode `--chmod={text}`"))
         .help("write octal digits or letters of chmod(1), such as `755` or `u=rwX,go=rX`")

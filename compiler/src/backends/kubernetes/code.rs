@@ -36,7 +36,7 @@ const LABEL: &str = "jobc.dev/code";
 const NAME: &str = "jobc-code";
 /// The volume with the pieces.
 const PIECES: &str = "jobc-code-pieces";
-/// Where the init container, and nobody else, sees the pieces.
+/// Where the init container alone mounts the pieces.
 const DIRECTORY: &str = "/jobc-code";
 
 /// The code of a job, ready for its pods.

@@ -44,7 +44,7 @@ fn keys_of_block(insert: &str) -> Vec<String> {
     text.lines().filter(is_key).filter_map(|line| Some(line.split_once(':')?.0.to_owned())).collect()
 }
 
-/// Replaces the key at the cursor; for `x-`, which is no field, leaves it out.
+/// Replaces the key at the cursor; for `x-`, which is not a field, removes it.
 fn write(node: &mut Node, key: &str) {
     match &mut node.value {
         Value::Mapping(entries) => {

@@ -16,6 +16,9 @@ use linux_raw_sys::ptrace::{SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, SECCOMP_RET_KI
 use super::birth::Birth;
 use super::*;
 
+mod below_init;
+mod time;
+
 unsafe extern "C" {
     fn alarm(seconds: c_uint) -> c_uint;
     fn syscall(number: c_long, ...) -> c_long;
@@ -278,65 +281,6 @@ fn the_last_process_is_another_child_in_its_own_session() {
     assert_eq!((without.status.code(), without.report), (Some(125), Some(Failure::Birth(Errno::NOTTY))));
 }
 
-/// The init of a script, its name when it has ended, and its status.
-fn below_init(script: &str, act: impl FnOnce(rustix::process::Pid)) -> (String, ExitStatus) {
-    let (mut reader, report) = pipe();
-    let process = ProgramProcess::BelowInit { terminal: false };
-    let image = build(&strings(&["/bin/sh"]), None, None, report.as_raw_fd(), None, process).expect("built");
-    let (arguments, environment) = (strings(&["sh", "-c", script]), strings(&["PATH=/bin:/usr/bin"]));
-    let (argv, envp) = (pointers(&arguments), pointers(&environment));
-    let (fd, number) = (image.as_raw_fd(), report.as_raw_fd());
-    let mut command = Command::new("/nowhere");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    // SAFETY: nothing here allocates, and the arrays outlive the call.
-    unsafe {
-        command.pre_exec(move || {
-            rustix::io::fcntl_setfd(BorrowedFd::borrow_raw(number), rustix::io::FdFlags::empty())?;
-            let (execveat, empty_path) = (c_long::from(__NR_execveat), AT_EMPTY_PATH);
-            syscall(execveat, fd, c"".as_ptr(), argv.as_ptr(), envp.as_ptr(), empty_path);
-            Err(std::io::Error::last_os_error())
-        });
-    }
-    let mut child = command.spawn().expect("the trampoline is executed");
-    drop(report);
-    let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes).expect("readable");
-    assert!(bytes.is_empty(), "the init keeps no report open, and none fails");
-    // The end of the output: the init has none of it either.
-    let mut out = child.stdout.take().expect("a pipe");
-    let mut first = [0];
-    out.read_exact(&mut first).expect("the script has begun");
-    let pid = rustix::process::Pid::from_child(&child);
-    act(pid);
-    drop(child.stdin.take());
-    out.read_to_end(&mut bytes).expect("readable");
-    let ended = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
-    rustix::process::waitid(rustix::process::WaitId::Pid(pid), ended).expect("a child of this process");
-    let name = std::fs::read(format!("/proc/{}/comm", child.id())).expect("not waited for");
-    let signal = init::signal_of(&name).map(|signal| format!(" signal {signal}")).unwrap_or_default();
-    (format!("{}{signal}", String::from_utf8(bytes).expect("text").trim()), child.wait().expect("ended"))
-}
-
-/// It forwards signals, has no file descriptors, and exits as a shell does.
-#[test]
-fn an_init_forwards_signals_and_ends_with_its_program() {
-    use rustix::process::{Pid, Signal, kill_process};
-    let nothing = |_: Pid| ();
-    let term = |pid: Pid| kill_process(pid, Signal::TERM).expect("alive");
-    let ended = |(text, status): (String, ExitStatus)| (text, status.code());
-    assert_eq!(ended(below_init("echo; exit 7", nothing)), (String::new(), Some(7)));
-    assert_eq!(ended(below_init("echo; kill -9 $$", nothing)), (" signal 9".to_owned(), Some(137)));
-    assert_eq!(ended(below_init("echo; exec sleep 20", term)), (" signal 15".to_owned(), Some(143)));
-    let handler = "trap 'echo asked; exit 3' TERM; echo; sleep 20 & wait";
-    assert_eq!(ended(below_init(handler, term)), ("asked".to_owned(), Some(3)));
-    let looks = |pid: Pid| {
-        let open = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())).expect("alive").count();
-        let words = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).expect("alive");
-        assert_eq!((open, words.iter().all(|byte| *byte == 0)), (0, true));
-    };
-    assert_eq!(ended(below_init("echo; read -r line; echo closed", looks)), ("closed".to_owned(), Some(0)));
-}
-
 /// A filter that a right is needed for is loaded before the last process is made, unless it denies what follows.
 #[test]
 fn the_last_process_is_made_with_the_programs_rights() {
@@ -585,52 +529,4 @@ fn a_failure_speaks_of_the_program() {
     }
     // A report can come from the container: any four bytes must do.
     let _ = (text(0), text(u32::MAX));
-}
-
-/// Run with `--ignored --nocapture`: how long a trampoline takes to make and how large it is.
-#[test]
-#[ignore = "a measurement"]
-fn time_to_build() {
-    let (_reader, report) = pipe();
-    let filter = all_but(SECCOMP_RET_ALLOW, &(0..600).collect::<Vec<_>>());
-    let candidates =
-        strings(&["/usr/local/sbin/train", "/usr/local/bin/train", "/usr/bin/train", "/bin/train"]);
-    for filter in [None, Some(&filter)] {
-        let mut times: Vec<Duration> = (0..2_000)
-            .map(|_| {
-                let started = Instant::now();
-                build(&candidates, filter, None, report.as_raw_fd(), None, ProgramProcess::Same)
-                    .expect("built");
-                started.elapsed()
-            })
-            .collect();
-        times.sort();
-        let size =
-            image::build_image(code::bytes(), &candidates, filter, None, 5, None, ProgramProcess::Same).len();
-        println!("{size} bytes: median {:?}, 95 % {:?}", times[1_000], times[1_900]);
-    }
-}
-
-/// Run with `--ignored --nocapture`: what the second `execve` costs a start, both ways in turn.
-#[test]
-#[ignore = "a measurement"]
-fn time_to_pass() {
-    let (_reader, report) = pipe();
-    let candidates = strings(&["/bin/true"]);
-    let case = Case { candidates: &["/bin/true"], arguments: &["true"], ..Case::default() };
-    let (mut with, mut without) = (Vec::new(), Vec::new());
-    for _ in 0..500 {
-        let trampoline =
-            build(&candidates, None, None, report.as_raw_fd(), None, ProgramProcess::Same).expect("built");
-        let started = Instant::now();
-        spawn(&case, &trampoline, &report, None);
-        with.push(started.elapsed());
-        let program = std::fs::File::open("/bin/true").expect("there").into();
-        let started = Instant::now();
-        spawn(&case, &program, &report, None);
-        without.push(started.elapsed());
-    }
-    with.sort();
-    without.sort();
-    println!("median with {:?}, without {:?}", with[250], without[250]);
 }
