@@ -15,7 +15,7 @@ A comment above a block of a page, which readers do not see, says where the bloc
 Each block without a language, and each `text` or `console` block, must have one of the first four. A page runs in an empty directory
 with a copy of examples/; the page calls it /tmp/demo. `…` stands for any text in a line, and a line `…` for any lines. Durations and
 dates, and how wide a column is, do not matter. `output shortened` lets lines be left out, `output in any order` compares the lines as a
-set. `output needs NAME` is skipped without the program NAME, or where this user cannot run `containers`; what follows on the page
+set, with those of tasks that started or ended together taken apart. `output needs NAME` is skipped without the program NAME, or where this user cannot run `containers`; what follows on the page
 then must not depend on it.
 
 `--write` puts what the program prints into the blocks that differ.
@@ -147,7 +147,7 @@ class Page:
     def same(self, shown, printed, words):
         shown, printed = self.lines(shown), self.lines(printed)
         if "in any order" in words:
-            shown, printed = sorted(set(shown)), sorted(set(printed))
+            shown, printed = (sorted({each for line in lines for each in apart(line)}) for lines in (shown, printed))
         if "shortened" in words:
             shown, printed = ([line.strip().rstrip(",") for line in lines if line] for lines in (shown, printed))
             shown = ["…", *(each for line in shown for each in ("…" if line == "# ..." else line, "…"))]
@@ -170,6 +170,13 @@ class Page:
         if what not in FOUND:
             FOUND[what] = self.run(f"export HOME=$HOME/first; {JOBS[what]}")[1] == 0
         return FOUND[what]
+
+
+def apart(line):
+    """A line for each task: those that start or end at the same moment share one."""
+    if found := re.fullmatch(r"jobc: (\S+(?:, \S+)+) (started|ended)", line):
+        return [f"jobc: {task} {found[2]}" for task in found[1].split(", ")]
+    return [line]
 
 
 def indented(text):
