@@ -111,9 +111,14 @@ pub(crate) fn cpus(millis: u64) -> String {
 ///
 /// For GPUs, also the peak, where roles run one after another.
 pub(crate) fn totals(job: &JobPlan) -> String {
+    format!("{}: {}\n", job.name, total(job))
+}
+
+/// The total resources of a job: `4 instances, 32 GPUs`.
+pub(crate) fn total(job: &JobPlan) -> String {
     let weights: Vec<u64> = job.roles.iter().map(RolePlan::gpus_at_once).collect();
     let peak = if job.totals.gpus > 0 { RoleOrder::of(job).heaviest(&weights) } else { 0 };
-    format!("{}: {}\n", job.name, amounts(&job.totals, peak))
+    amounts(&job.totals, peak)
 }
 
 /// The total resources of all jobs of a matrix, in one line.

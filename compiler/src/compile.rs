@@ -384,7 +384,7 @@ fn drop_in_braces(sources: &Sources, sink: &mut Sink) {
 /// Pass 4, against the GPUs of this host where the job is run on it: the plan itself names no host. That images have
 /// digests is not required of a job that is about to be locked.
 fn check_for_place(job: &Job, plan: &JobPlan, request: &Request<'_>, sink: &mut Sink) {
-    let wants = |role: &RolePlan| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
+    let wants = |role: &RolePlan| role.gpus().is_some();
     let look = request.gpus_here.filter(|_| plan.roles.iter().any(wants));
     let locks = request.locking == Locking::Ignored && plan.target.settings.policy.is_some();
     if look.is_none() && !locks {

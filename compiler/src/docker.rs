@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use jobc_schema::gpu::{DriverCapability, Vendor};
 use jobc_schema::job::Network;
 use jobc_schema::plan::{
-    CommandPlan, EnvPlan, GpuPlan, ImageSource, JobPlan, PortPlan, Reference, RolePlan, SharePlan, Text,
-    VolumeSource,
+    CommandPlan, EnvPlan, GpuAmount, GpuPlan, ImageSource, JobPlan, PortPlan, Reference, RolePlan, SharePlan,
+    Text, VolumeSource,
 };
 use jobc_schema::resources::Publish;
 
@@ -216,11 +216,14 @@ fn first(job: &JobPlan, text: &Text) -> String {
 /// The options that ask for an instance's GPUs.
 fn options(job: &JobPlan, role: &RolePlan, gpu: &GpuPlan) -> Option<Vec<String>> {
     let named = job.target.settings.oci.as_ref().is_some_and(|oci| oci.devices.is_some());
-    if gpu.all && gpu.vendor == Vendor::Nvidia && gpu.share.is_none() && !(named && gpu.count > 0) {
-        return Some(nvidia("all".to_owned(), gpu));
-    }
-    if gpu.count == 0 {
-        return Some(vec!["-e NVIDIA_VISIBLE_DEVICES=void".to_owned()]);
+    let whole = gpu.vendor == Vendor::Nvidia && gpu.share.is_none();
+    match gpu.amount() {
+        GpuAmount::All if whole => return Some(nvidia("all".to_owned(), gpu)),
+        GpuAmount::AllOf(_) if whole && !named => return Some(nvidia("all".to_owned(), gpu)),
+        GpuAmount::All | GpuAmount::Hidden => {
+            return Some(vec!["-e NVIDIA_VISIBLE_DEVICES=void".to_owned()]);
+        }
+        GpuAmount::AllOf(_) | GpuAmount::Count(_) => {}
     }
     let numbers = job.gpu_names(role, 0)?;
     match (gpu.vendor, &gpu.share) {

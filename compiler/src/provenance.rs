@@ -4,7 +4,7 @@
 //! unless it is requested, since golden files would change with every commit and version of jobc. [`without`]
 //! removes it again to compare files.
 
-mod place;
+mod fact_form;
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::lower::BackendOutput;
 use crate::parse::parse;
 use crate::source::{Source, Sources};
 
-use place::Place;
+use fact_form::FactForm;
 
 /// Facts that the caller knows about the origin of the files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Provenance {
         let facts = self.facts(job);
         for output in outputs {
             for file in &mut output.files {
-                if let Some(place) = Place::of(output.backend, &file.path) {
+                if let Some(place) = FactForm::of(output.backend, &file.path) {
                     add(place, file, &facts);
                 }
             }
@@ -79,12 +79,12 @@ impl Provenance {
     }
 }
 
-fn add(place: Place, file: &mut File, facts: &[(&'static str, String)]) {
+fn add(place: FactForm, file: &mut File, facts: &[(&'static str, String)]) {
     match &mut file.content {
         Content::Yaml(value) | Content::Json(value) => place.add(value, facts),
-        Content::Text(text) if place == Place::Comment => {
-            let (line, count) = place::add_comments(text, facts);
-            place::shift(&mut file.origins, line, count);
+        Content::Text(text) if place == FactForm::Comment => {
+            let (line, count) = fact_form::add_comments(text, facts);
+            fact_form::shift(&mut file.origins, line, count);
         }
         Content::Text(_) | Content::Dockerfile(_) | Content::Bytes(_) => {}
     }
@@ -94,10 +94,10 @@ fn add(place: Place, file: &mut File, facts: &[(&'static str, String)]) {
 pub fn without(path: &Utf8Path, bytes: &[u8]) -> Option<Vec<u8>> {
     let backend: BackendName = path.components().next()?.as_str().parse().ok()?;
     let name = path.strip_prefix(backend.as_str()).ok()?;
-    let place = Place::of(backend, name)?;
+    let place = FactForm::of(backend, name)?;
     let text = std::str::from_utf8(bytes).ok().filter(|text| text.contains(VERSION))?;
-    if place == Place::Comment {
-        return place::remove_comments(text).map(String::into_bytes);
+    if place == FactForm::Comment {
+        return fact_form::remove_comments(text).map(String::into_bytes);
     }
     let mut sources = Sources::new();
     let id = sources.add(Source::new(path, text));

@@ -12,8 +12,8 @@ mod git;
 mod image;
 mod inline;
 mod load;
+mod location;
 mod merge;
-mod place;
 mod read;
 mod show;
 pub mod tree;
@@ -29,13 +29,13 @@ use crate::source::{Source, Sources, Span};
 pub use built_in::built_in;
 pub use describe::{Description, ParameterDescription, describe};
 pub use git::GitReference;
-pub use place::MAIN_FILE;
+pub use location::MAIN_FILE;
 pub use show::show_uses;
 
 use fill::Scope;
 use image::{BareRole, RoleImages};
 use load::Text;
-use place::{Misplaced, Place};
+use location::{Misplaced, TemplateLocation};
 use read::{Kind, Template};
 
 /// The maximum depth at which templates may use each other.
@@ -78,7 +78,7 @@ pub fn text_of(uses: &str, files: &dyn Files) -> Option<String> {
     let job = sources.add(Source::new("job.yaml", ""));
     let mut sink = Sink::new();
     let lock = Lock::read(Locking::Ignored, job, files, &mut sources, &mut sink).unwrap_or_default();
-    let place = Place::of(uses, None, |path| files.exists(path)).ok()?;
+    let place = TemplateLocation::of(uses, None, |path| files.exists(path)).ok()?;
     load::load(&place, Span::new(job, 0, 0), files, &lock, &mut sink).map(|found| found.text)
 }
 
@@ -91,7 +91,7 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     /// Merges the template that a job or role uses below its own keys, and that template's template below it.
-    fn apply(&mut self, mut node: Node, kind: Kind, chain: &mut Vec<Place>) -> Node {
+    fn apply(&mut self, mut node: Node, kind: Kind, chain: &mut Vec<TemplateLocation>) -> Node {
         let Value::Mapping(entries) = &mut node.value else { return node };
         let place = entries.iter().position(|entry| entry.key == "uses");
         let Some(place) = place.filter(|&place| entries[place].value.as_str().is_some()) else {
@@ -122,7 +122,7 @@ impl Pass<'_> {
         uses: &Entry,
         with: Option<&Entry>,
         kind: Kind,
-        chain: &mut Vec<Place>,
+        chain: &mut Vec<TemplateLocation>,
     ) -> Option<Node> {
         let name = uses.value.as_str().unwrap_or_default();
         let span = uses.value.span;
@@ -135,7 +135,7 @@ impl Pass<'_> {
             );
             return None;
         }
-        let place = match Place::of(name, chain.last(), |path| self.files.exists(path)) {
+        let place = match TemplateLocation::of(name, chain.last(), |path| self.files.exists(path)) {
             Ok(place) => place,
             Err(Misplaced { message, note }) => {
                 let diagnostic = Diagnostic::error(codes::TEMPLATE_REFERENCE, message);
@@ -174,9 +174,10 @@ impl Pass<'_> {
 }
 
 /// Why a template cannot be used by the templates of the chain.
-fn circle(place: &Place, uses: &Entry, chain: &[Place]) -> Option<Diagnostic> {
+fn circle(place: &TemplateLocation, uses: &Entry, chain: &[TemplateLocation]) -> Option<Diagnostic> {
     if let Some(start) = chain.iter().position(|known| known == place) {
-        let round: Vec<String> = chain[start..].iter().chain([place]).map(Place::to_string).collect();
+        let round: Vec<String> =
+            chain[start..].iter().chain([place]).map(TemplateLocation::to_string).collect();
         let message = format!("template cycle: {}", round.join(" -> "));
         return Some(
             Diagnostic::error(codes::TEMPLATE_CYCLE, message)

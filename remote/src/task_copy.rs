@@ -142,7 +142,7 @@ fn run_with(
     match code {
         Ok(NOT_FOUND) => Err(without_program(task, command[0])),
         Ok(code) => Ok(Done { code, errors }),
-        Err(error) if error.kind == Kind::NotFound => Err(without_program(task, command[0])),
+        Err(error) if error.kind == Kind::ProgramNotFound => Err(without_program(task, command[0])),
         Err(error) => Err(error),
     }
 }

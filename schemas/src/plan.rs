@@ -25,8 +25,8 @@ use crate::target::{Devices, Target};
 
 pub use image::{BuildStep, ImagePlan, ImageSource};
 pub use role::{
-    CommandPlan, CompletionPlan, EnvPlan, FileContent, FilePlan, GpuPlan, IoPlan, Launch, MetricPlan,
-    MetricSource, MountPlan, NeedPlan, PortPlan, ProbePlan, ReadyPlan, ResourcesPlan, RetryPlan,
+    CommandPlan, CompletionPlan, EnvPlan, FileContent, FilePlan, GpuAmount, GpuPlan, IoPlan, Launch,
+    MetricPlan, MetricSource, MountPlan, NeedPlan, PortPlan, ProbePlan, ReadyPlan, ResourcesPlan, RetryPlan,
     RoleMatrixPlan, RolePlan, SharePlan,
 };
 pub use text::{Piece, Reference, Text};

@@ -12,6 +12,9 @@ use crate::digest::{Digest, DigestError};
 /// The registry of references that name none.
 const DEFAULT_REGISTRY: &str = "docker.io";
 
+/// Another name of it, which old clients write.
+const INDEX: &str = "index.docker.io";
+
 /// The tag of references that name neither a tag nor a digest.
 const DEFAULT_TAG: &str = "latest";
 
@@ -87,13 +90,9 @@ impl FromStr for Reference {
         if let Some(tag) = tag.filter(|tag| !is_tag(tag)) {
             return refused(ReferenceFault::Tag(tag.to_owned()), wrong_in_tag(name.len() + 1, tag));
         }
-        let (registry, path) = match name.split_once('/') {
-            Some((first, rest)) if is_registry(first) => (first, rest),
-            _ => (DEFAULT_REGISTRY, name),
-        };
+        let (registry, path) = split_registry(name);
         let repository = if name.contains('/') { path.to_owned() } else { format!("{OFFICIAL}{name}") };
-        let registry =
-            if registry == "index.docker.io" { DEFAULT_REGISTRY.to_owned() } else { registry.to_lowercase() };
+        let registry = registry.to_lowercase();
         if name.is_empty() {
             return refused(ReferenceFault::Empty, 0..text.len());
         }
@@ -235,6 +234,16 @@ impl fmt::Display for ReferenceError {
 }
 
 impl std::error::Error for ReferenceError {}
+
+/// The registry of a reference, and what follows it. The reference need not be whole: its path, tag and digest may be
+/// anything.
+pub fn split_registry(reference: &str) -> (&str, &str) {
+    match reference.split_once('/') {
+        Some((INDEX, rest)) => (DEFAULT_REGISTRY, rest),
+        Some((first, rest)) if is_registry(first) => (first, rest),
+        _ => (DEFAULT_REGISTRY, reference),
+    }
+}
 
 /// A host name or an address, with a port of digits.
 fn is_registry(word: &str) -> bool {

@@ -196,7 +196,7 @@ const MAX_DOCKER_LINES: usize = 8;
 fn print_docker_commands(outputs: &[Output]) {
     let of_machine = |output: &&Output| output.job.target.settings.is_host();
     let Some(output) = outputs.iter().find(of_machine) else { return };
-    let with_gpus = |role: &&RolePlan| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
+    let with_gpus = |role: &&RolePlan| role.gpus().is_some();
     let names = output.job.roles.iter().filter(with_gpus).filter_map(|role| {
         Some(format!("{}: {}\n", role.name, jobc_compiler::docker::gpu_options(&output.job, role)?))
     });

@@ -8,7 +8,7 @@ use jobc_compiler::backend::Losses;
 use jobc_compiler::compile::{build, plan, plan_json};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::emit;
-use jobc_schema::plan::JobPlan;
+use jobc_schema::plan::{GpuAmount, JobPlan};
 use jobc_schema::{BackendName, Plan};
 
 use crate::args::{FormatArg, PlanArgs};
@@ -73,7 +73,7 @@ fn docker(job: &JobPlan) -> String {
     for role in &job.roles {
         out += &format!("# {}, instance 0 of {}\n", role.name, role.instances);
         let named = job.target.settings.oci.as_ref().is_some_and(|oci| oci.devices.is_some());
-        if !named && role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0 && !gpu.all) {
+        if !named && role.gpus().is_some_and(|gpu| matches!(gpu.amount(), GpuAmount::Count(_))) {
             out += "# `jobc run` assigns free GPUs of the host; choose the numbers yourself here\n";
         }
         match jobc_compiler::docker::command(job, role) {

@@ -2,7 +2,7 @@
 
 mod cause;
 mod effect;
-mod place;
+mod file_line;
 
 use jobc_compiler::compile::{build, plan};
 use jobc_compiler::diagnostic::Sink;
@@ -14,7 +14,7 @@ use crate::settings::default_target;
 use crate::{report, terminal};
 
 use crate::origins::source_map;
-use place::Place;
+use file_line::FileLine;
 
 pub(crate) fn run(args: &WhyArgs, format: FormatArg) -> Outcome {
     match answer(args, format) {
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &WhyArgs, format: FormatArg) -> Outcome {
 
 fn answer(args: &WhyArgs, format: FormatArg) -> Result<Outcome, InputError> {
     let given = args.job.job.as_deref().map_or("", camino::Utf8Path::as_str);
-    let place = Place::parse(given)?;
+    let place = FileLine::parse(given)?;
     if let Some((directory, map)) = source_map::above(&place.file)? {
         let causes = cause::of_line(&place, &directory, &map)?;
         if format == FormatArg::Json {
@@ -44,7 +44,7 @@ fn beside(targets: &camino::Utf8Path) -> Option<camino::Utf8PathBuf> {
 }
 
 /// The effects of a line of a job file, or of its targets file: the job is compiled, and nothing is written.
-fn effects(args: &WhyArgs, place: &Place, format: FormatArg) -> Result<Outcome, InputError> {
+fn effects(args: &WhyArgs, place: &FileLine, format: FormatArg) -> Result<Outcome, InputError> {
     let mut job_args = args.job.clone();
     let of_target = matches!(place.file.file_name(), Some("targets.yaml" | "targets.yml"));
     job_args.job = if of_target { beside(&place.file) } else { Some(place.file.clone()) };

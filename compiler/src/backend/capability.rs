@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jobc_schema::Pointer;
 use jobc_schema::gpu::Vendor;
 use jobc_schema::job::Network;
-use jobc_schema::plan::{GangPlan, JobPlan, ProbePlan, RolePlan, VolumeSource};
+use jobc_schema::plan::{GangPlan, GpuAmount, JobPlan, ProbePlan, RolePlan, VolumeSource};
 use jobc_schema::resources::Publish;
 use jobc_schema::role::{Disruptions, NeedState, RetryScope};
 
@@ -515,16 +515,13 @@ fn needs_of_resources(role: &RolePlan, at: &Pointer, found: &mut CapabilityNeeds
     };
     ask(!resources.ulimits.is_empty(), Capability::Ulimits, "ulimits");
     let Some(gpu) = &resources.gpu else { return };
-    if gpu.all {
-        found.push((Capability::GpuAll, at.key("gpu")));
-    }
-    if gpu.count == 0 {
-        if !gpu.all {
-            found.push((Capability::GpuNone, at.key("gpu")));
-        }
-        return;
-    }
     let at = at.key("gpu");
+    match gpu.amount() {
+        GpuAmount::Hidden => return found.push((Capability::GpuNone, at)),
+        GpuAmount::All => return found.push((Capability::GpuAll, at)),
+        GpuAmount::AllOf(_) => found.push((Capability::GpuAll, at.clone())),
+        GpuAmount::Count(_) => {}
+    }
     found.push((Capability::Gpu(gpu.vendor), at.clone()));
     let mut ask = |wanted: bool, capability: Capability, key: &str| {
         if wanted {

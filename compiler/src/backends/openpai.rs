@@ -17,6 +17,7 @@ mod tests;
 
 use indexmap::IndexMap;
 use jobc_schema::plan::{JobPlan, Launch, SecretPlan};
+use jobc_schema::reference::split_registry;
 use jobc_schema::role::RetryScope;
 use jobc_schema::{BackendName, Pointer};
 use serde_json::{Map, Value, json};
@@ -153,7 +154,7 @@ impl Lowering<'_> {
             self.origin(&at.key("uri"), &image.declared_at);
             let mut item =
                 json!({"protocolVersion": 2, "name": names::image(name), "type": "dockerimage", "uri": uri});
-            if let Some((host, login)) = job.registries.get_key_value(registry_of(&uri)) {
+            if let Some((host, login)) = job.registries.get_key_value(split_registry(&uri).0) {
                 let password = self.secret(&login.password_secret);
                 item["auth"] = json!({"username": login.username, "password": password, "registryuri": host});
                 self.origin(&at.key("auth"), &Pointer::ROOT.keys(["registries", host]));
@@ -191,13 +192,5 @@ impl Lowering<'_> {
     fn target_origin(&mut self, part: &Pointer, setting: &str) {
         let from = PartSource::Target(Pointer::ROOT.keys(["openpai", setting]));
         self.origins.push(Origin { part: FilePart::Pointer(part.clone()), from });
-    }
-}
-
-/// The registry an image comes from; Docker Hub where the reference names none.
-fn registry_of(reference: &str) -> &str {
-    match reference.split_once('/') {
-        Some((host, _)) if host.contains(['.', ':']) || host == "localhost" => host,
-        _ => "docker.io",
     }
 }

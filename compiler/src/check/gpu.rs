@@ -13,7 +13,7 @@ pub(super) use host_facts::{Card, HostGpuFacts, is_smaller};
 
 /// The NVIDIA GPUs that a role requests.
 pub(super) fn nvidia<'a>(role: &RoleView<'a>) -> Option<&'a GpuPlan> {
-    role.plan.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && gpu.vendor == Vendor::Nvidia)
+    role.plan.gpus().filter(|gpu| gpu.vendor == Vendor::Nvidia)
 }
 
 /// A CUDA version and its place in the job file.

@@ -1,7 +1,7 @@
 //! What lints look at: the job as written, the plan, and each role's command already split.
 
 use jobc_schema::image::{Image, ImageBlock};
-use jobc_schema::plan::{EnvPlan, ImagePlan, ImageSource, JobPlan, MemberPlan, RolePlan};
+use jobc_schema::plan::{EnvPlan, GpuAmount, GpuPlan, ImagePlan, ImageSource, JobPlan, MemberPlan, RolePlan};
 use jobc_schema::role::{Needs, Role};
 use jobc_schema::{BackendName, Job, Pointer};
 
@@ -113,7 +113,11 @@ impl RoleView<'_> {
 
     /// How many whole GPUs or slices each instance has: at least one of a host that is not known yet.
     pub(crate) fn gpus(&self) -> u32 {
-        self.plan.resources.gpu.as_ref().map_or(0, |gpu| gpu.count.max(gpu.all.into()))
+        match self.plan.resources.gpu.as_ref().map(GpuPlan::amount) {
+            None | Some(GpuAmount::Hidden) => 0,
+            Some(GpuAmount::All) => 1,
+            Some(GpuAmount::Count(count) | GpuAmount::AllOf(count)) => count,
+        }
     }
 
     /// How many instances are in one rendezvous with those of this role, or else of the role.

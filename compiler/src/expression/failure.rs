@@ -118,10 +118,12 @@ pub(super) fn undefined<'a>(
         Some(near) => format!("did you mean `{near}`?"),
         None => "not defined".to_owned(),
     };
+    let mut known = known.peekable();
+    let is_empty = known.peek().is_none();
     let list = suggest::list(known);
     let note = if step > 0 {
         let above = written_path(path, step);
-        if list == "none" {
+        if is_empty {
             format!("there is nothing in `{above}` here")
         } else {
             format!("known in `{above}`: {list}")

@@ -81,15 +81,15 @@ fn comments_are_after_the_options_of_a_script() {
     let mut text = "#!/bin/bash\n#SBATCH --mem=1M\n\necho '# jobc.dev/version: 1'\n".to_owned();
     let origin = |line| Origin { part: FilePart::Line(line), from: PartSource::Default("a test") };
     let mut origins = vec![origin(2), origin(4)];
-    let (line, count) = place::add_comments(&mut text, &[(VERSION, "1".to_owned())]);
-    place::shift(&mut origins, line, count);
+    let (line, count) = fact_form::add_comments(&mut text, &[(VERSION, "1".to_owned())]);
+    fact_form::shift(&mut origins, line, count);
     assert_eq!(
         text,
         "#!/bin/bash\n#SBATCH --mem=1M\n# jobc.dev/version: 1\n\necho '# jobc.dev/version: 1'\n"
     );
     assert_eq!(origins, [origin(2), origin(5)]);
     assert_eq!(
-        place::remove_comments(&text).as_deref(),
+        fact_form::remove_comments(&text).as_deref(),
         Some("#!/bin/bash\n#SBATCH --mem=1M\n\necho '# jobc.dev/version: 1'\n")
     );
 }

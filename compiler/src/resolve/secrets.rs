@@ -67,9 +67,9 @@ pub(super) fn report_unknown(
         sink.push(text.into_iter().fold(diagnostic, |diagnostic, text| diagnostic.write(text, near)));
         return;
     }
-    let there = match suggest::list(known()) {
-        list if list == "none" => String::new(),
-        list => format!("known: {list}; "),
+    let there = match known().next() {
+        None => String::new(),
+        Some(_) => format!("known: {}; ", suggest::list(known())),
     };
     let note = format!("{there}declare it as `secrets: {{{name}: {{env: NAME}}}}`");
     sink.push(diagnostic.at_place(place, "").note(note));

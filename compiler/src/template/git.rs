@@ -7,7 +7,7 @@ use std::fmt;
 
 use jobc_dockerfile::is_commit;
 
-use super::place::is_file_name;
+use super::location::is_file_name;
 
 /// The URL scheme of `git` for each scheme of `uses`.
 const SCHEMES: [(&str, &str); 3] = [("git+https", "https"), ("git+ssh", "ssh"), ("git+file", "file")];

@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 
 use super::built_in::{built_in, text};
-use super::place::Place;
+use super::location::TemplateLocation;
 use super::tree::{self, Tree};
 use crate::diagnostic::{self, Diagnostic, Sink, codes, unquoted};
 use crate::files::Files;
@@ -21,7 +21,7 @@ pub(super) struct Text {
 
 /// Reads the template that `uses` at `span` names, and reports errors there.
 pub(super) fn load(
-    place: &Place,
+    place: &TemplateLocation,
     span: Span,
     files: &dyn Files,
     lock: &Lock,
@@ -37,19 +37,19 @@ pub(super) fn load(
 }
 
 fn of_place(
-    place: &Place,
+    place: &TemplateLocation,
     span: Span,
     files: &dyn Files,
     lock: &Lock,
     sink: &mut Sink,
 ) -> Result<Option<Text>, Diagnostic> {
     match place {
-        Place::BuiltIn(name) => match text(name) {
+        TemplateLocation::BuiltIn(name) => match text(name) {
             Some(text) => Ok(Some(Text { text: text.to_owned(), tree: None })),
             None => Err(unknown_built_in(name, span)),
         },
-        Place::File(path) => of_file(path, files).map(Some),
-        Place::Git { uses, reference, file } => {
+        TemplateLocation::File(path) => of_file(path, files).map(Some),
+        TemplateLocation::Git { uses, reference, file } => {
             let Some(locked) = lock.template(uses, span, sink) else { return Ok(None) };
             if reference.commit().is_some_and(|commit| !commit.eq_ignore_ascii_case(&locked.commit)) {
                 let message = format!("`jobc.lock` has commit {} for `{uses}`", locked.commit);

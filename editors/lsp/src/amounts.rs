@@ -19,7 +19,7 @@ pub(crate) fn of_role(role: &RolePlan) -> String {
 pub(crate) fn hint(role: &RolePlan) -> Option<String> {
     let mut parts = parts(role, role.instances);
     // Scarce resources come first.
-    if role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0) {
+    if role.gpus().is_some() {
         parts.rotate_right(1);
     }
     let all = Some(parts.join(", ")).filter(|all| !all.is_empty())?;
@@ -32,7 +32,7 @@ fn parts(role: &RolePlan, instances: u32) -> Vec<String> {
     let mut parts = vec![];
     parts.extend(resources.cpu_millis.map(|millis| cpus(millis.saturating_mul(n))));
     parts.extend(resources.memory_bytes.map(|bytes| Bytes(bytes.saturating_mul(n)).to_string()));
-    parts.extend(resources.gpu.as_ref().filter(|gpu| gpu.count > 0).map(|gpu| gpus(gpu, instances)));
+    parts.extend(role.gpus().map(|gpu| gpus(gpu, instances)));
     parts
 }
 

@@ -33,8 +33,11 @@ pub(super) fn spawn(command: &mut Command) -> Result<Child> {
     let program = command.get_program().to_string_lossy().into_owned();
     let child = signals::with_none_blocked(|| command.spawn())?;
     child.map_err(|error| {
-        let kind =
-            if error.kind() == std::io::ErrorKind::NotFound { Kind::NotFound } else { Kind::NotExecutable };
+        let kind = if error.kind() == std::io::ErrorKind::NotFound {
+            Kind::ProgramNotFound
+        } else {
+            Kind::NotExecutable
+        };
         Error::new(kind, format!("cannot execute `{program}`: {}", describe_io(&error)))
     })
 }

@@ -214,7 +214,7 @@ fn can_ask() -> bool {
 
 /// The error if ssh itself cannot start.
 fn missing(error: Error) -> Error {
-    if error.kind != Kind::NotFound {
+    if error.kind != Kind::ProgramNotFound {
         return error;
     }
     Error::new(Kind::System, "`ssh` is not installed on this host")

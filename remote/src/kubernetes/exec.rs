@@ -203,7 +203,7 @@ fn exit_code(status: &Status) -> Result<u8> {
     }
     let text = status.text();
     let kind = if text.contains("executable file not found") || text.contains("no such file or directory") {
-        Kind::NotFound
+        Kind::ProgramNotFound
     } else if text.contains("permission denied") {
         Kind::NotExecutable
     } else {
@@ -226,7 +226,7 @@ mod tests {
             ),
             (
                 r#"{"status":"Failure","message":"exec: \"nope\": executable file not found in $PATH: unknown","reason":"InternalError","code":500}"#,
-                Err(Kind::NotFound),
+                Err(Kind::ProgramNotFound),
             ),
             (
                 r#"{"status":"Failure","message":"exec /etc/passwd: permission denied: unknown","reason":"InternalError"}"#,

@@ -154,7 +154,7 @@ fn without_config_pointer(error: Error) -> Error {
     };
     let message = match error.kind {
         // It is named.
-        Kind::NotFound | Kind::NotExecutable => error.message,
+        Kind::ProgramNotFound | Kind::NotExecutable => error.message,
         _ => format!("`{place}`: {}", error.message),
     };
     Error { message, pointer: None, ..error }

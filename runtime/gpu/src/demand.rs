@@ -204,7 +204,7 @@ fn join_turns<'a>(wanting: &[(usize, &'a RolePlan, &'a GpuPlan)]) -> Vec<Wanting
 
 /// A role's request, if it has one.
 fn gpu_request(role: &RolePlan) -> Option<&GpuPlan> {
-    role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && role.instances > 0)
+    role.gpus().filter(|_| role.instances > 0)
 }
 
 fn refuse_pins_of_others(choices: Choices<'_>, wanting: &[(usize, &RolePlan, &GpuPlan)]) -> Result<()> {

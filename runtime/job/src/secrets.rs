@@ -93,7 +93,7 @@ fn source_of<'a>(plan: &'a JobPlan, name: &str) -> Result<&'a SecretPlan> {
     })
 }
 
-/// Reads one secret; `directory` is the base of a relative path.
+/// Reads one secret; `directory` is the base of a relative path, and `~/` the caller's home directory.
 ///
 /// # Errors
 ///
@@ -113,7 +113,10 @@ pub fn read(name: &str, source: &SecretPlan, directory: &Path) -> Result<Secret>
             Ok(Secret::new(value.into_vec()))
         }
         SecretPlan::File(path) => {
-            let path = directory.join(path);
+            let path = match path.strip_prefix("~/") {
+                Some(rest) => std::env::home_dir().unwrap_or_else(|| directory.to_owned()).join(rest),
+                None => directory.join(path),
+            };
             let wrong = |why: String| {
                 Error::new(
                     Kind::Config,

@@ -214,9 +214,8 @@ impl Supervisor {
         let prober = prober::create_prober(&share, ids, mailbox.sender());
         let spawner = Spawner::start(&share, &mailbox.sender());
         let preparation = Some(preparation::start(&share, admission, &mailbox.sender()));
-        let mut gpus = share.plan.roles.iter().filter_map(|role| role.resources.gpu.as_ref());
         let rendezvous = RendezvousWatch::new(&share.plan, &lifecycle);
-        let has_gpus = gpus.any(|gpu| gpu.count > 0);
+        let has_gpus = share.plan.roles.iter().any(|role| role.gpus().is_some());
         Ok(Self {
             log_metrics: Arc::new(LogMetrics::of(&share.plan)?),
             next_reading: Self::first_reading(&share.plan),

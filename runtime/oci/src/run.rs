@@ -52,7 +52,7 @@ pub(crate) fn run(args: &OciArgs) -> u8 {
 fn exit_code(command: Option<&OciCommand>, error: &Error) -> u8 {
     match (command, error.kind) {
         (Some(OciCommand::Exec(_)), _) => EXEC_FAILURE_EXIT_CODE,
-        (Some(OciCommand::Run { .. }), Kind::NotFound | Kind::NotExecutable) => error.exit_code(),
+        (Some(OciCommand::Run { .. }), Kind::ProgramNotFound | Kind::NotExecutable) => error.exit_code(),
         _ => FAILURE_EXIT_CODE,
     }
 }

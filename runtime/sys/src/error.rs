@@ -40,8 +40,10 @@ pub enum Kind {
     State,
     /// A hook failed, or took too long.
     Hook,
-    /// The program was not found in the container: exit code 127.
+    /// Something that the user named does not exist.
     NotFound,
+    /// The program was not found in the container: exit code 127.
+    ProgramNotFound,
     /// The program was found and cannot be executed: exit code 126.
     NotExecutable,
 }
@@ -77,7 +79,7 @@ impl Error {
     /// The exit code for this error: 125, or 126 and 127 where the program itself cannot start.
     pub fn exit_code(&self) -> u8 {
         match self.kind {
-            Kind::NotFound => 127,
+            Kind::ProgramNotFound => 127,
             Kind::NotExecutable => 126,
             _ => 125,
         }

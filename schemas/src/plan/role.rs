@@ -123,6 +123,11 @@ impl RolePlan {
         self.parallel.map_or(self.instances, |n| n.min(self.instances))
     }
 
+    /// The GPUs of an instance, if it is known to have some.
+    pub fn gpus(&self) -> Option<&GpuPlan> {
+        self.resources.gpu.as_ref().filter(|gpu| gpu.count > 0)
+    }
+
     /// Whole GPUs of the instances that run at once.
     pub fn gpus_at_once(&self) -> u64 {
         let whole = self.resources.gpu.as_ref().filter(|gpu| gpu.share.is_none());
@@ -346,6 +351,31 @@ pub struct GpuPlan {
     /// Slices instead of whole GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<SharePlan>,
+}
+
+/// How many GPUs an instance asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GpuAmount {
+    /// None: all GPUs are hidden from it.
+    Hidden,
+    /// This many.
+    Count(u32),
+    /// All of a host that is not known.
+    All,
+    /// All of a host that has this many.
+    AllOf(u32),
+}
+
+impl GpuPlan {
+    /// How many GPUs an instance asks for.
+    pub fn amount(&self) -> GpuAmount {
+        match (self.all, self.count) {
+            (false, 0) => GpuAmount::Hidden,
+            (false, count) => GpuAmount::Count(count),
+            (true, 0) => GpuAmount::All,
+            (true, count) => GpuAmount::AllOf(count),
+        }
+    }
 }
 
 /// A slice of a GPU.

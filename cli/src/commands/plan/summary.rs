@@ -1,7 +1,7 @@
 //! A plan on one screen: roles, resources, order, images, data and environment.
 
 use jobc_schema::Bytes;
-use jobc_schema::plan::{EnvPlan, GangPlan, JobPlan, RolePlan, VolumeKind};
+use jobc_schema::plan::{EnvPlan, GangPlan, GpuAmount, JobPlan, RolePlan, VolumeKind};
 
 use crate::plan_text::{command, cpus, image, source, text};
 use crate::report;
@@ -45,8 +45,7 @@ fn facts(job: &JobPlan) -> String {
         let params = job.params.iter().map(|(name, value)| format!("{name}={value}"));
         facts.push(("params", params.collect::<Vec<_>>().join(" ")));
     }
-    let total = report::totals(job);
-    facts.push(("total", total.trim_end().split_once(": ").map_or("", |(_, total)| total).to_owned()));
+    facts.push(("total", report::total(job)));
     let order = job.stages.iter().map(|stage| some(stage)).collect::<Vec<_>>().join(", then ");
     facts.push(("order", order));
     if let Some(distributed) = &job.distributed {
@@ -117,10 +116,11 @@ fn roles(job: &JobPlan, columns: Option<usize>) -> String {
 
 fn gpus(role: &RolePlan) -> String {
     let Some(gpu) = &role.resources.gpu else { return "-".to_owned() };
-    let mut text = match (gpu.all, gpu.count) {
-        (true, 0) => "all".to_owned(),
-        (true, count) => format!("all ({count})"),
-        (false, count) => count.to_string(),
+    let mut text = match gpu.amount() {
+        GpuAmount::Hidden => "0".to_owned(),
+        GpuAmount::Count(count) => count.to_string(),
+        GpuAmount::All => "all".to_owned(),
+        GpuAmount::AllOf(count) => format!("all ({count})"),
     };
     if !gpu.models.is_empty() {
         text += &format!(" {}", gpu.models.join("/"));

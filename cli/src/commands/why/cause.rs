@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::input::{InputError, absolute, read, shorten};
 
-use super::place::Place;
+use super::file_line::FileLine;
 
 /// A part of a line of a written file, and its origins.
 pub(super) struct Cause {
@@ -38,7 +38,7 @@ struct OriginLine {
 /// # Errors
 /// A file that the build did not write, or that ends before the line.
 pub(super) fn of_line(
-    place: &Place,
+    place: &FileLine,
     directory: &Utf8Path,
     map: &SourceMap,
 ) -> Result<Vec<Cause>, InputError> {
@@ -154,7 +154,7 @@ pub(super) fn text(causes: &[Cause]) -> String {
 }
 
 /// The causes, for programs.
-pub(super) fn json(place: &Place, causes: &[Cause]) -> Value {
+pub(super) fn json(place: &FileLine, causes: &[Cause]) -> Value {
     let origin = |origin: &OriginLine| {
         let part = &origin.part;
         if part.spec.is_some() {

@@ -16,7 +16,7 @@ use crate::commands::build::OutputDirectory;
 use crate::input::{InputError, shorten};
 use crate::origins::tasks::without_index;
 
-use super::place::Place;
+use super::file_line::FileLine;
 
 /// What a line of a job file causes.
 pub(super) struct Effects {
@@ -41,7 +41,7 @@ struct EffectLine {
 /// # Errors
 /// A file that ends before the line.
 pub(super) fn of_line(
-    place: &Place,
+    place: &FileLine,
     source: &Source,
     of_target: bool,
     outputs: &[Output],
@@ -65,7 +65,7 @@ pub(super) fn of_line(
 const MAX_LINES: usize = 50;
 
 /// The effects, for people. Of tasks with the same lines the first is printed.
-pub(super) fn text(place: &Place, effects: &Effects) -> String {
+pub(super) fn text(place: &FileLine, effects: &Effects) -> String {
     if effects.fields.is_empty() {
         return "an empty line or a comment\n".to_owned();
     }
@@ -102,7 +102,7 @@ pub(super) fn text(place: &Place, effects: &Effects) -> String {
 }
 
 /// The effects, for programs.
-pub(super) fn json(place: &Place, effects: &Effects) -> Json {
+pub(super) fn json(place: &FileLine, effects: &Effects) -> Json {
     let lines: Vec<Json> = effects
         .lines
         .iter()

@@ -106,8 +106,11 @@ fn secret(
     sink: Option<&mut Sink>,
 ) -> Option<String> {
     let value = match job.secrets.get(name)? {
-        SecretPlan::Env(variable) => format!("id={name},env={variable}"),
-        SecretPlan::File(path) => format!("id={name},src={}", up.join(path)),
+        SecretPlan::Env(variable) => shell::quote(&format!("id={name},env={variable}")),
+        SecretPlan::File(path) => match path.strip_prefix("~/") {
+            Some(rest) => format!("id={name},src=\"$HOME\"/{}", shell::quote(rest)),
+            None => shell::quote(&format!("id={name},src={}", up.join(path))),
+        },
         SecretPlan::Store { .. } => {
             if let Some(sink) = sink {
                 let at = image.declared_at.key("secrets");
@@ -124,5 +127,5 @@ fn secret(
             return None;
         }
     };
-    Some(format!("--secret {}", shell::quote(&value)))
+    Some(format!("--secret {value}"))
 }

@@ -270,7 +270,7 @@ fn ignored_files_are_left_out_of_the_context() {
 fn the_commands_that_build() {
     let mut plan = job(&json!({
         "main": {
-            "source": {"kind": "build", "from": "python:3.11", "platform": "linux/arm64", "secrets": ["pypi", "netrc", "stored"]},
+            "source": {"kind": "build", "from": "python:3.11", "platform": "linux/arm64", "secrets": ["pypi", "netrc", "wandb", "stored"]},
             "reference": "resnet50-main:0123456789ab", "declared_at": "/image"
         },
         "own": {
@@ -285,7 +285,8 @@ fn the_commands_that_build() {
     }));
     plan.target.settings.registry = Some("registry.example.com/ml/".into());
     plan.secrets = serde_json::from_value(json!({
-        "pypi": {"env": "PYPI_TOKEN"}, "netrc": {"file": "secrets/netrc"}, "stored": {"store": {"name": "a", "key": "b"}}
+        "pypi": {"env": "PYPI_TOKEN"}, "netrc": {"file": "secrets/netrc"},
+        "wandb": {"file": "~/.config/wandb/key"}, "stored": {"store": {"name": "a", "key": "b"}}
     }))
     .unwrap();
     let (made, sink) = lower(&plan, &MemoryFiles::default());

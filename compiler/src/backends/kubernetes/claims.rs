@@ -11,7 +11,7 @@ use crate::stdlib::providers::{self, ClaimForm, RequestForm};
 use crate::stdlib::{Version, models};
 
 use super::cluster::Cluster;
-use super::gpu::{gpu_plan, provider, short};
+use super::gpu::{provider, short};
 use super::metadata;
 use super::object::Object;
 use super::origins::Origins;
@@ -53,7 +53,7 @@ pub(super) fn is_shared(job: &JobPlan, role: &RolePlan) -> bool {
 /// The claims of a job's roles.
 pub(super) fn objects(cluster: &Cluster<'_>) -> Vec<Object> {
     let claims = cluster.job.roles.iter().filter_map(|role| {
-        let gpu = gpu_plan(role)?;
+        let gpu = role.gpus()?;
         let provider = provider(cluster.job, gpu.vendor).ok()?;
         let form = provider.claim.as_ref()?;
         let way = provider.way(gpu.share.as_ref())?;

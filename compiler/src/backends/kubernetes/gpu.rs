@@ -5,7 +5,6 @@
 //! to this directory.
 
 mod fill;
-mod gpu_plan;
 mod labels;
 mod pod_request;
 mod products;
@@ -19,7 +18,6 @@ use crate::stdlib::providers::{PodField, Unit};
 
 use super::settings::settings;
 
-pub(super) use gpu_plan::gpu_plan;
 pub(super) use labels::{Requirement, has_labels, requirements};
 pub(super) use pod_request::{PodRequest, pod_request};
 pub(super) use products::{families, labels_of, short};

@@ -43,7 +43,7 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
         );
         return;
     };
-    if launcher.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0) {
+    if launcher.gpus().is_some() {
         sink.push(
             Diagnostic::error(
                 codes::KUBERNETES_KIND,

@@ -9,7 +9,7 @@ use crate::suggest;
 
 use super::claims;
 use super::cluster::Cluster;
-use super::gpu::{gpu_plan, missing_settings, names, needs_memory_unit, pod_request, provider};
+use super::gpu::{missing_settings, names, needs_memory_unit, pod_request, provider};
 use super::release::{Releases, format_release};
 use super::settings::setting_at;
 use super::tpu_topology;
@@ -19,7 +19,7 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     others(cluster, sink);
     tpu_topology::check(cluster, sink);
     for role in &cluster.job.roles {
-        let Some(gpu) = gpu_plan(role) else { continue };
+        let Some(gpu) = role.gpus() else { continue };
         let Ok(provider) = provider(cluster.job, gpu.vendor) else { continue };
         settings(cluster, role, provider, gpu, sink);
         if provider.claim.is_some() {

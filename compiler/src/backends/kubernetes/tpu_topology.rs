@@ -6,7 +6,6 @@
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 
 use super::cluster::Cluster;
-use super::gpu::gpu_plan;
 use super::settings::{RoleSettings, setting_at};
 
 /// The label of nodes with the topology of their slice.
@@ -16,7 +15,7 @@ const TOPOLOGY: &str = "cloud.google.com/gke-tpu-topology";
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     for role in &cluster.job.roles {
         let settings = RoleSettings::of(cluster.settings, role);
-        let Some(gpu) = gpu_plan(role).filter(|gpu| gpu.vendor == jobc_schema::gpu::Vendor::Google) else {
+        let Some(gpu) = role.gpus().filter(|gpu| gpu.vendor == jobc_schema::gpu::Vendor::Google) else {
             continue;
         };
         let Some(topology) = settings.pod.node_selector.get(TOPOLOGY) else { continue };

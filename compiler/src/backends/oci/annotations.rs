@@ -88,7 +88,7 @@ fn resources(notes: &mut Notes, job: &JobPlan, task: Task<'_>) {
     }
     notes.add_if("rdma", resources.rdma.filter(|count| *count > 0));
     notes.add_if("nodes", Some(resources.devices.join(",")).filter(|paths| !paths.is_empty()));
-    if let Some(gpu) = resources.gpu.as_ref().filter(|gpu| gpu.count > 0) {
+    if let Some(gpu) = task.role.gpus() {
         gpus(notes, job, task, gpu);
     }
 }

@@ -72,7 +72,7 @@ pub(super) enum Injection {
 
 /// The injection in the bundle of the task.
 pub(super) fn injection(job: &JobPlan, task: Task<'_>, chosen: GpuInjection) -> Option<Injection> {
-    let gpu = task.role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && serves(chosen, gpu))?;
+    let gpu = task.role.gpus().filter(|gpu| serves(chosen, gpu))?;
     match chosen {
         GpuInjection::None => None,
         GpuInjection::Hook => Some(Injection::Hook(nvidia_hook())),
@@ -87,9 +87,7 @@ pub(super) fn injection(job: &JobPlan, task: Task<'_>, chosen: GpuInjection) -> 
 
 /// Reports roles for which the target's `oci.devices` names too few GPUs.
 pub(super) fn check_devices(job: &JobPlan, sink: &mut Sink) {
-    let whole = |role: &&RolePlan| {
-        role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0 && gpu.share.is_none())
-    };
+    let whole = |role: &&RolePlan| role.gpus().is_some_and(|gpu| gpu.share.is_none());
     for role in job.roles.iter().filter(whole) {
         let last = role.at_once().saturating_sub(1);
         if job.gpu_names(role, last).is_none() {
@@ -111,8 +109,7 @@ pub(super) fn check_injection(job: &JobPlan, chosen: GpuInjection, sink: &mut Si
         GpuInjection::Cdi => "cdi",
     };
     for role in &job.roles {
-        let Some(gpu) = role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && !serves(chosen, gpu))
-        else {
+        let Some(gpu) = role.gpus().filter(|gpu| !serves(chosen, gpu)) else {
             continue;
         };
         let what = match (&gpu.share, gpu.vendor) {

@@ -3,7 +3,7 @@
 use jobc_schema::Pointer;
 use jobc_schema::gpu::Vendor;
 use jobc_schema::job::Network;
-use jobc_schema::plan::JobPlan;
+use jobc_schema::plan::{GpuAmount, JobPlan};
 
 use crate::backend::{Capability, Support};
 
@@ -149,7 +149,7 @@ fn provided(job: &JobPlan, name: Option<&str>, what: &str) -> Support {
 
 /// Whether the GPUs of the host were counted for every role that gets all of them.
 fn counted(job: &JobPlan) -> bool {
-    job.roles.iter().filter_map(|role| role.resources.gpu.as_ref()).all(|gpu| !gpu.all || gpu.count > 0)
+    job.roles.iter().filter_map(|role| role.resources.gpu.as_ref()).all(|gpu| gpu.amount() != GpuAmount::All)
 }
 
 /// Whether every task has its own address, or there is only one task.

@@ -8,7 +8,7 @@ use crate::stdlib::{Version, models};
 
 /// The option that requests the GPUs of an instance; none without GPUs.
 pub(super) fn request(_job: &JobPlan, settings: &SlurmTarget, role: &RolePlan) -> Option<String> {
-    let gpu = role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0)?;
+    let gpu = role.gpus()?;
     let kind = kind(settings, gpu).map(|kind| format!("{kind}:")).unwrap_or_default();
     Some(match settings.gpu {
         SlurmGpu::PerNode => format!("--gpus-per-node={kind}{}", gpu.count),
@@ -32,7 +32,7 @@ fn kind(settings: &SlurmTarget, gpu: &GpuPlan) -> Option<String> {
 
 /// The features of nodes with a role's GPUs, if the job requests a model and no GRES type identifies it.
 pub(super) fn constraint(settings: &SlurmTarget, role: &RolePlan) -> Option<String> {
-    let gpu = role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && is_particular(gpu))?;
+    let gpu = role.gpus().filter(|gpu| is_particular(gpu))?;
     if kind(settings, gpu).is_some() {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use jobc_schema::plan::{EnvPlan, FileContent, FilePlan, ProbePlan, RolePlan, Text};
+use jobc_schema::plan::{EnvPlan, FileContent, FilePlan, GpuAmount, ProbePlan, RolePlan, Text};
 use jobc_schema::role::RetryScope;
 use jobc_schema::shell::quote;
 use jobc_schema::target::SlurmContainer;
@@ -111,7 +111,7 @@ impl Script<'_> {
             self.file(file, out);
         }
         let role = self.role;
-        if role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count == 0 && !gpu.all) {
+        if role.resources.gpu.as_ref().is_some_and(|gpu| gpu.amount() == GpuAmount::Hidden) {
             out.push_str(
                 "export CUDA_VISIBLE_DEVICES='' NVIDIA_VISIBLE_DEVICES=void ROCR_VISIBLE_DEVICES=''\n",
             );

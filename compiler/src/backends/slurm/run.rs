@@ -7,7 +7,7 @@ use jobc_schema::gpu::Vendor;
 use jobc_schema::plan::{
     CommandPlan, EnvPlan, FileContent, FilePlan, ImageSource, JobPlan, Launch, RolePlan, Text,
 };
-use jobc_schema::reference::Parts as ReferenceParts;
+use jobc_schema::reference::{Parts as ReferenceParts, split_registry};
 use jobc_schema::shell::quote;
 use jobc_schema::target::{SlurmContainer, SlurmTarget, image_file_name};
 
@@ -132,7 +132,7 @@ pub(super) fn command_line(parts: &Parts<'_>, role: &RolePlan) -> String {
 }
 
 fn apptainer(parts: &Parts<'_>, role: &RolePlan) -> String {
-    let vendor = role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0).map(|gpu| gpu.vendor);
+    let vendor = role.gpus().map(|gpu| gpu.vendor);
     let mut text = match &role.command {
         CommandPlan::Image {} | CommandPlan::Args(_) => "apptainer run".to_owned(),
         _ => "apptainer exec".to_owned(),
@@ -211,10 +211,9 @@ pub(super) fn enroot_image(parts: &Parts<'_>, role: &RolePlan) -> String {
 /// Docker Hub is the default; its name led to another host before April 2026.
 pub(super) fn enroot_reference(reference: &str) -> String {
     let parts = ReferenceParts::of(reference);
-    let name = match parts.name.split_once('/') {
-        Some(("docker.io" | "index.docker.io" | "registry-1.docker.io", path)) => path.to_owned(),
-        Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => format!("{host}#{path}"),
-        _ => parts.name.to_owned(),
+    let name = match split_registry(parts.name) {
+        ("docker.io" | "registry-1.docker.io", path) => path.to_owned(),
+        (host, path) => format!("{host}#{path}"),
     };
     match parts.digest.or(parts.tag) {
         Some(version) => format!("{name}:{version}"),

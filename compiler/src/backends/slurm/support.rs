@@ -5,7 +5,7 @@
 use jobc_schema::Pointer;
 use jobc_schema::gpu::Vendor;
 use jobc_schema::job::Network;
-use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
+use jobc_schema::plan::{GpuAmount, GpuPlan, JobPlan, RolePlan};
 use jobc_schema::role::{NeedState, RetryScope};
 use jobc_schema::target::{SlurmContainer, SlurmTarget};
 
@@ -215,7 +215,7 @@ fn rest(
         C::Gpu(vendor) => {
             Support::None(format!("the backend requests GPUs of NVIDIA and AMD, not {}", vendor.card()))
         }
-        C::GpuAll if gpu.is_some_and(|gpu| gpu.count > 0) => Support::Full,
+        C::GpuAll if gpu.is_some_and(|gpu| gpu.amount() != GpuAmount::All) => Support::Full,
         C::GpuAll => none(
             "how many GPUs a node has is not known here; write a number, or `gpus` of the nodes in the target",
         ),

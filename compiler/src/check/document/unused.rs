@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jobc_schema::Pointer;
+use jobc_schema::reference::split_registry;
 
 use super::usage::{NameSet, collect};
 use super::{Path, strings};
@@ -130,21 +131,24 @@ fn registries(document: &Document, sink: &mut Sink) {
     if document.root.get("registries").is_none() {
         return;
     }
-    let mut hosts = BTreeSet::new();
+    let mut references = Vec::new();
     for (image, _) in images(document) {
         match &image.value {
-            Value::String(reference) => _ = hosts.insert(host(reference)),
+            Value::String(reference) => references.push(reference.as_str()),
             Value::Mapping(entries) => match &entries[..] {
                 [only] if only.key == "use" => {}
-                [only] if only.key == "from" => _ = hosts.insert(only.value.as_str().map_or("", host)),
+                [only] if only.key == "from" => references.extend(only.value.as_str()),
                 _ => return,
             },
             _ => {}
         }
     }
-    if hosts.iter().any(|host| host.contains("${{")) {
+    // An expression may stand for any host.
+    let is_open = |reference: &&str| reference.split_once('/').is_some_and(|(host, _)| host.contains("${{"));
+    if references.iter().any(is_open) {
         return;
     }
+    let hosts: BTreeSet<&str> = references.into_iter().map(|reference| split_registry(reference).0).collect();
     each(
         document,
         "registries",
@@ -160,14 +164,6 @@ fn registries(document: &Document, sink: &mut Sink) {
         },
         sink,
     );
-}
-
-/// The registry of a reference; Docker Hub where it names none.
-fn host(reference: &str) -> &str {
-    match reference.split_once('/') {
-        Some((host, _)) if host.contains(['.', ':', '$']) || host == "localhost" => host,
-        _ => "docker.io",
-    }
 }
 
 /// Every image the file declares, with its place.

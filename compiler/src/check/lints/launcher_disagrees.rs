@@ -51,7 +51,7 @@ fn written_processes(view: &View<'_>) -> Option<u32> {
 }
 
 fn processes(view: &View<'_>, role: &RoleView<'_>, command: &Command, launcher: Launcher, sink: &mut Sink) {
-    let Some(gpu) = role.plan.resources.gpu.as_ref().filter(|gpu| gpu.count > 0) else { return };
+    let Some(gpu) = role.plan.gpus() else { return };
     let flags = flags(&PROCESSES, launcher);
     let Some((flag, wanted)) = command.one_of(flags).zip(role.number(command, flags)) else { return };
     let (program, name, gpus) = (launcher.name(), &role.plan.name, gpu.count);

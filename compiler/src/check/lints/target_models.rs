@@ -14,7 +14,7 @@ use crate::suggest;
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let declared = HostGpuFacts::of(view);
     for role in &view.roles {
-        let Some(requested) = role.plan.resources.gpu.as_ref().filter(|gpu| gpu.count > 0) else { continue };
+        let Some(requested) = role.plan.gpus() else { continue };
         let Some(cards) = declared.cards_of(requested.vendor) else { continue };
         if let Some(missing) = missing(requested, &declared, &cards) {
             sink.push(report(role, &declared, &missing));

@@ -5,7 +5,7 @@ use jobc_compiler::compile::lower_all;
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::stdlib::models;
 use jobc_schema::Bytes;
-use jobc_schema::plan::{GpuPlan, ImagePlan, ImageSource, JobPlan, PortPlan, RolePlan};
+use jobc_schema::plan::{GpuAmount, GpuPlan, ImagePlan, ImageSource, JobPlan, PortPlan, RolePlan};
 use jobc_schema::plural;
 use lsp_types::Uri;
 
@@ -106,11 +106,10 @@ fn seconds(seconds: u64) -> String {
 
 /// The GPUs of an instance, and the matching cards.
 fn gpus(gpu: &GpuPlan, instances: u32) -> String {
-    if gpu.all && gpu.count == 0 {
-        return "all GPUs of the host that runs the job".to_owned();
-    }
-    if gpu.count == 0 {
-        return "all GPUs are hidden from the role".to_owned();
+    match gpu.amount() {
+        GpuAmount::All => return "all GPUs of the host that runs the job".to_owned(),
+        GpuAmount::Hidden => return "all GPUs are hidden from the role".to_owned(),
+        GpuAmount::Count(_) | GpuAmount::AllOf(_) => {}
     }
     let what = if gpu.share.is_some() { "slices" } else { "GPUs" };
     let number = |index: u32| gpu.first + index;

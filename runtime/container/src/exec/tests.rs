@@ -87,7 +87,7 @@ fn a_process_is_checked_as_that_of_a_configuration() {
     assert_snapshot!(check(json!({"cwd": "work", "user": {}, "args": ["id"]})), @"`/process/cwd`: `work` is not an absolute path");
     let about =
         |kind, place: &str| without_config_pointer(Error::new(kind, "`x` is wrong").at(place)).to_string();
-    assert_eq!(about(Kind::NotFound, "/process/args/0"), "`x` is wrong");
+    assert_eq!(about(Kind::ProgramNotFound, "/process/args/0"), "`x` is wrong");
     assert_eq!(about(Kind::System, "/process/user"), "`/process/user`: `x` is wrong");
     assert_eq!(about(Kind::System, "/linux/seccomp"), "config.json: /linux/seccomp: `x` is wrong");
 }

@@ -86,7 +86,7 @@ impl Failure {
         match self {
             Self::Exec(errno @ (Errno::NOENT | Errno::NOTDIR)) => {
                 let message = format!("cannot execute `{program}`: {}", jobc_sys::error::describe(errno));
-                Error::new(Kind::NotFound, message)
+                Error::new(Kind::ProgramNotFound, message)
                     .at("/process/args/0")
                     .help("it must be in the container, in a directory of its `PATH`; a script's interpreter must be there too")
             }

@@ -42,7 +42,8 @@ fn missing_secrets_are_named_without_any_values() {
         let plan = plan(&json!({"token": source}), &json!({"TOKEN": {"secret": "token"}}));
         let error = Secrets::read(&plan, dir.path()).unwrap_err();
         let output = format!("{error}\n{}", error.help.as_deref().unwrap_or_default());
-        output.replace(dir.path().to_str().unwrap(), "DIRECTORY")
+        let home = std::env::var("HOME").unwrap();
+        output.replace(dir.path().to_str().unwrap(), "DIRECTORY").replace(&format!("{home}/"), "HOME/")
     };
     std::fs::create_dir(dir.path().join("directory")).unwrap();
     std::fs::write(dir.path().join("large"), vec![b'x'; (1 << 20) + 1]).unwrap();
@@ -50,6 +51,7 @@ fn missing_secrets_are_named_without_any_values() {
         [
             json!({"env": "NOT_SET_ANYWHERE"}),
             json!({"file": "absent"}),
+            json!({"file": "~/absent-in-a-test"}),
             json!({"file": "directory"}),
             json!({"file": "large"}),
             json!({"store": {"name": "vault", "key": "token"}}),
@@ -61,6 +63,9 @@ fn missing_secrets_are_named_without_any_values() {
     set it where the job is started: `export NOT_SET_ANYWHERE=…`
 
     cannot read the secret `token` from `DIRECTORY/absent`: no such file or directory (ENOENT)
+
+
+    cannot read the secret `token` from `HOME/absent-in-a-test`: no such file or directory (ENOENT)
 
 
     cannot read the secret `token` from `DIRECTORY/directory`: not a regular file

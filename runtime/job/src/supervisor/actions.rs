@@ -385,7 +385,7 @@ impl Supervisor {
 
 fn kind_of(code: u8) -> Kind {
     match code {
-        exit_code::NOT_FOUND => Kind::NotFound,
+        exit_code::NOT_FOUND => Kind::ProgramNotFound,
         exit_code::NOT_EXECUTABLE => Kind::NotExecutable,
         _ => Kind::System,
     }

@@ -33,7 +33,7 @@ pub fn missing_on_host(plan: &JobPlan, environments: &HostEnvironments) -> Vec<E
             .find(|program| !program.contains('/') && !is_in_path(program, path, &root))?;
         let message =
             format!("cannot execute `{program}` of role `{}`: no such file or directory", role.name);
-        Some(Error::new(Kind::NotFound, message).help(advice(program, path, &root)))
+        Some(Error::new(Kind::ProgramNotFound, message).help(advice(program, path, &root)))
     };
     plan.roles.iter().filter(on_host).filter_map(missing).collect()
 }

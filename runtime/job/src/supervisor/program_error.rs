@@ -17,7 +17,7 @@ const NOT_PERMITTED: &str =
 
 /// The error of a program that was not found in a container with these lower directories.
 pub(super) fn not_found(error: Error, bundle: &Bundle, lowers: &[PathBuf]) -> Error {
-    if error.kind != Kind::NotFound {
+    if error.kind != Kind::ProgramNotFound {
         return of_command(error, None);
     }
     let process = bundle.config.spec.process().as_ref();
@@ -49,7 +49,7 @@ pub(super) fn is_in_path(program: &str, path: &str, lowers: &[PathBuf]) -> bool 
 
 /// The error of a program that exists, and that the kernel did not execute.
 pub(super) fn not_executed(error: Error) -> Error {
-    let is_missing = error.kind == Kind::NotFound;
+    let is_missing = error.kind == Kind::ProgramNotFound;
     let help = "the interpreter that its first line names must be in the container too";
     of_command(error, is_missing.then(|| help.to_owned()))
 }
@@ -87,22 +87,25 @@ mod tests {
     #[test]
     fn a_missing_program_is_told_in_words_of_the_job() {
         assert_eq!(
-            check(r#"["python", "x.py"]"#, Kind::NotFound),
+            check(r#"["python", "x.py"]"#, Kind::ProgramNotFound),
             "cannot execute it; `python3` is there: write `python3` instead of `python`"
         );
         assert_eq!(
-            check(r#"["bash", "-c", ""]"#, Kind::NotFound),
+            check(r#"["bash", "-c", ""]"#, Kind::ProgramNotFound),
             "cannot execute it; `sh` is there: write `sh` instead of `bash`, or `shell: sh`"
         );
         assert_eq!(
-            check(r#"["train"]"#, Kind::NotFound),
+            check(r#"["train"]"#, Kind::ProgramNotFound),
             "cannot execute it; it is in no directory of `PATH`: install it, or name an image that has it"
         );
-        assert_eq!(check(r#"["./train"]"#, Kind::NotFound), "cannot execute it; it must be in the container");
+        assert_eq!(
+            check(r#"["./train"]"#, Kind::ProgramNotFound),
+            "cannot execute it; it must be in the container"
+        );
         assert_eq!(check(r#"["train"]"#, Kind::NotExecutable), "cannot execute it; look at config.json");
         let denied = Error::new(Kind::NotExecutable, "cannot execute `./a.py`: permission denied (EACCES)");
         assert_eq!(not_executed(denied.at(PROGRAM)).help.as_deref(), Some(NOT_PERMITTED));
-        let other = Error::new(Kind::NotFound, "x").at("/root/path");
+        let other = Error::new(Kind::ProgramNotFound, "x").at("/root/path");
         assert_eq!(not_executed(other.clone()), other);
     }
 }

@@ -3,7 +3,6 @@
 use jobc_schema::gpu::min_mib;
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
 
-use super::gpu_plan::gpu_plan;
 use super::products::{labels_of, mig_labels};
 use super::provider::provider;
 use crate::stdlib::models;
@@ -36,7 +35,7 @@ pub(crate) fn has_labels(by: &str) -> bool {
 ///
 /// Labels in the target's `node_selector` are left to it.
 pub(crate) fn requirements(job: &JobPlan, role: &RolePlan, selected: &[&str]) -> Vec<Vec<Requirement>> {
-    let Some(gpu) = gpu_plan(role) else { return vec![] };
+    let Some(gpu) = role.gpus() else { return vec![] };
     let Ok(provider) = provider(job, gpu.vendor) else { return vec![] };
     let Some(by) = provider.models.as_deref().filter(|by| has_labels(by)) else { return vec![] };
     let mut both: Vec<Vec<Requirement>> = vec![vec![]];

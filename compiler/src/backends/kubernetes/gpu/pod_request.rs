@@ -9,7 +9,6 @@ use crate::stdlib::providers::{PodField, PodRequirements, Provider, ResourceRequ
 
 use super::super::settings::settings;
 use super::fill::{Filler, Rounding};
-use super::gpu_plan::gpu_plan;
 use super::provider::provider;
 
 /// The GPU requests of the pods of a role.
@@ -47,7 +46,7 @@ pub(crate) struct PodRequest {
 
 /// The GPU requests of the pods of a role; `None` for a role without GPUs, or if they are refused.
 pub(crate) fn pod_request(job: &JobPlan, role: &RolePlan) -> Option<PodRequest> {
-    let gpu = gpu_plan(role)?;
+    let gpu = role.gpus()?;
     let provider = provider(job, gpu.vendor).ok()?;
     let way = provider.way(gpu.share.as_ref())?;
     let holes = Filler::new(provider, role, settings(job))?;

@@ -8,7 +8,6 @@ use crate::stdlib::providers::{self, ObjectKind, Provider};
 use crate::suggest;
 
 use super::super::settings::{RoleSettings, settings};
-use super::gpu_plan::gpu_plan;
 
 /// The provider of the target, or the vendor's own plugin; otherwise the reason why none supports the vendor.
 pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<&'static Provider, String> {
@@ -46,7 +45,7 @@ fn unknown(name: &str) -> String {
 /// The kind of object that replaces the Job, if the provider requires one.
 pub(crate) fn object_kind(job: &JobPlan) -> Option<&'static ObjectKind> {
     let [role] = &job.roles[..] else { return None };
-    let gpu = gpu_plan(role)?;
+    let gpu = role.gpus()?;
     provider(job, gpu.vendor).ok()?.object.as_ref()
 }
 

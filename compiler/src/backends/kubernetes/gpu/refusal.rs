@@ -9,7 +9,6 @@ use crate::stdlib::providers::{self, Part, Provider, RequestForm};
 use crate::suggest;
 
 use super::super::settings::settings;
-use super::gpu_plan::gpu_plan;
 use super::provider::provider;
 
 /// Something that a provider cannot serve.
@@ -25,7 +24,7 @@ pub(crate) struct Refusal {
 
 /// Why the provider of the target cannot serve the GPUs of a role.
 pub(crate) fn refusal(job: &JobPlan, role: &RolePlan) -> Option<Refusal> {
-    let gpu = gpu_plan(role)?;
+    let gpu = role.gpus()?;
     let of_gpu = |why: String| Some(Refusal { of_share: false, why, lossy: false });
     let provider = match provider(job, gpu.vendor) {
         Ok(provider) => provider,

@@ -86,7 +86,7 @@ fn refused(job: &JobPlan, role: &RolePlan, of_share: bool) -> Support {
 
 /// Whether nodes can be selected by the properties of their GPUs.
 fn gpu_kind(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
-    let Some(gpu) = gpu::gpu_plan(role) else { return Full };
+    let Some(gpu) = role.gpus() else { return Full };
     let selector = RoleSettings::of(settings(job), role).pod.node_selector;
     let Ok(provider) = gpu::provider(job, gpu.vendor) else { return Full };
     let by = provider.models.as_deref().unwrap_or_default();

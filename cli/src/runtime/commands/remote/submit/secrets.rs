@@ -13,8 +13,6 @@ use jobc_remote::place::JobSecrets;
 use jobc_schema::plan::SecretPlan;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 
-use crate::platform::directories::expand_home;
-
 /// The values that the tasks of a job and its registries need.
 pub(super) fn of(built: &BuiltDirectory, directory: &Path) -> Result<JobSecrets> {
     let plan = &built.plan;
@@ -23,28 +21,20 @@ pub(super) fn of(built: &BuiltDirectory, directory: &Path) -> Result<JobSecrets>
         if let Some(source) = plan.secrets.get(name)
             && !matches!(source, SecretPlan::Store { .. })
         {
-            found.values.insert(name.to_owned(), read(name, source, directory)?);
+            found.values.insert(name.to_owned(), secrets::read(name, source, directory)?);
         }
     }
     for (host, registry) in &plan.registries {
         if let Some(source) = plan.secrets.get(&registry.password_secret) {
-            found.passwords.insert(host.clone(), read(&registry.password_secret, source, directory)?);
+            found
+                .passwords
+                .insert(host.clone(), secrets::read(&registry.password_secret, source, directory)?);
         }
     }
     if built.uses_secret(&format!("{}-ssh", plan.name)) {
         found.ssh_keys = ssh_keys()?;
     }
     Ok(found)
-}
-
-fn read(name: &str, source: &SecretPlan, directory: &Path) -> Result<Secret> {
-    match source {
-        SecretPlan::File(path) => {
-            let path = expand_home(path).map_or_else(|| path.clone(), Into::into);
-            secrets::read(name, &SecretPlan::File(path), directory)
-        }
-        source => secrets::read(name, source, directory),
-    }
 }
 
 /// A key for ssh between the tasks, made by ssh-keygen in a private directory.

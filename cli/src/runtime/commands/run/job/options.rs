@@ -71,7 +71,7 @@ pub(super) fn devices(args: &RunArgs, plan: &JobPlan) -> Result<Vec<(String, Vec
         return Ok(devices);
     }
     let texts = |names: &[DeviceName]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let asks = |role: &&RolePlan| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
+    let asks = |role: &&RolePlan| role.gpus().is_some();
     let of_target = plan.target.settings.oci.as_ref().and_then(|oci| oci.devices.as_ref());
     for role in plan.roles.iter().filter(asks) {
         let names = match of_target {

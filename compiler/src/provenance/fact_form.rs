@@ -20,7 +20,7 @@ const EXTRAS: &str = "jobc.dev/provenance";
 
 /// A place for facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FactForm {
     /// Labels and annotations of an object. Pod templates get none: controllers reject changes to them, and an object
     /// could not be applied again after a commit.
     Object,
@@ -33,7 +33,7 @@ pub(super) enum Place {
     Comment,
 }
 
-impl Place {
+impl FactForm {
     /// The place in a file of a backend; `None` if the format has no place.
     pub(super) fn of(backend: BackendName, path: &Utf8Path) -> Option<Self> {
         let is = |extension: &str| path.extension() == Some(extension);
@@ -76,7 +76,7 @@ impl Place {
         }
     }
 
-    /// Removes what [`Place::add`] adds; returns whether there was anything.
+    /// Removes what [`FactForm::add`] adds; returns whether there was anything.
     pub(super) fn remove(self, value: &mut Value) -> bool {
         let prefix = self.prefix();
         let keys = || FACTS.iter().map(|name| format!("{prefix}{name}"));

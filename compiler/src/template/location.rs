@@ -11,7 +11,7 @@ pub const MAIN_FILE: &str = "template.yaml";
 
 /// The location of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TemplateLocation {
     /// The name after `std/`.
     BuiltIn(String),
     /// A path relative to the job file's directory, or an absolute one.
@@ -33,7 +33,7 @@ pub(super) struct Misplaced {
     pub(super) note: &'static str,
 }
 
-impl Place {
+impl TemplateLocation {
     /// Resolves the name of a template in a job file, or in another template.
     pub(super) fn of(
         name: &str,
@@ -85,7 +85,7 @@ impl Place {
 }
 
 /// The location as shown in findings.
-impl fmt::Display for Place {
+impl fmt::Display for TemplateLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn(name) => write!(f, "std/{name}"),

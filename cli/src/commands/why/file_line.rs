@@ -6,14 +6,14 @@ use crate::input::InputError;
 
 /// A line of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FileLine {
     /// The file, as given.
     pub file: Utf8PathBuf,
     /// The line, from 1.
     pub line: u32,
 }
 
-impl Place {
+impl FileLine {
     /// Reads `FILE:LINE`; a column after it is not needed.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn line_number_is_parsed_after_the_file_name() {
         let check = |text: &str| {
-            Place::parse(text).map(|place| (place.file.into_string(), place.line)).map_err(|_| ())
+            FileLine::parse(text).map(|place| (place.file.into_string(), place.line)).map_err(|_| ())
         };
         assert_eq!(check("job.yaml:12"), Ok(("job.yaml".to_owned(), 12)));
         assert_eq!(check("out/a:b/job.yaml:12:3"), Ok(("out/a:b/job.yaml".to_owned(), 12)));
