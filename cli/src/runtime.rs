@@ -5,7 +5,7 @@ pub(crate) mod commands;
 mod completion;
 mod early;
 mod interruptible;
-#[cfg(feature = "remote")]
+#[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "only jobs of clusters have kept output"))]
 mod kept;
 mod local_time;
 mod message;
@@ -79,9 +79,6 @@ pub(crate) fn needs_settings(command: &RuntimeCommand) -> bool {
 
 /// The commands about jobs on this host.
 fn run_job_command(command: &JobCommand) -> ExitCode {
-    if let JobCommand::Wait(args) = command {
-        commands::wait_timeout::begin(args);
-    }
     if let Some(result) = commands::remote::run(command) {
         return into_exit_code(result);
     }
@@ -98,10 +95,10 @@ fn run_job_command(command: &JobCommand) -> ExitCode {
         JobCommand::Copy(copy) => commands::only_on_clusters::copy(copy),
         JobCommand::Trace(trace) => commands::trace::run(trace),
         JobCommand::Stop(stop) => commands::stop::stop(stop),
-        JobCommand::Kill(kill) => commands::stop::kill(kill),
-        JobCommand::Pause(jobs) => commands::stop::pause(jobs),
-        JobCommand::Resume(jobs) => commands::stop::resume(jobs),
-        JobCommand::Wait(jobs) => commands::stop::wait(jobs),
+        JobCommand::Kill(kill) => commands::kill::kill(kill),
+        JobCommand::Pause(jobs) => commands::pause::pause(jobs),
+        JobCommand::Resume(jobs) => commands::pause::resume(jobs),
+        JobCommand::Wait(jobs) => commands::wait::wait(jobs),
         JobCommand::Rm(rm) => commands::rm::rm(rm),
         JobCommand::Gc(gc) => commands::rm::gc(gc),
     })

@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 pub mod built;
-pub mod handle;
 pub mod host;
 mod http;
 pub mod identity;
@@ -15,8 +14,9 @@ pub mod kubernetes;
 pub mod machine;
 pub mod place;
 pub mod slurm;
+pub mod target;
 mod task_copy;
 mod websocket;
 
-pub use handle::Handle;
-pub use place::Place;
+pub use jobc_place::job_ref::Handle;
+pub use place::{Place, RemotePlace};

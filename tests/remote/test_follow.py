@@ -16,7 +16,7 @@ def test_exit_codes_are_those_of_a_local_job(place):
     for script, code, words in [
         (Script(["hello"]), 0, "succeeded"),
         (Script(["hello"], exit_code=3), 1, "failed: BackoffLimitExceeded: the stand-in says so"),
-        (Script(["hello"], deadline=True, exit_code=1), 124, "timed out"),
+        (Script(["hello"], deadline=True, exit_code=1), 124, "timed-out"),
     ]:
         place.cluster.default = script
         handle = place.submit("one.yaml", "--new")
@@ -242,7 +242,7 @@ def test_what_is_lost_with_deleted_pods_is_said(place):
     ended |= {"reason": "DeadlineExceeded", "message": "Job was active longer than specified deadline"}
     place.cluster.put("batch/v1", "jobs", "ml", job)
     out, _ = place.run("inspect", handle)
-    assert "timed out" in out and "Kubernetes deletes the pods that run when the time of a job is over" in out, out
+    assert "timed-out" in out and "Kubernetes deletes the pods that run when the time of a job is over" in out, out
     _, errors = place.run("logs", handle)
     assert "its pods are gone, and their output with them" in errors, errors
 

@@ -199,7 +199,7 @@ def test_a_trainjob_comes_after_its_runtime(place):
 
 def test_a_trainjob_that_fails_or_is_late(place):
     target(place, "kind: trainjob")
-    for script, code, words in [(Script(exit_code=3), 1, "failed"), (Script(deadline=True), 124, "timed out")]:
+    for script, code, words in [(Script(exit_code=3), 1, "failed"), (Script(deadline=True), 124, "timed-out")]:
         place.cluster.default = script
         handle = place.submit("one.yaml", "--new")
         out, _ = place.run("wait", handle, code=code)

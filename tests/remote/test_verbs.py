@@ -82,7 +82,7 @@ def test_the_exit_code_is_that_of_the_command(place):
     place.run("wait", ended)
     _, errors = exec_(place, ended, "main-0", "--", "true", code=125)
     assert "is succeeded, not running" in errors, errors
-    exec_(place, "lab/none", "main-0", "--", "true", code=127)
+    exec_(place, "lab/none", "main-0", "--", "true", code=125)
 
 
 def test_input_ends_and_output_goes_on(place):

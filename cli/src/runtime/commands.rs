@@ -4,15 +4,20 @@ pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod follow;
+pub(crate) mod found;
 pub(crate) mod gpu;
 pub(crate) mod image;
 pub(crate) mod inspect;
+mod job_end_line;
 mod job_image;
+mod job_list;
 pub(crate) mod jobs;
+pub(crate) mod kill;
 pub(crate) mod lock;
 pub(crate) mod logs;
 pub(crate) mod newest;
 pub(crate) mod only_on_clusters;
+pub(crate) mod pause;
 pub(crate) mod ps;
 #[cfg(feature = "remote")]
 pub(crate) mod remote;
@@ -26,6 +31,11 @@ pub(crate) mod stats;
 pub(crate) mod stop;
 mod subject;
 pub(crate) mod sweep;
+#[cfg(feature = "remote")]
+mod target_table;
+#[cfg(not(feature = "remote"))]
+#[path = "commands/without_targets.rs"]
+mod target_table;
 pub(crate) mod top;
 pub(crate) mod trace;
-pub(crate) mod wait_timeout;
+pub(crate) mod wait;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use jobc_job::directory::JobDirectories;
 use jobc_job::logs::{Limits, Line, Stream};
-use jobc_remote::Handle;
+use jobc_place::job_ref::Handle;
 
 /// The directory of all jobs on clusters, next to the records of jobs on this host.
 fn root() -> Option<PathBuf> {

@@ -20,8 +20,9 @@ use super::{
 };
 use crate::identity::Identity;
 use crate::place::{
-    AccessCheck, Capacity, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobDetail, JobSummary,
-    LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem, Submission, SubmitError, TaskUsage,
+    AccessCheck, Capacity, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobControl, JobDetail,
+    JobState, JobSummary, LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem, RemotePlace,
+    StopRequest, Submission, SubmitError, TaskUsage,
 };
 use crate::task_copy::{self, CopyTask};
 
@@ -52,6 +53,18 @@ impl Cluster {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Passes on the output up to now of a job whose pods are about to be deleted. A job is stopped even if its output
+    /// cannot be read.
+    fn keep_output(&self, found: &ClusterJob, keep: &mut dyn FnMut(LogItem<'_>)) {
+        let read = follow::logs(&self.client, found, &LogRequest::default(), &mut |item| {
+            keep(item);
+            ControlFlow::Continue(())
+        });
+        if let Err(error) = read {
+            keep(LogItem::Remark { task: "", text: &error.message });
+        }
+    }
+
     /// The runs of a job, whose names are remembered.
     fn list_runs(&self, job: &str) -> Result<Vec<ClusterJob>> {
         let runs = objects::runs_of(&self.client, job)?;
@@ -61,36 +74,10 @@ impl Cluster {
     }
 }
 
-impl Place for Cluster {
-    fn runs_of(&self, identity: &Identity) -> Result<Vec<JobSummary>> {
-        let mut runs = self.list_runs(&identity.job)?;
-        runs.retain(|found| metadata(&found.object, "labels", PLAN) == Some(identity.label()));
-        Ok(runs.iter().map(|found| objects::summary(&self.client, found)).collect())
-    }
+/// The output of a job with more tasks is not read when the job is stopped.
+const MAX_KEPT_TASKS: u64 = 100;
 
-    fn is_taken(&self, wanted: &str) -> Result<bool> {
-        // The name of a run is that of its job and a suffix. One that another object has is refused when it is created.
-        let job = wanted.rsplit_once('-').map_or(wanted, |(job, _)| job);
-        let is_known = |listed: &Option<(String, BTreeSet<String>)>| {
-            listed.as_ref().is_some_and(|(known, _)| known == job)
-        };
-        if !is_known(&self.listed()) {
-            self.list_runs(job)?;
-        }
-        Ok(self.listed().as_ref().is_some_and(|(_, names)| names.contains(wanted)))
-    }
-
-    fn check(&self, submission: &Submission<'_>) -> Result<Vec<Problem>> {
-        let client = &self.client;
-        let failed = |error: ApiError| error.into_error("check the job with the cluster");
-        let (_, workload) = submit::top(submission)?;
-        checks::check(client, &self.answers, workload, submission).map_err(failed)
-    }
-
-    fn submit(&self, submission: &Submission<'_>) -> std::result::Result<(), SubmitError> {
-        submit::submit(&self.client, &self.answers, submission)
-    }
-
+impl JobControl for Cluster {
     fn list(&self) -> Result<Vec<JobSummary>> {
         let found = objects::select(&self.client, &format!("{MANAGED}=jobc"))?;
         Ok(found.iter().map(|found| summarize(found.workload, &found.object)).collect())
@@ -100,6 +87,41 @@ impl Place for Cluster {
         Ok(objects::summary(&self.client, &objects::find(&self.client, name)?))
     }
 
+    fn wait(
+        &self,
+        name: &str,
+        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
+    ) -> Result<Option<JobSummary>> {
+        lifecycle::wait(&self.client, &objects::find(&self.client, name)?, progress)
+    }
+
+    fn stop(&self, name: &str, mut request: StopRequest<'_>) -> Result<Option<JobSummary>> {
+        request.without_grace()?;
+        let found = objects::find(&self.client, name)?;
+        if let Some(keep) = &mut request.keep {
+            let job = objects::summary(&self.client, &found);
+            if job.state == JobState::Running && job.tasks.wanted <= MAX_KEPT_TASKS {
+                self.keep_output(&found, keep);
+            }
+        }
+        suspension::stop(&self.client, &found, !request.no_wait)?;
+        Ok(None)
+    }
+
+    fn hold(&self, name: &str, hold: bool) -> Result<()> {
+        suspension::hold(&self.client, &objects::find(&self.client, name)?, hold)
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        lifecycle::delete(&self.client, &objects::find(&self.client, name)?, true)
+    }
+
+    fn reasons(&self, name: &str) -> Result<Vec<String>> {
+        Ok(self.inspect(name)?.reasons)
+    }
+}
+
+impl Place for Cluster {
     fn inspect(&self, name: &str) -> Result<JobDetail> {
         let found = objects::find(&self.client, name)?;
         let summary = objects::summary(&self.client, &found);
@@ -134,34 +156,6 @@ impl Place for Cluster {
             }
         }
         Ok(())
-    }
-
-    fn wait(
-        &self,
-        name: &str,
-        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
-    ) -> Result<Option<JobSummary>> {
-        lifecycle::wait(&self.client, &objects::find(&self.client, name)?, progress)
-    }
-
-    fn stop(&self, name: &str, wait: bool) -> Result<()> {
-        suspension::stop(&self.client, &objects::find(&self.client, name)?, wait)
-    }
-
-    fn keeps_output(&self) -> bool {
-        false
-    }
-
-    fn hold(&self, name: &str, hold: bool) -> Result<()> {
-        suspension::hold(&self.client, &objects::find(&self.client, name)?, hold)
-    }
-
-    fn delete(&self, name: &str) -> Result<()> {
-        lifecycle::delete(&self.client, &objects::find(&self.client, name)?, true)
-    }
-
-    fn check_access(&self) -> Result<Vec<AccessCheck>> {
-        access::check(&self.client)
     }
 
     fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
@@ -199,5 +193,40 @@ impl Place for Cluster {
         report: &(dyn Fn(PortForwardReport) + Sync),
     ) -> Result<()> {
         port_forward::forward(&self.client, &objects::find(&self.client, name)?, forwards, stop, report)
+    }
+}
+
+impl RemotePlace for Cluster {
+    fn runs_of(&self, identity: &Identity) -> Result<Vec<JobSummary>> {
+        let mut runs = self.list_runs(&identity.job)?;
+        runs.retain(|found| metadata(&found.object, "labels", PLAN) == Some(identity.label()));
+        Ok(runs.iter().map(|found| objects::summary(&self.client, found)).collect())
+    }
+
+    fn is_taken(&self, wanted: &str) -> Result<bool> {
+        // The name of a run is that of its job and a suffix. One that another object has is refused when it is created.
+        let job = wanted.rsplit_once('-').map_or(wanted, |(job, _)| job);
+        let is_known = |listed: &Option<(String, BTreeSet<String>)>| {
+            listed.as_ref().is_some_and(|(known, _)| known == job)
+        };
+        if !is_known(&self.listed()) {
+            self.list_runs(job)?;
+        }
+        Ok(self.listed().as_ref().is_some_and(|(_, names)| names.contains(wanted)))
+    }
+
+    fn check(&self, submission: &Submission<'_>) -> Result<Vec<Problem>> {
+        let client = &self.client;
+        let failed = |error: ApiError| error.into_error("check the job with the cluster");
+        let (_, workload) = submit::top(submission)?;
+        checks::check(client, &self.answers, workload, submission).map_err(failed)
+    }
+
+    fn submit(&self, submission: &Submission<'_>) -> std::result::Result<(), SubmitError> {
+        submit::submit(&self.client, &self.answers, submission)
+    }
+
+    fn check_access(&self) -> Result<Vec<AccessCheck>> {
+        access::check(&self.client)
     }
 }

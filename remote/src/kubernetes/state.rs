@@ -123,10 +123,7 @@ pub(crate) fn summarize(workload: &Workload, object: &Value) -> JobSummary {
         .or_else(|| owned(text(object, "/status/containerStatuses/0/state/terminated/finishedAt")))
         .or_else(|| stopped.map(str::to_owned));
     JobSummary {
-        name: name(object).to_owned(),
-        job: metadata(object, "labels", JOB).unwrap_or_else(|| name(object)).to_owned(),
         kind: workload.shown().to_owned(),
-        state,
         reason: owned(reason).filter(|_| state.is_final()),
         message: owned(message).filter(|_| state.is_final()),
         tasks,
@@ -138,6 +135,11 @@ pub(crate) fn summarize(workload: &Workload, object: &Value) -> JobSummary {
         is_complete: metadata(object, "labels", PLAN).is_none()
             || metadata(object, "annotations", SUBMITTED).is_some(),
         plan: metadata(object, "labels", PLAN).map(str::to_owned),
+        ..JobSummary::new(
+            name(object),
+            metadata(object, "labels", JOB).unwrap_or_else(|| name(object)),
+            state,
+        )
     }
 }
 

@@ -19,8 +19,9 @@ use super::sources::Sources;
 use super::{answers, capacity, checks, copy, events, exec, follow, logs, port_forward, runs, submit, usage};
 use crate::identity::Identity;
 use crate::place::{
-    AccessCheck, Capacity, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobDetail, JobSummary,
-    LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem, Submission, SubmitError, TaskUsage,
+    AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, ExecRequest, ExecStreams, JobControl,
+    JobDetail, JobSummary, LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem, RemotePlace,
+    StopRequest, Submission, SubmitError, TaskUsage,
 };
 
 /// A host that runs jobs.
@@ -86,39 +87,7 @@ impl Machine {
     }
 }
 
-impl Place for Machine {
-    fn identity(&self, plan: &JobPlan, directory: &Path) -> Result<Identity> {
-        let identity = Identity::of(plan);
-        Ok(match self.sources(plan, directory)?.digest() {
-            Some(content) => identity.with_content(&content),
-            None => identity,
-        })
-    }
-
-    fn runs_of(&self, identity: &Identity) -> Result<Vec<JobSummary>> {
-        let is_it =
-            |job: &JobSummary| job.job == identity.job && job.plan.as_deref() == Some(identity.label());
-        Ok(self.list()?.into_iter().filter(is_it).collect())
-    }
-
-    fn is_taken(&self, name: &str) -> Result<bool> {
-        Ok(self.last_listing()?.names.contains(name))
-    }
-
-    fn check(&self, submission: &Submission<'_>) -> Result<Vec<Problem>> {
-        let listing = self.last_listing()?;
-        Ok(checks::job(self.connection.name(), &listing, submission))
-    }
-
-    fn submit(&self, submission: &Submission<'_>) -> std::result::Result<(), SubmitError> {
-        let sources = self.sources(&submission.built.plan, submission.directory)?;
-        let warnings = submit::submit(&self.connection, &self.images, &sources, submission)?;
-        for warning in &warnings {
-            (self.notice)(warning);
-        }
-        Ok(())
-    }
-
+impl JobControl for Machine {
     fn list(&self) -> Result<Vec<JobSummary>> {
         Ok(self.listing()?.entries.iter().map(Entry::summary).collect())
     }
@@ -127,6 +96,48 @@ impl Place for Machine {
         Ok(runs::find(&self.connection, name)?.summary())
     }
 
+    fn wait(
+        &self,
+        name: &str,
+        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
+    ) -> Result<Option<JobSummary>> {
+        follow::wait(&self.connection, name, progress)
+    }
+
+    fn stop(&self, name: &str, request: StopRequest<'_>) -> Result<Option<JobSummary>> {
+        let id = self.id(name)?;
+        let program = self.connection.program()?.to_owned();
+        let mut words = vec![super::scripts::RUN, "sh", &program, "stop", &id];
+        let grace = request.grace.map(|grace| format!("--grace={}s", grace.as_secs()));
+        words.extend(grace.as_deref());
+        words.extend(request.no_wait.then_some("--no-wait"));
+        let output = self.connection.script(&words, None, START_TIMEOUT)?;
+        answers::succeeded(self.connection.name(), output)?;
+        Ok(None)
+    }
+
+    fn hold(&self, name: &str, hold: bool) -> Result<()> {
+        let id = self.id(name)?;
+        self.connection.jobc_succeeds(&[if hold { "pause" } else { "resume" }, &id]).map(drop)
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        let entry = runs::find(&self.connection, name)?;
+        let directory = entry.run.as_ref().map(|run| self.connection.run_directory(&run.name));
+        let program = self.connection.program()?.to_owned();
+        let mut words =
+            vec![REMOVE, "sh", directory.as_deref().unwrap_or_default(), entry.id().unwrap_or("-"), &program];
+        words.extend(entry.run.iter().flat_map(|run| run.outputs.iter().map(String::as_str)));
+        let output = self.connection.script(&words, None, START_TIMEOUT)?;
+        answers::succeeded(self.connection.name(), output).map(drop)
+    }
+
+    fn reasons(&self, name: &str) -> Result<Vec<String>> {
+        Ok(self.inspect(name)?.reasons)
+    }
+}
+
+impl Place for Machine {
     fn inspect(&self, name: &str) -> Result<JobDetail> {
         let entry = runs::find(&self.connection, name)?;
         match entry.id() {
@@ -159,43 +170,6 @@ impl Place for Machine {
         logs::logs(&self.connection, &self.id(name)?, request, output)
     }
 
-    fn wait(
-        &self,
-        name: &str,
-        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
-    ) -> Result<Option<JobSummary>> {
-        follow::wait(&self.connection, name, progress)
-    }
-
-    fn stop(&self, name: &str, wait: bool) -> Result<()> {
-        let id = self.id(name)?;
-        let program = self.connection.program()?.to_owned();
-        let mut words = vec![super::scripts::RUN, "sh", &program, "stop", &id];
-        words.extend((!wait).then_some("--no-wait"));
-        let output = self.connection.script(&words, None, START_TIMEOUT)?;
-        answers::succeeded(self.connection.name(), output).map(drop)
-    }
-
-    fn hold(&self, name: &str, hold: bool) -> Result<()> {
-        let id = self.id(name)?;
-        self.connection.jobc_succeeds(&[if hold { "pause" } else { "resume" }, &id]).map(drop)
-    }
-
-    fn delete(&self, name: &str) -> Result<()> {
-        let entry = runs::find(&self.connection, name)?;
-        let directory = entry.run.as_ref().map(|run| self.connection.run_directory(&run.name));
-        let program = self.connection.program()?.to_owned();
-        let mut words =
-            vec![REMOVE, "sh", directory.as_deref().unwrap_or_default(), entry.id().unwrap_or("-"), &program];
-        words.extend(entry.run.iter().flat_map(|run| run.outputs.iter().map(String::as_str)));
-        let output = self.connection.script(&words, None, START_TIMEOUT)?;
-        answers::succeeded(self.connection.name(), output).map(drop)
-    }
-
-    fn check_access(&self) -> Result<Vec<AccessCheck>> {
-        checks::access(&self.connection)
-    }
-
     fn exec(&self, name: &str, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8> {
         exec::exec(&self.connection, &self.id(name)?, request, streams)
     }
@@ -224,5 +198,47 @@ impl Place for Machine {
         let output =
             self.connection.jobc_succeeds(&["stats", &self.id(name)?, "--no-stream", "--format", "json"])?;
         Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(usage::read).collect())
+    }
+}
+
+impl RemotePlace for Machine {
+    fn delivery(&self) -> Delivery {
+        Delivery { sends_files: true, shares_ports: true, verifies_here: true }
+    }
+
+    fn identity(&self, plan: &JobPlan, directory: &Path) -> Result<Identity> {
+        let identity = Identity::of(plan);
+        Ok(match self.sources(plan, directory)?.digest() {
+            Some(content) => identity.with_content(&content),
+            None => identity,
+        })
+    }
+
+    fn runs_of(&self, identity: &Identity) -> Result<Vec<JobSummary>> {
+        let is_it =
+            |job: &JobSummary| job.job == identity.job && job.plan.as_deref() == Some(identity.label());
+        Ok(self.list()?.into_iter().filter(is_it).collect())
+    }
+
+    fn is_taken(&self, name: &str) -> Result<bool> {
+        Ok(self.last_listing()?.names.contains(name))
+    }
+
+    fn check(&self, submission: &Submission<'_>) -> Result<Vec<Problem>> {
+        let listing = self.last_listing()?;
+        Ok(checks::job(self.connection.name(), &listing, submission))
+    }
+
+    fn submit(&self, submission: &Submission<'_>) -> std::result::Result<(), SubmitError> {
+        let sources = self.sources(&submission.built.plan, submission.directory)?;
+        let warnings = submit::submit(&self.connection, &self.images, &sources, submission)?;
+        for warning in &warnings {
+            (self.notice)(warning);
+        }
+        Ok(())
+    }
+
+    fn check_access(&self) -> Result<Vec<AccessCheck>> {
+        checks::access(&self.connection)
     }
 }

@@ -95,20 +95,13 @@ impl ListedJob {
     pub(super) fn summary(&self) -> JobSummary {
         let explanation = self.end.as_ref().and_then(|end| end.explanation.clone());
         JobSummary {
-            name: self.id.clone(),
-            job: self.id.clone(),
             kind: "job".to_owned(),
-            state: state(&self.state),
-            reason: reason(&self.state),
             message: explanation,
             tasks: counts(self.tasks.iter().map(|(state, count)| (state.as_str(), *count))),
-            user: None,
             submitted: Some(self.submitted.clone()),
             started: self.started.clone(),
             ended: self.ended.clone(),
-            is_complete: true,
-            plan: None,
-            is_short: false,
+            ..JobSummary::new(&self.id, &self.id, state(&self.state))
         }
     }
 }
@@ -122,7 +115,6 @@ impl InspectedJob {
         let reasons = explanation.iter().cloned().chain(queued).chain(self.notes.iter().cloned()).collect();
         let summary = JobSummary {
             state: state(&self.state),
-            reason: reason(&self.state),
             message: explanation,
             tasks: counts(self.tasks.iter().map(|task| (task.state.as_str(), 1))),
             submitted: Some(self.submitted.clone()),
@@ -172,22 +164,9 @@ impl InspectedTask {
     }
 }
 
-/// The state of a job by its word in a record.
+/// The state of a job by its word in a record; one of a later version is that of a job that has not ended.
 fn state(word: &str) -> JobState {
-    match word {
-        "queued" | "preparing" => JobState::Pending,
-        "paused" => JobState::Suspended,
-        "succeeded" => JobState::Succeeded,
-        "failed" | "lost" => JobState::Failed,
-        "timed-out" => JobState::TimedOut,
-        "stopped" => JobState::Stopped,
-        _ => JobState::Running,
-    }
-}
-
-/// Details that the place's states do not express.
-fn reason(word: &str) -> Option<String> {
-    ["queued", "preparing", "paused", "stopping", "lost"].contains(&word).then(|| word.to_owned())
+    serde_json::from_value(word.into()).unwrap_or(JobState::Running)
 }
 
 fn task_state(word: &str) -> &'static str {

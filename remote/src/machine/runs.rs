@@ -48,21 +48,15 @@ impl Entry {
         let run = self.run.as_ref();
         let Some(job) = &self.job else {
             let wanted = run.map(|run| run.tasks).unwrap_or_default();
+            let name = run.map(|run| run.name.clone()).unwrap_or_default();
+            let job = run.map(|run| run.job.clone()).unwrap_or_default();
             return JobSummary {
-                name: run.map(|run| run.name.clone()).unwrap_or_default(),
-                job: run.map(|run| run.job.clone()).unwrap_or_default(),
                 kind: "job".to_owned(),
-                state: JobState::Pending,
-                reason: None,
-                message: None,
                 tasks: TaskCounts { wanted, ..TaskCounts::default() },
                 user: run.map(|run| run.user.clone()),
-                submitted: None,
-                started: None,
-                ended: None,
                 is_complete: false,
                 plan: run.map(|run| run.digest.clone()),
-                is_short: false,
+                ..JobSummary::new(name, job, JobState::Pending)
             };
         };
         let own_name = job.id.rsplit_once('.').map_or(job.id.as_str(), |(name, _)| name);

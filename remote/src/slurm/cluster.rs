@@ -21,8 +21,9 @@ use crate::host::Host;
 use crate::http::Notice;
 use crate::identity::Identity;
 use crate::place::{
-    AccessCheck, Capacity, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobDetail, JobSummary,
-    LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem, Submission, SubmitError, TaskUsage,
+    AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, ExecRequest, ExecStreams, JobControl,
+    JobDetail, JobSummary, LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem, RemotePlace,
+    StopRequest, Submission, SubmitError, TaskUsage,
 };
 use crate::task_copy::{self, CopyTask};
 
@@ -191,7 +192,145 @@ impl Cluster {
     }
 }
 
+impl JobControl for Cluster {
+    fn list(&self) -> Result<Vec<JobSummary>> {
+        Ok(self.load(&[], false)?.iter().map(Run::summary).collect())
+    }
+
+    fn find(&self, name: &str) -> Result<JobSummary> {
+        Ok(self.run(name)?.summary())
+    }
+
+    fn wait(
+        &self,
+        name: &str,
+        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
+    ) -> Result<Option<JobSummary>> {
+        let mut last: Option<JobSummary> = None;
+        let end = self.watch(self.run(name)?, None, &mut |run| {
+            let now = run.summary();
+            let is_new = last.as_ref().is_none_or(|last| (last.state, last.tasks) != (now.state, now.tasks));
+            last = Some(now);
+            match &last {
+                Some(now) if is_new => progress(now),
+                _ => ControlFlow::Continue(()),
+            }
+        })?;
+        Ok(end.map(|run| run.summary()))
+    }
+
+    fn stop(&self, name: &str, request: StopRequest<'_>) -> Result<Option<JobSummary>> {
+        request.without_grace()?;
+        let run = self.run(name)?;
+        if !run.state().is_final() {
+            let stop = format!("stop job `{}`", run.name);
+            shell::text(&self.access, &stop, STOP, &[&run.name])?;
+        }
+        if !request.no_wait {
+            self.wait_until_ended(run)?;
+        }
+        Ok(None)
+    }
+
+    fn hold(&self, name: &str, hold: bool) -> Result<()> {
+        let run = self.run(name)?;
+        let (what, word) = if hold { ("pause", "hold") } else { ("resume", "release") };
+        shell::text(&self.access, &format!("{what} job `{}`", run.name), HOLD, &[&run.name, word]).map(drop)
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        let run = self.run(name)?;
+        self.stop(&run.name, StopRequest::default())?;
+        shell::text(&self.access, &format!("remove job `{}`", run.name), REMOVE, &[&run.name]).map(drop)
+    }
+
+    fn reasons(&self, name: &str) -> Result<Vec<String>> {
+        Ok(self.inspect(name)?.reasons)
+    }
+}
+
 impl Place for Cluster {
+    fn inspect(&self, name: &str) -> Result<JobDetail> {
+        let run = self.run(name)?;
+        Ok(JobDetail {
+            summary: run.summary(),
+            namespace: None,
+            reasons: run.reasons(),
+            task_list: run.tasks(),
+        })
+    }
+
+    fn events(&self, name: &str) -> Result<Vec<Event>> {
+        Ok(events::of_run(&self.run(name)?))
+    }
+
+    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
+        let mut shown: Vec<Event> = Vec::new();
+        self.watch(self.run(name)?, None, &mut |run| {
+            for event in events::of_run(run) {
+                if !shown.contains(&event) {
+                    output(&event)?;
+                    shown.push(event);
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(())
+    }
+
+    fn logs(
+        &self,
+        name: &str,
+        request: &LogRequest,
+        output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        // Earlier output can be read while Slurm does not answer.
+        let run = if request.follow { self.run(name)? } else { self.run_by_files(name)? };
+        logs::logs(self, &self.access, &run, request, output)
+    }
+
+    fn exec(&self, name: &str, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8> {
+        exec::exec(&self.access, &self.run(name)?, request, streams)
+    }
+
+    fn port_forward(
+        &self,
+        name: &str,
+        forwards: &[PortForward],
+        stop: BorrowedFd<'_>,
+        report: &(dyn Fn(PortForwardReport) + Sync),
+    ) -> Result<()> {
+        port_forward::forward(&self.access, &self.run(name)?, forwards, stop, report)
+    }
+
+    fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied> {
+        let run = self.run(name)?;
+        let exec = |command: &ExecRequest, streams: ExecStreams<'_>| {
+            let command = ExecRequest { task: Some(request.task.clone()), ..command.clone() };
+            exec::exec(&self.access, &run, &command, streams)
+        };
+        task_copy::copy(&CopyTask { name: &request.task, exec: &exec }, request)
+    }
+
+    fn capacity(&self) -> Result<Vec<Capacity>> {
+        capacity::of_cluster(&self.access)
+    }
+
+    fn usage(&self, name: &str) -> Result<Vec<TaskUsage>> {
+        usage::of_run(&self.access, &self.run(name)?)
+    }
+}
+
+impl RemotePlace for Cluster {
+    fn delivery(&self) -> Delivery {
+        Delivery { sends_files: true, ..Delivery::default() }
+    }
+
+    fn is_asked_first(&self) -> bool {
+        // Slurm's commands on this host may be absent.
+        matches!(self.access.host, Host::Local)
+    }
+
     fn identity(&self, plan: &JobPlan, directory: &Path) -> Result<Identity> {
         let identity = Identity::of(plan);
         // On this host a job reads the files themselves.
@@ -246,124 +385,7 @@ impl Place for Cluster {
         array::submit(&self.access, submissions)
     }
 
-    fn list(&self) -> Result<Vec<JobSummary>> {
-        Ok(self.load(&[], false)?.iter().map(Run::summary).collect())
-    }
-
-    fn find(&self, name: &str) -> Result<JobSummary> {
-        Ok(self.run(name)?.summary())
-    }
-
-    fn inspect(&self, name: &str) -> Result<JobDetail> {
-        let run = self.run(name)?;
-        Ok(JobDetail {
-            summary: run.summary(),
-            namespace: None,
-            reasons: run.reasons(),
-            task_list: run.tasks(),
-        })
-    }
-
-    fn events(&self, name: &str) -> Result<Vec<Event>> {
-        Ok(events::of_run(&self.run(name)?))
-    }
-
-    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
-        let mut shown: Vec<Event> = Vec::new();
-        self.watch(self.run(name)?, None, &mut |run| {
-            for event in events::of_run(run) {
-                if !shown.contains(&event) {
-                    output(&event)?;
-                    shown.push(event);
-                }
-            }
-            ControlFlow::Continue(())
-        })?;
-        Ok(())
-    }
-
-    fn logs(
-        &self,
-        name: &str,
-        request: &LogRequest,
-        output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
-    ) -> Result<()> {
-        // Earlier output can be read while Slurm does not answer.
-        let run = if request.follow { self.run(name)? } else { self.run_by_files(name)? };
-        logs::logs(self, &self.access, &run, request, output)
-    }
-
-    fn wait(
-        &self,
-        name: &str,
-        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
-    ) -> Result<Option<JobSummary>> {
-        let mut last: Option<JobSummary> = None;
-        let end = self.watch(self.run(name)?, None, &mut |run| {
-            let now = run.summary();
-            let is_new = last.as_ref().is_none_or(|last| (last.state, last.tasks) != (now.state, now.tasks));
-            last = Some(now);
-            match &last {
-                Some(now) if is_new => progress(now),
-                _ => ControlFlow::Continue(()),
-            }
-        })?;
-        Ok(end.map(|run| run.summary()))
-    }
-
-    fn stop(&self, name: &str, wait: bool) -> Result<()> {
-        let run = self.run(name)?;
-        if !run.state().is_final() {
-            let stop = format!("stop job `{}`", run.name);
-            shell::text(&self.access, &stop, STOP, &[&run.name])?;
-        }
-        if wait { self.wait_until_ended(run) } else { Ok(()) }
-    }
-
-    fn hold(&self, name: &str, hold: bool) -> Result<()> {
-        let run = self.run(name)?;
-        let (what, word) = if hold { ("pause", "hold") } else { ("resume", "release") };
-        shell::text(&self.access, &format!("{what} job `{}`", run.name), HOLD, &[&run.name, word]).map(drop)
-    }
-
-    fn delete(&self, name: &str) -> Result<()> {
-        let run = self.run(name)?;
-        self.stop(&run.name, true)?;
-        shell::text(&self.access, &format!("remove job `{}`", run.name), REMOVE, &[&run.name]).map(drop)
-    }
-
     fn check_access(&self) -> Result<Vec<AccessCheck>> {
         checks::access(&self.access)
-    }
-
-    fn exec(&self, name: &str, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8> {
-        exec::exec(&self.access, &self.run(name)?, request, streams)
-    }
-
-    fn port_forward(
-        &self,
-        name: &str,
-        forwards: &[PortForward],
-        stop: BorrowedFd<'_>,
-        report: &(dyn Fn(PortForwardReport) + Sync),
-    ) -> Result<()> {
-        port_forward::forward(&self.access, &self.run(name)?, forwards, stop, report)
-    }
-
-    fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied> {
-        let run = self.run(name)?;
-        let exec = |command: &ExecRequest, streams: ExecStreams<'_>| {
-            let command = ExecRequest { task: Some(request.task.clone()), ..command.clone() };
-            exec::exec(&self.access, &run, &command, streams)
-        };
-        task_copy::copy(&CopyTask { name: &request.task, exec: &exec }, request)
-    }
-
-    fn capacity(&self) -> Result<Vec<Capacity>> {
-        capacity::of_cluster(&self.access)
-    }
-
-    fn usage(&self, name: &str) -> Result<Vec<TaskUsage>> {
-        usage::of_run(&self.access, &self.run(name)?)
     }
 }

@@ -177,10 +177,7 @@ impl Run {
         let of_rows = || self.rows.values().filter_map(|row| row.ended).max();
         let ended = events().map(|event| event.time).max().or_else(of_rows).or(self.files.stopped);
         JobSummary {
-            name: self.name.clone(),
-            job: self.record.job.clone(),
             kind: self.kind(),
-            state,
             reason,
             message,
             tasks: self.counts(state),
@@ -190,7 +187,7 @@ impl Run {
             ended: ended.filter(|_| state.is_final()).map(time::rfc3339),
             is_complete: self.is_complete(),
             plan: Some(self.record.plan.clone()),
-            is_short: false,
+            ..JobSummary::new(&self.name, &self.record.job, state)
         }
     }
 

@@ -144,7 +144,7 @@ impl JobDirectories {
             Err(_) => ids.iter().filter(|id| id.name == word).max_by_key(|id| id.run).cloned(),
         };
         wanted.map(|id| self.job(&id)).ok_or_else(|| {
-            Error::new(Kind::State, format!("there is no job `{}`", word.escape_debug()))
+            Error::new(Kind::NotFound, format!("there is no job `{}`", word.escape_debug()))
                 .help("`jobc ps --all` lists the jobs of this user")
         })
     }

@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::{Directory, replace};
 use crate::exit_text;
-use crate::time::Time;
 use crate::user_metrics::MetricValue;
 use jobc_container::state::process::Process;
 use jobc_gpu::lease::GpuLease;
+pub use jobc_place::job::End;
+pub use jobc_place::state::JobState;
+use jobc_place::time::Time;
 use jobc_schema::Scalar;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::{JobId, TaskId};
@@ -93,55 +95,6 @@ pub struct RoleCombination {
     pub role: String,
     /// The values of the axes.
     pub values: IndexMap<String, Scalar>,
-}
-
-/// Where a job is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum JobState {
-    /// It waits for room on the host, or for its turn.
-    Queued,
-    /// Data and roots are being fetched, and the network created.
-    Preparing,
-    /// Tasks run, or wait for others.
-    Running,
-    /// Everything is frozen.
-    Paused,
-    /// Running tasks are being stopped.
-    Stopping,
-    /// It succeeded.
-    Succeeded,
-    /// It ended badly, or could not start.
-    Failed,
-    /// It was ended for taking too long.
-    TimedOut,
-    /// It was stopped by a user.
-    Stopped,
-    /// Its supervisor was killed.
-    Lost,
-}
-
-impl JobState {
-    /// Whether this state is final.
-    pub fn is_final(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed | Self::TimedOut | Self::Stopped | Self::Lost)
-    }
-
-    /// The word records and tables use.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Preparing => "preparing",
-            Self::Running => "running",
-            Self::Paused => "paused",
-            Self::Stopping => "stopping",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::TimedOut => "timed-out",
-            Self::Stopped => "stopped",
-            Self::Lost => "lost",
-        }
-    }
 }
 
 /// A job's peak use of the host's resources, which admission counts.
@@ -296,18 +249,6 @@ impl TaskState {
     }
 }
 
-/// How a job ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
-    /// One line: `failed: worker-3: out of memory: used 2 GiB of 2 GiB`.
-    pub explanation: String,
-    /// The exit code of `jobc run`: 0; 1 failed; 124 timed out; 125 could not start; 130 interrupted.
-    pub exit_code: u8,
-    /// The task that decided it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<TaskId>,
-}
-
 impl TaskRecord {
     /// How this attempt ended, as text; `None` if it has not ended.
     pub fn end_text(&self) -> Option<String> {
@@ -329,21 +270,6 @@ impl Attempt {
     /// How it ended, as text.
     pub fn end_text(&self) -> Option<String> {
         exit_text::describe(self.exit_code, self.signal.as_deref(), self.reason.as_deref())
-    }
-}
-
-impl End {
-    /// The explanation without the state, for tables that have a column for it.
-    pub fn cause(&self, state: JobState) -> &str {
-        let words = match state {
-            JobState::TimedOut => "timed out ",
-            JobState::Succeeded => "succeeded: ",
-            JobState::Failed => "failed: ",
-            JobState::Stopped => "stopped: ",
-            JobState::Lost => "lost: ",
-            _ => "",
-        };
-        self.explanation.strip_prefix(words).unwrap_or(&self.explanation)
     }
 }
 

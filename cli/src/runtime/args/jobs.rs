@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
+use jobc_place::job_ref::JobRef;
 
 use super::duration::parse_duration;
 use super::format::OutputArgs;
@@ -86,7 +87,7 @@ pub(crate) struct PsArgs {
     /// List the jobs on the cluster of a target, instead of the jobs on this host
     #[arg(long, short, value_name = "NAME", conflicts_with = "job", add = targets())]
     pub target: Option<String>,
-    /// List the jobs on the clusters of all targets
+    /// List the jobs on this host and on the clusters of all targets
     #[arg(long, short = 'A', conflicts_with_all = ["job", "target"])]
     pub all_targets: bool,
     #[command(flatten)]
@@ -96,7 +97,7 @@ pub(crate) struct PsArgs {
     /// Show the tasks of this job, or the jobs of this sweep: an ID such as `train.2`, a name for its newest run, or a
     /// handle such as `lab/train`
     #[arg(add = jobs_sweeps_or_handles(JobFilter::All))]
-    pub job: Option<String>,
+    pub job: Option<JobRef>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -105,7 +106,7 @@ pub(crate) struct InspectArgs {
     pub output_args: OutputArgs,
     /// Job ID such as `train.2`, a job name for its newest run, or a handle such as `lab/train` [default: the newest job]
     #[arg(add = jobs_or_handles(JobFilter::All))]
-    pub job: Option<String>,
+    pub job: Option<JobRef>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -155,7 +156,7 @@ pub(crate) struct TraceArgs {
     pub output_args: OutputArgs,
     /// Job ID such as `train.2`, or a job name for its newest run [default: the newest running job]
     #[arg(add = jobs(JobFilter::Running))]
-    pub job: Option<String>,
+    pub job: Option<JobRef>,
     /// Task such as `worker-0` [default: the only running task]
     #[arg(add = tasks(TaskFilter::Running))]
     pub task: Option<String>,
@@ -177,7 +178,7 @@ pub(crate) struct StopArgs {
     /// deleted, and their output up to now is kept on this host; `jobc rm` removes both. On a terminal, jobc asks for
     /// confirmation if no job is named.
     #[arg(value_name = "JOB", add = jobs_sweeps_or_handles(JobFilter::Running))]
-    pub jobs: Vec<String>,
+    pub jobs: Vec<JobRef>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -189,7 +190,7 @@ pub(crate) struct WaitArgs {
     pub output_args: OutputArgs,
     /// Job or sweep IDs such as `train.2`, names, or handles [default: the newest running one, or else the newest one]
     #[arg(value_name = "JOB", add = jobs_sweeps_or_handles(JobFilter::Running))]
-    pub jobs: Vec<String>,
+    pub jobs: Vec<JobRef>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -204,7 +205,7 @@ pub(crate) struct KillArgs {
     pub output_args: OutputArgs,
     /// Job ID such as `train.2`, or a job name for its newest run
     #[arg(add = jobs(JobFilter::Running))]
-    pub job: String,
+    pub job: JobRef,
     /// Task such as `worker-0`, or a role for all its tasks [default: all tasks]
     #[arg(value_name = "TASK", add = tasks(TaskFilter::All))]
     pub tasks: Vec<String>,
@@ -216,7 +217,7 @@ pub(crate) struct JobsArgs {
     pub output_args: OutputArgs,
     /// Job or sweep IDs such as `train.2`, names for their newest runs, or handles such as `lab/train`
     #[arg(required = true, value_name = "JOB", add = jobs_sweeps_or_handles(JobFilter::All))]
-    pub jobs: Vec<String>,
+    pub jobs: Vec<JobRef>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -225,7 +226,7 @@ pub(crate) struct PauseArgs {
     pub output_args: OutputArgs,
     /// Job or sweep IDs such as `train.2`, or names for their newest runs [default: the only one that runs, or is paused]
     #[arg(value_name = "JOB", add = jobs_sweeps_or_handles(JobFilter::Running))]
-    pub jobs: Vec<String>,
+    pub jobs: Vec<JobRef>,
 }
 
 #[derive(Debug, ClapArgs)]

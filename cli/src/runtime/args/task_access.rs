@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use clap::Args as ClapArgs;
+use jobc_place::job_ref::JobRef;
 
 use super::format::OutputArgs;
 use crate::runtime::completion::jobs::only_handles;
@@ -11,7 +12,7 @@ use crate::runtime::completion::jobs::only_handles;
 pub(crate) struct PortForwardArgs {
     /// Handle of a job on a cluster, such as `lab/train`
     #[arg(add = only_handles())]
-    pub job: String,
+    pub job: JobRef,
     /// Ports to forward (repeatable): a task and its port, by label or number
     ///
     /// Labels are the keys of `resources.ports` in the job file. The port on 127.0.0.1 has the same number, or LOCAL. A
@@ -58,7 +59,7 @@ pub(crate) struct CopyArgs {
     pub output_args: OutputArgs,
     /// Handle of a job on a cluster, such as `lab/train`
     #[arg(add = only_handles())]
-    pub job: String,
+    pub job: JobRef,
     /// File or directory to copy: a path on this host, or `TASK:PATH`
     #[arg(value_name = "[TASK:]SOURCE")]
     pub source: String,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use jobc_job::time::Time;
+use jobc_place::job_ref::JobRef;
 
 use super::duration::parse_duration;
 use super::format::{OutputArgs, text_or_json};
@@ -50,7 +51,7 @@ pub(crate) struct EventsArgs {
     pub lines: LineFormatArgs,
     /// Job ID such as `train.2`, a job name for its newest run, or a handle such as `lab/train` [default: the newest job]
     #[arg(add = jobs_or_handles(JobFilter::All))]
-    pub job: Option<String>,
+    pub job: Option<JobRef>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -62,7 +63,7 @@ pub(crate) struct StatsArgs {
     pub output_args: OutputArgs,
     /// Job or sweep IDs such as `train.2`, names, or one handle such as `lab/train` [default: all running jobs]
     #[arg(value_name = "JOB", add = jobs_sweeps_or_handles(JobFilter::Running))]
-    pub jobs: Vec<String>,
+    pub jobs: Vec<JobRef>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -78,7 +79,7 @@ pub(crate) struct ReportArgs {
     /// Job or sweep ID such as `train.2`, a name for its newest run, or a handle such as `lab/train` [default: the newest job
     /// or sweep]
     #[arg(add = jobs_sweeps_or_handles(JobFilter::All))]
-    pub job: Option<String>,
+    pub job: Option<JobRef>,
 }
 
 /// The output format of a command that prints line by line.

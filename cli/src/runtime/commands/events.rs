@@ -9,14 +9,14 @@ use jobc_job::logs::Watch;
 
 use super::follow::output::{OutputStream, OutputStreams, or_exit};
 use super::follow::{event_text, read_error};
-use super::jobs::{Jobs, Result};
+use super::jobs::{Jobs, Result, name};
 use super::logs::follow_until_end;
 use super::newest;
 use crate::args::FormatArg;
 use crate::runtime::args::watch::EventsArgs;
 
 pub(crate) fn run(args: &EventsArgs) -> Result<ExitCode> {
-    let (directory, record) = newest::named_or_newest(&Jobs::open()?, args.job.as_deref())?;
+    let (directory, record) = newest::named_or_newest(&Jobs::open()?, name(args.job.as_ref())?)?;
     if args.job.is_none() {
         newest::show_choice(&record.id, &record);
     }

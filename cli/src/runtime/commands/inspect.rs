@@ -11,7 +11,7 @@ use jobc_schema::Bytes;
 use jobc_schema::plural;
 use serde_json::{Value, json};
 
-use super::jobs::{Jobs, Result, format_ago, format_duration, json_text};
+use super::jobs::{Jobs, Result, format_ago, format_duration, json_text, name};
 use super::newest;
 use super::ps;
 use super::sweep::choices;
@@ -23,7 +23,7 @@ use crate::table::escape_control;
 use crate::terminal;
 
 pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode> {
-    let (directory, record) = newest::named_or_newest(&Jobs::open()?, args.job.as_deref())?;
+    let (directory, record) = newest::named_or_newest(&Jobs::open()?, name(args.job.as_ref())?)?;
     if args.output_args.format == FormatArg::Json {
         terminal::print(&json_text(&json_details(&directory, &record)));
     } else {

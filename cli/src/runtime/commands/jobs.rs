@@ -4,24 +4,22 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use jobc_compiler::suggest;
-use jobc_container::state::process::Process;
 use jobc_job::directory::{Directory, JobDirectories};
+use jobc_job::local_place::{self, LocalPlace};
 use jobc_job::record::Record;
-use jobc_job::recover::{self, LostJob};
 use jobc_job::time::Time;
+use jobc_place::job_ref::JobRef;
 use jobc_sys::error::{Error, Kind};
-use jobc_sys::id::{JobId, TaskId};
-use rustix::event::{PollFd, PollFlags};
+use jobc_sys::id::TaskId;
 
 use super::subject::{Subject, not_one_job};
-use crate::args::FormatArg;
 use crate::outcome::Outcome;
 use crate::runtime::message::{container_error, container_warning};
 use crate::terminal;
 
 /// The jobs of this user.
 pub(crate) struct Jobs {
-    directories: JobDirectories,
+    pub(crate) place: LocalPlace,
 }
 
 /// The error of a command about jobs.
@@ -67,6 +65,14 @@ impl Failure {
     }
 }
 
+/// The exit code of an error of a place: 2 for what does not exist or cannot be used, 1 for a job in another state.
+pub(crate) fn failure(error: Error) -> Failure {
+    match error.kind {
+        Kind::NotFound | Kind::Config | Kind::Unsupported => Failure::usage_error(error),
+        _ => error.into(),
+    }
+}
+
 /// The exit code of a command, whose failure is printed.
 pub(crate) fn into_exit_code(result: Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|failure| {
@@ -75,39 +81,20 @@ pub(crate) fn into_exit_code(result: Result<ExitCode>) -> ExitCode {
     })
 }
 
+/// This host as a place; what is wrong with jobs of it is printed.
+pub(crate) fn open_local() -> std::result::Result<LocalPlace, Error> {
+    LocalPlace::open(|text| terminal::eprint(&container_warning(text)))
+}
+
 impl Jobs {
     /// Opens the directories of this user. Jobs whose supervisor was killed are first recovered and reported as lost.
     pub(crate) fn open() -> std::result::Result<Self, Error> {
-        let jobs = Self { directories: JobDirectories::standard()? };
-        jobs.recover_lost()?;
-        Ok(jobs)
-    }
-
-    fn recover_lost(&self) -> std::result::Result<(), Error> {
-        for LostJob { id, not_removed: left } in recover::recover_lost_jobs(&self.directories)? {
-            let text = format!("job `{id}` is lost: its supervisor was killed, and all of its tasks with it");
-            terminal::eprint(&container_warning(&text));
-            for line in left {
-                terminal::eprint(&container_warning(&format!("job `{id}`: {line}")));
-            }
-        }
-        Ok(())
-    }
-
-    /// The record of a job whose supervisor has ended; none if the supervisor never wrote one.
-    pub(crate) fn final_record(&self, directory: &Directory) -> std::result::Result<Option<Record>, Error> {
-        match Record::read(directory)? {
-            Some(record) if record.state.is_final() => Ok(Some(record)),
-            _ => {
-                self.recover_lost()?;
-                Record::read(directory)
-            }
-        }
+        open_local().map(|place| Self { place })
     }
 
     /// The directories.
     pub(crate) fn directories(&self) -> &JobDirectories {
-        &self.directories
+        self.place.directories()
     }
 
     /// The job that a word names: an id, or a name, which means its newest run. An error for a sweep.
@@ -124,58 +111,28 @@ impl Jobs {
         let record = read(&directory)?;
         Ok((directory, record))
     }
+}
 
-    /// Every job with its record, by name and run. An unreadable record is skipped with a warning.
-    pub(crate) fn all(&self) -> Result<Vec<(Directory, Record)>> {
-        let directories = self.directories.list()?.into_iter().map(|id| self.directories.job(&id));
-        Ok(directories
-            .filter_map(|directory| match Record::read(&directory) {
-                Ok(record) => {
-                    let record = record?;
-                    if record.is_damaged {
-                        let text = format!(
-                            "the record of job `{0}` is damaged; its supervisor writes it anew, `jobc stop {0}` stops the job",
-                            directory.id
-                        );
-                        terminal::eprint(&container_warning(&text));
-                    }
-                    Some((directory, record))
-                }
-                Err(error) => {
-                    terminal::eprint(&container_warning(&error.to_string()));
-                    None
-                }
-            })
-            .collect())
-    }
+/// As [`local`], where the job may be left out.
+pub(crate) fn name(job: Option<&JobRef>) -> Result<Option<&str>> {
+    job.map(local).transpose()
+}
 
-    /// Waits until a job has ended; returns its record.
-    pub(crate) fn wait_for_end(&self, directory: &Directory) -> Result<Record> {
-        loop {
-            let record = read(directory)?;
-            if record.state.is_final() {
-                return Ok(record);
-            }
-            let supervisor = record.supervisor.map(Process::open).transpose()?.flatten();
-            if let Some(pidfd) = supervisor {
-                let mut polled = [PollFd::new(&pidfd, PollFlags::IN)];
-                // After an interruption, check again.
-                let _ = rustix::event::poll(&mut polled, None);
-            } else {
-                // It is just starting, or its record is about to be written, or it was killed.
-                std::thread::sleep(Duration::from_millis(20));
-                self.recover_lost()?;
-            }
+/// The name of a job of this host; an error for one at a target.
+pub(crate) fn local(job: &JobRef) -> Result<&str> {
+    match job {
+        JobRef::Local(name) => Ok(name),
+        JobRef::Remote(handle) => {
+            let message =
+                format!("`{handle}` is a job on a cluster, and this command takes jobs of this host");
+            Err(Failure::usage_error(Error::new(Kind::Unsupported, message)))
         }
     }
 }
 
 /// The record of a job; an error if the command has not written it yet.
 pub(crate) fn read(directory: &Directory) -> Result<Record> {
-    Record::read(directory)?.ok_or_else(|| {
-        let error = Error::new(Kind::State, format!("job `{}` has no record yet", directory.id));
-        Failure::from(error.help("it is being submitted, or the command that submitted it was killed"))
-    })
+    Ok(local_place::read(directory)?)
 }
 
 /// The tasks that words name: a task, such as `worker-0`, or a role for all its tasks, also one with a matrix.
@@ -210,16 +167,6 @@ fn unknown_task(record: &Record, word: &str) -> Failure {
 /// A value as JSON, indented.
 pub(crate) fn json_text(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).expect("what is printed is plain JSON") + "\n"
-}
-
-/// Prints the result for a job or a sweep: its id and a word for people, an object for programs.
-pub(crate) fn print_done(format: FormatArg, id: &JobId, what: &str) {
-    if format == FormatArg::Json {
-        let line = serde_json::json!({"id": id, "done": what});
-        terminal::print(&format!("{line}\n"));
-    } else {
-        terminal::print(&format!("{id}: {what}\n"));
-    }
 }
 
 /// A duration for people, in its largest unit and the next one if useful: `45 s`, `3 min`, `2 h 5 min`.

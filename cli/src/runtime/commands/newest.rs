@@ -6,6 +6,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use jobc_job::directory::Directory;
+use jobc_job::local_place::task_counts;
 use jobc_job::record::{JobState, Record};
 use jobc_job::time::Time;
 use jobc_sys::error::{Error, Kind};
@@ -94,7 +95,7 @@ fn running_subjects(jobs: &Jobs) -> Result<Vec<RunningSubject>> {
             subject,
             state: record.state.as_str(),
             submitted: record.submitted,
-            parts: super::ps::task_counts(&record),
+            parts: task_counts(&record),
         });
     }
     for running in &mut subjects {
@@ -108,18 +109,13 @@ fn running_subjects(jobs: &Jobs) -> Result<Vec<RunningSubject>> {
     Ok(subjects)
 }
 
-/// The job or sweep to stop of a word: an ID, or a name, which means its newest run that has not ended. With the IDs of the
-/// other runs of that name that have not ended.
-pub(crate) fn subject_to_stop(jobs: &Jobs, word: &str) -> Result<(Subject, Vec<JobId>)> {
-    if word.parse::<JobId>().is_ok() {
-        return Ok((jobs.subject(word)?, vec![]));
-    }
+/// The newest run of a name that has not ended, if there is one. With the IDs of the other runs of that name that have not
+/// ended.
+pub(crate) fn subject_to_stop(jobs: &Jobs, name: &str) -> Result<Option<(Subject, Vec<JobId>)>> {
     let running = running_subjects(jobs)?.into_iter().map(|one| one.subject);
-    let mut running = running.filter(|subject| subject.id().name == word);
-    match running.next() {
-        Some(newest) => Ok((newest, running.map(|subject| subject.id().clone()).collect())),
-        None => Ok((jobs.subject(word)?, vec![])),
-    }
+    let mut running = running.filter(|subject| subject.id().name == name);
+    let newest = running.next();
+    Ok(newest.map(|newest| (newest, running.map(|subject| subject.id().clone()).collect())))
 }
 
 /// The jobs and sweeps to stop if none is named: the only one that runs. On a terminal the user is asked, and may

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use jobc_sys::error::{Error, Kind};
 
-use super::jobs::{Failure, Jobs, Result};
+use super::jobs::{Failure, Jobs, Result, local};
 use crate::runtime::args::task_access::{CopyArgs, PortForwardArgs};
 
 /// The ports of a job on this host are those of the host.
 pub(crate) fn port_forward(args: &PortForwardArgs) -> Result<ExitCode> {
-    Jobs::open()?.find(&args.job)?;
+    Jobs::open()?.find(local(&args.job)?)?;
     let error = Error::new(
         Kind::Unsupported,
         format!("job `{}` runs on this host: its ports are reachable", args.job),
@@ -21,7 +21,7 @@ pub(crate) fn port_forward(args: &PortForwardArgs) -> Result<ExitCode> {
 
 /// The data and outputs of a job on this host are directories of the host.
 pub(crate) fn copy(args: &CopyArgs) -> Result<ExitCode> {
-    Jobs::open()?.find(&args.job)?;
+    Jobs::open()?.find(local(&args.job)?)?;
     let error = Error::new(Kind::Unsupported, format!("job `{}` runs on this host", args.job));
     let help =
         format!("read its outputs here, or a file of a task with `jobc exec {} TASK -- cat FILE`", args.job);

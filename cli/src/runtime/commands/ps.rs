@@ -1,4 +1,4 @@
-//! `jobc ps`: lists the jobs of this user on this host, or the tasks of one.
+//! `jobc ps`: lists jobs, the tasks of one, or the jobs of a sweep.
 
 use std::process::ExitCode;
 
@@ -9,39 +9,46 @@ use jobc_job::record::{JobState, Record, TaskRecord, TaskState};
 use jobc_job::time::Time;
 use jobc_job::unmet;
 use jobc_job::user_metrics::format_number;
+use jobc_place::job_ref::JobRef;
 use jobc_sys::error::{Error, Kind};
-use serde_json::{Value, json};
 
 use super::follow::event_text::oom_kills;
-use super::jobs::{Failure, Jobs, Result, format_ago, format_duration, into_exit_code, json_text, read};
+use super::job_list;
+use super::jobs::{Failure, Jobs, Result, format_duration, into_exit_code, json_text, read};
+use super::remote;
 use super::subject::Subject;
 use super::sweep::{self, Comparison};
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::PsArgs;
 use crate::runtime::wide_table::WideTable;
-use crate::table::{Table, escape_control};
+use crate::table::escape_control;
 use crate::terminal;
 
 pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
-    let jobs = Jobs::open()?;
-    if args.job.is_none() && !args.metrics.metric.is_empty() {
-        let error = Error::new(Kind::Config, "`--metric` needs a job or a sweep");
-        return Err(Failure::usage_error(
-            error.help("name it, as in `jobc ps NAME --metric 'loss=([0-9.]+)'`"),
-        ));
-    }
-    let subject = args.job.as_ref().map(|word| jobs.subject(word)).transpose()?;
-    let text = match &subject {
-        Some(Subject::Job(directory)) => tasks_text(args, directory, &read(directory)?),
-        Some(Subject::Sweep(sweep)) => sweep_text(args, &Comparison::gather(&jobs, sweep, &args.metrics)?),
-        None => jobs_text(args, jobs.all()?),
+    let word = match &args.job {
+        Some(JobRef::Local(word)) => word,
+        Some(JobRef::Remote(handle)) => return remote::tasks(args, handle),
+        None if args.metrics.metric.is_empty() => return job_list::print(args),
+        None => {
+            let error = Error::new(Kind::Config, "`--metric` needs a job or a sweep");
+            return Err(Failure::usage_error(
+                error.help("name it, as in `jobc ps NAME --metric 'loss=([0-9.]+)'`"),
+            ));
+        }
     };
-    terminal::print(&text);
-    if let (Some(Subject::Job(directory)), false, FormatArg::Text) =
-        (&subject, args.quiet, args.output_args.format)
-    {
-        for need in unmet::of_job(directory, &read(directory)?)? {
-            terminal::eprint(&format!("jobc: {need}\n"));
+    let jobs = Jobs::open()?;
+    match jobs.subject(word)? {
+        Subject::Sweep(sweep) => {
+            terminal::print(&sweep_text(args, &Comparison::gather(&jobs, &sweep, &args.metrics)?));
+        }
+        Subject::Job(directory) => {
+            let record = read(&directory)?;
+            terminal::print(&tasks_text(args, &directory, &record));
+            if !args.quiet && args.output_args.format == FormatArg::Text {
+                for need in unmet::of_job(&directory, &record)? {
+                    terminal::eprint(&format!("jobc: {need}\n"));
+                }
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -81,70 +88,6 @@ fn sweep_text(args: &PsArgs, comparison: &Comparison) -> String {
         _ if args.quiet => comparison.rows.iter().map(|row| format!("{}\n", row.combination.job)).collect(),
         _ => comparison.table(Time::now()).render(terminal::columns_of_stdout()),
     }
-}
-
-fn jobs_text(args: &PsArgs, mut found: Vec<(Directory, Record)>) -> String {
-    found.retain(|(_, record)| args.all || !record.state.is_final());
-    // The newest first.
-    found.sort_by_key(|(_, record)| std::cmp::Reverse(record.submitted));
-    match args.output_args.format {
-        FormatArg::Json => json_text(&found.iter().map(summary).collect::<Vec<_>>()),
-        _ if args.quiet => found.iter().map(|(directory, _)| format!("{}\n", directory.id)).collect(),
-        _ => jobs_table(&found, Time::now()).render(terminal::columns_of_stdout()),
-    }
-}
-
-fn jobs_table(found: &[(Directory, Record)], now: Time) -> Table<6> {
-    let mut table = Table::new(["JOB", "STATE", "TASKS", "SUBMITTED", "RAN", "END"]);
-    for (directory, record) in found {
-        let ran = record.started.map(|started| format_duration(record.ended.unwrap_or(now).since(started)));
-        table.row([
-            directory.id.to_string(),
-            record.state.as_str().to_owned(),
-            task_counts(record),
-            format_ago(record.submitted, now),
-            ran.unwrap_or_default(),
-            record.end.as_ref().map(|end| end.cause(record.state).to_owned()).unwrap_or_default(),
-        ]);
-    }
-    table
-}
-
-/// The number of tasks in each state, in the order of the states: `1 succeeded, 3 running`.
-pub(super) fn task_counts(record: &Record) -> String {
-    let counts = by_state(record);
-    counts.iter().map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ")
-}
-
-fn by_state(record: &Record) -> Vec<(&'static str, usize)> {
-    let mut counts: Vec<(&'static str, usize)> = Vec::new();
-    for task in &record.tasks {
-        let state = record.state_of(task);
-        match counts.iter_mut().find(|(known, _)| *known == state) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((state, 1)),
-        }
-    }
-    counts
-}
-
-/// A job of the list for programs: the columns of the table, and the exit code.
-fn summary((directory, record): &(Directory, Record)) -> Value {
-    let tasks: serde_json::Map<String, Value> =
-        by_state(record).into_iter().map(|(state, count)| (state.to_owned(), json!(count))).collect();
-    json!({
-        "id": directory.id,
-        "sweep": record.sweep,
-        "state": record.state,
-        "description": record.description,
-        "source": record.source,
-        "target": record.target,
-        "submitted": record.submitted,
-        "started": record.started,
-        "ended": record.ended,
-        "tasks": tasks,
-        "end": record.end,
-    })
 }
 
 /// The tasks of a job; with the values of their combinations if roles have a matrix, and with these metrics.

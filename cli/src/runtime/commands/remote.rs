@@ -1,60 +1,51 @@
 //! The commands about jobs on clusters: `submit`, `targets`, and those that accept a handle, `TARGET/NAME`.
 
-mod control;
 mod exec;
 mod follow;
 mod free;
 mod handle;
 mod jobs;
-mod listing;
 mod logs;
-mod members;
 mod report;
 mod submit;
-mod target;
 mod targets;
 mod task_access;
 mod usage;
-mod wait;
 
 use std::process::ExitCode;
 
-use jobc_remote::Handle;
+use jobc_place::job_ref::{Handle, JobRef};
 
 use super::jobs::Result;
 use crate::runtime::args::jobs::JobCommand;
-use handle::of_handles;
 
+pub(super) use jobs::tasks;
 pub(crate) use submit::submit;
 pub(crate) use targets::targets;
 
 /// Runs a command if it is about jobs on clusters.
 pub(crate) fn run(command: &JobCommand) -> Option<Result<ExitCode>> {
-    let is_handle = |word: &Option<String>| word.as_deref().is_some_and(Handle::is_meant);
+    let is_handle = |words: &[String]| words.first().is_some_and(|word| JobRef::is_handle(word));
     match command {
-        JobCommand::Ps(args) if args.target.is_some() || args.all_targets => Some(jobs::list(args)),
-        JobCommand::Ps(args) if is_handle(&args.job) => Some(jobs::tasks(args)),
-        JobCommand::Inspect(args) if is_handle(&args.job) => Some(jobs::inspect(args)),
-        JobCommand::Events(args) if is_handle(&args.job) => Some(jobs::events(args)),
-        JobCommand::Logs(args) if args.words.first().is_some_and(|word| Handle::is_meant(word)) => {
-            Some(logs::run(args))
-        }
-        JobCommand::Report(args) if is_handle(&args.job) => Some(report::run(args)),
+        JobCommand::Inspect(args) => Some(jobs::inspect(args, remote(args.job.as_ref())?)),
+        JobCommand::Events(args) => Some(jobs::events(args, remote(args.job.as_ref())?)),
+        JobCommand::Logs(args) => is_handle(&args.words).then(|| logs::run(args)),
+        JobCommand::Report(args) => Some(report::run(args, remote(args.job.as_ref())?)),
         JobCommand::Top(args) | JobCommand::Stats(args) => {
-            of_handles(&args.jobs).map(|handles| usage::run(args, &handles?))
+            let handle = args.jobs.iter().find_map(|job| remote(Some(job)))?;
+            Some(usage::run(args, handle))
         }
-        JobCommand::Exec(args) if args.words.first().is_some_and(|word| Handle::is_meant(word)) => {
-            Some(exec::run(args))
-        }
-        JobCommand::PortForward(args) if Handle::is_meant(&args.job) => Some(task_access::port_forward(args)),
-        JobCommand::Copy(args) if Handle::is_meant(&args.job) => Some(task_access::copy(args)),
-        JobCommand::Wait(args) => of_handles(&args.jobs).map(|handles| jobs::wait(args, &handles?)),
-        JobCommand::Stop(args) => of_handles(&args.jobs).map(|handles| control::stop(args, &handles?)),
-        JobCommand::Pause(args) => of_handles(&args.jobs).map(|handles| control::hold(args, &handles?, true)),
-        JobCommand::Resume(args) => {
-            of_handles(&args.jobs).map(|handles| control::hold(args, &handles?, false))
-        }
-        JobCommand::Rm(args) => of_handles(&args.jobs.jobs).map(|handles| control::remove(args, &handles?)),
+        JobCommand::Exec(args) => is_handle(&args.words).then(|| exec::run(args)),
+        JobCommand::PortForward(args) => Some(task_access::port_forward(args, remote(Some(&args.job))?)),
+        JobCommand::Copy(args) => Some(task_access::copy(args, remote(Some(&args.job))?)),
         _ => None,
+    }
+}
+
+/// The handle that a job is named by, if it is at a target.
+fn remote(job: Option<&JobRef>) -> Option<&Handle> {
+    match job? {
+        JobRef::Local(_) => None,
+        JobRef::Remote(handle) => Some(handle),
     }
 }

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 
 use jobc_sys::error::{Error, Kind};
 
-use super::jobs::{Failure, Jobs, Result, read};
+use super::jobs::{Failure, Jobs, Result, name, read};
 use super::newest;
 use super::subject::Subject;
 use super::sweep::Comparison;
@@ -39,7 +39,7 @@ use sweep_page::SweepData;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
-    let subject = newest::subject_or_newest(&jobs, args.job.as_deref())?;
+    let subject = newest::subject_or_newest(&jobs, name(args.job.as_ref())?)?;
     let path = args.output.clone().unwrap_or_else(|| format!("{}.html", subject.id()).into());
     let page = match &subject {
         Subject::Job(directory) => {

@@ -7,59 +7,63 @@ use std::time::Duration;
 
 use jobc_job::directory::{Directory, JobDirectories};
 use jobc_job::record::Record;
-use jobc_job::sweep::{self, Sweep};
+use jobc_job::sweep;
 use jobc_job::time::Time;
+use jobc_place::job_ref::JobRef;
+use jobc_place::members::Members;
 use jobc_schema::Bytes;
 use jobc_schema::plural;
 use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
-use super::jobs::{Jobs, Result, format_ago, print_done};
-use super::stop;
-use super::subject::Subject;
+use super::found::{self, Places, print_done};
+use super::jobs::{Jobs, Result, failure, format_ago};
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::{GcArgs, RmArgs};
+use crate::runtime::kept;
 use crate::terminal;
 
 pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode> {
-    let jobs = Jobs::open()?;
-    let is_unreadable =
-        |word: &&String| word.parse().is_ok_and(|id| Sweep::read(jobs.directories(), &id).is_err());
-    let (unreadable, words): (Vec<&String>, Vec<&String>) =
-        args.jobs.jobs.iter().partition(|word| args.force && is_unreadable(word));
-    let subjects = words.into_iter().map(|word| jobs.subject(word)).collect::<Result<Vec<_>>>()?;
-    for id in unreadable.into_iter().filter_map(|word| word.parse().ok()) {
-        Sweep::remove(jobs.directories(), &id)?;
-        print_done(args.jobs.output_args.format, &id, "removed");
+    let format = args.jobs.output_args.format;
+    let mut places = Places::default();
+    let mut found = Vec::new();
+    for word in &args.jobs.jobs {
+        if args.force && is_unreadable_sweep(word) {
+            places.open(None)?.delete_sweep(&word.to_string()).map_err(failure)?;
+            print_done(format, &word.to_string(), "removed");
+        } else {
+            found.push(places.find(word)?);
+        }
     }
-    for subject in &subjects {
-        let directories = subject.directories(&jobs);
-        // The last jobs of a sweep wait for the others: ended first, they do not start in between.
-        for directory in directories.iter().rev() {
-            ensure_ended(&jobs, directory, args.force)?;
-        }
-        for directory in &directories {
-            directory.remove()?;
-        }
-        if let Subject::Sweep(sweep) = subject {
-            Sweep::remove(jobs.directories(), &sweep.id)?;
-        }
-        print_done(args.jobs.output_args.format, subject.id(), "removed");
+    let jobs = || found.iter().flat_map(|one| one.members.jobs().iter().map(move |job| (one, job)));
+    if let Some((one, job)) = jobs().find(|(_, job)| !args.force && !job.state.is_final()) {
+        let message = format!("job `{}` is {}", one.id_of(job), job.state.as_str());
+        let error = Error::new(Kind::State, message);
+        return Err(error.help("stop it first with `jobc stop`, or remove it with `--force`").into());
     }
-    sweep::remove_empty(jobs.directories())?;
+    found::change(
+        &found,
+        &|one, job| {
+            one.place.delete(&job.name).map_err(failure)?;
+            if let Some(handle) = one.handle_of(job) {
+                kept::forget(&handle);
+            }
+            Ok(())
+        },
+        &|one, _| print_done(format, &one.id(), "removed"),
+    )?;
+    for one in &found {
+        if let Members::Sweep { name, .. } = &one.members {
+            one.place.delete_sweep(name).map_err(failure)?;
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ensures that nothing of a job runs; with `force`, ends what runs.
-fn ensure_ended(jobs: &Jobs, directory: &Directory, force: bool) -> Result<()> {
-    if !directory.is_supervised() {
-        return Ok(());
-    }
-    if !force {
-        let error = Error::new(Kind::State, format!("job `{}` is running", directory.id));
-        return Err(error.help("stop it first with `jobc stop`, or remove it with `--force`").into());
-    }
-    stop::kill_job(jobs, directory)
+/// Whether a word is the ID of a sweep of this host whose file cannot be read.
+fn is_unreadable_sweep(word: &JobRef) -> bool {
+    let JobRef::Local(word) = word else { return false };
+    Jobs::open().is_ok_and(|jobs| jobs.place.sweep(word).is_err())
 }
 
 /// A job to remove, and the reason.

@@ -11,7 +11,7 @@ use jobc_job::metrics::LiveUsage;
 use jobc_job::record::Record;
 
 use super::follow::output::{OutputStream, OutputStreams, or_exit};
-use super::jobs::{self, Jobs, Result};
+use super::jobs::{self, Jobs, Result, local};
 use super::subject::Subject;
 use crate::args::FormatArg;
 use crate::runtime::args::watch::StatsArgs;
@@ -82,7 +82,7 @@ pub(super) struct SampledJobs {
 impl SampledJobs {
     pub(super) fn open(args: &StatsArgs) -> Result<Self> {
         let all = Jobs::open()?;
-        let subjects = args.jobs.iter().map(|word| all.subject(word)).collect::<Result<Vec<_>>>()?;
+        let subjects = args.jobs.iter().map(|job| all.subject(local(job)?)).collect::<Result<Vec<_>>>()?;
         let mut jobs = Vec::new();
         for subject in subjects {
             for directory in subject.directories(&all) {
@@ -101,7 +101,8 @@ impl SampledJobs {
     /// Each job with the current usage of its tasks.
     pub(super) fn sample(&mut self) -> Result<Vec<(Record, Vec<jobc_job::metrics::Sample>)>> {
         if !self.named {
-            let running = self.all.all()?.into_iter().filter(|(_, record)| !record.state.is_final());
+            let running =
+                self.all.place.records()?.into_iter().filter(|(_, record)| !record.state.is_final());
             let running: Vec<Directory> = running.map(|(directory, _)| directory).collect();
             self.jobs.retain(|(directory, _)| running.contains(directory));
             for directory in running {

@@ -58,7 +58,7 @@ pub(crate) fn members<'a>(
 impl Jobs {
     /// The job or the sweep that a word names: an ID, or a name, which means its newest run.
     pub(crate) fn subject(&self, word: &str) -> Result<Subject> {
-        let sweep = self.sweep(word)?;
+        let sweep = self.place.sweep(word)?;
         match (self.directories().find(word), sweep) {
             (Ok(directory), None) => Ok(Subject::Job(directory)),
             (Err(_), Some(sweep)) => Ok(Subject::Sweep(sweep)),
@@ -69,14 +69,6 @@ impl Jobs {
             }
             (Err(error), None) => Err(self.unknown(word, error)),
         }
-    }
-
-    /// The sweep that a word names.
-    fn sweep(&self, word: &str) -> Result<Option<Sweep>> {
-        Ok(match word.parse::<JobId>() {
-            Ok(id) => Sweep::read(self.directories(), &id)?,
-            Err(_) => Sweep::newest(self.directories(), word)?,
-        })
     }
 
     /// The error for a word that names neither, with what may have been meant.

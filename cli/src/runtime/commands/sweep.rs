@@ -254,10 +254,9 @@ pub(crate) fn exit_code(record: &Record) -> u8 {
     record.end.as_ref().map_or(RUNTIME_FAILURE_EXIT_CODE, |end| end.exit_code)
 }
 
-/// The exit code of a sweep of this many jobs: 0 if all succeeded, 130 if they were interrupted, 1 if one failed. That
-/// of a single job is its own.
-pub(crate) fn overall_exit_code(records: &[Record], jobs: usize) -> u8 {
-    let codes: Vec<u8> = records.iter().map(exit_code).collect();
+/// The exit code of a sweep of this many jobs, of those of its jobs: 0 if all succeeded, 130 if they were interrupted, 1
+/// if one failed. That of a single job is its own.
+pub(crate) fn overall_exit_code(codes: &[u8], jobs: usize) -> u8 {
     match () {
         () if codes.len() < jobs => RUNTIME_FAILURE_EXIT_CODE,
         () if codes.len() == 1 => codes[0],

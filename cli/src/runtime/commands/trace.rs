@@ -8,7 +8,7 @@ use jobc_sys::error::{Error, Kind};
 use jobc_sys::signals::{Signal, Signals};
 use serde_json::{Value, json};
 
-use super::jobs::{Failure, Jobs, Result, json_text, tasks};
+use super::jobs::{Failure, Jobs, Result, json_text, name, tasks};
 use super::newest;
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::TraceArgs;
@@ -16,7 +16,7 @@ use crate::table::Table;
 use crate::terminal;
 
 pub(crate) fn run(args: &TraceArgs) -> Result<ExitCode> {
-    let (_, record) = newest::named_or_running(&Jobs::open()?, args.job.as_deref())?;
+    let (_, record) = newest::named_or_running(&Jobs::open()?, name(args.job.as_ref())?)?;
     let task = select_task(&record, args.task.as_deref())?;
     let process = task.process.filter(|_| task.state.is_alive()).ok_or_else(|| {
         let state = task.state.as_str();

@@ -2,15 +2,16 @@
 
 use std::process::ExitCode;
 
+use jobc_place::job_ref::Handle;
 use jobc_sys::error::{Error, Kind};
 
 use super::jobs::{Failure, Result};
 use crate::args::FormatArg;
-use crate::runtime::args::jobs::JobCommand;
+use crate::runtime::args::jobs::{JobCommand, PsArgs};
 use crate::runtime::args::submit::SubmitArgs;
 use crate::runtime::args::targets::TargetsArgs;
 
-fn absent(what: &str) -> Failure {
+pub(super) fn absent(what: &str) -> Failure {
     let error = Error::new(Kind::Unsupported, format!("this build of jobc cannot {what}"));
     Failure::usage_error(error.help("build it with the feature `remote`, or use `jobc build` and kubectl"))
 }
@@ -25,4 +26,8 @@ pub(crate) fn targets(_args: &TargetsArgs) -> Result<ExitCode> {
 
 pub(crate) fn run(_command: &JobCommand) -> Option<Result<ExitCode>> {
     None
+}
+
+pub(super) fn tasks(_args: &PsArgs, _handle: &Handle) -> Result<ExitCode> {
+    Err(absent("talk to clusters"))
 }

@@ -11,11 +11,11 @@ use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::tcgetwinsize;
 
 use super::handle::{failure, handle};
-use super::target::TargetTable;
 use crate::args::FormatArg;
 use crate::input::reason;
 use crate::runtime::args::jobs::JobExecArgs;
 use crate::runtime::commands::jobs::{Failure, Result};
+use crate::runtime::commands::target_table::TargetTable;
 
 /// Runs the command until it ends; the exit code is that of the command, or 125 to 127 as on this host.
 pub(super) fn run(args: &JobExecArgs) -> Result<ExitCode> {

@@ -10,7 +10,6 @@ use jobc_remote::{Handle, Place};
 use jobc_sys::signals::Signals;
 
 use super::handle::failure;
-use super::jobs::end_text;
 use super::logs::TaskLines;
 use crate::runtime::commands::follow::printer::LineFormat;
 use crate::runtime::commands::jobs::Result;
@@ -63,6 +62,6 @@ fn follow_to_end(place: &dyn Place, target: &str, name: &str) -> Result<ExitCode
     lines.finish();
     let end = place.wait(name, &mut |_| ControlFlow::Continue(())).map_err(failure)?;
     let Some(end) = end else { return Ok(ExitCode::SUCCESS) };
-    terminal::eprint(&format!("{}\n", escape_control(&end_text(target, &end))));
-    Ok(ExitCode::from(end.state.exit_code()))
+    terminal::eprint(&format!("{target}/{}: {}\n", end.name, escape_control(&end.end_text())));
+    Ok(ExitCode::from(end.exit_code()))
 }

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use jobc_remote::place::{Amount, Capacity};
 use serde_json::json;
 
-use super::listing;
-use super::target::TargetTable;
 use crate::args::FormatArg;
 use crate::runtime::args::targets::TargetsFreeArgs;
 use crate::runtime::commands::jobs::{Result, json_text};
+use crate::runtime::commands::target_table::TargetTable;
+use crate::runtime::commands::target_table::listing;
 use crate::runtime::message::container_warning;
 use crate::table::Table;
 use crate::terminal;

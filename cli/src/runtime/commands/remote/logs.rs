@@ -11,13 +11,13 @@ use jobc_remote::place::{LogItem, LogRequest};
 use jobc_sys::error::Kind;
 
 use super::handle::{failure, handle};
-use super::members::Members;
-use super::target::TargetTable;
+use super::jobs::one;
 use crate::args::FormatArg;
 use crate::runtime::args::watch::LogsArgs;
 use crate::runtime::commands::follow::output::{OutputStreams, or_exit};
 use crate::runtime::commands::follow::printer::{LineFormat, Printer};
 use crate::runtime::commands::jobs::Result;
+use crate::runtime::commands::target_table::TargetTable;
 use crate::runtime::kept::{self, KeptOutput};
 use crate::runtime::message::container_warning;
 use crate::terminal;
@@ -35,7 +35,7 @@ pub(super) fn run(args: &LogsArgs) -> Result<ExitCode> {
     let format =
         LineFormat { prefix: true, timestamps: args.timestamps, json: args.lines.format == FormatArg::Json };
     let mut lines = TaskLines::new(&handle.to_string(), format);
-    let found = Members::find_one(&*place, &handle);
+    let found = one(&*place, &handle);
     let run = found
         .as_ref()
         .map_or_else(|_| handle.clone(), |job| Handle { name: job.name.clone(), ..handle.clone() });

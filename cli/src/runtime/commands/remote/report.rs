@@ -7,19 +7,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use jobc_job::logs::{LineFilter, Reader};
-use jobc_job::record::{Attempt, Claim, End, JobState as RecordState, Record, TaskRecord, TaskState};
+use jobc_job::record::{Attempt, Claim, End, Record, TaskRecord, TaskState};
 use jobc_job::time::Time;
 use jobc_remote::Handle;
 use jobc_remote::Place;
-use jobc_remote::place::{Event, JobDetail, JobState, LogItem, LogRequest, TaskStatus};
+use jobc_remote::place::{Event, JobDetail, LogItem, LogRequest, TaskStatus};
 use jobc_sys::id::{JobId, TaskId};
 
-use super::handle::{failure, handle};
-use super::jobs::{end_text, time};
-use super::target::TargetTable;
+use super::handle::failure;
 use crate::runtime::args::watch::ReportArgs;
+use crate::runtime::commands::job_list::time;
 use crate::runtime::commands::jobs::Result;
 use crate::runtime::commands::report::{self, ClusterReport, ReportedEvent};
+use crate::runtime::commands::target_table::TargetTable;
 use crate::runtime::kept;
 
 /// The last lines of each task.
@@ -28,11 +28,10 @@ const TAIL_LINES: u64 = 40;
 const MAX_TASKS: usize = 50;
 
 /// Writes the page.
-pub(super) fn run(args: &ReportArgs) -> Result<ExitCode> {
-    let handle = handle(args.job.as_deref().unwrap_or_default())?;
+pub(super) fn run(args: &ReportArgs, handle: &Handle) -> Result<ExitCode> {
     let place = TargetTable::read(None)?.place(&handle.target)?;
     let detail = place.inspect(&handle.name).map_err(failure)?;
-    let handle = Handle { name: detail.summary.name.clone(), ..handle };
+    let handle = Handle { name: detail.summary.name.clone(), ..handle.clone() };
     // Data without read permission is left out: an incomplete report is better than none.
     let events = place.events(&handle.name).unwrap_or_default();
     let record = record(&handle, &detail);
@@ -57,19 +56,8 @@ fn record(handle: &Handle, detail: &JobDetail) -> Record {
     let job = &detail.summary;
     let moment = |text: &Option<String>| text.as_deref().and_then(time);
     let submitted = moment(&job.submitted).unwrap_or_else(Time::now);
-    let state = match job.state {
-        JobState::Suspended => RecordState::Queued,
-        JobState::Pending => RecordState::Preparing,
-        JobState::Running => RecordState::Running,
-        JobState::Succeeded => RecordState::Succeeded,
-        JobState::Failed => RecordState::Failed,
-        JobState::TimedOut => RecordState::TimedOut,
-        JobState::Stopped => RecordState::Stopped,
-    };
-    let explanation = end_text(&handle.target, job);
-    let explanation = explanation.split_once(": ").map_or(explanation.as_str(), |(_, text)| text);
     let end = job.state.is_final().then(|| End {
-        explanation: explanation.to_owned(),
+        explanation: job.end_text(),
         exit_code: job.state.exit_code(),
         task: None,
     });
@@ -82,7 +70,7 @@ fn record(handle: &Handle, detail: &JobDetail) -> Record {
         directory: PathBuf::new(),
         target: handle.target.clone(),
         owner: 0,
-        state,
+        state: job.state,
         supervisor: None,
         scope: None,
         submitted,

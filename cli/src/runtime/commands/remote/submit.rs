@@ -25,7 +25,8 @@ use jobc_remote::Handle;
 use jobc_remote::built::BuiltDirectory;
 use jobc_remote::host::ImageLayout;
 use jobc_remote::identity::Identity;
-use jobc_remote::place::{Place, Problem};
+use jobc_remote::place::{Problem, RemotePlace};
+use jobc_remote::target::{backend, backends, brings_images, is_reachable};
 use jobc_schema::BackendName;
 use jobc_schema::digest::Digest;
 use jobc_schema::plan::JobPlan;
@@ -33,14 +34,15 @@ use jobc_sys::accounts;
 use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
+use super::follow;
 use super::handle::failure;
-use super::{follow, target};
 use crate::args::{FormatArg, JobArgs};
 use crate::input::{Input, InputError};
 use crate::outcome::Outcome;
 use crate::report;
 use crate::runtime::args::submit::SubmitArgs;
 use crate::runtime::commands::jobs::{Failure, Result};
+use crate::runtime::commands::target_table;
 use crate::runtime::interruptible::exit_by_signal;
 use crate::runtime::kept;
 use crate::runtime::signatures;
@@ -70,13 +72,13 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         return Ok(ExitCode::from(report::findings(&sources, sink, format, true) as u8));
     };
     if let (Some(name), [first, ..]) = (&args.target, &planned.jobs[..])
-        && target::backend(&first.target.settings).is_none()
+        && backend(&first.target.settings).is_none()
     {
-        return Err(target::not_a_cluster(name, &first.target.settings));
+        return Err(target_table::not_a_cluster(name, &first.target.settings));
     }
     planned.jobs.retain(|job| {
         let settings = &job.target.settings;
-        target::is_reachable(settings) || args.target.is_some() && target::backend(settings).is_some()
+        is_reachable(settings) || args.target.is_some() && backend(settings).is_some()
     });
     let target_name = only_target(&planned.jobs)?;
     let Some(first) = planned.jobs.first() else {
@@ -96,15 +98,11 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     }
     let targets = job_args.targets.clone().or_else(|| crate::input::find_targets(&input.directory));
     let directory = targets.as_deref().and_then(Utf8Path::parent);
-    let connected = target::connect(&first.target.settings, directory);
-    let is_slurm = target::backend(&first.target.settings) == Some(BackendName::Slurm);
+    let connected = target_table::connect(&first.target.settings, directory);
     if args.dry_run {
         let absent = match &connected {
             Err(absent) => (absent.kind() == Kind::NotFound).then(|| absent.message().to_owned()),
-            // Its commands are those of this host, and are asked only now.
-            Ok(place) if is_slurm && first.target.settings.ssh.is_none() => {
-                place.list().err().map(|absent| absent.message)
-            }
+            Ok(place) if place.is_asked_first() => place.list().err().map(|absent| absent.message),
             Ok(_) => None,
         };
         if let Some(why) = absent {
@@ -113,9 +111,9 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         }
     }
     let place = connected?;
-    let is_machine = first.target.settings.is_machine();
-    let runs_bundles = target::runs_bundles(&first.target.settings);
-    if is_machine || is_slurm {
+    let delivery = place.delivery();
+    let brings_images = brings_images(&first.target.settings);
+    if delivery.sends_files {
         // Where the directory of a run has the files of the job, from that of what was built.
         *to_files.borrow_mut() = "../files".into();
     }
@@ -124,8 +122,8 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         compile::report(&sources, &planned, findings, &mut sink);
         return Ok(ExitCode::from(report::findings(&sources, sink, format, true) as u8));
     }
-    if is_machine {
-        // The host has no key, and need not verify again: the images have digests.
+    if delivery.verifies_here {
+        // It need not be done again: the images have digests.
         for policy in planned.jobs.iter_mut().filter_map(|job| job.target.settings.policy.as_mut()) {
             policy.require_signature = None;
         }
@@ -138,7 +136,7 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
         targets: directory,
         user,
     };
-    let provided = if is_machine || runs_bundles {
+    let provided = if brings_images {
         submitter.provide_layouts(&sources, &mut planned, &mut request, &mut sink)?
     } else {
         submitter.provide_images(&sources, &mut planned, &mut request, &mut sink)?
@@ -182,7 +180,7 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
 /// What all steps of a submission need.
 struct Submitter<'a> {
     args: &'a SubmitArgs,
-    place: &'a dyn Place,
+    place: &'a dyn RemotePlace,
     /// The base directory of relative paths in the job file.
     directory: &'a std::path::Path,
     /// The directory of the targets file.
@@ -314,7 +312,7 @@ impl Submitter<'_> {
             let identity = self.place.identity(job, self.directory).map_err(failure)?;
             let run = known.choose(identity, self.args.new || self.args.replace, self.args.resume)?;
             job.name.clone_from(&run.name);
-            if job.target.settings.is_machine() {
+            if self.place.delivery().shares_ports {
                 spread_ports(job)?;
             }
             only_backend(job);
@@ -441,7 +439,7 @@ fn job_args(args: &SubmitArgs) -> JobArgs {
 
 /// Leaves a job the backends by which its target is reached: the limits of others do not matter.
 fn only_backend(job: &mut JobPlan) {
-    job.target.settings.backends = target::backends(&job.target.settings);
+    job.target.settings.backends = backends(&job.target.settings);
 }
 
 /// The target of all jobs.

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::free;
 use super::handle::failure;
-use super::target::TargetTable;
 use crate::args::FormatArg;
 use crate::runtime::args::targets::{TargetsArgs, TargetsCheckArgs, TargetsCommand, TargetsLsArgs};
 use crate::runtime::commands::jobs::{Failure, Result, json_text};
+use crate::runtime::commands::target_table::TargetTable;
 use crate::table::Table;
 use crate::terminal;
 

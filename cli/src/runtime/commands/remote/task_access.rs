@@ -3,24 +3,24 @@
 use std::os::fd::AsFd as _;
 use std::process::ExitCode;
 
+use jobc_place::job_ref::Handle;
 use jobc_remote::place::{CopyRequest, PortForward, PortForwardReport};
 use jobc_schema::plural;
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::signals::Signals;
 use serde_json::json;
 
-use super::handle::{failure, handle};
-use super::target::TargetTable;
+use super::handle::failure;
 use crate::args::FormatArg;
 use crate::runtime::args::task_access::{CopyArgs, PortForwardArgs, path_in_task};
 use crate::runtime::commands::jobs::{Failure, Result};
+use crate::runtime::commands::target_table::TargetTable;
 use crate::runtime::message::container_warning;
 use crate::table::escape_control;
 use crate::terminal;
 
 /// Forwards ports until Ctrl-C.
-pub(super) fn port_forward(args: &PortForwardArgs) -> Result<ExitCode> {
-    let handle = handle(&args.job)?;
+pub(super) fn port_forward(args: &PortForwardArgs, handle: &Handle) -> Result<ExitCode> {
     let place = TargetTable::read(None)?.place(&handle.target)?;
     let forwards: Vec<PortForward> = args
         .ports
@@ -41,8 +41,7 @@ pub(super) fn port_forward(args: &PortForwardArgs) -> Result<ExitCode> {
 }
 
 /// Copies files into a task or out of it.
-pub(super) fn copy(args: &CopyArgs) -> Result<ExitCode> {
-    let handle = handle(&args.job)?;
+pub(super) fn copy(args: &CopyArgs, handle: &Handle) -> Result<ExitCode> {
     let (task, remote, local, into_task) = match (path_in_task(&args.source), path_in_task(&args.destination))
     {
         (Some((task, path)), None) => (task, path, &args.destination, false),

@@ -9,10 +9,10 @@ use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
 use super::handle::failure;
-use super::target::TargetTable;
 use crate::args::FormatArg;
 use crate::runtime::args::watch::StatsArgs;
 use crate::runtime::commands::jobs::{Failure, Result, json_text};
+use crate::runtime::commands::target_table::TargetTable;
 use crate::runtime::quantity::{bytes, percent};
 use crate::table::Table;
 use crate::terminal;
@@ -21,11 +21,11 @@ use crate::terminal;
 const INTERVAL: Duration = Duration::from_secs(15);
 
 /// Prints the resource usage of the tasks of a job, repeatedly until it has ended.
-pub(super) fn run(args: &StatsArgs, handles: &[Handle]) -> Result<ExitCode> {
-    let [handle] = handles else {
+pub(super) fn run(args: &StatsArgs, handle: &Handle) -> Result<ExitCode> {
+    if args.jobs.len() > 1 {
         let error = Error::new(Kind::Unsupported, "only one job on a cluster can be measured at a time");
         return Err(Failure::usage_error(error.help("name one handle")));
-    };
+    }
     let place = TargetTable::read(None)?.place(&handle.target)?;
     let mut is_first = true;
     loop {

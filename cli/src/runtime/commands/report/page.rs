@@ -4,7 +4,6 @@ use jobc_job::record::{JobState, Record};
 use jobc_job::time::Time;
 use jobc_schema::plural;
 
-use super::super::ps::task_counts;
 use super::chart::format_run_time;
 use super::data::{MAX_LOGS, ReportData};
 use super::html::{escape, format_backticks, moment};
@@ -12,6 +11,7 @@ use super::{activity, curves, gpus, plots, provenance, selection, tables, timeli
 use crate::report::cpus;
 use crate::runtime::local_time::Zone;
 use crate::runtime::quantity::bytes;
+use jobc_job::local_place::task_counts;
 
 /// The style, for light and dark mode.
 const STYLE: &str = include_str!("report.css");

@@ -44,7 +44,7 @@ use crate::runtime::args::run_command::CommandArgs;
 use crate::runtime::commands::follow::printer::LineFormat;
 use crate::runtime::commands::follow::{FollowOptions, Follower};
 use crate::runtime::commands::jobs::Jobs;
-use crate::runtime::commands::sweep::{Comparison, overall_exit_code};
+use crate::runtime::commands::sweep::{Comparison, exit_code, overall_exit_code};
 use crate::runtime::message::container_warning;
 use attach::{RunningJob, StopRequest};
 use built_plan::BuiltPlan;
@@ -250,7 +250,8 @@ fn run_built(args: &RunArgs, mut built: BuiltPlan, jobs: &Jobs, format: FormatAr
     if let Some(sweep) = sweep.filter(|_| !args.quiet) {
         print_comparison(jobs, &sweep)?;
     }
-    let code = overall_exit_code(&records, built.jobs.len());
+    let codes: Vec<u8> = records.iter().map(exit_code).collect();
+    let code = overall_exit_code(&codes, built.jobs.len());
     // As by `docker run`.
     let of_program =
         args.command.container.image.as_ref().filter(|_| code == 1).and_then(|_| program_code(&records));

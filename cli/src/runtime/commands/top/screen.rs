@@ -9,10 +9,10 @@ use rustix::stdio::{stdin, stdout};
 use rustix::termios::tcgetwinsize;
 
 use super::super::jobs::format_duration;
-use super::super::ps::task_counts;
 use super::super::stats::{NO_JOB_RUNS, Row};
 use crate::runtime::quantity::{bytes, percent};
 use crate::table::{Table, truncate};
+use jobc_job::local_place::task_counts;
 
 /// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

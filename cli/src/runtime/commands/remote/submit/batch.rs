@@ -10,7 +10,7 @@ use jobc_compiler::compile::Output;
 use jobc_remote::built::BuiltDirectory;
 use jobc_remote::host::ImageLayout;
 use jobc_remote::identity::Identity;
-use jobc_remote::place::{Place, Submission, SubmitError};
+use jobc_remote::place::{RemotePlace, Submission, SubmitError};
 use jobc_sys::error::{Error, Kind};
 
 use super::super::handle::failure;
@@ -24,7 +24,7 @@ use crate::terminal;
 
 /// The jobs to submit, each with its run.
 pub(super) struct Batch<'a> {
-    pub(super) place: &'a dyn Place,
+    pub(super) place: &'a dyn RemotePlace,
     pub(super) runs: &'a [Run],
     pub(super) outputs: &'a [Output],
     /// The base directory of relative paths in the job file.
@@ -167,7 +167,7 @@ pub(super) fn submission<'a>(
 }
 
 /// Deletes this user's runs of the jobs.
-pub(super) fn replace(place: &dyn Place, runs: &[Run], user: &str) -> Result<()> {
+pub(super) fn replace(place: &dyn RemotePlace, runs: &[Run], user: &str) -> Result<()> {
     let names: BTreeSet<&str> = runs.iter().map(|run| run.identity.job.as_str()).collect();
     let earlier = place.list().map_err(failure)?;
     let is_ours = |job: &str, by: Option<&str>| names.contains(job) && by == Some(user);

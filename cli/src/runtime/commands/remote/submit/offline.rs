@@ -9,10 +9,10 @@ use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::source::Sources;
 use jobc_remote::built::BuiltDirectory;
 use jobc_remote::identity::Identity;
+use jobc_remote::target::brings_images;
 use serde_json::{Value, json};
 
 use super::super::handle::failure;
-use super::super::target;
 use super::{images, layouts, only_backend};
 use crate::args::FormatArg;
 use crate::outcome::Outcome;
@@ -32,7 +32,7 @@ pub(super) fn show(
     format: FormatArg,
 ) -> Result<ExitCode> {
     images::announce(&planned.jobs);
-    if planned.jobs.first().is_some_and(|job| target::runs_bundles(&job.target.settings)) {
+    if planned.jobs.first().is_some_and(|job| brings_images(&job.target.settings)) {
         layouts::assume(&mut planned.jobs, directory.as_std_path());
     }
     let mut names = Vec::with_capacity(planned.jobs.len());

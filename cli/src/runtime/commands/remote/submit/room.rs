@@ -6,11 +6,11 @@ use jobc_remote::place::Capacity;
 use jobc_schema::plan::JobPlan;
 use jobc_sys::error::{Error, Kind};
 
-use super::super::listing;
-use super::super::target::TargetTable;
 use crate::input::{Input, InputError};
 use crate::runtime::args::submit::SubmitArgs;
 use crate::runtime::commands::jobs::{Failure, Result};
+use crate::runtime::commands::target_table::TargetTable;
+use crate::runtime::commands::target_table::listing;
 use crate::runtime::message::container_warning;
 use crate::terminal;
 

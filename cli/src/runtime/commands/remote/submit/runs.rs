@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jobc_remote::identity::Identity;
-use jobc_remote::place::{JobState, JobSummary, Place};
+use jobc_remote::place::{JobState, JobSummary, RemotePlace};
 use jobc_sys::error::{Error, Kind};
 
 use super::super::handle::failure;
@@ -23,7 +23,7 @@ pub(super) struct Run {
 /// The existing runs on the cluster.
 pub(super) enum Known<'a> {
     /// The cluster is queried for each job.
-    Asked(&'a dyn Place),
+    Asked(&'a dyn RemotePlace),
     /// All jobs were listed once.
     Listed {
         /// The newest run by job and label of the plan.
@@ -35,7 +35,7 @@ pub(super) enum Known<'a> {
 
 impl<'a> Known<'a> {
     /// Queries the existing runs, with one list request for several jobs.
-    pub(super) fn of(place: &'a dyn Place, jobs: usize) -> Result<Self> {
+    pub(super) fn of(place: &'a dyn RemotePlace, jobs: usize) -> Result<Self> {
         if jobs <= 1 {
             return Ok(Self::Asked(place));
         }

@@ -99,7 +99,7 @@ impl RunningJob {
     pub(super) fn handle_exit(&mut self, jobs: &Jobs) -> Result<Option<Record>> {
         let _ = self.started.child.wait();
         self.finished = true;
-        jobs.final_record(&self.directory)
+        jobs.place.final_record(&self.directory)
     }
 }
 

@@ -3,13 +3,14 @@
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use jobc_remote::Place;
-use jobc_remote::place::JobSummary;
+use jobc_place::job::JobSummary;
+use jobc_remote::RemotePlace;
 use jobc_sys::error::{Error, Kind};
 
-use super::handle::failure;
-use super::target::TargetTable;
-use crate::runtime::commands::jobs::Result;
+use super::TargetTable;
+use crate::runtime::commands::jobs::{Failure, Result, failure};
+use crate::runtime::message::container_warning;
+use crate::terminal;
 
 /// Timeout for each of several targets.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -17,17 +18,34 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The result for a target: its name and its answer.
 type Answered<T> = (String, Result<T>);
 
-/// Lists the jobs of targets, in the order of the names.
-pub(super) fn list(table: &TargetTable, names: &[&str]) -> Vec<Answered<Vec<JobSummary>>> {
-    of_each(table, names, |place| place.list())
+/// Adds the jobs of a target, or of all targets that can be reached; returns the error of one that cannot.
+pub(crate) fn list(
+    target: Option<&str>,
+    found: &mut Vec<(Option<String>, JobSummary)>,
+) -> Result<Option<Failure>> {
+    let table = TargetTable::read(None)?;
+    let names = target.map_or_else(|| table.clusters(), |target| vec![target]);
+    let mut last_error = None;
+    for (name, listed) in of_each(&table, &names, |place| place.list()) {
+        match listed {
+            Ok(jobs) => found.extend(jobs.into_iter().map(|job| (Some(name.clone()), job))),
+            // Of several clusters, one may not be reachable.
+            Err(error) if names.len() > 1 => {
+                terminal::eprint(&container_warning(&format!("target `{name}`: {}", error.message())));
+                last_error = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(last_error)
 }
 
 /// Asks targets the same, in the order of the names. With several targets, a timeout is an error; a single target has
 /// no timeout.
-pub(super) fn of_each<T: Send + 'static>(
+pub(crate) fn of_each<T: Send + 'static>(
     table: &TargetTable,
     names: &[&str],
-    ask: fn(&dyn Place) -> jobc_sys::error::Result<T>,
+    ask: fn(&dyn RemotePlace) -> jobc_sys::error::Result<T>,
 ) -> Vec<Answered<T>> {
     if let [name] = names {
         let answer = table.place(name).and_then(|place| ask(&*place).map_err(failure));

@@ -1,0 +1,173 @@
+//! The jobs that words of the command line name, with their places: one path for what is done to jobs here and at
+//! targets.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jobc_compiler::suggest;
+use jobc_place::JobControl;
+use jobc_place::job::JobSummary;
+use jobc_place::job_ref::{Handle, JobRef};
+use jobc_place::members::Members;
+use jobc_sys::error::{Error, Kind};
+
+use super::jobs::{Failure, Result, failure, open_local};
+use super::target_table::open_target;
+use crate::args::FormatArg;
+use crate::terminal;
+
+/// Jobs that are changed at the same time.
+const MAX_CONCURRENT: usize = 8;
+
+/// A job or a sweep, and where it is.
+pub(crate) struct Found {
+    /// The target; none for this host.
+    target: Option<String>,
+    pub(crate) place: Arc<dyn JobControl>,
+    pub(crate) members: Members,
+}
+
+impl Found {
+    /// What a user calls a job of it: `train.3`, `lab/train-7f3k2`.
+    pub(crate) fn id_of(&self, job: &JobSummary) -> String {
+        id(self.target.as_deref(), &job.name)
+    }
+
+    /// What a user calls it.
+    pub(crate) fn id(&self) -> String {
+        match &self.members {
+            Members::Job(job) => self.id_of(job),
+            Members::Sweep { name, .. } => id(self.target.as_deref(), name),
+        }
+    }
+
+    /// The handle of a job of it; none on this host.
+    pub(crate) fn handle_of(&self, job: &JobSummary) -> Option<Handle> {
+        self.target.as_ref().map(|target| Handle { target: target.clone(), name: job.name.clone() })
+    }
+
+    pub(crate) fn is_sweep(&self) -> bool {
+        matches!(self.members, Members::Sweep { .. })
+    }
+}
+
+/// What a user calls a job of a target, or of this host.
+pub(crate) fn id(target: Option<&str>, name: &str) -> String {
+    target.map_or_else(|| name.to_owned(), |target| format!("{target}/{name}"))
+}
+
+/// Places that were opened, by target; that of this host without one.
+#[derive(Default)]
+pub(crate) struct Places(BTreeMap<Option<String>, Arc<dyn JobControl>>);
+
+impl Places {
+    /// The place of a target, or this host.
+    pub(crate) fn open(&mut self, target: Option<&str>) -> Result<Arc<dyn JobControl>> {
+        let place = match self.0.entry(target.map(str::to_owned)) {
+            Entry::Occupied(known) => return Ok(Arc::clone(known.get())),
+            Entry::Vacant(place) => place,
+        };
+        Ok(Arc::clone(place.insert(match target {
+            Some(target) => Arc::from(open_target(target)?),
+            None => Arc::new(open_local()?),
+        })))
+    }
+
+    /// Finds what a word names.
+    pub(crate) fn find(&mut self, word: &JobRef) -> Result<Found> {
+        let (target, name) = match word {
+            JobRef::Local(name) => (None, name),
+            JobRef::Remote(handle) => (Some(handle.target.clone()), &handle.name),
+        };
+        let place = self.open(target.as_deref())?;
+        let members =
+            place.members(name).map_err(|error| unknown(&*place, target.as_deref(), name, error))?;
+        Ok(Found { target, place, members })
+    }
+}
+
+/// Finds everything that words name, before anything is changed.
+pub(crate) fn find(words: &[JobRef]) -> Result<Vec<Found>> {
+    let mut places = Places::default();
+    words.iter().map(|word| places.find(word)).collect()
+}
+
+/// The error for a name that is not found, with what may have been meant.
+fn unknown(place: &dyn JobControl, target: Option<&str>, name: &str, error: Error) -> Failure {
+    if error.kind != Kind::NotFound {
+        return failure(error);
+    }
+    let jobs = place.list().unwrap_or_default();
+    let mut known: Vec<&str> = jobs.iter().flat_map(|job| [job.name.as_str(), job.job.as_str()]).collect();
+    let sweeps: Vec<String> = jobs.iter().filter_map(|job| Some(job.sweep.as_ref()?.to_string())).collect();
+    known.extend(sweeps.iter().flat_map(|id| [id.as_str(), id.split('.').next().unwrap_or_default()]));
+    known.sort_unstable();
+    known.dedup();
+    failure(match suggest::nearest(name, known) {
+        Some(near) => {
+            Error { message: format!("{}; did you mean `{}`?", error.message, id(target, near)), ..error }
+        }
+        None => error,
+    })
+}
+
+/// Does something to the jobs of all words. Those that wait come first, so that none of them starts when another one
+/// ends, and the last ones of a sweep before the first. `done` gets each word with the results of its jobs.
+pub(crate) fn change<T: Send>(
+    found: &[Found],
+    work: &(dyn Fn(&Found, &JobSummary) -> Result<T> + Sync),
+    done: &(dyn Fn(&Found, Vec<T>) + Sync),
+) -> Result<()> {
+    let left: Vec<Mutex<(usize, Vec<T>)>> =
+        found.iter().map(|one| Mutex::new((one.members.jobs().len(), Vec::new()))).collect();
+    let all = found
+        .iter()
+        .zip(&left)
+        .flat_map(|(one, left)| one.members.jobs().iter().rev().map(move |job| (one, job, left)));
+    let (waiting, running): (Vec<_>, Vec<_>) = all.partition(|(_, job, _)| job.state.is_waiting());
+    for batch in [waiting, running] {
+        for_each(&batch, &|(one, job, left)| {
+            let result = work(one, job)?;
+            let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+            left.0 -= 1;
+            left.1.push(result);
+            if left.0 == 0 {
+                done(one, std::mem::take(&mut left.1));
+            }
+            Ok(())
+        })?;
+    }
+    for one in found.iter().filter(|one| one.members.jobs().is_empty()) {
+        done(one, vec![]);
+    }
+    Ok(())
+}
+
+/// Works on several items at a time; an error does not keep the others from being done, and the first is returned.
+fn for_each<T: Sync>(items: &[T], work: &(dyn Fn(&T) -> Result<()> + Sync)) -> Result<()> {
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None::<Failure>));
+    std::thread::scope(|scope| {
+        for _ in 0..MAX_CONCURRENT.min(items.len()) {
+            scope.spawn(|| {
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(error) = work(item) {
+                        failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    }
+                }
+            });
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// Prints what was done to a job or a sweep: its ID and a word for people, an object for programs.
+pub(crate) fn print_done(format: FormatArg, id: &str, what: &str) {
+    if format == FormatArg::Json {
+        let line = serde_json::json!({"id": id, "done": what});
+        terminal::print(&format!("{line}\n"));
+    } else {
+        terminal::print(&format!("{id}: {what}\n"));
+    }
+}

@@ -1,0 +1,63 @@
+//! `jobc pause` and `jobc resume`: hold jobs back, and let them go on.
+
+use std::process::ExitCode;
+
+use jobc_place::job::JobSummary;
+use jobc_place::job_ref::JobRef;
+use jobc_place::state::JobState;
+use jobc_sys::error::{Error, Kind};
+
+use super::found::{self, Found, print_done};
+use super::jobs::{Jobs, Result, failure};
+use super::newest::only_one;
+use crate::runtime::args::jobs::PauseArgs;
+
+pub(crate) fn pause(args: &PauseArgs) -> Result<ExitCode> {
+    hold(args, true)
+}
+
+pub(crate) fn resume(args: &PauseArgs) -> Result<ExitCode> {
+    hold(args, false)
+}
+
+/// Holds jobs, or lets them go on: of a sweep those that can be; without names the only one that can be.
+fn hold(args: &PauseArgs, hold: bool) -> Result<ExitCode> {
+    let found = if args.jobs.is_empty() {
+        let state = if hold { JobState::Running } else { JobState::Paused };
+        let subject = only_one(&Jobs::open()?, state)?;
+        found::find(&[JobRef::Local(subject.id().to_string())])?
+    } else {
+        found::find(&args.jobs)?
+    };
+    let is_meant = |job: &JobSummary| {
+        let is_held = matches!(job.state, JobState::Paused | JobState::Suspended);
+        !job.state.is_final() && is_held != hold
+    };
+    let has_none = |one: &&Found| one.is_sweep() && !one.members.jobs().iter().any(is_meant);
+    if let Some(one) = found.iter().find(has_none) {
+        let what = if hold { "running" } else { "paused" };
+        return Err(Error::new(Kind::State, format!("no job of the sweep `{}` is {what}", one.id())).into());
+    }
+    found::change(
+        &found,
+        &|one, job| {
+            if one.is_sweep() && !is_meant(job) {
+                return Ok(());
+            }
+            if job.state.is_final() {
+                let message = format!("job `{}` is {}, not running", one.id_of(job), job.state.as_str());
+                let error = Error::new(Kind::State, message);
+                return Err(match &job.end {
+                    Some(end) => error.help(end.explanation.clone()),
+                    None => error,
+                }
+                .into());
+            }
+            one.place.hold(&job.name, hold).map_err(failure)?;
+            print_done(args.output_args.format, &one.id_of(job), if hold { "paused" } else { "resumed" });
+            Ok(())
+        },
+        &|_, _| {},
+    )?;
+    Ok(ExitCode::SUCCESS)
+}

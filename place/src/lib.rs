@@ -1,0 +1,122 @@
+//! What places that run jobs answer: this host, Kubernetes, Slurm, machines behind ssh.
+//!
+//! A [`JobControl`] lists and ends the jobs of a place, and a [`Place`] also shows them and reaches into their tasks. A
+//! place that runs jobs elsewhere is sent them by the crate `jobc-remote`; this host runs them by `jobc-job`.
+
+pub mod capacity;
+pub mod event;
+pub mod exec;
+pub mod job;
+pub mod job_ref;
+pub mod logs;
+pub mod members;
+pub mod state;
+pub mod stop;
+pub mod time;
+pub mod transfer;
+pub mod usage;
+
+use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
+
+use jobc_sys::error::Result;
+
+use capacity::Capacity;
+use event::Event;
+use exec::{ExecRequest, ExecStreams};
+use job::{JobDetail, JobSummary};
+use logs::{LogItem, LogRequest};
+use members::Members;
+use stop::StopRequest;
+use transfer::{Copied, CopyRequest, PortForward, PortForwardReport};
+use usage::TaskUsage;
+
+/// Lists, holds and ends the jobs of a place.
+pub trait JobControl: Send + Sync {
+    /// The jobs, the newest first.
+    fn list(&self) -> Result<Vec<JobSummary>>;
+
+    /// The run that a name stands for: the run itself, or the newest run of the job with that name.
+    fn find(&self, name: &str) -> Result<JobSummary>;
+
+    /// The jobs that a name stands for: one, or those of a sweep.
+    fn members(&self, name: &str) -> Result<Members> {
+        members::by_name(name, || self.find(name), || self.list())
+    }
+
+    /// Waits for the end of a job. `progress` gets each state that differs from the one before, and can end the wait.
+    fn wait(
+        &self,
+        name: &str,
+        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
+    ) -> Result<Option<JobSummary>>;
+
+    /// Why a job waits or ended: one sentence each.
+    fn reasons(&self, name: &str) -> Result<Vec<String>>;
+
+    /// Ends a job. Its record stays, unless the place has nothing between running and gone.
+    ///
+    /// Returns the job as it ended, if the place knows more than that it was stopped.
+    ///
+    /// # Errors
+    ///
+    /// The job does not end, this user may not end it, or the place cannot do what the request says.
+    fn stop(&self, name: &str, request: StopRequest<'_>) -> Result<Option<JobSummary>>;
+
+    /// Holds a job back, so that none of its tasks runs, or lets it go on.
+    ///
+    /// # Errors
+    ///
+    /// The place cannot hold back jobs of its kind, or this user may not.
+    fn hold(&self, name: &str, hold: bool) -> Result<()>;
+
+    /// Ends a job, removes it, and returns when none of its tasks runs any more.
+    fn delete(&self, name: &str) -> Result<()>;
+
+    /// Removes what a place has of a sweep besides its jobs, after them.
+    fn delete_sweep(&self, name: &str) -> Result<()> {
+        let _ = name;
+        Ok(())
+    }
+}
+
+/// A place that runs jobs.
+pub trait Place: JobControl {
+    /// A job with its tasks, and why it waits.
+    fn inspect(&self, name: &str) -> Result<JobDetail>;
+
+    /// The events of a job, the oldest first.
+    fn events(&self, name: &str) -> Result<Vec<Event>>;
+
+    /// Passes each new event of a job to `output`, the existing ones first, until the job has ended.
+    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()>;
+
+    /// Passes the output of tasks to `output` until all of it was shown, or the job has ended.
+    fn logs(
+        &self,
+        name: &str,
+        request: &LogRequest,
+        output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
+    ) -> Result<()>;
+
+    /// Runs a command in a task until it ends; returns its exit code.
+    fn exec(&self, name: &str, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8>;
+
+    /// Makes ports of tasks available on loopback until `stop` is readable.
+    fn port_forward(
+        &self,
+        name: &str,
+        forwards: &[PortForward],
+        stop: BorrowedFd<'_>,
+        report: &(dyn Fn(PortForwardReport) + Sync),
+    ) -> Result<()>;
+
+    /// Copies files into a task or out of it.
+    fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied>;
+
+    /// The current resource usage of a job's running tasks.
+    fn usage(&self, name: &str) -> Result<Vec<TaskUsage>>;
+
+    /// What is free now: groups of equal nodes, queues and quotas.
+    fn capacity(&self) -> Result<Vec<Capacity>>;
+}

@@ -1,0 +1,86 @@
+//! Where a job is in its life, with the same words at every place.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a job is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobState {
+    /// It waits for room on the host, or for its turn.
+    Queued,
+    /// It is held back on a cluster: by its submission, its queue or a user.
+    Suspended,
+    /// It is on a cluster, and no task runs yet.
+    Pending,
+    /// Data and roots are being fetched, and the network created.
+    Preparing,
+    /// Tasks run, or wait for others.
+    Running,
+    /// Everything is frozen.
+    Paused,
+    /// Running tasks are being stopped.
+    Stopping,
+    /// It succeeded.
+    Succeeded,
+    /// It ended badly, or could not start.
+    Failed,
+    /// It was ended for taking too long.
+    TimedOut,
+    /// It was stopped by a user, or deleted.
+    Stopped,
+    /// Its supervisor was killed.
+    Lost,
+}
+
+impl JobState {
+    /// Whether this state is final.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::TimedOut | Self::Stopped | Self::Lost)
+    }
+
+    /// Whether none of its tasks was started yet.
+    pub fn is_waiting(self) -> bool {
+        matches!(self, Self::Queued | Self::Suspended | Self::Pending | Self::Preparing)
+    }
+
+    /// The word that records and tables use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Suspended => "suspended",
+            Self::Pending => "pending",
+            Self::Preparing => "preparing",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Stopping => "stopping",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed-out",
+            Self::Stopped => "stopped",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// The exit code of `jobc wait` where the end of a job says nothing else.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Failed => 1,
+            Self::TimedOut => 124,
+            Self::Lost => 125,
+            Self::Stopped => 130,
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_written_as_tables_show_it() {
+        for state in [JobState::Queued, JobState::TimedOut, JobState::Lost] {
+            assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{}\"", state.as_str()));
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! This host as a place: the jobs of this user, by their records and the sockets of their supervisors.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use jobc_container::state::process::Process;
+use jobc_place::JobControl;
+use jobc_place::job::{JobSummary, TaskCounts};
+use jobc_place::members::Members;
+use jobc_place::stop::StopRequest;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::JobId;
+use jobc_sys::signals::Signal;
+use rustix::event::{PollFd, PollFlags};
+
+use crate::control::{Connection, Request};
+use crate::directory::{Directory, JobDirectories};
+use crate::record::{JobState, Record, TaskState};
+use crate::recover::{self, LostJob};
+use crate::sweep::{self, Sweep};
+use crate::unmet;
+
+/// Timeout for a killed supervisor to end, in milliseconds.
+const KILL_TIMEOUT_MS: u32 = 10_000;
+
+/// Gets what a user should know of a job besides the answer.
+pub type Notice = fn(&str);
+
+/// The jobs of this user on this host.
+#[derive(Debug)]
+pub struct LocalPlace {
+    directories: JobDirectories,
+    notice: Notice,
+}
+
+impl LocalPlace {
+    /// Opens the directories of this user. Jobs whose supervisor was killed are first recovered, and a notice names them.
+    ///
+    /// # Errors
+    ///
+    /// There is no place for the jobs of this user, or it cannot be read.
+    pub fn open(notice: Notice) -> Result<Self> {
+        let place = Self { directories: JobDirectories::standard()?, notice };
+        place.recover_lost()?;
+        Ok(place)
+    }
+
+    /// The directories of the jobs.
+    pub fn directories(&self) -> &JobDirectories {
+        &self.directories
+    }
+
+    fn recover_lost(&self) -> Result<()> {
+        for LostJob { id, not_removed } in recover::recover_lost_jobs(&self.directories)? {
+            (self.notice)(&format!(
+                "job `{id}` is lost: its supervisor was killed, and all of its tasks with it"
+            ));
+            for line in not_removed {
+                (self.notice)(&format!("job `{id}`: {line}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The record of a job whose supervisor has ended; none if the supervisor never wrote one.
+    ///
+    /// # Errors
+    ///
+    /// The record cannot be read.
+    pub fn final_record(&self, directory: &Directory) -> Result<Option<Record>> {
+        match Record::read(directory)? {
+            Some(record) if record.state.is_final() => Ok(Some(record)),
+            _ => {
+                self.recover_lost()?;
+                Record::read(directory)
+            }
+        }
+    }
+
+    /// Every job with its record, by name and run. A notice names a record that cannot be read, which is left out.
+    ///
+    /// # Errors
+    ///
+    /// The directories of the jobs cannot be read.
+    pub fn records(&self) -> Result<Vec<(Directory, Record)>> {
+        let directories = self.directories.list()?.into_iter().map(|id| self.directories.job(&id));
+        Ok(directories
+            .filter_map(|directory| match Record::read(&directory) {
+                Ok(record) => {
+                    let record = record?;
+                    if record.is_damaged {
+                        (self.notice)(&format!(
+                            "the record of job `{0}` is damaged; its supervisor writes it anew, `jobc stop {0}` stops the job",
+                            directory.id
+                        ));
+                    }
+                    Some((directory, record))
+                }
+                Err(error) => {
+                    (self.notice)(&error.to_string());
+                    None
+                }
+            })
+            .collect())
+    }
+
+    /// The sweep that a word names: an ID, or a name, which means its newest run.
+    ///
+    /// # Errors
+    ///
+    /// Its file cannot be read.
+    pub fn sweep(&self, word: &str) -> Result<Option<Sweep>> {
+        match word.parse::<JobId>() {
+            Ok(id) => Sweep::read(&self.directories, &id),
+            Err(_) => Sweep::newest(&self.directories, word),
+        }
+    }
+
+    /// Waits until a job has ended; returns its record.
+    ///
+    /// # Errors
+    ///
+    /// The record cannot be read.
+    pub fn wait_for_end(&self, directory: &Directory) -> Result<Record> {
+        loop {
+            let record = read(directory)?;
+            if record.state.is_final() {
+                return Ok(record);
+            }
+            let supervisor = record.supervisor.map(Process::open).transpose()?.flatten();
+            if let Some(pidfd) = supervisor {
+                let mut polled = [PollFd::new(&pidfd, PollFlags::IN)];
+                // After an interruption, check again.
+                let _ = rustix::event::poll(&mut polled, None);
+            } else {
+                // It is just starting, or its record is about to be written, or it was killed.
+                std::thread::sleep(Duration::from_millis(20));
+                self.recover_lost()?;
+            }
+        }
+    }
+
+    /// Kills the supervisor of a job: all processes of the job die with it, and the rest is cleaned up like any lost job.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be killed, or still exists after that.
+    pub fn kill_supervisor(&self, directory: &Directory) -> Result<Record> {
+        if let Some(process) = read(directory)?.supervisor
+            && let Some(pidfd) = process.open()?
+        {
+            Signal::KILL.send(&pidfd)?;
+            if !process.wait(KILL_TIMEOUT_MS)? {
+                let message = format!("the supervisor of job `{}` was killed and still exists", directory.id);
+                return Err(
+                    Error::new(Kind::System, message).help("it is blocked in the kernel; try again later")
+                );
+            }
+        }
+        self.wait_for_end(directory)
+    }
+
+    /// Kills a job, through its supervisor or with it.
+    fn kill(&self, directory: &Directory) -> Result<()> {
+        match send(directory, &Request::Kill { signal: Signal::KILL.number(), tasks: Vec::new() }) {
+            Ok(()) => self.wait_for_end(directory).map(drop),
+            Err(_) => self.kill_supervisor(directory).map(drop),
+        }
+    }
+}
+
+/// The record of a job.
+///
+/// # Errors
+///
+/// It cannot be read, or the command that submits the job has not written it yet.
+pub fn read(directory: &Directory) -> Result<Record> {
+    Record::read(directory)?.ok_or_else(|| {
+        let error = Error::new(Kind::State, format!("job `{}` has no record yet", directory.id));
+        error.help("it is being submitted, or the command that submitted it was killed")
+    })
+}
+
+/// Sends a request to a job's supervisor.
+///
+/// # Errors
+///
+/// The job has ended, with its end as the advice; or the supervisor refuses or does not respond.
+pub fn send(directory: &Directory, request: &Request) -> Result<()> {
+    if let Some(mut connection) = Connection::open(directory)? {
+        return connection.request(directory, request);
+    }
+    let record = read(directory)?;
+    if !record.state.is_final() {
+        let message = format!("the supervisor of job `{}` does not respond", directory.id);
+        return Err(Error::new(Kind::State, message)
+            .help(format!("it may be starting; `jobc kill --force {}` kills it", directory.id)));
+    }
+    let message = format!("job `{}` is {}, not running", directory.id, record.state.as_str());
+    let error = Error::new(Kind::State, message);
+    Err(match &record.end {
+        Some(end) => error.help(end.explanation.clone()),
+        None => error,
+    })
+}
+
+/// The number of tasks in each state, in the order of the states: `1 succeeded, 3 running`.
+pub fn task_counts(record: &Record) -> String {
+    summary(record).tasks_text()
+}
+
+/// A job as every place lists it.
+pub fn summary(record: &Record) -> JobSummary {
+    let mut states: Vec<(&'static str, u64)> = Vec::new();
+    for task in &record.tasks {
+        let state = record.state_of(task);
+        match states.iter_mut().find(|(known, _)| *known == state) {
+            Some((_, count)) => *count += 1,
+            None => states.push((state, 1)),
+        }
+    }
+    let count = |is_meant: fn(TaskState) -> bool| {
+        record.tasks.iter().filter(|task| is_meant(task.state)).count() as u64
+    };
+    JobSummary {
+        tasks: TaskCounts {
+            wanted: record.tasks.len() as u64,
+            active: count(TaskState::is_alive),
+            succeeded: count(|state| state == TaskState::Succeeded),
+            failed: count(|state| state == TaskState::Failed),
+        },
+        states,
+        submitted: Some(record.submitted.to_string()),
+        started: record.started.map(|time| time.to_string()),
+        ended: record.ended.map(|time| time.to_string()),
+        end: record.end.clone(),
+        is_short: record.tasks.iter().any(|task| task.state == TaskState::Waiting),
+        description: record.description.clone(),
+        source: Some(record.source.clone()),
+        sweep: record.sweep.clone(),
+        ..JobSummary::new(record.id.to_string(), &record.id.name, record.state)
+    }
+}
+
+/// A job as every place lists it; one whose record cannot be read can still be removed.
+fn summary_of(directory: &Directory) -> Result<JobSummary> {
+    match Record::read(directory) {
+        Ok(Some(record)) => Ok(summary(&record)),
+        Ok(None) => read(directory).map(|record| summary(&record)),
+        Err(error) => Ok(JobSummary {
+            message: Some(error.to_string()),
+            ..JobSummary::new(directory.id.to_string(), &directory.id.name, JobState::Lost)
+        }),
+    }
+}
+
+impl JobControl for LocalPlace {
+    fn list(&self) -> Result<Vec<JobSummary>> {
+        let mut records = self.records()?;
+        records.sort_by_key(|(_, record)| std::cmp::Reverse(record.submitted));
+        Ok(records.iter().map(|(_, record)| summary(record)).collect())
+    }
+
+    fn find(&self, name: &str) -> Result<JobSummary> {
+        summary_of(&self.directories.find(name)?)
+    }
+
+    fn members(&self, name: &str) -> Result<Members> {
+        let sweep = self.sweep(name)?;
+        let directory = match (self.directories.find(name), &sweep) {
+            (Err(error), None) => return Err(error),
+            (Err(_), Some(_)) => None,
+            // A job file that got a matrix, or lost it.
+            (Ok(directory), Some(sweep)) if directory.id.run <= sweep.id.run => None,
+            (Ok(directory), _) => Some(directory),
+        };
+        if let Some(directory) = directory {
+            return Ok(Members::Job(Box::new(summary_of(&directory)?)));
+        }
+        let combinations = sweep.iter().flat_map(|sweep| &sweep.combinations);
+        let directories = combinations.map(|combination| self.directories.job(&combination.job));
+        let known = directories.filter(|directory| directory.record.is_dir());
+        Ok(Members::Sweep {
+            name: sweep.as_ref().map(|sweep| sweep.id.to_string()).unwrap_or_default(),
+            jobs: known.map(|directory| summary_of(&directory)).collect::<Result<_>>()?,
+        })
+    }
+
+    fn wait(
+        &self,
+        name: &str,
+        progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
+    ) -> Result<Option<JobSummary>> {
+        let directory = self.directories.find(name)?;
+        if progress(&summary(&read(&directory)?)).is_break() {
+            return Ok(None);
+        }
+        Ok(Some(summary(&self.wait_for_end(&directory)?)))
+    }
+
+    fn reasons(&self, name: &str) -> Result<Vec<String>> {
+        let directory = self.directories.find(name)?;
+        let record = read(&directory)?;
+        let needs = unmet::of_job(&directory, &record)?;
+        Ok(record.end.into_iter().map(|end| end.explanation).chain(needs).collect())
+    }
+
+    fn stop(&self, name: &str, request: StopRequest<'_>) -> Result<Option<JobSummary>> {
+        let directory = self.directories.find(name)?;
+        let asks =
+            Request::Stop { grace_seconds: request.grace.map(|grace| grace.as_secs()), interrupt: false };
+        // A job may end in between.
+        if let Err(error) = send(&directory, &asks)
+            && !read(&directory)?.state.is_final()
+        {
+            return Err(error);
+        }
+        if request.no_wait {
+            return Ok(None);
+        }
+        Ok(Some(summary(&self.wait_for_end(&directory)?)))
+    }
+
+    fn hold(&self, name: &str, hold: bool) -> Result<()> {
+        let request = if hold { Request::Pause {} } else { Request::Resume {} };
+        send(&self.directories.find(name)?, &request)
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        let directory = self.directories.find(name)?;
+        let sweep = Record::read(&directory).ok().flatten().and_then(|record| record.sweep);
+        if directory.is_supervised() {
+            match Record::read(&directory) {
+                // Its supervisor is about to end.
+                Ok(Some(Record { state, supervisor: Some(supervisor), .. })) if state.is_final() => {
+                    supervisor.wait(KILL_TIMEOUT_MS)?;
+                }
+                _ => self.kill(&directory)?,
+            }
+        }
+        directory.remove()?;
+        // Of a sweep that nothing is left of, nothing is listed.
+        if sweep.is_some() { sweep::remove_empty(&self.directories) } else { Ok(()) }
+    }
+
+    fn delete_sweep(&self, name: &str) -> Result<()> {
+        match name.parse() {
+            Ok(id) => Sweep::remove(&self.directories, &id),
+            Err(_) => Ok(()),
+        }
+    }
+}
