@@ -43,6 +43,9 @@ pub(crate) fn run_command(command: &RuntimeCommand, format: FormatArg) -> ExitCo
         RuntimeCommand::Image(image) => into_exit_code(commands::image::run(image)),
         RuntimeCommand::Gpu(gpu) => into_exit_code(commands::gpu::run(&gpu.command)),
         RuntimeCommand::Lock(lock) => ExitCode::from(commands::lock::run(lock, format) as u8),
+        RuntimeCommand::Submit(submit) if commands::submit_here::is_meant(submit) => into_exit_code(
+            commands::submit_here::run_args(submit).map(|run| commands::run::run(&run, format).into()),
+        ),
         RuntimeCommand::Submit(submit) => into_exit_code(commands::remote::submit(submit, format)),
         RuntimeCommand::Targets(targets) => into_exit_code(commands::remote::targets(targets)),
         RuntimeCommand::Doctor(doctor) => ExitCode::from(commands::doctor::run(doctor, format) as u8),
@@ -104,9 +107,9 @@ fn run_job_command(command: &JobCommand) -> ExitCode {
     })
 }
 
-/// `jobc why JOB`: why a job of this host ended or waits; none if the word names none.
+/// `jobc why JOB`: why a job ended or waits; none if the word names none.
 pub(crate) fn why_job(word: &str) -> Option<ExitCode> {
-    commands::ps::why(word)
+    commands::why::why(word)
 }
 
 /// Adds `oci`, whose options are defined in a separate crate.

@@ -482,6 +482,8 @@ def test_it_says_why_at_the_line_of_the_job(place):
     assert expected in out, out
     out, _ = place.run("ps", handle)
     assert expected in out, out
+    out, _ = place.run("why", handle)
+    assert out == f"{handle}: pending\n{handle}: {expected}\n", out
     process = place.start("wait", handle)
     assert expected in process.stderr.readline(), "wait says it"
     process.kill()

@@ -30,6 +30,7 @@ pub(crate) mod run;
 pub(crate) mod stats;
 pub(crate) mod stop;
 mod subject;
+pub(crate) mod submit_here;
 pub(crate) mod sweep;
 #[cfg(feature = "remote")]
 mod target_table;
@@ -39,3 +40,4 @@ mod target_table;
 pub(crate) mod top;
 pub(crate) mod trace;
 pub(crate) mod wait;
+pub(crate) mod why;

@@ -242,16 +242,18 @@ pub fn summary(record: &Record) -> JobSummary {
     }
 }
 
-/// A job as every place lists it; one whose record cannot be read can still be removed.
-fn summary_of(directory: &Directory) -> Result<JobSummary> {
-    match Record::read(directory) {
-        Ok(Some(record)) => Ok(summary(&record)),
-        Ok(None) => read(directory).map(|record| summary(&record)),
-        Err(error) => Ok(JobSummary {
-            message: Some(error.to_string()),
-            ..JobSummary::new(directory.id.to_string(), &directory.id.name, JobState::Lost)
-        }),
-    }
+/// A job as every place lists it. One whose record is not there yet, or cannot be read, can still be removed.
+fn summary_of(directory: &Directory) -> JobSummary {
+    read(directory).map_or_else(
+        |error| {
+            let state = if directory.is_supervised() { JobState::Preparing } else { JobState::Lost };
+            JobSummary {
+                message: Some(error.to_string()),
+                ..JobSummary::new(directory.id.to_string(), &directory.id.name, state)
+            }
+        },
+        |record| summary(&record),
+    )
 }
 
 impl JobControl for LocalPlace {
@@ -262,7 +264,7 @@ impl JobControl for LocalPlace {
     }
 
     fn find(&self, name: &str) -> Result<JobSummary> {
-        summary_of(&self.directories.find(name)?)
+        Ok(summary_of(&self.directories.find(name)?))
     }
 
     fn members(&self, name: &str) -> Result<Members> {
@@ -275,14 +277,14 @@ impl JobControl for LocalPlace {
             (Ok(directory), _) => Some(directory),
         };
         if let Some(directory) = directory {
-            return Ok(Members::Job(Box::new(summary_of(&directory)?)));
+            return Ok(Members::Job(Box::new(summary_of(&directory))));
         }
         let combinations = sweep.iter().flat_map(|sweep| &sweep.combinations);
         let directories = combinations.map(|combination| self.directories.job(&combination.job));
         let known = directories.filter(|directory| directory.record.is_dir());
         Ok(Members::Sweep {
             name: sweep.as_ref().map(|sweep| sweep.id.to_string()).unwrap_or_default(),
-            jobs: known.map(|directory| summary_of(&directory)).collect::<Result<_>>()?,
+            jobs: known.map(|directory| summary_of(&directory)).collect(),
         })
     }
 

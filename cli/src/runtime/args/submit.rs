@@ -13,8 +13,8 @@ pub(crate) struct SubmitArgs {
     /// Job file, or `-` for stdin [default: `job.yaml` in the current directory]
     #[arg(add = completion::job_files())]
     pub job: Option<Utf8PathBuf>,
-    /// Target to submit to, or several with commas, `lab,cloud`: the first that has the GPUs of the job free now [default:
-    /// the only reachable cluster]
+    /// Target to submit to, or several with commas, `lab,cloud`: the first that has the GPUs of the job free now; `local`
+    /// is this host [default: the only reachable cluster]
     #[arg(long, short, value_name = "NAME", add = completion::targets())]
     pub target: Option<String>,
     /// Set a parameter (repeatable)

@@ -29,9 +29,11 @@ fn hold(args: &PauseArgs, hold: bool) -> Result<ExitCode> {
     } else {
         found::find(&args.jobs)?
     };
-    let is_meant = |job: &JobSummary| {
-        let is_held = matches!(job.state, JobState::Paused | JobState::Suspended);
-        !job.state.is_final() && is_held != hold
+    let is_meant = |job: &JobSummary| match job.state {
+        JobState::Paused | JobState::Suspended => !hold,
+        // Of a sweep, those that wait here have nothing to hold yet.
+        JobState::Queued | JobState::Preparing => false,
+        state => !state.is_final() && hold,
     };
     let has_none = |one: &&Found| one.is_sweep() && !one.members.jobs().iter().any(is_meant);
     if let Some(one) = found.iter().find(has_none) {

@@ -14,14 +14,13 @@ use jobc_sys::error::{Error, Kind};
 
 use super::follow::event_text::oom_kills;
 use super::job_list;
-use super::jobs::{Failure, Jobs, Result, format_duration, into_exit_code, json_text, read};
+use super::jobs::{Failure, Jobs, Result, format_duration, json_text, read};
 use super::remote;
 use super::subject::Subject;
 use super::sweep::{self, Comparison};
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::PsArgs;
 use crate::runtime::wide_table::WideTable;
-use crate::table::escape_control;
 use crate::terminal;
 
 pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
@@ -52,23 +51,6 @@ pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// `jobc why JOB`: why a job ended, or what its roles wait for; none if the word names no job.
-pub(crate) fn why(word: &str) -> Option<ExitCode> {
-    let jobs = Jobs::open().ok()?;
-    let directory = jobs.find(word).ok()?;
-    let answer = || -> Result<ExitCode> {
-        let record = read(&directory)?;
-        let needs = unmet::of_job(&directory, &record)?;
-        let state = record.end.as_ref().map_or(record.state.as_str(), |end| &end.explanation);
-        let lines = std::iter::once(state.to_owned()).chain(needs);
-        terminal::print(
-            &lines.map(|line| format!("{}: {}\n", record.id, escape_control(&line))).collect::<String>(),
-        );
-        Ok(ExitCode::SUCCESS)
-    };
-    Some(into_exit_code(answer()))
 }
 
 fn tasks_text(args: &PsArgs, directory: &Directory, record: &Record) -> String {

@@ -163,6 +163,22 @@ fn each_outcome_has_its_message_and_exit_code() {
 }
 
 #[test]
+fn this_host_is_a_target_like_the_others() {
+    if !jobc_test_skip::is_root() {
+        return;
+    }
+    let directory = Directory::with_job(&job("submitted-here", "echo hello"));
+    let id = directory.jobc(&["submit", "--target", "local"]).exits(0).out;
+    let id = id.trim();
+    directory.jobc(&["wait", id]).exits(0);
+    assert_eq!(directory.jobc(&["logs", id]).exits(0).out, "hello\n");
+    let followed = directory.jobc(&["submit", "--target", "local", "--follow"]).exits(0);
+    assert!(followed.out.contains("hello"), "{}", followed.out);
+    let refused = directory.jobc(&["submit", "--target", "local", "--replace"]).exits(2);
+    refused.says("`--replace` does not apply to this host");
+}
+
+#[test]
 fn a_detached_job_is_found_by_its_id() {
     if !jobc_test_skip::is_root() {
         return;

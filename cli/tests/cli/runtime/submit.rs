@@ -7,7 +7,7 @@ fn jobs_for_openpai_are_built_and_not_submitted() {
     let directory = Directory::new();
     directory.write(
         "targets.yaml",
-        "version: 1\ntargets: {pai: {backends: [openpai]}, local: {backends: [oci]}}\n",
+        "version: 1\ntargets: {pai: {backends: [openpai]}, host: {backends: [oci]}}\n",
     );
     directory.write(
         "job.yaml",
@@ -18,7 +18,7 @@ fn jobs_for_openpai_are_built_and_not_submitted() {
     assert!(refused.err.contains("submit that file in OpenPAI's web portal"), "{}", refused.err);
     let refused = directory.jobc(&["targets", "check", "pai"]).exits(2);
     assert!(refused.err.contains("submit that file in OpenPAI's web portal"), "{}", refused.err);
-    let refused = directory.jobc(&["submit", "job.yaml", "--target", "local"]).exits(2);
+    let refused = directory.jobc(&["submit", "job.yaml", "--target", "host"]).exits(2);
     assert!(
         refused.err.contains("it needs the backend `kubernetes` or `slurm`, or `ssh`"),
         "{}",
