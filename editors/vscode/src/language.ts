@@ -30,7 +30,12 @@ function wanted(document: vscode.TextDocument, schemes: string[]): string | unde
         return wrong ? (document.languageId === YAML ? "yaml" : "json") : undefined;
     }
     const mode = { yaml: YAML, json: JSON, jsonc: JSON }[document.languageId];
-    return mode !== undefined && recognises && recognise(document.uri.path, document.getText()) !== undefined ? mode : undefined;
+    return mode !== undefined && recognises && recognise(pathOf(document), document.getText()) !== undefined ? mode : undefined;
+}
+
+/** The path of a document; a text without a file goes by its mode instead of the end of a name. */
+function pathOf({ uri, languageId }: vscode.TextDocument): string {
+    return uri.scheme === "untitled" ? `${uri.path}.${languageId}` : uri.path;
 }
 
 /** Whether a document's name is enough to make it ours. */
@@ -126,6 +131,10 @@ export function adoptDocuments(schemes: string[]): vscode.Disposable {
             const byHand = chosen.has(document.uri.toString());
             if (isOurs(document) && !byHand && document.lineCount < 100 && isOthers(document)) {
                 void change(document, document.languageId === YAML ? "yaml" : "json");
+            }
+            // A text without a file is never opened with what is in it.
+            if (document.isUntitled && !isOurs(document) && document.lineCount < 100) {
+                void adopt(document);
             }
         }),
         vscode.languages.onDidChangeDiagnostics(({ uris }) => {

@@ -1,8 +1,11 @@
 // Finds the `jobc` program and looks whether it can serve an editor.
 
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
+
+import { isOnPath } from "./install";
 
 /** What became of the search: a program that serves, or a sentence for the user. */
 export type LocateResult = { program: string } | { problem: string };
@@ -44,18 +47,31 @@ export async function locate(setting: string, extension: string): Promise<Locate
 
 const ABSENT = "the program `jobc` was not found";
 
+/** The exit code for arguments that the program does not know. */
+const UNKNOWN_COMMAND = 2;
+
+function isThere(program: string): boolean {
+    return isAbsolute(program) ? existsSync(program) : isOnPath(program.replace(/\.exe$/, ""));
+}
+
 /** What is wrong with a program; undefined where `PROGRAM lsp --help` succeeds, which starts no server. */
 async function probe(program: string): Promise<string | undefined> {
     return await new Promise((resolve) => {
-        execFile(program, ["lsp", "--help"], { timeout: PROBE_TIMEOUT }, (error) => {
+        execFile(program, ["lsp", "--help"], { timeout: PROBE_TIMEOUT }, (error, _, stderr) => {
             if (error === null) {
                 resolve(undefined);
-            } else if (error.code === "ENOENT") {
+            } else if (error.code === "ENOENT" && !isThere(program)) {
                 resolve(`${ABSENT}: there is no \`${program}\``);
+            } else if (error.code === "ENOENT" || error.code === "ENOEXEC") {
+                // The file is there: what is missing is the loader or interpreter that it names.
+                resolve(`\`${program}\` cannot run on this host: it is built for another system`);
             } else if (error.code === "EACCES") {
                 resolve(`\`${program}\` cannot be executed: permission denied`);
-            } else if (typeof error.code === "number") {
+            } else if (error.code === UNKNOWN_COMMAND) {
                 resolve(`\`${program}\` is too old for this extension: it has no command \`lsp\``);
+            } else if (typeof error.code === "number") {
+                const said = stderr.trim().split("\n", 1)[0];
+                resolve(`\`${program}\` cannot run on this host: ${said || `it exits with code ${error.code}`}`);
             } else {
                 resolve(`\`${program}\` cannot be started: ${error.message}`);
             }

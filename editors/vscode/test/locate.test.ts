@@ -55,6 +55,16 @@ test("each way to have no program has its own sentence", async () => {
         assert.deepEqual(await locate("", directory), { problem: "the program `jobc` was not found: it is not on PATH" });
         const old = extensionWith("old", "exit 2");
         assert.match(JSON.stringify(await locate("", old)), /too old for this extension: it has no command `lsp`/);
+        // A program of another system lacks its loader here; one of another host its libraries.
+        const foreign = extensionWith("foreign", "");
+        writeFileSync(join(foreign, "bin", "jobc"), "#!/nonexistent/loader\n");
+        assert.match(JSON.stringify(await locate("", foreign)), /cannot run on this host: it is built for another system/);
+        const bare = extensionWith("bare", "echo 'libz.so.9: cannot open shared object file' >&2; exit 127");
+        assert.match(JSON.stringify(await locate("", bare)), /cannot run on this host: libz\.so\.9: cannot open shared object file/);
+        const elsewhere = join(foreign, "bin");
+        Object.assign(process.env, { PATH: `${elsewhere}:/usr/bin:/bin` });
+        assert.match(JSON.stringify(await locate("", directory)), /`jobc` cannot run on this host/);
+        Object.assign(process.env, { PATH: "/usr/bin:/bin" });
         const locked = extensionWith("locked", "exit 0", 0o644);
         assert.match(JSON.stringify(await locate("", locked)), /cannot be executed: permission denied/);
     } finally {
