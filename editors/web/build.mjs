@@ -1,5 +1,6 @@
 // Bundles the page into target/web: its code, Monaco, the worker, and the examples. `build` puts the module beside them.
 
+import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -68,3 +69,12 @@ const index = readFileSync(join("src", "index.html"), "utf8");
 writeFileSync(join(site, "index.html"), documentation ? index.replace("<h1>jobc ", `<h1><a href="${documentation}">jobc</a> `) : index);
 writeFileSync(join(site, "examples.json"), JSON.stringify(examples()));
 writeFileSync(join(site, "third-party-licenses.txt"), licenses(results.map(({ metafile }) => metafile)));
+
+// Last, for it names every file that the page needs without a network.
+const files = readdirSync(site).filter((name) => name !== "third-party-licenses.txt").sort();
+const hash = createHash("sha256");
+for (const name of files) {
+    hash.update(`${name}\0`).update(readFileSync(join(site, name)));
+}
+const define = { FILES: JSON.stringify(["./", ...files]), VERSION: JSON.stringify(hash.digest("hex").slice(0, 16)) };
+await build({ ...common, entryPoints: ["src/offline.ts"], format: "iife", metafile: false, define });

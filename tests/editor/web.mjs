@@ -10,6 +10,7 @@ import { Check, JOBC, REPOSITORY, files, scratch, shown, until } from "./check.m
 import { compilerFindings, positions, printed } from "./compiler.mjs";
 import { Page } from "./web/page.mjs";
 import { serveDirectory } from "./web/serve.mjs";
+import * as states from "./web/states.mjs";
 
 const check = new Check("web");
 const jobc = check.program(JOBC);
@@ -46,7 +47,7 @@ const TRAPPING = `{
 }
 `;
 
-const STEPS = { everyExample, target, mistake, completion, links, share, keyboard, trap, broken };
+const STEPS = { everyExample, target, mistake, completion, links, share, keyboard, trap, broken, ...states };
 
 /** Steps in which something fails. */
 const FAILING = ["trap", "broken"];
@@ -58,7 +59,7 @@ try {
         const start = Date.now();
         const opened = await Page.open(browser, address);
         try {
-            await step(opened);
+            await (name in states ? step({ check, browser, address, place, site }, opened) : step(opened));
         } catch (error) {
             check.expect(false, `${name}: ${error.message}`);
             await opened.picture(join(place, `${name}-failed.png`));

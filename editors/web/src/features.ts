@@ -42,13 +42,13 @@ export function registerFeatures(selector: string[], context: Context, { complet
     });
 
     languages.registerCodeActionProvider(selector, {
-        async provideCodeActions(model, where, { only }, token) {
+        async provideCodeActions(model, where, { only, trigger: triggerKind }, token) {
             const touched = context.findings(model.uri).filter((it) => monaco.Range.areIntersectingOrTouching(toRange(it.range), where));
-            const asked = { range: range(where), context: { diagnostics: touched, ...(only && { only: [only] }) } };
+            const asked = { range: range(where), context: { diagnostics: touched, triggerKind, ...(only && { only: [only] }) } };
             const found = await about<CodeAction[]>("textDocument/codeAction", model, token, asked);
             return { actions: (found ?? []).map(toAction), dispose: () => undefined };
         },
-    }, { providedCodeActionKinds: ["quickfix", "source.fixAll"] });
+    }, { providedCodeActionKinds: ["quickfix", "refactor.extract", "source.fixAll"] });
 
     languages.registerInlayHintsProvider(selector, {
         async provideInlayHints(model, where, token) {

@@ -30,6 +30,8 @@ export interface Page {
     server(): Server;
     /** The job's file in the tabs, and its address. */
     job(): { name: string; uri: string };
+    /** Shows what is built, or the job, where there is room for one of them. */
+    turn(isBuilt: boolean): void;
 }
 
 export class Links {
@@ -209,6 +211,7 @@ export class Links {
 
     private moveTo(editor: monaco.editor.IStandaloneCodeEditor, place: Place): void {
         const lineNumber = place.line + 1;
+        this.page.turn(place.file !== undefined);
         editor.setPosition({ lineNumber, column: 1 });
         editor.revealLineInCenterIfOutsideViewport(lineNumber);
         editor.focus();

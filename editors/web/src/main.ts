@@ -3,6 +3,7 @@
 import { toMarker, toRange } from "./convert";
 import { registerFeatures } from "./features";
 import { JSON as JSON_MODE, YAML, languageOfInput, registerLanguages } from "./languages";
+import { isTooLarge, tooLarge } from "./limit";
 import { Links } from "./links";
 import { followColors, makeEditor, monaco } from "./monaco";
 import { Outputs } from "./outputs";
@@ -26,6 +27,8 @@ const ROOT = "/playground";
 const OPTIONS = { emptyEnvironment: true };
 /** How long the user must pause before the files are built again, in milliseconds. */
 const PAUSE = 150;
+/** How long a message stays that needs no answer, in milliseconds. */
+const MESSAGE = 10_000;
 
 function element<T extends HTMLElement>(id: string): T {
     return document.getElementById(id) as T;
@@ -48,14 +51,18 @@ class Playground {
         sentence: element("links"),
         server: () => this.server,
         job: () => ({ name: this.project.main, uri: this.uri }),
+        turn: (isBuilt) => this.turn(isBuilt),
     });
     private readonly findings = new Map<string, Diagnostic[]>();
     private readonly examples = element<HTMLSelectElement>("example");
     private readonly target = element<HTMLSelectElement>("target");
     private models = new Map<string, monaco.editor.ITextModel>();
     private project: Project = { main: "job.yaml", files: {}, target: "" };
+    /** The texts that the server has: all but those that are too large. */
+    private readonly told = new Set<monaco.editor.ITextModel>();
     private stopped = false;
     private timer = 0;
+    private message = 0;
 
     constructor(
         private server: Server,
@@ -70,12 +77,16 @@ class Playground {
         this.examples.addEventListener("change", () => this.example(this.examples.value));
         this.target.addEventListener("change", () => this.choose(this.target.value));
         element("share").addEventListener("click", () => void this.share());
+        for (const isBuilt of [false, true]) {
+            this.pane(isBuilt).addEventListener("click", () => this.turn(isBuilt));
+        }
         addEventListener("hashchange", () => void this.navigate());
     }
 
     /** Shows what the address names: a shared project, an example, or the first one. */
     async navigate(): Promise<void> {
         const name = /^#example=([\w-]+)$/.exec(location.hash)?.[1];
+        let message = "";
         try {
             const shared = await decode(location.hash);
             if (shared !== undefined) {
@@ -84,13 +95,14 @@ class Playground {
                 return;
             }
         } catch (error) {
-            this.say(`The link cannot be read: ${(error as Error).message}`);
+            message = `The link cannot be read: ${(error as Error).message}`;
         }
         const found = this.known.find((it) => it.name === name) ?? this.known[0];
         if (found !== undefined) {
             this.load({ main: found.main, files: found.files, target: "" }, found.directories);
             this.examples.value = found.name;
         }
+        this.say(message, true);
     }
 
     private example(name: string): void {
@@ -100,9 +112,10 @@ class Playground {
 
     private load(project: Project, directories = directoriesOf(Object.keys(project.files))): void {
         for (const model of this.models.values()) {
-            this.server.tell("textDocument/didClose", { textDocument: { uri: model.uri.toString() } });
+            this.close(model);
             model.dispose();
         }
+        this.say("");
         this.project = structuredClone(project);
         this.findings.clear();
         this.links.clear();
@@ -127,10 +140,24 @@ class Playground {
     private tell(): void {
         this.server.tell("workspace/didChangeConfiguration", { settings: { jobc: { target: this.project.target } } });
         for (const model of this.models.values()) {
-            const textDocument = { uri: model.uri.toString(), languageId: model.getLanguageId(), version: model.getVersionId(), text: model.getValue() };
-            this.server.tell("textDocument/didOpen", { textDocument });
+            this.tellOf(model);
         }
         this.buildSoon();
+    }
+
+    /** Opens a file at the server, if it is not too large. */
+    private tellOf(model: monaco.editor.ITextModel): void {
+        if (!isTooLarge(model.getValueLength())) {
+            const textDocument = { uri: model.uri.toString(), languageId: model.getLanguageId(), version: model.getVersionId(), text: model.getValue() };
+            this.server.tell("textDocument/didOpen", { textDocument });
+            this.told.add(model);
+        }
+    }
+
+    private close(model: monaco.editor.ITextModel): void {
+        if (this.told.delete(model)) {
+            this.server.tell("textDocument/didClose", { textDocument: { uri: model.uri.toString() } });
+        }
     }
 
     private open(path: string): void {
@@ -143,6 +170,16 @@ class Playground {
             void this.restart();
             return;
         }
+        this.say("");
+        this.buildSoon();
+        if (isTooLarge(model.getValueLength())) {
+            this.close(model);
+            return;
+        }
+        if (!this.told.has(model)) {
+            this.tellOf(model);
+            return;
+        }
         const contentChanges = changes.map(({ range, text }) => ({
             range: {
                 start: { line: range.startLineNumber - 1, character: range.startColumn - 1 },
@@ -151,7 +188,6 @@ class Playground {
             text,
         }));
         this.server.tell("textDocument/didChange", { textDocument: { uri: model.uri.toString(), version: versionId }, contentChanges });
-        this.buildSoon();
         if (/targets\.ya?ml$/.test(model.uri.path)) {
             void this.listTargets();
         }
@@ -159,7 +195,23 @@ class Playground {
 
     private buildSoon(): void {
         clearTimeout(this.timer);
-        this.timer = setTimeout(() => void this.outputs.build(this.server, this.uri), PAUSE);
+        this.timer = setTimeout(() => void this.build(), PAUSE);
+    }
+
+    private async build(): Promise<void> {
+        const leftOut = this.leftOut();
+        if (leftOut !== undefined) {
+            const [path, model] = leftOut;
+            this.problems.say("not compiled");
+            this.outputs.refuse(tooLarge(path, model.getValue()));
+        } else if (await this.outputs.build(this.server, this.uri, () => this.problems.say("compiling"))) {
+            this.problems.say("");
+        }
+    }
+
+    /** A file that is too large, with its path. */
+    private leftOut(): [string, monaco.editor.ITextModel] | undefined {
+        return [...this.models].find(([, model]) => !this.told.has(model));
     }
 
     private get uri(): string {
@@ -175,17 +227,21 @@ class Playground {
             }
             const all = [...this.findings].flatMap(([of, found]) => found.map((it): Problem => ({ ...it, file: of.slice(of.indexOf(ROOT) + ROOT.length + 1) })));
             this.problems.show(all);
+            if (this.leftOut() !== undefined) {
+                this.problems.say("not compiled");
+            }
         });
         this.server.on<{ reason: string }>("jobc/stopped", ({ reason }) => {
             this.stopped = true;
             console.error(reason);
-            this.say("The compiler has failed on this text, which is a bug of jobc. It starts again with the next change.");
+            this.say("The compiler has failed on this text, which is a bug of jobc. It starts again with the next change.", true);
         });
     }
 
     /** A new worker after a failure, with the texts as they are now. */
     private async restart(): Promise<void> {
         this.stopped = false;
+        this.told.clear();
         this.server.stop();
         this.server = await Server.start(this.wasm, OPTIONS);
         this.listen();
@@ -213,6 +269,7 @@ class Playground {
 
     private reveal(problem: Problem): void {
         if (this.models.has(problem.file)) {
+            this.turn(false);
             this.inputs.select(problem.file);
             reveal(this.editor, toRange(problem.range));
         }
@@ -221,8 +278,12 @@ class Playground {
     /** Puts the project into the address and the clipboard. */
     private async share(): Promise<void> {
         const files = Object.fromEntries([...this.models].map(([path, model]) => [path, model.getValue()]));
-        const fragment = await encode({ ...this.project, files });
-        history.pushState(null, "", fragment);
+        try {
+            history.pushState(null, "", await encode({ ...this.project, files }));
+        } catch (error) {
+            this.say(`There is no link: ${(error as Error).message}.`);
+            return;
+        }
         try {
             await navigator.clipboard.writeText(location.href);
             this.say("The link is in the clipboard. It holds the files; no server has them.");
@@ -231,8 +292,25 @@ class Playground {
         }
     }
 
-    private say(text: string): void {
+    /** Says something until the next change; what does not stay, for some time. */
+    private say(text: string, stays = false): void {
         element("status").textContent = text;
+        clearTimeout(this.message);
+        if (!stays && text !== "") {
+            this.message = setTimeout(() => this.say(""), MESSAGE);
+        }
+    }
+
+    /** Where there is room for one pane, shows what is built or the job. */
+    private turn(isBuilt: boolean): void {
+        document.body.dataset["pane"] = isBuilt ? "built" : "job";
+        for (const it of [false, true]) {
+            this.pane(it).setAttribute("aria-pressed", String(it === isBuilt));
+        }
+    }
+
+    private pane(isBuilt: boolean): HTMLElement {
+        return element(isBuilt ? "show-built" : "show-job");
     }
 }
 
@@ -249,6 +327,8 @@ try {
     ]);
     const playground = new Playground(await Server.start(wasm, OPTIONS), wasm, examples);
     await playground.navigate();
+    // Without it, the page is not there offline. A server without HTTPS has none, and a browser may refuse it.
+    navigator.serviceWorker?.register(new URL("offline.js", import.meta.url)).catch(() => undefined);
 } catch (error) {
     element("summary").textContent = `the playground does not start: ${(error as Error).message}`;
     throw error;

@@ -50,7 +50,17 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 
 /** Follows the colors that the user prefers. */
 export function followColors(): void {
-    const apply = (): void => monaco.editor.setTheme(dark.matches ? "vs-dark" : "vs");
+    // Monaco's own colors of these have less contrast than people need.
+    const theme = (base: "vs" | "vs-dark", comment: string, hint: string): void =>
+        monaco.editor.defineTheme(`jobc-${base}`, {
+            base,
+            inherit: true,
+            rules: [{ token: "comment", foreground: comment }],
+            colors: { "editorInlayHint.foreground": hint, "editorInlayHint.background": "#80808018" },
+        });
+    theme("vs", "#007400", "#5a5f66");
+    theme("vs-dark", "#7cab66", "#a8a8a8");
+    const apply = (): void => monaco.editor.setTheme(dark.matches ? "jobc-vs-dark" : "jobc-vs");
     dark.addEventListener("change", apply);
     apply();
 }
@@ -64,6 +74,7 @@ const COMMON: monaco.editor.IStandaloneEditorConstructionOptions = {
     scrollBeyondLastLine: false,
     fixedOverflowWidgets: true,
     renderLineHighlight: "none",
+    renderFinalNewline: "on",
     padding: { top: 8, bottom: 8 },
     tabSize: 2,
     "semanticHighlighting.enabled": true,

@@ -7,6 +7,8 @@ import type { Server } from "./server";
 import { Tabs, type Tab } from "./tabs";
 
 const PLAN = "plan";
+/** How long a build takes that the user need not be told of, in milliseconds. */
+const SLOW = 300;
 
 /** What was built last without errors. */
 interface Built {
@@ -23,6 +25,7 @@ export class Outputs {
     private built: Built = { plan: "", files: new Map() };
     private latest = 0;
     private isStale = false;
+    private slow = 0;
     private displayed = "";
 
     constructor(
@@ -36,32 +39,57 @@ export class Outputs {
         this.tabs = new Tabs(list, panel, () => this.show());
     }
 
-    /** Builds the job; with errors, what was built before stays, and a line says so. */
-    async build(server: Server, uri: string): Promise<void> {
+    /**
+     * Builds the job; with errors, what was built before stays, and a line says so. `onSlow` is called if it takes long.
+     * Returns whether no other build has begun since.
+     */
+    async build(server: Server, uri: string, onSlow: () => void): Promise<boolean> {
         const number = ++this.latest;
+        // While one build after another is begun and none ends, what is shown is old all the same.
+        this.slow ||= setTimeout(() => {
+            this.panel.classList.add("compiling");
+            onSlow();
+        }, SLOW);
         try {
             const [plan, { files }] = await Promise.all([
                 server.ask<{ text: string }>("jobc/plan", { uri }),
                 server.ask<{ files: Artifact[] }>("jobc/build", { uri }),
             ]);
             if (number !== this.latest) {
-                return;
+                return false;
             }
             this.built = { plan: plan.text, files: new Map(files.map((file) => [keyOf(file), file])) };
             this.say("");
         } catch (error) {
             if (number !== this.latest) {
-                return;
+                return false;
             }
             this.say((error as Error).message);
         }
+        this.finish();
         this.list();
         this.panel.dataset["built"] = String(number);
+        return true;
+    }
+
+    /** Keeps what was built before, for a reason other than errors of the job. */
+    refuse(reason: string): void {
+        this.latest += 1;
+        this.finish();
+        this.say(reason, "");
+        this.list();
+    }
+
+    private finish(): void {
+        clearTimeout(this.slow);
+        this.slow = 0;
+        this.panel.classList.remove("compiling");
     }
 
     /** Drops what was built, for another project. */
     clear(): void {
         this.latest += 1;
+        this.finish();
         this.built = { plan: "", files: new Map() };
         this.list();
     }
@@ -85,9 +113,9 @@ export class Outputs {
         this.tabs.mark(new Map([...found].map(([key, { size }]) => [key, size])));
     }
 
-    private say(problem: string): void {
+    private say(problem: string, what = "The job has errors: "): void {
         const stale = this.built.plan !== "" ? "Shown is what was built before." : "Nothing is built until that is mended.";
-        this.notice.textContent = problem === "" ? "" : `${stale} The job has errors: ${problem}`;
+        this.notice.textContent = problem === "" ? "" : `${stale} ${what}${problem}`;
         this.notice.hidden = problem === "";
         this.isStale = problem !== "";
         this.panel.classList.toggle("stale", problem !== "");

@@ -14,6 +14,9 @@ export interface Problem extends Diagnostic {
 }
 
 export class Problems {
+    private shown: Problem[] = [];
+    private state = "";
+
     constructor(
         private readonly list: HTMLElement,
         private readonly summary: HTMLElement,
@@ -25,12 +28,30 @@ export class Problems {
     ) {}
 
     show(problems: Problem[]): void {
+        this.shown = problems;
+        this.state = "";
+        this.list.classList.remove("stale");
         const numberOf = (severity: number): number => problems.filter((it) => (it.severity ?? 1) === severity).length;
         const [errors, warnings] = [numberOf(1), numberOf(2)];
         this.summary.textContent = errors + warnings === 0 ? "no problems" : `${count(errors, "error")}, ${count(warnings, "warning")}`;
         this.summary.dataset["state"] = errors > 0 ? "errors" : warnings > 0 ? "warnings" : "fine";
         const sorted = [...problems].sort((a, b) => (a.severity ?? 1) - (b.severity ?? 1));
         this.list.replaceChildren(...sorted.map((problem) => this.row(problem)));
+    }
+
+    /** What is known instead of problems: the text is not compiled yet, or not at all. Nothing: the last problems hold. */
+    say(state: string): void {
+        if (state === this.state) {
+            return;
+        }
+        if (state === "") {
+            this.show(this.shown);
+        } else {
+            this.state = state;
+            this.list.classList.add("stale");
+            this.summary.textContent = state;
+            delete this.summary.dataset["state"];
+        }
     }
 
     private row(problem: Problem): HTMLElement {

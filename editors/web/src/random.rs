@@ -7,6 +7,7 @@ use getrandom::Error;
 
 /// Fills memory with the bytes of a fixed sequence.
 // SAFETY: the name and the signature are those that getrandom documents for its backend `custom`.
+#[allow(clippy::unnecessary_wraps, reason = "the type is that of getrandom")]
 #[unsafe(no_mangle)]
 unsafe extern "Rust" fn __getrandom_v03_custom(destination: *mut u8, length: usize) -> Result<(), Error> {
     // SAFETY: getrandom passes memory of this length that is writable and that nothing else uses. It may not be

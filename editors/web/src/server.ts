@@ -76,7 +76,7 @@ const CAPABILITIES = {
     textDocument: {
         publishDiagnostics: { relatedInformation: true, codeDescriptionSupport: true, dataSupport: true, versionSupport: true },
         codeAction: {
-            codeActionLiteralSupport: { codeActionKind: { valueSet: ["quickfix", "source.fixAll"] } },
+            codeActionLiteralSupport: { codeActionKind: { valueSet: ["quickfix", "refactor.extract", "source.fixAll"] } },
             isPreferredSupport: true,
             dataSupport: true,
         },

@@ -11,8 +11,8 @@ export class Page {
     errors = [];
 
     /** Opens an address in a profile of its own and waits until something is built. */
-    static async open(browser, address) {
-        const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: "light" });
+    static async open(browser, address, options = { serviceWorkers: "block" }) {
+        const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: "light", ...options });
         await context.grantPermissions(["clipboard-read", "clipboard-write"]);
         const opened = new Page();
         opened.context = context;
@@ -79,6 +79,12 @@ export class Page {
 
     type(text) {
         return this.page.keyboard.insertText(text);
+    }
+
+    /** Pastes a text: typing a long one would indent each line. */
+    async paste(text) {
+        await this.page.evaluate((text) => navigator.clipboard.writeText(text), text);
+        await this.key("Control+V");
     }
 
     key(name) {
@@ -292,6 +298,49 @@ export class Page {
             const same = (a, b) => Math.abs(width(a) - width(b)) < 2;
             return same("#inputs", "#editor .monaco-editor") && same("#output-panel", "#viewer .monaco-editor") && document.documentElement.scrollWidth <= innerWidth;
         });
+    }
+
+    /** Which of the elements are on the screen. */
+    visible(selectors) {
+        return this.page.evaluate((selectors) => selectors.filter((selector) => document.querySelector(selector).checkVisibility()), selectors);
+    }
+
+    /** Whether nothing is wider than the window. */
+    isNarrow() {
+        return this.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
+    }
+
+    /** The results that are dimmed, by their ids. */
+    dimmed() {
+        return this.page.evaluate(() =>
+            ["findings", "viewer"].filter((id) => {
+                const { opacity, filter } = getComputedStyle(document.getElementById(id));
+                return opacity !== "1" || filter !== "none";
+            }),
+        );
+    }
+
+    click(selector) {
+        return this.page.click(selector);
+    }
+
+    /** The serious findings of axe: rule and elements. */
+    async axe(source) {
+        await this.page.evaluate(source);
+        return await this.page.evaluate(async () => {
+            const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+            const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+            return serious.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 9).map(({ target, any }) => `${target} ${any[0]?.message ?? ""}`).join("; ")}`);
+        });
+    }
+
+    /** Waits until the page has stored itself. */
+    stored() {
+        return this.page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
+    }
+
+    async reload() {
+        await this.page.reload();
     }
 
     async reloadWith(pattern, body) {

@@ -24,5 +24,5 @@ export async function serveDirectory(directory) {
     });
     await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
     const origin = `http://127.0.0.1:${server.address().port}`;
-    return { origin, address: `${origin}${BASE}`, close: () => server.close() };
+    return { origin, address: `${origin}${BASE}`, close: () => (server.close(), server.closeAllConnections()) };
 }
