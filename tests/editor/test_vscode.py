@@ -66,6 +66,11 @@ def test_a_lock_file_does_not_name_a_registry(directory):
 
 
 @pytest.mark.slow
+def test_scripts_are_highlighted_in_their_languages(check):
+    check("grammar")
+
+
+@pytest.mark.slow
 @pytest.mark.duration(300)
 def test_vscode_completes_and_checks_jobs(check, package):
     check("vscode")

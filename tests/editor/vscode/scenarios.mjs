@@ -62,6 +62,15 @@ const FILES = {
         await editor.save();
         await editor.page.waitForTimeout(500);
         check.equal(await editor.mode(), "YAML", "the mode that was chosen by hand");
+        // A text without a file becomes a job with its content.
+        await editor.command("File: New Untitled Text File");
+        await editor.pick("Change Language Mode", "YAML");
+        await editor.modeIs("YAML");
+        await editor.textFocused();
+        await editor.insert("version: 1\nname: x\nroles:\n  a:\n    run: |\n      if true; then echo; fi\n    timeot: 1h\n");
+        await editor.modeIs("jobc job");
+        await editor.picture("untitled");
+        check.expect(true, "an untitled job");
         // The mode of a job that was chosen by hand is kept too, whatever its name and content.
         await editor.openFile("values.yaml", "YAML");
         await editor.pick("Change Language Mode", "jobc job");
