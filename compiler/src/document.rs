@@ -2,6 +2,7 @@
 
 mod inherited;
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use jobc_schema::{Pointer, Scalar};
@@ -10,6 +11,9 @@ use serde_json::Value as Json;
 use crate::source::{Sources, Span};
 
 pub use inherited::inherited;
+
+/// The number of entries from which a map is long.
+const LONG: usize = 256;
 
 /// A parsed file.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +64,22 @@ pub struct Entry {
     pub value: Node,
 }
 
+/// The entry with a key. The keys of a long map, such as `roles`, are looked up in about their order: each search begins
+/// where the last one has ended.
+fn entry<'e>(entries: &'e [Entry], key: &str) -> Option<&'e Entry> {
+    thread_local! {
+        static LAST: Cell<usize> = const { Cell::new(0) };
+    }
+    if entries.len() < LONG {
+        return entries.iter().find(|entry| entry.key == key);
+    }
+    let (before, after) = entries.split_at(LAST.get().min(entries.len()));
+    let at = after.iter().position(|entry| entry.key == key).map(|at| before.len() + at);
+    let at = at.or_else(|| before.iter().position(|entry| entry.key == key))?;
+    LAST.set(at);
+    Some(&entries[at])
+}
+
 /// The part of a path that a diagnostic points to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
@@ -88,7 +108,7 @@ impl Document {
         let mut key = self.root.span;
         for segment in pointer.segments() {
             let next = match &node.value {
-                Value::Mapping(entries) => entries.iter().find(|e| e.key == segment),
+                Value::Mapping(entries) => entry(entries, &segment),
                 _ => None,
             };
             if let Some(entry) = next {
@@ -169,7 +189,7 @@ impl Node {
     /// The child under a key, or at an index.
     pub fn get(&self, segment: &str) -> Option<&Node> {
         match &self.value {
-            Value::Mapping(entries) => entries.iter().find(|e| e.key == segment).map(|e| &e.value),
+            Value::Mapping(entries) => entry(entries, segment).map(|entry| &entry.value),
             Value::Sequence(items) => segment.parse::<usize>().ok().and_then(|i| items.get(i)),
             _ => None,
         }

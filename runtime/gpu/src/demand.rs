@@ -93,8 +93,9 @@ impl Demands {
         refuse_pins_of_others(choices, &wanting)?;
         let wanting = join_turns(&wanting);
         let order = RoleOrder::of(plan);
+        let after: Vec<_> = wanting.iter().map(|&(place, ..)| order.after(place)).collect();
         let mut demands = Self::default();
-        for &(place, role, gpu, turns) in &wanting {
+        for (number, &(place, role, gpu, turns)) in wanting.iter().enumerate() {
             let name = if turns.is_some() { role.declared() } else { &role.name };
             let share = gpu.share.as_ref().map(|share| {
                 let choice = SharingChoice { by: choices.share, allow_unenforced: choices.allow_unenforced };
@@ -119,7 +120,9 @@ impl Demands {
                     .transpose()?
                     .unwrap_or_default(),
                 apart: (0..wanting.len())
-                    .filter(|&other| order.never_together(place, wanting[other].0))
+                    .filter(|&other| {
+                        after[number].contains(&wanting[other].0) || after[other].contains(&place)
+                    })
                     .collect(),
             };
             demand.refuse_too_few_pins()?;

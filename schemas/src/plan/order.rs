@@ -10,8 +10,10 @@ use crate::role::NeedState;
 /// Which roles of a plan never run at the same time.
 #[derive(Clone, Debug)]
 pub struct RoleOrder {
-    /// For each role, by its place in the plan: those that begin only after it has ended.
-    pub after: Vec<Vec<usize>>,
+    /// For each role, by its place in the plan: those that begin no sooner than it does because they need it.
+    later: Vec<Vec<usize>>,
+    /// Those of them that begin only when it has ended.
+    ended: Vec<Vec<usize>>,
 }
 
 impl RoleOrder {
@@ -19,7 +21,6 @@ impl RoleOrder {
     pub fn of(plan: &JobPlan) -> Self {
         let places: BTreeMap<&str, usize> =
             plan.roles.iter().enumerate().map(|(number, role)| (role.name.as_str(), number)).collect();
-        // Roles that begin no sooner than a role does, and those of them that begin only when it has ended.
         let (mut later, mut ended) = (vec![vec![]; plan.roles.len()], vec![vec![]; plan.roles.len()]);
         for (number, role) in plan.roles.iter().enumerate() {
             for need in &role.needs {
@@ -30,21 +31,18 @@ impl RoleOrder {
                 }
             }
         }
-        let after = ended.iter().map(|first| {
-            let mut seen = BTreeSet::new();
-            let mut open = first.clone();
-            while let Some(role) = open.pop() {
-                if seen.insert(role) {
-                    open.extend(&later[role]);
-                }
-            }
-            seen.into_iter().collect()
-        });
-        Self { after: after.collect() }
+        Self { later, ended }
     }
 
-    /// Whether two roles, by their places in the plan, never run at the same time.
-    pub fn never_together(&self, one: usize, other: usize) -> bool {
-        self.after[one].contains(&other) || self.after[other].contains(&one)
+    /// The roles that begin only after a role has ended, also those that wait for them; all by their places in the plan.
+    pub fn after(&self, role: usize) -> BTreeSet<usize> {
+        let mut seen = BTreeSet::new();
+        let mut open = self.ended[role].clone();
+        while let Some(role) = open.pop() {
+            if seen.insert(role) {
+                open.extend(&self.later[role]);
+            }
+        }
+        seen
     }
 }

@@ -3,9 +3,10 @@
 //! A role that needs all instances of another to succeed begins after the other has ended, so the two never run
 //! together, and neither do roles that wait for the later one. The peak is then the heaviest set of roles of which no
 //! two are ordered this way: an antichain. By the weighted form of Dilworth's theorem, it is the sum of the weights
-//! minus the maximum flow along that order, which is exact and cheap for a thousand roles.
+//! minus the maximum flow from each role's weight to the weights of the roles after it. The flow goes along the needs
+//! themselves (Dinic's algorithm): all pairs of ordered roles would be too many for a chain of many thousands.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::RoleOrder;
 
@@ -15,81 +16,102 @@ impl RoleOrder {
         // The sum of all weights must not overflow; real weights are far smaller.
         let max = u64::MAX / (weights.len() as u64 + 1);
         let weights: Vec<u64> = weights.iter().map(|weight| *weight.min(&max)).collect();
-        weights.iter().sum::<u64>() - self.flow(&weights)
-    }
-
-    /// The maximum flow from each role's weight to the weights of the roles after it, along shortest paths (Edmonds and
-    /// Karp).
-    fn flow(&self, weights: &[u64]) -> u64 {
-        let (mut supply, mut demand) = (weights.to_vec(), weights.to_vec());
-        // How much a role received from each sender.
-        let mut taken: BTreeMap<(usize, usize), u64> = BTreeMap::new();
-        let mut arrived = 0;
-        while let Some(way) = self.augmenting_path(&supply, &demand, &taken) {
-            let (first, last) = (way[0].0, way[way.len() - 1].1);
-            let given_back = way.windows(2).filter_map(|pair| taken.get(&(pair[0].1, pair[1].0)).copied());
-            let amount = given_back.chain([supply[first], demand[last]]).min().unwrap_or_default();
-            supply[first] -= amount;
-            demand[last] -= amount;
-            for (number, &(from, to)) in way.iter().enumerate() {
-                *taken.entry((to, from)).or_default() += amount;
-                if let Some((next, _)) = way.get(number + 1)
-                    && let Some(taken) = taken.get_mut(&(to, *next))
-                {
-                    *taken -= amount;
-                }
-            }
-            arrived += amount;
-        }
-        arrived
-    }
-
-    /// A shortest path from a role with supply to one with demand, as pairs of sender and receiver.
-    ///
-    /// From one pair to the next, the receiver gives back what it had from the next sender, which then sends it
-    /// elsewhere.
-    fn augmenting_path(
-        &self,
-        supply: &[u64],
-        demand: &[u64],
-        taken: &BTreeMap<(usize, usize), u64>,
-    ) -> Option<Vec<(usize, usize)>> {
-        // The sender from which a receiver was reached, and the receiver from which a sender was reached.
-        let mut takers: Vec<Option<usize>> = vec![None; supply.len()];
-        let mut senders: Vec<Option<usize>> = vec![None; supply.len()];
-        let mut open: VecDeque<usize> = (0..supply.len()).filter(|&role| supply[role] > 0).collect();
-        while let Some(from) = open.pop_front() {
-            for &to in &self.after[from] {
-                if takers[to].is_some() {
-                    continue;
-                }
-                takers[to] = Some(from);
-                if demand[to] > 0 {
-                    return Some(trace_path(to, &takers, &senders));
-                }
-                for (&(_, sender), _) in
-                    taken.range((to, 0)..=(to, usize::MAX)).filter(|(_, amount)| **amount > 0)
-                {
-                    if supply[sender] == 0 && senders[sender].is_none() {
-                        senders[sender] = Some(to);
-                        open.push_back(sender);
-                    }
+        let number = weights.len();
+        let (source, sink) = (2 * number, 2 * number + 1);
+        let mut flow = Flow { edges: vec![], from: vec![vec![]; 2 * number + 2] };
+        // A role is two nodes: its end, to which its weight flows, and its beginning, from which it flows away.
+        for (role, &weight) in weights.iter().enumerate() {
+            flow.connect(source, role, weight);
+            flow.connect(number + role, sink, weight);
+            for (others, node) in [(&self.ended[role], role), (&self.later[role], number + role)] {
+                for other in others {
+                    flow.connect(node, number + other, u64::MAX);
                 }
             }
         }
-        None
+        weights.iter().sum::<u64>() - flow.maximum(source, sink)
     }
 }
 
-/// The path that led to a receiver.
-fn trace_path(last: usize, takers: &[Option<usize>], senders: &[Option<usize>]) -> Vec<(usize, usize)> {
-    let mut way = Vec::new();
-    let mut taker = Some(last);
-    while let Some(to) = taker {
-        let Some(from) = takers[to] else { break };
-        way.push((from, to));
-        taker = senders[from];
+/// A network: each edge is followed by its reverse, which has what can be given back.
+struct Flow {
+    edges: Vec<Edge>,
+    /// The edges from each node.
+    from: Vec<Vec<usize>>,
+}
+
+struct Edge {
+    to: usize,
+    free: u64,
+}
+
+impl Flow {
+    fn connect(&mut self, from: usize, to: usize, capacity: u64) {
+        for (from, to, free) in [(from, to, capacity), (to, from, 0)] {
+            self.from[from].push(self.edges.len());
+            self.edges.push(Edge { to, free });
+        }
     }
-    way.reverse();
-    way
+
+    fn maximum(&mut self, source: usize, sink: usize) -> u64 {
+        let mut arrived = 0;
+        loop {
+            let levels = self.levels(source);
+            if levels[sink] == usize::MAX {
+                return arrived;
+            }
+            arrived += self.block(source, sink, &levels);
+        }
+    }
+
+    /// The distance of each node from the source along edges that are not full.
+    fn levels(&self, source: usize) -> Vec<usize> {
+        let mut levels = vec![usize::MAX; self.from.len()];
+        levels[source] = 0;
+        let mut open = VecDeque::from([source]);
+        while let Some(node) = open.pop_front() {
+            for &edge in &self.from[node] {
+                let Edge { to, free } = self.edges[edge];
+                if free > 0 && levels[to] == usize::MAX {
+                    levels[to] = levels[node] + 1;
+                    open.push_back(to);
+                }
+            }
+        }
+        levels
+    }
+
+    /// Fills shortest paths until each has a full edge; returns how much arrived.
+    fn block(&mut self, source: usize, sink: usize, levels: &[usize]) -> u64 {
+        // The edge of each node to try next: those before it lead nowhere.
+        let mut next = vec![0; self.from.len()];
+        let mut path: Vec<usize> = vec![];
+        let mut arrived = 0;
+        loop {
+            let node = path.last().map_or(source, |&edge| self.edges[edge].to);
+            if node == sink {
+                let amount = path.iter().map(|&edge| self.edges[edge].free).min().unwrap_or_default();
+                for &edge in &path {
+                    self.edges[edge].free -= amount;
+                    let back = &mut self.edges[edge ^ 1].free;
+                    *back = back.saturating_add(amount);
+                }
+                arrived += amount;
+                // Back to the first edge that is full now.
+                let full = path.iter().position(|&edge| self.edges[edge].free == 0).unwrap_or(0);
+                path.truncate(full);
+            } else if let Some(&edge) = self.from[node].get(next[node]) {
+                let Edge { to, free } = self.edges[edge];
+                if free > 0 && levels[to] == levels[node] + 1 {
+                    path.push(edge);
+                } else {
+                    next[node] += 1;
+                }
+            } else if let Some(edge) = path.pop() {
+                next[self.edges[edge ^ 1].to] += 1;
+            } else {
+                return arrived;
+            }
+        }
+    }
 }
