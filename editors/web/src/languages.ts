@@ -35,10 +35,26 @@ const JSON_BRACKETS: monaco.languages.LanguageConfiguration = {
     autoClosingPairs: ["{}", "[]", '""'].map(([open, close]) => ({ open: open ?? "", close: close ?? "" })),
 };
 
+/** Of a job, `run` and `setup` are scripts of the shell, up to the next line that is not indented below their key. */
+const JOB_TOKENS: monaco.languages.IMonarchLanguage = {
+    ...language,
+    tokenizer: {
+        ...language.tokenizer,
+        root: [
+            [
+                /^( *)(run|setup)(:)( +)([|>][-+\d]*)(?= *(?:#.*)?$)/,
+                ["white", "type", "operators", "white", { token: "operators", next: "@script.$1", nextEmbedded: "shell" }],
+            ],
+            ...(language.tokenizer["root"] ?? []),
+        ],
+        script: [[/^(?!$S2 )(?=.*\S)/, { token: "", next: "@pop", nextEmbedded: "@pop" }]],
+    },
+};
+
 export function registerLanguages(): void {
     for (const id of [YAML, "yaml"]) {
         monaco.languages.register({ id });
-        monaco.languages.setMonarchTokensProvider(id, language);
+        monaco.languages.setMonarchTokensProvider(id, id === YAML ? JOB_TOKENS : language);
         monaco.languages.setLanguageConfiguration(id, conf);
     }
     for (const id of [JSON, "json"]) {

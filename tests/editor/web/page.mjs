@@ -300,6 +300,11 @@ export class Page {
         });
     }
 
+    /** The types of the tokens of each line. */
+    tokens(text, language) {
+        return this.page.evaluate(([text, language]) => monaco.editor.tokenize(text, language).map((line) => line.map(({ type }) => type)), [text, language]);
+    }
+
     /** Which of the elements are on the screen. */
     visible(selectors) {
         return this.page.evaluate((selectors) => selectors.filter((selector) => document.querySelector(selector).checkVisibility()), selectors);

@@ -113,6 +113,23 @@ export async function accessible({ check, place }, page) {
     }
 }
 
+/** The script of a role is the shell's. */
+export async function highlighted({ check, place }, page) {
+    await page.built(() => page.choose("#example", "hello-cpu"));
+    await page.cursor(0, 0);
+    await page.key("Control+A");
+    const job = "version: 1\nname: x\nimage: python:3.12-slim\nroles:\n  a:\n    run: |\n      if true; then\n\n        run: 3\n      fi\n    timeout: 1h\n";
+    await page.built(() => page.paste(job));
+    const found = await until("the shell's words are not known", async () => {
+        const types = await page.tokens(job, "jobc");
+        return types[6].some((type) => type.endsWith(".shell")) && types;
+    });
+    const languages = found.map((types) => [...new Set(types.map((type) => type.split(".").at(-1)).filter((it) => it !== ""))].join());
+    check.equal(languages, ["yaml", "yaml", "yaml", "yaml", "yaml", "yaml", "shell", "", "shell", "shell", "yaml", ""], "the languages of the lines of a job");
+    check.expect(found[6].includes("keyword.shell"), `\`if\` is ${found[6]}`);
+    await page.picture(join(place, "highlighted.png"));
+}
+
 /** On a phone there is one pane at a time. */
 export async function narrow({ check, place }, page) {
     await page.built(() => page.choose("#example", "dag"));
