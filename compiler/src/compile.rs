@@ -1,5 +1,6 @@
 //! The passes in order: what the command line, the editor and the tests call.
 
+mod broken;
 mod idle_settings;
 mod targets;
 
@@ -125,33 +126,9 @@ pub struct Output {
 pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Option<Planning> {
     let document = parse::parse(sources, request.job, sink);
     if document.is_none() {
-        check_readable(sources, request.job, sink);
+        broken::check_readable(sources, request.job, sink);
     }
     plan_document(document, sources, request, sink)
-}
-
-/// Checks the parts of a job file that can be read although the text is not YAML, so that one mistake in the syntax does
-/// not hide the others.
-fn check_readable(sources: &Sources, job: SourceId, sink: &mut Sink) {
-    // The parts count as those of the first source.
-    let Some(found) = parse::readable_part(sources, job).filter(|_| job == SourceId::default()) else {
-        return;
-    };
-    let mut aside = Sink::new();
-    validate::validate(&found.document, &mut aside);
-    silence(&found.document, &mut aside);
-    aside.locate(DocumentId::Job, &found.document, sources);
-    let is_read = |span: Span| {
-        let range = span.range();
-        !found.broken.iter().any(|broken| range.start < broken.end && broken.start < range.end)
-    };
-    let absence = [codes::MISSING_KEY, codes::ROLES_MISSING];
-    aside.retain(|finding| {
-        let at = finding.labels.first().and_then(|label| label.place.span());
-        let is_in_gap = finding.code == codes::NO_VALUE || found.has_gaps && absence.contains(&finding.code);
-        at.is_some_and(is_read) && !is_in_gap
-    });
-    sink.append(aside);
 }
 
 /// Runs the passes after the first up to the plan, on what [`parse::parse`] makes of the job file: for callers that

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::diagnostic::Sink;
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
 use crate::source::{Source, SourceId, Sources, Span};
 
@@ -13,6 +13,9 @@ use super::parse;
 
 /// The number of lines from which a block is divided without trying to parse it: that was tried with the whole text.
 const LARGE: usize = 100;
+
+/// The maximum number of findings about parts of a text.
+const MAX_FINDINGS: usize = 50;
 
 /// The maximum depth of division.
 const MAX_DEPTH: usize = 32;
@@ -26,23 +29,28 @@ pub struct Recovered {
     pub broken: Vec<Range<usize>>,
     /// Whether lines are left out whose place in the tree is not known: what seems to be missing may be in them.
     pub has_gaps: bool,
+    /// What is wrong with the parts, each parsed alone: with those that can be read, and those that cannot.
+    pub findings: Vec<Diagnostic>,
 }
 
 /// The readable part of a text; `None` if no line of it has a key.
 pub fn recover(text: &str) -> Option<Recovered> {
-    let mut lines = Lines { text, broken: vec![], has_gaps: false };
+    let mut lines = Lines { text, broken: vec![], has_gaps: false, findings: vec![] };
     let entries = lines.entries(0..text.len(), 0, 0);
     let (first, last) = (entries.first()?, entries.last()?);
     let span = span(first.key_span.start as usize, last.value.span.end as usize);
     let document = Document { root: Node { span, value: Value::Mapping(entries) } };
-    Some(Recovered { document, broken: lines.broken, has_gaps: lines.has_gaps })
+    let Lines { broken, has_gaps, findings, .. } = lines;
+    Some(Recovered { document, broken, has_gaps, findings })
 }
 
-/// A fragment of a text on its own, without what is wrong with it.
-fn parse_alone(text: &str) -> Option<Document> {
+/// A fragment of a text on its own, and what is wrong with it.
+fn parse_alone(text: &str) -> (Option<Document>, Vec<Diagnostic>) {
     let mut sources = Sources::new();
     let id = sources.add(Source::new("job.yaml", text));
-    parse(&sources, id, &mut Sink::new())
+    let mut sink = Sink::new();
+    let document = parse(&sources, id, &mut sink);
+    (document, sink.into_diagnostics())
 }
 
 fn span(start: usize, end: usize) -> Span {
@@ -54,9 +62,25 @@ struct Lines<'t> {
     text: &'t str,
     broken: Vec<Range<usize>>,
     has_gaps: bool,
+    findings: Vec<Diagnostic>,
 }
 
 impl Lines<'_> {
+    /// Keeps findings about the fragment at an offset. Its anchors may be elsewhere.
+    fn keep(&mut self, found: Vec<Diagnostic>, start: usize) {
+        let by = i32::try_from(start).unwrap_or_default();
+        let room = MAX_FINDINGS.saturating_sub(self.findings.len());
+        for mut finding in found.into_iter().filter(|finding| finding.code != codes::ALIAS).take(room) {
+            let edits = finding.fixes.iter_mut().flat_map(|fix| &mut fix.edits).map(|edit| &mut edit.place);
+            for place in finding.labels.iter_mut().map(|label| &mut label.place).chain(edits) {
+                if let Place::Span(span) = place {
+                    span.shift(by);
+                }
+            }
+            self.findings.push(finding);
+        }
+    }
+
     /// The entries of a block map whose keys begin in a column.
     fn entries(&mut self, range: Range<usize>, column: usize, depth: usize) -> Vec<Entry> {
         let text = self.text;
@@ -88,8 +112,14 @@ impl Lines<'_> {
         let Some((name, colon)) = key(first) else { return vec![] };
         let rest = first[colon + 1..].split(" #").next().unwrap_or_default().trim();
         let is_large = rest.is_empty() && lines.lines().nth(LARGE).is_some();
-        if !is_large && let Some(read) = alone(lines, range.start) {
-            return read;
+        let mut found = vec![];
+        if !is_large {
+            let (read, findings) = alone(lines, range.start);
+            if let Some(read) = read {
+                self.keep(findings, range.start);
+                return read;
+            }
+            found = findings;
         }
         let key_span = span(range.start + name.start, range.start + name.end);
         let text_of_key = first[name].trim_matches(['"', '\'']).to_owned();
@@ -105,6 +135,7 @@ impl Lines<'_> {
             })
         };
         if !rest.is_empty() || value.is_none() {
+            self.keep(found, range.start);
             self.broken.push(after..range.end);
         }
         let value = value.unwrap_or(Node { span: span(after, after), value: Value::Null });
@@ -130,8 +161,9 @@ impl Lines<'_> {
         let mut items = vec![];
         for (number, &start) in dashes.iter().enumerate() {
             let end = dashes.get(number + 1).copied().unwrap_or(range.end);
-            let read = parse_alone(&text[start..end]).map(|document| document.root.value);
-            if let Some(Value::Sequence(read)) = read {
+            let (read, found) = parse_alone(&text[start..end]);
+            self.keep(found, start);
+            if let Some(Value::Sequence(read)) = read.map(|document| document.root.value) {
                 items.extend(read.into_iter().map(|mut item| {
                     item.shift(i32::try_from(start).unwrap_or_default());
                     item
@@ -146,14 +178,17 @@ impl Lines<'_> {
     }
 }
 
-/// The value of lines parsed alone, with positions in the whole text.
-fn alone(lines: &str, start: usize) -> Option<Vec<Entry>> {
-    let mut root = parse_alone(lines)?.root;
-    root.shift(i32::try_from(start).ok()?);
-    match root.value {
-        Value::Mapping(entries) if !entries.is_empty() => Some(entries),
-        _ => None,
-    }
+/// The value of lines parsed alone, with positions in the whole text, and what is wrong with the lines.
+fn alone(lines: &str, start: usize) -> (Option<Vec<Entry>>, Vec<Diagnostic>) {
+    let (document, found) = parse_alone(lines);
+    let entries = document.and_then(|Document { mut root }| {
+        root.shift(i32::try_from(start).ok()?);
+        match root.value {
+            Value::Mapping(entries) if !entries.is_empty() => Some(entries),
+            _ => None,
+        }
+    });
+    (entries, found)
 }
 
 /// The lines that are not blank and not only a comment, with their offsets.
