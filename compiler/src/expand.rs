@@ -10,6 +10,7 @@ mod matrix;
 mod numbers;
 mod outputs;
 mod params;
+mod stand_in;
 mod substitute;
 mod variant;
 

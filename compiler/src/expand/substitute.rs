@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use jobc_schema::{Pointer, Scalar};
 use minijinja::Value as EngineValue;
 
+use super::stand_in::{declare, stand_in};
 use super::variant::Variant;
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
@@ -228,7 +229,13 @@ impl<'a, 's> Walk<'a, 's> {
                             failure.notes =
                                 vec![format!("the matrix of a role is known in that role alone: {roles}")];
                         }
-                        self.sink.push(failure.diagnose(code, Some(at), Place::Span(node.span)));
+                        let diagnostic = failure.diagnose(code, Some(at), Place::Span(node.span));
+                        self.sink.push(match path.name(1) {
+                            Some(name) if scope == Scope::Params && path.steps.len() == 2 => {
+                                declare(diagnostic, name, alone.then_some(&self.path[..]))
+                            }
+                            _ => diagnostic,
+                        });
                     }
                     None
                 }
@@ -375,17 +382,6 @@ fn secret_inside(path: &Path) -> (Diagnostic, String) {
     let diagnostic = Diagnostic::error(codes::SECRET_PLACE, "a secret cannot be part of a longer value")
         .note(format!("put it into a separate variable, `TOKEN: ${{{{ secrets.{name} }}}}`, and write `$TOKEN` in the command"));
     (diagnostic, "must be the whole value".to_owned())
-}
-
-/// A value of the right type instead of an invalid one, so that it is not reported again.
-fn stand_in(path: &[&str]) -> Value {
-    const SWITCHES: [&str; 7] =
-        ["writable", "unpack", "keep", "read_only_root", "privileged", "same_card", "ssh"];
-    match path.last() {
-        Some(key) if keeps_type(path) && SWITCHES.contains(key) => Value::Bool(false),
-        Some(_) if keeps_type(path) => Value::Number { number: 1.into(), text: "1".to_owned() },
-        _ => Value::String("x".to_owned()),
-    }
 }
 
 /// The node of an expression whose type is kept.
