@@ -1,14 +1,16 @@
-//! Quick fixes: those of the compiler, one at a time, or all safe ones.
+//! Quick fixes: those of the compiler, one at a time, or all safe ones. Refactorings: those of `extract`.
 
 use std::collections::HashMap;
 
 use jobc_compiler::diagnostic::Safety;
 use lsp_types::{
-    CodeAction, CodeActionKind, CodeActionParams, Diagnostic, OptionalVersionedTextDocumentIdentifier, Range,
-    TextDocumentEdit, TextDocumentIdentifier, TextEdit, Uri, WorkspaceEdit,
+    CodeAction, CodeActionKind, CodeActionParams, CodeActionTriggerKind, Diagnostic,
+    OptionalVersionedTextDocumentIdentifier, Range, TextDocumentEdit, TextDocumentIdentifier, TextEdit, Uri,
+    WorkspaceEdit,
 };
 
 use crate::diagnostics::Places;
+use crate::extract::{self, EXTRACT};
 use crate::session::Session;
 
 /// The kind of the action that applies every safe fix.
@@ -49,11 +51,26 @@ pub(crate) fn actions(session: &Session<'_>, params: &CodeActionParams) -> Vec<C
             }
         }
     }
-    // Only offered on request, not at every finding.
+    // Only offered on request, not wherever the cursor is.
+    if wants(EXTRACT) && params.context.trigger_kind != Some(CodeActionTriggerKind::Automatic) {
+        quick.extend(refactorings(session, uri, params.range));
+    }
     if wanted.is_some() && wants(FIX_ALL) && !safe.is_empty() {
         quick.push(fix_all(session, safe));
     }
     quick
+}
+
+fn refactorings(session: &Session<'_>, uri: &Uri, range: Range) -> Vec<CodeAction> {
+    let Some(open) = session.documents.get(uri) else { return vec![] };
+    let found = extract::extractions(session, uri, open.text.bytes(range)).into_iter();
+    let action = |(title, edits): (String, Vec<TextEdit>)| CodeAction {
+        title,
+        kind: Some(CodeActionKind::RefactorExtract),
+        edit: Some(workspace_edit(session, edits.into_iter().map(|edit| (uri.clone(), edit)).collect())),
+        ..CodeAction::default()
+    };
+    found.map(action).collect()
 }
 
 fn quick_fix(message: &str, is_safe: bool, edit: WorkspaceEdit, diagnostic: Diagnostic) -> CodeAction {

@@ -39,7 +39,11 @@ pub(crate) fn initialize(client: &Client) -> Value {
         code_lens_provider: (settings.code_lens || settings.why_lens).then(CodeLensOptions::default),
         code_action_provider: Some(
             CodeActionOptions {
-                code_action_kinds: Some(vec![CodeActionKind::QuickFix, CodeActionKind::from(FIX_ALL)]),
+                code_action_kinds: Some(vec![
+                    CodeActionKind::QuickFix,
+                    CodeActionKind::RefactorExtract,
+                    CodeActionKind::from(FIX_ALL),
+                ]),
                 ..CodeActionOptions::default()
             }
             .into(),

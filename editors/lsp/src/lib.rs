@@ -7,7 +7,7 @@
 //!
 //! Reading order: `transport` (bytes), `host` (waiting), `server` (messages), `session` (state), `tree` (a parsed
 //! text), `analysis` (a compiled job), then one file per feature:
-//! `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `links`, `select`, `tokens`,
+//! `diagnostics`, `actions`, `extract`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `links`, `select`, `tokens`,
 //! `requests`, `targets`, `why`.
 #![forbid(unsafe_code)]
 
@@ -20,6 +20,7 @@ mod complete;
 mod diagnostics;
 mod dispatch;
 mod documents;
+mod extract;
 mod format;
 mod goto;
 mod hints;
