@@ -67,7 +67,7 @@ const FILES = {
         await editor.pick("Change Language Mode", "YAML");
         await editor.modeIs("YAML");
         await editor.textFocused();
-        await editor.insert("version: 1\nname: x\nroles:\n  a:\n    run: |\n      if true; then echo; fi\n    timeot: 1h\n");
+        await editor.insert("version: 1\nname: x\nroles:\n  a:\n    run: |\n      if true; then echo; fi\n    timeout: 1h\n");
         await editor.modeIs("jobc job");
         await editor.picture("untitled");
         check.expect(true, "an untitled job");
