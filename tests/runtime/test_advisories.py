@@ -141,7 +141,7 @@ def test_no_hook_on_the_host_has_the_images_environment(fixture):
     """CVE-2025-23266: the image sets LD_PRELOAD to a library of its own, and a hook that begins in the container's root loads it as the host's root."""
     loaded, log = fixture.directory / "loaded", fixture.directory / "ran"
     library = fixture.directory / "library.so"
-    subprocess.run(["gcc", "-shared", "-fPIC", f'-DOUT="{loaded}"', "-xc", "-", "-o", library], input=LIBRARY, text=True, check=True)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-D", f'OUT="{loaded}"', "-xc", "-", "-o", library], input=LIBRARY, text=True, check=True)
     subprocess.run(["/bin/sh", "-c", ":"], env={"LD_PRELOAD": str(library)}, check=True)
     assert loaded.exists(), "the test cannot fail: the library cannot be loaded"
     loaded.unlink()

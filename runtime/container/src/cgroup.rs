@@ -35,6 +35,7 @@ mod usage;
 
 pub use controller::Controller;
 pub use inherited::InheritedLimits;
+pub(crate) use inherited::parse_list;
 pub use layout::{Hierarchy, Layout, UnifiedHierarchy, Version};
 pub use lifecycle::remove_empty;
 pub use limit::ALLOW_UNENFORCED_HELP;

@@ -6,6 +6,7 @@
 
 mod check;
 pub(crate) mod complete;
+pub mod memory_policy;
 pub mod mount_options;
 pub(crate) mod namespace_ownership;
 pub mod read;

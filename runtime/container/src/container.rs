@@ -168,7 +168,11 @@ impl Container {
     }
 
     /// Starts the program of a container that waits for it.
-    pub fn start(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// Where a poststart hook fails, the container is deleted (runtime.md, "Lifecycle").
+    pub fn start(self) -> Result<Self> {
         let status = self.status();
         if status != Status::Created {
             return Err(self.wrong_status("created", status));
@@ -181,10 +185,14 @@ impl Container {
             .map(|path| Agent::connect(path, &config, &self.record.state(&config, status)))
             .transpose()?;
         start_fifo::release(self.entry.path(), program, pid, agent.as_ref())?;
-        stages::run(Stage::Poststart, &config, &self.record, (Status::Running, pid), None).inspect_err(|_| {
-            // The hook's failure is reported.
-            let _ = self.kill_and_remove_cgroups();
-        })
+        match stages::run(Stage::Poststart, &config, &self.record, (Status::Running, pid), None) {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                // The hook's failure is reported.
+                let _ = self.delete(true);
+                Err(error)
+            }
+        }
     }
 
     /// Freezes every process of it.
@@ -229,6 +237,9 @@ impl Container {
         } else {
             vec![]
         };
+        if let Some(class) = &self.record.class {
+            class.remove()?;
+        }
         self.entry.remove()?;
         Ok(failed)
     }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cgroup::SubGroups;
 use crate::child::report::Gate;
+use crate::classes::ClassRecord;
 use crate::config::Config;
 use crate::config::complete::{complete_process, unknown_capabilities};
 use crate::config::read::{describe_serde_error, read_typed};
@@ -219,6 +220,7 @@ pub fn exec(store: &Store, id: &Id, request: ExecRequest) -> Result<(Process, Op
     {
         prepared.agent = Some(Agent::connect(path, &config, &record.state(&config, status))?);
     }
+    prepared.classes = record.class.as_ref().map_or(Ok(vec![]), ClassRecord::tasks)?;
     if !first.is_alive() {
         return Err(Error::new(Kind::State, format!("container `{id}` has ended")));
     }

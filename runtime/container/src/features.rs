@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 
-use crate::config::mount_options;
 use crate::config::support::{PROPERTIES, Support};
+use crate::config::{memory_policy, mount_options};
 use crate::prepare::KEEP_GROUPS;
 use crate::{capabilities, namespaces::Namespace};
 
@@ -51,7 +51,12 @@ pub fn features() -> Value {
             },
             "apparmor": {"enabled": is_supported("/process/apparmorProfile")},
             "selinux": {"enabled": is_supported("/process/selinuxLabel")},
-            "intelRdt": {"enabled": is_supported("/linux/intelRdt")},
+            "intelRdt": {
+                "enabled": is_supported("/linux/intelRdt"),
+                "schemata": is_supported("/linux/intelRdt"),
+                "monitoring": is_supported("/linux/intelRdt")
+            },
+            "memoryPolicy": {"modes": memory_policy::mode_names(), "flags": memory_policy::flag_names()},
             "mountExtensions": {"idmap": {"enabled": is_supported("/mounts/*/uidMappings")}},
             "netDevices": {"enabled": is_supported("/linux/netDevices")}
         },

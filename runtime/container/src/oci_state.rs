@@ -69,7 +69,7 @@ pub struct State<'a> {
 }
 
 /// The version of the OCI runtime specification that the structure follows.
-pub const OCI_VERSION: &str = "1.2.1";
+pub const OCI_VERSION: &str = "1.3.0";
 
 /// Seconds since 1970 as a date and time in UTC, such as `2026-11-21T13:31:53Z` (RFC 3339).
 pub fn rfc3339(seconds: u64) -> String {

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use crate::child::Child;
 use crate::child::path::{ContainerPath, TargetKind};
 use crate::child::report::Gate;
+use crate::config::memory_policy::MemoryPolicy;
 use crate::devices::{self, DeviceNode};
 use crate::hooks::container_namespace::ContainerHook;
 use crate::labels::Attributes;
@@ -138,10 +139,16 @@ pub enum Operation {
     },
     /// Set how soon the kernel kills this process when memory runs out.
     SetOomScore(CString),
+    /// Set the memory policy (set_mempolicy(2)).
+    SetMemoryPolicy(MemoryPolicy),
+    /// Join the classes of cache and memory bandwidth, by their `tasks` files.
+    JoinClasses(Vec<Fd>),
     /// Set the execution domain (personality(2)).
     SetPersonality(u32),
     /// Set the scheduling policy: a `struct sched_attr`.
     SetScheduler(Vec<u8>),
+    /// Run on some CPUs only, a bit for each.
+    SetAffinity(Vec<u64>),
     /// Set the I/O priority: class and level as ioprio_set(2) packs them.
     SetIoPriority(u32),
     /// Give up gaining privileges.
@@ -206,7 +213,9 @@ impl Operation {
             Self::Wait(gate) => child.report.wait_at(*gate),
             Self::MapIds(files) => files.write(child),
             Self::SetIds { uid, gid } => kernel.setgid(*gid).and_then(|()| kernel.setuid(*uid)),
-            Self::JoinCgroups(groups) => groups.iter().try_for_each(|&group| kernel.write(group, b"0")),
+            Self::JoinCgroups(groups) | Self::JoinClasses(groups) => {
+                groups.iter().try_for_each(|&group| kernel.write(group, b"0"))
+            }
             Self::JoinNamespace(namespace) => kernel.setns(namespace.fd, namespace.kind.flag()),
             Self::SetStreams { streams, owner } => streams.iter().zip(0..).try_for_each(|(&fd, standard)| {
                 give_stream(kernel, fd, *owner, false)?;
@@ -263,8 +272,10 @@ impl Operation {
             ),
             Self::SetLimit { resource, soft, hard, .. } => kernel.setrlimit(*resource, *soft, *hard),
             Self::SetOomScore(score) => child.write_own(c"self/oom_score_adj", score.as_bytes()),
+            Self::SetMemoryPolicy(policy) => kernel.set_mempolicy(policy.mode, &policy.nodes),
             Self::SetPersonality(persona) => kernel.personality(*persona),
             Self::SetScheduler(attributes) => kernel.sched_setattr(attributes),
+            Self::SetAffinity(cpus) => kernel.sched_setaffinity(cpus),
             Self::SetIoPriority(value) => kernel.ioprio_set(*value),
             Self::NoNewPrivileges => kernel.prctl(Prctl::NoNewPrivileges),
             Self::BecomeUser { uid, gid, groups } => {

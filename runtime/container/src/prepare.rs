@@ -24,6 +24,7 @@ use crate::bundle::Bundle;
 use crate::config::complete::unknown_capabilities;
 use crate::labels::{Field, Label};
 use crate::namespaces::Namespace;
+use crate::network_devices;
 use crate::operation::Operation;
 use crate::options::Options;
 use crate::root::Root;
@@ -94,6 +95,7 @@ pub fn prepare(
     }
     list_hooks(&mut steps, bundle, options, "startContainer", Some(&program))?;
     steps.push(Operation::ResetSignals(machine.ignored_signals));
+    let network_devices = network_devices::from_config(spec)?;
     let mut descriptors = identity.descriptors;
     descriptors.extend(options.hold.take());
     descriptors.extend(options.console.take());
@@ -108,6 +110,8 @@ pub fn prepare(
             && rustix::process::geteuid().is_root(),
         join_before_clone: identity.joined_before,
         id_maps: identity.id_maps,
+        network_devices,
+        classes: Vec::new(),
         hooks: parent_hooks(spec),
         in_user_namespace: identity.in_user_namespace,
         agent: None,

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions};
 
 use crate::child::Child;
-use crate::child::report::{AT_CGROUP, AT_ID_MAPS, CREATED, GONE, Gate, Report, wait};
+use crate::child::report::{AT_CGROUP, AT_ID_MAPS, AT_NETWORK_DEVICES, CREATED, GONE, Gate, Report, wait};
 use crate::listener::{self, Agent};
 use crate::namespaces::{JoinNamespace, Namespace};
 use crate::operation::{Operation, Step};
@@ -166,6 +166,7 @@ impl Process {
                 CREATED => return Ok(()),
                 AT_CGROUP => Gate::Cgroup,
                 AT_ID_MAPS => Gate::IdMaps,
+                AT_NETWORK_DEVICES => Gate::NetworkDevices,
                 _ => Gate::Hooks,
             };
             match parent(gate, self.pid) {

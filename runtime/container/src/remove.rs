@@ -144,6 +144,8 @@ fn remove_as_container(directory: &Path) -> Result<Exit> {
         namespaces: CLONE_NEWUSER,
         join_before_clone: Vec::new(),
         id_maps: Some(maps),
+        network_devices: Vec::new(),
+        classes: Vec::new(),
         hooks: false,
         set_not_dumpable: false,
         in_user_namespace: true,

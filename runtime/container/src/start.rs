@@ -10,6 +10,7 @@ use crate::id_mapped;
 use crate::labels::Label;
 use crate::listener::Agent;
 use crate::namespaces::JoinNamespace;
+use crate::network_devices::{self, NetworkDevice};
 use crate::operation::{Operation, Step};
 use crate::process::{self, Launch, Process};
 use crate::seccomp::Program as Filter;
@@ -40,6 +41,10 @@ pub struct PreparedProcess {
     pub join_before_clone: Vec<JoinNamespace>,
     /// Id maps that newuidmap and newgidmap, or this process, must write for the new one.
     pub id_maps: Option<IdMaps>,
+    /// Devices that the parent moves into the new process's network namespace.
+    pub network_devices: Vec<NetworkDevice>,
+    /// The `tasks` files of the classes of cache and memory bandwidth that it joins, open for writing; set by the caller.
+    pub classes: Vec<OwnedFd>,
     /// Whether the parent runs hooks before the root is entered.
     pub hooks: bool,
     /// Whether this process forbids others to look into it before the new one is made, rather than as a step.
@@ -159,14 +164,22 @@ impl PreparedProcess {
                 Operation::JoinCgroups(joined) => {
                     *joined = groups.tasks_files.iter().map(std::os::fd::AsRawFd::as_raw_fd).collect();
                 }
+                Operation::JoinClasses(joined) => {
+                    *joined = self.classes.iter().map(std::os::fd::AsRawFd::as_raw_fd).collect();
+                }
                 Operation::CloseFrom { except, .. } => except.clone_from(&needed),
                 _ => {}
             }
         }
-        let waits =
-            |step: &Step| matches!(step.operation, Operation::Hold(_) | Operation::Wait(Gate::Cgroup));
+        let waits = |step: &Step| {
+            matches!(
+                step.operation,
+                Operation::Hold(_) | Operation::Wait(Gate::Cgroup | Gate::NetworkDevices)
+            )
+        };
         let waits = steps.iter().any(waits);
         descriptors.extend(groups.tasks_files);
+        descriptors.extend(self.classes);
         descriptors.extend(trees);
         let launch = Launch {
             steps,
@@ -190,9 +203,10 @@ impl PreparedProcess {
             },
             descriptors,
         };
-        let maps = self.id_maps;
+        let (maps, devices) = (self.id_maps, self.network_devices);
         Process::spawn(launch, &mut |gate, pid| match gate {
             Gate::IdMaps => maps.as_ref().map_or(Ok(()), |maps| maps.write(pid)),
+            Gate::NetworkDevices => network_devices::move_to(&devices, pid),
             gate => parent(gate, pid),
         })
     }

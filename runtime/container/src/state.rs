@@ -79,6 +79,9 @@ pub struct Record {
     /// The unit of systemd's that they belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<crate::systemd::Unit>,
+    /// Its class of cache and memory bandwidth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<crate::classes::ClassRecord>,
     /// Limits that config.json asks for and nothing enforces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unenforced: Vec<String>,

@@ -22,7 +22,6 @@ mod helper_process;
 mod messages;
 mod namespace;
 mod nat;
-mod netlink;
 mod ports;
 mod program;
 mod publish;

@@ -13,6 +13,7 @@ pub mod host;
 pub mod id;
 pub mod id_map;
 pub mod kernel_file;
+pub mod netlink;
 pub mod open_inside;
 pub mod own_program;
 pub mod parallel;

@@ -232,10 +232,14 @@ pub trait Kernel {
     fn umask(&self, mask: u32);
     /// prlimit64(2) of this process.
     fn setrlimit(&self, resource: u32, soft: u64, hard: u64) -> Result<(), Errno>;
+    /// set_mempolicy(2): mode with its flags, and a bit for each memory node.
+    fn set_mempolicy(&self, mode: u32, nodes: &[u64]) -> Result<(), Errno>;
     /// personality(2).
     fn personality(&self, persona: u32) -> Result<(), Errno>;
     /// sched_setattr(2) with a prepared `sched_attr`.
     fn sched_setattr(&self, attributes: &[u8]) -> Result<(), Errno>;
+    /// sched_setaffinity(2) of this process: a bit for each CPU.
+    fn sched_setaffinity(&self, cpus: &[u64]) -> Result<(), Errno>;
     /// ioprio_set(2) of this process.
     fn ioprio_set(&self, value: u32) -> Result<(), Errno>;
     /// ioctl(2) `TIOCSPTLCK` with 0 and `TIOCGPTPEER`: unlocks a pseudo-terminal and opens its other side.

@@ -490,7 +490,8 @@ fn the_name_jobc_oci_is_the_runtime() {
         version.clone(),
         str![[r#"
 jobc version 0.1.0
-spec: 1.2.1
+spec: 1.3.0
++SYSTEMD +SELINUX +APPARMOR +CAP +SECCOMP +EBPF
 
 "#]]
     );

@@ -14,6 +14,7 @@ use oci_spec::runtime::LinuxResources;
 
 use super::layout::Layout;
 use super::unenforced::UnenforcedLimit;
+pub(crate) use read::parse_list;
 pub(super) use verdict::Rounding;
 
 /// The limits that hold for this process, each the minimum of its group and its ancestors; `None` if there is no limit.

@@ -16,6 +16,8 @@ pub enum Gate {
     Cgroup,
     /// The parent writes the id maps, by newuidmap and newgidmap.
     IdMaps,
+    /// The parent moves network devices into the namespace that this process is in.
+    NetworkDevices,
     /// The parent runs the hooks that belong before the root is entered, in its own namespaces.
     Hooks,
 }
@@ -25,6 +27,7 @@ impl fmt::Display for Gate {
         f.write_str(match self {
             Self::Cgroup => "have systemd make its cgroup",
             Self::IdMaps => "map users and groups",
+            Self::NetworkDevices => "move network devices",
             Self::Hooks => "run the hooks in the runtime namespace",
         })
     }
@@ -53,6 +56,7 @@ pub(crate) const CREATED: u32 = 2;
 pub(crate) const AT_ID_MAPS: u32 = 3;
 pub(crate) const AT_HOOKS: u32 = 4;
 pub(crate) const AT_CGROUP: u32 = 5;
+pub(crate) const AT_NETWORK_DEVICES: u32 = 6;
 
 pub(crate) const NEVER: u32 = u32::MAX;
 
@@ -81,6 +85,7 @@ impl Report {
         self.set_state(match gate {
             Gate::Cgroup => AT_CGROUP,
             Gate::IdMaps => AT_ID_MAPS,
+            Gate::NetworkDevices => AT_NETWORK_DEVICES,
             Gate::Hooks => AT_HOOKS,
         });
         loop {

@@ -1,4 +1,5 @@
-//! Input that every runtime accepts and the types reject: unknown capabilities, and a process without a user.
+//! Input that every runtime accepts and the types reject: unknown capabilities, a process without a user, and two flags of
+//! schedulers that the types name otherwise.
 //!
 //! Both are looked for only in a text that the types have refused, so that a usual one costs nothing.
 
@@ -8,6 +9,12 @@ use serde_json::{Value, json};
 
 /// The sets of a process's capabilities.
 const SETS: [&str; 5] = ["bounding", "effective", "permitted", "inheritable", "ambient"];
+
+/// Flags of a scheduler as the specification has them, and as the types do.
+pub(crate) const SCHEDULER_FLAGS: [(&str, &str); 2] = [
+    ("SCHED_FLAG_RESET_ON_FORK", "SCHED_RESET_ON_FORK"),
+    ("SCHED_FLAG_DL_OVERRUN", "SCHED_FLAG_D_L_OVERRUN"),
+];
 
 /// Completes a `process` that the types refuse. Returns whether anything was changed, and the names of the unknown
 /// capabilities, which are left out: the specification asks for a warning (config.md, "Linux Process").
@@ -39,6 +46,13 @@ pub(crate) fn complete_process(process: &mut Value) -> (bool, Vec<String>) {
         });
     }
     changed |= !unknown.is_empty();
+    let flags = process.get_mut("scheduler").and_then(|scheduler| scheduler.get_mut("flags"));
+    for flag in flags.and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some((_, theirs)) = SCHEDULER_FLAGS.iter().find(|(name, _)| flag.as_str() == Some(name)) {
+            *flag = json!(theirs);
+            changed = true;
+        }
+    }
     unknown.sort_unstable();
     unknown.dedup();
     (changed, unknown)

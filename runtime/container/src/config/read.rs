@@ -7,7 +7,7 @@ use serde_json::error::Category;
 use serde_path_to_error::{Path, Segment, Track};
 
 use super::Config;
-use super::complete::complete_process;
+use super::complete::{SCHEDULER_FLAGS, complete_process};
 use jobc_schema::pointer;
 use jobc_sys::error::{Error, Kind, Result};
 
@@ -152,7 +152,10 @@ pub(crate) fn describe_serde_error(error: &serde_json::Error) -> (String, Option
     if let Some((word, known)) =
         message.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected "))
     {
-        let known = known.strip_prefix("one of ").unwrap_or(known);
+        let known = known.strip_prefix("one of ").unwrap_or(known).to_owned();
+        let known = SCHEDULER_FLAGS
+            .iter()
+            .fold(known, |known, (name, theirs)| known.replace(&format!("`{theirs}`"), &format!("`{name}`")));
         return (format!("unknown value {word}"), Some(format!("write one of {known}")));
     }
     if let Some((name, _)) = message.strip_prefix("no variant for ").and_then(|rest| rest.split_once(" (")) {

@@ -1,12 +1,17 @@
 //! Processor and disk scheduling and the execution domain: `process.scheduler`, `process.ioPriority`,
-//! `linux.personality`.
+//! `process.execCPUAffinity`, `linux.personality`.
+
+#![allow(clippy::ref_option)] // the getters of the types return references to options
+
+use std::collections::BTreeSet;
 
 use linux_raw_sys::general as kernel;
 use oci_spec::runtime::{
-    IOPriorityClass, LinuxIOPriority, LinuxPersonality, LinuxPersonalityDomain, LinuxSchedulerFlag,
-    LinuxSchedulerPolicy, Scheduler,
+    ExecCPUAffinity, IOPriorityClass, LinuxIOPriority, LinuxPersonality, LinuxPersonalityDomain,
+    LinuxSchedulerFlag, LinuxSchedulerPolicy, Scheduler,
 };
 
+use crate::cgroup::parse_list;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The size of `struct sched_attr` in its first version (`SCHED_ATTR_SIZE_VER0`).
@@ -106,6 +111,29 @@ pub fn io_priority(written: LinuxIOPriority) -> Result<u32> {
             .at("/process/ioPriority/priority")
             .help("write a number from 0 (highest) to 7 (lowest)")),
     }
+}
+
+/// The CPUs that a process of `exec` begins on and those that it runs on, a bit for each; empty where nothing is written.
+pub fn affinity(written: &ExecCPUAffinity) -> Result<[Vec<u64>; 2]> {
+    let mask = |field: &str, list: &Option<String>| match list.as_deref().unwrap_or_default() {
+        "" => Ok(Vec::new()),
+        list => match parse_list(list).filter(|cpus| !cpus.is_empty()) {
+            Some(cpus) => Ok(bits(&cpus)),
+            None => Err(Error::new(Kind::Config, format!("`{}` is not a list of CPUs", list.escape_debug()))
+                .at(format!("/process/execCPUAffinity/{field}"))
+                .help("write numbers and ranges, such as `0-3,7`")),
+        },
+    };
+    Ok([mask("initial", written.initial())?, mask("final", written.cpu_affinity_final())?])
+}
+
+/// A bit for each number.
+pub(super) fn bits(numbers: &BTreeSet<u32>) -> Vec<u64> {
+    let mut bits = vec![0_u64; numbers.last().map_or(0, |last| *last as usize / 64 + 1)];
+    for number in numbers {
+        bits[*number as usize / 64] |= 1 << (number % 64);
+    }
+    bits
 }
 
 /// The value for personality(2).

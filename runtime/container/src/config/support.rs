@@ -5,7 +5,7 @@
 
 #![allow(clippy::ref_option)] // the getters of the types return references to options
 
-use oci_spec::runtime::{Linux, Process, Spec};
+use oci_spec::runtime::{Process, Spec};
 use serde::Serialize;
 
 use super::Config;
@@ -27,8 +27,6 @@ pub enum PropertyUse {
     Spec(fn(&Spec) -> bool),
     /// By the process.
     Process(fn(&Process) -> bool),
-    /// By the Linux section.
-    Linux(fn(&Linux) -> bool),
     /// If it is present at all: the types do not have it, so it is among the unknown properties.
     Present,
 }
@@ -75,10 +73,7 @@ pub const PROPERTIES: &[(&str, Support)] = &[
     ("/process/ioPriority", Supported("config::scheduling")),
     ("/process/apparmorProfile", Supported("labels")),
     ("/process/selinuxLabel", Supported("labels")),
-    ("/process/execCPUAffinity", Refused(
-        PropertyUse::Process(|process| section(process.exec_cpu_affinity())),
-        "processes started by `exec` use the container's CPUs", "write `linux.resources.cpu.cpus`",
-    )),
+    ("/process/execCPUAffinity", Supported("config::scheduling")),
     ("/hostname", Supported("namespaces")),
     ("/domainname", Supported("namespaces")),
     ("/hooks/prestart", Supported("hooks")),
@@ -102,18 +97,9 @@ pub const PROPERTIES: &[(&str, Support)] = &[
     ("/linux/personality", Supported("config::scheduling")),
     ("/linux/timeOffsets", Supported("namespaces")),
     ("/linux/mountLabel", Supported("labels")),
-    ("/linux/intelRdt", Refused(
-        PropertyUse::Linux(|linux| section(linux.intel_rdt())),
-        "this runtime does not set cache and memory bandwidth classes", "remove `intelRdt`, or set the class on the host",
-    )),
-    ("/linux/memoryPolicy", Refused(
-        PropertyUse::Linux(|linux| linux.memory_policy().is_some()),
-        "this runtime does not set memory policies", "write `linux.resources.cpu.mems`, or start the program with numactl(8)",
-    )),
-    ("/linux/netDevices", Refused(
-        PropertyUse::Linux(|linux| linux.net_devices().as_ref().is_some_and(|devices| !devices.is_empty())),
-        "this runtime does not move network devices", "move them into a network namespace, and give its path in `linux.namespaces`",
-    )),
+    ("/linux/intelRdt", Supported("classes")),
+    ("/linux/memoryPolicy", Supported("config::memory_policy")),
+    ("/linux/netDevices", Supported("network_devices")),
     ("/windows", Refused(
         PropertyUse::Spec(|spec| section(spec.windows())),
         NOT_LINUX, REMOVE_SECTION_HELP,
@@ -150,7 +136,6 @@ impl Config {
             let needed = match needed {
                 PropertyUse::Spec(needed) => needed(&self.spec),
                 PropertyUse::Process(needed) => self.spec.process().as_ref().is_some_and(needed),
-                PropertyUse::Linux(needed) => self.spec.linux().as_ref().is_some_and(needed),
                 PropertyUse::Present => self.unknown.iter().any(|unknown| unknown == property),
             };
             if needed {

@@ -9,6 +9,7 @@ use super::{Container, stages, start_fifo};
 use crate::bundle::Bundle;
 use crate::cgroup::UnenforcedLimit;
 use crate::child::report::Gate;
+use crate::classes::{self, ClassRecord};
 use crate::hooks::Stage;
 use crate::listener::{self, Agent};
 use crate::namespaces::Namespace;
@@ -95,6 +96,7 @@ pub fn reserve(store: &Store, id: &Id) -> Result<PendingContainer> {
         process: None,
         cgroup: None,
         unit: None,
+        class: None,
         unenforced: Vec::new(),
         pid_namespace: false,
         removed_by_creator: false,
@@ -222,6 +224,11 @@ impl Container {
         self.record.removed_by_creator = options.removed_by_creator;
         self.record.hooks_inherit_environment = options.hooks_inherit_environment;
         self.record.poststop = hooks.is_some_and(|hooks| !Stage::Poststop.hooks_of(hooks).is_empty());
+        if let Some(linux) = spec.linux().as_ref().filter(|linux| classes::are_wanted(linux)) {
+            self.record.class =
+                linux.intel_rdt().as_ref().map(|it| classes::create(it, &self.record.id)).transpose()?;
+        }
+        prepared.classes = self.record.class.as_ref().map_or(Ok(vec![]), ClassRecord::tasks)?;
         // Written before there is a process, so that leftovers of a killed command in a cgroup can be found.
         self.entry.write(&self.record)?;
         let process = prepared.spawn(groups::take_entry_fds(&mut cgroup), &mut |gate, pid| {

@@ -10,15 +10,23 @@ fn the_structure() {
 
 #[test]
 fn it_is_what_the_specification_s_schema_and_types_say() {
+    // features-linux.md has these, and the published schema of 1.3 does not.
+    const NEWEST: [&str; 3] =
+        ["/linux/intelRdt/schemata", "/linux/intelRdt/monitoring", "/linux/memoryPolicy"];
     serde_json::from_value::<Features>(features()).expect("the types of the structure");
     let Some(schema) = Schema::published("features-schema.json") else { return };
-    assert_eq!(schema.validate(&features(), ""), [""; 0]);
+    let validate = |features: &Value| {
+        let mut wrong = schema.validate(features, "");
+        wrong.retain(|error| !NEWEST.iter().any(|place| *error == format!("{place}: unknown property")));
+        wrong
+    };
+    assert_eq!(validate(&features()), [""; 0]);
     let mut wrong = features();
     wrong["linux"]["namespaces"][0] = json!("moon");
     wrong["linux"]["seccomp"]["enabled"] = json!("yes");
     wrong["linux"]["apparmour"] = json!({});
     wrong.as_object_mut().expect("an object").remove("ociVersionMin");
-    assert_eq!(schema.validate(&wrong, "").len(), 4, "the schema is looked at");
+    assert_eq!(validate(&wrong).len(), 4, "the schema is looked at");
 }
 
 /// The filter's compiler accepts exactly what is listed.

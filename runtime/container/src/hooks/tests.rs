@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::program::Program;
 use super::*;
 
-const STATE: &str = r#"{"ociVersion":"1.2.1","id":"demo","status":"creating","pid":7,"bundle":"/b"}"#;
+const STATE: &str = r#"{"ociVersion":"1.3.0","id":"demo","status":"creating","pid":7,"bundle":"/b"}"#;
 
 fn directory() -> TempDir {
     tempfile::tempdir().expect("a directory")

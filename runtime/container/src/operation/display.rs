@@ -78,6 +78,13 @@ impl Operation {
                     if candidates.len() > 1 { name.rsplit('/').next().unwrap_or_default() } else { &name };
                 Failure::Exec(errno).error(name)
             }
+            (Self::SetAffinity(_), Errno::INVAL) => {
+                error.help("name CPUs that the host has and `linux.resources.cpu.cpus` allows")
+            }
+            (Self::SetMemoryPolicy(_), Errno::NOSYS) => error.help("this kernel has no NUMA; remove `memoryPolicy`"),
+            (Self::SetMemoryPolicy(_), Errno::INVAL) => error.help(
+                "name nodes that the host has and `linux.resources.cpu.mems` allows; /sys/devices/system/node/online lists them",
+            ),
             (Self::OpenAttributes(_), Errno::NOENT | Errno::NODEV) => {
                 error.help("it needs a procfs at /proc")
             }
@@ -99,6 +106,7 @@ impl fmt::Display for Operation {
                 write!(f, "become user {uid} and group {gid} of the user namespace")
             }
             Self::JoinCgroups(_) => f.write_str("join the cgroup v1 hierarchies"),
+            Self::JoinClasses(_) => f.write_str("join the classes of cache and memory bandwidth"),
             Self::JoinNamespace(join) => write!(f, "{join}"),
             Self::SetStreams { .. } => f.write_str("set the standard streams"),
             Self::GiveStreams { owner, files: false } => {
@@ -170,8 +178,10 @@ impl fmt::Display for Operation {
             }
             Self::SetLimit { name, soft, hard, .. } => write!(f, "set {name} to {soft} (at most {hard})"),
             Self::SetOomScore(score) => write!(f, "set the out-of-memory score to {}", text(score)),
+            Self::SetMemoryPolicy(policy) => write!(f, "{policy}"),
             Self::SetPersonality(persona) => write!(f, "set the execution domain to {persona:#x}"),
             Self::SetScheduler(_) => f.write_str("set the scheduling policy"),
+            Self::SetAffinity(_) => f.write_str("run on the CPUs of `execCPUAffinity`"),
             Self::SetIoPriority(value) => {
                 write!(f, "set the I/O priority to class {}, {}", value >> 13, value & 0x1fff)
             }

@@ -10,9 +10,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::steps::{Steps, c_string};
 use crate::child::report::Gate;
+use crate::classes;
 use crate::config::namespace_ownership::is_host_namespace;
 use crate::labels;
 use crate::namespaces::{IdMapFiles, JoinNamespace, Namespace, flag_names};
+use crate::network_devices;
 use crate::operation::Operation;
 use crate::options::Options;
 use jobc_sys::error::{Error, Kind, Result};
@@ -96,10 +98,16 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
     if joined_user {
         // The maps of an existing one are not written again, but they show which ids exist in it.
         let maps = linux.map(IdMaps::read).transpose()?.flatten();
-        groups_denied = maps.is_some_and(|maps| maps.groups_denied());
+        groups_denied = maps.as_ref().is_some_and(IdMaps::groups_denied);
+        // Who joins has none of its ids: what this process makes would belong to no one, and the kernel refuses that.
+        let (uid, gid) = maps.map_or((0, 0), |maps| maps.first());
+        steps.push_at("/linux/namespaces", Operation::SetIds { uid, gid });
     }
     if !options.without_cgroup {
         steps.push_at("/linux/cgroupsPath", Operation::JoinCgroups(Vec::new()));
+    }
+    if linux.is_some_and(classes::are_wanted) {
+        steps.push_at("/linux/intelRdt", Operation::JoinClasses(Vec::new()));
     }
 
     if new.contains(&Namespace::Time) {
@@ -147,6 +155,9 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
     }
     if new.contains(&Namespace::Network) {
         steps.push_at("/linux/namespaces", Operation::LoopbackUp);
+    }
+    if spec.linux().as_ref().is_some_and(network_devices::are_wanted) {
+        steps.push_at("/linux/netDevices", Operation::Wait(Gate::NetworkDevices));
     }
     Ok(Identity {
         new_namespaces: cloned,

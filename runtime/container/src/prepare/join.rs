@@ -14,6 +14,8 @@ use super::program;
 use super::rights::{self, Rights};
 use super::steps::Steps;
 use crate::child::report::Gate;
+use crate::classes;
+use crate::config::scheduling;
 use crate::labels::{Field, Label};
 use crate::namespaces::{JoinNamespace, Namespace};
 use crate::operation::Operation;
@@ -25,6 +27,7 @@ use crate::trampoline::birth::{Birth, ProgramProcess};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::host::Host;
 use jobc_sys::id_map::IdMaps;
+use jobc_sys::syscall::Kernel as _;
 
 /// Lists the steps to an additional process in the container whose first process is `pid`.
 ///
@@ -52,6 +55,16 @@ pub fn prepare_exec(
         std::fs::write("/proc/self/oom_score_adj", score.to_string()).map_err(|error| {
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
             Error::system(format!("set the out-of-memory score to {score}"), errno).at("/process/oomScoreAdj")
+        })?;
+    }
+    let [initial, last] =
+        process.exec_cpu_affinity().as_ref().map(scheduling::affinity).transpose()?.unwrap_or_default();
+    if !initial.is_empty() {
+        // So that the new process begins there, and is moved to the container's cgroup from there.
+        jobc_sys::syscall::linux::Linux.sched_setaffinity(&initial).map_err(|errno| {
+            Error::system("run on the CPUs of `execCPUAffinity`", errno)
+                .at("/process/execCPUAffinity/initial")
+                .help("name CPUs that the host has")
         })?;
     }
     let mut joins: Vec<JoinNamespace> = Vec::new();
@@ -84,6 +97,12 @@ pub fn prepare_exec(
     }
     if !options.without_cgroup {
         steps.push_at("/linux/cgroupsPath", Operation::JoinCgroups(Vec::new()));
+    }
+    if !last.is_empty() {
+        steps.push_at("/process/execCPUAffinity/final", Operation::SetAffinity(last));
+    }
+    if spec.linux().as_ref().is_some_and(classes::are_wanted) {
+        steps.push_at("/linux/intelRdt", Operation::JoinClasses(Vec::new()));
     }
     // By the host's /proc; who becomes root of a user namespace has only rights over the container's.
     let attributes = attributes.filter(|_| !is_late);
@@ -151,6 +170,8 @@ pub fn prepare_exec(
         namespaces: 0,
         join_before_clone: before,
         id_maps: None,
+        network_devices: vec![],
+        classes: Vec::new(),
         hooks: false,
         // Before it is visible to them: no process of the container may inspect this one (CVE-2016-9962).
         set_not_dumpable: true,

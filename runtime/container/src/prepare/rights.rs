@@ -5,6 +5,7 @@ use oci_spec::runtime::{LinuxSeccompAction, Process, Spec};
 use super::identity::Identity;
 use super::steps::{Steps, c_string};
 use crate::capabilities::CapabilitySets;
+use crate::config::memory_policy::MemoryPolicy;
 use crate::config::scheduling;
 use crate::operation::Operation;
 use crate::privileges::SetCapabilities;
@@ -55,6 +56,9 @@ pub(super) fn list(
     let linux = spec.linux().as_ref();
     if let Some(personality) = linux.and_then(|linux| linux.personality().as_ref()) {
         steps.push_at("/linux/personality", Operation::SetPersonality(scheduling::personality(personality)?));
+    }
+    if let Some(policy) = linux.and_then(|linux| linux.memory_policy().as_ref()) {
+        steps.push_at("/linux/memoryPolicy", Operation::SetMemoryPolicy(MemoryPolicy::of(policy)?));
     }
     let profile = linux.and_then(|linux| linux.seccomp().as_ref());
     let mut filter = profile.map(seccomp::compile).transpose()?;

@@ -69,6 +69,7 @@ fn the_state_is_the_specifications_structure() {
         process: Some(Process { pid: 42, start_time: 7 }),
         cgroup: None,
         unit: None,
+        class: None,
         unenforced: Vec::new(),
         pid_namespace: false,
         removed_by_creator: false,
@@ -76,6 +77,6 @@ fn the_state_is_the_specifications_structure() {
         hooks_inherit_environment: false,
     };
     let output = |status| serde_json::to_string(&record.state(&config, status)).expect("JSON");
-    assert_snapshot!(output(Status::Running), @r#"{"ociVersion":"1.2.1","id":"web","pid":42,"status":"running","bundle":"/bundles/web","rootfs":"/bundles/web/rootfs","created":"1970-01-01T00:00:00Z","owner":1000,"annotations":{"a":"1","b":"2"}}"#);
-    assert_snapshot!(output(Status::Stopped), @r#"{"ociVersion":"1.2.1","id":"web","pid":0,"status":"stopped","bundle":"/bundles/web","rootfs":"/bundles/web/rootfs","created":"1970-01-01T00:00:00Z","owner":1000,"annotations":{"a":"1","b":"2"}}"#);
+    assert_snapshot!(output(Status::Running), @r#"{"ociVersion":"1.3.0","id":"web","pid":42,"status":"running","bundle":"/bundles/web","rootfs":"/bundles/web/rootfs","created":"1970-01-01T00:00:00Z","owner":1000,"annotations":{"a":"1","b":"2"}}"#);
+    assert_snapshot!(output(Status::Stopped), @r#"{"ociVersion":"1.3.0","id":"web","pid":0,"status":"stopped","bundle":"/bundles/web","rootfs":"/bundles/web/rootfs","created":"1970-01-01T00:00:00Z","owner":1000,"annotations":{"a":"1","b":"2"}}"#);
 }

@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use super::address::Subnet;
 use super::error::{errno, no_such_task};
 use super::namespace;
-use super::netlink::{Attributes, Batch, NEW, Netlink};
 use jobc_sys::error::{Error, Result};
+use jobc_sys::netlink::{Attributes, Batch, NEW, Netlink};
 
 /// Maximum tasks on one network: the ports of a Linux bridge (`BR_MAX_PORTS`).
 pub(super) const MAX_TASKS: usize = 1023;

@@ -6,8 +6,8 @@
 
 use std::ffi::CStr;
 
-use super::netlink::{APPEND, Attributes, Batch, NEW, Netlink};
 use jobc_sys::error::Result;
+use jobc_sys::netlink::{APPEND, Attributes, Batch, NEW, Netlink};
 
 // linux/netfilter/nfnetlink.h, linux/netfilter/nf_tables.h, linux/netfilter.h.
 const NFNL_SUBSYS_NFTABLES: u8 = 10;

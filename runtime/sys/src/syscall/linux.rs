@@ -354,12 +354,21 @@ impl Kernel for Linux {
         call(general::__NR_prlimit64, [0, resource as usize, address(&limit), 0, 0, 0]).map(drop)
     }
 
+    fn set_mempolicy(&self, mode: u32, nodes: &[u64]) -> Result<(), Errno> {
+        let (mask, bits) = if nodes.is_empty() { (0, 0) } else { (address(nodes), nodes.len() * 64 + 1) };
+        call(general::__NR_set_mempolicy, [mode as usize, mask, bits, 0, 0, 0]).map(drop)
+    }
+
     fn personality(&self, persona: u32) -> Result<(), Errno> {
         call(general::__NR_personality, [persona as usize, 0, 0, 0, 0, 0]).map(drop)
     }
 
     fn sched_setattr(&self, attributes: &[u8]) -> Result<(), Errno> {
         call(general::__NR_sched_setattr, [0, address(attributes), 0, 0, 0, 0]).map(drop)
+    }
+
+    fn sched_setaffinity(&self, cpus: &[u64]) -> Result<(), Errno> {
+        call(general::__NR_sched_setaffinity, [0, size_of_val(cpus), address(cpus), 0, 0, 0]).map(drop)
     }
 
     fn ioprio_set(&self, value: u32) -> Result<(), Errno> {

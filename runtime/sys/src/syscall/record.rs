@@ -211,8 +211,10 @@ impl Kernel for RecordingKernel {
         fn setuid(uid: u32) -> () { () }
         fn capset(bits: CapabilityBits) -> () { () }
         fn setrlimit(resource: u32, soft: u64, hard: u64) -> () { () }
+        fn set_mempolicy(mode: u32, nodes: &[u64]) -> () { () }
         fn personality(persona: u32) -> () { () }
         fn sched_setattr(attributes: &[u8]) -> () { () }
+        fn sched_setaffinity(cpus: &[u64]) -> () { () }
         fn ioprio_set(value: u32) -> () { () }
         fn window_size(terminal: Fd, rows: u16, columns: u16) -> () { () }
         fn controlling_terminal(terminal: Fd) -> () { () }

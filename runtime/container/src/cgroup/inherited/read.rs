@@ -101,7 +101,7 @@ pub(super) fn bandwidth(quota: &str, period: &str) -> Option<u64> {
 }
 
 /// A list such as `0-3,8` (cpuset(7), "List format").
-pub(in super::super) fn parse_list(text: &str) -> Option<BTreeSet<u32>> {
+pub(crate) fn parse_list(text: &str) -> Option<BTreeSet<u32>> {
     /// More CPUs than the kernel knows.
     const MAX: u32 = 1 << 16;
     let mut list = BTreeSet::new();

@@ -7,10 +7,13 @@ use oci_spec::runtime::{Linux, LinuxDevice, LinuxDeviceType, LinuxNamespaceType,
 
 use super::findings::Findings;
 use super::process::has_own_namespace;
+use crate::classes;
+use crate::config::memory_policy::MemoryPolicy;
 use crate::config::mount_options::Propagation;
 use crate::config::namespace_ownership::check_own_namespace;
 use crate::config::{scheduling, sysctl};
 use crate::namespaces::Namespace;
+use crate::network_devices;
 use jobc_schema::pointer;
 use jobc_sys::id_map::{self, IdMaps};
 
@@ -54,6 +57,11 @@ pub(super) fn check(spec: &Spec, findings: &mut Findings) {
     if let Some(personality) = linux.personality() {
         findings.push_result(scheduling::personality(personality));
     }
+    if let Some(policy) = linux.memory_policy() {
+        findings.push_result(MemoryPolicy::of(policy));
+    }
+    findings.0.extend(network_devices::check(linux));
+    findings.0.extend(classes::check(linux));
 }
 
 fn namespaces(linux: &Linux, findings: &mut Findings) {

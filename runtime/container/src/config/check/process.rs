@@ -83,6 +83,9 @@ fn check_process(process: &Process, findings: &mut Findings) {
     if let Some(scheduler) = process.scheduler() {
         findings.push_result(scheduling::scheduler(scheduler));
     }
+    if let Some(affinity) = process.exec_cpu_affinity() {
+        findings.push_result(scheduling::affinity(affinity));
+    }
     if let Some(priority) = process.io_priority() {
         findings.push_result(scheduling::io_priority(*priority));
     }

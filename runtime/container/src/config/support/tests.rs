@@ -30,13 +30,6 @@ fn asking() -> Vec<(&'static str, Value)> {
     vec![
         ("/process/commandLine", process(&json!({"commandLine": "cmd.exe"}))),
         ("/process/user/username", process(&json!({"user": {"username": "ContainerUser"}}))),
-        ("/process/execCPUAffinity", process(&json!({"execCPUAffinity": {"initial": "0-1"}}))),
-        ("/linux/intelRdt", json!({"linux": {"intelRdt": {"closID": "x"}}})),
-        (
-            "/linux/memoryPolicy",
-            json!({"linux": {"memoryPolicy": {"mode": "MPOL_INTERLEAVE", "nodes": "0-1"}}}),
-        ),
-        ("/linux/netDevices", json!({"linux": {"netDevices": {"eth0": {}}}})),
         ("/windows", json!({"windows": {"servicing": true}})),
         ("/solaris", json!({"solaris": {"milestone": "x"}})),
         ("/vm", json!({"vm": {"kernel": {"path": "/vmlinuz"}}})),

@@ -18,6 +18,7 @@ fn record(name: &str) -> Record {
         process: None,
         cgroup: None,
         unit: None,
+        class: None,
         unenforced: Vec::new(),
         pid_namespace: false,
         removed_by_creator: false,

@@ -2,7 +2,7 @@
 //!
 //! Requests are collected and sent many at once, since a syscall for each would take most of the set-up time of a
 //! network with a hundred tasks. The kernel answers each with an error number, and every request carries a text with
-//! its purpose.
+//! its purpose. [`Netlink::query`] is for a single request that is answered with more than that.
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
@@ -13,16 +13,22 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-use jobc_sys::error::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Wants an answer (`NLM_F_REQUEST | NLM_F_ACK`).
 const REQUEST_ACK: u16 = 0x1 | 0x4;
 /// Creates what does not exist, and fails if it exists (`NLM_F_CREATE | NLM_F_EXCL`).
-pub(super) const NEW: u16 = 0x400 | 0x200;
+pub const NEW: u16 = 0x400 | 0x200;
 /// Adds to a list (`NLM_F_CREATE | NLM_F_APPEND`).
-pub(super) const APPEND: u16 = 0x400 | 0x800;
+pub const APPEND: u16 = 0x400 | 0x800;
+/// Lists everything (`NLM_F_DUMP`).
+pub const DUMP: u16 = 0x300;
 /// The kind of an answer with an error number (`NLMSG_ERROR`).
 const ERROR: u16 = 2;
+/// The kind of the message at the end of a list (`NLMSG_DONE`).
+const DONE: u16 = 3;
+/// The largest message that the kernel puts together for a list.
+const LIST_PART: usize = 32 << 10;
 /// The bit of an attribute that holds others (`NLA_F_NESTED`).
 const NESTED: u16 = 0x8000;
 /// The size of the header before a message's content (struct nlmsghdr).
@@ -34,7 +40,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Requests that are sent together.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
+pub struct Batch {
     requests: Vec<Request>,
 }
 
@@ -45,13 +51,42 @@ struct Request {
     bytes: Vec<u8>,
 }
 
+/// A message from the kernel.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its number in linux/rtnetlink.h.
+    pub kind: u16,
+    /// What follows its header: the fixed part and the attributes.
+    pub content: Vec<u8>,
+}
+
+impl Message {
+    /// The number and value of each attribute behind a fixed part of some bytes.
+    pub fn attributes(&self, fixed: usize) -> Vec<(u16, &[u8])> {
+        let mut rest = self.content.get(fixed.next_multiple_of(4)..).unwrap_or_default();
+        let mut found = Vec::new();
+        while let [a, b, c, d, ..] = *rest {
+            let length = usize::from(u16::from_ne_bytes([a, b])).clamp(4, rest.len());
+            // The upper two bits are flags (`NLA_F_NESTED`, `NLA_F_NET_BYTEORDER`).
+            found.push((u16::from_ne_bytes([c, d]) & 0x3fff, &rest[4..length]));
+            rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        }
+        found
+    }
+
+    /// The number of four bytes in the fixed part.
+    pub fn number(&self, at: usize) -> u32 {
+        word(&self.content, at)
+    }
+}
+
 /// The attributes of a message, or of an attribute that holds others.
 #[derive(Debug)]
-pub(super) struct Attributes<'a>(&'a mut Vec<u8>);
+pub struct Attributes<'a>(&'a mut Vec<u8>);
 
 impl Batch {
     /// Adds a request: its purpose, its number, flags besides [`REQUEST_ACK`], the fixed part and the attributes.
-    pub(super) fn request(
+    pub fn request(
         &mut self,
         what: impl Into<String>,
         kind: u16,
@@ -63,7 +98,7 @@ impl Batch {
     }
 
     /// Adds a message that is not answered.
-    pub(super) fn notify(&mut self, kind: u16, fixed: &[u8]) {
+    pub fn notify(&mut self, kind: u16, fixed: &[u8]) {
         self.add(None, kind, 0x1, fixed, |_| {});
     }
 
@@ -90,34 +125,34 @@ impl Batch {
 
 impl Attributes<'_> {
     /// Adds an attribute of bytes.
-    pub(super) fn bytes(&mut self, kind: u16, value: &[u8]) -> &mut Self {
+    pub fn bytes(&mut self, kind: u16, value: &[u8]) -> &mut Self {
         self.add(kind, |into| into.0.extend_from_slice(value));
         self
     }
 
     /// Adds a number in the host's order of bytes.
-    pub(super) fn number(&mut self, kind: u16, value: u32) -> &mut Self {
+    pub fn number(&mut self, kind: u16, value: u32) -> &mut Self {
         self.bytes(kind, &value.to_ne_bytes())
     }
 
     /// Adds a number in the network's order of bytes, as netfilter has them.
-    pub(super) fn big_endian(&mut self, kind: u16, value: u32) -> &mut Self {
+    pub fn big_endian(&mut self, kind: u16, value: u32) -> &mut Self {
         self.bytes(kind, &value.to_be_bytes())
     }
 
     /// Adds a text, with the NUL byte that ends it.
-    pub(super) fn text(&mut self, kind: u16, value: &CStr) -> &mut Self {
+    pub fn text(&mut self, kind: u16, value: &CStr) -> &mut Self {
         self.bytes(kind, value.to_bytes_with_nul())
     }
 
     /// Adds an attribute that holds others.
-    pub(super) fn nested(&mut self, kind: u16, inner: impl FnOnce(&mut Attributes<'_>)) -> &mut Self {
+    pub fn nested(&mut self, kind: u16, inner: impl FnOnce(&mut Attributes<'_>)) -> &mut Self {
         self.add(kind | NESTED, inner);
         self
     }
 
     /// Adds bytes without a header: the fixed part of a structure before its attributes.
-    pub(super) fn fixed(&mut self, value: &[u8]) -> &mut Self {
+    pub fn fixed(&mut self, value: &[u8]) -> &mut Self {
         self.0.extend_from_slice(value);
         self
     }
@@ -144,18 +179,18 @@ fn number(value: usize) -> u32 {
 
 /// A socket of the network namespace in which it was created, even if its creator changes its namespace later.
 #[derive(Debug)]
-pub(super) struct Netlink {
+pub struct Netlink {
     socket: OwnedFd,
 }
 
 impl Netlink {
     /// A socket for interfaces, addresses and routes.
-    pub(super) fn route() -> Result<Self> {
+    pub fn route() -> Result<Self> {
         Self::open(None)
     }
 
     /// A socket for netfilter.
-    pub(super) fn netfilter() -> Result<Self> {
+    pub fn netfilter() -> Result<Self> {
         Self::open(Some(rustix::net::netlink::NETFILTER))
     }
 
@@ -174,7 +209,7 @@ impl Netlink {
     /// # Errors
     ///
     /// The kernel's error for the first rejected request.
-    pub(super) fn send(&self, batch: &Batch) -> Result<()> {
+    pub fn send(&self, batch: &Batch) -> Result<()> {
         for (round, requests) in batch.requests.chunks(BATCH_SIZE).enumerate() {
             let first = round * BATCH_SIZE;
             let bytes: Vec<u8> = requests.iter().flat_map(|request| request.bytes.iter().copied()).collect();
@@ -203,12 +238,61 @@ impl Netlink {
     }
 }
 
+impl Netlink {
+    /// Sends one request, and returns the messages that answer it; with [`DUMP`] those of a whole list.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's.
+    pub fn query(
+        &self,
+        kind: u16,
+        flags: u16,
+        fixed: &[u8],
+        attributes: impl FnOnce(&mut Attributes<'_>),
+    ) -> std::result::Result<Vec<Message>, Errno> {
+        let mut batch = Batch::default();
+        batch.request("", kind, flags, fixed, attributes);
+        let bytes = &batch.requests[0].bytes;
+        rustix::net::sendto(&self.socket, bytes, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+        let mut found = Vec::new();
+        let mut buffer = vec![0_u8; LIST_PART];
+        loop {
+            let (got, _) = rustix::io::retry_on_intr(|| {
+                rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty())
+            })?;
+            for message in messages(&buffer[..got]) {
+                match message.kind {
+                    ERROR | DONE => {
+                        let error = message.number(0).cast_signed();
+                        return if error < 0 { Err(Errno::from_raw_os_error(-error)) } else { Ok(found) };
+                    }
+                    _ => found.push(message),
+                }
+            }
+        }
+    }
+}
+
+/// The messages in a buffer.
+fn messages(mut bytes: &[u8]) -> Vec<Message> {
+    let mut messages = Vec::new();
+    while bytes.len() >= HEADER {
+        let length = (word(bytes, 0) as usize).clamp(HEADER, bytes.len());
+        let kind = u16::from_ne_bytes([bytes[4], bytes[5]]);
+        messages.push(Message { kind, content: bytes[HEADER..length].to_vec() });
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    messages
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_ne_bytes)
+}
+
 /// The responses in a buffer: the request's number, and the error if there was one.
 fn answers(mut bytes: &[u8]) -> Vec<(u32, Option<Errno>)> {
     let mut answers = Vec::new();
-    let word = |bytes: &[u8], at: usize| {
-        bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_ne_bytes)
-    };
     while bytes.len() >= HEADER {
         let length = (word(bytes, 0) as usize).clamp(HEADER, bytes.len());
         let kind = u16::from_ne_bytes([bytes[4], bytes[5]]);
@@ -246,6 +330,28 @@ mod tests {
             &[b'a', b'b', 0, 0],
         ];
         assert_eq!(batch.requests[0].bytes, expected.concat());
+    }
+
+    #[test]
+    fn the_loopback_interface_is_found_by_name_and_in_the_list() {
+        // `RTM_GETLINK` and `IFLA_IFNAME`.
+        const GET: u16 = 18;
+        const NAME: u16 = 3;
+        let netlink = Netlink::route().unwrap();
+        let named = |name: &CStr| {
+            netlink.query(GET, 0, &[0; 16], |attributes| {
+                attributes.text(NAME, name);
+            })
+        };
+        let one = named(c"lo").unwrap();
+        let name = |message: &Message| {
+            let attributes = message.attributes(16);
+            attributes.iter().find(|(kind, _)| *kind == NAME).map(|(_, value)| value.to_vec())
+        };
+        assert_eq!(one.iter().map(name).collect::<Vec<_>>(), [Some(b"lo\0".to_vec())]);
+        let all = netlink.query(GET, DUMP, &[0; 16], |_| {}).unwrap();
+        assert!(all.iter().any(|message| message.number(4) == one[0].number(4)));
+        assert_eq!(named(c"not-there"), Err(Errno::NODEV));
     }
 
     #[test]
