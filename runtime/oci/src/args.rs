@@ -120,6 +120,9 @@ pub(crate) enum OciCommand {
         /// Kill a running container first, and ignore a container that does not exist
         #[arg(long, short)]
         force: bool,
+        /// Delete every container whose ID the regular expression `ID` matches anywhere
+        #[arg(long)]
+        regex: bool,
         /// Container ID
         id: String,
     },

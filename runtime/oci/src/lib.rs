@@ -9,6 +9,7 @@
 
 mod activation;
 mod args;
+mod delete;
 mod exec;
 mod exit_code;
 mod gpu;

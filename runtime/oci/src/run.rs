@@ -23,13 +23,16 @@ use crate::args::{CgroupManager, CreateArgs, OciArgs, OciCommand};
 use crate::exit_code::{EXEC_FAILURE_EXIT_CODE, FAILURE_EXIT_CODE};
 use crate::json::print_json;
 use crate::log::Log;
-use crate::{exec, gpu, list, message, spec, update};
+use crate::{delete, exec, gpu, list, message, spec, update};
+
+/// What callers of crun look for in the output of `--version`.
+const FEATURES: &str = "+SYSTEMD +SELINUX +APPARMOR +CAP +SECCOMP +EBPF";
 
 /// Carries a command out; returns the exit code.
 pub(crate) fn run(args: &OciArgs) -> u8 {
     if args.version {
         let version = env!("CARGO_PKG_VERSION");
-        jobc_terminal::print(&format!("jobc version {version}\nspec: {OCI_VERSION}\n"));
+        jobc_terminal::print(&format!("jobc version {version}\nspec: {OCI_VERSION}\n{FEATURES}\n"));
         return 0;
     }
     let mut log = match Log::open(args.log.as_deref(), args.log_format, args.debug) {
@@ -90,7 +93,8 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
         OciCommand::Kill { all, id, signal } => {
             container::kill(&store, &Id::new(id)?, Signal::parse_or_probe(signal)?, *all)?;
         }
-        OciCommand::Delete { force, id } => {
+        OciCommand::Delete { force, regex: true, id } => delete::matching(&store, id, *force, log)?,
+        OciCommand::Delete { force, regex: false, id } => {
             for error in container::delete(&store, &Id::new(id)?, *force)? {
                 log.warn(&error.to_string());
             }
@@ -121,8 +125,7 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
 /// Starts a container that was created, and waits until it is ready where a service manager wants to know.
 fn start(store: &Store, id: &Id) -> Result<()> {
     let readiness = Readiness::open(&store.directory(id))?;
-    let mut container = Container::open(store, id)?;
-    container.start()?;
+    let container = Container::open(store, id)?.start()?;
     let process = container.record.process;
     container.unlock();
     if let Some(readiness) = readiness
@@ -163,7 +166,8 @@ fn create_container(
     }
     let request = CreateRequest {
         options: Options {
-            allow_unenforced: create.allow_unenforced,
+            // Who wants no cgroups wants no limits of cgroups; each is warned about.
+            allow_unenforced: create.allow_unenforced || groups == CgroupManager::Disabled,
             without_cgroup: groups == CgroupManager::Disabled,
             systemd_cgroup: groups == CgroupManager::Systemd,
             every_hierarchy: true,

@@ -19,7 +19,10 @@ fn the_words_of_the_command_line_arrive() {
     assert!(version.status.success());
     assert_eq!(
         String::from_utf8_lossy(&version.stdout),
-        format!("jobc version {}\nspec: 1.2.1\n", env!("CARGO_PKG_VERSION"))
+        format!(
+            "jobc version {}\nspec: 1.3.0\n+SYSTEMD +SELINUX +APPARMOR +CAP +SECCOMP +EBPF\n",
+            env!("CARGO_PKG_VERSION")
+        )
     );
     let wrong = Command::new(PROGRAM).args(["fly", "now"]).output().expect("the program");
     assert_eq!(wrong.status.code(), Some(1));
