@@ -8,6 +8,7 @@ mod probes;
 #[cfg(test)]
 mod tests;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -148,25 +149,35 @@ fn known(settings: &Target, backends: &[BackendName], paths: &[String]) -> Idle 
 fn idle(settings: &Target, backends: &[BackendName], paths: &[String]) -> Idle {
     let trial = Trial::new(settings, backends);
     // An error that no job is free of has its own finding.
-    if trial.results.iter().all(Result::is_refused) {
+    if trial.refuses_all() {
         return vec![];
     }
     let idle = paths.iter().filter(|path| !trial.has_effect(path));
     idle.map(|path| (path.clone(), needed(&trial, path))).collect()
 }
 
-/// A target, and what the probes become for it.
+/// A target, and what the probes become for it: each when it is first compared, because most settings change the first.
 struct Trial<'a> {
+    target: Target,
     settings: Json,
     backends: &'a [BackendName],
-    results: Vec<Result>,
+    results: [OnceCell<Vec<Result>>; probes::COUNT],
 }
 
 impl<'a> Trial<'a> {
-    fn new(settings: &Target, backends: &'a [BackendName]) -> Self {
-        let results = Probe::all().iter().map(|probe| probe.lower(settings, backends)).collect();
-        let settings = serde_json::to_value(settings).unwrap_or_default();
-        Self { settings, backends, results }
+    fn new(target: &Target, backends: &'a [BackendName]) -> Self {
+        let settings = serde_json::to_value(target).unwrap_or_default();
+        Self { target: target.clone(), settings, backends, results: [const { OnceCell::new() }; probes::COUNT] }
+    }
+
+    /// What the jobs of a probe become.
+    fn results(&self, number: usize) -> &[Result] {
+        self.results[number].get_or_init(|| lower(number, &self.target, self.backends))
+    }
+
+    /// Whether every job has an error.
+    fn refuses_all(&self) -> bool {
+        (0..probes::COUNT).all(|number| self.results(number).iter().all(Result::is_refused))
     }
 
     /// Whether something is different without a setting, or with another value.
@@ -203,9 +214,12 @@ impl<'a> Trial<'a> {
     /// Whether a probe becomes something else. Settings that are invalid differ as well, for they would be refused.
     fn differs(&self, settings: &Json) -> bool {
         let Ok(settings) = serde_json::from_value::<Target>(settings.clone()) else { return true };
-        let probes = Probe::all().iter().zip(&self.results);
-        probes.into_iter().any(|(probe, result)| probe.lower(&settings, self.backends) != *result)
+        (0..probes::COUNT).any(|number| lower(number, &settings, self.backends) != self.results(number))
     }
+}
+
+fn lower(number: usize, target: &Target, backends: &[BackendName]) -> Vec<Result> {
+    Probe::of(number).iter().map(|probe| probe.lower(target, backends)).collect()
 }
 
 /// No value, and another one of its kind.
@@ -265,7 +279,7 @@ fn needed(trial: &Trial<'_>, path: &str) -> Vec<String> {
             let changed = with(&trial.settings, choice, Some(json!(value)));
             let Ok(settings) = serde_json::from_value::<Target>(changed) else { continue };
             let other = Trial::new(&settings, trial.backends);
-            if other.results.iter().all(Result::is_refused)
+            if other.refuses_all()
                 || !other.differs(&with(&other.settings, path, None))
             {
                 continue;

@@ -16,8 +16,11 @@ use crate::lower::{self, BackendOutput, OnRefusal};
 use crate::source::{Source, Sources};
 use crate::{check, parse, resolve, validate};
 
+/// How many there are.
+pub(super) const COUNT: usize = 14;
+
 /// The jobs, without their heads.
-const JOBS: [&str; 14] = [
+const JOBS: [&str; COUNT] = [
     // A gang by torchrun, with data, an output and RDMA.
     "
 image: python:3.12
@@ -106,10 +109,10 @@ impl Result {
 }
 
 impl Probe {
-    /// All of them; parsed once.
-    pub(super) fn all() -> &'static [Self] {
-        static ALL: OnceLock<Vec<Probe>> = OnceLock::new();
-        ALL.get_or_init(|| JOBS.iter().flat_map(|text| Self::parse(text)).collect())
+    /// The jobs of one of the texts; parsed once.
+    pub(super) fn of(number: usize) -> &'static [Self] {
+        static ALL: [OnceLock<Vec<Probe>>; COUNT] = [const { OnceLock::new() }; COUNT];
+        ALL[number].get_or_init(|| Self::parse(JOBS[number]))
     }
 
     /// The jobs of a text: those of its matrix.
