@@ -1,5 +1,7 @@
 //! GPUs: what the kernel shows of them, and what is installed to use them in containers.
 
+use std::path::Path;
+
 use jobc_schema::gpu::Vendor;
 
 use super::check::{Check, CheckResult, Need};
@@ -210,14 +212,28 @@ fn dri(machine: &dyn Host) -> CheckResult {
 
 fn cdi(machine: &dyn Host) -> CheckResult {
     let machine = &*machine.driver_host();
-    let mut kinds = vec![];
+    let (mut kinds, mut absent) = (vec![], vec![]);
     for directory in ["/etc/cdi", "/var/run/cdi"] {
         for name in machine.names(directory) {
             let is_one = [".json", ".yaml"].iter().any(|end| name.ends_with(end));
             if is_one && let Some(text) = machine.read(&format!("{directory}/{name}")) {
-                kinds.push(format!("{} ({directory}/{name})", kind(&text).as_deref().unwrap_or("no kind")));
+                let path = format!("{directory}/{name}");
+                kinds.push(format!("{} ({path})", kind(&text).as_deref().unwrap_or("no kind")));
+                let spec = jobc_gpu::cdi::Spec::read(Path::new(&path), &text).unwrap_or_default();
+                let hooks = spec.hook_programs();
+                let hooks = hooks.iter().filter_map(|hook| hook.to_str());
+                absent.extend(
+                    hooks
+                        .filter(|hook| machine.entry(hook).is_none())
+                        .map(|hook| format!("{path} runs {hook}, which is not installed")),
+                );
             }
         }
+    }
+    if !absent.is_empty() {
+        return CheckResult::limited(format!("{}; {}", kinds.join(", "), absent.join(", "))).fix(
+            "install the program again (of NVIDIA: nvidia-container-toolkit), or remove the file; `jobc run` adds the driver's files without it",
+        );
     }
     if !kinds.is_empty() {
         return CheckResult::ok(kinds.join(", "));

@@ -447,6 +447,11 @@ fn gpus() {
             /etc/cdi/amd.json = {"cdiVersion":"0.7.0","kind":"amd.com/gpu"}"#,
         ),
         (
+            "a CDI file whose hook is gone",
+            r#"
+            /etc/cdi/nvidia.json = {"cdiVersion":"0.7.0","kind":"nvidia.com/gpu","devices":[],"containerEdits":{"hooks":[{"hookName":"createContainer","path":"/gone/nvidia-cdi-hook"}]}}"#,
+        ),
+        (
             "one NVIDIA card without unified memory",
             r"
             write /dev/nvidiactl

@@ -200,6 +200,17 @@ impl Edits {
 }
 
 impl Spec {
+    /// The programs of all hooks, each once.
+    pub fn hook_programs(&self) -> Vec<&Path> {
+        let edits = std::iter::once(&self.container_edits)
+            .chain(self.devices.iter().map(|device| &device.container_edits));
+        let mut programs: Vec<&Path> =
+            edits.flat_map(|edits| &edits.hooks).map(|hook| hook.path.as_path()).collect();
+        programs.sort();
+        programs.dedup();
+        programs
+    }
+
     /// Reads a file's text: JSON where its name ends so, else YAML.
     ///
     /// # Errors

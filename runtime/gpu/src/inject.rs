@@ -197,6 +197,16 @@ impl Injector {
         for name in cdi_names(&self.inventory, device) {
             let Some(described) = found.device(&format!("{kind}={name}")) else { continue };
             let edits = registry::merge_edits(&[described]);
+            if let Some(hook) = edits.hooks.iter().find(|hook| !self.has_program(&hook.path)) {
+                let message = format!(
+                    "`{}` runs the hook `{}`, which is not installed",
+                    described.path.display(),
+                    hook.path.display()
+                );
+                return Err(Error::new(Kind::System, message).help(
+                    "install it again, or write the file: `jobc gpu cdi --output /etc/cdi/jobc.yaml`",
+                ));
+            }
             let brings = |path: &std::path::Path| edits.device_nodes.iter().any(|node| node.path == path);
             match nodes.iter().find(|path| !brings(path)) {
                 None => return Ok(described),
@@ -217,6 +227,12 @@ impl Injector {
         Err(Error::new(Kind::System, message).help(
             "write the file again: `jobc gpu cdi --output /etc/cdi/jobc.yaml`, or the vendor's own tool",
         ))
+    }
+
+    /// Whether a hook's program is there. An update of the vendor's tools may have taken it away, and a container with it
+    /// would not start.
+    fn has_program(&self, path: &std::path::Path) -> bool {
+        path.exists() || self.host.path(path).exists()
     }
 
     fn apply_cdi(

@@ -177,6 +177,12 @@ fn cdi_files_of_the_host_come_first() {
     write(&["/dev/nvidia1", "/dev/gone"], "FROM=file", "/bin/true");
     all.extend([way(InjectionMethod::Auto), way(InjectionMethod::Cdi)]);
     insta::assert_snapshot!(all.join("\n"));
+    // A container with such a hook would not start.
+    write(&["/dev/nvidia1", "/dev/nvidiactl"], "FROM=file", "/gone/nvidia-cdi-hook");
+    let absent = "`ROOT/etc/cdi/nvidia.json` runs the hook `/gone/nvidia-cdi-hook`, which is not installed";
+    let fallback = way(InjectionMethod::Auto);
+    assert!(fallback.starts_with("generated ") && fallback.contains(absent), "{fallback}");
+    assert_eq!(way(InjectionMethod::Cdi), absent);
 }
 
 /// NVIDIA's hook reads the variables, so what the author wrote must not name other cards than were leased.
