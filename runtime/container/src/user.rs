@@ -22,7 +22,8 @@ pub struct Account {
     pub uid: u32,
     /// Group id.
     pub gid: u32,
-    /// Further groups, in ascending order.
+    /// Supplementary groups, in ascending order. The user's own is one of them, as in a login: otherwise a process could
+    /// drop it, and with it what files deny to the group (CVE-2022-36109).
     pub additional: Vec<u32>,
 }
 
@@ -39,9 +40,8 @@ pub fn home(root: &[PathBuf], uid: u32) -> CString {
 
 /// Looks up `USER[:GROUP]`, as an image or a job file writes it, in the container's /etc/passwd and /etc/group.
 ///
-/// Either part is a name or a number; a name wins over an equal number. Without a group it is the user's own, and the
-/// supplementary groups are those whose line names the user; with one there are no supplementary groups. A number need
-/// not be listed.
+/// Either part is a name or a number; a name wins over an equal number. Without a group it is the user's own, and further
+/// supplementary groups are those whose line names the user; with one there are no others. A number need not be listed.
 pub fn lookup(root: &Layers, text: &str) -> Result<Account> {
     let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
     if user.is_empty() || group == Some("") {
@@ -59,15 +59,17 @@ pub fn lookup(root: &Layers, text: &str) -> Result<Account> {
         let entry = groups(&text).find(|entry| entry.name == group);
         let gid = entry.map(|entry| entry.gid).or_else(|| id(group));
         return gid
-            .map(|gid| Account { uid, gid, additional: Vec::new() })
+            .map(|gid| Account { uid, gid, additional: vec![gid] })
             .ok_or_else(|| absent("group", group, "group"));
     }
-    let Some(entry) = entry else { return Ok(Account { uid, ..Account::default() }) };
+    let Some(entry) = entry else { return Ok(Account { uid, gid: 0, additional: vec![0] }) };
     let own = groups(&text).filter(|group| group.members().any(|member| member == entry.name));
-    let mut additional: Vec<u32> = own.map(|group| group.gid).collect();
+    let mut additional: Vec<u32> =
+        own.map(|group| group.gid).filter(|gid| *gid != entry.gid).take(MAX_GROUPS).collect();
+    additional.insert(0, entry.gid);
+    additional.truncate(MAX_GROUPS);
     additional.sort_unstable();
     additional.dedup();
-    additional.truncate(MAX_GROUPS);
     Ok(Account { uid, gid: entry.gid, additional })
 }
 

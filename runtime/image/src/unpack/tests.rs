@@ -305,7 +305,7 @@ fn users_are_found_in_any_layer() {
     let directories = super::layers(&store, &image, &ignore_progress, &CONTINUE).expect("layers");
     let root = Layers::open(&directories).expect("layers");
     let account = jobc_container::user::lookup(&root, "a").expect("an account");
-    assert_eq!((account.uid, account.gid, account.additional), (8, 9, vec![7]));
+    assert_eq!((account.uid, account.gid, account.additional), (8, 9, vec![7, 9]));
 }
 
 /// Many layers under one root, mounted by a container's own start: 127 are what image tools allow.

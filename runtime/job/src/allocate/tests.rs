@@ -61,7 +61,7 @@ fn the_copy_has_what_the_host_gives() {
     let allocation = case.allocate(None).expect("given");
     assert_snapshot!(case.output(&allocation.to_string()), @r"
     root: ROOT/task-0/rootfs
-    user: ada is 1001:1002, groups 10, 44
+    user: ada is 1001:1002, groups 10, 44, 1002
     output: ROOT/task-0/../outputs/model
     ");
     assert!(!case.directory.path().join("outputs").exists());
@@ -115,7 +115,8 @@ fn the_copy_has_what_the_host_gives() {
           "umask": 23,
           "additionalGids": [
             10,
-            44
+            44,
+            1002
           ]
         },
         "args": [

@@ -56,10 +56,10 @@ fn an_image_says_what_is_left_to_it_and_no_more() {
     path => own 1 in /, PATH=/opt/bin:/bin A=own, None
     env,path => own 1 in /, PATH=/opt/bin:/bin A=own LANG=C.UTF-8, None
     cwd => own 1 in /workspace, PATH=/bin A=own, None
-    user => own 1 in /, PATH=/bin A=own, Some((1001, 1002, [44]))
+    user => own 1 in /, PATH=/bin A=own, Some((1001, 1002, [44, 1002]))
     entrypoint => /entry own 1 in /, PATH=/bin A=own, None
     command => /entry serve in /, PATH=/bin A=own, None
-    env,path,cwd,user,command => /entry serve in /workspace, PATH=/opt/bin:/bin A=own LANG=C.UTF-8, Some((1001, 1002, [44]))
+    env,path,cwd,user,command => /entry serve in /workspace, PATH=/opt/bin:/bin A=own LANG=C.UTF-8, Some((1001, 1002, [44, 1002]))
     ");
 }
 
