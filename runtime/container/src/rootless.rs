@@ -21,6 +21,8 @@ pub enum Caller {
     IsRoot,
     /// Themselves, with their groups, and the process is theirs: the files are those of the host.
     IsUnchanged,
+    /// The user and group as whom the process runs, so that files which it writes to the host are theirs.
+    IsUser(u32, u32),
 }
 
 impl Caller {
@@ -37,6 +39,7 @@ impl Caller {
         match self {
             Self::IsRoot => IdMaps::rootless(uid, gid),
             Self::IsUnchanged => IdMaps::rootless_unchanged(uid, gid),
+            Self::IsUser(user, group) => IdMaps::rootless_as(uid, gid, (user, group)),
         }
     }
 }
@@ -83,6 +86,11 @@ fn adapt_within(
         }
         (users, Caller::IsRoot) => {
             format!("the container has a user namespace: its root is user {uid}, plus {users} more users")
+        }
+        (users, Caller::IsUser(user, _)) => {
+            format!(
+                "the container has a user namespace: its user {user} is user {uid}, plus {users} more users"
+            )
         }
         (users, Caller::IsUnchanged) => {
             format!("the container has a user namespace: user {uid} is the same, plus {users} more users")
@@ -133,12 +141,16 @@ fn has_user_namespace(spec: &Spec) -> bool {
     namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User)
 }
 
-/// Keeps the groups of the caller for a process without groups of its own: files that only members of a group may read.
-/// They have no number in the container, so a process with groups of its own cannot have them as well.
+/// Keeps the groups of the caller for a process without groups of its own but the first: files that only members of a
+/// group may read. They have no number in the container, so a process with groups of its own cannot have them as well.
 fn keep_groups(spec: &mut Spec) {
     let user = spec.process().as_ref().map(oci_spec::runtime::Process::user);
-    let own = user.and_then(|user| user.additional_gids().as_ref()).is_some_and(|groups| !groups.is_empty());
+    let own =
+        user.is_some_and(|user| user.additional_gids().iter().flatten().any(|group| *group != user.gid()));
     if !own {
+        if let Some(process) = spec.process_mut() {
+            process.user_mut().set_additional_gids(None);
+        }
         let annotations = spec.annotations_mut().get_or_insert_default();
         annotations.insert(KEEP_GROUPS.to_owned(), "1".to_owned());
     }

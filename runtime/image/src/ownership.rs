@@ -32,11 +32,19 @@ pub enum Ownership {
 impl Ownership {
     /// The owners of the files that this process unpacks.
     pub fn of_current_user() -> Result<Self> {
-        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        Self::of_current_user_as(None)
+    }
+
+    /// The same for containers in which this user is another one than root.
+    pub fn of_current_user_as(inside: Option<(u32, u32)>) -> Result<Self> {
+        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         if !needs_user_namespace() {
             return Ok(Self::Root);
         }
-        let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;
+        let maps = match inside {
+            None => IdMaps::rootless(uid, gid)?,
+            Some(inside) => IdMaps::rootless_as(uid, gid, inside)?,
+        };
         Ok(if maps.single().is_some() { Self::SingleUser } else { Self::Mapped(maps) })
     }
 

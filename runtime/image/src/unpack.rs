@@ -62,6 +62,25 @@ pub fn layers(
     layers_within(store, image, &Limits::of_environment()?, on_progress, stopped)
 }
 
+/// The same for containers in which the calling user, without privileges, is this user and group of the image.
+///
+/// # Errors
+///
+/// Those of [`layers`].
+pub fn layers_as(
+    store: &Store,
+    image: &Image,
+    inside: (u32, u32),
+    on_progress: ProgressFn<'_>,
+    stopped: &AtomicBool,
+) -> Result<Vec<PathBuf>> {
+    let whose = Ownership::of_current_user_as(Some(inside))?;
+    let limits = Limits::of_environment()?;
+    let unpacker =
+        Unpacker::new(store, image, &limits, on_progress, stopped, whose.layer_directories(store))?;
+    unpack_missing(&unpacker, &whose)
+}
+
 /// The same, in the store itself: of directories in shared stores none is used, since their owner does not see for how
 /// long.
 ///

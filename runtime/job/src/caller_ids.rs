@@ -1,7 +1,9 @@
-//! Whether an unprivileged user who starts a job is root in its containers, or has the same ids as outside.
+//! Whether an unprivileged user who starts a job is root in its containers, has the same ids as outside, or is the user
+//! of the tasks.
 //!
 //! On the files of the host they are the same user: those files name owners of the host. The files of an image belong
-//! to the image's own users, of whom root is the one that every image has.
+//! to the image's own users, of whom root is the one that every image has. Tasks that run as another user of the image
+//! write files to the host as well, and these belong to the caller.
 
 use jobc_container::bundle::Bundle;
 use jobc_container::rootless::Caller;
@@ -38,6 +40,14 @@ pub(crate) fn set_home(process: &mut Process, home: Option<&str>) {
     let env = process.env_mut().get_or_insert_default();
     let is_set = env.iter().any(|variable| variable.starts_with("HOME="));
     env.extend(home.filter(|home| !is_set && home.starts_with('/')).map(|home| format!("HOME={home}")));
+}
+
+/// Whether the caller, without privileges, can be the user of a role in its containers instead of root: they do not
+/// share the ids of others, and no sshd, which is root, logs that user in.
+pub(crate) fn can_be_user(plan: &JobPlan) -> bool {
+    let has_ssh = plan.distributed.as_ref().is_some_and(|distributed| distributed.ssh.is_some());
+    let is_unprivileged = needs_user_namespace() && !rustix::process::geteuid().is_root();
+    is_unprivileged && !has_ssh && !shares_user_namespace(plan)
 }
 
 fn caller(is_unchanged: bool) -> Caller {

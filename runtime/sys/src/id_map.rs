@@ -126,8 +126,16 @@ impl IdMaps {
     /// The maps of a container in which a user without rights, who starts it, has the same ids as outside. The granted
     /// ids, if any, are the others, from 0.
     pub fn rootless_unchanged(uid: u32, gid: u32) -> Result<Self> {
+        Self::rootless_as(uid, gid, (uid, gid))
+    }
+
+    /// The same for a container in which they are another user and group, such as those of its image.
+    pub fn rootless_as(uid: u32, gid: u32, inside: (u32, u32)) -> Result<Self> {
         let (users, groups) = granted_ids(uid)?;
-        Ok(Self { users: IdMap::around(uid, &users), groups: IdMap::around(gid, &groups) })
+        Ok(Self {
+            users: IdMap::around(inside.0, uid, &users),
+            groups: IdMap::around(inside.1, gid, &groups),
+        })
     }
 
     /// The lines of both maps, where the container's first process writes them itself.
@@ -312,9 +320,9 @@ impl IdMap {
         Self(extents)
     }
 
-    /// `own` is itself; the granted ranges, one behind the other, are the ids from 0 around it.
-    fn around(own: u32, granted: &[subordinate::Range]) -> Self {
-        let mut extents = vec![Extent { inside: own, outside: own, length: 1 }];
+    /// Id `own` of the container is `outside`; the granted ranges, one behind the other, are the ids from 0 around it.
+    fn around(own: u32, outside: u32, granted: &[subordinate::Range]) -> Self {
+        let mut extents = vec![Extent { inside: own, outside, length: 1 }];
         let mut next = 0;
         // One of the ranges is split at `own`.
         for range in granted.iter().take(MAX_EXTENTS - 2) {

@@ -47,6 +47,16 @@ pub(super) fn root(
     role: &str,
     stopped: &AtomicBool,
 ) -> Result<Option<(Vec<PathBuf>, Image)>> {
+    root_as(submission, role, None, stopped)
+}
+
+/// The same for tasks in which the caller, without privileges, is this user and group.
+pub(super) fn root_as(
+    submission: &Submission,
+    role: &str,
+    inside: Option<(u32, u32)>,
+    stopped: &AtomicBool,
+) -> Result<Option<(Vec<PathBuf>, Image)>> {
     let Some((images, image)) = submission.images.as_ref().and_then(|all| Some((all, all.roles.get(role)?)))
     else {
         return Ok(None);
@@ -54,6 +64,9 @@ pub(super) fn root(
     let store = open(images)?;
     let image = store.image(image, &Platform::here())?;
     // The client has unpacked them already and shown the progress.
-    let layers = unpack::layers(&store, &image, &ignore_progress, stopped)?;
+    let layers = match inside {
+        None => unpack::layers(&store, &image, &ignore_progress, stopped)?,
+        Some(inside) => unpack::layers_as(&store, &image, inside, &ignore_progress, stopped)?,
+    };
     Ok(Some((layers, Image::of(&image.config.config))))
 }

@@ -108,7 +108,11 @@ pub(super) fn set_owner(
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777))
         .map_err(|error| file_error("set the permissions of", path, &error))?;
-    notes.push(format!("`{name}` is world-writable, because several container users write to it"));
+    let users = match writers.first().filter(|_| writers.len() == 1) {
+        Some((uid, _)) => format!("user {uid} of the containers writes to it"),
+        None => "several container users write to it".to_owned(),
+    };
+    notes.push(format!("`{name}` is world-writable, because {users}"));
     Ok(())
 }
 

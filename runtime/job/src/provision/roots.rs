@@ -55,6 +55,9 @@ pub enum RootSource {
 impl RoleRoot {
     /// The user and group of the tasks, as the files that they own need them: 0 where that is the caller.
     pub(crate) fn ids(&self) -> (u32, u32) {
+        if let Caller::IsUser(..) = self.caller {
+            return (0, 0);
+        }
         self.user.as_ref().map_or(self.default_ids, |user| (user.uid, user.gid))
     }
 }
@@ -103,6 +106,7 @@ pub(super) fn of(
             Some(user) => Some(user),
             None => image::user(&bundle, image.as_ref(), &from)?,
         };
+        let (base, caller) = as_user(job, role, base, user.as_ref(), &bundle, stopped)?;
         let written = bundle.config.spec.process().as_ref().map(oci_spec::runtime::Process::user);
         let numbers = written.map_or((0, 0), |user| (user.uid(), user.gid()));
         on_progress(Progress::ImageReady {
@@ -122,12 +126,38 @@ pub(super) fn of(
                 environment,
                 stop_signal: role.stop_signal.clone(),
                 init: role.init,
-                caller: caller_ids::of_role(job.plan, job.submission, role),
+                caller,
                 default_ids: numbers,
             },
         );
     }
     Ok(roles)
+}
+
+/// Whom the caller is in the containers of a role, and the root for it: the files that its user writes to the host
+/// belong to the caller. The layers of an image have their owners on the disk, so they are unpacked for that.
+fn as_user(
+    job: &Job<'_>,
+    role: &RolePlan,
+    base: RootSource,
+    user: Option<&NamedUser>,
+    bundle: &Bundle,
+    stopped: &AtomicBool,
+) -> Result<(RootSource, Caller)> {
+    let caller = caller_ids::of_role(job.plan, job.submission, role);
+    let ids = user.map(|user| (user.uid, user.gid)).filter(|(uid, _)| *uid != 0);
+    let (RootSource::Shared(_), Some(ids), Caller::IsRoot) = (&base, ids, caller) else {
+        return Ok((base, caller));
+    };
+    if !caller_ids::can_be_user(job.plan) || root_option(job, &role.name).is_some() {
+        return Ok((base, caller));
+    }
+    Ok(match images::root_as(job.submission, &role.name, Some(ids), stopped)? {
+        Some((layers, _)) => {
+            (RootSource::Shared(Root::layered(layers, bundle)?), Caller::IsUser(ids.0, ids.1))
+        }
+        None => (base, caller),
+    })
 }
 
 /// The root that the command line names for a role.

@@ -80,7 +80,8 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
         (None, RootSource::Bundle) => crate::allocate::user_of(&bundle, &root)?,
         (user, _) => user.clone(),
     };
-    let ids = user.as_ref().map_or(role.ids(), |user| (user.uid, user.gid));
+    let named = user.as_ref().filter(|_| !matches!(role.caller, Caller::IsUser(..)));
+    let ids = named.map_or(role.ids(), |user| (user.uid, user.gid));
     give_files(&bundle, ids)?;
     let (mut secret_environment, mut mounts) = secrets(provided, task, &bundle, ids)?;
     if let Some(keys) = provided.keys.as_ref().filter(|_| bundle.annotation("dev.jobc.ssh").is_some()) {
@@ -94,6 +95,9 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
     }
     if let Some(user) = &user {
         become_user(&mut process, user);
+    } else if role.image.is_some() && process.user().additional_gids().is_none() {
+        let group = process.user().gid();
+        process.user_mut().set_additional_gids(Some(vec![group]));
     }
     let dir = bundle.dir.clone();
     let env = process.env().clone().unwrap_or_default();

@@ -108,14 +108,14 @@ fn the_first_id_is_one_s_own_else_root_s_where_there_is_one() {
     assert_eq!(first(0, Some(1000)), 0);
     assert_eq!(first(0, Some(1003)), 3);
     assert_eq!(first(5, Some(0)), 5, "not mapped");
-    let kept = IdMap::around(1000, &[subordinate::Range { first: 100_000, length: 65536 }]);
+    let kept = IdMap::around(1000, 1000, &[subordinate::Range { first: 100_000, length: 65536 }]);
     assert_eq!((kept.first(None), kept.first(Some(1000))), (0, 1000));
 }
 
 #[test]
 fn granted_ranges_stand_around_an_id_that_is_kept() {
     let range = |first, length| subordinate::Range { first, length };
-    let around = |own, granted: &[_]| IdMap::around(own, granted).text();
+    let around = |own, granted: &[_]| IdMap::around(own, own, granted).text();
     assert_eq!(around(1000, &[]), "1000 1000 1\n");
     assert_eq!(around(1000, &[range(100_000, 65536)]), "1000 1000 1\n0 100000 1000\n1001 101000 64536\n");
     assert_eq!(
@@ -124,7 +124,12 @@ fn granted_ranges_stand_around_an_id_that_is_kept() {
     );
     assert_eq!(around(1_500_000, &[range(100_000, 65536)]), "1500000 1500000 1\n0 100000 65536\n");
     assert_eq!(around(0, &[range(100_000, 10)]), "0 0 1\n1 100000 10\n", "a group of 0");
-    let all = IdMap::around(5, &[range(10, u32::MAX - 10), range(6, 4)]);
+    // The user of an image is another one on the host.
+    let user = IdMap::around(1000, 1003, &[range(100_000, 65536)]);
+    assert_eq!(user.text(), "1000 1003 1\n0 100000 1000\n1001 101000 64536\n");
+    assert_eq!(user.outside(1000), Some(1003));
+    assert_eq!(IdMap::around(1000, 1003, &[]).text(), "1000 1003 1\n");
+    let all = IdMap::around(5, 5, &[range(10, u32::MAX - 10), range(6, 4)]);
     assert!(all.extents().iter().all(|extent| extent.inside.checked_add(extent.length).is_some()));
 }
 

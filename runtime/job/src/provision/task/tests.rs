@@ -132,7 +132,10 @@ fn a_task_gets_what_only_this_run_knows() {
       "process": {
         "user": {
           "uid": 1001,
-          "gid": 1002
+          "gid": 1002,
+          "additionalGids": [
+            1002
+          ]
         },
         "args": [
           "id"
