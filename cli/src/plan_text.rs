@@ -74,7 +74,11 @@ pub(crate) fn source(source: &VolumeSource) -> String {
             format!("the code in {path}, {digest}")
         }
         VolumeSource::Target {} => "of the target".to_owned(),
-        VolumeSource::Job {} => "a directory of the job".to_owned(),
+        VolumeSource::Job { in_memory: false } => "a directory of the job".to_owned(),
+        VolumeSource::Job { in_memory: true } => "a directory of the job in memory".to_owned(),
+        VolumeSource::Memory { size_bytes } => {
+            format!("a directory of each instance in memory, {}", jobc_schema::Bytes(*size_bytes))
+        }
         VolumeSource::Instance { size_bytes: None } => "a directory of each instance".to_owned(),
         VolumeSource::Instance { size_bytes: Some(bytes) } => {
             format!("a directory of each instance, {}", jobc_schema::Bytes(*bytes))

@@ -127,8 +127,8 @@ fn disk_traffic(role: &RolePlan, left_out: &mut Vec<String>) -> Vec<String> {
 
 fn network(job: &JobPlan, role: &RolePlan) -> Vec<String> {
     match job.network {
-        Network::Host => return vec!["--network host".to_owned()],
-        Network::None => return vec!["--network none".to_owned()],
+        Network::Host => return [vec!["--network host".to_owned()], names(job)].concat(),
+        Network::None => return [vec!["--network none".to_owned()], names(job)].concat(),
         Network::Auto | Network::Job => {}
     }
     let numbers = |port: &PortPlan| {
@@ -136,7 +136,19 @@ fn network(job: &JobPlan, role: &RolePlan) -> Vec<String> {
         if port.count > 1 { format!("{first}-{}", first + port.count - 1) } else { first.to_string() }
     };
     let published = role.ports.iter().filter(|port| port.publish != Publish::None);
-    published.map(|port| format!("-p {0}:{0}", numbers(port))).collect()
+    published.map(|port| format!("-p {0}:{0}", numbers(port))).chain(names(job)).collect()
+}
+
+/// Names in /etc/hosts, and the settings of the resolver.
+fn names(job: &JobPlan) -> Vec<String> {
+    let hosts = job.extra_hosts.iter().map(|(name, address)| format!("--add-host {name}:{address}"));
+    let dns = job.dns.iter().flat_map(|dns| {
+        let settings = [("dns", &dns.servers), ("dns-search", &dns.search), ("dns-option", &dns.options)];
+        settings.into_iter().flat_map(|(option, values)| {
+            values.iter().map(move |value| format!("--{option} {}", shell::quote(value)))
+        })
+    });
+    hosts.chain(dns).collect()
 }
 
 /// Directories of the host; what else data comes from, Docker cannot mount.
@@ -144,6 +156,11 @@ fn mounts(job: &JobPlan, role: &RolePlan, left_out: &mut Vec<String>) -> Vec<Str
     let mut words = Vec::new();
     for mount in &role.mounts {
         let Some(volume) = job.volumes.get(&mount.volume) else { continue };
+        if let VolumeSource::Memory { size_bytes } = volume.source {
+            let options = format!("{}:size={size_bytes},mode=1777,exec", mount.path);
+            words.push(format!("--tmpfs {}", shell::quote(&options)));
+            continue;
+        }
         let (VolumeSource::Path { path } | VolumeSource::Code { path, .. }) = &volume.source else {
             left_out.push(format!("`{}` at {}, which is no directory of the host", mount.volume, mount.path));
             continue;

@@ -22,6 +22,7 @@ mod job_json;
 mod launch;
 mod list_limits;
 mod metrics;
+mod names;
 mod openpai_env;
 mod openpai_ssh;
 mod outputs;
@@ -101,6 +102,7 @@ fn decide(
     let context = Context { job, variant, name, engine: Engine::new(), table, files, lock };
     let graph = graph::resolve_graph(&context, sink);
     let rendezvous = distributed::resolve_distributed(&context, sink);
+    names::check(&context, sink);
     let gang = resolve_gang(&context, &graph, rendezvous.as_ref(), sink);
     let mut volumes = volumes::resolve_volumes(&context, sink);
     code::resolve_code(&context, &target.settings, &mut volumes, sink);
@@ -201,6 +203,8 @@ fn decide(
         distributed: rendezvous.map(|r| r.plan),
         gang,
         network: job.network,
+        extra_hosts: job.extra_hosts.clone(),
+        dns: job.dns.clone(),
         timeout_seconds: job.timeout.map(|t| t.0),
         compat: job.compat.clone(),
         totals,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 use crate::distributed::Distributed;
+use crate::dns::Dns;
 use crate::duration::Seconds;
 use crate::forms;
 use crate::image::Image;
@@ -85,6 +86,15 @@ pub struct Job {
     #[serde(default)]
     #[schemars(extend("default" = "auto", "examples" = ["job"]))]
     pub network: Network,
+    /// Names for /etc/hosts of the roles, with their addresses. `host-gateway` stands for the host itself, so that tasks
+    /// reach services on its loopback addresses.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(extend("examples" = [{"db.lab": "10.0.0.7", "host.containers.internal": "host-gateway"}]))]
+    pub extra_hosts: IndexMap<String, String>,
+    /// How the roles look up other names: name servers, search domains and options of the resolver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"servers": ["10.0.0.2"], "search": ["corp.example.com"]}]))]
+    pub dns: Option<Dns>,
     /// Retries after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"max": 2, "backoff": "10s"}]))]

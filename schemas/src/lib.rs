@@ -7,6 +7,7 @@
 pub mod code;
 pub mod digest;
 pub mod distributed;
+pub mod dns;
 pub mod duration;
 mod editor;
 pub mod exchange;

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::distributed::{ElasticBackend, Framework, MemberPart};
+use crate::dns::Dns;
 use crate::job::{Compat, Network};
 use crate::pointer::Pointer;
 use crate::scalar::Scalar;
@@ -85,6 +86,12 @@ pub struct JobPlan {
     pub gang: GangPlan,
     /// How the processes reach each other.
     pub network: Network,
+    /// Names for /etc/hosts and their addresses; `host-gateway` is the host.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub extra_hosts: IndexMap<String, String>,
+    /// Settings of the resolver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns: Option<Dns>,
     /// Maximum run time of the whole job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
@@ -127,6 +134,14 @@ impl JobPlan {
             };
             let is_claim = storage.and_then(|storage| storage.get(&mount.volume)?.claim.as_ref()).is_some();
             (!is_claim).then_some((mount.volume.as_str(), bytes))
+        })
+    }
+
+    /// The directories in memory of each instance of a role, and their bytes.
+    pub fn in_memory<'a>(&'a self, role: &'a RolePlan) -> impl Iterator<Item = (&'a str, u64)> {
+        role.mounts.iter().filter_map(|mount| match self.volumes.get(&mount.volume)?.source {
+            VolumeSource::Memory { size_bytes } => Some((mount.volume.as_str(), size_bytes)),
+            _ => None,
         })
     }
 
@@ -215,6 +230,9 @@ pub struct VolumePlan {
     pub options: IndexMap<String, String>,
 }
 
+/// The address in `extra_hosts` that stands for the host that runs a task.
+pub const HOST_GATEWAY: &str = "host-gateway";
+
 /// The name of the volume with the code of a job.
 pub const CODE: &str = "jobc-code";
 /// The directory of the code beside the other files of a job that was sent to a host.
@@ -287,7 +305,16 @@ pub enum VolumeSource {
         reference: Option<String>,
     },
     /// A directory that lives as long as the job.
-    Job {},
+    Job {
+        /// Whether it is in memory, so that only the tasks of one host share it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        in_memory: bool,
+    },
+    /// A directory in memory (tmpfs) of each instance, which is empty when it starts.
+    Memory {
+        /// Its size in bytes.
+        size_bytes: u64,
+    },
     /// A directory of each instance, which is empty when it starts.
     Instance {
         /// Its size in bytes.

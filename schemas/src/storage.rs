@@ -11,9 +11,11 @@ pub struct Data {
     /// Location: a path (relative to the job file), `nfs://HOST/PATH`, `s3://BUCKET/PATH`, `pvc:NAME`, `https://…` or
     /// `git+https://…`. `job:`, with `writable: true`, is an empty directory that lives as long as the job, for files
     /// that one role hands to another. `instance:SIZE`, with `writable: true`, is an empty directory of each instance;
-    /// the size is optional and counts against `disk`. Omit it if the target provides it.
+    /// the size is optional and counts against `disk`. `memory:SIZE` is one in memory (tmpfs), which counts against
+    /// `memory`; `job:memory` is one that all roles on a host share, and may be mounted at /dev/shm. Omit it if the
+    /// target provides it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1), extend("examples" = ["/data/imagenet", "nfs://filer.example.com/imagenet", "pvc:imagenet", "job:", "instance:100GiB"]))]
+    #[schemars(length(min = 1), extend("examples" = ["/data/imagenet", "nfs://filer.example.com/imagenet", "pvc:imagenet", "job:", "instance:100GiB", "memory:8GiB", "job:memory"]))]
     pub source: Option<String>,
     /// Mount point in the roles: an absolute path.
     #[schemars(regex(pattern = "^(/|\\$\\{\\{)"), extend("examples" = ["/data"]))]

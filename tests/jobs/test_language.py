@@ -66,6 +66,22 @@ def test_each_instance_has_a_directory_of_its_own(jobs):
     assert not [path for path in jobs.home.rglob("scratch") if path.is_dir() and any(path.iterdir())]
 
 
+def test_directories_in_memory(jobs):
+    """One of each instance, of its size; and one at /dev/shm that the roles share, of which nothing is left."""
+    fill = "stat -f -c %T /fast; ! dd if=/dev/zero of=/fast/f bs=64k count=32 2>/dev/null; stat -c %s /fast/f; ls /dev/shm"
+    roles = {
+        "first": {"instances": 2, "run": "echo $JOBC_INDEX >/dev/shm/from-$JOBC_INDEX"},
+        "second": {"needs": ["first"], "run": fill, "user": "1000:1000" if not jobs.account else "0"},
+        "third": {"needs": ["first"], "run": "ls -A /dev/shm", "data": []},
+    }
+    data = {"fast": {"source": "memory:1MiB", "mount": "/fast", "writable": True},
+            "shared": {"source": "job:memory", "mount": "/dev/shm", "writable": True}}
+    run(jobs, "tested-memory", roles, 0, "succeeded: all 4 tasks succeeded", data=data)
+    assert logs(jobs, "tested-memory", "second-0").split() == ["tmpfs", str(1 << 20), "from-0", "from-1"]
+    assert logs(jobs, "tested-memory", "third-0") == ""
+    assert not [path for path in Path("/dev/shm").rglob("from-*")]
+
+
 def test_a_device_that_the_host_lacks_is_named(jobs):
     """So are RDMA devices."""
     for resources, said in (({"devices": ["/dev/not-there"]}, "/dev/not-there"), ({"rdma": 99}, "RDMA devices, and the task requests 99")):

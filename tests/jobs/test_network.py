@@ -232,6 +232,39 @@ def test_tasks_reach_neighbors_but_not_the_loopback_of_the_host(jobs, program):
         assert one["loopback"] and "connected" not in one["loopback"], f"the host's loopback address is reached: {one}"
 
 
+# A task that looks up the names of the job file, and tries to reach the host by one of them.
+NAMES = CONNECT.split("lines =")[0] + """
+import os
+print("ANSWER", json.dumps({"db": look_up("db.lab"), "host": look_up("host.lab"), "reached": attempt("host.lab", 8001)[0],
+    "resolver": [line for line in open("/etc/resolv.conf").read().splitlines() if not line.startswith("#")]}), flush=True)
+"""
+EXTRA = {"extra_hosts": {"db.lab": "192.0.2.7", "host.lab": "host-gateway"},
+         "dns": {"servers": ["192.0.2.53"], "search": ["corp.example"], "options": ["ndots:2"]}}
+
+
+@uplinks
+def test_a_host_gateway_leads_to_the_loopback_of_the_host(jobs, program):
+    needs.tool(program)
+    name = f"network-tested-gateway-{program[:5]}"
+    run = jobs.run(write(jobs, name, yaml(name, {"a": python(NAMES)}, **EXTRA)), PATH=directory_of_programs(jobs, program))
+    out = finish(run)
+    replies = answers(out)
+    assert run.returncode == 0 and len(replies) == 1, f"exit code {run.returncode}: {out[-2000:]}"
+    assert replies[0]["db"] == "192.0.2.7" and replies[0]["reached"] == "connected", replies
+    assert replies[0]["resolver"] == ["search corp.example", "options ndots:2", "nameserver 192.0.2.53"]
+
+
+@pytest.mark.parametrize("network", ("host", "none"))
+def test_names_of_the_job_file_without_a_network_of_its_own(jobs, network):
+    name = f"network-tested-names-{network}"
+    hosts = {"db.lab": "192.0.2.7"} | ({"host.lab": "host-gateway"} if network == "host" else {})
+    out = finish(jobs.run(write(jobs, name, yaml(name, {"a": python(NAMES)}, network=network, **EXTRA | {"extra_hosts": hosts}))))
+    replies = answers(out)
+    assert len(replies) == 1 and replies[0]["db"] == "192.0.2.7", out[-2000:]
+    assert replies[0]["resolver"] == ["search corp.example", "options ndots:2", "nameserver 192.0.2.53"]
+    assert replies[0]["host"] == "127.0.0.1" or network == "none"
+
+
 def test_without_an_uplink_program_tasks_reach_nothing(jobs):
     """At once, and it is reported."""
     replies, notes = connect(jobs)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jobc_schema::Pointer;
 use jobc_schema::gpu::Vendor;
 use jobc_schema::job::Network;
-use jobc_schema::plan::{GangPlan, GpuAmount, JobPlan, ProbePlan, RolePlan, VolumeSource};
+use jobc_schema::plan::{GangPlan, GpuAmount, HOST_GATEWAY, JobPlan, ProbePlan, RolePlan, VolumeSource};
 use jobc_schema::resources::Publish;
 use jobc_schema::role::{Disruptions, NeedState, RetryScope};
 
@@ -54,6 +54,14 @@ pub enum Capability {
     Metrics,
     /// The host's network, a network of the job's own, or none.
     Network(Network),
+    /// Names in /etc/hosts.
+    ExtraHosts,
+    /// The host's own services, by a name in /etc/hosts.
+    HostGateway,
+    /// Name servers instead of those of the platform.
+    DnsServers,
+    /// Search domains and options of the resolver.
+    DnsSearch,
     /// A port published on the host.
     PublishHost,
     /// A port published as a service.
@@ -86,8 +94,12 @@ pub enum Capability {
     VolumeGit,
     /// A directory that lives as long as the job.
     VolumeJob,
+    /// A directory in memory that the tasks of a host share as long as the job lives.
+    VolumeJobMemory,
     /// A directory of each instance.
     VolumeInstance,
+    /// A directory in memory of each instance.
+    VolumeMemory,
     /// A volume that the target provides.
     VolumeTarget,
     /// A directory with code, which goes with the job.
@@ -189,7 +201,9 @@ impl Capability {
         (Self::VolumeHttps, "data: https://"),
         (Self::VolumeGit, "data: git+https://"),
         (Self::VolumeJob, "data: job:"),
+        (Self::VolumeJobMemory, "data: job:memory"),
         (Self::VolumeInstance, "data: instance:"),
+        (Self::VolumeMemory, "data: memory:"),
         (Self::VolumeTarget, "data and outputs of the target"),
         (Self::Code, "code"),
         (Self::Subpath, "subpath of data and outputs"),
@@ -246,6 +260,10 @@ impl Capability {
         (Self::Network(Network::Host), "network: host"),
         (Self::Network(Network::Job), "network: job"),
         (Self::Network(Network::None), "network: none"),
+        (Self::ExtraHosts, "extra_hosts"),
+        (Self::HostGateway, "extra_hosts: host-gateway"),
+        (Self::DnsServers, "dns.servers"),
+        (Self::DnsSearch, "dns.search and options"),
         (Self::PublishHost, "ports published on the host"),
         (Self::PublishService, "ports published as a service"),
         (Self::Elastic, "distributed.elastic"),
@@ -287,6 +305,7 @@ pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
     if job.network != Network::Auto {
         found.push((Capability::Network(job.network), root.key("network")));
     }
+    needs_of_names(job, &mut found);
     if job.timeout_seconds.is_some() {
         found.push((Capability::JobTimeout, root.key("timeout")));
     }
@@ -330,6 +349,23 @@ pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
 
 type CapabilityNeeds = Vec<(Capability, Pointer)>;
 
+fn needs_of_names(job: &JobPlan, found: &mut CapabilityNeeds) {
+    for (name, address) in &job.extra_hosts {
+        let capability =
+            if address == HOST_GATEWAY { Capability::HostGateway } else { Capability::ExtraHosts };
+        found.push((capability, Pointer::ROOT.keys(["extra_hosts", name])));
+    }
+    let Some(dns) = &job.dns else { return };
+    let settings = [
+        (Capability::DnsServers, "servers", &dns.servers),
+        (Capability::DnsSearch, "search", &dns.search),
+        (Capability::DnsSearch, "options", &dns.options),
+    ];
+    for (capability, key, _) in settings.into_iter().filter(|(.., values)| !values.is_empty()) {
+        found.push((capability, Pointer::ROOT.keys(["dns", key])));
+    }
+}
+
 fn needs_of_secrets(job: &JobPlan, found: &mut CapabilityNeeds) {
     use jobc_schema::plan::SecretPlan;
     for (name, secret) in &job.secrets {
@@ -351,7 +387,9 @@ fn needs_of_volumes(job: &JobPlan, found: &mut CapabilityNeeds) {
             VolumeSource::Pvc { .. } => Capability::VolumePvc,
             VolumeSource::Https { .. } => Capability::VolumeHttps,
             VolumeSource::Git { .. } => Capability::VolumeGit,
-            VolumeSource::Job {} => Capability::VolumeJob,
+            VolumeSource::Job { in_memory: false } => Capability::VolumeJob,
+            VolumeSource::Job { in_memory: true } => Capability::VolumeJobMemory,
+            VolumeSource::Memory { .. } => Capability::VolumeMemory,
             VolumeSource::Instance { .. } => Capability::VolumeInstance,
             VolumeSource::Target {} => Capability::VolumeTarget,
             VolumeSource::Code { .. } => Capability::Code,

@@ -65,6 +65,10 @@ impl Backend for DockerfileBackend {
             | Capability::RoleMaxParallel
             | Capability::Metrics
             | Capability::Network(_)
+            | Capability::ExtraHosts
+            | Capability::HostGateway
+            | Capability::DnsServers
+            | Capability::DnsSearch
             | Capability::PublishHost
             | Capability::PublishService
             | Capability::Files
@@ -81,7 +85,9 @@ impl Backend for DockerfileBackend {
             | Capability::VolumeHttps
             | Capability::VolumeGit
             | Capability::VolumeJob
+            | Capability::VolumeJobMemory
             | Capability::VolumeInstance
+            | Capability::VolumeMemory
             | Capability::VolumeTarget
             | Capability::Code
             | Capability::Subpath

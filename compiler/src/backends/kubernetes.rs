@@ -16,6 +16,7 @@ mod env;
 mod env_file;
 mod gang;
 mod gpu;
+mod host_names;
 mod job;
 mod jobset;
 mod kai;

@@ -39,6 +39,7 @@ mod same_rank;
 mod scratch_over_disk;
 mod script_not_copied;
 mod shared_write;
+mod shm_covered;
 mod shm_over_memory;
 mod ssh_user;
 mod sudo;
@@ -76,6 +77,7 @@ pub(super) const TABLE: &[Lint] = &[
     retry_one_rank::check,
     ssh_user::check,
     shm_over_memory::check,
+    shm_covered::check,
     scratch_over_disk::check,
     no_shm::check,
     little_memory::check,

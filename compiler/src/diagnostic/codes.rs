@@ -236,6 +236,8 @@ codes! {
     SCRATCH_OVER_DISK "J0358" "directories of an instance are larger than its disk";
     ACCELERATE_CONFIG "J0359" "a configuration of accelerate is for other machines";
     UNKNOWN_SIGNAL "J0360" "unknown signal";
+    HOST_NAME "J0363" "a name or address of `extra_hosts` or `dns` is invalid";
+    SHM_COVERED "J0364" "the size of /dev/shm has no effect";
     ENTRYPOINT_MISFIT "J0366" "a command does not fit the ENTRYPOINT of its image";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::lines::Lines;
 use crate::document::{Document, Node, Value};
 
-const JOB: [&str; 25] = [
+const JOB: [&str; 27] = [
     "version",
     "name",
     "description",
@@ -20,6 +20,8 @@ const JOB: [&str; 25] = [
     "images",
     "registries",
     "network",
+    "extra_hosts",
+    "dns",
     "matrix",
     "code",
     "data",

@@ -27,7 +27,9 @@ pub(super) fn resolve_metrics(
             return true;
         }
         let source = job.data.get(&mount.volume).and_then(|data| data.source.as_ref());
-        source.is_some_and(|source| source.starts_with("instance:"))
+        source.is_some_and(|source| {
+            ["instance:", "memory:", "job:memory"].iter().any(|start| source.starts_with(start))
+        })
     };
     let mounts: Vec<MountPlan> = mounts.iter().filter(|mount| !of_instance(mount)).cloned().collect();
     let mounts = &mounts[..];

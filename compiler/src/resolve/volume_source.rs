@@ -11,7 +11,7 @@ pub(super) struct SourceError {
     pub(super) instead: Option<String>,
 }
 
-/// Parses a source: a path, `nfs://`, `s3://`, `pvc:`, `job:`, `instance:`, `https://` or `git+https://`.
+/// Parses a source: a path, `nfs://`, `s3://`, `pvc:`, `job:`, `instance:`, `memory:`, `https://` or `git+https://`.
 pub(super) fn read_source(text: &str) -> Result<VolumeSource, SourceError> {
     let error = |message: String, note: String| Err(SourceError { message, note, instead: None });
     let instead = |message: String, source: String| {
@@ -28,13 +28,35 @@ pub(super) fn read_source(text: &str) -> Result<VolumeSource, SourceError> {
         return Ok(VolumeSource::Pvc { name: name.to_owned() });
     }
     if let Some(name) = text.strip_prefix("job:") {
+        if name == "memory" {
+            return Ok(VolumeSource::Job { in_memory: true });
+        }
         if !name.is_empty() {
             return instead(
                 format!("`{text}`: a volume of the job has no name but its key"),
                 "job:".to_owned(),
             );
         }
-        return Ok(VolumeSource::Job {});
+        return Ok(VolumeSource::Job { in_memory: false });
+    }
+    for other in ["memory:", "tmpfs:", "mem:", "ram:"] {
+        let Some(size) = text.strip_prefix(other).map(|rest| rest.trim_start_matches('/')) else { continue };
+        return match Bytes::parse(size) {
+            Ok(Bytes(bytes)) if bytes > 0 && other == "memory:" => {
+                Ok(VolumeSource::Memory { size_bytes: bytes })
+            }
+            Ok(Bytes(bytes)) if bytes > 0 => {
+                instead(format!("unsupported source `{other}`"), format!("memory:{size}"))
+            }
+            _ if size.is_empty() => error(
+                format!("`{text}` has no size"),
+                "write the maximum size, as in `memory:8GiB`; it counts against `memory`".to_owned(),
+            ),
+            _ => error(
+                format!("`{size}` is not the size of a directory"),
+                "write a number and a unit, as in `memory:8GiB`".to_owned(),
+            ),
+        };
     }
     for other in ["instance:", "pvc-template:", "ephemeral:", "scratch:"] {
         let Some(size) = text.strip_prefix(other).map(|rest| rest.trim_start_matches('/')) else { continue };
@@ -131,6 +153,17 @@ mod tests {
         check("http://x.org/a", "content from `http://` can be changed in transit; write `https://x.org/a`");
         check("job:", r#"{"kind":"job"}"#);
         check("job:work", "`job:work`: a volume of the job has no name but its key; write `job:`");
+        check("job:memory", r#"{"kind":"job","in_memory":true}"#);
+        check("memory:2KiB", r#"{"kind":"memory","size_bytes":2048}"#);
+        check(
+            "memory:",
+            "`memory:` has no size; write the maximum size, as in `memory:8GiB`; it counts against `memory`",
+        );
+        check("tmpfs:1GiB", "unsupported source `tmpfs:`; write `memory:1GiB`");
+        check(
+            "memory:much",
+            "`much` is not the size of a directory; write a number and a unit, as in `memory:8GiB`",
+        );
         check("instance:", r#"{"kind":"instance"}"#);
         check("instance:2KiB", r#"{"kind":"instance","size_bytes":2048}"#);
         check("pvc-template:100GiB", "unsupported source `pvc-template:`; write `instance:100GiB`");

@@ -19,6 +19,9 @@ use crate::suggest;
 const RESERVED: [(&str, bool); 5] =
     [("/", false), ("/proc", true), ("/sys", true), ("/dev", true), ("/etc/jobc", true)];
 
+/// Where programs share memory (shm_overview(7)).
+const SHM: &str = "/dev/shm";
+
 /// The volumes of the job.
 pub(super) fn resolve_volumes(context: &Context<'_>, sink: &mut Sink) -> IndexMap<String, VolumePlan> {
     let job = context.job;
@@ -40,13 +43,20 @@ pub(super) fn resolve_volumes(context: &Context<'_>, sink: &mut Sink) -> IndexMa
             }
             _ => {}
         }
-        if matches!(source, VolumeSource::Job {} | VolumeSource::Instance { .. }) {
+        if matches!(
+            source,
+            VolumeSource::Job { .. } | VolumeSource::Instance { .. } | VolumeSource::Memory { .. }
+        ) {
             if data.secret.is_some() {
                 refuse_option("secret", "a source that somebody guards", &at, true, sink);
             }
             check_job_volume(context, name, data, &at, sink);
         }
-        check_mount(&data.mount, &at.key("mount"), sink);
+        // Programs of several roles meet there; anything else would only hide it.
+        let is_shm = tidy(&data.mount) == SHM && matches!(source, VolumeSource::Job { in_memory: true });
+        if !is_shm {
+            check_mount(&data.mount, &at.key("mount"), sink);
+        }
         if let Some(secret) = &data.secret {
             secrets::check_secret(context, secret, &at.key("secret"), sink);
         }
@@ -67,8 +77,10 @@ pub(super) fn resolve_volumes(context: &Context<'_>, sink: &mut Sink) -> IndexMa
             );
         }
         let other = match source {
-            VolumeSource::Job {} => Some("files that one role hands to another"),
-            VolumeSource::Instance { .. } => Some("files of each instance alone"),
+            VolumeSource::Job { .. } => Some("files that one role hands to another"),
+            VolumeSource::Instance { .. } | VolumeSource::Memory { .. } => {
+                Some("files of each instance alone")
+            }
             _ => None,
         };
         if let Some(other) = other {
@@ -257,7 +269,8 @@ fn check_subpath(job: &Job, mount: &MountPlan, place: &Pointer, sink: &mut Sink)
     let of_instance = job
         .data
         .get(&mount.volume)
-        .is_some_and(|data| data.source.as_ref().is_some_and(|source| source.starts_with("instance:")));
+        .and_then(|data| data.source.as_ref())
+        .is_some_and(|source| source.starts_with("instance:") || source.starts_with("memory:"));
     let (what, note) = match () {
         () if of_instance => (
             format!("`{}` is a directory of each instance already", mount.volume),
@@ -316,8 +329,8 @@ pub(super) fn check_mount(path: &str, at: &Pointer, sink: &mut Sink) {
                 let note = match *reserved {
                     "/" => "it would hide the whole image; write a directory such as `/data`".to_owned(),
                     "/etc/jobc" => "jobc uses this directory; write another one".to_owned(),
-                    "/dev" if tidy == "/dev/shm" => {
-                        "write `resources: {shm: 8GiB}` for the size of /dev/shm".to_owned()
+                    "/dev" if tidy == SHM => {
+                        "write `resources: {shm: 8GiB}` for the size of /dev/shm, or `source: \"job:memory\"` for one that the roles of a host share".to_owned()
                     }
                     _ => "it belongs to the system; write a directory such as `/data`".to_owned(),
                 };

@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use jobc_container::rootless::Caller;
 use jobc_schema::job::Network as Wanted;
-use jobc_schema::plan::JobPlan;
+use jobc_schema::plan::{HOST_GATEWAY, JobPlan};
 use oci_spec::runtime::{LinuxNamespace, LinuxNamespaceType, Spec};
 
 use crate::caller_ids;
@@ -50,10 +50,10 @@ use address::Addresses;
 pub use build::BuildNetworks;
 use error::no_such_task;
 pub use events::{NetworkEvent, NetworkEvents};
-use files::NetworkFiles;
+use files::{NetworkFiles, UplinkAddresses};
 use helper::NetworkHelper;
 pub use helper_process::main as hold;
-use messages::NetworkSetup;
+use messages::{NetworkSetup, UplinkRequest};
 pub use program::COMMAND;
 use publish::Forward;
 
@@ -97,8 +97,11 @@ impl Network {
         };
         let place = directory.state.join("network");
         if matches!(plan.network, Wanted::Auto | Wanted::Host) {
-            network.files = Some(NetworkFiles::write_shared(place, &plan.name, tasks)?);
+            network.files = Some(NetworkFiles::write_shared(place, plan, tasks)?);
             return Ok(network);
+        }
+        if plan.network == Wanted::None {
+            network.files = NetworkFiles::write_alone(place.clone(), plan)?;
         }
         if !caller_ids::shares_user_namespace(plan) {
             return Ok(network);
@@ -119,19 +122,21 @@ impl Network {
             network.addresses,
             tasks.len(),
             &forwards,
-            files::create_bridge_file(&place)?,
+            UplinkRequest { place: files::create_bridge_file(&place)?, leads_to_host: leads_to_host(plan) },
             plan.roles.first().map_or(Caller::IsRoot, |role| caller_ids::of_role(plan, submission, role)),
         )?;
         network.events = held.take_events();
         network.helper = Some(held);
-        if network.addresses.is_some() {
+        if let Some(addresses) = network.addresses {
             let addressed: Vec<(&TaskId, IpAddr)> = tasks
                 .iter()
                 .enumerate()
                 .filter_map(|(task, id)| Some((id, network.address(task)?)))
                 .collect();
-            let resolver = made.resolver.map(IpAddr::V4);
-            network.files = Some(NetworkFiles::write(place, &plan.name, &addressed, resolver)?);
+            let uplink = made
+                .resolver
+                .map(|resolver| UplinkAddresses { resolver, gateway: uplink::gateway(addresses.uplink) });
+            network.files = Some(NetworkFiles::write(place, plan, &addressed, uplink)?);
         }
         network.add_notes(&forwards, &made);
         Ok(network)
@@ -192,10 +197,15 @@ impl Network {
     /// As an unprivileged user this is applied to a configuration that [`jobc_container::rootless::adapt`] has changed
     /// already: the user namespace that it adds becomes the one that owns the network, with the same ids.
     pub fn attach(&self, task: usize, spec: &mut Spec) -> Result<bool> {
-        let Some(held) = &self.helper else {
-            return Ok(self.files.as_ref().is_some_and(|files| files.replace_shared(spec)));
-        };
         let id = self.tasks.get(task).ok_or_else(|| no_such_task(task))?;
+        let Some(held) = &self.helper else {
+            let Some(files) = &self.files else { return Ok(false) };
+            if self.mode == Wanted::None {
+                files.bind(id, spec);
+                return Ok(true);
+            }
+            return Ok(files.replace_shared(spec));
+        };
         let namespace = held.namespace(task)?;
         join(spec, LinuxNamespaceType::Network, held.proc_path().join(format!("fd/{namespace}")))?;
         if held.in_user_namespace {
@@ -237,6 +247,11 @@ impl Network {
             .map_err(|errno| Error::system(format!("connect to {place} of `{}`", self.tasks[task]), errno))?;
         Ok(TcpStream::from(socket))
     }
+}
+
+/// Whether a name of the job stands for the host itself. Without one the tasks do not reach its loopback addresses.
+fn leads_to_host(plan: &JobPlan) -> bool {
+    plan.extra_hosts.values().any(|address| address == HOST_GATEWAY)
 }
 
 /// Names the namespace that a container joins, instead of a new one.

@@ -68,6 +68,16 @@ fn whole(capability: Capability) -> Value {
         Capability::VolumeInstance => {
             json!({"data": {DATA: {"source": "instance:", "mount": "/d", "writable": true}}})
         }
+        Capability::VolumeMemory => {
+            json!({"data": {DATA: {"source": "memory:1MiB", "mount": "/d", "writable": true}}})
+        }
+        Capability::VolumeJobMemory => {
+            json!({"data": {DATA: {"source": "job:memory", "mount": "/d", "writable": true}}})
+        }
+        Capability::ExtraHosts => json!({"extra_hosts": {"db.lab": "10.0.0.7"}}),
+        Capability::HostGateway => json!({"extra_hosts": {"host.lab": "host-gateway"}}),
+        Capability::DnsServers => json!({"dns": {"servers": ["10.0.0.2"]}}),
+        Capability::DnsSearch => json!({"dns": {"search": ["corp.example.com"]}}),
         Capability::Code => json!({"code": "."}),
         Capability::VolumeJob => json!({"data": {DATA: {"source": "job:", "mount": "/d", "writable": true}}}),
         Capability::Elastic => json!({

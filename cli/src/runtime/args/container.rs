@@ -21,6 +21,30 @@ pub(crate) struct ContainerArgs {
     /// Example: `-v ./data:/data:ro`. HOST is a path; a relative path must begin with `./` or `../`.
     #[arg(long, short, value_name = "HOST:CONTAINER[:ro]", value_parser = parse_volume, help_heading = HEADING)]
     pub volume: Vec<Volume>,
+    /// Mount an empty directory in memory for COMMAND (repeatable)
+    ///
+    /// Example: `--tmpfs /scratch:size=2g`. It counts against `--memory`.
+    #[arg(long, value_name = "CONTAINER:size=SIZE", value_parser = parse_tmpfs, help_heading = HEADING)]
+    pub tmpfs: Vec<(String, String)>,
+    /// Add a device node of the host, or a directory of them (repeatable)
+    ///
+    /// Example: `--device /dev/fuse`. GPUs are given by `--gpus`.
+    #[arg(long, value_name = "PATH", value_parser = parse_device, help_heading = HEADING)]
+    pub device: Vec<String>,
+    /// Add a name to /etc/hosts of COMMAND (repeatable)
+    ///
+    /// The address `host-gateway` stands for the host itself, whose loopback addresses are not reached otherwise.
+    #[arg(long, value_name = "NAME:ADDRESS", value_parser = parse_host, help_heading = HEADING)]
+    pub add_host: Vec<(String, String)>,
+    /// Address of a name server, instead of those of the host (repeatable)
+    #[arg(long, value_name = "ADDRESS", help_heading = HEADING)]
+    pub dns: Vec<String>,
+    /// Domain in which short names are looked up (repeatable)
+    #[arg(long, value_name = "DOMAIN", help_heading = HEADING)]
+    pub dns_search: Vec<String>,
+    /// Option of the resolver, such as `ndots:2` (repeatable)
+    #[arg(long, visible_alias = "dns-opt", value_name = "OPTION", help_heading = HEADING)]
+    pub dns_option: Vec<String>,
     /// Working directory of COMMAND
     #[arg(long, short, value_name = "DIR", value_parser = parse_absolute, help_heading = HEADING)]
     pub workdir: Option<String>,
@@ -87,16 +111,13 @@ const HEADING: &str = "Command options";
 
 /// Options of `docker run` that have no counterpart here, and what to write instead.
 #[rustfmt::skip]
-const REJECTED: [(&str, &str); 20] = [
-    ("add-host", "write `network: job` in a job file; tasks find each other by name there"),
+const REJECTED: [(&str, &str); 16] = [
     ("blkio-weight", "write `cgroup: {io_weight: N}` of a target, or limit rates, as in `--device-write-bps PATH:RATE`"),
     ("cgroup-parent", "start jobc in that cgroup: containers are created below its own"),
     ("cpuset-cpus", "write `--cpus N`; a job gets its own CPUs by `cpu_pinning` of a target"),
-    ("device", "write `--gpus N` for GPUs and `rdma` in a job file for InfiniBand"),
-    ("dns", "leave it out: containers have the DNS servers of the host"),
     ("env-file", "write `-e NAME` for each variable, or `env` in a job file"),
     ("hostname", "leave it out: a container has the name of its task; `--name` names the job"),
-    ("ipc", "write `--shm-size SIZE`: processes of a task share its own /dev/shm of that size"),
+    ("ipc", "write `--shm-size SIZE`: processes of a task share its own /dev/shm of that size; roles of a job file share one by `source: \"job:memory\"` at /dev/shm"),
     ("label", "write `labels` in a job file"),
     ("link", "write several roles with `network: job` in a job file"),
     ("log-driver", "leave it out: `jobc logs` shows the output"),
@@ -106,7 +127,6 @@ const REJECTED: [(&str, &str); 20] = [
     ("restart", "write `retry: {max: N}` in a job file; `--save FILE` writes the job file"),
     ("runtime", "write `--gpus N`: jobc adds GPUs to containers without another runtime"),
     ("security-opt", "leave it out: seccomp is on; `privileged` and `cap_add` change it"),
-    ("tmpfs", "leave it out: files outside mounts are removed with the container"),
     ("volumes-from", "write `-v HOST:CONTAINER[:ro]`"),
 ];
 
@@ -175,6 +195,51 @@ fn parse_volume(text: &str) -> Result<Volume, String> {
     let source =
         source.into_os_string().into_string().map_err(|_| format!("the path `{host}` is not UTF-8"))?;
     Ok(Volume { source, mount: mount.to_owned(), writable })
+}
+
+/// The mount point and the size of a file system in memory.
+fn parse_tmpfs(text: &str) -> Result<(String, String), String> {
+    let form = "write an absolute path and a size, such as `/scratch:size=2g`";
+    let (mount, options) = text.split_once(':').ok_or(form)?;
+    let mut size = None;
+    for option in options.split(',') {
+        match option.split_once('=').unwrap_or((option, "")) {
+            ("size", value) => size = Some(docker_size(value).unwrap_or_else(|| value.to_owned())),
+            // As it is.
+            ("rw" | "exec" | "nosuid" | "nodev", "") | ("mode", "1777") => {}
+            _ => return Err(format!("unknown option `{option}`; {form}")),
+        }
+    }
+    let size = size.filter(|_| mount.starts_with('/')).ok_or(form)?;
+    jobc_schema::Bytes::parse(&size).map_err(|error| error.to_string())?;
+    Ok((mount.to_owned(), size))
+}
+
+/// The path of a device, `PATH[:PATH[:rwm]]` as for Docker.
+fn parse_device(text: &str) -> Result<String, String> {
+    let mut parts = text.split(':');
+    let path = parts.next().unwrap_or_default();
+    if !path.starts_with("/dev/") {
+        return Err("write the path of a device, such as `/dev/fuse`".to_owned());
+    }
+    if parts.next().is_some_and(|inner| inner != path) {
+        return Err("a device has the same path in the container; write it once".to_owned());
+    }
+    if parts.next().is_some_and(|rights| rights != "rwm") {
+        return Err("a device can be read and written; leave out the permissions".to_owned());
+    }
+    Ok(path.to_owned())
+}
+
+/// The name and the address of a line of /etc/hosts; an IPv6 address may be in brackets.
+fn parse_host(text: &str) -> Result<(String, String), String> {
+    let form = "write NAME:ADDRESS, such as `db.lab:10.0.0.7` or `host.containers.internal:host-gateway`";
+    let (name, address) = text.split_once([':', '=']).ok_or(form)?;
+    let address = address.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(address);
+    if name.is_empty() || address.is_empty() {
+        return Err(form.to_owned());
+    }
+    Ok((name.to_owned(), address.to_owned()))
 }
 
 /// The device and the rate of `PATH:RATE`.
@@ -277,6 +342,26 @@ mod tests {
             let error = parse_volume(wrong).unwrap_err();
             assert!(error.contains(why), "{wrong}: {error}");
         }
+    }
+
+    #[test]
+    fn mounts_in_memory_devices_and_names_are_parsed_like_docker() {
+        let pair = |a: &str, b: &str| Ok((a.to_owned(), b.to_owned()));
+        assert_eq!(parse_tmpfs("/scratch:size=2g"), pair("/scratch", "2GiB"));
+        assert_eq!(parse_tmpfs("/t:rw,size=64m,mode=1777"), pair("/t", "64MiB"));
+        assert_eq!(parse_host("db:10.0.0.7"), pair("db", "10.0.0.7"));
+        assert_eq!(parse_host("db:[2001:db8::7]"), pair("db", "2001:db8::7"));
+        assert_eq!(parse_host("db=host-gateway"), pair("db", "host-gateway"));
+        for device in ["/dev/fuse", "/dev/fuse:/dev/fuse", "/dev/fuse:/dev/fuse:rwm"] {
+            assert_eq!(parse_device(device).as_deref(), Ok("/dev/fuse"));
+        }
+        for wrong in ["/scratch", "scratch:size=1g", "/s:size=", "/s:size=1g,uid=3"] {
+            assert!(parse_tmpfs(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["fuse", "/dev/a:/dev/b", "/dev/a:/dev/a:r"] {
+            assert!(parse_device(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_host("db").is_err());
     }
 
     #[test]

@@ -243,7 +243,7 @@ type CommandOptionCheck = (&'static str, fn(&CommandArgs) -> bool);
 
 /// Options that stand for fields of the job file that a command does not have.
 #[rustfmt::skip]
-const COMMAND_OPTIONS: [CommandOptionCheck; 24] = [
+const COMMAND_OPTIONS: [CommandOptionCheck; 30] = [
     ("--gpus", |args| args.gpus.is_some()), ("--cpus", |args| args.cpus.is_some()),
     ("--memory", |args| args.memory.is_some()), ("--shm", |args| args.shm.is_some()),
     ("--timeout", |args| args.timeout.is_some()), ("--env", |args| !args.env.is_empty()),
@@ -258,6 +258,10 @@ const COMMAND_OPTIONS: [CommandOptionCheck; 24] = [
     ("--device-write-bps", |args| !args.container.device_write_bps.is_empty()),
     ("--device-read-iops", |args| !args.container.device_read_iops.is_empty()),
     ("--device-write-iops", |args| !args.container.device_write_iops.is_empty()),
+    ("--tmpfs", |args| !args.container.tmpfs.is_empty()), ("--device", |args| !args.container.device.is_empty()),
+    ("--add-host", |args| !args.container.add_host.is_empty()), ("--dns", |args| !args.container.dns.is_empty()),
+    ("--dns-search", |args| !args.container.dns_search.is_empty()),
+    ("--dns-option", |args| !args.container.dns_option.is_empty()),
     ("--read-only", |args| args.container.read_only), ("--rm", |args| args.container.rm),
 ];
 

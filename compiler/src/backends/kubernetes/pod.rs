@@ -22,6 +22,7 @@ use super::config::{self, Configs};
 use super::env::{Environment, environment};
 use super::env_file;
 use super::gpu::{self, PodRequest};
+use super::host_names;
 use super::kai;
 use super::metadata;
 use super::naming;
@@ -108,6 +109,7 @@ pub(super) fn template(
         spec.dns_policy = Some("ClusterFirstWithHostNet".to_owned());
         origins.spec(["hostNetwork"], &jobc_schema::Pointer::ROOT.key("network"));
     }
+    host_names::add(cluster.job, &mut spec, origins);
     if let Ok(Some(group)) = file_group(cluster.job, role) {
         spec.security_context =
             Some(PodSecurityContext { fs_group: Some(group), ..PodSecurityContext::default() });

@@ -13,6 +13,7 @@ use crate::backend::{Capability, capability};
 
 use super::devices;
 use super::gpu;
+use super::host_names;
 use super::kinds;
 use super::release::{BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, Releases, SUCCESS_POLICY};
 use super::settings::settings;
@@ -86,8 +87,11 @@ fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
         | Capability::VolumeHttps
         | Capability::VolumeGit
         | Capability::VolumeJob
+        | Capability::VolumeJobMemory
         | Capability::VolumeInstance
+        | Capability::VolumeMemory
         | Capability::VolumeTarget
+        | Capability::DnsServers
         | Capability::RegistryLogin => true,
         _ => false,
     }
@@ -183,6 +187,8 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::Files
         | Capability::FileSecret
         | Capability::EnvSecret
+        | Capability::ExtraHosts
+        | Capability::DnsSearch
         | Capability::PublishHost
         | Capability::PublishService
         | Capability::Network(Network::Auto | Network::Host | Network::Job)
@@ -198,8 +204,18 @@ fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Suppo
         | Capability::VolumeHttps
         | Capability::VolumeGit
         | Capability::VolumeJob
+        | Capability::VolumeJobMemory
         | Capability::VolumeInstance
+        | Capability::VolumeMemory
         | Capability::VolumeTarget => volume_support(asker, job),
+        Capability::DnsServers if host_names::replaces_servers(job) => Full,
+        Capability::DnsServers => Lossy(
+            "pods find each other by the name server of the cluster, so these servers are asked only if that one does not answer; have its administrator forward the domains"
+                .to_owned(),
+        ),
+        Capability::HostGateway => none(
+            "a pod cannot reach the loopback addresses of its node; write the address or name of a Service",
+        ),
         Capability::VolumeOptions => Lossy(
             "Kubernetes takes mount options from the PersistentVolume, so these are not used; set `mountOptions` there and write `pvc:NAME`"
                 .to_owned(),

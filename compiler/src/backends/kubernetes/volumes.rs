@@ -72,11 +72,9 @@ impl Volumes {
             let at = role.at().keys(["resources", "shm"]);
             origins.spec(["volumes", &self.volumes.len().to_string()], &at);
             origins.spec(["containers", "0", "volumeMounts", &self.mounts.len().to_string()], &at);
-            let memory =
-                EmptyDirVolumeSource { medium: Some("Memory".to_owned()), size_limit: Some(bytes(size)) };
             self.volumes.push(Volume {
                 name: "jobc-shm".to_owned(),
-                empty_dir: Some(memory),
+                empty_dir: Some(memory(size)),
                 ..Volume::default()
             });
             self.mounts.push(VolumeMount {
@@ -96,7 +94,7 @@ fn sub_path(
     entry: Option<&Storage>,
     of_role: Option<&str>,
 ) -> Option<String> {
-    let own = matches!(plan.source, VolumeSource::Job {}) && entry.is_some_and(|entry| !entry.ephemeral);
+    let own = matches!(plan.source, VolumeSource::Job { .. }) && entry.is_some_and(|entry| !entry.ephemeral);
     let of_target = entry.and_then(|entry| entry.sub_path.as_deref()).map(|path| path.trim_end_matches('/'));
     let of_job = own.then_some(cluster.job.name.as_str());
     let parts: Vec<&str> = of_target.into_iter().chain(of_job).chain(of_role).collect();
@@ -108,7 +106,7 @@ pub(super) fn refuse_one_pods(name: &str, plan: &VolumePlan, job: &JobPlan) -> O
     let entry = job.target.settings.kubernetes.as_ref()?.storage.get(name)?;
     let sees = |role: &&RolePlan| role.mounts.iter().any(|mount| mount.volume == name);
     let pods: u32 = job.roles.iter().filter(sees).map(|role| role.instances).sum();
-    (entry.ephemeral && matches!(plan.source, VolumeSource::Job {}) && pods > 1).then(|| {
+    (entry.ephemeral && matches!(plan.source, VolumeSource::Job { .. }) && pods > 1).then(|| {
         format!(
             "`ephemeral` of the target's `storage` is a directory of each pod, and {pods} pods share `{name}`; write `storage: {{{name}: {{pvc: NAME}}}}` for a claim that several nodes can mount"
         )
@@ -129,7 +127,9 @@ fn volume_name(name: &str, plan: &VolumePlan) -> String {
 
 /// What provides a volume of the job, or why nothing does and what to write.
 pub(super) fn volume(name: &str, plan: &VolumePlan, settings: &KubernetesTarget) -> Result<Volume, String> {
-    if let Some(entry) = settings.storage.get(name) {
+    let is_memory =
+        matches!(plan.source, VolumeSource::Memory { .. } | VolumeSource::Job { in_memory: true });
+    if let Some(entry) = settings.storage.get(name).filter(|_| !is_memory) {
         return from_entry(name, entry, plan);
     }
     let write = |what: &str| format!("write `storage: {{{name}: {what}}}` under `kubernetes` of the target");
@@ -170,12 +170,18 @@ pub(super) fn volume(name: &str, plan: &VolumePlan, settings: &KubernetesTarget)
                 write("{pvc: NAME}")
             ));
         }
-        VolumeSource::Job {} => {
+        VolumeSource::Job { in_memory: true } => {
+            return Err(format!(
+                "pods share no memory, and roles are pods of their own; run both programs in one role, with `resources: {{shm: 8GiB}}` instead of `{name}`"
+            ));
+        }
+        VolumeSource::Job { in_memory: false } => {
             return Err(format!(
                 "a cluster has no directory that several pods share and that ends with a job; {} for a claim that several nodes can mount, in which the job gets a directory of its own",
                 write("{pvc: NAME}")
             ));
         }
+        VolumeSource::Memory { size_bytes } => volume.empty_dir = Some(memory(*size_bytes)),
         VolumeSource::Instance { size_bytes } => volume.empty_dir = Some(own_directory(*size_bytes)),
         VolumeSource::Code { .. } => volume.empty_dir = Some(own_directory(None)),
         VolumeSource::Target {} => {
@@ -244,6 +250,11 @@ fn from_entry(name: &str, entry: &Storage, plan: &VolumePlan) -> Result<Volume, 
 /// A directory of the pod on the disk of its node.
 fn own_directory(size: Option<u64>) -> EmptyDirVolumeSource {
     EmptyDirVolumeSource { medium: None, size_limit: size.map(bytes) }
+}
+
+/// A directory of the pod in memory.
+fn memory(size: u64) -> EmptyDirVolumeSource {
+    EmptyDirVolumeSource { medium: Some("Memory".to_owned()), size_limit: Some(bytes(size)) }
 }
 
 /// A claim that is made and deleted with the pod.

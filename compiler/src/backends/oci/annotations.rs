@@ -37,6 +37,14 @@ pub(super) fn annotations(
         notes.add("user", user);
     }
     notes.add("network", network(job.network));
+    for (name, address) in &job.extra_hosts {
+        notes.add(&format!("extra-host.{name}"), address);
+    }
+    if let Some(dns) = &job.dns {
+        for (key, values) in [("servers", &dns.servers), ("search", &dns.search), ("options", &dns.options)] {
+            notes.add_if(&format!("dns.{key}"), (!values.is_empty()).then(|| values.join(",")));
+        }
+    }
     if let Some(ssh) = job.distributed.as_ref().and_then(|d| d.ssh.as_ref()) {
         notes.add("ssh", format!("{}:{}", ssh.user, ssh.port));
     }
@@ -127,7 +135,7 @@ fn volumes(notes: &mut Notes, job: &JobPlan, role: &RolePlan) {
     for mount in &role.mounts {
         let Some(volume) = job.volumes.get(&mount.volume) else { continue };
         if volume.kind == VolumeKind::Output
-            || matches!(volume.source, VolumeSource::Job {} | VolumeSource::Instance { .. })
+            || matches!(volume.source, VolumeSource::Job { .. } | VolumeSource::Instance { .. })
         {
             notes.add(&format!("output.{}", mount.volume), &mount.path);
         }

@@ -38,6 +38,11 @@ pub(super) fn mounts(job: &JobPlan, task: Task<'_>, context: &Context<'_>) -> Ve
     let mut volumes: Vec<&MountPlan> = role.mounts.iter().collect();
     volumes.sort_by_key(|mount| mount.path.split('/').filter(|part| !part.is_empty()).count());
     for mount in volumes {
+        let volume = job.volumes.get(&mount.volume);
+        if let Some((volume, size)) = volume.and_then(|volume| Some((volume, in_memory(volume)?))) {
+            let options = ["nosuid", "nodev", "mode=1777", &format!("size={size}")];
+            list.push(special(&mount.path, "tmpfs", "tmpfs", &options, Some(volume.at(&mount.volume))));
+        }
         if let Some(source) =
             job.volumes.get(&mount.volume).and_then(|v| source(job, task, &mount.volume, v, context))
         {
@@ -57,6 +62,11 @@ pub(super) fn mounts(job: &JobPlan, task: Task<'_>, context: &Context<'_>) -> Ve
         ));
     }
     list
+}
+
+/// The bytes of a directory in memory.
+fn in_memory(volume: &VolumePlan) -> Option<u64> {
+    if let VolumeSource::Memory { size_bytes } = volume.source { Some(size_bytes) } else { None }
 }
 
 /// The bundle's own copies of the role's and jobc's text files.
@@ -107,6 +117,9 @@ fn source(
             Utf8PathBuf::from("../..").join(&context.to_job).join(path.trim_start_matches("./"))
         }
     };
+    if in_memory(volume).is_some() {
+        return None;
+    }
     if let VolumeSource::Instance { .. } = volume.source {
         return Some(Utf8PathBuf::from("../volumes").join(name).join(task.name()));
     }
@@ -123,10 +136,11 @@ fn source(
         // Where `jobc submit` sends it.
         VolumeSource::Code { .. } if job.target.settings.is_machine() => Some(of_machine(CODE_DIRECTORY)),
         VolumeSource::Path { path } | VolumeSource::Code { path, .. } => Some(of_machine(path)),
-        VolumeSource::Https { .. } | VolumeSource::Git { .. } | VolumeSource::Job {} => {
+        VolumeSource::Https { .. } | VolumeSource::Git { .. } | VolumeSource::Job { .. } => {
             Some(Utf8PathBuf::from("../volumes").join(name))
         }
         VolumeSource::Instance { .. }
+        | VolumeSource::Memory { .. }
         // Rejected earlier, by the capability checks.
         | VolumeSource::Nfs { .. }
         | VolumeSource::S3 { .. }

@@ -25,6 +25,10 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
             "the directory in `storage` of the target is the same for all instances; leave its entry out, and each gets one of its own".into(),
         ),
 
+        C::HostGateway if job.network == Network::None => Support::None(
+            "with `network: none` nothing is reachable, the host neither; write `network: job`".into(),
+        ),
+
         // A bundle starts one task once: order, time, repetition and number are decided by the executor.
         C::Needs(_)
         | C::NeedsMin
@@ -64,6 +68,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::VolumeHttps
         | C::VolumeGit
         | C::VolumeJob
+        | C::VolumeJobMemory
         | C::VolumeInstance
         | C::Disk
         | C::Rdma
@@ -73,6 +78,10 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::GpuShare
         | C::GpuProfile
         | C::Gpu(Vendor::Intel)
+        | C::ExtraHosts
+        | C::HostGateway
+        | C::DnsServers
+        | C::DnsSearch
         | C::Network(Network::Job) => Support::Plan,
         C::Gpu(vendor @ (Vendor::Habana | Vendor::Huawei | Vendor::Cambricon | Vendor::Google)) => {
             Support::None(format!(
@@ -92,6 +101,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::FileIndex
         | C::RoleMatrix
         | C::VolumePath
+        | C::VolumeMemory
         | C::Code
         | C::Subpath
         | C::NoCpu

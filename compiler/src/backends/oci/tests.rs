@@ -119,6 +119,18 @@ fn a_training_job_as_bundles() {
 }
 
 #[test]
+fn a_directory_in_memory_is_a_file_system_of_its_size() {
+    let changes = json!({
+        "volumes": {"scratch": {"kind": "data", "source": {"kind": "memory", "size_bytes": 1_048_576}}},
+        "roles": {"main": {"mounts": [{"volume": "scratch", "path": "/scratch", "writable": true}]}}
+    });
+    let config = bundle(&changes);
+    assert_eq!(options(&config, "/scratch").unwrap().join(","), "nosuid,nodev,mode=1777,size=1048576");
+    let mounts = config["mounts"].as_array().unwrap().iter();
+    assert_eq!(mounts.filter(|mount| mount["destination"] == "/scratch").count(), 1);
+}
+
+#[test]
 fn parts_tell_where_they_come_from() {
     let (files, _) = fixture::lower(&OciBackend, &fixture::job(&training()));
     let Content::Json(config) = &files[0].content else { panic!("config.json is JSON") };

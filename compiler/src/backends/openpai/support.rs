@@ -72,12 +72,27 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::VolumePvc => provided(job, |source| matches!(source, VolumeSource::Pvc { .. })),
         Capability::VolumeHttps => provided(job, |source| matches!(source, VolumeSource::Https { .. })),
         Capability::VolumeGit => provided(job, |source| matches!(source, VolumeSource::Git { .. })),
-        Capability::VolumeJob => match provided(job, |source| matches!(source, VolumeSource::Job {})) {
+        Capability::VolumeJob => match provided(job, |source| matches!(source, VolumeSource::Job { .. })) {
             Support::None(_) => none(
                 "OpenPAI has no directory that ends with a job; name a storage of the cluster in the target, such as `storages: [{name: confignfs, provides: NAME}]` with the name of the data; its files stay",
             ),
             provided => provided,
         },
+        Capability::VolumeJobMemory => none(
+            "tasks of OpenPAI share no memory; leave it out, and run both programs in one task",
+        ),
+        Capability::VolumeMemory => none(
+            "OpenPAI mounts no file systems in memory; write to /dev/shm, whose size is `resources: {shm: 8GiB}`",
+        ),
+        Capability::ExtraHosts => none(
+            "OpenPAI sets no names in /etc/hosts; tasks run as root: write `echo ADDRESS NAME >> /etc/hosts` in `setup`",
+        ),
+        Capability::HostGateway => none(
+            "tasks of OpenPAI have the network of their node; leave it out, and use 127.0.0.1 in the program",
+        ),
+        Capability::DnsServers | Capability::DnsSearch => none(
+            "the cluster administrator sets how names are looked up; leave `dns` out, or write to /etc/resolv.conf in `setup`",
+        ),
         Capability::VolumeInstance => none(
             "OpenPAI has no volumes of an instance; leave it out, and write to a directory of the container such as `/tmp`",
         ),

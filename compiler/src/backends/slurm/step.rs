@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use jobc_schema::plan::{Launch, RolePlan};
+use jobc_schema::plan::{Launch, RolePlan, VolumeSource};
 use jobc_schema::shell::quote;
 use jobc_schema::target::SlurmContainer;
 
@@ -98,9 +98,13 @@ fn pyxis(parts: &Parts<'_>, role: &RolePlan) -> Vec<String> {
     // The secrets of `submit.sh` are next to the directory of the job.
     let secrets = run::uses_secrets(role).then_some("\"$jobc_secrets:$jobc_secrets:ro\"");
     let own = ["\"$jobc_directory:$jobc_directory\"", "\"$jobc_run:$jobc_run\""].into_iter().chain(secrets);
-    let shm = role.resources.shm_bytes;
-    let shm = shm.map(|bytes| format!("tmpfs:/dev/shm:size={bytes}+mode=1777+nosuid+nodev"));
-    let mounts = own.map(str::to_owned).chain(volumes::binds(parts, role)).chain(shm);
+    let memory = |path: &str, bytes: u64| format!("tmpfs:{path}:size={bytes}+mode=1777+nosuid+nodev");
+    let shm = role.resources.shm_bytes.map(|bytes| memory("/dev/shm", bytes));
+    let others = role.mounts.iter().filter_map(|mount| match parts.job.volumes.get(&mount.volume)?.source {
+        VolumeSource::Memory { size_bytes } => Some(memory(&quote(&mount.path), size_bytes)),
+        _ => None,
+    });
+    let mounts = own.map(str::to_owned).chain(volumes::binds(parts, role)).chain(shm).chain(others);
     options.push(format!("--container-mounts={}", mounts.collect::<Vec<_>>().join(",")));
     if let Some(workdir) = &role.workdir {
         options.push(format!("--container-workdir={}", quote(workdir)));

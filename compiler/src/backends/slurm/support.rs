@@ -76,7 +76,13 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         ),
         C::MinSucceeded => Support::Full,
         C::FileOwner if has_bundles => Support::Full,
-        C::Files | C::FileIndex | C::Shm | C::User | C::ReadOnlyRoot | C::LinuxCapabilities
+        C::Files
+        | C::FileIndex
+        | C::Shm
+        | C::VolumeMemory
+        | C::User
+        | C::ReadOnlyRoot
+        | C::LinuxCapabilities
             if has_bundles =>
         {
             Support::Full
@@ -178,6 +184,27 @@ fn rest(
             provided(settings, segments, "a directory that the bundles of several nodes share")
         }
         C::VolumeJob => Support::Full,
+        C::VolumeJobMemory => none(
+            "instances may run on several nodes, which share no memory; run both programs in one role, and leave it out",
+        ),
+        C::VolumeMemory if container == SlurmContainer::Pyxis => Support::Full,
+        C::VolumeMemory => none(
+            "nothing mounts a file system in memory here; write to the /dev/shm of the node, or write `container: jobc` or `pyxis`",
+        ),
+        C::ExtraHosts | C::HostGateway | C::DnsServers | C::DnsSearch
+            if container == SlurmContainer::None =>
+        {
+            none("tasks look up names as their nodes do; leave it out, or write another `container`")
+        }
+        C::HostGateway => {
+            none("tasks have the network of their nodes; leave it out, and use 127.0.0.1 in the program")
+        }
+        C::ExtraHosts => none(
+            "containers have the /etc/hosts of their node; replace it by `files: {/etc/hosts: {content: …}}` of the role, with the lines of the node that the program needs",
+        ),
+        C::DnsServers | C::DnsSearch => none(
+            "containers have the /etc/resolv.conf of their node; replace it by `files: {/etc/resolv.conf: {content: …}}` of the role",
+        ),
         C::VolumeInstance if container == SlurmContainer::None => none(
             "without a container nothing is mounted; leave it out, and write to `${TMPDIR:-/tmp}` of the node in the command, or write another `container`",
         ),
@@ -302,9 +329,13 @@ fn of_oci(
         | C::FileSecret => none(
             "nothing of jobc runs beside containers that Slurm starts; write `container: jobc`, `apptainer` or `pyxis`",
         ),
-        C::Files | C::FileIndex | C::Shm | C::ReadOnlyRoot | C::LinuxCapabilities | C::Subpath => {
-            Support::Full
-        }
+        C::Files
+        | C::FileIndex
+        | C::Shm
+        | C::VolumeMemory
+        | C::ReadOnlyRoot
+        | C::LinuxCapabilities
+        | C::Subpath => Support::Full,
         C::JobTimeout => lossy_parts(capability, job),
         _ => rest(capability, settings, role, segments, job),
     }

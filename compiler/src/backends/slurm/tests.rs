@@ -192,6 +192,16 @@ fn an_instance_has_a_directory_of_its_own_and_devices_of_its_node() {
 }
 
 #[test]
+fn pyxis_mounts_directories_in_memory() {
+    let mut plan = training();
+    plan["volumes"] = json!({"fast": {"kind": "data", "source": {"kind": "memory", "size_bytes": 4096}}});
+    plan["roles"]["train"]["mounts"] = json!([{"volume": "fast", "path": "/fast", "writable": true}]);
+    let shown = check(plan, &json!({"container": "pyxis", "gpu_types": {"A100-80GB": "a100"}}));
+    assert!(shown.contains("tmpfs:/fast:size=4096+mode=1777+nosuid+nodev"), "{shown}");
+    assert!(!shown.contains("volumes/fast"), "{shown}");
+}
+
+#[test]
 fn a_shell_outlives_the_signal_that_its_program_gets() {
     let mut plan = training();
     let set = "|| export jobc_trap=:";

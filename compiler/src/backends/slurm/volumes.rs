@@ -30,7 +30,7 @@ pub(super) fn mounts<'a>(parts: &Parts<'_>, role: &'a RolePlan) -> Vec<Bind<'a>>
             source = format!("{source}/{}", quote(subpath));
         }
         let is_created = volume.kind == VolumeKind::Output
-            || matches!(volume.source, VolumeSource::Job {} | VolumeSource::Instance { .. });
+            || matches!(volume.source, VolumeSource::Job { .. } | VolumeSource::Instance { .. });
         Some(Bind { source, mount, is_created })
     };
     list.into_iter().filter_map(bind).collect()
@@ -78,6 +78,9 @@ fn source(parts: &Parts<'_>, name: &str, volume: &VolumePlan) -> Option<String> 
     if let VolumeSource::Instance { .. } = volume.source {
         return Some(format!("\"$jobc_scratch\"/{name}"));
     }
+    if let VolumeSource::Memory { .. } = volume.source {
+        return None;
+    }
     if let Some(path) = parts.settings.storage.get(name) {
         return Some(quote(path));
     }
@@ -87,9 +90,10 @@ fn source(parts: &Parts<'_>, name: &str, volume: &VolumePlan) -> Option<String> 
             let path = parts.context.to_job.join(path.trim_start_matches("./"));
             Some(format!("\"$jobc_directory\"/../{}", quote(path.as_str())))
         }
-        VolumeSource::Job {} => Some(format!("\"$jobc_run\"/volumes/{name}")),
+        VolumeSource::Job { .. } => Some(format!("\"$jobc_run\"/volumes/{name}")),
         VolumeSource::Code { .. } => Some(code::DIRECTORY.to_owned()),
         VolumeSource::Instance { .. }
+        | VolumeSource::Memory { .. }
         // Refused before.
         | VolumeSource::Nfs { .. }
         | VolumeSource::S3 { .. }

@@ -14,7 +14,10 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             let is_own = |volume: &VolumePlan| {
                 matches!(
                     volume.source,
-                    VolumeSource::Job {} | VolumeSource::Instance { .. } | VolumeSource::Code { .. }
+                    VolumeSource::Job { .. }
+                        | VolumeSource::Instance { .. }
+                        | VolumeSource::Memory { .. }
+                        | VolumeSource::Code { .. }
                 )
             };
             if volume.is_none_or(|v| v.kind != VolumeKind::Data || is_own(v)) {

@@ -1,29 +1,39 @@
-//! J0310: more shared memory than memory.
+//! J0310: more memory in file systems than memory.
 
-use jobc_schema::Bytes;
+use jobc_schema::{Bytes, Pointer};
 
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Refuses a `shm` that can never be filled: it counts inside `memory`.
+/// Refuses a `shm` and directories in memory that can never be filled: they count inside `memory`.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
         let resources = &role.plan.resources;
-        let (Some(shm), Some(memory)) = (resources.shm_bytes, resources.memory_bytes) else { continue };
-        if shm <= memory {
+        let Some(memory) = resources.memory_bytes else { continue };
+        let directories: Vec<(&str, u64)> = view.plan.in_memory(role.plan).collect();
+        let shm = resources.shm_bytes;
+        let all = directories.iter().map(|(_, bytes)| *bytes).chain(shm).fold(0, u64::saturating_add);
+        if all <= memory {
             continue;
         }
         let at = role.at().key("resources");
-        let message =
-            format!("`shm` of {} is more than `memory` of {}, which includes it", Bytes(shm), Bytes(memory));
-        sink.push(
-            Diagnostic::error(codes::SHM_OVER_MEMORY, message)
-                .at(&at.key("shm"), "")
-                .at(&at.key("memory"), "the whole memory of an instance")
-                .note(format!(
-                    "write a smaller `shm`, or a `memory` of {} and what the program needs besides",
-                    Bytes(shm)
-                )),
-        );
+        let (what, write) = match (&directories[..], shm) {
+            ([], _) => (format!("`shm` of {} is", Bytes(all)), "`shm`"),
+            (_, None) => (format!("directories in memory of {} are", Bytes(all)), "size"),
+            _ => (format!("`shm` and directories in memory, {} in total, are", Bytes(all)), "size"),
+        };
+        let includes = if directories.is_empty() { "it" } else { "them" };
+        let message = format!("{what} more than `memory` of {}, which includes {includes}", Bytes(memory));
+        let mut found = Diagnostic::error(codes::SHM_OVER_MEMORY, message);
+        for (name, _) in &directories {
+            found = found.at(&Pointer::ROOT.keys(["data", name, "source"]), "");
+        }
+        if shm.is_some() {
+            found = found.at(&at.key("shm"), "");
+        }
+        sink.push(found.at(&at.key("memory"), "the whole memory of an instance").note(format!(
+            "write a smaller {write}, or a `memory` of {} and what the program needs besides",
+            Bytes(all)
+        )));
     }
 }

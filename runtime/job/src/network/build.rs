@@ -8,6 +8,7 @@ use jobc_image::build::access::{BuildNetwork, NetworkNamespace, Networks};
 use jobc_sys::error::Result;
 
 use super::helper::NetworkHelper;
+use super::messages::UplinkRequest;
 use super::{address, bridge, files};
 
 /// Creates networks for the commands of image builds.
@@ -24,9 +25,9 @@ struct Made {
 impl Networks for BuildNetworks {
     fn create(&self, directory: &Path, commands: usize) -> Result<Box<dyn BuildNetwork>> {
         let commands = commands.min(bridge::MAX_TASKS);
-        let place = files::create_bridge_file(directory)?;
+        let uplink = UplinkRequest { place: files::create_bridge_file(directory)?, leads_to_host: false };
         let (helper, made) =
-            NetworkHelper::start(Some(address::choose_addresses()?), commands, &[], place, Caller::IsRoot)?;
+            NetworkHelper::start(Some(address::choose_addresses()?), commands, &[], uplink, Caller::IsRoot)?;
         Ok(Box::new(Made { helper, resolver: made.resolver, no_uplink: made.no_uplink }))
     }
 }

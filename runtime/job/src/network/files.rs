@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use jobc_schema::dns::Dns;
+use jobc_schema::plan::{HOST_GATEWAY, JobPlan};
 use oci_spec::runtime::{Mount, Spec};
 
 use jobc_sys::error::{Result, file_error};
@@ -14,10 +16,23 @@ use jobc_sys::id::TaskId;
 #[derive(Debug)]
 pub(super) struct NetworkFiles {
     directory: PathBuf,
+    /// Where containers have those that were written.
+    places: Vec<&'static str>,
+}
+
+/// What tasks reach through the uplink of their network.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UplinkAddresses {
+    /// The name server.
+    pub(super) resolver: Ipv4Addr,
+    /// The host itself, where the uplink leads to it.
+    pub(super) gateway: Ipv4Addr,
 }
 
 /// The names of hosts, as the host itself and every container has them.
 const HOSTS: &str = "/etc/hosts";
+const HOST_NAME: &str = "/etc/hostname";
+const RESOLVER: &str = "/etc/resolv.conf";
 
 /// Creates the directory.
 fn create_directory(directory: &Path) -> Result<()> {
@@ -34,21 +49,36 @@ pub(super) fn create_bridge_file(directory: &Path) -> Result<PathBuf> {
 }
 
 impl NetworkFiles {
-    /// Writes the files of all tasks into an existing directory.
+    /// Writes the files of all tasks, into a directory that is created.
     pub(super) fn write(
         directory: PathBuf,
-        job: &str,
+        plan: &JobPlan,
         tasks: &[(&TaskId, IpAddr)],
-        resolver: Option<IpAddr>,
+        uplink: Option<UplinkAddresses>,
     ) -> Result<Self> {
-        let files = Self { directory };
-        files.write_one("hosts", &hosts(LOCAL_NAMES, job, tasks))?;
-        let host = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
-        files.write_one("resolv.conf", &resolv_conf(&host, resolver))?;
+        create_directory(&directory)?;
+        let files = Self { directory, places: vec![HOSTS, HOST_NAME, RESOLVER] };
+        let gateway = uplink.map(|uplink| IpAddr::V4(uplink.gateway));
+        let extra = extra_hosts(plan, gateway);
+        files.write_one("hosts", &(extra + &hosts(LOCAL_NAMES, &plan.name, tasks)))?;
+        let host = std::fs::read_to_string(RESOLVER).unwrap_or_default();
+        let server = uplink.map(|uplink| format!("nameserver {}\n", uplink.resolver));
+        let servers = server.as_deref().unwrap_or(NO_SERVER);
+        files.write_one("resolv.conf", &resolv_conf(&host, servers, plan.dns.as_ref()))?;
         for (task, _) in tasks {
             files.write_one(&format!("hostname-{task}"), &format!("{task}\n"))?;
         }
         Ok(files)
+    }
+
+    /// Writes what the job adds for tasks without a network; `None` if it adds nothing.
+    pub(super) fn write_alone(directory: PathBuf, plan: &JobPlan) -> Result<Option<Self>> {
+        if plan.extra_hosts.is_empty() && plan.dns.is_none() {
+            return Ok(None);
+        }
+        let mut files = Self::write(directory, plan, &[], None)?;
+        files.places.retain(|place| *place != HOST_NAME);
+        Ok(Some(files))
     }
 
     /// Writes the names of tasks that share the host's network into a directory, which is created.
@@ -56,25 +86,35 @@ impl NetworkFiles {
     /// A container's host name is that of its task, which the host's own file does not have. Programs that look for
     /// their own address by it, such as gloo in PyTorch and JAX, would find none. Each task has a loopback address of
     /// its own: an elastic torchrun tells its instances apart by the name of the address.
-    pub(super) fn write_shared(directory: PathBuf, job: &str, tasks: &[TaskId]) -> Result<Self> {
+    pub(super) fn write_shared(directory: PathBuf, plan: &JobPlan, tasks: &[TaskId]) -> Result<Self> {
         create_directory(&directory)?;
-        let files = Self { directory };
+        let mut files = Self { directory, places: vec![HOSTS] };
         let host = std::fs::read_to_string(HOSTS).unwrap_or_else(|_| LOCAL_NAMES.to_owned());
         let tasks: Vec<(&TaskId, IpAddr)> = tasks.iter().zip(loopback_addresses()).collect();
-        files.write_one("hosts", &hosts(&host, job, &tasks))?;
+        let extra = extra_hosts(plan, Some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        files.write_one("hosts", &(extra + &hosts(&host, &plan.name, &tasks)))?;
+        if let Some(dns) = &plan.dns {
+            let host = std::fs::read_to_string(RESOLVER).unwrap_or_default();
+            let servers = lines(&host, &["nameserver"]);
+            files.write_one("resolv.conf", &resolv_conf(&host, &servers, Some(dns)))?;
+            files.places.push(RESOLVER);
+        }
         Ok(files)
     }
 
-    /// Replaces the host's /etc/hosts in the container of a task that shares the host's network; returns whether the
-    /// container had it. A file of the job at that place takes precedence.
+    /// Replaces the host's files in the container of a task that shares the host's network; returns whether the
+    /// container had one. A file of the job at that place takes precedence.
     pub(super) fn replace_shared(&self, spec: &mut Spec) -> bool {
-        let mounts = spec.mounts_mut().get_or_insert_default();
-        let host = |mount: &&mut Mount| {
-            mount.destination() == Path::new(HOSTS) && mount.source().as_deref() == Some(Path::new(HOSTS))
-        };
-        let Some(mount) = mounts.iter_mut().find(host) else { return false };
-        mount.set_source(Some(self.directory.join("hosts")));
-        true
+        let mut has_changed = false;
+        for mount in spec.mounts_mut().get_or_insert_default() {
+            let own = self.places.iter().find(|place| mount.destination() == Path::new(place));
+            let Some(place) = own.filter(|place| mount.source().as_deref() == Some(Path::new(place))) else {
+                continue;
+            };
+            mount.set_source(Some(self.directory.join(place.trim_start_matches("/etc/"))));
+            has_changed = true;
+        }
+        has_changed
     }
 
     /// Writes a file that every user of a container may read.
@@ -94,12 +134,11 @@ impl NetworkFiles {
     /// Binds the files into a task's container, read-only. The job's own mounts take precedence.
     pub(super) fn bind(&self, task: &TaskId, spec: &mut Spec) {
         let mounts = spec.mounts_mut().get_or_insert_default();
-        let places = [
-            (HOSTS, "hosts".to_owned()),
-            ("/etc/hostname", format!("hostname-{task}")),
-            ("/etc/resolv.conf", "resolv.conf".to_owned()),
-        ];
-        for (place, name) in places {
+        for place in &self.places {
+            let name = match *place {
+                HOST_NAME => format!("hostname-{task}"),
+                other => other.trim_start_matches("/etc/").to_owned(),
+            };
             let place = Path::new(place);
             // A volume at /etc is the job's own too, and not to be written to.
             let covers = |mount: &Mount| {
@@ -139,14 +178,48 @@ fn hosts(others: &str, job: &str, tasks: &[(&TaskId, IpAddr)]) -> String {
     text
 }
 
-/// The name server configuration (resolv.conf(5)): the host's own search list and options with another server.
-fn resolv_conf(host: &str, resolver: Option<IpAddr>) -> String {
-    let Some(resolver) = resolver else {
-        return "# The job's network has no uplink, so there is no name server.\n".to_owned();
+/// The names of the job file, which come first: of a name that is there twice, the first line counts.
+fn extra_hosts(plan: &JobPlan, gateway: Option<IpAddr>) -> String {
+    let mut text = String::new();
+    for (name, address) in &plan.extra_hosts {
+        let gateway = || gateway.map(|gateway| gateway.to_string());
+        let address = if address == HOST_GATEWAY { gateway() } else { Some(address.clone()) };
+        if let Some(address) = address {
+            let _ = writeln!(text, "{address}\t{name}");
+        }
+    }
+    text
+}
+
+/// What a network without an uplink has instead of name servers.
+const NO_SERVER: &str = "# The job's network has no uplink, so there is no name server.\n";
+
+/// The lines of a resolv.conf(5) that begin with one of these words.
+fn lines(text: &str, words: &[&str]) -> String {
+    let kept = |line: &&str| line.split_whitespace().next().is_some_and(|word| words.contains(&word));
+    text.lines().filter(kept).map(|line| format!("{line}\n")).collect()
+}
+
+/// The configuration of the resolver (resolv.conf(5)): what the job sets, and otherwise the host's search list and
+/// options with these servers.
+fn resolv_conf(host: &str, servers: &str, dns: Option<&Dns>) -> String {
+    let none = Dns::default();
+    let dns = dns.unwrap_or(&none);
+    let one = |word: &str, values: &[String], other: String| match values {
+        [] => other,
+        // As for Docker: no domain, not even that of the host.
+        [root] if word == "search" && root == "." => String::new(),
+        values => format!("{word} {}\n", values.join(" ")),
     };
-    let kept = |line: &&str| matches!(line.split_whitespace().next(), Some("search" | "domain" | "options"));
-    let kept: String = host.lines().filter(kept).map(|line| format!("{line}\n")).collect();
-    format!("{kept}nameserver {resolver}\n")
+    let has_uplink = !servers.starts_with('#');
+    let of_host = |words: &[&str]| if has_uplink { lines(host, words) } else { String::new() };
+    let servers = match &dns.servers[..] {
+        [] => servers.to_owned(),
+        own => own.iter().map(|server| format!("nameserver {server}\n")).collect(),
+    };
+    one("search", &dns.search, of_host(&["search", "domain"]))
+        + &one("options", &dns.options, of_host(&["options"]))
+        + &servers
 }
 
 #[cfg(test)]
@@ -180,7 +253,7 @@ mod tests {
 
     #[test]
     fn only_the_file_of_the_host_is_replaced() {
-        let files = NetworkFiles { directory: PathBuf::from("/state/network") };
+        let files = NetworkFiles { directory: PathBuf::from("/state/network"), places: vec![HOSTS] };
         let replaced = |source: &str| {
             let mut mount = Mount::default();
             mount.set_destination(PathBuf::from("/etc/hosts")).set_source(Some(PathBuf::from(source)));
@@ -196,12 +269,27 @@ mod tests {
     #[test]
     fn names_are_resolved_at_the_uplink() {
         let machine = "# made by x\nnameserver 127.0.0.53\nsearch lab.example\noptions edns0 trust-ad\n";
-        insta::assert_snapshot!(resolv_conf(machine, Some(IpAddr::from([10, 202, 0, 3]))), @r"
+        let uplink = "nameserver 10.202.0.3\n";
+        insta::assert_snapshot!(resolv_conf(machine, uplink, None), @r"
         search lab.example
         options edns0 trust-ad
         nameserver 10.202.0.3
         ");
-        assert!(!resolv_conf(machine, None).contains("nameserver"));
+        assert_eq!(resolv_conf(machine, NO_SERVER, None), NO_SERVER);
+        let list = |values: &[&str]| values.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let dns =
+            Dns { servers: list(&["10.0.0.2", "10.0.0.3"]), search: list(&["a", "b"]), ..Dns::default() };
+        insta::assert_snapshot!(resolv_conf(machine, uplink, Some(&dns)), @r"
+        search a b
+        options edns0 trust-ad
+        nameserver 10.0.0.2
+        nameserver 10.0.0.3
+        ");
+        let dns = Dns { search: list(&["."]), options: list(&["ndots:2"]), ..Dns::default() };
+        insta::assert_snapshot!(resolv_conf(machine, uplink, Some(&dns)), @r"
+        options ndots:2
+        nameserver 10.202.0.3
+        ");
     }
 
     #[test]
@@ -214,7 +302,9 @@ mod tests {
                 mount
             };
             spec.set_mounts(Some(written.iter().map(mount).collect()));
-            NetworkFiles { directory: PathBuf::from("/state/network") }.bind(&TaskId::new("w", 0), &mut spec);
+            let places = vec![HOSTS, HOST_NAME, RESOLVER];
+            let files = NetworkFiles { directory: PathBuf::from("/state/network"), places };
+            files.bind(&TaskId::new("w", 0), &mut spec);
             let mounts = spec.mounts().iter().flatten().skip(written.len());
             mounts.map(|mount| mount.destination().display().to_string()).collect::<Vec<_>>()
         };

@@ -14,7 +14,7 @@ use super::error::{errno, no_such_task};
 use super::events::NetworkEvents;
 use super::messages::{
     self, HelperMessage, MAX_MESSAGE_BYTES, MAX_SETUP_BYTES, NetworkSetup, SetupRequest, TaskRequest,
-    UserNamespace, receive, send,
+    UplinkRequest, UserNamespace, receive, send,
 };
 use super::program::helper_command;
 use super::publish::Forward;
@@ -47,12 +47,12 @@ impl NetworkHelper {
         addresses: Option<Addresses>,
         tasks: usize,
         forwards: &[Forward],
-        place: PathBuf,
+        uplink: UplinkRequest,
         caller: Caller,
     ) -> Result<(Self, NetworkSetup)> {
         let maps = needs_user_namespace().then(|| caller.id_maps()).transpose()?;
         let users = maps.as_ref().map(|maps| UserNamespace { groups_denied: maps.groups_denied() });
-        let order = SetupRequest { tasks, addresses, place, users, forwards: forwards.to_vec() };
+        let order = SetupRequest { tasks, addresses, uplink, users, forwards: forwards.to_vec() };
         let (ours, theirs) = messages::pair()?;
         let process = helper_command()
             .stdin(theirs)

@@ -99,7 +99,7 @@ fn create_network(order: &SetupRequest) -> Result<(NetworkSetup, NetworkNamespac
                 })
             })
             .collect();
-        let uplink = uplink::connect(&bridge, &order.place, link);
+        let uplink = uplink::connect(&bridge, &order.uplink, link);
         let join = |part: std::thread::ScopedJoinHandle<'_, Result<Vec<OwnedFd>>>| {
             part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };

@@ -26,12 +26,21 @@ pub(super) struct SetupRequest {
     pub(super) tasks: usize,
     /// The addresses of the network; without them each task is alone.
     pub(super) addresses: Option<Addresses>,
-    /// An empty file on which the bridge's namespace is mounted for the uplink.
-    pub(super) place: PathBuf,
+    /// The uplink.
+    pub(super) uplink: UplinkRequest,
     /// The new user namespace to create it in, if any, and whether setgroups(2) is denied there.
     pub(super) users: Option<UserNamespace>,
     /// Ports for the host's network.
     pub(super) forwards: Vec<Forward>,
+}
+
+/// What an uplink needs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct UplinkRequest {
+    /// An empty file on which the bridge's namespace is mounted for it.
+    pub(super) place: PathBuf,
+    /// Whether it leads to services on the loopback addresses of the host.
+    pub(super) leads_to_host: bool,
 }
 
 /// A new user namespace.

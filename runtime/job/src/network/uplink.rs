@@ -25,6 +25,7 @@ use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use super::address::Subnet;
 use super::error::errno;
+use super::messages::UplinkRequest;
 use super::program::helper_command;
 use super::{bridge, namespace, nat};
 use jobc_container::namespaces::Namespace;
@@ -70,14 +71,19 @@ pub(super) fn resolver(range: Subnet) -> std::net::Ipv4Addr {
     range.address(RESOLVER)
 }
 
-/// Creates an uplink of a namespace. `place` is an empty file of this user's.
+/// Where tasks reach the host behind an uplink that leads to it.
+pub(super) fn gateway(range: Subnet) -> std::net::Ipv4Addr {
+    range.address(GATEWAY)
+}
+
+/// Creates an uplink of a namespace.
 ///
 /// # Errors
 ///
 /// Why there is none, as a text that follows "no uplink: ".
 pub(super) fn connect(
     bridge: &Arc<OwnedFd>,
-    place: &Path,
+    request: &UplinkRequest,
     range: Subnet,
 ) -> std::result::Result<Uplink, String> {
     const TUN: &str = "/dev/net/tun";
@@ -90,8 +96,9 @@ pub(super) fn connect(
     namespace::in_new_thread(|| namespace::enter(bridge).and_then(|()| nat::masquerade(INTERFACE)))
         .map_err(|error| error.to_string())?;
     let start = {
-        let (bridge, place) = (Arc::clone(bridge), place.to_owned());
-        move || start_first_working(&bridge, &place, range)
+        let (bridge, place, leads_to_host) =
+            (Arc::clone(bridge), request.place.clone(), request.leads_to_host);
+        move || start_first_working(&bridge, &place, range, leads_to_host)
     };
     Ok(Uplink::new(start()?, start))
 }
@@ -103,10 +110,10 @@ fn installed() -> Vec<(Tool, PathBuf)> {
 }
 
 /// Tries the installed programs in order until the interface of one is up.
-fn start_first_working(bridge: &OwnedFd, place: &Path, range: Subnet) -> StartResult {
+fn start_first_working(bridge: &OwnedFd, place: &Path, range: Subnet, leads_to_host: bool) -> StartResult {
     let mut why = String::new();
     for (tool, path) in installed() {
-        match tool.start(&path, bridge, place, range) {
+        match tool.start(&path, bridge, place, (range, leads_to_host)) {
             Ok(keeper) => return Ok((tool, keeper)),
             Err(error) => {
                 let separator = if why.is_empty() { "" } else { "; " };
@@ -142,16 +149,17 @@ impl Tool {
     }
 
     /// The arguments that connect the namespace at a path, and nothing more: no port of the host is forwarded, and
-    /// what listens on its loopback addresses is not reached.
-    fn arguments(self, place: &Path, range: Subnet) -> Vec<OsString> {
+    /// what listens on its loopback addresses is reached at the [`gateway`] only if the job asks for it.
+    fn arguments(self, place: &Path, range: Subnet, leads_to_host: bool) -> Vec<OsString> {
         let address = |number| range.address(number).to_string();
         let words = match self {
             Self::Pasta => {
                 // Without it root becomes `nobody`, who may not enter root's namespace. It drops the privileges that it
                 // does not need.
                 let root = if rustix::process::geteuid().is_root() { "--runas 0:0" } else { "" };
+                let host = if leads_to_host { "" } else { "--no-map-gw" };
                 format!(
-                    "{root} --quiet --foreground --ipv4-only --config-net --no-map-gw --no-dhcp --no-ndp \
+                    "{root} --quiet --foreground --ipv4-only --config-net {host} --no-dhcp --no-ndp \
                     --no-dhcpv6 --no-ra --mtu 1500 -t none -u none -T none -U none --ns-ifname {INTERFACE} \
                     --address {} --netmask {} --gateway {} --dns-forward {} --netns",
                     address(BRIDGE),
@@ -162,9 +170,8 @@ impl Tool {
             }
             Self::Slirp4netns => {
                 let sandbox = if has_group_0() { "--enable-sandbox" } else { "" };
-                format!(
-                    "--configure --mtu=1500 --disable-host-loopback {sandbox} --cidr={range} --netns-type=path"
-                )
+                let host = if leads_to_host { "" } else { "--disable-host-loopback" };
+                format!("--configure --mtu=1500 {host} {sandbox} --cidr={range} --netns-type=path")
             }
         };
         let mut words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
@@ -181,7 +188,7 @@ impl Tool {
         program: &Path,
         bridge: &OwnedFd,
         place: &Path,
-        range: Subnet,
+        (range, leads_to_host): (Subnet, bool),
     ) -> std::result::Result<UplinkProcess, String> {
         let spawn = || -> Result<Child> {
             mount_namespace(bridge, place)?;
@@ -192,7 +199,7 @@ impl Tool {
             helper_command()
                 .arg(KEEP_COMMAND)
                 .arg(program)
-                .args(self.arguments(place, range))
+                .args(self.arguments(place, range, leads_to_host))
                 .stdin(Stdio::piped())
                 .stdout(Stdio::null())
                 .stderr(Stdio::piped())

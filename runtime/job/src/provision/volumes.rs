@@ -2,6 +2,7 @@
 //!
 //! Each is fetched to a temporary name and renamed when it is complete, so that an existing one need not be checked.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,7 +30,13 @@ pub(super) fn create_job_directories(
         let source = job.plan.volumes.get(name).map(|volume| &volume.source);
         let place = large_data_directory(job.directory).join("volumes").join(name);
         let each: Vec<PathBuf> = match source {
-            Some(VolumeSource::Job {}) if host_path(job, name).is_none() => vec![place.clone()],
+            Some(VolumeSource::Job { in_memory: true }) => {
+                let place = create_in_memory(job, name)?;
+                link_into_build(job, name, &place)?;
+                on_progress(Progress::DataReady { volume: name.to_owned(), path: place });
+                continue;
+            }
+            Some(VolumeSource::Job { .. }) if host_path(job, name).is_none() => vec![place.clone()],
             Some(VolumeSource::Instance { .. }) => {
                 instances(job, name).map(|task| place.join(task)).collect()
             }
@@ -44,6 +51,16 @@ pub(super) fn create_job_directories(
         on_progress(Progress::DataReady { volume: name.to_owned(), path: place });
     }
     Ok(())
+}
+
+/// Creates a directory in memory that the tasks share, next to the files of secrets, which are removed with the job.
+///
+/// Like any /dev/shm it is writable for all: only the tasks see it. Their own limits count what they write.
+fn create_in_memory(job: &Job<'_>, name: &str) -> Result<PathBuf> {
+    let place = job.directory.secrets()?.create_directory(&format!("memory-{name}"))?;
+    std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o1777))
+        .map_err(|error| file_error("set the permissions of", &place, &error))?;
+    Ok(place)
 }
 
 /// The tasks of the roles that mount a volume.
@@ -63,7 +80,10 @@ pub(super) fn fetch(
         let Some(volume) = job.plan.volumes.get(name).filter(|_| host_path(job, name).is_none()) else {
             continue;
         };
-        if matches!(volume.source, VolumeSource::Job {} | VolumeSource::Instance { .. }) {
+        if matches!(
+            volume.source,
+            VolumeSource::Job { .. } | VolumeSource::Instance { .. } | VolumeSource::Memory { .. }
+        ) {
             continue;
         }
         if stopped.load(Ordering::Relaxed) {

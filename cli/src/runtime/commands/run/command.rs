@@ -72,11 +72,19 @@ pub(super) fn job_file(args: &RunArgs, caller: &Caller) -> Result<String> {
     let ports = published_ports(args)?;
     let network = container.network.clone().or_else(|| (!ports.is_empty()).then(|| "job".to_owned()));
     job_field(&mut job, "network", network.map(|network| json!(network)));
-    let volumes: Map<String, Value> = container.volume.iter().enumerate().map(volume).collect();
+    let hosts = container.add_host.iter().map(|(name, address)| (name.clone(), json!(literal(address))));
+    let hosts: Map<String, Value> = hosts.collect();
+    job_field(&mut job, "extra_hosts", (!hosts.is_empty()).then_some(Value::Object(hosts)));
+    job_field(&mut job, "dns", dns(container));
+    let directories = container.tmpfs.iter().enumerate().map(directory_in_memory);
+    let volumes: Map<String, Value> =
+        container.volume.iter().enumerate().map(volume).chain(directories).collect();
     job_field(&mut job, "data", (!volumes.is_empty()).then_some(Value::Object(volumes)));
     let dev_shm = if container.image.is_some() { None } else { dev_shm_bytes() };
     let mut resources = resources(command, dev_shm);
     job_field(&mut resources, "ports", (!ports.is_empty()).then_some(Value::Object(ports)));
+    let devices = (!container.device.is_empty()).then(|| json!(container.device));
+    job_field(&mut resources, "devices", devices);
     let io = disk_traffic(container);
     job_field(&mut resources, "io", (!io.is_empty()).then_some(Value::Object(io)));
     let ulimits: Map<String, Value> = container.ulimit.iter().cloned().collect();
@@ -189,6 +197,19 @@ fn volume((number, volume): (usize, &Volume)) -> (String, Value) {
         data["writable"] = json!(true);
     }
     (format!("v{}", number + 1), data)
+}
+
+fn directory_in_memory((number, (mount, size)): (usize, &(String, String))) -> (String, Value) {
+    let data = json!({ "source": format!("memory:{size}"), "mount": literal(mount), "writable": true });
+    (format!("t{}", number + 1), data)
+}
+
+fn dns(container: &ContainerArgs) -> Option<Value> {
+    let settings =
+        [("servers", &container.dns), ("search", &container.dns_search), ("options", &container.dns_option)];
+    let given = settings.into_iter().filter(|(_, values)| !values.is_empty());
+    let given: Map<String, Value> = given.map(|(key, values)| (key.to_owned(), json!(values))).collect();
+    (!given.is_empty()).then_some(Value::Object(given))
 }
 
 fn security(container: &ContainerArgs) -> Option<Value> {

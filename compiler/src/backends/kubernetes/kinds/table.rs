@@ -215,6 +215,9 @@ pub(super) static TRAINJOB_PATCHED: Kind = Kind {
         (C::ReadyKeep, OF_RUNTIME),
         (C::Workdir, OF_RUNTIME),
         (C::Network(jobc_schema::job::Network::Host), OF_RUNTIME),
+        (C::ExtraHosts, OF_RUNTIME),
+        (C::DnsServers, OF_RUNTIME),
+        (C::DnsSearch, OF_RUNTIME),
         (C::PublishHost, OF_RUNTIME),
     ],
 };

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{at, shown, shown_against};
+use crate::backend::{Backend as _, Capability, Support};
+use crate::backends::kubernetes::KubernetesBackend;
 
 const COMMAND: &str = "/spec/template/spec/containers/0/command";
 const ENV: &str = "/spec/template/spec/containers/0/env";
@@ -227,4 +229,45 @@ fn a_stop_signal_is_that_of_the_container() {
       `lifecycle.stopSignal` of a container needs Kubernetes 1.33, and the target has 1.32; write `release: "1.33"` for the target if the cluster has it
     "#
     );
+}
+
+#[test]
+fn names_and_directories_in_memory() {
+    let job = |instances: u32| {
+        json!({
+            "extra_hosts": {"db.lab": "10.0.0.7", "cache.lab": "2001:db8::7", "db2.lab": "10.0.0.7"},
+            "dns": {"servers": ["10.0.0.2"], "search": ["corp.example.com"], "options": ["ndots:2", "rotate"]},
+            "volumes": {"scratch": {"kind": "data", "source": {"kind": "memory", "size_bytes": 8_589_934_592_u64}}},
+            "roles": {"main": {
+                "instances": instances,
+                "mounts": [{"volume": "scratch", "path": "/scratch", "writable": true}]
+            }}
+        })
+    };
+    let of = |part: &str| at(json!({}), &job(1), &format!("/spec/template/spec/{part}"));
+    assert_eq!(
+        of("hostAliases"),
+        json!([
+            {"ip": "10.0.0.7", "hostnames": ["db.lab", "db2.lab"]},
+            {"ip": "2001:db8::7", "hostnames": ["cache.lab"]}
+        ])
+    );
+    assert_eq!(
+        of("dnsConfig"),
+        json!({
+            "nameservers": ["10.0.0.2"],
+            "searches": ["corp.example.com"],
+            "options": [{"name": "ndots", "value": "2"}, {"name": "rotate"}]
+        })
+    );
+    assert_eq!(of("dnsPolicy"), json!("None"));
+    assert_eq!(
+        of("volumes"),
+        json!([{"name": "scratch", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}])
+    );
+    // Pods that find each other by the cluster's server keep it.
+    let plan = super::plan(json!({}), &job(2));
+    let place = jobc_schema::Pointer::ROOT.keys(["dns", "servers"]);
+    let support = KubernetesBackend.support_at(Capability::DnsServers, &place, &plan);
+    assert!(matches!(support, Support::Lossy(_)), "{support:?}");
 }
