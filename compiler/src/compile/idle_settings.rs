@@ -167,7 +167,12 @@ struct Trial<'a> {
 impl<'a> Trial<'a> {
     fn new(target: &Target, backends: &'a [BackendName]) -> Self {
         let settings = serde_json::to_value(target).unwrap_or_default();
-        Self { target: target.clone(), settings, backends, results: [const { OnceCell::new() }; probes::COUNT] }
+        Self {
+            target: target.clone(),
+            settings,
+            backends,
+            results: [const { OnceCell::new() }; probes::COUNT],
+        }
     }
 
     /// What the jobs of a probe become.
@@ -279,9 +284,7 @@ fn needed(trial: &Trial<'_>, path: &str) -> Vec<String> {
             let changed = with(&trial.settings, choice, Some(json!(value)));
             let Ok(settings) = serde_json::from_value::<Target>(changed) else { continue };
             let other = Trial::new(&settings, trial.backends);
-            if other.refuses_all()
-                || !other.differs(&with(&other.settings, path, None))
-            {
+            if other.refuses_all() || !other.differs(&with(&other.settings, path, None)) {
                 continue;
             }
             let (_, name) = choice.split_once('.').unwrap_or_default();
