@@ -75,6 +75,9 @@ pub struct JobSummary {
     /// Whether it runs, but not all of its tasks do that should: [`reasons`](crate::JobControl::reasons) may say why.
     #[serde(skip)]
     pub is_short: bool,
+    /// What was kept of its plan, as the place has it.
+    #[serde(skip)]
+    pub outline: Option<String>,
 }
 
 /// How a job ended.
@@ -127,6 +130,7 @@ impl JobSummary {
             states: vec![],
             plan: None,
             is_short: false,
+            outline: None,
         }
     }
 

@@ -13,6 +13,8 @@ pub struct LogRequest {
     pub attempt: Option<u32>,
     /// Tasks or roles; all by default.
     pub tasks: Vec<String>,
+    /// Whether output that is lost is no surprise: numbers are searched in what there is.
+    pub is_search: bool,
 }
 
 /// Output of a task, or a remark about it.

@@ -12,6 +12,7 @@ mod http;
 pub mod identity;
 pub mod kubernetes;
 pub mod machine;
+pub mod outline;
 pub mod place;
 pub mod slurm;
 pub mod target;

@@ -7,6 +7,7 @@
 
 mod image;
 pub mod order;
+mod outline;
 mod role;
 mod text;
 

@@ -1,12 +1,13 @@
 """Tests `jobc submit` of a matrix of many jobs: busy servers, progress, interruptions, and the same command again."""
 
 import re
+import shutil
 import signal
 import time
 
 import pytest
 from cluster import Script
-from place import until
+from place import ONE, until
 
 pytestmark = pytest.mark.duration(120)
 MATRIX = """\
@@ -160,3 +161,49 @@ def test_a_paused_job_has_no_pods(place):
     assert place.cluster.all("workloads")[0]["spec"]["active"] is False and place.cluster.all("jobs")[0]["spec"]["suspend"] is False
     place.run("resume", handle)
     assert place.cluster.all("workloads")[0]["spec"]["active"] is True
+
+
+def test_a_sweep_is_compared_by_its_values_and_metrics(place):
+    """The values and the rules of metrics are kept with each job, so that any host compares them; the numbers are in the output."""
+    metrics = "metrics: {loss: {log: 'loss=([0-9.]+)', better: lower}}\n"
+    place.write("tune.yaml", MATRIX.replace("name: sweep", "name: tune").format(lr="0.1, 1e-3, 5", seed="0") + metrics)
+    for number, loss in enumerate(("0.5", "0.25", "0.75")):
+        place.cluster.scripts[f"tune-{number}"] = Script(["step 1 loss=0.9", f"step 2 loss={loss}"], exit_code=3 if number == 2 else 0)
+    handles = place.run("submit", "tune.yaml")[0].split()
+    place.run("wait", "lab/tune", code=1)
+    # Another host has no files of the submission.
+    shutil.rmtree(place.directory / ".local")
+    out, _ = place.run("ps", "lab/tune")
+    rows = [line.split() for line in out.splitlines()]
+    assert rows[0][:6] == ["JOB", "LR", "SEED", "STATE", "RAN", "LOSS"], out
+    assert [row[:2] for row in rows[1:4]] == [[handle, lr] for handle, lr in zip(handles, ("0.1", "0.001", "5"))], out
+    assert "0.25 *" in out.splitlines()[2] and " 0.75 " in out.splitlines()[3] and "lab/tune: 2 succeeded, 1 failed" in out, out
+    found = place.json("ps", "lab/tune")
+    assert [(job["values"]["lr"], job["metrics"]["loss"]) for job in found] == [(0.1, 0.5), (0.001, 0.25), (5, 0.75)], found
+    # A named one is searched too, and without pods, the output that was searched before has the declared ones.
+    assert " 2" in place.run("ps", "lab/tune", "--metric", "step ([0-9]+)")[0]
+    place.run("report", "lab/tune", "-o", "tune.html")
+    for pod in place.cluster.all("pods"):
+        place.cluster.drop(("v1", "pods", "ml", pod["metadata"]["name"]))
+    assert "0.25 *" in place.run("ps", "lab/tune")[0]
+    page = (place.directory / "tune.html").read_text()
+    for text in ("<h1>lab/tune</h1>", "Lowest loss", "0.25 with lr=0.001, seed=0", "loss by lr", "2 succeeded, 1 failed", f'id="end-{handles[2]}"',
+                 "main-0: step 2 loss=0.75"):
+        assert text in page, text
+    out, _ = place.run("report", "lab/tune", "--jobs")
+    assert out.splitlines()[-1] == "lab-tune.html" and len(out.splitlines()) == 4, out
+    page = (place.directory / "lab-tune.html").read_text()
+    assert f'<a href="{handles[0].replace("/", "-")}.html">' in page
+    _, errors = place.run("report", handles[0], "--jobs", code=2)
+    assert "is for the jobs of a sweep" in errors, errors
+
+
+def test_the_report_of_a_job_has_its_metrics(place):
+    place.write("one.yaml", ONE + "metrics: {loss: {log: 'loss=([0-9.]+)'}}\n")
+    place.cluster.default = Script([f"step {step} loss={1 / step}" for step in range(1, 9)])
+    handle = place.submit()
+    place.run("wait", handle)
+    page = place.run("report", handle, "-o", "-")[0]
+    assert "loss" in page and "<desc>loss by step" in page, page[-5000:]
+    out, _ = place.run("ps", handle, "--metric", "step ([0-9]+)")
+    assert "main-1" in out and out.splitlines()[-2].split()[-2:] == ["STEP", "END"] and out.splitlines()[-1].split()[-1] == "8", out

@@ -237,7 +237,7 @@ def left(mark):
 def test_a_matrix_is_an_array_of_runs(slurm):
     """As many jobs run at once as the job says, and each job is a run of its own."""
     run = "echo value ${{ matrix.n }} of $JOBC_JOB in $SLURM_ARRAY_JOB_ID\n[ ${{ matrix.n }} != 3 ] || exit 4"
-    place = Place(slurm, "matrix", one("matrix", run, more="matrix: {axes: {n: [1, 2, 3, 4]}, max_parallel: 2}"))
+    place = Place(slurm, "matrix", one("matrix", run, more="matrix: {axes: {n: [1, 2, 3, 4]}, max_parallel: 2}\nmetrics: {last: {log: 'value ([0-9]+)'}}"))
     handles = place.submit().split()
     codes = [place.jobc("wait", handle, code=None).returncode for handle in handles]
     said = ["\n".join(lines_of(place.jobc("logs", handle), "main-0")) for handle in handles]
@@ -245,6 +245,8 @@ def test_a_matrix_is_an_array_of_runs(slurm):
     assert codes == [0, 0, 1, 0] and [text.rsplit(" ", 2)[0] for text in said] == [f"value {n} of matrix-{n - 1}" for n in (1, 2, 3, 4)] and len(arrays) == 1, \
         f"{codes} {said}"
     assert place.submit().split() == handles, "the same matrix is submitted twice"
+    table = [line.split() for line in place.jobc("ps", "cluster/matrix").splitlines()]
+    assert [row[:2] + row[5:6] for row in table[1:5]] == [[handle, str(n), str(n)] for n, handle in enumerate(handles, 1)], table
     place.jobc("rm", *handles[:2])
     again = place.submit().split()
     numbers = [(place.run_directory(handle) / "jobs/job").read_text().split("_")[0].strip() for handle in again]

@@ -10,9 +10,10 @@ use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use jobc_job::directory::JobDirectories;
+use jobc_job::directory::{Directory, JobDirectories};
 use jobc_job::logs::{Limits, Line, Stream};
 use jobc_place::job_ref::Handle;
+use jobc_sys::id::JobId;
 
 /// The directory of all jobs on clusters, next to the records of jobs on this host.
 fn root() -> Option<PathBuf> {
@@ -47,6 +48,20 @@ pub(crate) fn logs(handle: &Handle) -> Vec<(String, PathBuf)> {
         entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect();
     found.sort_by(|a, b| order(&a.0).cmp(&order(&b.0)));
     found
+}
+
+/// The directory of a job for the last lines of its output, in which reports search: a record as one on this host. Nothing is
+/// there without a home.
+pub(crate) fn last(handle: &Handle) -> Directory {
+    let record = directory(handle).map_or_else(|| PathBuf::from("/dev/null"), |own| own.join("last"));
+    Directory { id: JobId { name: handle.name.clone(), run: 1 }, state: record.clone(), record }
+}
+
+/// The same with all output that is kept.
+pub(crate) fn whole(handle: &Handle) -> Directory {
+    let last = last(handle);
+    let record = last.record.parent().map_or_else(|| last.record.clone(), Path::to_owned);
+    Directory { record, ..last }
 }
 
 /// `train-10` comes after `train-9`.
@@ -133,7 +148,17 @@ impl AttemptPosition {
 impl KeptOutput {
     /// Opens the kept output of a job; `None` if it cannot be written, or another process writes it.
     pub(crate) fn open(handle: &Handle) -> Option<Self> {
-        let directory = directory(handle)?;
+        Self::at(directory(handle)?)
+    }
+
+    /// Opens the directory of [`last`] for new output, without the output of before.
+    pub(crate) fn begin(last: &Path) -> Option<Self> {
+        let opened = Self::at(last.to_owned())?;
+        let _ = std::fs::remove_dir_all(last.join("logs"));
+        Some(opened)
+    }
+
+    fn at(directory: PathBuf) -> Option<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&directory).ok()?;
         let lock = OpenOptions::new()
             .create(true)

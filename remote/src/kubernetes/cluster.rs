@@ -149,7 +149,8 @@ impl Place for Cluster {
         follow::logs(&self.client, &found, request, output)?;
         let job = objects::summary(&self.client, &found);
         // What was followed was shown before it was lost. The pods of a large job are not listed once more for this.
-        if !request.follow && job.state.is_final() && events::are_few(job.tasks.wanted) {
+        if !request.follow && !request.is_search && job.state.is_final() && events::are_few(job.tasks.wanted)
+        {
             let pods = objects::pods(&self.client, &found)?;
             if let Some(gone) = reasons::lost_pods(&found, &job, &pods) {
                 self.client.notice(&gone);

@@ -18,6 +18,8 @@ pub(crate) const SUBMITTED: &str = "jobc.dev/submitted";
 pub(crate) const STOPPED: &str = "jobc.dev/stopped";
 /// The annotation with the roles and their instances: `ps=2,worker=8`.
 pub(crate) const ROLES: &str = "jobc.dev/roles";
+/// The annotation with what is kept of the plan.
+pub(crate) const OUTLINE: &str = "jobc.dev/outline";
 /// The label that jobc writes on everything.
 pub(crate) const MANAGED: &str = "app.kubernetes.io/managed-by";
 /// The label that puts a job into a Kueue queue.
@@ -135,6 +137,7 @@ pub(crate) fn summarize(workload: &Workload, object: &Value) -> JobSummary {
         is_complete: metadata(object, "labels", PLAN).is_none()
             || metadata(object, "annotations", SUBMITTED).is_some(),
         plan: metadata(object, "labels", PLAN).map(str::to_owned),
+        outline: metadata(object, "annotations", OUTLINE).map(str::to_owned),
         ..JobSummary::new(
             name(object),
             metadata(object, "labels", JOB).unwrap_or_else(|| name(object)),

@@ -19,9 +19,10 @@ use super::kinds::Workload;
 use super::lines::{LINES, Lines};
 use super::problems;
 use super::secrets;
-use super::state::{JOB, MANAGED, PLAN, QUEUE, ROLES, SUBMITTED, USER, metadata, name, text};
+use super::state::{JOB, MANAGED, OUTLINE, PLAN, QUEUE, ROLES, SUBMITTED, USER, metadata, name, text};
 use super::status::ApiError;
 use crate::built::Manifest;
+use crate::outline;
 use crate::place::{Problem, Submission, SubmitError};
 
 /// The annotation with the whole digest of the plan.
@@ -133,6 +134,9 @@ fn create_top(
     let roles = roles.join(",");
     if roles.len() <= MAX_ROLES_LENGTH {
         entry(entry(&mut object, "metadata"), "annotations")[ROLES] = roles.into();
+    }
+    if let Some(outline) = outline::of(&submission.built.plan) {
+        object["metadata"]["annotations"][OUTLINE] = outline.into();
     }
     if let Some(lines) = Lines::of_manifest(manifest).annotation() {
         object["metadata"]["annotations"][LINES] = lines.into();

@@ -65,6 +65,7 @@ mod tests {
             since: Some("2026-01-01T00:00:00Z".to_owned()),
             attempt: None,
             tasks: vec!["main-0".to_owned()],
+            is_search: false,
         };
         assert_eq!(
             words("a.1", &request).join(" "),

@@ -28,6 +28,9 @@ pub(super) struct RunInfo {
     /// Its outputs below the directory of the job file.
     #[serde(default)]
     pub(super) outputs: Vec<String>,
+    /// What is kept of its plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) outline: Option<String>,
 }
 
 /// A job of the host. Jobs that were started there by hand have no run.
@@ -56,6 +59,7 @@ impl Entry {
                 user: run.map(|run| run.user.clone()),
                 is_complete: false,
                 plan: run.map(|run| run.digest.clone()),
+                outline: run.and_then(|run| run.outline.clone()),
                 ..JobSummary::new(name, job, JobState::Pending)
             };
         };
@@ -65,6 +69,7 @@ impl Entry {
             job: run.map_or_else(|| own_name.to_owned(), |run| run.job.clone()),
             user: run.map(|run| run.user.clone()),
             plan: run.map(|run| run.digest.clone()),
+            outline: run.and_then(|run| run.outline.clone()),
             ..job.summary()
         }
     }

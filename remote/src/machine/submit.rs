@@ -16,6 +16,7 @@ use super::scripts::{NO_PROGRAM, START};
 use super::secrets;
 use super::sources::Sources;
 use crate::host::{SendFile, Tree, TreeEntry, TreeKind};
+use crate::outline;
 use crate::place::Submission;
 
 /// Creates a run and starts its job; existing files are left unchanged. Returns warnings of the host.
@@ -44,6 +45,7 @@ pub(super) fn submit(
         user: submission.user.to_owned(),
         tasks: plan.roles.iter().map(|role| u64::from(role.instances)).sum(),
         outputs: sources.outputs.clone(),
+        outline: outline::of(&plan),
     };
     let tree = run_tree(submission, &Plan { version: 1, jobs: vec![plan] }, sources, &info)?;
     let program = connection.program()?.to_owned();

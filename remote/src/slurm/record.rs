@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::time;
 use crate::built::BatchScript;
+use crate::outline;
 use crate::place::Submission;
 
 /// The options whose lines matter later, because Slurm's reasons are about them.
@@ -48,6 +49,9 @@ pub(crate) struct RunRecord {
     pub(crate) grace: u64,
     /// Its Slurm jobs, each after its dependencies.
     pub(crate) groups: Vec<GroupRecord>,
+    /// What is kept of its plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) outline: Option<String>,
 }
 
 /// Roles that are one Slurm job.
@@ -75,6 +79,7 @@ impl RunRecord {
             submitted: time::now(),
             grace: built.plan.roles.iter().map(|role| role.grace_period_seconds).max().unwrap_or(30),
             groups: built.scripts.iter().map(|script| GroupRecord::of(script, &built.plan)).collect(),
+            outline: outline::of(&built.plan),
         }
     }
 

@@ -187,6 +187,7 @@ impl Run {
             ended: ended.filter(|_| state.is_final()).map(time::rfc3339),
             is_complete: self.is_complete(),
             plan: Some(self.record.plan.clone()),
+            outline: self.record.outline.clone(),
             ..JobSummary::new(&self.name, &self.record.job, state)
         }
     }

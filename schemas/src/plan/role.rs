@@ -134,6 +134,11 @@ impl RolePlan {
         whole.map_or(0, |gpu| u64::from(gpu.count) * u64::from(self.at_once()))
     }
 
+    /// Whether it has metrics that are in files, and not in its output.
+    pub fn has_file_metrics(&self) -> bool {
+        self.metrics.values().any(|metric| matches!(metric.source, MetricSource::File { .. }))
+    }
+
     /// The port with that label.
     pub fn port(&self, label: &str) -> Option<&PortPlan> {
         self.ports.iter().find(|port| port.label == label)

@@ -146,7 +146,7 @@ pub(crate) fn change<T: Send>(
 }
 
 /// Works on several items at a time; an error does not keep the others from being done, and the first is returned.
-fn for_each<T: Sync>(items: &[T], work: &(dyn Fn(&T) -> Result<()> + Sync)) -> Result<()> {
+pub(crate) fn for_each<T: Sync>(items: &[T], work: &(dyn Fn(&T) -> Result<()> + Sync)) -> Result<()> {
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(None::<Failure>));
     std::thread::scope(|scope| {
         for _ in 0..MAX_CONCURRENT.min(items.len()) {

@@ -1,5 +1,6 @@
 //! The commands about jobs on clusters: `submit`, `targets`, and those that accept a handle, `TARGET/NAME`.
 
+mod compared;
 mod exec;
 mod follow;
 mod free;

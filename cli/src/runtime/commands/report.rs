@@ -71,7 +71,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
             }
             let report = |job: &str| (!is_stdout && beside(job).exists()).then(|| format!("{job}.html"));
             let data = SweepData::gather(&comparison, &report);
-            sweep_page::page(&comparison, &sweep.source.display().to_string(), &data)
+            sweep_page::page(&comparison, ("Job file", &sweep.source.display().to_string()), &data)
         }
     };
     write(&path, &page)
@@ -81,6 +81,17 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
 #[cfg(feature = "remote")]
 pub(crate) fn write_cluster_report(path: &Path, report: ClusterReport) -> Result<ExitCode> {
     write(path, &page::page(&ReportData::of_cluster(report)))
+}
+
+/// Writes the page of a sweep on a cluster. `report` names the report of a job next to the page.
+#[cfg(feature = "remote")]
+pub(crate) fn write_cluster_sweep(
+    path: &Path,
+    comparison: &Comparison,
+    target: &str,
+    report: &dyn Fn(&str) -> Option<String>,
+) -> Result<ExitCode> {
+    write(path, &sweep_page::page(comparison, ("Target", target), &SweepData::gather(comparison, report)))
 }
 
 fn write(path: &Path, page: &str) -> Result<ExitCode> {

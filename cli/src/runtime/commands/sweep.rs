@@ -8,7 +8,6 @@ use jobc_job::time::Time;
 use jobc_job::user_metrics::{MetricNumber, format_number};
 use jobc_schema::metric::Better;
 use jobc_sys::error::Result;
-use jobc_sys::id::JobId;
 use serde_json::{Map, Value, json};
 
 use super::jobs::{Jobs, format_duration};
@@ -20,8 +19,8 @@ use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
 
 /// A sweep with the records of its jobs.
 pub(crate) struct Comparison {
-    /// The sweep.
-    pub id: JobId,
+    /// The sweep: its id, or its handle.
+    pub name: String,
     /// The axes, in the order of the job file.
     pub axes: Vec<String>,
     /// The compared values.
@@ -44,6 +43,10 @@ pub(crate) struct ComparedMetric {
 pub(crate) struct ComparedJob {
     /// Its values and its job.
     pub combination: SweepCombination,
+    /// The job's id, or its handle.
+    pub name: String,
+    /// The state of the job, or that there is none any more.
+    pub state: String,
     /// The job; none if it was removed.
     pub job: Option<(Directory, Record)>,
     /// The value of each metric.
@@ -53,17 +56,23 @@ pub(crate) struct ComparedJob {
 impl Comparison {
     /// Reads the records of the jobs of a sweep.
     pub(crate) fn gather(jobs: &Jobs, sweep: &Sweep, args: &MetricArgs) -> Result<Self> {
-        let mut axes: Vec<String> = Vec::new();
         let mut rows = Vec::with_capacity(sweep.combinations.len());
         for (combination, directory) in sweep.combinations.iter().zip(members(jobs, sweep)) {
-            for axis in combination.values.keys() {
-                if !axes.contains(axis) {
-                    axes.push(axis.clone());
-                }
-            }
             let record = directory.as_ref().map(Record::read).transpose()?.flatten();
-            let job = directory.zip(record);
-            rows.push(ComparedJob { combination: combination.clone(), job, metrics: vec![] });
+            let state = record.as_ref().map_or("removed", |record| record.state.as_str()).to_owned();
+            let (name, job) = (combination.job.to_string(), directory.zip(record));
+            rows.push(ComparedJob { combination: combination.clone(), name, state, job, metrics: vec![] });
+        }
+        Ok(Self::of(sweep.id.to_string(), rows, args))
+    }
+
+    /// Reads the metrics of jobs.
+    pub(crate) fn of(name: String, mut rows: Vec<ComparedJob>, args: &MetricArgs) -> Self {
+        let mut axes: Vec<String> = Vec::new();
+        for axis in rows.iter().flat_map(|row| row.combination.values.keys()) {
+            if !axes.contains(axis) {
+                axes.push(axis.clone());
+            }
         }
         let mut choices =
             choices(args, rows.iter().filter_map(|row| row.job.as_ref()).map(|(_, record)| record));
@@ -88,7 +97,7 @@ impl Comparison {
                 .or(is_loss.then_some(Better::Lower)),
         };
         let metrics = choices.iter().map(compared).collect();
-        Ok(Self { id: sweep.id.clone(), axes, metrics, rows })
+        Self { name, axes, metrics, rows }
     }
 
     /// The row with the best value of a metric, if it is known which values are better. NaN is never the best.
@@ -114,9 +123,9 @@ impl Comparison {
         let best: Vec<Option<usize>> = (0..self.metrics.len()).map(|metric| self.best(metric)).collect();
         let mut table = WideTable::new(headings);
         for (number, row) in self.rows.iter().enumerate() {
-            let mut cells = vec![row.combination.job.to_string()];
+            let mut cells = vec![row.name.clone()];
             cells.extend(self.axes.iter().map(|axis| row.axis(axis)));
-            cells.push(row.state().to_owned());
+            cells.push(row.state.clone());
             cells.push(row.ran(now).unwrap_or_else(|| "-".to_owned()));
             cells.extend(row.metrics.iter().zip(&best).map(|(value, best)| {
                 let mark = if *best == Some(number) { " *" } else { "" };
@@ -135,28 +144,28 @@ impl Comparison {
 
     fn row_json(&self, row: &ComparedJob) -> Value {
         let record = row.job.as_ref().map(|(_, record)| record);
-        let metrics: Map<String, Value> = self
-            .metrics
-            .iter()
-            .zip(&row.metrics)
-            .map(|(metric, value)| (metric.title.clone(), json!(value.map(MetricNumber))))
-            .collect();
         json!({
             "id": row.combination.job,
             "number": row.combination.number,
             "values": row.combination.values,
-            "state": row.state(),
+            "state": row.state,
             "submitted": record.map(|record| record.submitted),
             "started": record.and_then(|record| record.started),
             "ended": record.and_then(|record| record.ended),
-            "metrics": metrics,
+            "metrics": self.metrics_json(row),
             "end": record.and_then(|record| record.end.as_ref()),
         })
     }
 
+    /// The metrics of a job for programs.
+    pub(crate) fn metrics_json(&self, row: &ComparedJob) -> Map<String, Value> {
+        let metrics = self.metrics.iter().zip(&row.metrics);
+        metrics.map(|(metric, value)| (metric.title.clone(), json!(value.map(MetricNumber)))).collect()
+    }
+
     /// The number of jobs in each state: `2 succeeded, 1 running`.
     pub(crate) fn counts(&self) -> String {
-        count(self.rows.iter().map(ComparedJob::state))
+        count(self.rows.iter().map(|row| row.state.as_str()))
     }
 }
 
@@ -164,14 +173,6 @@ impl ComparedJob {
     /// The value of an axis; a combination of `include` may have none.
     pub(crate) fn axis(&self, axis: &str) -> String {
         self.combination.text(axis).unwrap_or("-").to_owned()
-    }
-
-    /// The state of the job, or that there is none any more.
-    pub(crate) fn state(&self) -> &'static str {
-        match &self.job {
-            Some((_, record)) => record.state.as_str(),
-            None => "removed",
-        }
     }
 
     /// How long it has run.
@@ -277,6 +278,8 @@ mod tests {
                 &serde_json::from_str(values).unwrap(),
                 format!("tune-{number}.1").parse().unwrap(),
             ),
+            name: format!("tune-{number}.1"),
+            state: "removed".to_owned(),
             job: None,
             metrics: vec![metric],
         }
@@ -284,7 +287,7 @@ mod tests {
 
     fn comparison(better: Option<Better>) -> Comparison {
         Comparison {
-            id: "tune.1".parse().unwrap(),
+            name: "tune.1".to_owned(),
             axes: vec!["lr".to_owned(), "模型".to_owned()],
             metrics: vec![ComparedMetric {
                 choice: MetricChoice::Name("loss".to_owned()),

@@ -138,9 +138,10 @@ fn rest(
         C::RoleMaxParallel => none(
             "the combinations are steps or jobs that Slurm starts as it can; move the matrix to the job, which becomes an array with `max_parallel`",
         ),
-        C::Metrics => {
-            lossy("Slurm keeps no numbers of a job; read them in its logs, or run it with `jobc run`")
-        }
+        C::Metrics if role.is_none_or(|role| !role.has_file_metrics()) => Support::Full,
+        C::Metrics => lossy(
+            "`jobc report` reads the output of tasks, not their files; print the number, and write `log`",
+        ),
         C::GracePeriod if grace_of(role, job) > MAX_SIGNAL_SECONDS => {
             none("Slurm announces the end of the time limit at most 65535 s before; write `18h` or less")
         }

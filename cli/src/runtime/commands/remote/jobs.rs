@@ -3,16 +3,19 @@
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
+use jobc_job::time::Time;
 use jobc_place::job_ref::Handle;
 use jobc_remote::RemotePlace;
 use jobc_remote::place::{Event, JobDetail, JobSummary, Members, TaskStatus};
 use serde_json::json;
 
+use super::compared;
 use super::handle::failure;
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::{InspectArgs, PsArgs};
 use crate::runtime::args::watch::EventsArgs;
-use crate::runtime::commands::job_list::{self, Listed, state_text};
+use crate::runtime::commands::job_end_line::json_of;
+use crate::runtime::commands::job_list::state_text;
 use crate::runtime::commands::jobs::{Result, json_text};
 use crate::runtime::commands::sweep::count;
 use crate::runtime::commands::target_table::TargetTable;
@@ -31,33 +34,53 @@ pub(crate) fn tasks(args: &PsArgs, handle: &Handle) -> Result<ExitCode> {
     let job = match place.members(&handle.name).map_err(failure)? {
         Members::Job(job) => job,
         Members::Sweep { jobs, .. } => {
-            show_sweep(args, handle, jobs);
+            show_sweep(args, &*place, handle, &jobs);
             return Ok(ExitCode::SUCCESS);
         }
     };
     let detail = place.inspect(&job.name).map_err(failure)?;
+    let columns = terminal::columns_of_stdout();
+    let metrics = if args.metrics.metric.is_empty() {
+        String::new()
+    } else {
+        let jobs = std::slice::from_ref(&*job);
+        let table = compared::compare(&*place, handle, jobs, &args.metrics, None).table(Time::now());
+        format!("\n{}", table.render(columns))
+    };
     terminal::print(&match args.output_args.format {
         FormatArg::Json => json_text(&detail.task_list),
         _ if args.quiet => detail.task_list.iter().map(|task| format!("{}\n", task.task)).collect(),
         _ => {
-            let table = tasks_table(&detail.task_list).render(terminal::columns_of_stdout());
+            let table = tasks_table(&detail.task_list).render(columns);
             let reasons = if detail.summary.state.is_final() { &[] } else { &detail.reasons[..] };
             let reasons = reasons.iter().map(|reason| format!("{}\n", escape_control(reason)));
-            table + &reasons.collect::<String>()
+            table + &reasons.collect::<String>() + &metrics
         }
     });
     Ok(ExitCode::SUCCESS)
 }
 
-/// Lists the jobs of a sweep, and how many are in each state.
-fn show_sweep(args: &PsArgs, handle: &Handle, jobs: Vec<JobSummary>) {
-    let counts = count(jobs.iter().map(|job| job.state.as_str()));
-    let found: Vec<Listed> = jobs.into_iter().map(|job| (Some(handle.target.clone()), job)).collect();
-    let counts = match args.output_args.format {
-        FormatArg::Text if !args.quiet => format!("{handle}: {counts}\n"),
-        _ => String::new(),
-    };
-    terminal::print(&(job_list::text(args, &found) + &counts));
+/// Lists the jobs of a sweep with their values, and how many are in each state.
+fn show_sweep(args: &PsArgs, place: &dyn RemotePlace, handle: &Handle, jobs: &[JobSummary]) {
+    if args.quiet && args.output_args.format != FormatArg::Json {
+        let names = jobs.iter().map(|job| format!("{}/{}\n", handle.target, job.name));
+        terminal::print(&names.collect::<String>());
+        return;
+    }
+    let comparison = compared::compare(place, handle, jobs, &args.metrics, None);
+    terminal::print(&if args.output_args.format == FormatArg::Json {
+        let rows = jobs.iter().zip(&comparison.rows).map(|(job, row)| {
+            let mut value = json_of(&format!("{}/{}", handle.target, job.name), job);
+            value["values"] = json!(row.combination.values);
+            value["metrics"] = comparison.metrics_json(row).into();
+            value
+        });
+        json_text(&rows.collect::<Vec<_>>())
+    } else {
+        let table = comparison.table(Time::now()).render(terminal::columns_of_stdout());
+        let counts = count(jobs.iter().map(|job| job.state.as_str()));
+        format!("{table}{handle}: {counts}\n")
+    });
 }
 
 fn tasks_table(tasks: &[TaskStatus]) -> Table<6> {

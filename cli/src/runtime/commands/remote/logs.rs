@@ -31,6 +31,7 @@ pub(super) fn run(args: &LogsArgs) -> Result<ExitCode> {
         since: args.since.map(|time| time.to_string()),
         attempt: args.attempt,
         tasks: args.words[1..].to_vec(),
+        is_search: false,
     };
     let format =
         LineFormat { prefix: true, timestamps: args.timestamps, json: args.lines.format == FormatArg::Json };

@@ -2,44 +2,85 @@
 //! kept output.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use jobc_job::logs::{LineFilter, Reader};
+use jobc_job::directory::Directory;
+use jobc_job::logs::{Line, LineFilter, Reader};
 use jobc_job::record::{Attempt, Claim, End, Record, TaskRecord, TaskState};
 use jobc_job::time::Time;
-use jobc_remote::Handle;
-use jobc_remote::Place;
-use jobc_remote::place::{Event, JobDetail, LogItem, LogRequest, TaskStatus};
+use jobc_remote::place::{Event, JobDetail, JobSummary, Members, TaskStatus};
+use jobc_remote::{Handle, RemotePlace};
+use jobc_sys::error::{Error, Kind};
 use jobc_sys::id::{JobId, TaskId};
 
+use super::compared;
 use super::handle::failure;
 use crate::runtime::args::watch::ReportArgs;
 use crate::runtime::commands::job_list::time;
-use crate::runtime::commands::jobs::Result;
+use crate::runtime::commands::jobs::{Failure, Result};
 use crate::runtime::commands::report::{self, ClusterReport, ReportedEvent};
 use crate::runtime::commands::target_table::TargetTable;
 use crate::runtime::kept;
 
 /// The last lines of each task.
 const TAIL_LINES: u64 = 40;
-/// Tasks whose output is requested from the cluster.
-const MAX_TASKS: usize = 50;
 
 /// Writes the page.
 pub(super) fn run(args: &ReportArgs, handle: &Handle) -> Result<ExitCode> {
     let place = TargetTable::read(None)?.place(&handle.target)?;
+    let path = |name: &str| {
+        args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}-{name}.html", handle.target)))
+    };
+    match place.members(&handle.name).map_err(failure)? {
+        Members::Job(job) if !args.jobs && args.metrics.metric.is_empty() => {
+            let handle = Handle { name: job.name.clone(), ..handle.clone() };
+            one(&*place, &handle, &path(&handle.name))
+        }
+        Members::Job(_) => {
+            let option = if args.jobs { "--jobs" } else { "--metric" };
+            let error = format!("`{option}` is for the jobs of a sweep, and `{handle}` is one job");
+            Err(Failure::usage_error(Error::new(Kind::Config, error).help(format!("leave `{option}` out"))))
+        }
+        Members::Sweep { jobs, .. } => sweep(args, &*place, handle, &jobs, &path(&handle.name)),
+    }
+}
+
+/// Writes the page of a job.
+fn one(place: &dyn RemotePlace, handle: &Handle, path: &Path) -> Result<ExitCode> {
     let detail = place.inspect(&handle.name).map_err(failure)?;
-    let handle = Handle { name: detail.summary.name.clone(), ..handle.clone() };
     // Data without read permission is left out: an incomplete report is better than none.
     let events = place.events(&handle.name).unwrap_or_default();
-    let record = record(&handle, &detail);
-    let tails = tails(&*place, &handle, &record);
+    let member = compared::member(place, handle, &detail.summary, Some(compared::MANY_LINES));
+    let record = Record { metrics: member.record.metrics, ..record(handle, &detail) };
+    let tails = tails(handle, &member.directory, &record);
     let events = events.into_iter().filter_map(reported).collect();
-    let name = format!("{}-{}.html", handle.target, handle.name);
-    let path = args.output.clone().unwrap_or_else(|| PathBuf::from(name));
-    report::write_cluster_report(&path, ClusterReport { title: handle.to_string(), record, events, tails })
+    let (title, directory) = (handle.to_string(), member.directory);
+    report::write_cluster_report(path, ClusterReport { title, record, directory, events, tails })
+}
+
+/// Writes the page of a sweep, with `--jobs` after those of its jobs.
+fn sweep(
+    args: &ReportArgs,
+    place: &dyn RemotePlace,
+    handle: &Handle,
+    jobs: &[JobSummary],
+    path: &Path,
+) -> Result<ExitCode> {
+    let is_stdout = path == Path::new("-");
+    if args.jobs && is_stdout {
+        let error = Error::new(Kind::Config, "`--jobs` writes files, and `-o -` writes to stdout");
+        return Err(Failure::usage_error(error.help("name a file with `-o`")));
+    }
+    // `lab/grid-0-x` is in `lab-grid-0-x.html`.
+    let file = |job: &str| format!("{}.html", job.replacen('/', "-", 1));
+    for job in jobs.iter().filter(|_| args.jobs) {
+        let own = Handle { name: job.name.clone(), ..handle.clone() };
+        one(place, &own, &path.with_file_name(file(&own.to_string())))?;
+    }
+    let comparison = compared::compare(place, handle, jobs, &args.metrics, Some(compared::MANY_LINES));
+    let there = |job: &str| Some(file(job)).filter(|name| !is_stdout && path.with_file_name(name).exists());
+    report::write_cluster_sweep(path, &comparison, &handle.target, &there)
 }
 
 fn reported(event: Event) -> Option<ReportedEvent> {
@@ -53,7 +94,15 @@ fn reported(event: Event) -> Option<ReportedEvent> {
 
 /// The record of a job, as one on this host would have it.
 fn record(handle: &Handle, detail: &JobDetail) -> Record {
-    let job = &detail.summary;
+    Record {
+        notes: detail.reasons.clone(),
+        tasks: tasks(&detail.task_list),
+        ..record_of(handle, &detail.summary)
+    }
+}
+
+/// The record of a job whose tasks are not known.
+pub(super) fn record_of(handle: &Handle, job: &JobSummary) -> Record {
     let moment = |text: &Option<String>| text.as_deref().and_then(time);
     let submitted = moment(&job.submitted).unwrap_or_else(Time::now);
     let end = job.state.is_final().then(|| End {
@@ -61,7 +110,6 @@ fn record(handle: &Handle, detail: &JobDetail) -> Record {
         exit_code: job.state.exit_code(),
         task: None,
     });
-    let started = moment(&job.started);
     Record {
         version: 1,
         id: JobId { name: job.name.clone(), run: 1 },
@@ -74,19 +122,35 @@ fn record(handle: &Handle, detail: &JobDetail) -> Record {
         supervisor: None,
         scope: None,
         submitted,
-        started,
+        started: moment(&job.started),
         ended: moment(&job.ended),
         attempt: 1,
         network: "none".to_owned(),
         claim: Claim::default(),
-        notes: detail.reasons.clone(),
+        notes: vec![],
         sweep: None,
         combinations: indexmap::IndexMap::new(),
         metrics: vec![],
-        tasks: tasks(&detail.task_list),
+        tasks: vec![],
         end,
         is_damaged: false,
     }
+}
+
+/// A task of which only the output is known.
+pub(super) fn task_of_output(task: TaskId) -> TaskRecord {
+    let status = TaskStatus {
+        task: task.to_string(),
+        attempt: 1,
+        state: "pending",
+        pod: None,
+        node: None,
+        exit_code: None,
+        started: None,
+        ended: None,
+        reason: None,
+    };
+    record_of_attempt(task, &status)
 }
 
 /// One record for each task: the last attempt, with the earlier ones.
@@ -146,34 +210,21 @@ fn record_of_attempt(task: TaskId, status: &TaskStatus) -> TaskRecord {
     }
 }
 
-/// The last lines of each task: kept here, or from the cluster.
-fn tails(place: &dyn Place, handle: &Handle, record: &Record) -> BTreeMap<TaskId, Vec<(String, Vec<u8>)>> {
+/// The last lines of each task: those that the cluster had now, otherwise those that were kept here.
+fn tails(handle: &Handle, last: &Directory, record: &Record) -> BTreeMap<TaskId, Vec<(String, Vec<u8>)>> {
     let mut tails: BTreeMap<TaskId, Vec<(String, Vec<u8>)>> = BTreeMap::new();
-    let (tasks, directories): (Vec<TaskId>, Vec<PathBuf>) = kept::logs(handle)
-        .into_iter()
-        .filter_map(|(task, directory)| Some((task.parse::<TaskId>().ok()?, directory)))
-        .unzip();
-    let mut reader = Reader::new(directories, LineFilter::default().tail(Some(TAIL_LINES)));
-    let mut each = |number: usize, line: &jobc_job::logs::Line<'_>| {
-        tails.entry(tasks[number].clone()).or_default().push((line.time.to_owned(), line.text.to_owned()));
-        Ok(())
-    };
-    while reader.read(&mut each).unwrap_or(false) {}
-    let missing = record.tasks.iter().map(|task| &task.task).filter(|task| !tails.contains_key(*task));
-    let missing: Vec<String> = missing.take(MAX_TASKS).map(ToString::to_string).collect();
-    if missing.is_empty() {
-        return tails;
+    for directory in [last, &kept::whole(handle)] {
+        let tasks = record.tasks.iter().map(|task| task.task.clone());
+        let tasks: Vec<TaskId> = tasks.filter(|task| !tails.contains_key(task)).collect();
+        let logs = tasks.iter().map(|task| directory.logs(task));
+        let mut reader = Reader::new(logs, LineFilter::default().tail(Some(TAIL_LINES)));
+        let mut each = |number: usize, line: &Line<'_>| {
+            let tail = tails.entry(tasks[number].clone()).or_default();
+            tail.push((line.time.to_owned(), line.text.to_owned()));
+            Ok(())
+        };
+        while reader.read(&mut each).unwrap_or(false) {}
     }
-    let request = LogRequest { tail: Some(TAIL_LINES), tasks: missing, ..LogRequest::default() };
-    // A task without output, or whose pod is gone, has none.
-    let _ = place.logs(&handle.name, &request, &mut |item| {
-        if let LogItem::Line { task, time, text, .. } = item
-            && let Ok(task) = task.parse::<TaskId>()
-        {
-            tails.entry(task).or_default().push((time.to_owned(), text.to_owned()));
-        }
-        ControlFlow::Continue(())
-    });
     tails
 }
 

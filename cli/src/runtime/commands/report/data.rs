@@ -89,6 +89,17 @@ pub(super) struct Attempt<'a> {
     pub reason: Option<&'a str>,
 }
 
+/// The names of the metrics of a job, and their values over time.
+fn histories(directory: &Directory, record: &Record) -> (Vec<String>, Vec<MetricHistory>) {
+    let choices = choices(&MetricArgs::default(), std::iter::once(record));
+    let (of_job, mut bytes_left) = (JobMetrics::new(directory, record), MAX_HISTORY_BYTES);
+    if choices.is_empty() {
+        return of_job.detected(&mut bytes_left);
+    }
+    let titles = choices.iter().map(MetricChoice::title).collect();
+    (titles, of_job.histories(&choices, &mut bytes_left))
+}
+
 impl ReportData {
     /// Reads the files of a job. Unreadable files are left out, since an incomplete report is better than none.
     pub(super) fn gather(directory: &Directory, record: Record) -> Self {
@@ -120,14 +131,7 @@ impl ReportData {
         };
         while reader.read(&mut each).unwrap_or(false) {}
         let plan = std::fs::read(directory.plan_file()).ok();
-        let choices = choices(&MetricArgs::default(), std::iter::once(&record));
-        let (of_job, mut bytes_left) = (JobMetrics::new(directory, &record), MAX_HISTORY_BYTES);
-        let (metrics, histories) = if choices.is_empty() {
-            of_job.detected(&mut bytes_left)
-        } else {
-            let titles = choices.iter().map(MetricChoice::title).collect();
-            (titles, of_job.histories(&choices, &mut bytes_left))
-        };
+        let (metrics, histories) = histories(directory, &record);
         Self {
             title: record.id.to_string(),
             reported: None,
@@ -153,6 +157,7 @@ impl ReportData {
             let line = |(time, text)| LogLine { time, stream: Stream::Stdout, text, continues: false };
             lines.into_iter().map(line).collect()
         };
+        let (metrics, histories) = histories(&report.directory, &report.record);
         Self {
             title: report.title,
             record: report.record,
@@ -164,8 +169,8 @@ impl ReportData {
             attempt_events: BTreeMap::new(),
             samples: BTreeMap::new(),
             tails: report.tails.into_iter().map(|(task, tail)| (task, lines(tail))).collect(),
-            metrics: vec![],
-            histories: vec![],
+            metrics,
+            histories,
             now: Time::now(),
             zone: Zone::local(),
         }

@@ -19,6 +19,8 @@ pub(crate) struct ClusterReport {
     /// Its handle.
     pub title: String,
     pub record: jobc_job::record::Record,
+    /// Where its last output is.
+    pub directory: jobc_job::directory::Directory,
     pub events: Vec<ReportedEvent>,
     /// The last lines of tasks, each with its time.
     pub tails: std::collections::BTreeMap<jobc_sys::id::TaskId, Vec<(String, Vec<u8>)>>,

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use jobc_job::directory::Directory;
+use jobc_job::logs::{Line, LineFilter, Reader};
 use jobc_job::metric_choice::{JobMetrics, MetricChoice};
 use jobc_job::metric_history::HistoryValue;
-use jobc_job::record::JobState;
+use jobc_job::record::{JobState, Record};
 use jobc_job::time::Time;
 use jobc_job::user_metrics::format_number;
 use jobc_schema::metric::Better;
+use jobc_sys::id::TaskId;
 
 use super::super::follow::job_end::JobEnd;
 use super::super::sweep::{ComparedJob, Comparison};
@@ -23,6 +26,9 @@ const MAX_ROWS: usize = 10_000;
 
 /// Maximum number of failed jobs whose last output is shown.
 const MAX_FAILURES: usize = 50;
+
+/// Last lines of each task of such a job.
+const LAST_LINES: u64 = 10;
 
 /// Maximum number of plots.
 const MAX_PLOTS: usize = 48;
@@ -62,15 +68,17 @@ impl SweepData {
                 }
             }
         }
-        let jobs = comparison.rows.iter().map(|row| row.combination.job.to_string());
-        let reports = jobs.filter_map(|job| Some((job.clone(), reports(&job)?))).collect();
+        let jobs = comparison.rows.iter().map(|row| &row.name);
+        let reports = jobs.filter_map(|job| Some((job.clone(), reports(job)?))).collect();
         Self { histories, reports, now: Time::now(), zone: Zone::local() }
     }
 }
 
 /// The whole page.
-pub(super) fn page(comparison: &Comparison, source: &str, data: &SweepData) -> String {
-    let mut out = head(&comparison.id.to_string());
+///
+/// `source` is where it is from: what kind of place, and its name.
+pub(super) fn page(comparison: &Comparison, source: (&str, &str), data: &SweepData) -> String {
+    let mut out = head(&comparison.name);
     out += &header(comparison, source, &data.zone);
     let mut section = |title: &str, content: String| {
         if !content.is_empty() {
@@ -88,14 +96,13 @@ pub(super) fn page(comparison: &Comparison, source: &str, data: &SweepData) -> S
     out + &foot(data.now, &data.zone, if running { ", while the sweep ran" } else { "" })
 }
 
-fn header(comparison: &Comparison, source: &str, zone: &Zone) -> String {
-    let mut out =
-        format!("<header>\n<h1>{}</h1>\n<ul class=\"known\">\n", escape(&comparison.id.to_string()));
+fn header(comparison: &Comparison, source: (&str, &str), zone: &Zone) -> String {
+    let mut out = format!("<header>\n<h1>{}</h1>\n<ul class=\"known\">\n", escape(&comparison.name));
     let mut fact = |name: &str, html: &str| {
         out += &format!("<li><small>{}</small> <span>{html}</span></li>\n", escape(name));
     };
     fact("Jobs", &escape(&comparison.counts()));
-    fact("Job file", &escape(source));
+    fact(source.0, &escape(source.1));
     let records = || comparison.rows.iter().filter_map(|row| row.job.as_ref()).map(|(_, record)| record);
     if let Some(submitted) = records().map(|record| record.submitted).min() {
         fact("Submitted", &moment(submitted, zone));
@@ -131,11 +138,7 @@ fn jobs(comparison: &Comparison, data: &SweepData) -> String {
         .map(|(number, row)| {
             let mut cells = vec![name(row, data)];
             cells.extend(comparison.axes.iter().map(|axis| Cell::number(&row.axis(axis))));
-            cells.push(Cell::html(format!(
-                "<span class=\"state {}\">{}</span>",
-                row_color(row),
-                row.state()
-            )));
+            cells.push(Cell::html(format!("<span class=\"state {}\">{}</span>", row_color(row), row.state)));
             cells.push(Cell::number(&row.ran(data.now).unwrap_or_default()));
             cells.extend(row.metrics.iter().zip(&best).map(|(value, best)| {
                 let value = value.map(format_number).unwrap_or_default();
@@ -160,9 +163,8 @@ fn jobs(comparison: &Comparison, data: &SweepData) -> String {
 
 /// The job, with a link to its report, or if there is none and it failed, to its last output.
 fn name(row: &ComparedJob, data: &SweepData) -> Cell {
-    let id = row.combination.job.to_string();
-    let report = data.reports.get(&id).map(|report| escape(report));
-    let id = escape(&id);
+    let report = data.reports.get(&row.name).map(|report| escape(report));
+    let id = escape(&row.name);
     Cell::number_html(match report {
         Some(report) => format!("<a href=\"{report}\">{id}</a>"),
         None if is_failed(row) => format!("<a href=\"#end-{id}\">{id}</a>"),
@@ -248,12 +250,13 @@ fn failures(comparison: &Comparison) -> String {
     for row in failed.iter().take(MAX_FAILURES) {
         let Some((directory, record)) = &row.job else { continue };
         let end = JobEnd::new(directory, record);
-        let lines = end.as_ref().and_then(JobEnd::last_output).map(|output| output.lines(true));
+        let output = end.as_ref().and_then(JobEnd::last_output).map(|output| output.lines(true));
+        let lines = output.unwrap_or_else(|| last_lines(directory, record));
         out += &format!(
             "<details id=\"end-{0}\"><summary>{0}: {1}</summary>\n<pre class=\"file\" role=\"region\" aria-label=\"Last output of {0}\" tabindex=\"0\">{2}</pre></details>\n",
-            escape(&row.combination.job.to_string()),
+            escape(&row.name),
             format_backticks(&row.end()),
-            escape(&lines.unwrap_or_default().join("\n")),
+            escape(&lines.join("\n")),
         );
     }
     let more = failed.len().saturating_sub(MAX_FAILURES);
@@ -261,6 +264,20 @@ fn failures(comparison: &Comparison) -> String {
         out += &format!("<p class=\"none\">{more} more failed jobs are not shown.</p>\n");
     }
     out
+}
+
+/// The last lines of the tasks of a job of which it is not known which one decided its end.
+fn last_lines(directory: &Directory, record: &Record) -> Vec<String> {
+    let tasks: Vec<&TaskId> = record.tasks.iter().map(|task| &task.task).collect();
+    let logs = tasks.iter().map(|task| directory.logs(task));
+    let mut reader = Reader::new(logs, LineFilter::default().tail(Some(LAST_LINES)));
+    let mut lines = Vec::new();
+    let mut each = |number: usize, line: &Line<'_>| {
+        lines.push(format!("{}: {}", tasks[number], String::from_utf8_lossy(line.text)));
+        Ok(())
+    };
+    while reader.read(&mut each).unwrap_or(false) {}
+    lines
 }
 
 #[cfg(test)]
@@ -277,11 +294,13 @@ mod tests {
                 &serde_json::from_value(serde_json::json!({"lr": lr, "<b>": "<i>"})).unwrap(),
                 format!("tune-{number}.1").parse().unwrap(),
             ),
+            name: format!("tune-{number}.1"),
+            state: "removed".to_owned(),
             job: None,
             metrics: vec![loss],
         };
         let comparison = Comparison {
-            id: "tune.1".parse().unwrap(),
+            name: "tune.1".to_owned(),
             axes: vec!["lr".to_owned(), "<b>".to_owned()],
             metrics: vec![ComparedMetric {
                 choice: MetricChoice::Name("loss".to_owned()),
@@ -303,7 +322,7 @@ mod tests {
             now: Time::from_millis(0),
             zone: Zone::fixed(1),
         };
-        let page = page(&comparison, "/home/me/job.yaml", &data);
+        let page = page(&comparison, ("Job file", "/home/me/job.yaml"), &data);
         for text in [
             "<title>tune.1 – jobc</title>",
             "<small>Lowest loss</small> <span>0.25 with lr=0.01, &lt;b&gt;=&lt;i&gt;</span>",

@@ -97,9 +97,9 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
             "a JobSet starts all combinations at once; the quota of a queue limits how many run, or move the matrix to the job"
                 .to_owned(),
         ),
+        Capability::Metrics if role.is_none_or(|role| !role.has_file_metrics()) => Full,
         Capability::Metrics => Lossy(
-            "Kubernetes keeps no numbers of a pod; read them with `kubectl logs`, or run the job with `jobc run`"
-                .to_owned(),
+            "`jobc report` reads the output of pods, not their files; print the number, and write `log`".to_owned(),
         ),
         Capability::MaxParallel => Lossy(
             "each combination is a separate job and Kubernetes starts them all; a Kueue queue with a matching quota limits them"

@@ -48,7 +48,7 @@ fn every_refusal_has_a_reason() {
                 "a": {
                     "instances": 4,
                     "matrix": {"role": "train", "number": 0, "values": {"lr": 0.1}, "max_parallel": 1},
-                    "metrics": {"loss": {"source": {"log": "loss=(.*)"}}},
+                    "metrics": {"loss": {"source": {"file": {"volume": "given", "path": "r.json", "key": "loss"}}}},
                     "user": "mpi",
                     "ready": {"probe": {"log": "ready"}, "delay_seconds": 0, "every_seconds": 5, "try_timeout_seconds": 5,
                         "timeout_seconds": 600, "keep": false},
