@@ -186,6 +186,32 @@ def test_a_job_that_waits_says_why(slurm):
 
 
 @pytest.mark.slow
+def test_a_job_that_runs_is_paused_as_far_as_its_user_may(slurm):
+    """Without the right to suspend it, one that may start again ends now, and starts again when it is resumed."""
+    place = Place(slurm, "pause-once", one("pause-once", "sleep 100"))
+    handle = place.submit()
+    until(lambda: place.inspect(handle)["state"] == "running")
+    failed = place.jobc("pause", handle, code=None)
+    assert failed.returncode != 0 and "only operators suspend what runs" in failed.stderr and "retry: {max: 1, scope: job}" in failed.stderr, failed
+    assert place.inspect(handle)["state"] == "running", "it goes on"
+    place.jobc("stop", handle)
+    run = "trap 'echo saved >> state; exit 143' TERM\nif [ -e state ]; then cat state; exit 0; fi\necho begun > state\nsleep 100 & wait"
+    place = Place(slurm, "pause-again", one("pause-again", run, role="    retry: {max: 1, scope: job}\n", more=f"env: {{PLACE: {slurm.home}}}")
+                  .replace("      trap", "      cd $PLACE\n      trap"))
+    handle = place.submit()
+    until(lambda: (slurm.home / "state").exists())
+    assert place.jobc("pause", handle).strip() == f"{handle}: paused"
+    number = (place.run_directory(handle) / "jobs/job").read_text().strip()
+    assert place.inspect(handle)["state"] == "suspended", (place.inspect(handle)["reasons"], place.slurm.show(number), (place.run_directory(handle) / "events/job").read_text())
+    assert place.jobc("resume", handle).strip() == f"{handle}: resumed"
+    number = (place.run_directory(handle) / "jobs/job").read_text().strip()
+    time.sleep(2)
+    slurm.user("scontrol", "update", f"jobid={number}", "starttime=now")
+    place.jobc("wait", handle)
+    assert "saved" in place.jobc("logs", "--attempt", "2", handle), place.jobc("logs", handle)
+
+
+@pytest.mark.slow
 @TOGETHER
 def test_a_requeued_job_has_another_attempt_of_each_task(slurm):
     run = 'echo "start ${SLURM_RESTART_COUNT-0}"\n[ "${SLURM_RESTART_COUNT-0}" -ge 1 ] || exit 5'

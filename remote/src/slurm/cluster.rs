@@ -33,6 +33,8 @@ const HOLD: &str = include_str!("hold.sh");
 const STOP: &str = include_str!("stop.sh");
 const REMOVE: &str = include_str!("remove.sh");
 const FORGET: &str = include_str!("forget.sh");
+/// The exit code of `HOLD` when a job that runs can be neither suspended nor started again.
+const NOT_SUSPENDED: i32 = 46;
 /// How often a run is looked at, by how long it was waited for.
 const INTERVALS: [(Duration, Duration); 3] = [
     (Duration::from_mins(1), Duration::from_millis(500)),
@@ -235,7 +237,14 @@ impl JobControl for Cluster {
     fn hold(&self, name: &str, hold: bool) -> Result<()> {
         let run = self.run(name)?;
         let (what, word) = if hold { ("pause", "hold") } else { ("resume", "release") };
-        shell::text(&self.access, &format!("{what} job `{}`", run.name), HOLD, &[&run.name, word]).map(drop)
+        let what = format!("{what} job `{}`", run.name);
+        let output = shell::run(&self.access, HOLD, &[&run.name, word], None)?;
+        if output.status == NOT_SUSPENDED {
+            let message =
+                format!("cannot {what}: Slurm lets only operators suspend what runs: {}", output.reason());
+            return Err(Error::new(Kind::Unsupported, message).help("a job with `retry: {max: 1, scope: job}` is stopped and starts again at `jobc resume`; this one can be stopped, and submitted again with `--new`"));
+        }
+        shell::check(&what, &output)
     }
 
     fn delete(&self, name: &str) -> Result<()> {

@@ -38,7 +38,9 @@ pub(crate) fn state(events: &[GroupEvent], row: Option<&QueueRow>, is_stopped: b
     let waits = row.is_some_and(|row| is_waiting(&row.state));
     match events.last().map(|event| &event.what) {
         // It was started again by hand, or by Slurm, after it had ended.
-        Some(GroupChange::Ended { .. } | GroupChange::Verdict { .. }) if waits => GroupState::Pending,
+        Some(GroupChange::Ended { .. } | GroupChange::Verdict { .. }) if waits => {
+            if row.is_some_and(is_held) { GroupState::Held } else { GroupState::Pending }
+        }
         Some(GroupChange::Ended { code, reason }) => {
             GroupState::Ended(end_of_script(*code, reason.as_deref(), is_stopped))
         }
@@ -90,9 +92,14 @@ fn end_of_script(code: i32, reason: Option<&str>, is_stopped: bool) -> GroupEnd 
     }
 }
 
+/// Whether a job that waits is held; the second reason is that of `scontrol requeuehold`.
+fn is_held(row: &QueueRow) -> bool {
+    row.reason.starts_with("JobHeld") || row.reason == "job requeued in held state"
+}
+
 fn of_row(row: &QueueRow, has_started: bool, is_stopped: bool) -> GroupState {
     match row.state.as_str() {
-        "PENDING" if row.reason.starts_with("JobHeld") => GroupState::Held,
+        "PENDING" if is_held(row) => GroupState::Held,
         "REQUEUE_HOLD" | "SPECIAL_EXIT" | "RESV_DEL_HOLD" | "SUSPENDED" | "STOPPED" => GroupState::Held,
         state if is_waiting(state) => GroupState::Pending,
         state if is_active(state) => GroupState::Running,
@@ -148,6 +155,7 @@ mod tests {
             ("PENDING", "Priority", false, GroupState::Pending),
             ("PENDING", "JobHeldUser", false, GroupState::Held),
             ("PENDING", "JobHeldAdmin", false, GroupState::Held),
+            ("PENDING", "job requeued in held state", false, GroupState::Held),
             ("CONFIGURING", "", false, GroupState::Pending),
             ("REQUEUED", "", false, GroupState::Pending),
             ("SUSPENDED", "", false, GroupState::Held),

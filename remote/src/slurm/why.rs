@@ -26,6 +26,9 @@ pub(crate) fn pending(row: &QueueRow, has_started: bool) -> Reason {
     if row.reason.starts_with("launch failed requeued held") {
         return of("a node could not start it, and it is held; `scontrol release` lets it try again", &[]);
     }
+    if row.reason == "job requeued in held state" {
+        return of("it is held, and starts again after `jobc resume`", &[]);
+    }
     match word {
         "None" | "" | "SchedDefer" => of("Slurm has not looked at it yet", &[]),
         "Priority" => of("other jobs are ahead of it", &[]),
