@@ -9,10 +9,10 @@ mod progress;
 mod room;
 mod runs;
 mod secrets;
+mod spread;
 mod step;
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use camino::Utf8Path;
@@ -20,7 +20,6 @@ use jobc_compiler::compile::{self, Planning, Request, build, build_with, plan};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::provenance::Provenance;
 use jobc_compiler::source::Sources;
-use jobc_job::admission::ports;
 use jobc_remote::Handle;
 use jobc_remote::built::BuiltDirectory;
 use jobc_remote::host::ImageLayout;
@@ -28,7 +27,6 @@ use jobc_remote::identity::Identity;
 use jobc_remote::place::{Problem, RemotePlace};
 use jobc_remote::target::{backend, backends, brings_images, is_reachable};
 use jobc_schema::BackendName;
-use jobc_schema::digest::Digest;
 use jobc_schema::plan::JobPlan;
 use jobc_sys::accounts;
 use jobc_sys::error::{Error, Kind};
@@ -312,10 +310,8 @@ impl Submitter<'_> {
             let identity = self.place.identity(job, self.directory).map_err(failure)?;
             let run = known.choose(identity, self.args.new || self.args.replace, self.args.resume)?;
             job.name.clone_from(&run.name);
-            if self.place.delivery().shares_ports {
-                spread_ports(job)?;
-            }
             only_backend(job);
+            spread::ports(job)?;
             runs.push(run);
         }
         Ok(runs)
@@ -405,21 +401,6 @@ fn trial(
     };
     let files = output.artifacts.iter().map(|file| (file.path.as_str(), file.mode, &file.bytes[..]));
     BuiltDirectory::of_artifacts(files).map(Some).map_err(failure)
-}
-
-/// Gives the ports that jobc chooses numbers that depend on the run: jobs on a machine share its ports.
-fn spread_ports(job: &mut JobPlan) -> Result<()> {
-    const FIRST: u16 = 20_000;
-    const COUNT: u64 = 10_000;
-    let fixed: BTreeSet<u16> = job
-        .roles
-        .iter()
-        .flat_map(|role| role.ports.iter().filter(|port| !port.auto).map(move |port| (role, port)))
-        .flat_map(|(role, port)| ports::numbers_of(port, role.instances))
-        .collect();
-    let number = u64::from_str_radix(&Digest::of(job.name.as_bytes()).hex()[..8], 16).unwrap_or_default();
-    let base = FIRST + u16::try_from(number % COUNT).unwrap_or_default();
-    Ok(ports::choose(job, |port| port < base && !fixed.contains(&port), |_| None)?)
 }
 
 fn job_args(args: &SubmitArgs) -> JobArgs {
