@@ -26,6 +26,8 @@ pub struct BuiltDirectory {
     pub scripts: Vec<BatchScript>,
     /// All files, where they are sent as they are: for Slurm and for hosts.
     pub files: Vec<BuiltFile>,
+    /// The archive with the code, if it is for a claim on Kubernetes.
+    pub code: Option<Vec<u8>>,
 }
 
 /// A file of a built directory.
@@ -83,7 +85,8 @@ impl BuiltDirectory {
         entries.retain(|path| path.extension().is_some_and(|end| end == "yaml"));
         let own = ["plan.json", "sourcemap.json"].map(|name| directory.join(name));
         let mut files = Vec::new();
-        for path in own.into_iter().chain(entries) {
+        let code = Some(below.join(CODE_ARCHIVE)).filter(|path| path.is_file());
+        for path in own.into_iter().chain(entries).chain(code) {
             let bytes = fs::read(&path).map_err(|error| file_error("read", &path, &error))?;
             let name = path.strip_prefix(directory).unwrap_or(&path).to_string_lossy().into_owned();
             files.push((name, bytes));
@@ -117,10 +120,13 @@ impl BuiltDirectory {
             .map_err(|jobs| wrong(path, &format!("it has {} jobs, not one", jobs.len())))?;
         let (path, map) = file("sourcemap.json")?;
         let mut map: SourceMap = serde_json::from_slice(map).map_err(|error| wrong(path, &error))?;
-        let (mut manifests, mut scripts) = (Vec::new(), Vec::new());
+        let (mut manifests, mut scripts, mut code) = (Vec::new(), Vec::new(), None);
         let has_bundles = files.keys().any(|path| path.starts_with("oci/"));
         for (path, bytes) in files {
             if path.ends_with(CODE_ARCHIVE) {
+                if path.starts_with("kubernetes/") {
+                    code = Some(bytes.to_vec());
+                }
                 continue;
             }
             if path.starts_with("slurm/") {
@@ -143,7 +149,7 @@ impl BuiltDirectory {
                 "it has nothing to submit; build it with the backend `kubernetes`, `slurm` or `oci`";
             return Err(Error::new(Kind::Config, message));
         }
-        Ok(Self { plan, manifests, scripts: scripts::ordered(scripts)?, files: vec![] })
+        Ok(Self { plan, manifests, scripts: scripts::ordered(scripts)?, files: vec![], code })
     }
 
     /// The same, with all files and their permissions, for what is sent as it is.

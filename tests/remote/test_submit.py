@@ -1,14 +1,17 @@
 """Tests `jobc submit` and `jobc targets` against a stand-in cluster: what is created, what is refused and where."""
 
 import base64
+import hashlib
 import json
 import os
+import shutil
 import subprocess
+import threading
 import time
 
 import pytest
-from cluster import Script
-from place import until
+from cluster import Handler, Script
+from place import ONE, TARGETS, until
 
 pytestmark = pytest.mark.duration(20)
 # A public key; its private key was deleted.
@@ -359,3 +362,78 @@ def test_access_is_checked(place):
     assert "did you mean `lab`?" in errors, errors
     _, errors = place.run("targets", "check", "far", code=2)
     assert "far.kubeconfig` of the target does not exist" in errors, errors
+
+
+def test_jobs_on_the_network_of_their_node_have_ports_of_their_own(place):
+    """Two jobs on one node would wait for each other, or fail, with the same port."""
+    text = ONE.replace("image: busybox", "image: busybox\nnetwork: host\ndistributed: {framework: torchrun, roles: [main]}").replace("run: echo hello", "run: torchrun x")
+    ports = set()
+    for name in ("first", "second"):
+        place.write("job.yaml", text.replace("name: one", f"name: {name}"))
+        name = place.submit("job.yaml").split("/")[1]
+        job, = [job for job in place.cluster.all("jobs") if job["metadata"]["name"] == name]
+        container, = job["spec"]["template"]["spec"]["containers"]
+        port, = [port["containerPort"] for port in container["ports"]]
+        variables = {variable["name"]: variable.get("value", "") for variable in container["env"]}
+        assert job["spec"]["template"]["spec"]["hostNetwork"] and variables["PET_MASTER_PORT"] == str(port) and 20_000 <= port < 30_000, container
+        ports.add(port)
+    assert len(ports) == 2, ports
+
+
+def test_large_code_is_sent_to_a_claim_once(place, monkeypatch):
+    """A pod with the claim gets the archive by `exec`, and is removed; the jobs of a sweep send it once."""
+    claim = place.directory / "claim"
+    claim.mkdir()
+    uploads, started = [], Handler.start_command
+
+    def in_pod(self, command, *streams):
+        uploads.append(command)
+        root = ["bwrap", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
+                "--proc", "/proc", "--dev", "/dev", "--bind", str(claim), "/jobc-code", "--"]
+        return started(self, [*root, *command], *streams)
+
+    def kubelet():
+        while not done.wait(0.05):
+            for pod in place.cluster.all("pods"):
+                if pod["metadata"]["name"].startswith("jobc-code-upload-") and "containerStatuses" not in pod.get("status", {}):
+                    pods.append(pod)
+                    place.cluster.state({"name": pod["metadata"]["name"], "namespace": "ml"}, "Running", {"running": {"startedAt": "2026-01-01T00:00:00Z"}})
+
+    monkeypatch.setattr(Handler, "start_command", in_pod)
+    pods, done = [], threading.Event()
+    watching = threading.Thread(target=kubelet)
+    watching.start()
+    try:
+        place.cluster.put("v1", "persistentvolumeclaims", "ml", {"metadata": {"name": "team"}, "spec": {"accessModes": ["ReadWriteMany"]},
+                                                                 "status": {"phase": "Bound"}})
+        place.write("targets.yaml", TARGETS.format(kubeconfig=place.kubeconfig.name).replace("namespace: ml,", "namespace: ml, code_claim: team,", 1))
+        place.write("src/noise", base64.b64encode(os.urandom(8_000_000)).decode())
+        text = ONE.replace("image: busybox", "image: busybox\ncode: src")
+        place.write("large.yaml", text + "matrix: {seed: [1, 2, 3]}\n")
+        handles = place.submit("large.yaml").split()
+        archive, = (claim / "jobc-code").iterdir()
+        assert len(handles) == 3 and len(uploads) == len(pods) == 1, (uploads, pods)
+        assert archive.name == f"{hashlib.sha256(archive.read_bytes()).hexdigest()}.tar.gz" and archive.stat().st_size > 4 << 20
+        assert (claim / "jobc-code").stat().st_mode & 0o7777 == 0o1777 and archive.stat().st_mode & 0o777 == 0o644
+        spec, = [pods[0]["spec"]]
+        assert spec["volumes"][0]["persistentVolumeClaim"] == {"claimName": "team"} and "hostNetwork" not in spec
+        assert not [pod for pod in place.cluster.all("pods") if pod["metadata"]["name"].startswith("jobc-code-upload-")], "it is removed"
+        marker, = [value for value in place.cluster.all("configmaps") if "jobc.dev/code" in value["metadata"].get("labels", {})]
+        assert len(marker["metadata"]["ownerReferences"]) == 3 and marker["metadata"]["annotations"]["jobc.dev/uploaded"] == "true", marker
+        # Without the marker, what is there is not written again, unless it was changed.
+        for content, is_same in ((archive.read_bytes(), True), (b"x", False)):
+            place.cluster.drop(("v1", "configmaps", "ml", marker["metadata"]["name"]))
+            archive.write_bytes(content)
+            before = archive.stat().st_ino
+            place.submit("large.yaml", "--new")
+            assert (archive.stat().st_ino == before) == is_same and archive.stat().st_size > 4 << 20
+        # The claim is full, or belongs to others: said as it is, and the pod is removed.
+        place.cluster.drop(("v1", "configmaps", "ml", marker["metadata"]["name"]))
+        shutil.rmtree(claim / "jobc-code")
+        (claim / "jobc-code").write_text("a file")
+        _, errors = place.run("submit", "large.yaml", "--new", code=None)
+        assert "cannot upload the code to the claim `team`" in errors, errors
+        assert not [pod for pod in place.cluster.all("pods") if pod["metadata"]["name"].startswith("jobc-code-upload-")], "it is removed"
+    finally:
+        done.set()
+        watching.join()

@@ -107,6 +107,7 @@ impl Backend for KubernetesBackend {
         patch::apply(job, &mut objects, sink);
         pod_security::check(&cluster, &objects, sink);
         let mut files = object::files(objects, !cluster.settings.patches.is_empty());
+        files.extend(configs.code.archive());
         files.extend(secrets::script(job, &context.to_job));
         files
     }

@@ -29,6 +29,7 @@ const BLOCKS: [(&str, Option<BackendName>, &[&str]); 6] = [
         &[
             "kubeconfig",
             "context",
+            "code_claim",
             "quota",
             "release",
             "jobset",

@@ -265,6 +265,7 @@ mod tests {
             (json!({"kind": "rayjob"}), r#"["rayjobs"]"#),
             (json!({"kind": "leaderworkerset"}), r#"["leaderworkersets"]"#),
             (json!({"gang": "native"}), r#"["podgroups","workloads"]"#),
+            (json!({"code_claim": "team"}), r#"["pods"]["pods/exec"]"#),
         ] {
             assert_eq!(of(settings.clone()), resources, "{settings}");
         }

@@ -198,7 +198,7 @@ fn apply_dependent(
     let Some(path) = collection(served, &manifest.object, namespace) else { return Ok(()) };
     let is_namespaced = path.contains("/namespaces/");
     if code::is_code(&manifest.object) {
-        return code::share(client, manifest, &path, owner);
+        return code::share(client, submission.built, manifest, &path, owner);
     }
     let mut object = labeled(&manifest.object, submission, is_namespaced.then_some(namespace.as_str()));
     if let Some(owner) = owner.filter(|_| is_namespaced) {

@@ -11,6 +11,7 @@ pub struct Uses {
     kind: KubernetesKind,
     has_own_runtime: bool,
     has_gangs: bool,
+    has_code_claim: bool,
 }
 
 /// The verbs for the object of a job.
@@ -25,6 +26,7 @@ impl Uses {
             kind: settings.kind,
             has_own_runtime: settings.kind == KubernetesKind::Trainjob && settings.runtime.is_none(),
             has_gangs: settings.gang.is_some(),
+            has_code_claim: settings.code_claim.is_some(),
         }
     }
 
@@ -77,6 +79,14 @@ impl Uses {
         }
         if self.has_gangs {
             rules.push(rule(&["scheduling.k8s.io"], &["podgroups", "workloads"], DEPENDENT));
+        }
+        if self.has_code_claim {
+            let upload = |resource: &'static [&'static str], verbs: &'static [&'static str]| Rule {
+                needed_for: "submit of jobs with code for the claim",
+                ..rule(&[""], resource, verbs)
+            };
+            rules.push(upload(&["pods"], &["create", "delete"]));
+            rules.push(upload(&["pods/exec"], &["get", "create"]));
         }
         rules
     }

@@ -163,7 +163,7 @@ esac
                 bytes: text.as_bytes().to_vec(),
             };
             let files = vec![file("plan.json", ""), file("oci/main-0/config.json", "{}")];
-            let built = BuiltDirectory { plan, manifests: vec![], scripts: vec![], files };
+            let built = BuiltDirectory { plan, manifests: vec![], scripts: vec![], files, code: None };
             let identity = Identity { job: "gpt".to_owned(), digest: "ab".repeat(32) };
             let mut secrets = JobSecrets::default();
             secrets

@@ -86,6 +86,11 @@ pub struct KubernetesTarget {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("examples" = [{"imagenet": {"pvc": "imagenet-ro"}}]))]
     pub storage: IndexMap<String, Storage>,
+    /// PersistentVolumeClaim for the code of jobs (`code`) that ConfigMaps cannot hold, above 4 MiB packed. `jobc submit`
+    /// puts it into the directory `jobc-code`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"), extend("examples" = ["team"]))]
+    pub code_claim: Option<String>,
     /// Whether bare paths become hostPath volumes.
     #[serde(default)]
     #[schemars(extend("default" = false, "examples" = [true]))]

@@ -320,6 +320,18 @@ fn code_is_unpacked_by_an_init_container_with_the_image_and_limits_of_its_role()
 }
 
 #[test]
+fn code_that_is_too_large_for_config_maps_goes_to_a_claim() {
+    let gpu = json!({"count": 1, "first": 0, "vendor": "nvidia", "capabilities": []});
+    let role = json!({"user": "1000", "resources": {"memory_bytes": 1 << 30, "gpu": gpu}});
+    let settings = json!({"namespace": "ml", "pod_security": "restricted", "code_claim": "team"});
+    insta::assert_snapshot!(shown(settings.clone(), &with_code("large", &role)));
+    assert!(
+        !shown(settings, &with_code("medium", &role)).contains("claimName"),
+        "what ConfigMaps can hold stays there"
+    );
+}
+
+#[test]
 fn code_is_cut_into_pieces_that_kubectl_can_apply() {
     let number = |path: &str| {
         let (files, report) =
