@@ -199,7 +199,8 @@ impl<'a> Trial<'a> {
         {
             return self.has_effect_by_name(map, names, key, below, value);
         }
-        others(value).into_iter().any(|other| self.differs(&with(&self.settings, path, other)))
+        others(&self.settings, path, value)
+            .is_none_or(|others| others.iter().any(|other| self.differs(other)))
     }
 
     /// The same for a setting of one role or volume, which those of the probes get.
@@ -212,9 +213,17 @@ impl<'a> Trial<'a> {
         };
         let Ok(settings) = serde_json::from_value::<Target>(spread(Some(entry.clone()))) else { return true };
         let base = Self::new(&settings, self.backends);
-        others(value).into_iter().any(|other| {
-            base.differs(&spread(if below.is_empty() { other } else { Some(with(entry, below, other)) }))
-        })
+        // Each of the other values, at the same place of all names.
+        let others = match value {
+            Json::String(text) if below.is_empty() => vec![None, Some(json!(format!("{text}1")))],
+            _ if below.is_empty() => vec![None],
+            _ => {
+                let place = format!("{map}.{key}.{below}");
+                let Some(others) = others(&self.settings, &place, value) else { return true };
+                others.iter().map(|settings| settings.pointer(&pointer).cloned()).collect()
+            }
+        };
+        others.into_iter().any(|other| base.differs(&spread(other)))
     }
 
     /// Whether a probe becomes something else. Settings that are invalid differ as well, for they would be refused.
@@ -228,17 +237,32 @@ fn lower(number: usize, target: &Target, backends: &[BackendName]) -> Vec<Result
     Probe::of(number).iter().map(|probe| probe.lower(target, backends)).collect()
 }
 
-/// No value, and another one of its kind.
-fn others(value: &Json) -> Vec<Option<Json>> {
+/// The settings without a value, and with others of its kind: of a word, each that may stand there. None if no other value
+/// is known.
+fn others(settings: &Json, path: &str, value: &Json) -> Option<Vec<Json>> {
+    let mut all = vec![with(settings, path, None)];
     let other = match value {
         Json::Bool(is) => Some(json!(!is)),
         Json::Number(number) => number.as_u64().map(|number| json!(number + 1)),
-        Json::String(text) => Some(json!(format!("{text}1"))),
+        Json::String(text) => {
+            let changed = with(settings, path, Some(json!(format!("{text}1"))));
+            match serde_json::from_value::<Target>(changed.clone()) {
+                Ok(_) => all.push(changed),
+                Err(error) => {
+                    let error = error.to_string();
+                    // unknown variant `GiB1`, expected `MiB` or `GiB`
+                    let words =
+                        error.split_once("expected ").filter(|_| error.starts_with("unknown variant"))?.1;
+                    let words = words.split('`').skip(1).step_by(2).filter(|word| word != text);
+                    all.extend(words.map(|word| with(settings, path, Some(json!(word)))));
+                }
+            }
+            None
+        }
         _ => None,
     };
-    let mut all = vec![None];
-    all.extend(other.map(Some));
-    all
+    all.extend(other.map(|other| with(settings, path, Some(other))));
+    Some(all)
 }
 
 /// Settings with another value at a path, or without it.

@@ -112,12 +112,15 @@ fn a_setting_without_what_it_depends_on_is_reported_with_that() {
         ),
         (json!({"gpu": {"replicas": 4}}), "`gpu.replicas` of target `lab`"),
         (json!({"gpu": {"provider": "nvidia", "memory_factor": 2}}), "`gpu.memory_factor` of target `lab`"),
+        (json!({"gpu": {"provider": "nvidia", "memory_unit": "GiB"}}), "`gpu.memory_unit` of target `lab`"),
         (json!({"gpu": {"provider": "nvidia", "servers": ["a"]}}), "`gpu.servers` of target `lab`"),
         (json!({"gpu": {"provider": "hami", "library": "/x"}}), "`gpu.library` of target `lab`"),
     ] {
         let found = findings(&json!({"backends": ["kubernetes"], "kubernetes": target}));
         assert!(found.iter().any(|found| found.starts_with(expected)), "{target}: {found:#?}");
     }
+    let shared = json!({"backends": ["kubernetes"], "kubernetes": {"gpu": {"provider": "aliyun-gpushare", "memory_unit": "GiB"}}});
+    assert_eq!(findings(&shared), Vec::<String>::new(), "the default, which another value would change");
     let roles = json!({"train": {"scheduler": "x", "labels": {"a": "b"}}});
     let storage = json!({"scratch": {"claim": {"class": "fast"}}, "corpus": {"pvc": "c"}});
     let by_name = json!({"backends": ["kubernetes"], "kubernetes": {"roles": roles, "storage": storage}});
