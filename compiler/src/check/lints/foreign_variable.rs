@@ -33,6 +33,8 @@ enum Fact {
     Directory,
     /// The file with a line for each host.
     HostFile,
+    /// The address of a cluster of Ray.
+    Ray,
 }
 
 /// A system with its variables: the beginnings of all, and those whose fact jobc knows.
@@ -44,8 +46,8 @@ struct System {
 
 /// The variables are those of PyTorch's `torch/distributed/run.py`, `man srun` and `man sbatch`, `man mpirun` of Open MPI,
 /// Kubernetes' Indexed Jobs, Volcano's plug-ins `env` and `svc`, SkyPilot's "Environment variables", the manuals of PBS
-/// and LSF, and OpenPAI's runtime.
-const SYSTEMS: [System; 9] = [
+/// and LSF, Ray's "Ray Core CLI", and OpenPAI's runtime.
+const SYSTEMS: [System; 10] = [
     System {
         name: "PyTorch's launchers",
         begins: &[],
@@ -112,6 +114,7 @@ const SYSTEMS: [System; 9] = [
         begins: &["PBS_"],
         facts: &[("PBS_NODEFILE", Fact::HostFile), ("PBS_O_WORKDIR", Fact::Directory)],
     },
+    System { name: "Ray", begins: &["RAY_ADDRESS"], facts: &[("RAY_ADDRESS", Fact::Ray)] },
     System { name: "LSF", begins: &["LSB_"], facts: &[("LSB_DJOB_HOSTFILE", Fact::HostFile)] },
     System {
         name: "OpenPAI",
@@ -285,7 +288,7 @@ fn own(role: &RoleView<'_>, fact: Fact) -> Option<(String, &'static str)> {
             (port, "the port of the rendezvous")
         }
         Fact::HostFile => (first(&["JOBC_HOSTFILE"])?, "the file with a line for each instance"),
-        Fact::Gpus | Fact::Process | Fact::Directory => return None,
+        Fact::Gpus | Fact::Process | Fact::Directory | Fact::Ray => return None,
     })
 }
 
@@ -305,6 +308,10 @@ fn advice(view: &View<'_>, role: &RoleView<'_>, system: &System, fact: Option<Fa
                 "`distributed: {{framework: {framework}, roles: [{}]}}` sets what processes need to meet",
                 role.plan.name
             )
+        }
+        (Some(Fact::Ray), _) => {
+            "`framework: ray` under `distributed` starts a cluster and sets it; the address of another cluster belongs in `env`"
+                .to_owned()
         }
         (Some(Fact::Directory), _) => {
             "commands start in `workdir`, and see the directory of the job with `cwd: true` or `copy`"

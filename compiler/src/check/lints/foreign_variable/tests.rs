@@ -31,6 +31,7 @@ fn own(fact: Fact) -> &'static str {
         Fact::Process => "`framework: ddp`",
         Fact::Directory => "`workdir`, `cwd: true`",
         Fact::HostFile => "`JOBC_HOSTFILE`",
+        Fact::Ray => "`framework: ray`",
     }
 }
 
