@@ -60,7 +60,7 @@ pub(crate) fn image(image: &ImagePlan) -> String {
 /// Where a volume is, as in a job file.
 pub(crate) fn source(source: &VolumeSource) -> String {
     match source {
-        VolumeSource::Path { path } => path.clone(),
+        VolumeSource::Path { path } | VolumeSource::Code { path, digest: None } => path.clone(),
         VolumeSource::Nfs { host, path } => format!("nfs://{host}{path}"),
         VolumeSource::S3 { bucket, path } => format!("s3://{bucket}/{path}"),
         VolumeSource::Pvc { name } => format!("pvc:{name}"),
@@ -69,9 +69,8 @@ pub(crate) fn source(source: &VolumeSource) -> String {
             let reference = reference.as_ref().map_or(String::new(), |reference| format!("#{reference}"));
             format!("git+{url}{reference}")
         }
-        VolumeSource::Code { path, digest: None } => format!("the code in {path}"),
         VolumeSource::Code { path, digest: Some(digest) } => {
-            format!("the code in {path}, {digest}")
+            format!("{path}, {digest}")
         }
         VolumeSource::Target {} => "of the target".to_owned(),
         VolumeSource::Job { in_memory: false } => "a directory of the job".to_owned(),

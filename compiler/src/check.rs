@@ -33,10 +33,11 @@ pub fn check(job: &Job, plan: &JobPlan, files: &dyn Files, sink: &mut Sink) {
 }
 
 /// Checks the job file as written, with templates but before expressions: unused declarations, axes used as variables,
-/// files that several tasks write, values that look like secrets, and unknown codes in `x-jobc-allow`. Runs once per job file, regardless of targets.
-pub fn check_document(document: &Document, sink: &mut Sink) {
+/// files that several tasks write, values that look like secrets, and unknown codes in `x-jobc-allow`. `files` are those beside the job
+/// file. Runs once per job file, regardless of targets.
+pub fn check_document(document: &Document, files: &dyn Files, sink: &mut Sink) {
     allow::check(document, sink);
-    document::unused::check(document, sink);
+    document::unused::check(document, files, sink);
     document::axes::check(document, sink);
     document::same_file::check(document, sink);
     document::secret::check(document, sink);

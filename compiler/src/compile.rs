@@ -226,7 +226,7 @@ fn decide(
     sink.append(schema);
     if sound {
         validate::check_written(document, sources, sink);
-        check::check_document(document, sink);
+        check::check_document(document, request.files, sink);
     }
     let (places, on_refusal) = choose_targets(targets, request, sink)?;
     let params =

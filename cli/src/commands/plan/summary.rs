@@ -1,7 +1,7 @@
 //! A plan on one screen: roles, resources, order, images, data and environment.
 
 use jobc_schema::Bytes;
-use jobc_schema::plan::{EnvPlan, GangPlan, GpuAmount, JobPlan, RolePlan, VolumeKind};
+use jobc_schema::plan::{CODE, EnvPlan, GangPlan, GpuAmount, JobPlan, RolePlan, VolumeKind};
 
 use crate::plan_text::{command, cpus, image, source, text};
 use crate::report;
@@ -148,6 +148,7 @@ fn volumes(job: &JobPlan) -> Vec<String> {
     let one = |(name, volume): (&String, &jobc_schema::plan::VolumePlan)| {
         let source = source(&volume.source);
         let kind = if volume.kind == VolumeKind::Data { "data" } else { "output" };
+        let name = if name == CODE { "code" } else { &format!("{name} ({kind})") };
         let mounts = job.roles.iter().flat_map(|role| role.mounts.iter().map(move |mount| (role, mount)));
         let mut places: Vec<(String, Vec<String>)> = Vec::new();
         for (role, mount) in mounts.filter(|(_, mount)| mount.volume == *name) {
@@ -160,7 +161,7 @@ fn volumes(job: &JobPlan) -> Vec<String> {
         let places: Vec<String> =
             places.iter().map(|(place, roles)| format!("{place} in {}", some(roles))).collect();
         let places = if places.is_empty() { "in no role".to_owned() } else { places.join("; ") };
-        format!("{name} ({kind}): {source} at {places}")
+        format!("{name}: {source} at {places}")
     };
     job.volumes.iter().map(one).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use camino::Utf8Path;
 use jobc_schema::Pointer;
 use jobc_schema::reference::split_registry;
 
@@ -9,14 +10,15 @@ use super::usage::{NameSet, collect};
 use super::{Path, strings};
 use crate::diagnostic::{Code, Diagnostic, Sink, codes};
 use crate::document::{Document, Node, Value};
+use crate::files::Files;
 
-/// Warns of each name that nothing in the file uses.
-pub(crate) fn check(document: &Document, sink: &mut Sink) {
+/// Warns of each name that nothing in the file uses. `files` are those beside it.
+pub(crate) fn check(document: &Document, files: &dyn Files, sink: &mut Sink) {
     let mut used = NameSet::new();
     let mut secrets = BTreeSet::new();
     let mut picked = BTreeSet::new();
-    // A Dockerfile of the user may mount any secret, by its name.
-    let mut has_dockerfile = false;
+    // A Dockerfile of the user may mount any secret, by its name; one that cannot be read here mounts all.
+    let mut dockerfiles = Vec::new();
     for entry in document.root.entries().iter().filter(|entry| !entry.key.starts_with("x-")) {
         strings(&entry.value, &mut vec![entry.key.as_str().into()], &mut |path, text| {
             collect(text, &mut used);
@@ -24,11 +26,13 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
             match (path.next(), path.next()) {
                 (Some("secret"), _) | (_, Some("secrets")) => _ = secrets.insert(text.to_owned()),
                 (Some("use"), _) => _ = picked.insert(text.to_owned()),
-                (Some("dockerfile"), _) => has_dockerfile = true,
+                (Some("dockerfile"), _) => dockerfiles.push(read(files, text)),
                 _ => {}
             }
         });
     }
+    let is_mounted =
+        |name: &str| dockerfiles.iter().any(|text| text.as_ref().is_none_or(|text| text.contains(name)));
     let is_used = |scope: &str, name: &str| {
         used.contains(&(scope.to_owned(), name.to_owned()))
             || used.contains(&(scope.to_owned(), "*".to_owned()))
@@ -52,7 +56,7 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
         document,
         "secrets",
         |name, _| {
-            (!is_used("secrets", name) && !secrets.contains(name) && !has_dockerfile).then(|| {
+            (!is_used("secrets", name) && !secrets.contains(name) && !is_mounted(name)).then(|| {
                 let message = format!("unused secret `{name}`");
                 (
                     codes::UNUSED_SECRET,
@@ -82,6 +86,13 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
     volumes(document, "outputs", &is_used, sink);
     registries(document, sink);
     arguments(document, sink);
+}
+
+/// The text of a file; none if its name has expressions, or it cannot be read.
+fn read(files: &dyn Files, path: &str) -> Option<String> {
+    let is_name = !path.contains("${{");
+    let bytes = is_name.then(|| files.read(Utf8Path::new(path)).ok()).flatten()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Checks each name of a map at the top level.

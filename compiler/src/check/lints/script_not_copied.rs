@@ -33,7 +33,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         let beside = |directory: &str| warning(format!("where commands start: it is in `{directory}`"));
         let of = |name: &str| {
             report(&format!("its image is {name}, without files of yours"))
-                .note("copy your code into the image")
+                .note("copy your code into the image, or write `code: .`, which sends it with the job")
         };
         let found = if let Some(directory) = mounted(view, role, script) {
             beside(directory).set(&role.at().key("workdir"), directory)

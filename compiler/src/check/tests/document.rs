@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::{blocks, whole};
 use crate::check::{allowed, check_document};
 use crate::diagnostic::{Code, Diagnostic, DocumentId, Sink};
+use crate::files::MemoryFiles;
 use crate::parse::parse;
 use crate::source::{Source, Sources};
 
@@ -12,11 +13,15 @@ use crate::source::{Source, Sources};
 const OWN_CODES: [&str; 8] = ["J0300", "J0332", "J0335", "J0336", "J0337", "J0338", "J0339", "J0340"];
 
 fn run(text: &str) -> (Sources, Vec<Diagnostic>) {
+    run_beside(text, &MemoryFiles::default())
+}
+
+fn run_beside(text: &str, files: &MemoryFiles) -> (Sources, Vec<Diagnostic>) {
     let mut sources = Sources::new();
     let id = sources.add(Source::new("job.yaml", text));
     let mut sink = Sink::new();
     let document = parse(&sources, id, &mut sink).expect("the test's job is YAML");
-    check_document(&document, &mut sink);
+    check_document(&document, files, &mut sink);
     sink.locate(DocumentId::Job, &document, &sources);
     (sources, sink.finish())
 }
@@ -48,6 +53,17 @@ fn the_examples_of_the_pages_hold() {
         let found = run(&whole(blocks(code.page(), "Write instead")[0])).1;
         assert_eq!(found, [], "{code}");
     }
+}
+
+#[test]
+fn a_dockerfile_may_mount_a_secret_by_its_name() {
+    let job = "secrets: {pip: {env: A}, wandb: {env: B}}\nimage: {dockerfile: docker/Dockerfile}\n";
+    let found = |files: &MemoryFiles| {
+        run_beside(job, files).1.into_iter().map(|found| found.message).collect::<Vec<_>>()
+    };
+    let text = "FROM a\nRUN --mount=type=secret,id=pip pip install x\n";
+    assert_eq!(found(&MemoryFiles::default().with("docker/Dockerfile", text)), ["unused secret `wandb`"]);
+    assert!(found(&MemoryFiles::default()).is_empty(), "it cannot be read here");
 }
 
 #[test]

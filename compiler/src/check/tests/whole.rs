@@ -40,7 +40,7 @@ pub(super) fn run(job: &str, targets: &str) -> (Sources, Vec<Diagnostic>, bool) 
         .and_then(|document| expand_templates(document, &mut sources, &files, &Lock::default(), &mut sink));
     let sound = document.as_ref().is_some_and(|document| validate::validate(document, &mut sink));
     if let Some(document) = document.as_ref().filter(|_| sound) {
-        check_document(document, &mut sink);
+        check_document(document, &beside, &mut sink);
         for variant in expand(document, &sources, &Overrides::default(), &mut sink) {
             let Some(job) = validate::job(&variant.document, &mut sink) else { continue };
             for (name, settings) in &places.targets {
