@@ -6,6 +6,7 @@
 mod findings;
 mod linux;
 mod mounts;
+mod network_devices;
 mod process;
 
 use oci_spec::runtime::{Hook, Spec};

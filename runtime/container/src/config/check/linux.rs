@@ -6,6 +6,7 @@ use std::path::{Component, Path};
 use oci_spec::runtime::{Linux, LinuxDevice, LinuxDeviceType, LinuxNamespaceType, Spec};
 
 use super::findings::Findings;
+use super::network_devices;
 use super::process::has_own_namespace;
 use crate::classes;
 use crate::config::memory_policy::MemoryPolicy;
@@ -13,7 +14,6 @@ use crate::config::mount_options::Propagation;
 use crate::config::namespace_ownership::check_own_namespace;
 use crate::config::{scheduling, sysctl};
 use crate::namespaces::Namespace;
-use crate::network_devices;
 use jobc_schema::pointer;
 use jobc_sys::id_map::{self, IdMaps};
 
