@@ -29,10 +29,22 @@ pub use jobc_place::{JobControl, Place};
 pub struct Delivery {
     /// The files of a job are sent with it, and lie beside what was built.
     pub sends_files: bool,
-    /// Its jobs share the ports of one host.
-    pub shares_ports: bool,
+    /// Whose ports its jobs share.
+    pub ports: SharedPorts,
     /// Signatures of images are verified here alone, since the place has no keys.
     pub verifies_here: bool,
+}
+
+/// Whose ports the jobs of a place share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SharedPorts {
+    /// None that matter: the place chooses when a job starts.
+    #[default]
+    Chosen,
+    /// Those of one host.
+    OfHost,
+    /// Those of its nodes, with `network: host`.
+    OfNodes,
 }
 
 /// A place elsewhere, which is sent jobs.

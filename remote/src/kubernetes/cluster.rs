@@ -20,9 +20,9 @@ use super::{
 };
 use crate::identity::Identity;
 use crate::place::{
-    AccessCheck, Capacity, Copied, CopyRequest, Event, ExecRequest, ExecStreams, JobControl, JobDetail,
-    JobState, JobSummary, LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem, RemotePlace,
-    StopRequest, Submission, SubmitError, TaskUsage,
+    AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, ExecRequest, ExecStreams, JobControl,
+    JobDetail, JobState, JobSummary, LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem,
+    RemotePlace, SharedPorts, StopRequest, Submission, SubmitError, TaskUsage,
 };
 use crate::task_copy::{self, CopyTask};
 
@@ -198,6 +198,10 @@ impl Place for Cluster {
 }
 
 impl RemotePlace for Cluster {
+    fn delivery(&self) -> Delivery {
+        Delivery { ports: SharedPorts::OfNodes, ..Delivery::default() }
+    }
+
     fn runs_of(&self, identity: &Identity) -> Result<Vec<JobSummary>> {
         let mut runs = self.list_runs(&identity.job)?;
         runs.retain(|found| metadata(&found.object, "labels", PLAN) == Some(identity.label()));

@@ -21,7 +21,7 @@ use crate::identity::Identity;
 use crate::place::{
     AccessCheck, Capacity, Copied, CopyRequest, Delivery, Event, ExecRequest, ExecStreams, JobControl,
     JobDetail, JobSummary, LogItem, LogRequest, Place, PortForward, PortForwardReport, Problem, RemotePlace,
-    StopRequest, Submission, SubmitError, TaskUsage,
+    SharedPorts, StopRequest, Submission, SubmitError, TaskUsage,
 };
 
 /// A host that runs jobs.
@@ -203,7 +203,7 @@ impl Place for Machine {
 
 impl RemotePlace for Machine {
     fn delivery(&self) -> Delivery {
-        Delivery { sends_files: true, shares_ports: true, verifies_here: true }
+        Delivery { sends_files: true, ports: SharedPorts::OfHost, verifies_here: true }
     }
 
     fn identity(&self, plan: &JobPlan, directory: &Path) -> Result<Identity> {

@@ -24,6 +24,8 @@ impl JobPlan {
             distributed: None,
             gang: self.gang,
             network: self.network,
+            extra_hosts: IndexMap::new(),
+            dns: None,
             timeout_seconds: None,
             compat: vec![],
             totals: Totals::default(),

@@ -77,7 +77,12 @@ pub(super) fn compare(
 
 /// A job with its last output. A place without output, or that does not answer, is no error: then the output that was kept
 /// is searched.
-pub(super) fn member(place: &dyn RemotePlace, handle: &Handle, job: &JobSummary, lines: Option<u64>) -> Member {
+pub(super) fn member(
+    place: &dyn RemotePlace,
+    handle: &Handle,
+    job: &JobSummary,
+    lines: Option<u64>,
+) -> Member {
     let plan = outline::read(job);
     let last = kept::last(handle);
     let has_metrics =

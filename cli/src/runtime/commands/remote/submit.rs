@@ -311,7 +311,7 @@ impl Submitter<'_> {
             let run = known.choose(identity, self.args.new || self.args.replace, self.args.resume)?;
             job.name.clone_from(&run.name);
             only_backend(job);
-            spread::ports(job)?;
+            spread::ports(job, self.place.delivery().ports)?;
             runs.push(run);
         }
         Ok(runs)

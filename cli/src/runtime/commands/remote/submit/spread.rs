@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jobc_job::admission::ports;
-use jobc_schema::BackendName;
+use jobc_remote::place::SharedPorts;
 use jobc_schema::digest::Digest;
 use jobc_schema::job::Network;
 use jobc_schema::plan::JobPlan;
@@ -15,10 +15,9 @@ const FIRST: u16 = 20_000;
 const COUNT: u64 = 10_000;
 
 /// Gives the ports that jobc chooses the numbers of the run.
-pub(super) fn ports(job: &mut JobPlan) -> Result<()> {
-    let is_kubernetes = job.target.settings.backends.contains(&BackendName::Kubernetes);
-    let is_machine = job.target.settings.is_machine();
-    if !(is_machine || is_kubernetes && job.network == Network::Host) {
+pub(super) fn ports(job: &mut JobPlan, shared: SharedPorts) -> Result<()> {
+    let of_nodes = shared == SharedPorts::OfNodes && job.network == Network::Host;
+    if !of_nodes && shared != SharedPorts::OfHost {
         return Ok(());
     }
     let fixed: BTreeSet<u16> = job
@@ -29,7 +28,7 @@ pub(super) fn ports(job: &mut JobPlan) -> Result<()> {
         .collect();
     let number = u64::from_str_radix(&Digest::of(job.name.as_bytes()).hex()[..8], 16).unwrap_or_default();
     let base = FIRST + u16::try_from(number % COUNT).unwrap_or_default();
-    if is_machine {
+    if shared == SharedPorts::OfHost {
         // The number that every plan has would be free for the first job only.
         let usual = job.distributed.as_ref().map(|distributed| distributed.port);
         let is_taken = |port: u16| port < base || Some(port) == usual || fixed.contains(&port);
