@@ -43,8 +43,9 @@ for (const path of cases) {
     if (wanted.some(({ code }) => code === "J0260")) {
         continue;
     }
-    // Under the name of a job file: an invalid text may not be recognized by its content.
-    const uri = await client.open(join(dirname(path), `job${extname(path)}`), bytes.toString("utf8"));
+    // In the mode of a job and under no name of one: an invalid text may look like a file of another program.
+    const mode = extname(path) === ".json" ? "jobc-json" : "jobc";
+    const uri = await client.open(join(dirname(path), `case${extname(path)}`), bytes.toString("utf8"), mode);
     const found = await client.findings(uri, 1);
     compared += found.length;
     check.equal(found.map(fieldsOf).sort(order), wanted.map(fieldsOf).sort(order), `${name}: the server's findings are not the compiler's`);
