@@ -11,9 +11,8 @@ use serde_json::{Value, json};
 
 use super::client::{Client, STRATEGIC};
 use super::problems;
-use super::state::{metadata, name};
+use super::state::{metadata, name, owner_reference};
 use super::status::ApiError;
-use super::submit::owner_reference;
 use crate::built::{BuiltDirectory, Manifest};
 use crate::place::SubmitError;
 

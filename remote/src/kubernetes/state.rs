@@ -1,6 +1,6 @@
 //! The state in the object of a job.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::counts;
 use super::kinds::{Counts, Status, Workload};
@@ -38,6 +38,16 @@ pub(crate) fn name(object: &Value) -> &str {
 /// A text field; empty if it is absent.
 pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The reference that makes the cluster remove an object with the job. `blockOwnerDeletion` would need more rights.
+pub(crate) fn owner_reference(owner: &Value) -> Value {
+    json!([{
+        "apiVersion": text(owner, "/apiVersion"),
+        "kind": text(owner, "/kind"),
+        "name": name(owner),
+        "uid": text(owner, "/metadata/uid"),
+    }])
 }
 
 /// The condition of one of these types that is true.
@@ -150,7 +160,6 @@ pub(crate) fn summarize(workload: &Workload, object: &Value) -> JobSummary {
 mod tests {
     use super::*;
     use crate::place::TaskCounts;
-    use serde_json::json;
 
     fn check(version: &str, kind: &str, spec: &Value, status: &Value) -> (JobState, TaskCounts, u8) {
         let object = json!({"kind": kind, "apiVersion": version, "spec": spec, "status": status,

@@ -19,7 +19,9 @@ use super::kinds::Workload;
 use super::lines::{LINES, Lines};
 use super::problems;
 use super::secrets;
-use super::state::{JOB, MANAGED, OUTLINE, PLAN, QUEUE, ROLES, SUBMITTED, USER, metadata, name, text};
+use super::state::{
+    JOB, MANAGED, OUTLINE, PLAN, QUEUE, ROLES, SUBMITTED, USER, metadata, name, owner_reference, text,
+};
 use super::status::ApiError;
 use crate::built::Manifest;
 use crate::outline;
@@ -175,16 +177,6 @@ fn merge(into: &mut Value, from: &Value) {
         Value::Object(map) => map.iter().for_each(|(key, value)| merge(&mut into[key], value)),
         value => *into = value.clone(),
     }
-}
-
-/// The reference that makes the cluster remove an object with the job. `blockOwnerDeletion` would need more rights.
-pub(super) fn owner_reference(owner: &Value) -> Value {
-    json!([{
-        "apiVersion": text(owner, "/apiVersion"),
-        "kind": text(owner, "/kind"),
-        "name": name(owner),
-        "uid": text(owner, "/metadata/uid"),
-    }])
 }
 
 fn apply_dependent(
