@@ -422,11 +422,14 @@ pub(crate) fn attach_by_systemd(record: &Record, first: u32, pid: u32) -> Result
 /// Only the container's own groups: their parents may belong to others. A start removes an empty group at its path as
 /// well.
 pub(super) fn remove_unrecorded(id: &str, spec: &Spec) -> Result<()> {
-    let options = Options { id: id.to_owned(), allow_unenforced: true, ..Options::default() };
+    let options = Options {
+        id: id.to_owned(),
+        allow_unenforced: true,
+        readable_hierarchies: true,
+        ..Options::default()
+    };
     let (machine, layout) = (Host::read()?, Layout::detect()?);
-    let wants = CgroupConfig::of(spec, &machine)?;
-    let request = CgroupRequest { every_hierarchy: true, ..wants.request(&options) };
-    Plan::of(&layout, &request)?.remove_empty();
+    Plan::of(&layout, &CgroupConfig::of(spec, &machine)?.request(&options))?.remove_empty();
     Ok(())
 }
 
