@@ -23,10 +23,9 @@ pub struct Options {
     pub systemd_cgroup: bool,
     /// The reason for a scope of this user's systemd, if limits have no other place ([`crate::scope`]).
     pub scope: Option<ScopeOwner>,
-    /// Create a group in every cgroup v1 hierarchy that programs read, limited or not: callers such as podman and the
-    /// container itself look there. A container gets one in all of them if it may write to them, or sees them without
-    /// its own cgroup namespace.
-    pub readable_hierarchies: bool,
+    /// Create a group in every cgroup v1 hierarchy, as runc does: callers such as podman expect them. A container
+    /// without its own cgroup namespace always gets them.
+    pub every_hierarchy: bool,
     /// Make no cgroup v1 group only to count disk I/O: the count is not needed.
     pub skip_io_accounting: bool,
     /// The first process reads one byte here before it executes the program; the end of the file means: end.

@@ -170,7 +170,7 @@ fn create_container(
             allow_unenforced: create.allow_unenforced || groups == CgroupManager::Disabled,
             without_cgroup: groups == CgroupManager::Disabled,
             systemd_cgroup: groups == CgroupManager::Systemd,
-            readable_hierarchies: true,
+            every_hierarchy: true,
             skip_io_accounting: true,
             hooks_inherit_environment: true,
             give_files: true,

@@ -37,15 +37,6 @@ pub struct Hierarchy {
     pub writable: bool,
 }
 
-impl Hierarchy {
-    /// Whether programs read how much they may use there: those that count CPUs and memory look at all of these.
-    pub(crate) fn is_read_by_programs(&self) -> bool {
-        use Controller as C;
-        let read = [C::Cpu, C::Cpuacct, C::Cpuset, C::Memory, C::Pids];
-        self.controllers.iter().any(|one| read.contains(one))
-    }
-}
-
 /// The mounted cgroup v2 hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnifiedHierarchy {

@@ -88,7 +88,6 @@ impl Plan {
             let devices = rules.clone().filter(|_| hierarchy.controllers.contains(&Controller::Devices));
             let wanted = !inside.is_empty()
                 || request.every_hierarchy
-                || request.readable_hierarchies && hierarchy.is_read_by_programs()
                 // A unit's processes are together wherever systemd looks for them.
                 || request.unit.is_some()
                 || devices.is_some()

@@ -28,8 +28,6 @@ pub struct CgroupRequest<'a> {
     /// Whether it gets a group in every cgroup v1 hierarchy, not only where one is needed: for callers that look for
     /// one there, and for a container that sees the paths of its groups.
     pub every_hierarchy: bool,
-    /// Whether it gets one in the hierarchies that programs read, for a container and callers that look for them.
-    pub readable_hierarchies: bool,
     /// Whether its disk usage will be reported.
     pub counts_io: bool,
     /// Whether the container has its own user namespace, in which no process can create a device node (mknod(2)).

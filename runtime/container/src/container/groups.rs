@@ -68,8 +68,6 @@ struct CgroupConfig<'a> {
     owner: Option<(u32, u32)>,
     /// Whether the container sees its groups as the root of their hierarchies.
     own_namespace: bool,
-    /// Whether the container may write to its groups.
-    writable: bool,
 }
 
 impl<'a> CgroupConfig<'a> {
@@ -92,7 +90,6 @@ impl<'a> CgroupConfig<'a> {
             resources: linux.and_then(|linux| linux.resources().as_ref()),
             user_namespace: user || machine.in_user_namespace,
             owner,
-            writable: linux.is_some() && shows_writable_groups(spec),
             own_namespace: linux
                 .and_then(|linux| linux.namespaces().as_ref())
                 .into_iter()
@@ -110,8 +107,7 @@ impl<'a> CgroupConfig<'a> {
             resources: self.resources,
             allow_unenforced: options.allow_unenforced,
             owner: self.owner,
-            every_hierarchy: !self.own_namespace || options.readable_hierarchies && self.writable,
-            readable_hierarchies: options.readable_hierarchies,
+            every_hierarchy: options.every_hierarchy || !self.own_namespace,
             counts_io: !options.skip_io_accounting,
             user_namespace: self.user_namespace,
         }
@@ -422,12 +418,8 @@ pub(crate) fn attach_by_systemd(record: &Record, first: u32, pid: u32) -> Result
 /// Only the container's own groups: their parents may belong to others. A start removes an empty group at its path as
 /// well.
 pub(super) fn remove_unrecorded(id: &str, spec: &Spec) -> Result<()> {
-    let options = Options {
-        id: id.to_owned(),
-        allow_unenforced: true,
-        readable_hierarchies: true,
-        ..Options::default()
-    };
+    let options =
+        Options { id: id.to_owned(), allow_unenforced: true, every_hierarchy: true, ..Options::default() };
     let (machine, layout) = (Host::read()?, Layout::detect()?);
     Plan::of(&layout, &CgroupConfig::of(spec, &machine)?.request(&options))?.remove_empty();
     Ok(())

@@ -45,11 +45,6 @@ pub(super) fn mount_operation(
     let mut hierarchies = Vec::new();
     let mut links = Vec::new();
     for hierarchy in &groups.layout.hierarchies {
-        let is_made = groups.plan.groups.iter().any(|group| group.mount == hierarchy.mount);
-        if own_namespace && !is_made && !hierarchy.is_read_by_programs() {
-            // It would show the group of this process, and nobody looks there.
-            continue;
-        }
         let source = if own_namespace {
             new_hierarchy(c"cgroup", &hierarchy.options())
         } else {
