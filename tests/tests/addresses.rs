@@ -87,7 +87,7 @@ fn every_linked_address_is_served() {
 }
 
 /// The labels and annotations, and the prefix alone.
-const LABELS: [&str; 14] = [
+const LABELS: [&str; 15] = [
     "/role",
     "/build",
     "/job",
@@ -101,6 +101,7 @@ const LABELS: [&str; 14] = [
     "/code",
     "/provenance",
     "/stopped",
+    "/outline",
     "/\"",
 ];
 

@@ -11,7 +11,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
-use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd, FromRawFd as _, IntoRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 
 use linux_raw_sys::general::{self, clone_args};
@@ -178,6 +178,7 @@ impl Process {
             }
         }
         let Some(mut shared) = self.shared.take() else { return Ok(()) };
+        close_together(std::mem::take(&mut shared.launch.descriptors));
         let failed = refused.or_else(|| shared.failure());
         if let Some(error) = failed.or_else(|| shared.program_failure(self).err()) {
             let _ = self.wait();
@@ -242,6 +243,25 @@ impl Process {
         let pidfd = self.pidfd.try_clone().ok();
         std::mem::forget(self.shared.take());
         (self.pid, pidfd)
+    }
+}
+
+/// Closes file descriptors, with one syscall for numbers that follow each other.
+fn close_together(mut descriptors: Vec<OwnedFd>) {
+    descriptors.sort_by_key(AsRawFd::as_raw_fd);
+    let follows = |one: &OwnedFd, next: &OwnedFd| one.as_raw_fd() + 1 == next.as_raw_fd();
+    let mut runs = Vec::new();
+    for run in descriptors.chunk_by(follows).filter(|run| run.len() > 1) {
+        runs.push((run[0].as_raw_fd(), run[run.len() - 1].as_raw_fd()));
+    }
+    for descriptor in descriptors {
+        let number = descriptor.as_raw_fd();
+        if runs.iter().any(|(first, last)| (*first..=*last).contains(&number)) {
+            let _ = descriptor.into_raw_fd();
+        }
+    }
+    for (first, last) in runs {
+        let _ = Linux.close_range(first, last);
     }
 }
 

@@ -114,27 +114,25 @@ fn unknown(place: &dyn JobControl, target: Option<&str>, name: &str, error: Erro
 }
 
 /// Does something to the jobs of all words. Those that wait come first, so that none of them starts when another one
-/// ends, and the last ones of a sweep before the first. `done` gets each word with the results of its jobs.
+/// ends, and the last ones of a sweep before the first. `done` gets each word with the results of its jobs, in their order.
 pub(crate) fn change<T: Send>(
     found: &[Found],
     work: &(dyn Fn(&Found, &JobSummary) -> Result<T> + Sync),
     done: &(dyn Fn(&Found, Vec<T>) + Sync),
 ) -> Result<()> {
-    let left: Vec<Mutex<(usize, Vec<T>)>> =
-        found.iter().map(|one| Mutex::new((one.members.jobs().len(), Vec::new()))).collect();
-    let all = found
-        .iter()
-        .zip(&left)
-        .flat_map(|(one, left)| one.members.jobs().iter().rev().map(move |job| (one, job, left)));
-    let (waiting, running): (Vec<_>, Vec<_>) = all.partition(|(_, job, _)| job.state.is_waiting());
+    let results: Vec<Mutex<Vec<(usize, T)>>> = found.iter().map(|_| Mutex::default()).collect();
+    let all = found.iter().zip(&results).flat_map(|(one, results)| {
+        one.members.jobs().iter().enumerate().rev().map(move |(number, job)| (one, number, job, results))
+    });
+    let (waiting, running): (Vec<_>, Vec<_>) = all.partition(|(_, _, job, _)| job.state.is_waiting());
     for batch in [waiting, running] {
-        for_each(&batch, &|(one, job, left)| {
+        for_each(&batch, &|(one, number, job, results)| {
             let result = work(one, job)?;
-            let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
-            left.0 -= 1;
-            left.1.push(result);
-            if left.0 == 0 {
-                done(one, std::mem::take(&mut left.1));
+            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            results.push((*number, result));
+            if results.len() == one.members.jobs().len() {
+                results.sort_by_key(|(number, _)| *number);
+                done(one, results.drain(..).map(|(_, result)| result).collect());
             }
             Ok(())
         })?;

@@ -44,7 +44,7 @@ fn hold(args: &PauseArgs, hold: bool) -> Result<ExitCode> {
         &found,
         &|one, job| {
             if one.is_sweep() && !is_meant(job) {
-                return Ok(());
+                return Ok(None);
             }
             if job.state.is_final() {
                 let message = format!("job `{}` is {}, not running", one.id_of(job), job.state.as_str());
@@ -56,10 +56,13 @@ fn hold(args: &PauseArgs, hold: bool) -> Result<ExitCode> {
                 .into());
             }
             one.place.hold(&job.name, hold).map_err(failure)?;
-            print_done(args.output_args.format, &one.id_of(job), if hold { "paused" } else { "resumed" });
-            Ok(())
+            Ok(Some(one.id_of(job)))
         },
-        &|_, _| {},
+        &|_, done| {
+            for id in done.iter().flatten() {
+                print_done(args.output_args.format, id, if hold { "paused" } else { "resumed" });
+            }
+        },
     )?;
     Ok(ExitCode::SUCCESS)
 }

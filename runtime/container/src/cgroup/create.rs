@@ -212,8 +212,13 @@ impl Group {
 /// Copies the CPUs and memory nodes of the parent to new cgroup v1 groups: without any, no process can enter them. A
 /// parent that has none itself, such as one just created for a pod, gets them too.
 ///
-/// `cgroup.clone_children` would do that, but the parent belongs to another owner.
+/// Below `jobc`, which is ours, the kernel does it for the next groups (`cgroup.clone_children`); any other parent
+/// belongs to another owner.
 fn inherit_cpus(group: &Group, made: &[PathBuf], directory: &Path) -> Result<()> {
+    let is_ours = group.names.len() > 1 && group.names[0] == "jobc";
+    if is_ours && made.is_empty() && has_cpus(directory) {
+        return Ok(());
+    }
     for one in made.iter().map(PathBuf::as_path).chain([directory]) {
         for file in ["cpuset.cpus", "cpuset.mems"] {
             let list = inherited_list(&group.mount, one.parent().unwrap_or(one), file)?;
@@ -223,7 +228,16 @@ fn inherit_cpus(group: &Group, made: &[PathBuf], directory: &Path) -> Result<()>
             }
         }
     }
+    if let Some(above) = directory.parent().filter(|_| is_ours) {
+        // Only to save time: without it the lists are written for each group.
+        let _ = write(&above.join("cgroup.clone_children"), "1");
+    }
     Ok(())
+}
+
+/// Whether the kernel has copied the CPUs of the parent, and with them its memory nodes.
+fn has_cpus(directory: &Path) -> bool {
+    std::fs::read(directory.join("cpuset.cpus")).is_ok_and(|list| !list.trim_ascii().is_empty())
 }
 
 /// The value of a file of a group at or below the mount; an empty one is filled from the parent.
