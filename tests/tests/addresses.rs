@@ -87,7 +87,7 @@ fn every_linked_address_is_served() {
 }
 
 /// The labels and annotations, and the prefix alone.
-const LABELS: [&str; 15] = [
+const LABELS: [&str; 16] = [
     "/role",
     "/build",
     "/job",
@@ -102,6 +102,7 @@ const LABELS: [&str; 15] = [
     "/provenance",
     "/stopped",
     "/outline",
+    "/uploaded",
     "/\"",
 ];
 
