@@ -50,7 +50,7 @@ const TRAPPING = `{
 const STEPS = { everyExample, target, mistake, completion, links, share, keyboard, trap, broken, ...states };
 
 /** Steps in which something fails. */
-const FAILING = ["trap", "broken"];
+const FAILING = ["trap", "broken", "offline"];
 
 const { positionals: chosen } = parseArgs({ allowPositionals: true });
 

@@ -33,6 +33,8 @@ export interface Launcher {
     readonly codeLens: boolean;
     /** The schemes of the files that it reads; none for all. */
     readonly schemes: string[];
+    /** Fires when the server was given files that it had asked for; a program reads them itself. */
+    readonly onDidServeFiles?: vscode.Event<void>;
     /** A client that is not started; undefined if the user was told why there is none. */
     prepare(options: LanguageClientOptions): Promise<BaseLanguageClient | undefined>;
     /** Looks anew the next time. */

@@ -56,6 +56,8 @@ export function activateWith(
         registerCommands({ beside, explain, why, target, runner: runs, output, lookAgain }),
         vscode.workspace.onDidOpenTextDocument(start),
         adoptDocuments(launcher.schemes),
+        // With its file the targets of a job may be others, also where its findings are the same.
+        launcher.onDidServeFiles?.(() => target.refreshSoon()) ?? new vscode.Disposable(() => undefined),
         vscode.workspace.onDidChangeConfiguration((event) => {
             if (STARTED_WITH.some((name) => event.affectsConfiguration(`jobc.${name}`))) {
                 void restart();

@@ -13,6 +13,8 @@ export class Wasm implements Launcher {
     readonly name = "the language server";
     readonly codeLens = false;
     readonly schemes = [];
+    private readonly served = new vscode.EventEmitter<void>();
+    readonly onDidServeFiles = this.served.event;
     private running: vscode.Disposable | undefined;
     private watching: vscode.Disposable | undefined;
 
@@ -64,6 +66,7 @@ export class Wasm implements Launcher {
         const give = async (paths: string[]): Promise<void> => {
             const entries = await Promise.all(paths.map(async (path) => [path, await read(path)] as const));
             await client.sendNotification("jobc/files", Object.fromEntries(entries));
+            this.served.fire();
         };
         const changed = (uri: vscode.Uri): void => {
             const path = decodeURIComponent(toProtocol(uri).slice("file://".length));
