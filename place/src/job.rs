@@ -27,7 +27,7 @@ pub struct JobSummary {
     pub name: String,
     /// The name in the job file.
     pub job: String,
-    /// The kind of its object; empty where a job is no object of a cluster.
+    /// The kind of its object; empty where a job is not an object of a cluster.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
     /// Its state.

@@ -13,7 +13,7 @@ pub struct LogRequest {
     pub attempt: Option<u32>,
     /// Tasks or roles; all by default.
     pub tasks: Vec<String>,
-    /// Whether output that is lost is no surprise: numbers are searched in what there is.
+    /// Whether lost output is passed over in silence: numbers are searched in what is left.
     pub is_search: bool,
 }
 

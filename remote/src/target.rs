@@ -62,7 +62,7 @@ pub fn brings_images(target: &Target) -> bool {
 ///
 /// # Errors
 ///
-/// There is no kubeconfig, or it cannot be used.
+/// The kubeconfig is missing or cannot be used.
 pub fn cluster_config(target: &Target, directory: &Path) -> Result<ClusterConfig> {
     let settings = target.kubernetes.clone().unwrap_or_default();
     let uses = Uses::of(&settings);

@@ -17,7 +17,7 @@ use crate::{names, place};
 /// The kind of these actions.
 pub(crate) const EXTRACT: &str = "refactor.extract";
 
-/// Sections whose values are no settings that a parameter can have, or that expressions cannot be in.
+/// Sections whose values cannot be parameters, or cannot have expressions.
 const FIXED: [&str; 6] = ["version", "params", "matrix", "openpai", "uses", "with"];
 
 /// Stands for the text of a number, which JSON would write another way.

@@ -281,7 +281,7 @@ class Playground {
         try {
             history.pushState(null, "", await encode({ ...this.project, files }));
         } catch (error) {
-            this.say(`There is no link: ${(error as Error).message}.`);
+            this.say(`Not shared: ${(error as Error).message}.`);
             return;
         }
         try {

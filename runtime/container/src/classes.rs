@@ -21,7 +21,7 @@ const PLACE: &str = "/linux/intelRdt";
 const USUAL_PLACE: &str = "/sys/fs/resctrl";
 /// `RDTGROUP_SUPER_MAGIC` of linux/magic.h.
 const MAGIC: u64 = 0x0765_5821;
-/// Directories of the file system that are no classes.
+/// Directories of the file system that are not classes.
 const NO_CLASSES: [&str; 5] = ["info", "mon_groups", "mon_data", ".", ".."];
 
 /// Where a container's class and group are, for later commands.

@@ -41,7 +41,7 @@ pub fn home(root: &[PathBuf], uid: u32) -> CString {
 /// Looks up `USER[:GROUP]`, as an image or a job file writes it, in the container's /etc/passwd and /etc/group.
 ///
 /// Either part is a name or a number; a name wins over an equal number. Without a group it is the user's own, and further
-/// supplementary groups are those whose line names the user; with one there are no others. A number need not be listed.
+/// supplementary groups are those whose line names the user; a group excludes all others. A number need not be listed.
 pub fn lookup(root: &Layers, text: &str) -> Result<Account> {
     let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
     if user.is_empty() || group == Some("") {

@@ -38,7 +38,7 @@ impl LocalPlace {
     ///
     /// # Errors
     ///
-    /// There is no place for the jobs of this user, or it cannot be read.
+    /// The directories of the jobs are unknown or cannot be read.
     pub fn open(notice: Notice) -> Result<Self> {
         let place = Self { directories: JobDirectories::standard()?, notice };
         place.recover_lost()?;

@@ -87,7 +87,7 @@ export async function messages({ check, browser, address }, page) {
     const random = Array.from({ length: 90_000 }, () => Math.random().toString(36)[2]).join("");
     await page.built(() => page.paste(`# ${random}\n`));
     await page.click("#share");
-    await until("a link that is too long", async () => /^There is no link: the files need a link of \d+ KiB/.test(await page.status()));
+    await until("a link that is too long", async () => /^Not shared: the files need a link of \d+ KiB/.test(await page.status()));
 }
 
 /** No serious finding of axe, with a job that has findings, comments and hints, in both color schemes. */

@@ -22,14 +22,14 @@ use crate::terminal;
 const MAX_CONCURRENT: usize = 8;
 
 /// A job or a sweep, and where it is.
-pub(crate) struct Found {
+pub(crate) struct NamedJobs {
     /// The target; none for this host.
     target: Option<String>,
     pub(crate) place: Arc<dyn JobControl>,
     pub(crate) members: Members,
 }
 
-impl Found {
+impl NamedJobs {
     /// What a user calls a job of it: `train.3`, `lab/train-7f3k2`.
     pub(crate) fn id_of(&self, job: &JobSummary) -> String {
         id(self.target.as_deref(), &job.name)
@@ -76,7 +76,7 @@ impl Places {
     }
 
     /// Finds what a word names.
-    pub(crate) fn find(&mut self, word: &JobRef) -> Result<Found> {
+    pub(crate) fn find(&mut self, word: &JobRef) -> Result<NamedJobs> {
         let (target, name) = match word {
             JobRef::Local(name) => (None, name),
             JobRef::Remote(handle) => (Some(handle.target.clone()), &handle.name),
@@ -84,12 +84,12 @@ impl Places {
         let place = self.open(target.as_deref())?;
         let members =
             place.members(name).map_err(|error| unknown(&*place, target.as_deref(), name, error))?;
-        Ok(Found { target, place, members })
+        Ok(NamedJobs { target, place, members })
     }
 }
 
 /// Finds everything that words name, before anything is changed.
-pub(crate) fn find(words: &[JobRef]) -> Result<Vec<Found>> {
+pub(crate) fn find(words: &[JobRef]) -> Result<Vec<NamedJobs>> {
     let mut places = Places::default();
     words.iter().map(|word| places.find(word)).collect()
 }
@@ -116,9 +116,9 @@ fn unknown(place: &dyn JobControl, target: Option<&str>, name: &str, error: Erro
 /// Does something to the jobs of all words. Those that wait come first, so that none of them starts when another one
 /// ends, and the last ones of a sweep before the first. `done` gets each word with the results of its jobs, in their order.
 pub(crate) fn change<T: Send>(
-    found: &[Found],
-    work: &(dyn Fn(&Found, &JobSummary) -> Result<T> + Sync),
-    done: &(dyn Fn(&Found, Vec<T>) + Sync),
+    found: &[NamedJobs],
+    work: &(dyn Fn(&NamedJobs, &JobSummary) -> Result<T> + Sync),
+    done: &(dyn Fn(&NamedJobs, Vec<T>) + Sync),
 ) -> Result<()> {
     let results: Vec<Mutex<Vec<(usize, T)>>> = found.iter().map(|_| Mutex::default()).collect();
     let all = found.iter().zip(&results).flat_map(|(one, results)| {

@@ -7,7 +7,7 @@ use jobc_place::job_ref::JobRef;
 use jobc_place::state::JobState;
 use jobc_sys::error::{Error, Kind};
 
-use super::found::{self, Found, print_done};
+use super::found::{self, NamedJobs, print_done};
 use super::jobs::{Jobs, Result, failure};
 use super::newest::only_one;
 use crate::runtime::args::jobs::PauseArgs;
@@ -35,7 +35,7 @@ fn hold(args: &PauseArgs, hold: bool) -> Result<ExitCode> {
         JobState::Queued | JobState::Preparing => false,
         state => !state.is_final() && hold,
     };
-    let has_none = |one: &&Found| one.is_sweep() && !one.members.jobs().iter().any(is_meant);
+    let has_none = |one: &&NamedJobs| one.is_sweep() && !one.members.jobs().iter().any(is_meant);
     if let Some(one) = found.iter().find(has_none) {
         let what = if hold { "running" } else { "paused" };
         return Err(Error::new(Kind::State, format!("no job of the sweep `{}` is {what}", one.id())).into());

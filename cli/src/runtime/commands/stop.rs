@@ -9,7 +9,7 @@ use jobc_place::logs::LogItem;
 use jobc_place::stop::StopRequest;
 use jobc_sys::id::JobId;
 
-use super::found::{self, Found, print_done};
+use super::found::{self, NamedJobs, print_done};
 use super::job_end_line;
 use super::jobs::{Jobs, Result, failure};
 use super::newest::{jobs_to_stop, subject_to_stop};
@@ -88,7 +88,7 @@ fn running(word: &JobRef, others: &mut Vec<JobId>) -> Result<JobRef> {
 }
 
 /// Names the jobs of the same names that still run.
-fn note_others(mut others: Vec<JobId>, stopped: &[Found]) {
+fn note_others(mut others: Vec<JobId>, stopped: &[NamedJobs]) {
     others.retain(|id| stopped.iter().all(|one| one.id() != id.to_string()));
     let ids: Vec<String> = others.iter().map(JobId::to_string).collect();
     let (run, object) = match &ids[..] {

@@ -12,7 +12,7 @@ use jobc_place::job_ref::JobRef;
 use jobc_place::state::JobState;
 
 use super::follow::job_end::JobEnd;
-use super::found::{self, Found};
+use super::found::{self, NamedJobs};
 use super::job_end_line;
 use super::jobs::{Jobs, Result, failure};
 use super::newest::running_or_newest;
@@ -88,7 +88,7 @@ fn start_clock(args: &WaitArgs) {
 }
 
 /// Waits until a job has ended; its reasons to wait are printed on stderr, each once.
-fn wait_for(one: &Found, job: &JobSummary) -> Result<Option<JobSummary>> {
+fn wait_for(one: &NamedJobs, job: &JobSummary) -> Result<Option<JobSummary>> {
     let (place, id) = (&*one.place, one.id_of(job));
     let is_waiting = AtomicBool::new(false);
     let (ended, receiver) = channel::<()>();

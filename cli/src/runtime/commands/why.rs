@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use camino::Utf8Path;
 use jobc_place::job_ref::JobRef;
 
-use super::found::{Found, Places};
+use super::found::{NamedJobs, Places};
 use super::jobs::{Result, failure, into_exit_code};
 use crate::table::escape_control;
 use crate::terminal;
@@ -20,12 +20,12 @@ pub(crate) fn why(word: &str) -> Option<ExitCode> {
     }
     match Places::default().find(&job) {
         Ok(found) => Some(into_exit_code(print(&found))),
-        // The error of a target says more than that there is no such file.
+        // The error of a target says more than `no such file or directory`.
         Err(error) => is_remote.then(|| into_exit_code(Err(error))),
     }
 }
 
-fn print(found: &Found) -> Result<ExitCode> {
+fn print(found: &NamedJobs) -> Result<ExitCode> {
     let mut text = String::new();
     for job in found.members.jobs() {
         let id = found.id_of(job);

@@ -17,7 +17,6 @@ use super::birth::Birth;
 use super::*;
 
 mod below_init;
-mod time;
 
 unsafe extern "C" {
     fn alarm(seconds: c_uint) -> c_uint;

@@ -192,7 +192,7 @@ fn extra_hosts(plan: &JobPlan, gateway: Option<IpAddr>) -> String {
 }
 
 /// What a network without an uplink has instead of name servers.
-const NO_SERVER: &str = "# The job's network has no uplink, so there is no name server.\n";
+const NO_SERVER: &str = "# The job's network has no uplink, and therefore no name server.\n";
 
 /// The lines of a resolv.conf(5) that begin with one of these words.
 fn lines(text: &str, words: &[&str]) -> String {

@@ -75,7 +75,7 @@ pub(super) fn compare(
     Comparison::of(handle.to_string(), found.into_iter().map(|(_, row)| row).collect(), args)
 }
 
-/// A job with its last output. A place without output, or that does not answer, is no error: then the output that was kept
+/// A job with its last output. A place without output, or that does not answer, is passed over: then the output that was kept
 /// is searched.
 pub(super) fn member(
     place: &dyn RemotePlace,
