@@ -172,6 +172,12 @@ fn this_host_is_a_target_like_the_others() {
     let id = id.trim();
     directory.jobc(&["wait", id]).exits(0);
     assert_eq!(directory.jobc(&["logs", id]).exits(0).out, "hello\n");
+    // No cluster hides the jobs of this host.
+    let mut all = directory.command(binary());
+    all.args(["ps", "--all", "-A"]).env("HOME", directory.path()).env_remove("KUBECONFIG");
+    let all = Run::of(all.env_remove("KUBERNETES_SERVICE_HOST")).exits(0);
+    assert!(all.out.contains(id), "{}", all.out);
+    all.says("there is no kubeconfig");
     let followed = directory.jobc(&["submit", "--target", "local", "--follow"]).exits(0);
     assert!(followed.out.contains("hello"), "{}", followed.out);
     let refused = directory.jobc(&["submit", "--target", "local", "--replace"]).exits(2);

@@ -29,8 +29,8 @@ pub(crate) fn list(
     for (name, listed) in of_each(&table, &names, |place| place.list()) {
         match listed {
             Ok(jobs) => found.extend(jobs.into_iter().map(|job| (Some(name.clone()), job))),
-            // Of several clusters, one may not be reachable.
-            Err(error) if names.len() > 1 => {
+            // One may not be reachable; the jobs of the others, and of this host, are shown all the same.
+            Err(error) if names.len() > 1 || !found.is_empty() => {
                 terminal::eprint(&container_warning(&format!("target `{name}`: {}", error.message())));
                 last_error = Some(error);
             }
