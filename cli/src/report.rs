@@ -100,11 +100,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
 
 /// Thousandths of a CPU for people.
 pub(crate) fn cpus(millis: u64) -> String {
-    match (millis / 1000, millis % 1000) {
-        (1, 0) => "1 CPU".to_owned(),
-        (whole, 0) => format!("{whole} CPUs"),
-        (whole, rest) => format!("{} CPUs", format!("{whole}.{rest:03}").trim_end_matches('0')),
-    }
+    jobc_schema::Cpus { millis }.amount()
 }
 
 /// The total resources of a job, in one line.

@@ -82,9 +82,6 @@ pub(crate) fn needs_settings(command: &RuntimeCommand) -> bool {
 
 /// The commands about jobs on this host.
 fn run_job_command(command: &JobCommand) -> ExitCode {
-    if let Some(result) = commands::remote::run(command) {
-        return into_exit_code(result);
-    }
     into_exit_code(match command {
         JobCommand::Ps(ps) => commands::ps::run(ps),
         JobCommand::Inspect(inspect) => commands::inspect::run(inspect),
@@ -94,8 +91,8 @@ fn run_job_command(command: &JobCommand) -> ExitCode {
         JobCommand::Top(top) => commands::top::run(top),
         JobCommand::Report(report) => commands::report::run(report),
         JobCommand::Exec(exec) => commands::exec::run(exec),
-        JobCommand::PortForward(forward) => commands::only_on_clusters::port_forward(forward),
-        JobCommand::Copy(copy) => commands::only_on_clusters::copy(copy),
+        JobCommand::PortForward(forward) => commands::port_forward::run(forward),
+        JobCommand::Copy(copy) => commands::copy::run(copy),
         JobCommand::Trace(trace) => commands::trace::run(trace),
         JobCommand::Stop(stop) => commands::stop::stop(stop),
         JobCommand::Kill(kill) => commands::kill::kill(kill),

@@ -46,7 +46,7 @@ pub mod salvage;
 pub mod source;
 pub mod source_map;
 pub mod stdlib;
-pub mod suggest;
+pub use jobc_schema::suggest;
 pub mod template;
 pub mod validate;
 pub mod why;

@@ -1,6 +1,9 @@
 //! Commands in running tasks.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
+
+use jobc_sys::error::Result;
+use jobc_sys::signals::Signals;
 
 /// A command to run in a task.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +14,14 @@ pub struct ExecRequest {
     pub command: Vec<String>,
     /// Whether it gets a terminal.
     pub terminal: bool,
+    /// Its working directory; that of the task by default.
+    pub directory: Option<String>,
+    /// Variables besides those of the task, `NAME=VALUE`.
+    pub env: Vec<String>,
+    /// Its user, by name or number; that of the task by default.
+    pub user: Option<String>,
+    /// Whether it gets the variables with secrets of the task's role.
+    pub secrets: bool,
     /// Whether it must be able to read to the end of its input; otherwise it may wait there for ever on old clusters.
     pub needs_end_of_input: bool,
 }
@@ -23,28 +34,8 @@ pub struct ExecStreams<'a> {
     pub stdout: OwnedFd,
     /// Where its stderr goes.
     pub stderr: OwnedFd,
-    /// Callbacks on this side meanwhile.
-    pub events: Option<ExecEvents<'a>>,
-}
-
-/// Events at the user's side of a command.
-pub struct ExecEvents<'a> {
-    /// Readable when there is an event.
-    pub ready: BorrowedFd<'a>,
-    /// Takes the next one.
-    pub next: &'a mut dyn FnMut() -> Option<ExecEvent>,
-}
-
-/// Callbacks on the user's side of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExecEvent {
-    /// The terminal has this size now.
-    Resized {
-        /// Characters in a line.
-        columns: u16,
-        /// Lines.
-        rows: u16,
-    },
-    /// The connection is to end, with this exit code.
-    Interrupted(u8),
+    /// The signals that this process gets meanwhile. They are passed on, or end the connection.
+    pub signals: Option<&'a Signals>,
+    /// Called once the command runs, or is about to: from then on this process may have threads.
+    pub started: Option<&'a mut dyn FnMut() -> Result<()>>,
 }

@@ -2,10 +2,15 @@
 
 use std::path::PathBuf;
 
+use indexmap::IndexMap;
+use jobc_schema::Scalar;
 use jobc_sys::id::{JobId, TaskId};
 use serde::{Deserialize, Serialize};
 
+use crate::metric::MetricValue;
 use crate::state::JobState;
+use crate::task::TaskStatus;
+use crate::time::Time;
 
 /// Numbers of tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -43,15 +48,15 @@ pub struct JobSummary {
     /// The user who submitted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// When it was created (RFC 3339).
+    /// When it was created.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub submitted: Option<String>,
+    pub submitted: Option<Time>,
     /// When its first task started.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub started: Option<String>,
+    pub started: Option<Time>,
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended: Option<String>,
+    pub ended: Option<Time>,
     /// Whether its submission is complete; otherwise the same `jobc submit` completes it.
     pub is_complete: bool,
     /// How it ended, where the place says more than [`Self::reason`].
@@ -184,47 +189,76 @@ impl JobSummary {
     }
 }
 
-/// A task of a job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct TaskStatus {
-    /// `train-0`.
-    pub task: String,
-    /// Which try of the task it is, from 1.
-    pub attempt: u32,
-    /// `pending`, `starting`, `running`, `succeeded`, `failed`.
-    pub state: &'static str,
-    /// The pod.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pod: Option<String>,
-    /// Its node.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub node: Option<String>,
-    /// The exit code of the program.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i64>,
-    /// When the program started (RFC 3339).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub started: Option<String>,
-    /// When the program ended (RFC 3339).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended: Option<String>,
-    /// Why it is in that state.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+/// A role that is a combination of a role's matrix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoleCombination {
+    /// The role in the job file.
+    pub role: String,
+    /// The values of the axes.
+    pub values: IndexMap<String, Scalar>,
 }
 
 /// A job in full.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct JobDetail {
     /// The job.
-    #[serde(flatten)]
     pub summary: JobSummary,
-    /// Its namespace, on Kubernetes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
+    /// Which attempt of the whole job this is, from 1.
+    pub attempt: u32,
     /// Why it does not run, or ended: one sentence each.
     pub reasons: Vec<String>,
-    /// Its tasks by name and attempt.
-    #[serde(rename = "task_list")]
-    pub task_list: Vec<TaskStatus>,
+    /// Notes for the user: limits that nothing enforces, roles scaled down.
+    pub notes: Vec<String>,
+    /// What this place alone knows, for people: what it is, and its text.
+    pub facts: Vec<(&'static str, String)>,
+    /// The base directory of relative paths in the job file, where this host runs the job.
+    pub directory: Option<PathBuf>,
+    /// The roles that are combinations of a role's matrix, by role.
+    pub combinations: IndexMap<String, RoleCombination>,
+    /// The last values of its metrics, by role and metric, in the order in which they came first.
+    pub metrics: Vec<MetricValue>,
+    /// Its tasks.
+    pub tasks: Vec<TaskStatus>,
+}
+
+impl JobDetail {
+    /// A job of which nothing else is known.
+    pub fn new(summary: JobSummary, tasks: Vec<TaskStatus>) -> Self {
+        Self {
+            summary,
+            attempt: 1,
+            reasons: vec![],
+            notes: vec![],
+            facts: vec![],
+            directory: None,
+            combinations: IndexMap::new(),
+            metrics: vec![],
+            tasks,
+        }
+    }
+
+    /// What this place alone knows, by what it is.
+    pub fn fact(&self, what: &str) -> Option<&str> {
+        self.facts.iter().find(|(known, _)| *known == what).map(|(_, text)| text.as_str())
+    }
+
+    /// The state of a task as shown: a task of a paused job is paused, whatever it did before.
+    pub fn state_of(&self, task: &TaskStatus) -> &'static str {
+        state_of(self.summary.state, task)
+    }
+
+    /// The last value of a metric, of any role.
+    pub fn metric(&self, name: &str) -> Option<&MetricValue> {
+        self.metrics.iter().filter(|metric| metric.name == name).max_by_key(|metric| metric.time)
+    }
+
+    /// A task.
+    pub fn task(&self, task: &TaskId) -> Option<&TaskStatus> {
+        self.tasks.iter().find(|known| known.task == *task)
+    }
+}
+
+/// The state of a task as shown, of a job in this state.
+pub fn state_of(job: JobState, task: &TaskStatus) -> &'static str {
+    if job == JobState::Paused && task.state.is_alive() { job.as_str() } else { task.state.as_str() }
 }

@@ -6,18 +6,24 @@
 pub mod capacity;
 pub mod event;
 pub mod exec;
+pub mod exit_code;
+pub mod exit_text;
 pub mod job;
 pub mod job_ref;
 pub mod logs;
 pub mod members;
+pub mod metric;
+pub mod outline;
 pub mod state;
 pub mod stop;
+pub mod task;
 pub mod time;
 pub mod transfer;
 pub mod usage;
 
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use jobc_sys::error::Result;
 
@@ -27,6 +33,7 @@ use exec::{ExecRequest, ExecStreams};
 use job::{JobDetail, JobSummary};
 use logs::{LogItem, LogRequest};
 use members::Members;
+use serde_json::{Map, Value};
 use stop::StopRequest;
 use transfer::{Copied, CopyRequest, PortForward, PortForwardReport};
 use usage::TaskUsage;
@@ -85,6 +92,12 @@ pub trait Place: JobControl {
     /// A job with its tasks, and why it waits.
     fn inspect(&self, name: &str) -> Result<JobDetail>;
 
+    /// What else the place has of a job, for programs.
+    fn more(&self, name: &str) -> Result<Map<String, Value>> {
+        let _ = name;
+        Ok(Map::new())
+    }
+
     /// The events of a job, the oldest first.
     fn events(&self, name: &str) -> Result<Vec<Event>>;
 
@@ -116,6 +129,11 @@ pub trait Place: JobControl {
 
     /// The current resource usage of a job's running tasks.
     fn usage(&self, name: &str) -> Result<Vec<TaskUsage>>;
+
+    /// How often it changes.
+    fn usage_interval(&self) -> Duration {
+        Duration::from_secs(15)
+    }
 
     /// What is free now: groups of equal nodes, queues and quotas.
     fn capacity(&self) -> Result<Vec<Capacity>>;

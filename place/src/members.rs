@@ -32,9 +32,9 @@ impl Members {
     }
 
     /// The job; a sweep is an error. `word` is what the user wrote.
-    pub fn one(self, word: &str) -> Result<JobSummary> {
+    pub fn one(&self, word: &str) -> Result<&JobSummary> {
         match self {
-            Self::Job(job) => Ok(*job),
+            Self::Job(job) => Ok(job),
             Self::Sweep { jobs, .. } => {
                 let message = format!(
                     "`{word}` is a sweep of {}, and this command takes one job",

@@ -28,6 +28,11 @@ impl Time {
         Self(millis)
     }
 
+    /// The moment of a text (RFC 3339, in UTC); fractions of a second and the `Z` may be absent.
+    pub fn parse(text: &str) -> Option<Self> {
+        humantime::parse_rfc3339_weak(text.trim_end_matches('Z')).ok().map(Self::of)
+    }
+
     /// Milliseconds since 1970.
     pub fn millis(self) -> u64 {
         self.0
@@ -68,9 +73,48 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
+/// A duration for people, in its largest unit and the next one if useful: `45 s`, `3 min`, `2 h 5 min`.
+pub fn format_duration(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
+    match () {
+        () if seconds < 10 => format!("{}.{} s", seconds, time.subsec_millis() / 100),
+        () if minutes < 2 => format!("{seconds} s"),
+        () if hours < 1 => format!("{minutes} min"),
+        () if days < 1 => format!("{hours} h {} min", minutes % 60),
+        () if days < 10 => format!("{days} d {} h", hours % 24),
+        () => format!("{days} d"),
+    }
+}
+
+/// The time since a moment, for people.
+pub fn format_ago(time: Time, now: Time) -> String {
+    format!("{} ago", format_duration(now.since(time)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_have_at_most_two_units() {
+        let shown = |seconds: f64| format_duration(Duration::from_secs_f64(seconds));
+        assert_eq!(
+            [0.25, 9.99, 10.0, 119.0, 120.0, 3599.0, 3600.0, 86_399.0, 90_000.0, 8_640_000.0].map(shown),
+            [
+                "0.2 s",
+                "9.9 s",
+                "10 s",
+                "119 s",
+                "2 min",
+                "59 min",
+                "1 h 0 min",
+                "23 h 59 min",
+                "1 d 1 h",
+                "100 d"
+            ]
+        );
+    }
 
     #[test]
     fn a_moment_is_written_as_people_and_programs_read_it() {

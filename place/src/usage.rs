@@ -1,38 +1,162 @@
 //! The resource usage of tasks.
 
-use serde::Serialize;
+use jobc_sys::id::TaskId;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-/// The resource usage of a task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+use crate::task::TaskState;
+use crate::time::Time;
+
+/// The resource usage of an attempt of a task at one time.
+///
+/// CPU time and bytes of disks are sums since the attempt began; a place has those, or the rates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskUsage {
+    /// When.
+    pub time: Time,
     /// The task.
-    pub task: String,
-    /// Its pod.
-    pub pod: String,
+    pub task: TaskId,
+    /// Its attempt, from 1.
+    pub attempt: u32,
+    /// Its state.
+    pub state: TaskState,
+    /// CPU time in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_usec: Option<u64>,
     /// CPU time per time, in thousandths of a processor.
-    pub cpu_millis: u64,
-    /// Memory in use that cannot be reclaimed at once (working set), in bytes.
-    pub memory_bytes: u64,
-    /// The limit of each, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
+    pub cpu_millis: Option<u64>,
+    /// Its limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_limit_millis: Option<u64>,
-    /// See `cpu_limit_millis`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_limit_bytes: Option<u64>,
-    /// Its GPUs; empty if it has none, or their use is not known.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub gpus: Vec<GpuUsage>,
-    /// When it was measured (RFC 3339).
-    pub time: String,
+    /// Memory in use, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// Its limit.
+    #[serde(default)]
+    pub memory_limit: Option<u64>,
+    /// Whether something enforces that limit.
+    #[serde(default)]
+    pub memory_limit_enforced: bool,
+    /// Bytes read from disks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<u64>,
+    /// Bytes written to disks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
+    /// The same in a second.
+    #[serde(default)]
+    pub read_bytes_per_second: Option<u64>,
+    /// The same in a second.
+    #[serde(default)]
+    pub written_bytes_per_second: Option<u64>,
+    /// Processes and threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pids: Option<u64>,
+    /// The GPUs that it uses; empty if it has none, or their use is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpu: Vec<GpuUse>,
+    /// What else the place measures, for programs.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
 }
 
-/// The use of a GPU of a task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct GpuUsage {
-    /// Percent of the time in which it was busy.
-    #[serde(skip_serializing_if = "Option::is_none")]
+/// The usage of a GPU by a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuUse {
+    /// The GPU's UUID, where it is known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub gpu: String,
+    /// Bytes of its memory that the task's processes hold; not known of a slice by MPS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// Percent of the time in which the GPU was busy, with whichever processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilization: Option<u8>,
-    /// Bytes of its memory in use.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_bytes: Option<u64>,
+    /// The task's slice of it by MPS. NVML reports the server instead of the processes that it serves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mps: Option<MpsUse>,
+}
+
+/// What is known of the use of a slice by MPS.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MpsUse {
+    /// Bytes of the GPU's memory that the task may use, if they are limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit: Option<u64>,
+    /// How many slices of the GPU jobs have, this one included.
+    pub slices: u32,
+}
+
+impl TaskUsage {
+    /// A task of which nothing is measured yet.
+    pub fn new(time: Time, task: TaskId, attempt: u32, state: TaskState) -> Self {
+        Self {
+            time,
+            task,
+            attempt,
+            state,
+            cpu_usec: None,
+            cpu_millis: None,
+            cpu_limit_millis: None,
+            memory: None,
+            memory_limit: None,
+            memory_limit_enforced: true,
+            read_bytes: None,
+            written_bytes: None,
+            read_bytes_per_second: None,
+            written_bytes_per_second: None,
+            pids: None,
+            gpu: vec![],
+            more: Map::new(),
+        }
+    }
+
+    /// Computes the rates since an earlier measurement of the same attempt, where the place has only sums.
+    pub fn compare(&mut self, earlier: &Self) {
+        if earlier.attempt != self.attempt || earlier.task != self.task {
+            return;
+        }
+        let micros = u64::try_from(self.time.since(earlier.time).as_micros()).unwrap_or(u64::MAX);
+        let rate = |now: Option<u64>, before: Option<u64>, scale: u64| {
+            let more = now?.checked_sub(before?)?;
+            more.saturating_mul(scale).checked_div(micros)
+        };
+        let per_second = |now, before| rate(now, before, 1_000_000);
+        self.cpu_millis = self.cpu_millis.or_else(|| rate(self.cpu_usec, earlier.cpu_usec, 1000));
+        self.read_bytes_per_second =
+            self.read_bytes_per_second.or_else(|| per_second(self.read_bytes, earlier.read_bytes));
+        self.written_bytes_per_second =
+            self.written_bytes_per_second.or_else(|| per_second(self.written_bytes, earlier.written_bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(millis: u64, attempt: u32, cpu_usec: u64, written: u64) -> TaskUsage {
+        let task = "worker-0".parse().unwrap();
+        TaskUsage {
+            cpu_usec: Some(cpu_usec),
+            written_bytes: Some(written),
+            ..TaskUsage::new(Time::from_millis(millis), task, attempt, TaskState::Running)
+        }
+    }
+
+    #[test]
+    fn rates_are_computed_since_the_last_measurement() {
+        let first = usage(1000, 1, 0, 0);
+        let mut second = usage(3000, 1, 1_000_000, 2048);
+        second.compare(&first);
+        assert_eq!((second.cpu_millis, second.written_bytes_per_second), (Some(500), Some(1024)));
+        assert_eq!(second.read_bytes_per_second, None);
+        // Another attempt begins at 0 again, and no time may have passed.
+        let mut other = usage(4000, 2, 0, 0);
+        other.compare(&second);
+        assert_eq!(other.cpu_millis, None);
+        let mut same = usage(1000, 1, 5, 5);
+        same.compare(&first);
+        assert_eq!(same.cpu_millis, None);
+    }
 }

@@ -12,11 +12,11 @@ mod http;
 pub mod identity;
 pub mod kubernetes;
 pub mod machine;
-pub mod outline;
 pub mod place;
 pub mod slurm;
 pub mod target;
 mod task_copy;
+mod user_side;
 mod websocket;
 
 pub use jobc_place::job_ref::Handle;

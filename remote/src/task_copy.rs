@@ -137,7 +137,7 @@ fn run_with(
         Some(stdout) => stdout,
         None => File::options().write(true).open("/dev/null").map_err(|error| null_error(&error))?.into(),
     };
-    let code = (task.exec)(&request, ExecStreams { stdin, stdout, stderr, events: None });
+    let code = (task.exec)(&request, ExecStreams { stdin, stdout, stderr, signals: None, started: None });
     let errors = reading.join().unwrap_or_default();
     match code {
         Ok(NOT_FOUND) => Err(without_program(task, command[0])),

@@ -33,6 +33,7 @@ pub mod shell;
 pub mod signal;
 pub mod site;
 pub mod storage;
+pub mod suggest;
 pub mod target;
 mod version;
 

@@ -161,6 +161,17 @@ impl Cpus {
     }
 }
 
+impl Cpus {
+    /// The amount for people: `1 CPU`, `2.5 CPUs`.
+    pub fn amount(self) -> String {
+        match (self.millis / 1000, self.millis % 1000) {
+            (1, 0) => "1 CPU".to_owned(),
+            (whole, 0) => format!("{whole} CPUs"),
+            (whole, rest) => format!("{} CPUs", format!("{whole}.{rest:03}").trim_end_matches('0')),
+        }
+    }
+}
+
 impl fmt::Display for Cpus {
     /// Whole CPUs as `4`, others as `1500m`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

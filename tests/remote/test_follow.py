@@ -99,9 +99,9 @@ def test_it_says_why_a_job_waits(place):
         "metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]},
         "type": "Warning", "reason": "Failed", "message": "Error: ImagePullBackOff", "count": 7, "lastTimestamp": "2026-01-01T00:00:00Z"})
     out, _ = place.run("events", handle)
-    assert "Failed: Error: ImagePullBackOff (7 times)" in out and out.startswith("2026-01-01T00:00:00Z pod/one-"), out
+    assert "  Failed         Error: ImagePullBackOff (7 times)" in out and out.startswith("2026-01-01T00:00:00Z  pod/one-"), out
     detail = place.json("inspect", handle)
-    assert detail["state"] == "pending" and len(detail["task_list"]) == 2, detail
+    assert detail["state"] == "pending" and len(detail["tasks"]) == 2, detail
     process = place.start("submit", "one.yaml", "--follow")
     time.sleep(9)
     process.send_signal(signal.SIGINT)
@@ -213,7 +213,7 @@ def test_it_says_why_some_pods_are_missing(place):
     for command in ("inspect", "ps"):
         out, _ = place.run(command, handle)
         assert expected in out, (command, out)
-    assert "state      running" in place.run("inspect", handle)[0]
+    assert "state        running" in place.run("inspect", handle)[0]
     process = place.start("wait", handle)
     line = process.stderr.readline()
     process.kill()

@@ -191,7 +191,7 @@ def test_a_trainjob_comes_after_its_runtime(place):
     end = place.json("inspect", handle)
     assert (end["kind"], end["state"]) == ("TrainJob", "succeeded"), end
     assert end["tasks"] == {"wanted": 4, "active": 0, "succeeded": 4, "failed": 0}, end
-    assert [task["task"] for task in end["task_list"]] == ["server-0", "train-0", "train-1", "train-2"], end
+    assert [task["task"] for task in end["tasks"]] == ["server-0", "train-0", "train-1", "train-2"], end
     assert place.submit("trained.yaml") == handle, "the same again"
     place.run("rm", handle)
     assert not place.cluster.all("trainjobs") and not place.cluster.all("trainingruntimes") and not place.cluster.all("pods"), name

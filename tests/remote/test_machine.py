@@ -241,7 +241,7 @@ def test_commands_reach_into_tasks(machine):
     machine.run("copy", handle, "main-0:/tmp/jobc-served/put/x", machine.directory / "got")
     assert (machine.directory / "got").read_text() == "file\n", "copy"
     usage = machine.json("top", handle, "--no-stream")
-    assert [task["task"] for task in usage] == ["main-0"] and usage[0]["memory_bytes"], f"top: {usage}"
+    assert usage["task"] == "main-0" and usage["memory"], f"top: {usage}"
     machine.run("stop", handle)
     follower.communicate(timeout=SECONDS)
     assert not machine.run("wait", handle, code=None)[1] or "stopped" in machine.run("ps", "--all", "--target", "box")[0]

@@ -116,9 +116,10 @@ def test_a_sweep_is_one_thing(place):
     assert [line.split()[0] for line in out.splitlines()[1:-1]] == handles and out.endswith("lab/grid: 2 succeeded, 1 failed\n"), out
     assert place.run("ps", "-q", "lab/grid")[0].split() == handles
     assert [job["state"] for job in place.json("ps", "lab/grid")] == ["succeeded", "failed", "succeeded"]
-    for command in (["inspect", "lab/grid"], ["logs", "lab/grid"]):
-        _, errors = place.run(*command, code=2)
-        assert "`lab/grid` is a sweep of 3 jobs" in errors and "`jobc ps lab/grid` lists them" in errors, errors
+    _, errors = place.run("inspect", "lab/grid", code=2)
+    assert "`lab/grid` is a sweep of 3 jobs" in errors and "`jobc ps lab/grid` lists them" in errors, errors
+    out, _ = place.run("logs", "lab/grid")
+    assert all(f"{handle} main-0 | " in out for handle in handles), out
     # The same command again creates nothing; `--resume` another run of what failed.
     assert place.run("submit", "grid.yaml")[0].split() == handles
     place.cluster.scripts["grid-1"] = Script(["hello"], pause=120)
@@ -206,4 +207,4 @@ def test_the_report_of_a_job_has_its_metrics(place):
     page = place.run("report", handle, "-o", "-")[0]
     assert "loss" in page and "<desc>loss by step" in page, page[-5000:]
     out, _ = place.run("ps", handle, "--metric", "step ([0-9]+)")
-    assert "main-1" in out and out.splitlines()[-2].split()[-2:] == ["STEP", "END"] and out.splitlines()[-1].split()[-1] == "8", out
+    assert "main-1" in out and out.splitlines()[0].split()[-2:] == ["STEP", "EXIT"] and out.splitlines()[-1].split()[-2] == "8", out

@@ -349,9 +349,9 @@ def test_the_use_of_tasks_is_shown(place):
             "metadata": {"name": pod["metadata"]["name"], "labels": pod["metadata"]["labels"]}, "timestamp": "2026-01-01T00:00:00Z",
             "containers": [{"name": "main", "usage": {"cpu": f"{number + 1}500m", "memory": "2048Ki"}}]})
     out, _ = place.run("top", handle, "--no-stream")
-    assert [line.split()[:2] for line in out.splitlines()[1:]] == [["main-0", "150%"], ["main-1", "250%"]] and "2.0 MiB" in out, out
-    usage = place.json("stats", handle, "--no-stream")
-    assert [task["memory_bytes"] for task in usage] == [2 << 20] * 2 and "gpus" not in usage[0], usage
+    assert [line.split()[1:3] for line in out.splitlines()[1:]] == [["main-0", "150%"], ["main-1", "250%"]] and "2.0 MiB" in out, out
+    usage = [json.loads(line) for line in place.run("stats", handle, "--no-stream", "--format", "json")[0].splitlines()]
+    assert [task["memory"] for task in usage] == [2 << 20] * 2 and "gpu" not in usage[0], usage
 
 
 def test_the_use_of_gpus_is_read_in_the_tasks(place, monkeypatch):
@@ -370,8 +370,8 @@ def test_the_use_of_gpus_is_read_in_the_tasks(place, monkeypatch):
             "containers": [{"name": "main", "usage": {"cpu": "1", "memory": "2048Ki"}}]})
     out, _ = place.run("top", handle, "--no-stream")
     assert "97% 39.5 GiB, 13.0 MiB" in out, out
-    usage, = place.json("top", handle, "--no-stream")
-    assert usage["gpus"] == [{"utilization": 97, "memory_bytes": 40536 << 20}, {"memory_bytes": 13 << 20}], usage
+    usage = place.json("top", handle, "--no-stream")
+    assert usage["gpu"] == [{"utilization": 97, "memory": 40536 << 20}, {"memory": 13 << 20}], usage
 
 
 def event(place, number, reason="Pulling", message="m", count=1, kind="Normal"):

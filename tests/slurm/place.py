@@ -60,6 +60,10 @@ class Place:
     def inspect(self, handle):
         return json.loads(self.jobc("inspect", "--format", "json", handle))
 
+    def running(self, handle):
+        """How many of its tasks run."""
+        return sum(task["state"] == "running" for task in self.inspect(handle)["tasks"])
+
     def run_directory(self, handle):
         return self.directory / "runs" / handle.split("/")[1]
 

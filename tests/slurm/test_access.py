@@ -57,9 +57,9 @@ def test_commands_run_beside_tasks_and_ports_are_forwarded(slurm):
     """`exec` runs in the environment of a task; `port-forward` leads to its port."""
     place = Place(slurm, "access", SERVE)
     handle = place.submit()
-    until(lambda: place.inspect(handle)["tasks"]["active"] == 2)
+    until(lambda: place.running(handle) == 2)
     done = place.jobc("exec", handle, "server-1", "--", "sh", "-c", 'echo "$MARK $JOBC_INDEX $SLURMD_NODENAME"; exit 3', code=3)
-    node = [task["node"] for task in place.inspect(handle)["task_list"]][1]
+    node = [task["node"] for task in place.inspect(handle)["tasks"]][1]
     assert done.strip() == f"here 1 {node}", done
     typed = subprocess.run([*slurm.account.prefix(), slurm.program, "exec", "-i", handle, "server-0", "--", "cat"], input="typed\n", text=True,
                            capture_output=True, cwd=place.cwd, env=slurm.environment(), timeout=60, check=False)
@@ -147,11 +147,11 @@ def test_commands_reach_into_containers_of_apptainer(slurm):
 
 def test_top_shows_what_each_task_uses(slurm):
     place, handle = running(slurm, "usage", 'echo up; if [ "$JOBC_INDEX" = 0 ]; then while :; do :; done; else exec sleep 300; fi', instances=2)
-    found = json.loads(place.jobc("top", handle, "--no-stream", "--format", "json"))
+    found = [json.loads(line) for line in place.jobc("top", handle, "--no-stream", "--format", "json").splitlines()]
     tasks = [task["task"] for task in found]
     # One turns in a loop, and the host may be busy with others.
     assert tasks == ["main-0", "main-1"] and found[0]["cpu_millis"] > found[1]["cpu_millis"], found
-    assert all(1 << 20 < task["memory_bytes"] < 1 << 28 for task in found), found
+    assert all(1 << 20 < task["memory"] < 1 << 28 for task in found), found
     place.jobc("rm", "--force", handle)
     assert place.jobc("top", handle, "--no-stream", code=None).returncode != 0, "a job that was removed is measured"
 
@@ -292,7 +292,7 @@ def test_the_job_of_the_readme_needs_no_administrator(slurm):
     said = {task: [line for line in lines_of(logs, task) if not line.startswith(("warning", "source", "layer", "image"))] for task in ("train-0", "train-1")}
     assert said["train-1"] == ["node 1 of 2 runs the model"] and said["train-0"][:1] == ["node 0 of 2 runs the model"] and any(line.startswith("hello from 1 of") for line in said["train-0"]), \
         f"{said}\n{logs}"
-    assert len({task["node"] for task in place.inspect(handle)["task_list"]}) == 2, f"{place.inspect(handle)}"
+    assert len({task["node"] for task in place.inspect(handle)["tasks"]}) == 2, f"{place.inspect(handle)}"
     # After an edit there is another image, of which only the layer that changed is sent.
     slurm.write("story/train.py", "another model")
     before = {path.name for path in (place.directory / "store/sha256").iterdir()}

@@ -165,7 +165,7 @@ def test_commands_act_on_the_job(client):
     client.jobc("copy", handle, "main-0:put/x", client.work / "got")
     assert (client.work / "got").read_text() == "file\n", "copy"
     usage = client.json("top", handle, "--no-stream")
-    assert [task["task"] for task in usage] == ["main-0"] and 1 << 20 < usage[0]["memory_bytes"] < 1 << 30, f"top: {usage}"
+    assert usage["task"] == "main-0" and 1 << 20 < usage["memory"] < 1 << 30, f"top: {usage}"
     client.jobc("stop", handle)
     follower.communicate(timeout=SECONDS)
     client.jobc("wait", handle, code=130)

@@ -39,7 +39,7 @@ fn install(directory: &Utf8Path, force: bool) -> Outcome {
 
 #[cfg(all(test, target_os = "linux", feature = "runtime"))]
 mod tests {
-    use jobc_job::exit_code;
+    use jobc_place::exit_code;
 
     use super::*;
 

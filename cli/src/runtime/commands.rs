@@ -1,5 +1,6 @@
 //! The commands that run jobs and containers on this host, one per file.
 
+pub(crate) mod copy;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod exec;
@@ -16,8 +17,8 @@ pub(crate) mod kill;
 pub(crate) mod lock;
 pub(crate) mod logs;
 pub(crate) mod newest;
-pub(crate) mod only_on_clusters;
 pub(crate) mod pause;
+pub(crate) mod port_forward;
 pub(crate) mod ps;
 #[cfg(feature = "remote")]
 pub(crate) mod remote;
@@ -27,6 +28,7 @@ pub(crate) mod remote;
 pub(crate) mod report;
 pub(crate) mod rm;
 pub(crate) mod run;
+mod searched;
 pub(crate) mod stats;
 pub(crate) mod stop;
 mod subject;
@@ -37,6 +39,8 @@ mod target_table;
 #[cfg(not(feature = "remote"))]
 #[path = "commands/without_targets.rs"]
 mod target_table;
+mod task_lines;
+mod tasks_table;
 pub(crate) mod top;
 pub(crate) mod trace;
 pub(crate) mod wait;

@@ -11,8 +11,9 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use jobc_job::directory::{Directory, JobDirectories};
-use jobc_job::logs::{Limits, Line, Stream};
+use jobc_job::logs::{Limits, parse};
 use jobc_place::job_ref::Handle;
+use jobc_place::logs::Stream;
 use jobc_sys::id::JobId;
 
 /// The directory of all jobs on clusters, next to the records of jobs on this host.
@@ -214,7 +215,7 @@ impl TaskFile {
                     let _ = OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(size));
                     break;
                 };
-                if let Some(line) = Line::parse(text) {
+                if let Some(line) = parse(text) {
                     attempts.entry(line.attempt).or_default().is_new(line.time);
                 }
                 size += line.len() as u64;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
-use jobc_job::time::Time;
+use jobc_place::time::Time;
 
 /// The time zone of this host, if `TZ` does not name another.
 const LOCAL: &str = "/etc/localtime";

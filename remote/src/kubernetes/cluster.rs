@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jobc_sys::error::Result;
+use serde_json::{Map, Value};
 
 use super::answers::Answers;
 use super::client::{Client, Notice};
@@ -127,8 +128,12 @@ impl Place for Cluster {
         let summary = objects::summary(&self.client, &found);
         let pods = objects::pods(&self.client, &found)?;
         let reasons = reasons::of_job(&self.client, &found, &summary, &pods);
-        let namespace = Some(self.namespace().to_owned());
-        Ok(JobDetail { summary, namespace, reasons, task_list: pods::tasks(&pods) })
+        let facts = vec![("namespace", self.namespace().to_owned())];
+        Ok(JobDetail { reasons, facts, ..JobDetail::new(summary, pods::tasks(&pods)) })
+    }
+
+    fn more(&self, _: &str) -> Result<Map<String, Value>> {
+        Ok(Map::from_iter([("namespace".to_owned(), self.namespace().into())]))
     }
 
     fn events(&self, name: &str) -> Result<Vec<Event>> {

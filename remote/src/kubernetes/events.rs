@@ -128,9 +128,10 @@ impl From<RawEvent> for Observed {
             time,
             object: format!("{kind}/{}", raw.involved_object.name),
             is_warning: raw.kind == "Warning",
-            reason: raw.reason,
+            event: raw.reason,
             message: raw.message,
-            count: raw.count.unwrap_or(1),
+            count: raw.count.filter(|count| *count > 1),
+            ..Event::default()
         };
         // Events of the newer API name a controller instead of a component.
         let source =

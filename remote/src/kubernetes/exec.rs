@@ -16,7 +16,8 @@ use serde_json::json;
 use super::client::Client;
 use super::pods::Pod;
 use super::status::Status;
-use crate::place::{ExecEvent, ExecRequest, ExecStreams};
+use crate::place::{ExecRequest, ExecStreams};
+use crate::user_side::{self, UserEvent, UserSide};
 use crate::websocket::{Message, WebSocket, wait};
 
 /// The protocols, the better one first.
@@ -40,9 +41,10 @@ pub(crate) fn exec(
     client: &Client,
     pod: &Pod,
     request: &ExecRequest,
-    streams: ExecStreams<'_>,
+    mut streams: ExecStreams<'_>,
 ) -> Result<u8> {
     let place = (pod.metadata.name.as_str(), pod.container());
+    let request = &ExecRequest { command: user_side::words(request)?, ..request.clone() };
     let path = path(&client.config().namespace, place, request, streams.stdin.is_some());
     let what = format!("run a command in task `{}`", pod.task());
     let (socket, protocol) = client.upgrade(&path, &PROTOCOLS).map_err(|error| error.into_error(&what))?;
@@ -55,7 +57,11 @@ pub(crate) fn exec(
         .help("this needs Kubernetes 1.30 or newer"));
     }
     let mut session = Session { socket, can_close, terminal: request.terminal, status: None };
-    match session.run(streams) {
+    let user = UserSide::new(request, streams.signals);
+    if let Some(started) = streams.started.take() {
+        started()?;
+    }
+    match session.run(streams, user) {
         Ok(End::Status(status)) => exit_code(&status),
         Ok(End::Interrupted(code)) => Ok(code),
         Err(why) => Err(Error::new(Kind::System, format!("cannot {what}: {why}"))
@@ -89,21 +95,23 @@ enum End {
 }
 
 impl Session {
-    fn run(&mut self, mut streams: ExecStreams<'_>) -> std::result::Result<End, String> {
+    fn run(
+        &mut self,
+        mut streams: ExecStreams<'_>,
+        mut user: UserSide<'_>,
+    ) -> std::result::Result<End, String> {
         let mut input = streams.stdin.take().map(File::from);
         let [mut out, mut errors] = [streams.stdout, streams.stderr].map(File::from);
         // The size of a terminal comes first.
         let mut has_event = true;
         loop {
-            while let Some(event) =
-                streams.events.as_mut().filter(|_| has_event).and_then(|events| (events.next)())
-            {
+            while let Some(event) = has_event.then(|| user.next()).flatten() {
                 match event {
-                    ExecEvent::Resized { columns, rows } => {
+                    UserEvent::Resized { columns, rows } => {
                         let size = json!({"Width": columns, "Height": rows}).to_string();
                         self.socket.send(&[&[RESIZE], size.as_bytes()])?;
                     }
-                    ExecEvent::Interrupted(code) => {
+                    UserEvent::Interrupted(code) => {
                         self.socket.close();
                         return Ok(End::Interrupted(code));
                     }
@@ -114,7 +122,7 @@ impl Session {
                 interests.push((descriptor, PollFlags::IN));
                 interests.len() - 1
             };
-            let events = streams.events.as_ref().map(|events| add(events.ready));
+            let events = user.ready().map(&mut add);
             // Data that the server does not accept yet stays in the pipe.
             let has_room = self.socket.is_flushed();
             let of_input = input.as_ref().filter(|_| has_room).map(|file| add(file.as_fd()));

@@ -332,7 +332,7 @@ impl PodLog {
             return if self.resumption.is_skipping {
                 ControlFlow::Continue(())
             } else {
-                show(LogItem::Line { task, attempt, time, text })
+                show(LogItem::line(task, attempt, time, text))
             };
         }
         let split = text.iter().position(|byte| *byte == b' ').unwrap_or(text.len());
@@ -348,6 +348,6 @@ impl PodLog {
                 show(LogItem::Remark { task, text: &text })?;
             }
         }
-        show(LogItem::Line { task, attempt, time: &time, text })
+        show(LogItem::line(task, attempt, &time, text))
     }
 }

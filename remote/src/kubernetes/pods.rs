@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::place::TaskStatus;
+use jobc_place::time::Time;
+
+use crate::place::{TaskState, TaskStatus};
 
 /// The container of the task; others are the cluster's, such as sidecars.
 pub(crate) const MAIN: &str = "main";
@@ -218,18 +220,18 @@ impl Pod {
 
     /// Whether a command can run in it.
     pub(crate) fn is_running(&self) -> bool {
-        self.state() == "running"
+        self.state() == TaskState::Running
     }
 
     /// The state of its task.
-    pub(crate) fn state(&self) -> &'static str {
+    pub(crate) fn state(&self) -> TaskState {
         match self.status.phase.as_str() {
-            "Succeeded" => "succeeded",
-            "Failed" => "failed",
-            _ if self.metadata.deletion_timestamp.is_some() => "stopping",
-            _ if self.main().is_some_and(|state| state.running.is_some()) => "running",
-            _ if self.spec.node_name.is_some() => "starting",
-            _ => "pending",
+            "Succeeded" => TaskState::Succeeded,
+            "Failed" => TaskState::Failed,
+            _ if self.metadata.deletion_timestamp.is_some() => TaskState::Stopping,
+            _ if self.main().is_some_and(|state| state.running.is_some()) => TaskState::Running,
+            _ if self.spec.node_name.is_some() => TaskState::Creating,
+            _ => TaskState::Pending,
         }
     }
 }
@@ -286,21 +288,22 @@ pub(crate) fn tasks(pods: &[Pod]) -> Vec<TaskStatus> {
             .or_else(|| ended.map(|ended| ended.reason.clone()))
             .or_else(|| waiting.map(|waiting| waiting.reason.clone()))
             .or_else(|| pod.condition("PodScheduled", "False").map(|condition| condition.reason.clone()));
-        TaskStatus {
-            task: pod.task(),
-            attempt: attempts[pod.metadata.uid.as_str()],
-            state: pod.state(),
-            pod: Some(pod.metadata.name.clone()),
+        let started = ended
+            .and_then(|ended| ended.started_at.as_deref())
+            .or_else(|| main.and_then(|state| state.running.as_ref()?.started_at.as_deref()));
+        let attempt = attempts[pod.metadata.uid.as_str()];
+        Some(TaskStatus {
+            object: Some(format!("pod/{}", pod.metadata.name)),
             node: pod.spec.node_name.clone(),
-            exit_code: ended.map(|ended| ended.exit_code),
-            started: ended
-                .and_then(|ended| ended.started_at.clone())
-                .or_else(|| main.and_then(|state| state.running.as_ref()?.started_at.clone())),
-            ended: ended.and_then(|ended| ended.finished_at.clone()),
-            reason: reason.filter(|reason| !reason.is_empty() && reason != "Completed"),
-        }
+            exit_code: ended.map(|ended| u8::try_from(ended.exit_code).unwrap_or(u8::MAX)),
+            started: started.and_then(Time::parse),
+            ended: ended.and_then(|ended| Time::parse(ended.finished_at.as_deref()?)),
+            // What the code says already.
+            reason: reason.filter(|reason| !["", "Completed", "Error"].contains(&reason.as_str())),
+            ..TaskStatus::new(pod.task().parse().ok()?, pod.state(), attempt)
+        })
     };
-    order.into_iter().map(status).collect()
+    TaskStatus::by_task(order.into_iter().filter_map(status))
 }
 
 #[cfg(test)]
@@ -347,7 +350,7 @@ mod tests {
         };
         let pods = [of("1", "1"), of("0", "0"), of("10", "1"), of("1", "0"), of("0", "1")];
         let named: Vec<(String, u32)> =
-            tasks(&pods).into_iter().map(|task| (task.task, task.attempt)).collect();
+            tasks(&pods).into_iter().map(|task| (task.task.to_string(), task.attempt)).collect();
         let expected = ["serve-0", "serve-1", "serve-2", "serve-3", "serve-21"];
         assert_eq!(named, expected.map(|task| (task.to_owned(), 1)));
     }
@@ -382,20 +385,11 @@ mod tests {
         let shown: Vec<_> = tasks(&pods)
             .into_iter()
             .map(|task| {
-                format!(
-                    "{} {} {} {:?} {:?}",
-                    task.task, task.attempt, task.state, task.exit_code, task.reason
-                )
+                let earlier: Vec<_> = task.earlier.iter().map(|one| (one.attempt, one.end_text())).collect();
+                format!("{} {} {} {earlier:?}", task.task, task.attempt, task.state.as_str())
             })
             .collect();
-        assert_eq!(
-            shown,
-            [
-                r#"train-0 1 failed Some(137) Some("OOMKilled")"#,
-                "train-0 2 pending None None",
-                "train-10 1 pending None None",
-            ]
-        );
+        assert_eq!(shown, [r#"train-0 2 pending [(1, Some("OOMKilled"))]"#, "train-10 1 pending []",]);
         assert!(!pods[1].has_started() && pods[2].has_started() && pods[2].has_ended());
     }
 }

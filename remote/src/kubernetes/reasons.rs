@@ -42,7 +42,7 @@ pub(crate) fn of_job(client: &Client, found: &ClusterJob, summary: &JobSummary, 
         let of_pods = events.iter().filter_map(|Observed { event, .. }| {
             let pod = event.object.strip_prefix("pod/")?;
             let is_gone = pods.iter().all(|known| known.metadata.name != pod);
-            is_gone.then_some((pod, event.reason.as_str(), event.message.as_str()))
+            is_gone.then_some((pod, event.event.as_str(), event.message.as_str()))
         });
         reasons.extend(why::of_lost_pods(of_pods));
     }
@@ -58,7 +58,7 @@ fn of_events(missing: &BTreeMap<String, String>, events: &[Observed], state: Job
     why::of_events(events.iter().filter_map(|observed| {
         let lacks = missing.get(&observed.event.object);
         (lacks.is_some() || !runs).then(|| Report {
-            reason: &observed.event.reason,
+            reason: &observed.event.event,
             source: &observed.source,
             message: &observed.event.message,
             missing: lacks.map_or("no pods", String::as_str),

@@ -1,5 +1,6 @@
 //! The state in the object of a job.
 
+use jobc_place::time::Time;
 use serde_json::{Value, json};
 
 use super::counts;
@@ -140,9 +141,9 @@ pub(crate) fn summarize(workload: &Workload, object: &Value) -> JobSummary {
         message: owned(message).filter(|_| state.is_final()),
         tasks,
         user: metadata(object, "labels", USER).map(str::to_owned),
-        submitted: owned(text(object, "/metadata/creationTimestamp")),
-        started: owned(text(object, "/status/startTime")),
-        ended: ended.filter(|_| state.is_final()),
+        submitted: Time::parse(text(object, "/metadata/creationTimestamp")),
+        started: Time::parse(text(object, "/status/startTime")),
+        ended: ended.filter(|_| state.is_final()).and_then(|time| Time::parse(&time)),
         is_short: state == JobState::Running && counts::is_short(workload, object),
         is_complete: metadata(object, "labels", PLAN).is_none()
             || metadata(object, "annotations", SUBMITTED).is_some(),
@@ -198,7 +199,7 @@ mod tests {
             let summary = summarize(Workload::of(&object).unwrap(), &object);
             (summary.state, summary.ended)
         };
-        assert_eq!(of(json!({})), (JobState::Stopped, Some(at.to_owned())));
+        assert_eq!(of(json!({})), (JobState::Stopped, Time::parse(at)));
         assert_eq!(of(condition("Complete", "")).0, JobState::Succeeded, "it had ended before");
     }
 

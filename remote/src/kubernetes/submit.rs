@@ -24,8 +24,8 @@ use super::state::{
 };
 use super::status::ApiError;
 use crate::built::Manifest;
-use crate::outline;
 use crate::place::{Problem, Submission, SubmitError};
+use jobc_place::outline;
 
 /// The annotation with the whole digest of the plan.
 const DIGEST: &str = "jobc.dev/plan-digest";

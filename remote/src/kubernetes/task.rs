@@ -27,7 +27,12 @@ pub(crate) fn running(client: &Client, found: &ClusterJob, word: Option<&str>) -
         (Some(pod), _) => Ok(pod),
         (None, Some(pod)) => Err(Error::new(
             Kind::State,
-            format!("task `{}` of job `{}` is {}, not running", pod.task(), found.name(), pod.state()),
+            format!(
+                "task `{}` of job `{}` is {}, not running",
+                pod.task(),
+                found.name(),
+                pod.state().as_str()
+            ),
         )),
         (None, None) => Err(unknown(found, word)),
     }

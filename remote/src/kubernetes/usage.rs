@@ -12,6 +12,8 @@ use super::client::Client;
 use super::objects::{ClusterJob, pods};
 use super::pods::{Pod, is_own};
 use super::watch::list;
+use jobc_place::time::Time;
+
 use crate::place::TaskUsage;
 
 /// The measured use of a pod.
@@ -129,15 +131,13 @@ fn join(pods: &[Pod], metrics: Vec<PodMetrics>, limits: &BTreeMap<String, Amount
         let main = measured.containers.iter().find(|container| is_own(&container.name))?;
         let limit = limits.get(name);
         let of_limit = |pick: fn(&Amounts) -> Option<&String>| limit.and_then(pick);
+        let time = Time::parse(&measured.timestamp).unwrap_or_default();
         Some(TaskUsage {
-            task: pod.task(),
-            pod: name.clone(),
-            cpu_millis: main.usage.cpu.as_deref().and_then(millis).unwrap_or_default(),
-            memory_bytes: main.usage.memory.as_deref().and_then(bytes).unwrap_or_default(),
+            cpu_millis: main.usage.cpu.as_deref().and_then(millis),
+            memory: main.usage.memory.as_deref().and_then(bytes),
             cpu_limit_millis: of_limit(|limits| limits.cpu.as_ref()).and_then(|text| millis(text)),
-            memory_limit_bytes: of_limit(|limits| limits.memory.as_ref()).and_then(|text| bytes(text)),
-            gpus: vec![],
-            time: measured.timestamp,
+            memory_limit: of_limit(|limits| limits.memory.as_ref()).and_then(|text| bytes(text)),
+            ..TaskUsage::new(time, pod.task().parse().ok()?, 1, pod.state())
         })
     };
     pods.iter().filter_map(usage).collect()
@@ -182,6 +182,7 @@ fn scaled(text: &str, unit: u128) -> Option<u128> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place::TaskState;
     use serde_json::json;
 
     #[test]
@@ -227,18 +228,9 @@ mod tests {
         let limits = limits_by_pod(limits.unwrap());
         assert!(limits["p"].has_gpus() && !Amounts::default().has_gpus());
         let usage = join(&running(pods.unwrap()), metrics.unwrap(), &limits);
-        assert_eq!(
-            usage,
-            [TaskUsage {
-                task: "train-3".to_owned(),
-                pod: "p".to_owned(),
-                cpu_millis: 100,
-                memory_bytes: 1 << 20,
-                cpu_limit_millis: Some(2000),
-                memory_limit_bytes: None,
-                gpus: vec![],
-                time: "t".to_owned(),
-            }]
-        );
+        let [task] = &usage[..] else { panic!("{usage:?}") };
+        assert_eq!((task.task.to_string().as_str(), task.state), ("train-3", TaskState::Running));
+        assert_eq!((task.cpu_millis, task.cpu_limit_millis), (Some(100), Some(2000)));
+        assert_eq!((task.memory, task.memory_limit), (Some(1 << 20), None));
     }
 }

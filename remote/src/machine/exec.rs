@@ -5,7 +5,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::program::Connection;
 use crate::host::{Stream, Streams};
-use crate::place::{ExecEvent, ExecRequest, ExecStreams};
+use crate::place::{ExecRequest, ExecStreams};
+use crate::user_side::{UserEvent, UserSide};
 
 /// How often the end of the command is looked for.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -19,7 +20,7 @@ pub(super) fn exec(
 ) -> Result<u8> {
     // Before ssh takes the terminal, which then cannot tell that `jobc` is missing.
     connection.jobc_succeeds(&["--version"])?;
-    let ExecStreams { stdin, stdout, stderr, mut events } = streams;
+    let ExecStreams { stdin, stdout, stderr, signals, started } = streams;
     let words = words(id, request, stdin.is_some());
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let streams = Streams {
@@ -27,11 +28,15 @@ pub(super) fn exec(
         stdout: Stream::File(stdout),
         stderr: Stream::File(stderr),
     };
+    let mut user = UserSide::new(request, signals);
+    if let Some(started) = started {
+        started()?;
+    }
     let mut running = connection.start(&words, streams, request.terminal)?;
     while !running.has_ended() {
-        let ready = match &events {
-            Some(events) => {
-                let mut polled = [PollFd::from_borrowed_fd(events.ready, PollFlags::IN)];
+        let ready = match user.ready() {
+            Some(ready) => {
+                let mut polled = [PollFd::from_borrowed_fd(ready, PollFlags::IN)];
                 match poll(&mut polled, Some(&INTERVAL)) {
                     Ok(count) => count > 0,
                     Err(rustix::io::Errno::INTR) => false,
@@ -40,9 +45,9 @@ pub(super) fn exec(
             }
             None => break,
         };
-        while let Some(event) = ready.then(|| events.as_mut().and_then(|events| (events.next)())).flatten() {
+        while let Some(event) = ready.then(|| user.next()).flatten() {
             // The size of the terminal is ssh's own matter.
-            if let ExecEvent::Interrupted(code) = event {
+            if let UserEvent::Interrupted(code) = event {
                 running.stop();
                 return Ok(code);
             }
@@ -59,6 +64,10 @@ fn words(id: &str, request: &ExecRequest, has_input: bool) -> Vec<String> {
     } else if has_input {
         words.push("--interactive".to_owned());
     }
+    let options = [("--workdir", &request.directory), ("--user", &request.user)];
+    words.extend(options.iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?))));
+    words.extend(request.env.iter().map(|variable| format!("--env={variable}")));
+    words.extend(request.secrets.then(|| "--secrets".to_owned()));
     words.push(id.to_owned());
     words.extend(request.task.clone());
     words.push("--".to_owned());
@@ -76,10 +85,11 @@ mod tests {
             task: task.map(str::to_owned),
             command: vec!["ls".to_owned(), "-l".to_owned()],
             terminal,
-            needs_end_of_input: false,
+            directory: terminal.then(|| "/a b".to_owned()),
+            ..ExecRequest::default()
         };
         for (request, has_input, expected) in [
-            (request(Some("main-0"), true), true, "exec --tty a.1 main-0 -- ls -l"),
+            (request(Some("main-0"), true), true, "exec --tty --workdir=/a b a.1 main-0 -- ls -l"),
             (request(None, false), true, "exec --interactive a.1 -- ls -l"),
             (request(None, false), false, "exec a.1 -- ls -l"),
         ] {

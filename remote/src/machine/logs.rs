@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use jobc_place::logs::{self, Stream};
 use jobc_sys::error::Result;
 use serde::Deserialize;
 
@@ -16,6 +17,8 @@ struct Line {
     #[serde(default)]
     attempt: u32,
     text: String,
+    #[serde(default)]
+    stream: Stream,
 }
 
 /// Shows the output of a job's tasks.
@@ -30,8 +33,9 @@ pub(super) fn logs(
     follow::lines(connection, &words, &mut |line| {
         let Some(line) = line else { return output(LogItem::Idle) };
         let Ok(line) = serde_json::from_slice::<Line>(line) else { return ControlFlow::Continue(()) };
-        let Line { time, task, attempt, text } = line;
-        output(LogItem::Line { task: &task, attempt, time: &time, text: text.as_bytes() })
+        let Line { time, task, attempt, text, stream } = line;
+        let line = logs::Line { time: &time, stream, ends: true, attempt, text: text.as_bytes() };
+        output(LogItem::Line { task: &task, line })
     })
 }
 

@@ -9,9 +9,9 @@ use jobc_sys::error::{Error, Kind, Result, describe_io};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::program::Connection;
-use super::record::{InspectedJob, InspectedTask};
+use super::record::{InspectedJob, is_running};
 use crate::host::Running;
-use crate::place::{PortForward, PortForwardReport};
+use crate::place::{PortForward, PortForwardReport, TaskStatus};
 
 /// How often connections that have ended are looked for.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
@@ -137,22 +137,24 @@ fn listen(job: &InspectedJob, forward: &PortForward) -> Result<Forwarded> {
     };
     listener.set_nonblocking(true).map_err(|error| taken(port, &error))?;
     let address = task.address.clone().unwrap_or_else(|| Ipv4Addr::LOCALHOST.to_string());
-    Ok(Forwarded { task: task.task.clone(), address, port, listener })
+    Ok(Forwarded { task: task.task.to_string(), address, port, listener })
 }
 
 /// A running task by its name, or the first one of a role.
-fn task<'a>(job: &'a InspectedJob, name: &str) -> Result<&'a InspectedTask> {
-    let is_of_role = |task: &&InspectedTask| task.task.rsplit_once('-').is_some_and(|(role, _)| role == name);
-    let named = job.tasks.iter().find(|task| task.task == name);
-    let found = named.or_else(|| job.tasks.iter().filter(|task| task.is_running()).find(is_of_role));
+fn task<'a>(job: &'a InspectedJob, name: &str) -> Result<&'a TaskStatus> {
+    let is_of_role = |task: &&TaskStatus| task.task.role == name;
+    let named = job.tasks.iter().find(|task| task.task.to_string() == name);
+    let found = named.or_else(|| job.tasks.iter().filter(|task| is_running(task)).find(is_of_role));
     match found {
-        Some(task) if task.is_running() => Ok(task),
-        Some(task) => Err(Error::new(Kind::State, format!("task `{name}` is {}, not running", task.state))),
+        Some(task) if is_running(task) => Ok(task),
+        Some(task) => {
+            Err(Error::new(Kind::State, format!("task `{name}` is {}, not running", task.state.as_str())))
+        }
         None if job.tasks.iter().any(|task| is_of_role(&task)) => {
             Err(Error::new(Kind::State, format!("no task of `{name}` is running")))
         }
         None => {
-            let known: Vec<&str> = job.tasks.iter().take(20).map(|task| task.task.as_str()).collect();
+            let known: Vec<String> = job.tasks.iter().take(20).map(|task| task.task.to_string()).collect();
             Err(Error::new(Kind::NotFound, format!("there is no task `{name}`"))
                 .help(format!("the tasks are {}", known.join(", "))))
         }
@@ -165,9 +167,9 @@ mod tests {
 
     fn check(network: &str, task: &str, port: &str) -> String {
         let text = format!(
-            r#"{{"id": "a.1", "state": "running", "network": "{network}", "submitted": "x", "tasks": [
-                {{"task": "main-0", "state": "succeeded"}},
-                {{"task": "main-1", "state": "ready", "address": "127.0.0.1", "ports": {{"http": 20001}}}}]}}"#
+            r#"{{"id": "a.1", "state": "running", "network": "{network}", "submitted": "2026-01-01T00:00:00Z", "tasks": [
+                {{"task": "main-0", "state": "succeeded", "attempt": 1}},
+                {{"task": "main-1", "state": "ready", "attempt": 1, "address": "127.0.0.1", "ports": {{"http": 20001}}}}]}}"#
         );
         let job = serde_json::from_str(&text).unwrap();
         let forward = PortForward { local: Some(0), task: task.to_owned(), port: port.to_owned() };

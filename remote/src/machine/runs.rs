@@ -128,7 +128,7 @@ fn read(host: &str, text: &[u8]) -> Result<Listing> {
         }
     }
     entries.extend(jobs.into_iter().map(|job| Entry { run: None, job: Some(job) }));
-    let submitted = |entry: &Entry| entry.job.as_ref().map(|job| job.submitted.clone());
+    let submitted = |entry: &Entry| entry.job.as_ref().map(|job| job.submitted);
     entries.sort_by(|a, b| match (submitted(a), submitted(b)) {
         (None, Some(_)) => std::cmp::Ordering::Less,
         (Some(_), None) => std::cmp::Ordering::Greater,

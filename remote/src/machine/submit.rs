@@ -16,8 +16,8 @@ use super::scripts::{NO_PROGRAM, START};
 use super::secrets;
 use super::sources::Sources;
 use crate::host::{SendFile, Tree, TreeEntry, TreeKind};
-use crate::outline;
 use crate::place::Submission;
+use jobc_place::outline;
 
 /// Creates a run and starts its job; existing files are left unchanged. Returns warnings of the host.
 pub(super) fn submit(
@@ -135,7 +135,7 @@ case "$1 $3" in
   "ps --quiet") [ ! -e jobs ] || cat jobs;;
   "run "*) [ ! -e broken ] || { echo 'error: no room' >&2; echo ' = help: wait' >&2; exit 125; }
     echo "warning: odd" >&2; printf %s "$JOBC_SECRET_0" >secret; echo gpt-7f3k2.1 >>jobs; tail -n 1 jobs;;
-  "ps --format") echo '[{"id": "gpt-7f3k2.1", "state": "running", "submitted": "2026", "tasks": {"running": 2}}]';;
+  "ps --format") echo '[{"id": "gpt-7f3k2.1", "state": "running", "submitted": "2026-01-01T00:00:00Z", "tasks": {"running": 2}}]';;
 esac
 "#;
 

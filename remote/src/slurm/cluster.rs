@@ -261,12 +261,7 @@ impl JobControl for Cluster {
 impl Place for Cluster {
     fn inspect(&self, name: &str) -> Result<JobDetail> {
         let run = self.run(name)?;
-        Ok(JobDetail {
-            summary: run.summary(),
-            namespace: None,
-            reasons: run.reasons(),
-            task_list: run.tasks(),
-        })
+        Ok(JobDetail { reasons: run.reasons(), ..JobDetail::new(run.summary(), run.tasks()) })
     }
 
     fn events(&self, name: &str) -> Result<Vec<Event>> {

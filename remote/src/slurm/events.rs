@@ -8,14 +8,15 @@ use crate::place::Event;
 /// The events, the oldest first.
 pub(crate) fn of_run(run: &Run) -> Vec<Event> {
     let mut found: Vec<(u64, Event)> = Vec::new();
-    let mut push = |at: u64, object: &str, is_warning: bool, reason: &str, message: String| {
+    let mut push = |at: u64, object: &str, is_warning: bool, event: &str, message: String| {
         let event = Event {
             time: time::rfc3339(at),
+            task: object.strip_prefix("task/").map(str::to_owned),
             object: object.to_owned(),
             is_warning,
-            reason: reason.to_owned(),
+            event: event.to_owned(),
             message,
-            count: 1,
+            ..Event::default()
         };
         found.push((at, event));
     };

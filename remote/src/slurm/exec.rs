@@ -10,7 +10,8 @@ use super::shell;
 use super::state::Run;
 use super::tasks::attempts;
 use crate::host::{Stream, Streams};
-use crate::place::{ExecEvent, ExecRequest, ExecStreams};
+use crate::place::{ExecRequest, ExecStreams};
+use crate::user_side::{self, UserEvent, UserSide};
 
 const EXEC: &str = include_str!("exec.sh");
 /// How often the end of the command is looked for.
@@ -104,18 +105,28 @@ pub(crate) fn exec(
         flag(request.terminal),
         flag(streams.stdin.is_some()),
     ];
-    words.extend(request.command.iter().map(String::as_str));
+    let command = user_side::words(request)?;
+    words.extend(command.iter().map(String::as_str));
     let stdin = streams.stdin.take().map_or(Stream::Null, Stream::File);
     let command_streams =
         Streams { stdin, stdout: Stream::File(streams.stdout), stderr: Stream::File(streams.stderr) };
+    let mut user = UserSide::new(request, streams.signals);
+    if let Some(started) = streams.started.take() {
+        started()?;
+    }
     let mut running = shell::start(access, EXEC, &words, command_streams, request.terminal)?;
-    if let Some(events) = &mut streams.events {
+    if user.ready().is_some() {
         while !running.has_ended() {
-            let mut interest = [PollFd::new(&events.ready, PollFlags::IN)];
+            let mut interest: Vec<PollFd<'_>> = user
+                .ready()
+                .into_iter()
+                .map(|ready| PollFd::from_borrowed_fd(ready, PollFlags::IN))
+                .collect();
             let is_ready = poll(&mut interest, Some(&INTERVAL)).is_ok_and(|count| count > 0);
+            drop(interest);
             // srun passes the size of its terminal on by itself.
-            while is_ready && let Some(event) = (events.next)() {
-                if let ExecEvent::Interrupted(code) = event {
+            while is_ready && let Some(event) = user.next() {
+                if let UserEvent::Interrupted(code) = event {
                     running.stop();
                     return Ok(code);
                 }

@@ -85,7 +85,7 @@ fn show_line(
     };
     let is_attempt = request.attempt.is_none_or(|wanted| wanted == attempt);
     if is_attempt && (request.tasks.is_empty() || request.tasks.iter().any(|word| is_named(task, word))) {
-        return output(LogItem::Line { task, attempt, time: "", text });
+        return output(LogItem::line(task, attempt, "", text));
     }
     ControlFlow::Continue(())
 }

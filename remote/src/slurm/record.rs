@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::time;
 use crate::built::BatchScript;
-use crate::outline;
 use crate::place::Submission;
+use jobc_place::outline;
 
 /// The options whose lines matter later, because Slurm's reasons are about them.
 const OPTIONS: [&str; 15] = [

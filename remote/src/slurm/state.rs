@@ -7,7 +7,7 @@ use super::queue::QueueRow;
 use super::record::{GroupRecord, RunRecord};
 use super::snapshot::{GroupChange, RunFiles};
 use super::{group, tasks, time, why};
-use crate::place::{JobState, JobSummary, TaskCounts, TaskStatus};
+use crate::place::{JobState, JobSummary, TaskCounts, TaskState, TaskStatus};
 
 /// A run with its known state.
 #[derive(Clone, Debug)]
@@ -182,9 +182,9 @@ impl Run {
             message,
             tasks: self.counts(state),
             user: Some(self.record.user.clone()),
-            submitted: Some(time::rfc3339(self.record.submitted)),
-            started: started.map(time::rfc3339),
-            ended: ended.filter(|_| state.is_final()).map(time::rfc3339),
+            submitted: Some(time::moment(self.record.submitted)),
+            started: started.map(time::moment),
+            ended: ended.filter(|_| state.is_final()).map(time::moment),
             is_complete: self.is_complete(),
             plan: Some(self.record.plan.clone()),
             outline: self.record.outline.clone(),
@@ -249,10 +249,9 @@ impl Run {
     /// The first task that failed.
     fn failed_task(&self) -> Option<String> {
         let tasks = self.tasks();
-        let failed = tasks.iter().filter(|task| task.state == "failed" && task.exit_code.is_some());
+        let failed = tasks.iter().filter(|task| task.state == TaskState::Failed && task.exit_code.is_some());
         // Those that were stopped because of it ended later, or at the same time by a signal.
-        let first =
-            failed.min_by_key(|task| (task.ended.clone(), task.exit_code.is_some_and(|code| code > 128)))?;
+        let first = failed.min_by_key(|task| (task.ended, task.exit_code.is_some_and(|code| code > 128)))?;
         Some(match first.exit_code.unwrap_or_default() {
             124 => format!("task `{}` exceeded its time limit", first.task),
             125 => format!(
@@ -354,8 +353,8 @@ x/jobs/train:8
         assert_eq!(summary.kind, "Slurm job 7, 8");
         assert_eq!(summary.message.as_deref(), Some("task `prepare-0` ended with exit code 3"));
         assert_eq!(summary.tasks, TaskCounts { wanted: 3, active: 0, succeeded: 0, failed: 1 });
-        assert_eq!(summary.started.as_deref(), Some("1970-01-01T00:01:50Z"));
-        assert_eq!(summary.ended.as_deref(), Some("1970-01-01T00:02:00Z"));
+        assert_eq!(summary.started, Some(time::moment(110)));
+        assert_eq!(summary.ended, Some(time::moment(120)));
         let waiting =
             run("x/submitted:101\n", &[("7", "PENDING", "Priority"), ("8", "PENDING", "PartitionDown")]);
         assert_eq!(waiting.summary().reason.as_deref(), Some("Priority"));

@@ -4,7 +4,9 @@ use super::group::{GroupEnd, GroupState};
 use super::record::GroupRecord;
 use super::snapshot::{RunFiles, TaskChange, TaskEvent};
 use super::time;
-use crate::place::{TaskCounts, TaskStatus};
+use jobc_sys::id::TaskId;
+
+use crate::place::{TaskCounts, TaskState, TaskStatus};
 
 /// The attempts of a task, the oldest first: number, start with node and process, end with exit code.
 pub(crate) struct Attempt<'a> {
@@ -37,7 +39,7 @@ pub(crate) fn attempts(events: &[TaskEvent]) -> Vec<Attempt<'_>> {
     found
 }
 
-/// All tasks of a run, by group, role, index and attempt. `states` are those of the groups.
+/// All tasks of a run, by group, role and index. `states` are those of the groups.
 pub(crate) fn statuses(files: &RunFiles, states: &[GroupState]) -> Vec<TaskStatus> {
     let groups = files.record.iter().flat_map(|record| &record.groups).zip(states);
     groups.flat_map(|(group, state)| of_group(files, group, state)).collect()
@@ -46,74 +48,56 @@ pub(crate) fn statuses(files: &RunFiles, states: &[GroupState]) -> Vec<TaskStatu
 fn of_group(files: &RunFiles, group: &GroupRecord, state: &GroupState) -> Vec<TaskStatus> {
     let mut found = Vec::new();
     for (role, index) in group.tasks() {
-        let task = format!("{role}-{index}");
-        let attempts = files.tasks.get(&task).map(|events| attempts(events)).unwrap_or_default();
+        let task = TaskId::new(role, index);
+        let attempts = files.tasks.get(&task.to_string()).map(|events| attempts(events)).unwrap_or_default();
         if attempts.is_empty() {
-            found.push(TaskStatus {
-                task,
-                attempt: 1,
-                state: if matches!(state, GroupState::Ended(_)) { "stopped" } else { "pending" },
-                pod: None,
-                node: None,
-                exit_code: None,
-                started: None,
-                ended: None,
-                reason: None,
-            });
+            let is_over = matches!(state, GroupState::Ended(_));
+            let state = if is_over { TaskState::Stopped } else { TaskState::Pending };
+            found.push(TaskStatus::new(task, state, 1));
             continue;
         }
         let last = attempts.len() - 1;
-        for (position, attempt) in attempts.iter().enumerate() {
-            let (word, reason) = state_of(attempt, position == last, state);
-            found.push(TaskStatus {
-                task: task.clone(),
-                attempt: attempt.number,
-                state: word,
-                pod: None,
+        found.extend(attempts.iter().enumerate().map(|(position, attempt)| {
+            let (state, reason) = state_of(attempt, position == last, state);
+            TaskStatus {
                 node: Some(attempt.node.to_owned()),
-                exit_code: attempt.ended.map(|(_, code)| i64::from(code)),
-                started: Some(time::rfc3339(attempt.started)),
-                ended: attempt.ended.map(|(at, _)| time::rfc3339(at)),
-                reason,
-            });
-        }
+                exit_code: attempt.ended.map(|(_, code)| u8::try_from(code).unwrap_or(u8::MAX)),
+                started: Some(time::moment(attempt.started)),
+                ended: attempt.ended.map(|(at, _)| time::moment(at)),
+                reason: reason.map(str::to_owned),
+                ..TaskStatus::new(task.clone(), state, attempt.number)
+            }
+        }));
     }
-    found
+    TaskStatus::by_task(found)
 }
 
-fn state_of(attempt: &Attempt<'_>, is_last: bool, group: &GroupState) -> (&'static str, Option<String>) {
+fn state_of(attempt: &Attempt<'_>, is_last: bool, group: &GroupState) -> (TaskState, Option<&'static str>) {
     let is_stopped = matches!(group, GroupState::Ended(GroupEnd::Stopped | GroupEnd::TimedOut));
     match (attempt.ended, group) {
-        (Some((_, 0)), _) => ("succeeded", None),
-        (Some((_, code)), _) if is_stopped && code > 128 => ("stopped", None),
+        (Some((_, 0)), _) => (TaskState::Succeeded, None),
+        (Some((_, code)), _) if is_stopped && code > 128 => (TaskState::Stopped, None),
         // Another task failed, which ended this one.
         (Some((_, 143)), GroupState::Ended(GroupEnd::Failed { code: Some(code), .. })) if *code != 143 => {
-            ("stopped", None)
+            (TaskState::Stopped, None)
         }
-        (Some(_), _) => ("failed", None),
-        (None, GroupState::Running | GroupState::Unknown) if is_last => ("running", None),
-        (None, GroupState::Pending | GroupState::Held) => ("failed", Some("the job was requeued".to_owned())),
-        (None, _) if is_stopped && is_last => ("stopped", None),
-        (None, _) => ("failed", Some("it was killed".to_owned())),
+        (Some(_), _) => (TaskState::Failed, None),
+        (None, GroupState::Running | GroupState::Unknown) if is_last => (TaskState::Running, None),
+        (None, GroupState::Pending | GroupState::Held) => (TaskState::Failed, Some("the job was requeued")),
+        (None, _) if is_stopped && is_last => (TaskState::Stopped, None),
+        (None, _) => (TaskState::Failed, Some("it was killed")),
     }
 }
 
 /// The numbers of tasks, by their last attempts.
-pub(crate) fn counts(statuses: &[TaskStatus]) -> TaskCounts {
-    let mut counts = TaskCounts::default();
-    for (position, status) in statuses.iter().enumerate() {
-        if statuses.get(position + 1).is_some_and(|next| next.task == status.task) {
-            continue;
-        }
-        counts.wanted += 1;
-        match status.state {
-            "running" => counts.active += 1,
-            "succeeded" => counts.succeeded += 1,
-            "failed" => counts.failed += 1,
-            _ => {}
-        }
+pub(crate) fn counts(tasks: &[TaskStatus]) -> TaskCounts {
+    let count = |state| tasks.iter().filter(|task| task.state == state).count() as u64;
+    TaskCounts {
+        wanted: tasks.len() as u64,
+        active: count(TaskState::Running),
+        succeeded: count(TaskState::Succeeded),
+        failed: count(TaskState::Failed),
     }
-    counts
 }
 
 #[cfg(test)]
@@ -134,19 +118,20 @@ x/tasks/main-1:13 ended 1 0
 
     fn shown(state: GroupState) -> Vec<String> {
         let statuses = statuses(&files(), &[state]);
-        let line = |status: &TaskStatus| format!("{}.{} {}", status.task, status.attempt, status.state);
+        let line =
+            |status: &TaskStatus| format!("{}.{} {}", status.task, status.attempt, status.state.as_str());
         statuses.iter().map(line).collect()
     }
 
     #[test]
     fn attempts_have_states_of_their_own() {
-        let tasks = ["main-0.1 failed", "main-0.2 running", "main-1.1 succeeded", "main-2.1 pending"];
+        let tasks = ["main-0.2 running", "main-1.1 succeeded", "main-2.1 pending"];
         assert_eq!(shown(GroupState::Running), tasks);
         let ended = shown(GroupState::Ended(GroupEnd::Stopped));
-        assert_eq!(ended, ["main-0.1 failed", "main-0.2 stopped", "main-1.1 succeeded", "main-2.1 stopped"]);
+        assert_eq!(ended, ["main-0.2 stopped", "main-1.1 succeeded", "main-2.1 stopped"]);
         let lost = shown(GroupState::Ended(GroupEnd::Failed { code: None, word: None }));
-        assert_eq!(lost[1], "main-0.2 failed");
-        assert_eq!(shown(GroupState::Pending)[1], "main-0.2 failed");
+        assert_eq!(lost[0], "main-0.2 failed");
+        assert_eq!(shown(GroupState::Pending)[0], "main-0.2 failed");
     }
 
     #[test]

@@ -2,12 +2,18 @@
 
 use std::time::{Duration, SystemTime};
 
+use jobc_place::time::Time;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// A time as the other places write it (RFC 3339).
 pub(crate) fn rfc3339(seconds: u64) -> String {
     let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
     humantime::format_rfc3339_seconds(at.unwrap_or(SystemTime::UNIX_EPOCH)).to_string()
+}
+
+/// The moment of a number of seconds.
+pub(crate) fn moment(seconds: u64) -> Time {
+    Time::from_millis(seconds.saturating_mul(1000))
 }
 
 /// A number of seconds as Slurm prints it; `N/A`, `Unknown` and 0 are none.

@@ -6,7 +6,9 @@ use super::access::Access;
 use super::exec::all_running;
 use super::state::Run;
 use super::{shell, time};
-use crate::place::TaskUsage;
+use jobc_place::time::Time;
+
+use crate::place::{TaskState, TaskUsage};
 
 const USAGE: &str = include_str!("usage.sh");
 
@@ -23,26 +25,22 @@ pub(crate) fn of_run(access: &Access, run: &Run) -> Result<Vec<TaskUsage>> {
         .flat_map(|(task, pid)| [task.job.as_str(), &task.node, pid, &task.task])
         .collect();
     let text = shell::text(access, "measure the tasks of the job", USAGE, &words)?;
-    let now = time::rfc3339(time::now());
-    let mut found: Vec<TaskUsage> = text.lines().filter_map(|line| read(line, &now)).collect();
-    let position = |usage: &TaskUsage| running.iter().position(|task| task.task == usage.task);
+    let now = time::moment(time::now());
+    let mut found: Vec<TaskUsage> = text.lines().filter_map(|line| read(line, now)).collect();
+    let position = |usage: &TaskUsage| running.iter().position(|task| task.task == usage.task.to_string());
     found.sort_by_key(position);
     Ok(found)
 }
 
 /// Reads a line `TASK CPU MEMORY [LIMIT]`.
-fn read(line: &str, now: &str) -> Option<TaskUsage> {
+fn read(line: &str, now: Time) -> Option<TaskUsage> {
     let mut words = line.split_whitespace();
-    let task = words.next()?.to_owned();
+    let task = words.next()?.parse().ok()?;
     Some(TaskUsage {
-        task,
-        pod: String::new(),
-        cpu_millis: words.next()?.parse().ok()?,
-        memory_bytes: words.next()?.parse().ok()?,
-        cpu_limit_millis: None,
-        memory_limit_bytes: words.next().and_then(|limit| limit.parse().ok()),
-        gpus: vec![],
-        time: now.to_owned(),
+        cpu_millis: Some(words.next()?.parse().ok()?),
+        memory: Some(words.next()?.parse().ok()?),
+        memory_limit: words.next().and_then(|limit| limit.parse().ok()),
+        ..TaskUsage::new(now, task, 1, TaskState::Running)
     })
 }
 
@@ -52,10 +50,14 @@ mod tests {
 
     #[test]
     fn a_line_is_a_task() {
-        let usage = read("train-0 1990 4096 8192", "now").unwrap();
-        assert_eq!((usage.task.as_str(), usage.cpu_millis, usage.memory_bytes), ("train-0", 1990, 4096));
-        assert_eq!(usage.memory_limit_bytes, Some(8192));
-        assert_eq!(read("train-0 1990 4096", "now").unwrap().memory_limit_bytes, None);
-        assert!(read("srun: error: x", "now").is_none());
+        let read = |line| read(line, Time::default());
+        let usage = read("train-0 1990 4096 8192").unwrap();
+        assert_eq!(usage.task.to_string(), "train-0");
+        assert_eq!(
+            (usage.cpu_millis, usage.memory, usage.memory_limit),
+            (Some(1990), Some(4096), Some(8192))
+        );
+        assert_eq!(read("train-0 1990 4096").unwrap().memory_limit, None);
+        assert!(read("srun: error: x").is_none());
     }
 }

@@ -282,6 +282,14 @@ impl Exit {
             Self::Signal(signal) => u8::try_from(128 + signal).unwrap_or(255),
         }
     }
+
+    /// The number of the signal that ended it.
+    pub fn signal(self) -> Option<i32> {
+        match self {
+            Self::Code(_) => None,
+            Self::Signal(number) => Some(number),
+        }
+    }
 }
 
 impl Drop for SharedState {

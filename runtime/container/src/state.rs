@@ -1,10 +1,8 @@
 //! The state directory: one directory per container, locked, with the OCI state.
 //!
-//! [`store`] keeps the directories, [`process`] names a process so that a recycled number is not taken for it. A
-//! container's status is never written, because it would be wrong after a crash: it follows from the process
-//! itself, from its cgroup, and from the fifo that a container waits at until it is started.
+//! [`store`] keeps the directories. A container's status is never written, because it would be wrong after a crash:
+//! it follows from the process itself, from its cgroup, and from the fifo that a container waits at until it is started.
 
-pub mod process;
 pub mod store;
 
 use std::fmt;
@@ -15,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::oci_state::{OCI_VERSION, State, Status, rfc3339};
 use jobc_sys::error::{Error, Kind, Result};
-use process::Process;
+use jobc_sys::process::Process;
 
 /// A container's name: letters, digits and `_ + . -`, at most 255 bytes, neither `.` nor `..`.
 ///

@@ -12,7 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobc_job::logs::{Limits, LineFilter, Reader, Redactor, Stream, Writer};
+use jobc_job::logs::{Limits, LineFilter, Reader, Redactor, Writer};
+use jobc_place::logs::Stream;
 use rustix::time::{ClockId, clock_gettime};
 
 fn main() {
@@ -45,7 +46,7 @@ fn main() {
     let began = processor_time();
     let mut bytes = 0;
     let mut reader = Reader::new([directory.into()], LineFilter::default());
-    let mut each = |_: usize, line: &jobc_job::logs::Line<'_>| {
+    let mut each = |_: usize, line: &jobc_place::logs::Line<'_>| {
         bytes += line.text.len() + 1;
         Ok(())
     };

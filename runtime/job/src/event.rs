@@ -1,6 +1,7 @@
 //! The events of a job: the lines of `events.jsonl`, appended by its supervisor alone.
 
 mod reader;
+mod text;
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -10,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use reader::Reader;
+pub use text::{describe, next_attempt, oom_kills};
 
 use crate::directory::{Directory, storage_error};
-use crate::time::Time;
+use jobc_place::time::Time;
 use jobc_sys::error::Result;
 use jobc_sys::id::TaskId;
 

@@ -1,7 +1,7 @@
 //! Jobs on this host.
 //!
 //! A job is plain files that every command reads: [`directory`] defines their paths, [`record`], [`event`] and
-//! [`origin`] their content, [`exit_code`] and [`exit_text`] how jobs and attempts ended. [`admission`], [`provision`], [`secrets`] and
+//! [`origin`] their content. [`admission`], [`provision`], [`secrets`] and
 //! [`network`] prepare a job before its first task;
 //! [`lifecycle`] decides the steps and has no side effects; [`supervisor`] carries out the decisions, with containers,
 //! [`ready`], [`logs`], [`metrics`] and the job file's own [`user_metrics`]. [`recover`] finds jobs whose supervisor was
@@ -20,8 +20,6 @@ pub mod directory;
 pub mod discarded;
 mod disk_traffic;
 pub mod event;
-pub mod exit_code;
-pub mod exit_text;
 pub mod host_environment;
 pub mod lifecycle;
 pub mod local_place;
@@ -41,6 +39,5 @@ pub mod secrets;
 pub mod submission;
 pub mod supervisor;
 pub mod sweep;
-pub use jobc_place::time;
 pub mod unmet;
 pub mod user_metrics;

@@ -33,7 +33,8 @@ use std::time::Duration;
 
 use jobc_schema::plan::{GangPlan, JobPlan};
 
-use crate::record::{JobState, TaskState};
+use jobc_place::state::JobState;
+use jobc_place::task::TaskState;
 use jobc_sys::id::TaskId;
 
 pub use action::{Action, EndSignal};

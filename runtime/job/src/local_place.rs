@@ -1,24 +1,46 @@
 //! This host as a place: the jobs of this user, by their records and the sockets of their supervisors.
 
+mod detail;
+mod events;
+mod exec;
+mod logs;
+mod tasks;
+mod usage;
+
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use jobc_container::state::process::Process;
-use jobc_place::JobControl;
-use jobc_place::job::{JobSummary, TaskCounts};
+use jobc_place::capacity::Capacity;
+use jobc_place::event::Event;
+use jobc_place::exec::{ExecRequest, ExecStreams};
+use jobc_place::job::{JobDetail, JobSummary};
+use jobc_place::logs::{LogItem, LogRequest};
 use jobc_place::members::Members;
 use jobc_place::stop::StopRequest;
+use jobc_place::transfer::{Copied, CopyRequest, PortForward, PortForwardReport};
+use jobc_place::usage::TaskUsage;
+use jobc_place::{JobControl, Place};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::JobId;
+use jobc_sys::process::Process;
 use jobc_sys::signals::Signal;
 use rustix::event::{PollFd, PollFlags};
+use serde_json::{Map, Value};
 
 use crate::control::{Connection, Request};
 use crate::directory::{Directory, JobDirectories};
-use crate::record::{JobState, Record, TaskState};
+use crate::metrics::LiveUsage;
+use crate::record::Record;
 use crate::recover::{self, LostJob};
 use crate::sweep::{self, Sweep};
-use crate::unmet;
+use jobc_place::state::JobState;
+
+pub use detail::{describe_claim, detail, summary};
+pub use tasks::named as named_tasks;
+pub use usage::measured;
 
 /// Timeout for a killed supervisor to end, in milliseconds.
 const KILL_TIMEOUT_MS: u32 = 10_000;
@@ -31,6 +53,8 @@ pub type Notice = fn(&str);
 pub struct LocalPlace {
     directories: JobDirectories,
     notice: Notice,
+    /// The groups of the jobs whose usage was measured.
+    live: Mutex<BTreeMap<String, LiveUsage>>,
 }
 
 impl LocalPlace {
@@ -40,7 +64,7 @@ impl LocalPlace {
     ///
     /// The directories of the jobs are unknown or cannot be read.
     pub fn open(notice: Notice) -> Result<Self> {
-        let place = Self { directories: JobDirectories::standard()?, notice };
+        let place = Self { directories: JobDirectories::standard()?, notice, live: Mutex::default() };
         place.recover_lost()?;
         Ok(place)
     }
@@ -123,7 +147,7 @@ impl LocalPlace {
     /// The record cannot be read.
     pub fn wait_for_end(&self, directory: &Directory) -> Result<Record> {
         loop {
-            let record = read(directory)?;
+            let record = Record::require(directory)?;
             if record.state.is_final() {
                 return Ok(record);
             }
@@ -140,13 +164,23 @@ impl LocalPlace {
         }
     }
 
+    /// Whether a job has ended, or was removed. One whose supervisor was killed is recovered.
+    fn has_ended(&self, directory: &Directory) -> Result<bool> {
+        let Some(record) = Record::read(directory)? else { return Ok(true) };
+        if !record.state.is_final() && record.supervisor.is_some_and(|supervisor| !supervisor.is_alive()) {
+            // Its last record may not be written yet.
+            self.recover_lost()?;
+        }
+        Ok(record.state.is_final())
+    }
+
     /// Kills the supervisor of a job: all processes of the job die with it, and the rest is cleaned up like any lost job.
     ///
     /// # Errors
     ///
     /// It cannot be killed, or still exists after that.
     pub fn kill_supervisor(&self, directory: &Directory) -> Result<Record> {
-        if let Some(process) = read(directory)?.supervisor
+        if let Some(process) = Record::require(directory)?.supervisor
             && let Some(pidfd) = process.open()?
         {
             Signal::KILL.send(&pidfd)?;
@@ -169,18 +203,6 @@ impl LocalPlace {
     }
 }
 
-/// The record of a job.
-///
-/// # Errors
-///
-/// It cannot be read, or the command that submits the job has not written it yet.
-pub fn read(directory: &Directory) -> Result<Record> {
-    Record::read(directory)?.ok_or_else(|| {
-        let error = Error::new(Kind::State, format!("job `{}` has no record yet", directory.id));
-        error.help("it is being submitted, or the command that submitted it was killed")
-    })
-}
-
 /// Sends a request to a job's supervisor.
 ///
 /// # Errors
@@ -190,7 +212,7 @@ pub fn send(directory: &Directory, request: &Request) -> Result<()> {
     if let Some(mut connection) = Connection::open(directory)? {
         return connection.request(directory, request);
     }
-    let record = read(directory)?;
+    let record = Record::require(directory)?;
     if !record.state.is_final() {
         let message = format!("the supervisor of job `{}` does not respond", directory.id);
         return Err(Error::new(Kind::State, message)
@@ -204,47 +226,9 @@ pub fn send(directory: &Directory, request: &Request) -> Result<()> {
     })
 }
 
-/// The number of tasks in each state, in the order of the states: `1 succeeded, 3 running`.
-pub fn task_counts(record: &Record) -> String {
-    summary(record).tasks_text()
-}
-
-/// A job as every place lists it.
-pub fn summary(record: &Record) -> JobSummary {
-    let mut states: Vec<(&'static str, u64)> = Vec::new();
-    for task in &record.tasks {
-        let state = record.state_of(task);
-        match states.iter_mut().find(|(known, _)| *known == state) {
-            Some((_, count)) => *count += 1,
-            None => states.push((state, 1)),
-        }
-    }
-    let count = |is_meant: fn(TaskState) -> bool| {
-        record.tasks.iter().filter(|task| is_meant(task.state)).count() as u64
-    };
-    JobSummary {
-        tasks: TaskCounts {
-            wanted: record.tasks.len() as u64,
-            active: count(TaskState::is_alive),
-            succeeded: count(|state| state == TaskState::Succeeded),
-            failed: count(|state| state == TaskState::Failed),
-        },
-        states,
-        submitted: Some(record.submitted.to_string()),
-        started: record.started.map(|time| time.to_string()),
-        ended: record.ended.map(|time| time.to_string()),
-        end: record.end.clone(),
-        is_short: record.tasks.iter().any(|task| task.state == TaskState::Waiting),
-        description: record.description.clone(),
-        source: Some(record.source.clone()),
-        sweep: record.sweep.clone(),
-        ..JobSummary::new(record.id.to_string(), &record.id.name, record.state)
-    }
-}
-
 /// A job as every place lists it. One whose record is not there yet, or cannot be read, can still be removed.
 fn summary_of(directory: &Directory) -> JobSummary {
-    read(directory).map_or_else(
+    Record::require(directory).map_or_else(
         |error| {
             let state = if directory.is_supervised() { JobState::Preparing } else { JobState::Lost };
             JobSummary {
@@ -294,17 +278,14 @@ impl JobControl for LocalPlace {
         progress: &mut dyn FnMut(&JobSummary) -> ControlFlow<()>,
     ) -> Result<Option<JobSummary>> {
         let directory = self.directories.find(name)?;
-        if progress(&summary(&read(&directory)?)).is_break() {
+        if progress(&summary(&Record::require(&directory)?)).is_break() {
             return Ok(None);
         }
         Ok(Some(summary(&self.wait_for_end(&directory)?)))
     }
 
     fn reasons(&self, name: &str) -> Result<Vec<String>> {
-        let directory = self.directories.find(name)?;
-        let record = read(&directory)?;
-        let needs = unmet::of_job(&directory, &record)?;
-        Ok(record.end.into_iter().map(|end| end.explanation).chain(needs).collect())
+        Ok(self.inspect(name)?.reasons)
     }
 
     fn stop(&self, name: &str, request: StopRequest<'_>) -> Result<Option<JobSummary>> {
@@ -313,7 +294,7 @@ impl JobControl for LocalPlace {
             Request::Stop { grace_seconds: request.grace.map(|grace| grace.as_secs()), interrupt: false };
         // A job may end in between.
         if let Err(error) = send(&directory, &asks)
-            && !read(&directory)?.state.is_final()
+            && !Record::require(&directory)?.state.is_final()
         {
             return Err(error);
         }
@@ -350,5 +331,87 @@ impl JobControl for LocalPlace {
             Ok(id) => Sweep::remove(&self.directories, &id),
             Err(_) => Ok(()),
         }
+    }
+}
+
+impl Place for LocalPlace {
+    fn inspect(&self, name: &str) -> Result<JobDetail> {
+        let directory = self.directories.find(name)?;
+        let record = Record::require(&directory)?;
+        detail::with_needs(&directory, record)
+    }
+
+    fn more(&self, name: &str) -> Result<Map<String, Value>> {
+        let directory = self.directories.find(name)?;
+        let record = Record::require(&directory)?;
+        Ok(detail::more(&directory, record))
+    }
+
+    fn events(&self, name: &str) -> Result<Vec<Event>> {
+        let mut events = vec![];
+        let directory = self.directories.find(name)?;
+        events::read(&directory, None, &mut |event| {
+            events.push(event.clone());
+            ControlFlow::Continue(())
+        })?;
+        Ok(events)
+    }
+
+    fn follow_events(&self, name: &str, output: &mut dyn FnMut(&Event) -> ControlFlow<()>) -> Result<()> {
+        let directory = self.directories.find(name)?;
+        events::read(&directory, Some(&|| self.has_ended(&directory)), output)
+    }
+
+    fn logs(
+        &self,
+        name: &str,
+        request: &LogRequest,
+        output: &mut dyn FnMut(LogItem<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let directory = self.directories.find(name)?;
+        logs::show(&directory, request, &|| self.has_ended(&directory), output)
+    }
+
+    fn exec(&self, name: &str, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8> {
+        let directory = self.directories.find(name)?;
+        exec::exec(&directory, &Record::require(&directory)?, request, streams)
+    }
+
+    fn port_forward(
+        &self,
+        name: &str,
+        _: &[PortForward],
+        _: BorrowedFd<'_>,
+        _: &(dyn Fn(PortForwardReport) + Sync),
+    ) -> Result<()> {
+        self.directories.find(name)?;
+        Err(Error::new(Kind::Unsupported, "the ports of a job on this host are reached at its addresses")
+            .help(format!("`jobc ps {name}` shows them; `publish` in the job file makes them available on a port of the host")))
+    }
+
+    fn copy(&self, name: &str, _: &CopyRequest) -> Result<Copied> {
+        self.directories.find(name)?;
+        Err(Error::new(Kind::Unsupported, "the files of a job on this host lie on this host")
+            .help(format!("outputs are where the job file says; `jobc exec {name} -- tar -c PATH` packs other files of a task")))
+    }
+
+    fn usage(&self, name: &str) -> Result<Vec<TaskUsage>> {
+        let directory = self.directories.find(name)?;
+        self.has_ended(&directory)?;
+        let record = Record::require(&directory)?;
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let samples = live
+            .entry(directory.id.to_string())
+            .or_insert_with(|| LiveUsage::new(&directory))
+            .sample(&record);
+        Ok(measured(&record, samples))
+    }
+
+    fn usage_interval(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    fn capacity(&self) -> Result<Vec<Capacity>> {
+        Ok(vec![])
     }
 }

@@ -31,7 +31,7 @@ use std::path::Path;
 pub use filter::LineFilter;
 pub use last_state::states;
 pub use limits::Limits;
-pub use line::{Line, Stream};
+pub use line::parse;
 pub use reader::Reader;
 pub use redact::Redactor;
 pub use watch::Watch;

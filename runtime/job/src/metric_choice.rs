@@ -8,11 +8,12 @@ use jobc_schema::plan::{JobPlan, MetricSource, MountPlan, RolePlan};
 use regex::bytes::Regex;
 
 use crate::directory::Directory;
-use crate::logs::{Line, LineFilter, Reader, Stream, states};
+use crate::logs::{LineFilter, Reader, states};
 use crate::metric_history::{MetricHistory, detected_in_line, detected_in_log, in_file, in_log};
 use crate::provision::volume_path;
-use crate::record::Record;
 use crate::user_metrics::{last_number, read_number, read_values};
+use jobc_place::job::JobDetail;
+use jobc_place::logs::{Line, Stream};
 use jobc_sys::id::TaskId;
 
 /// Number of last lines of each task that are searched first.
@@ -98,15 +99,15 @@ impl MetricChoice {
 /// The metrics of a job, as its files have them now.
 pub struct JobMetrics<'a> {
     directory: &'a Directory,
-    record: &'a Record,
+    job: &'a JobDetail,
     /// The plan of the run; `None` if it cannot be read.
     plan: OnceCell<Option<JobPlan>>,
 }
 
 impl<'a> JobMetrics<'a> {
     /// Those of this job.
-    pub fn new(directory: &'a Directory, record: &'a Record) -> Self {
-        Self { directory, record, plan: OnceCell::new() }
+    pub fn new(directory: &'a Directory, job: &'a JobDetail) -> Self {
+        Self { directory, job, plan: OnceCell::new() }
     }
 
     /// The last value that a task, or without `task` any task, has reported; `None` if there is none.
@@ -114,9 +115,9 @@ impl<'a> JobMetrics<'a> {
         match choice {
             MetricChoice::Name(name) => {
                 let of_task = |task: &TaskId| {
-                    self.record.metrics.iter().find(|known| known.name == *name && known.task == *task)
+                    self.job.metrics.iter().find(|known| known.name == *name && known.task == *task)
                 };
-                let metric = task.map_or_else(|| self.record.metric(name), of_task);
+                let metric = task.map_or_else(|| self.job.metric(name), of_task);
                 if metric.is_some() || self.is_declared(name) {
                     return metric.map(|metric| metric.value.0);
                 }
@@ -146,7 +147,7 @@ impl<'a> JobMetrics<'a> {
 
     fn logs(&self, task: Option<&TaskId>) -> Vec<PathBuf> {
         let is_meant = |known: &&TaskId| task.is_none_or(|task| task == *known);
-        let tasks = self.record.tasks.iter().map(|known| &known.task).filter(is_meant);
+        let tasks = self.job.tasks.iter().map(|known| &known.task).filter(is_meant);
         tasks.map(|task| self.directory.logs(task)).collect()
     }
 
@@ -177,8 +178,7 @@ impl<'a> JobMetrics<'a> {
         let mut all = vec![];
         for role in self.plan().into_iter().flat_map(|plan| &plan.roles) {
             let (mut metrics, mut patterns, mut detected) = (vec![], vec![], vec![]);
-            let tasks =
-                self.record.tasks.iter().map(|known| &known.task).filter(|task| task.role == role.name);
+            let tasks = self.job.tasks.iter().map(|known| &known.task).filter(|task| task.role == role.name);
             for (metric, choice) in choices.iter().enumerate() {
                 match self.source(choice, role) {
                     Some(Source::Log(pattern)) => {
@@ -190,7 +190,7 @@ impl<'a> JobMetrics<'a> {
                     Some(Source::File { volume, path, key }) => {
                         let Some(task) = tasks.clone().next().cloned() else { continue };
                         let Some(values) = read_values(&volume, &path, &key) else { continue };
-                        let values = in_file(values, self.record.ended);
+                        let values = in_file(values, self.job.summary.ended);
                         all.push(MetricHistory { metric, task, values });
                     }
                     None => {}
@@ -225,7 +225,7 @@ impl<'a> JobMetrics<'a> {
     /// [`histories`](Self::histories).
     pub fn detected(&self, bytes_left: &mut u64) -> (Vec<String>, Vec<MetricHistory>) {
         let (mut names, mut all) = (vec![], vec![]);
-        for task in self.record.tasks.iter().map(|known| &known.task) {
+        for task in self.job.tasks.iter().map(|known| &known.task) {
             for (name, values) in detected_in_log(&self.directory.logs(task), bytes_left) {
                 let metric = names.iter().position(|known| *known == name).unwrap_or_else(|| {
                     names.push(name);
@@ -248,8 +248,9 @@ impl<'a> JobMetrics<'a> {
 
     /// Where a role reports a metric; `None` if it does not.
     fn source(&self, choice: &MetricChoice, role: &RolePlan) -> Option<Source> {
-        let volume =
-            |name: &str| Some(volume_path(self.directory, self.plan()?, &self.record.directory, name));
+        let volume = |name: &str| {
+            Some(volume_path(self.directory, self.plan()?, self.job.directory.as_deref()?, name))
+        };
         match choice {
             MetricChoice::Log(pattern) => Some(Source::Log(pattern.clone())),
             MetricChoice::File { path, key } => {

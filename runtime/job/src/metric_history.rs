@@ -10,9 +10,10 @@ use std::time::{Duration, SystemTime};
 
 use regex::bytes::Regex;
 
-use crate::logs::{Line, LineFilter, Reader, Stream};
-use crate::time::Time;
+use crate::logs::{LineFilter, Reader};
 use crate::user_metrics::{COUNT_KEYS, FileValue, last_number};
+use jobc_place::logs::{Line, Stream};
+use jobc_place::time::Time;
 use jobc_sys::id::TaskId;
 
 /// What lines count, besides time. The last is the number of the line, which only files have.

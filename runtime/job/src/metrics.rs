@@ -12,7 +12,6 @@ mod sample;
 mod sample_file;
 mod sampler;
 
-pub use gpu::{GpuUse, MpsUse};
 pub use live::LiveUsage;
 pub use sample::Sample;
 pub use sample_file::SampleFile;

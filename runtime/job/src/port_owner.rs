@@ -1,7 +1,7 @@
 //! Who has a port of this host that a job needs: a job of this user, or another process.
 
-use jobc_container::state::process::Process;
 use jobc_sys::id::JobId;
+use jobc_sys::process::Process;
 use jobc_sys::sockets::tcp_sockets;
 
 use crate::directory::JobDirectories;

@@ -2,23 +2,21 @@
 
 mod damaged;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::directory::{Directory, replace};
-use crate::exit_text;
-use crate::user_metrics::MetricValue;
-use jobc_container::state::process::Process;
 use jobc_gpu::lease::GpuLease;
-pub use jobc_place::job::End;
-pub use jobc_place::state::JobState;
+use jobc_place::job::{End, RoleCombination};
+use jobc_place::metric::MetricValue;
+use jobc_place::state::JobState;
+use jobc_place::task::TaskStatus;
 use jobc_place::time::Time;
-use jobc_schema::Scalar;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::{JobId, TaskId};
+use jobc_sys::process::Process;
 use jobc_sys::write_atomic::Durability;
 
 /// The record of a job.
@@ -75,7 +73,7 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricValue>,
     /// Its tasks, in the order of the plan.
-    pub tasks: Vec<TaskRecord>,
+    pub tasks: Vec<TaskStatus>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
@@ -86,15 +84,6 @@ pub struct Record {
 
 fn empty(path: &std::path::Path) -> bool {
     path.as_os_str().is_empty()
-}
-
-/// A role that is a combination of a role's matrix.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RoleCombination {
-    /// The role in the job file.
-    pub role: String,
-    /// The values of the axes.
-    pub values: IndexMap<String, Scalar>,
 }
 
 /// A job's peak use of the host's resources, which admission counts.
@@ -114,163 +103,6 @@ pub struct Claim {
     /// Its GPUs, once it is admitted.
     #[serde(default, skip_serializing_if = "GpuLease::is_empty")]
     pub leased: GpuLease,
-}
-
-/// The record of a task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TaskRecord {
-    /// Which task.
-    pub task: TaskId,
-    /// Where it is in its life.
-    pub state: TaskState,
-    /// The attempt, from 1; 0 before the first.
-    pub attempt: u32,
-    /// The container's name, in the job's own [store](Directory::containers).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub container: Option<String>,
-    /// Its first process, while it exists.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub process: Option<Process>,
-    /// Where others reach it: an address of the job's network, or 127.0.0.1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
-    /// Its ports by label: the first number of each.
-    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub ports: IndexMap<String, u16>,
-    /// Its GPUs, as the host names them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub gpus: Vec<String>,
-    /// Its limits, for display: `cpu_millis`, `memory_bytes`, `shm_bytes`, `disk_bytes`, `pids`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub limits: BTreeMap<String, u64>,
-    /// Those that are not enforced on this host.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unenforced: Vec<String>,
-    /// When this attempt was let go.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub started: Option<Time>,
-    /// When this attempt was ready first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ready: Option<Time>,
-    /// When this attempt ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Time>,
-    /// How this attempt ended: 0 to 255, 128 and the signal's number for a signal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<u8>,
-    /// The signal that ended its first process, such as `SIGSEGV`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signal: Option<String>,
-    /// The reason, if there is more to report than code and signal: `out of memory: used 2 GiB of 2 GiB`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// Processes of this attempt that the kernel killed for lack of memory.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub oom_kills: u64,
-    /// Attempts that ended before this one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub earlier: Vec<Attempt>,
-}
-
-/// An attempt that is over.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
-    /// Its number, from 1.
-    pub attempt: u32,
-    /// When it was let go.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub started: Option<Time>,
-    /// When it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Time>,
-    /// How it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<u8>,
-    /// The signal that ended it, as in a [`TaskRecord`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signal: Option<String>,
-    /// Why, as text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
-/// Where a task is in its life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TaskState {
-    /// Its needs are not met yet, or its gang is not complete.
-    #[default]
-    Waiting,
-    /// Its container is being made.
-    Creating,
-    /// Its container is created and waits to be started.
-    Created,
-    /// Its program runs.
-    Running,
-    /// Its program runs, and has once been ready.
-    Ready,
-    /// An attempt failed; the next one comes after a while.
-    Retrying,
-    /// It is being stopped.
-    Stopping,
-    /// It succeeded.
-    Succeeded,
-    /// It ended badly, for the last time.
-    Failed,
-    /// It was ended, or never began, because the job was over.
-    Stopped,
-}
-
-impl TaskState {
-    /// Whether this state is final.
-    pub fn is_final(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed | Self::Stopped)
-    }
-
-    /// Whether it has a process.
-    pub fn is_alive(self) -> bool {
-        matches!(self, Self::Created | Self::Running | Self::Ready | Self::Stopping)
-    }
-
-    /// The word records and tables use.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Creating => "creating",
-            Self::Created => "created",
-            Self::Running => "running",
-            Self::Ready => "ready",
-            Self::Retrying => "retrying",
-            Self::Stopping => "stopping",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-        }
-    }
-}
-
-impl TaskRecord {
-    /// How this attempt ended, as text; `None` if it has not ended.
-    pub fn end_text(&self) -> Option<String> {
-        exit_text::describe(self.exit_code, self.signal.as_deref(), self.reason.as_deref())
-    }
-
-    /// Whether the kernel killed processes of this attempt for lack of memory, and the attempt's own end does not say so.
-    pub fn has_unseen_oom_kills(&self) -> bool {
-        self.oom_kills > 0 && !self.reason.as_ref().is_some_and(|reason| reason.contains("out of memory"))
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
-impl Attempt {
-    /// How it ended, as text.
-    pub fn end_text(&self) -> Option<String> {
-        exit_text::describe(self.exit_code, self.signal.as_deref(), self.reason.as_deref())
-    }
 }
 
 impl Record {
@@ -294,10 +126,21 @@ impl Record {
         }
     }
 
+    /// The record of a job.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or the command that submits the job has not written it yet.
+    pub fn require(directory: &Directory) -> Result<Self> {
+        Self::read(directory)?.ok_or_else(|| {
+            let error = Error::new(Kind::State, format!("job `{}` has no record yet", directory.id));
+            error.help("it is being submitted, or the command that submitted it was killed")
+        })
+    }
+
     /// The state of a task as shown: a task of a paused job is paused, whatever it did before.
-    pub fn state_of(&self, task: &TaskRecord) -> &'static str {
-        let is_frozen = self.state == JobState::Paused && task.state.is_alive();
-        if is_frozen { JobState::Paused.as_str() } else { task.state.as_str() }
+    pub fn state_of(&self, task: &TaskStatus) -> &'static str {
+        jobc_place::job::state_of(self.state, task)
     }
 
     /// Replaces a job's record in one step.
@@ -321,7 +164,7 @@ impl Record {
     }
 
     /// The record of a task.
-    pub fn task(&self, task: &TaskId) -> Option<&TaskRecord> {
+    pub fn task(&self, task: &TaskId) -> Option<&TaskStatus> {
         self.tasks.iter().find(|known| known.task == *task)
     }
 }

@@ -16,7 +16,7 @@ use jobc_schema::matrix::combination_key;
 use serde::{Deserialize, Serialize};
 
 use crate::directory::{JobDirectories, replace, storage_error};
-use crate::time::Time;
+use jobc_place::time::Time;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::JobId;
 use jobc_sys::write_atomic::Durability;

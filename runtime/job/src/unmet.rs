@@ -4,7 +4,8 @@ use jobc_schema::plan::{JobPlan, NeedPlan};
 use jobc_schema::role::NeedState;
 
 use crate::directory::Directory;
-use crate::record::{Record, TaskRecord, TaskState};
+use crate::record::Record;
+use jobc_place::task::{TaskState, TaskStatus};
 use jobc_sys::error::{Error, Kind, Result, file_error};
 
 /// A sentence for each need that a waiting role of a running job waits for: ``role `worker` waits until `ps` has succeeded``.
@@ -53,7 +54,7 @@ fn sentences(plan: &JobPlan, record: &Record) -> Vec<String> {
         .collect()
 }
 
-fn has_reached(task: &TaskRecord, state: NeedState) -> bool {
+fn has_reached(task: &TaskStatus, state: NeedState) -> bool {
     match state {
         NeedState::Started => task.started.is_some(),
         NeedState::Ready => task.ready.is_some(),

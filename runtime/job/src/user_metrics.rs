@@ -6,12 +6,10 @@
 mod file;
 mod format;
 mod log;
-mod value;
 
 pub use file::{COUNT_KEYS, FileValue, MAX_FILE_BYTES, read_number, read_values, select_number};
 pub use format::format_number;
 pub use log::{LogMetrics, last_number};
-pub use value::{MetricNumber, MetricValue};
 
 use std::path::PathBuf;
 

@@ -18,6 +18,7 @@ pub mod open_inside;
 pub mod own_program;
 pub mod parallel;
 pub mod pid_namespace;
+pub mod process;
 pub mod program_path;
 pub mod run_with_timeout;
 pub mod signals;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use jobc_job::time::Time;
 use jobc_place::job_ref::JobRef;
+use jobc_place::time::Time;
 
 use super::duration::parse_duration;
 use super::format::{OutputArgs, text_or_json};

@@ -1,59 +1,67 @@
-//! `jobc events`: prints the events of a job.
+//! `jobc events`: prints the events of a job, at any place.
 
-use std::io;
+use std::io::Write as _;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use jobc_job::event::{self, Event};
-use jobc_job::logs::Watch;
+use jobc_place::event::Event;
 
 use super::follow::output::{OutputStream, OutputStreams, or_exit};
-use super::follow::{event_text, read_error};
-use super::jobs::{Jobs, Result, name};
-use super::logs::follow_until_end;
+use super::jobs::{Result, failure};
 use super::newest;
 use crate::args::FormatArg;
 use crate::runtime::args::watch::EventsArgs;
+use crate::table::escape_control;
 
 pub(crate) fn run(args: &EventsArgs) -> Result<ExitCode> {
-    let (directory, record) = newest::named_or_newest(&Jobs::open()?, name(args.job.as_ref())?)?;
+    let found = newest::named_or_newest(args.job.as_ref())?;
+    let job = found.job()?;
     if args.job.is_none() {
-        newest::show_choice(&record.id, &record);
+        newest::show_choice(&found.id(), job.state.as_str());
     }
-    let width = record.tasks.iter().map(|task| task.task.to_string().len()).max().unwrap_or(0);
-    let mut events = event::Reader::new(&directory);
     let mut outputs = OutputStreams::new(false);
-    let mut show = || {
-        for event in events.read().map_err(read_error)? {
-            let line = if args.lines.format == FormatArg::Json {
-                serde_json::to_string(&event)?
-            } else {
-                text(&event, width)
-            };
-            outputs.select(OutputStream::Stdout)?.extend_from_slice((line + "\n").as_bytes());
+    let is_json = args.lines.format == FormatArg::Json;
+    let mut show = |event: &Event, width: usize| {
+        let line =
+            if is_json { serde_json::to_string(event).unwrap_or_default() } else { text(event, width) };
+        let written = outputs.select(OutputStream::Stdout).map(|out| writeln!(out, "{line}"));
+        or_exit(written.and_then(|written| written));
+        if args.follow {
+            or_exit(outputs.flush());
         }
-        outputs.flush()
     };
     if args.follow {
-        let mut watch = Watch::new([directory.record.clone()]);
-        follow_until_end(&directory, &mut || {
-            show()?;
-            watch.wait(&[], Duration::from_secs(1)).map(drop)
-        })?;
+        let known = found.place.events(&job.name).unwrap_or_default();
+        let mut width = known.iter().map(|event| subject(event).len()).max().unwrap_or_default();
+        let mut each = |event: &Event| {
+            width = width.max(subject(event).len());
+            show(event, width);
+            ControlFlow::Continue(())
+        };
+        found.place.follow_events(&job.name, &mut each).map_err(failure)?;
+    } else {
+        let events = found.place.events(&job.name).map_err(failure)?;
+        let width = events.iter().map(|event| subject(event).len()).max().unwrap_or_default();
+        for event in &events {
+            show(event, width);
+        }
     }
-    let rest: io::Result<()> = show();
-    or_exit(rest);
+    or_exit(outputs.flush());
     Ok(ExitCode::SUCCESS)
 }
 
-/// One event per line, with its task padded to the longest name:
+/// What an event is about: a task, or an object of a cluster; nothing of the job itself.
+fn subject(event: &Event) -> &str {
+    event.task.as_deref().filter(|_| event.object.is_empty()).unwrap_or(&event.object)
+}
+
+/// One event per line, with what it is about padded to the longest name:
 /// `2026-11-21T13:31:53.250Z  worker-0  started  process 4711`.
 fn text(event: &Event, width: usize) -> String {
-    let task = event.task.as_ref().map(ToString::to_string).unwrap_or_default();
-    let kind = serde_json::to_value(event.event).ok();
-    let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default();
     let attempt = event.attempt.filter(|&attempt| attempt > 1).map(|attempt| format!("attempt {attempt}"));
-    let words = [attempt, Some(event_text::describe_details(event)).filter(|words| !words.is_empty())];
-    let words = words.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    format!("{}  {task:width$}  {kind:13}  {words}", event.time).trim_end().to_owned()
+    let message = Some(event.message.clone()).filter(|message| !message.is_empty());
+    let words = [attempt, message].into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let times = event.count.map(|count| format!(" ({count} times)")).unwrap_or_default();
+    let line = format!("{}  {:width$}  {:13}  {words}{times}", event.time, subject(event), event.event);
+    escape_control(line.trim_end())
 }

@@ -1,33 +1,20 @@
-//! `jobc exec`: runs a command in a running task.
+//! `jobc exec`: runs a command in a running task, at any place.
 
 mod json_output;
 
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::Path;
 use std::process::ExitCode;
 
-use jobc_container::cgroup::SubGroups;
-use jobc_container::container;
-use jobc_container::container::wait::{SignalPolicy, wait};
-use jobc_container::exec::{self, ExecRequest, ProcessOverrides};
-use jobc_container::options::Options;
-use jobc_container::root::layers::Layers;
-use jobc_container::secret::SecretEnvironment;
-use jobc_container::state::Id;
-use jobc_container::terminal::Relay;
-use jobc_container::user;
-use jobc_job::directory::Directory;
-use jobc_job::record::{JobState, Record, TaskRecord};
-use jobc_job::secrets::Secrets;
-use jobc_job::submission::Submission;
-use jobc_schema::plan::JobPlan;
+use jobc_place::exec::{ExecRequest, ExecStreams};
+use jobc_place::job_ref::JobRef;
+use jobc_place::task::TaskStatus;
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::own_program::{Environment, ensure_read_only};
 use jobc_sys::signals::Signals;
-use rustix::fs::{Mode, OFlags};
-use serde::de::DeserializeOwned;
+use rustix::stdio::{stderr, stdin, stdout};
 
-use super::jobs::{Failure, Jobs, Result, tasks};
+use super::found::Places;
+use super::jobs::{Failure, Result, failure};
 use super::newest;
 use crate::args::FormatArg;
 use crate::input::reason;
@@ -37,78 +24,83 @@ use json_output::CommandOutput;
 /// Starts the program and waits until its end; the exit code is that of the program, or 125 to 127 as with
 /// `jobc run BUNDLE`.
 pub(crate) fn run(args: &JobExecArgs) -> Result<ExitCode> {
-    exec_in_task(args).map_err(Failure::with_program_code)
+    exec(args).map_err(Failure::with_program_code)
 }
 
-fn exec_in_task(args: &JobExecArgs) -> Result<ExitCode> {
-    // Secrets may come from any environment variable, and the task has them all.
-    ensure_read_only(if args.secrets { Environment::Whole } else { Environment::Minimal })?;
-    let jobs = Jobs::open()?;
-    let ((directory, record), words) = match &args.words[..] {
-        words if is_after_dashes(words) => (newest::named_or_running(&jobs, None)?, words),
-        [job, words @ ..] => (jobs.record(job)?, words),
-        [] => return Err(Failure::usage_error(Error::new(Kind::State, "missing command"))),
+fn exec(args: &JobExecArgs) -> Result<ExitCode> {
+    let (named, words) = match &args.words[..] {
+        words if is_after_dashes(words) => (None, words),
+        [job, words @ ..] => (Some(job.parse::<JobRef>().map_err(|error| usage(&error))?), words),
+        [] => return Err(usage(&"missing command")),
     };
-    if words.len() == args.words.len() {
-        newest::show_choice(&record.id, &record);
+    if !matches!(named, Some(JobRef::Remote(_))) {
+        // Secrets may come from any environment variable, and the task has them all.
+        ensure_read_only(if args.secrets { Environment::Whole } else { Environment::Minimal })?;
     }
-    let (task, command) = split_task_and_command(&record, words)?;
-    let name = task.container.as_deref().filter(|_| task.state.is_alive()).ok_or_else(|| {
-        let message =
-            format!("task `{}` of job `{}` is {}, not running", task.task, record.id, task.state.as_str());
-        Error::new(Kind::State, message)
-    })?;
-    if record.state == JobState::Paused {
-        let error = Error::new(Kind::State, format!("job `{}` is paused", record.id));
-        return Err(error.help(format!("resume it with `jobc resume {}`", record.id)).into());
-    }
-    let (store, id) = (directory.containers(), Id::new(name)?);
-    let user = args.user.as_deref().map(|user| lookup_user(user, task)).transpose()?;
-    let changes = ProcessOverrides {
-        arguments: command.to_vec(),
-        directory: args.workdir.clone(),
-        variables: args.env.clone(),
-        user: user.as_ref().map(|user| (user.uid, Some(user.gid))),
-        groups: user.map(|user| user.additional).unwrap_or_default(),
-        terminal: args.tty,
-        ..ProcessOverrides::default()
+    let found = match &named {
+        Some(job) => Places::default().find(job)?,
+        None => newest::running()?,
     };
-    store.read(&id)?;
-    let (process, _) = changes.apply(&container::config(&store.directory(&id))?)?;
-    // Input at a terminal is meant for the program.
-    if !args.interactive && !args.tty {
-        redirect_stdin_from_null()?;
+    let job = found.job()?;
+    let id = found.id_of(job);
+    if named.is_none() {
+        newest::show_choice(&id, job.state.as_str());
     }
-    let mut options = Options::default();
-    if args.secrets {
-        options.secret_environment = secrets(&directory, task)?;
+    let is_json = args.lines.format == FormatArg::Json;
+    let is_unclear = words.first().is_some_and(|word| is_like_task(word));
+    let tasks =
+        if is_json || is_unclear { found.place.inspect(&job.name).map_err(failure)?.tasks } else { vec![] };
+    let (task, command) = split(words, &|word| tasks.iter().any(|task| task.task.to_string() == word));
+    if command.is_empty() {
+        let error = Error::new(Kind::State, "missing command");
+        let help = format!("write it after the task: `jobc exec {id} {} -- ls`", task.unwrap_or("TASK"));
+        return Err(Failure::usage_error(error.help(help)));
     }
-    let output = if args.lines.format == FormatArg::Json {
-        let (ours, [output, errors]) = CommandOutput::new(&record.id, task)?;
-        options.streams = Some([duplicate_stdin()?, output, errors]);
-        Some(ours)
-    } else {
-        None
-    };
     let request = ExecRequest {
-        process,
-        options,
-        console_socket: None,
-        pid_file: None,
-        detached: false,
-        ignore_paused: false,
-        sub_groups: SubGroups::default(),
+        task: task.map(str::to_owned),
+        command: command.to_vec(),
+        terminal: args.tty,
+        directory: args.workdir.clone(),
+        env: args.env.clone(),
+        user: args.user.clone(),
+        secrets: args.secrets,
+        needs_end_of_input: false,
     };
-    let signals = Signals::block_forwarded()?;
-    let (process, terminal) = exec::exec(&store, &id, request)?;
-    let mut relay = terminal.map(Relay::new).transpose()?;
-    // Only now, because a process with threads cannot enter every namespace.
-    let shown = output.map(CommandOutput::start_thread).transpose()?;
-    let exit = wait(&process, &signals, relay.as_mut(), SignalPolicy::Foreground)?;
-    if let Some(shown) = shown {
-        shown.finish(exit.code());
+    let (mut stdout, mut stderr) = (duplicate(stdout().as_fd())?, duplicate(stderr().as_fd())?);
+    let mut output = None;
+    if is_json {
+        let is_it = |known: &&TaskStatus| match task {
+            Some(task) => known.task.to_string() == task || known.task.role == task,
+            None => known.state.is_alive(),
+        };
+        let (ours, [its_stdout, its_stderr]) = CommandOutput::new(&id, tasks.iter().find(is_it))?;
+        (stdout, stderr, output) = (its_stdout, its_stderr, Some(ours));
     }
-    Ok(ExitCode::from(exit.code()))
+    let signals = Signals::block_forwarded()?;
+    let mut shown = None;
+    let mut started = || {
+        // Only now, because a process with threads cannot enter every namespace.
+        shown = output.take().map(CommandOutput::start_thread).transpose()?;
+        Ok(())
+    };
+    // Input at a terminal is meant for the program.
+    let has_input = args.interactive || args.tty;
+    let streams = ExecStreams {
+        stdin: if has_input { Some(duplicate(stdin().as_fd())?) } else { None },
+        stdout,
+        stderr,
+        signals: Some(&signals),
+        started: Some(&mut started),
+    };
+    let code = found.place.exec(&job.name, &request, streams).map_err(failure)?;
+    if let Some(shown) = shown {
+        shown.finish(code);
+    }
+    Ok(ExitCode::from(code))
+}
+
+fn usage(error: &dyn std::fmt::Display) -> Failure {
+    Failure::usage_error(Error::new(Kind::State, error.to_string()))
 }
 
 /// Whether all words are after the first `--`, so that no job is named: `jobc exec -it -- bash`.
@@ -117,80 +109,46 @@ fn is_after_dashes(words: &[String]) -> bool {
     given.next().is_some() && given.eq(words.iter().map(std::ffi::OsString::from))
 }
 
-/// The task and the command of `[TASK] [--] COMMAND`. The first word is a task if the job has a task of that name, or
-/// if a `--` follows it.
-fn split_task_and_command<'a>(
-    record: &'a Record,
-    words: &'a [String],
-) -> Result<(&'a TaskRecord, &'a [String])> {
-    let named = |word: &String| record.tasks.iter().find(|task| task.task.to_string() == *word);
-    let (task, command) = match words {
+/// Whether a word is written like the name of a task; a program may be, too.
+fn is_like_task(word: &str) -> bool {
+    word.rsplit_once('-').is_some_and(|(role, index)| !role.is_empty() && index.parse::<u32>().is_ok())
+}
+
+/// The task and the command of `[TASK] [--] COMMAND`: the first word is a task if the job has one of that name, or if a
+/// `--` follows it.
+fn split<'a>(words: &'a [String], is_task: &dyn Fn(&str) -> bool) -> (Option<&'a str>, &'a [String]) {
+    match words {
         [dashes, command @ ..] if dashes == "--" => (None, command),
-        [word, dashes, command @ ..] if dashes == "--" => {
-            let all = tasks(record, std::slice::from_ref(word))?;
-            let [task] = &all[..] else { return Err(several_tasks_error(record)) };
-            (record.task(task), command)
-        }
-        [word, command @ ..] if named(word).is_some() => (named(word), command),
+        [task, dashes, command @ ..] if dashes == "--" => (Some(task), command),
+        [task, command @ ..] if is_task(task) => (Some(task), command),
         command => (None, command),
-    };
-    let task = match (task, &record.tasks[..]) {
-        (Some(task), _) | (None, [task]) => task,
-        (None, tasks) => {
-            let mut alive = tasks.iter().filter(|task| task.state.is_alive());
-            match (alive.next(), alive.next()) {
-                (Some(task), None) => task,
-                _ => return Err(several_tasks_error(record)),
-            }
-        }
-    };
-    if command.is_empty() {
-        let error = Error::new(Kind::State, "missing command");
-        return Err(Failure::usage_error(
-            error.help(format!("write it after the task: `jobc exec {} {} -- ls`", record.id, task.task)),
-        ));
     }
-    Ok((task, command))
 }
 
-fn several_tasks_error(record: &Record) -> Failure {
-    let names: Vec<String> = record.tasks.iter().map(|task| task.task.to_string()).collect();
-    let known = jobc_compiler::suggest::list(names.iter().map(String::as_str));
-    let error = Error::new(Kind::State, format!("job `{}` has several tasks; name one", record.id));
-    Failure::usage_error(error.help(format!("its tasks are {known}")))
-}
-
-/// The IDs of a user whose name is resolved by the files of the container.
-fn lookup_user(name: &str, task: &TaskRecord) -> Result<user::Account> {
-    let pid = task.process.map_or(0, |process| process.pid);
-    let root = Layers::open(&[format!("/proc/{pid}/root").into()])
-        .map_err(|errno| Error::system(format!("access the files of task `{}`", task.task), errno))?;
-    Ok(user::lookup(&root, name)?)
-}
-
-/// The secret variables of a task's role, read again: the supervisor does not pass on its values.
-fn secrets(directory: &Directory, task: &TaskRecord) -> Result<SecretEnvironment> {
-    let submission: Submission = read(&directory.submission_file())?;
-    let plan: JobPlan = read(&directory.plan_file())?;
-    Ok(Secrets::variables(&plan, &task.task.role, &submission.directory)?)
-}
-
-fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let unreadable =
-        |why: String| Error::new(Kind::System, format!("cannot read `{}`: {why}", path.display()));
-    let text = std::fs::read(path).map_err(|error| unreadable(reason(&error)))?;
-    Ok(serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?)
-}
-
-/// A duplicate of our stdin.
-fn duplicate_stdin() -> Result<OwnedFd> {
-    let own = rustix::stdio::stdin().as_fd().try_clone_to_owned();
+fn duplicate(descriptor: std::os::fd::BorrowedFd<'_>) -> Result<OwnedFd> {
+    let own = descriptor.try_clone_to_owned();
     Ok(own.map_err(|error| Error::new(Kind::System, reason(&error)))?)
 }
 
-/// Replaces our stdin by /dev/null.
-fn redirect_stdin_from_null() -> Result<()> {
-    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-        .and_then(rustix::stdio::dup2_stdin);
-    Ok(null.map_err(|errno| Error::system("open `/dev/null`", errno))?)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_word_is_a_task_by_its_name_or_before_dashes() {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        for (text, task, command) in [
+            ("train-0 -- ls -l", Some("train-0"), "ls -l"),
+            ("train-0 ls", Some("train-0"), "ls"),
+            ("gcc-12 --version", None, "gcc-12 --version"),
+            ("train -- ls", Some("train"), "ls"),
+            ("-- ls", None, "ls"),
+            ("ls -l", None, "ls -l"),
+            ("apt-get update", None, "apt-get update"),
+            ("", None, ""),
+        ] {
+            let given = words(text);
+            assert_eq!(split(&given, &|word| word == "train-0"), (task, &words(command)[..]), "{text}");
+        }
+    }
 }

@@ -191,7 +191,7 @@ impl Follower {
     /// Prints the end of a job on stderr. If a task decided that it failed, its last lines follow, unless they were just
     /// shown.
     pub(crate) fn end(&mut self, directory: &Directory, record: &Record) {
-        let Some(end) = JobEnd::new(directory, record) else { return };
+        let Some(end) = JobEnd::of_record(directory, record) else { return };
         self.print_remark(end.tone(), &end.headline());
         let Some(output) = end.last_output() else { return };
         let job = self.jobs.iter().find(|job| job.name == end.job());

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jobc_compiler::suggest;
-use jobc_place::JobControl;
+use jobc_place::Place;
 use jobc_place::job::JobSummary;
 use jobc_place::job_ref::{Handle, JobRef};
 use jobc_place::members::Members;
+use jobc_place::state::JobState;
 use jobc_sys::error::{Error, Kind};
 
 use super::jobs::{Failure, Result, failure, open_local};
@@ -25,7 +26,7 @@ const MAX_CONCURRENT: usize = 8;
 pub(crate) struct NamedJobs {
     /// The target; none for this host.
     target: Option<String>,
-    pub(crate) place: Arc<dyn JobControl>,
+    pub(crate) place: Arc<dyn Place>,
     pub(crate) members: Members,
 }
 
@@ -48,6 +49,27 @@ impl NamedJobs {
         self.target.as_ref().map(|target| Handle { target: target.clone(), name: job.name.clone() })
     }
 
+    /// A job that its place cannot find now, but may know.
+    pub(crate) fn assumed(handle: &Handle) -> Result<Self> {
+        let place = Places::default().open(Some(&handle.target))?;
+        let job = JobSummary::new(&handle.name, &handle.name, JobState::Running);
+        Ok(Self { target: Some(handle.target.clone()), place, members: Members::Job(Box::new(job)) })
+    }
+
+    /// The job; a sweep is an error.
+    pub(crate) fn job(&self) -> Result<&JobSummary> {
+        self.members.one(&self.id()).map_err(failure)
+    }
+
+    /// The target; none for this host.
+    pub(crate) fn target(&self) -> Option<&str> {
+        self.target.as_deref()
+    }
+
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.target.is_some()
+    }
+
     pub(crate) fn is_sweep(&self) -> bool {
         matches!(self.members, Members::Sweep { .. })
     }
@@ -60,11 +82,11 @@ pub(crate) fn id(target: Option<&str>, name: &str) -> String {
 
 /// Places that were opened, by target; that of this host without one.
 #[derive(Default)]
-pub(crate) struct Places(BTreeMap<Option<String>, Arc<dyn JobControl>>);
+pub(crate) struct Places(BTreeMap<Option<String>, Arc<dyn Place>>);
 
 impl Places {
     /// The place of a target, or this host.
-    pub(crate) fn open(&mut self, target: Option<&str>) -> Result<Arc<dyn JobControl>> {
+    pub(crate) fn open(&mut self, target: Option<&str>) -> Result<Arc<dyn Place>> {
         let place = match self.0.entry(target.map(str::to_owned)) {
             Entry::Occupied(known) => return Ok(Arc::clone(known.get())),
             Entry::Vacant(place) => place,
@@ -95,7 +117,7 @@ pub(crate) fn find(words: &[JobRef]) -> Result<Vec<NamedJobs>> {
 }
 
 /// The error for a name that is not found, with what may have been meant.
-fn unknown(place: &dyn JobControl, target: Option<&str>, name: &str, error: Error) -> Failure {
+fn unknown(place: &dyn Place, target: Option<&str>, name: &str, error: Error) -> Failure {
     if error.kind != Kind::NotFound {
         return failure(error);
     }

@@ -1,129 +1,102 @@
-//! `jobc inspect`: prints the details of a job.
+//! `jobc inspect`: prints the details of a job, at any place.
 
 use std::process::ExitCode;
 
-use jobc_gpu::device_names::short_name;
-use jobc_gpu::lease::Slot;
-use jobc_job::directory::Directory;
-use jobc_job::record::{Claim, Record};
-use jobc_job::time::Time;
-use jobc_schema::Bytes;
-use jobc_schema::plural;
+use jobc_place::job::JobDetail;
+use jobc_place::time::{Time, format_ago, format_duration};
 use serde_json::{Value, json};
 
-use super::jobs::{Jobs, Result, format_ago, format_duration, json_text, name};
+use super::found::NamedJobs;
+use super::job_end_line::json_of;
+use super::job_list::state_text;
+use super::jobs::{Result, failure, json_text};
 use super::newest;
-use super::ps;
+use super::searched::Searched;
 use super::sweep::choices;
+use super::tasks_table::tasks_table;
 use crate::args::FormatArg;
-use crate::report::cpus;
 use crate::runtime::args::jobs::InspectArgs;
 use crate::runtime::args::metric::MetricArgs;
 use crate::table::escape_control;
 use crate::terminal;
 
+/// Tasks that are listed; `jobc ps` lists all.
+const MAX_TASKS: usize = 50;
+
 pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode> {
-    let (directory, record) = newest::named_or_newest(&Jobs::open()?, name(args.job.as_ref())?)?;
+    let found = newest::named_or_newest(args.job.as_ref())?;
+    let job = found.job()?;
+    let detail = found.place.inspect(&job.name).map_err(failure)?;
     if args.output_args.format == FormatArg::Json {
-        terminal::print(&json_text(&json_details(&directory, &record)));
-    } else {
-        let now = Time::now();
-        terminal::print(&(text_details(&directory, &record, now) + "\n"));
-        let metrics = choices(&MetricArgs::default(), std::iter::once(&record));
-        let tasks = ps::tasks_table(&directory, &record, &metrics, now);
-        terminal::print(&tasks.render(terminal::columns_of_stdout()));
-        terminal::print(&earlier_attempts(&record));
+        terminal::print(&json_text(&json_details(&found, &detail)?));
+        return Ok(ExitCode::SUCCESS);
     }
+    let id = found.id_of(job);
+    let now = Time::now();
+    let mut text = text_details(&id, &detail, now);
+    let searched = Searched::of_detail(&found, detail);
+    let detail = &searched.detail;
+    if !detail.tasks.is_empty() {
+        let metrics = choices(&MetricArgs::default(), std::iter::once(detail));
+        let shown = &detail.tasks[..MAX_TASKS.min(detail.tasks.len())];
+        text += &format!(
+            "\n{}",
+            tasks_table(&searched, shown, &metrics, now).render(terminal::columns_of_stdout())
+        );
+        if detail.tasks.len() > MAX_TASKS {
+            text += &format!("... and {} more; `jobc ps {id}` lists all\n", detail.tasks.len() - MAX_TASKS);
+        }
+    }
+    terminal::print(&(text + &earlier_attempts(detail)));
     Ok(ExitCode::SUCCESS)
 }
 
-/// The record, the paths of its files, and the plan.
-fn json_details(directory: &Directory, record: &Record) -> Value {
-    let mut value = json!(record);
-    let plan = std::fs::read(directory.plan_file()).ok();
-    let plan: Option<Value> = plan.and_then(|text| serde_json::from_slice(&text).ok());
-    value["files"] = json!({
-        "record": directory.record,
-        "events": directory.events_file(),
-        "samples": directory.samples_file(),
-        "logs": directory.record.join("logs"),
-        "state": directory.state.exists().then_some(&directory.state),
-    });
-    value["plan"] = json!(plan);
-    value
+/// The job, its tasks, and what else the place has of it.
+fn json_details(found: &NamedJobs, detail: &JobDetail) -> Result<Value> {
+    let mut value = json_of(&found.id_of(&detail.summary), &detail.summary);
+    value["attempt"] = detail.attempt.into();
+    value["reasons"] = json!(detail.reasons);
+    value["notes"] = json!(detail.notes);
+    let more = found.place.more(&detail.summary.name).map_err(failure)?;
+    if let Value::Object(all) = &mut value {
+        all.extend(more);
+    }
+    value["tasks"] = json!(detail.tasks);
+    Ok(value)
 }
 
-fn text_details(directory: &Directory, record: &Record, now: Time) -> String {
-    let mut lines = vec![("job", directory.id.to_string())];
-    lines.extend(record.description.clone().map(|text| ("description", text)));
-    lines.push(("state", record.state.as_str().to_owned()));
-    lines.extend(record.end.iter().map(|end| ("end", end.cause(record.state).to_owned())));
-    lines.extend(record.end.iter().map(|end| ("exit code", end.exit_code.to_string())));
-    lines.push(("source", record.source.display().to_string()));
-    lines.push(("target", record.target.clone()));
+fn text_details(id: &str, detail: &JobDetail, now: Time) -> String {
+    let job = &detail.summary;
+    let mut lines = vec![("job", id.to_owned())];
+    let mut add = |what, text: Option<String>| lines.extend(text.map(|text| (what, text)));
     let moment = |time: Time| format!("{time} ({})", format_ago(time, now));
-    lines.push(("submitted", moment(record.submitted)));
-    lines.extend(record.started.map(|time| ("started", moment(time))));
-    lines.extend(record.ended.map(|time| ("ended", moment(time))));
+    add("description", job.description.clone());
+    add("state", Some(state_text(job)));
+    add("end", job.state.is_final().then(|| job.cause().to_owned()));
+    add("exit code", job.end.as_ref().map(|end| end.exit_code.to_string()));
+    add("object", Some(job.kind.clone()));
+    add("tasks", (job.tasks.wanted > 1).then(|| job.tasks_text()));
+    add("user", job.user.clone());
+    add("source", job.source.as_ref().map(|source| source.display().to_string()));
+    add("submitted", job.submitted.map(moment));
+    add("started", job.started.map(moment));
+    add("ended", job.ended.map(moment));
+    add("ran", job.started.map(|time| format_duration(job.ended.unwrap_or(now).since(time))));
+    add("attempt", (detail.attempt > 1).then(|| detail.attempt.to_string()));
+    lines.extend(detail.facts.iter().cloned());
+    lines.extend(detail.notes.iter().map(|note| ("note", note.clone())));
+    // The end says it already.
+    let end = job.end_text();
     lines
-        .extend(record.started.map(|time| ("ran", format_duration(record.ended.unwrap_or(now).since(time)))));
-    if record.attempt > 1 {
-        lines.push(("attempt", record.attempt.to_string()));
-    }
-    lines.push(("network", record.network.clone()));
-    lines.push(("takes", describe_claim(&record.claim)));
-    lines.extend(record.claim.leased.slots.iter().map(|slot| ("gpu", gpu(slot))));
-    lines.extend(record.scope.iter().map(|unit| ("scope", unit.clone())));
-    lines.extend(record.notes.iter().map(|note| ("note", note.clone())));
-    lines.push(("record", directory.record.display().to_string()));
+        .extend(detail.reasons.iter().filter(|reason| **reason != end).map(|reason| ("why", reason.clone())));
+    lines.retain(|(_, text)| !text.is_empty());
     lines.iter().map(|(what, text)| format!("{what:12} {}\n", escape_control(text))).collect()
 }
 
-/// The resources of the host that are counted, as text.
-pub(crate) fn describe_claim(claim: &Claim) -> String {
-    let mut parts = Vec::new();
-    if claim.cpu_millis > 0 {
-        parts.push(cpus(claim.cpu_millis));
-    }
-    if claim.memory_bytes > 0 {
-        parts.push(format!("{} of memory", Bytes(claim.memory_bytes).amount()));
-    }
-    if claim.gpus > 0 {
-        parts.push(plural(claim.gpus, "GPU"));
-    }
-    let slices = claim.leased.slots.iter().filter(|slot| slot.slice.is_some()).count();
-    if slices > 0 {
-        parts.push(if slices == 1 {
-            "a slice of a GPU".to_owned()
-        } else {
-            format!("{slices} slices of GPUs")
-        });
-    }
-    if claim.disk_bytes > 0 {
-        parts.push(format!("{} of disk", Bytes(claim.disk_bytes)));
-    }
-    if !claim.ports.is_empty() {
-        let numbers: Vec<String> = claim.ports.iter().map(u16::to_string).collect();
-        parts.push(format!("ports {}", numbers.join(", ")));
-    }
-    if parts.is_empty() { "nothing that is counted".to_owned() } else { parts.join(", ") }
-}
-
-/// A GPU of a job: its number, its name, and the amount.
-fn gpu(slot: &Slot) -> String {
-    let device = format!("{} {}", short_name(slot.device), slot.name);
-    let Some(slice) = &slot.slice else { return device };
-    let memory = slice.memory_bytes.map(|bytes| format!("{} of memory", Bytes(bytes).amount()));
-    let cores = slice.cores_percent.map(|percent| format!("{percent} % of the cores"));
-    let parts: Vec<String> = memory.into_iter().chain(cores).collect();
-    let amount = if parts.is_empty() { String::new() } else { format!(", {}", parts.join(" and ")) };
-    format!("{device}{amount}, shared by {}, enforced by {}", slice.by.as_str(), slice.enforced_by.words())
-}
-
 /// The attempts before the last one, one per line.
-fn earlier_attempts(record: &Record) -> String {
+fn earlier_attempts(detail: &JobDetail) -> String {
     let attempts =
-        record.tasks.iter().flat_map(|task| task.earlier.iter().map(move |attempt| (&task.task, attempt)));
+        detail.tasks.iter().flat_map(|task| task.earlier.iter().map(move |attempt| (&task.task, attempt)));
     attempts
         .map(|(task, attempt)| {
             let end = attempt.end_text().unwrap_or_default();

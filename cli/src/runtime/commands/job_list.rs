@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use jobc_job::time::Time;
 use jobc_place::JobControl as _;
 use jobc_place::job::JobSummary;
+use jobc_place::time::Time;
 
 use super::found::id;
 use super::job_end_line::json_of;
@@ -54,23 +54,18 @@ fn table(found: &[Listed], now: Time) -> WideTable {
     let headings = ["JOB", "STATE", "TASKS"].into_iter().chain(user).chain(["SUBMITTED", "RAN", "END"]);
     let mut table = WideTable::new(headings.map(str::to_owned).collect());
     for (target, job) in found {
-        let started = job.started.as_deref().and_then(time);
-        let ended = job.ended.as_deref().and_then(time);
+        let started = job.started;
+        let ended = job.ended;
         let mut cells = vec![id(target.as_deref(), &job.name), state_text(job), job.tasks_text()];
         cells.extend(user.map(|_| job.user.clone().unwrap_or_default()));
         cells.extend([
-            job.submitted.as_deref().and_then(time).map(|at| format_ago(at, now)).unwrap_or_default(),
+            job.submitted.map(|at| format_ago(at, now)).unwrap_or_default(),
             started.map(|started| format_duration(ended.unwrap_or(now).since(started))).unwrap_or_default(),
             job.cause().to_owned(),
         ]);
         table.row(cells);
     }
     table
-}
-
-/// A moment as places write it.
-pub(crate) fn time(text: &str) -> Option<Time> {
-    humantime::parse_rfc3339_weak(text.trim_end_matches('Z')).ok().map(Time::of)
 }
 
 /// The state of a job, and whether its submission is complete.

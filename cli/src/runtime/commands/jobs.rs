@@ -1,18 +1,16 @@
 //! Shared by the commands about jobs: finding a job, reporting errors, and the text of times.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
-use jobc_compiler::suggest;
 use jobc_job::directory::{Directory, JobDirectories};
-use jobc_job::local_place::{self, LocalPlace};
+use jobc_job::local_place::LocalPlace;
 use jobc_job::record::Record;
-use jobc_job::time::Time;
 use jobc_place::job_ref::JobRef;
 use jobc_sys::error::{Error, Kind};
-use jobc_sys::id::TaskId;
 
 use super::subject::{Subject, not_one_job};
+pub(crate) use jobc_place::time::{format_ago, format_duration};
+
 use crate::outcome::Outcome;
 use crate::runtime::message::{container_error, container_warning};
 use crate::terminal;
@@ -44,6 +42,11 @@ impl Failure {
     /// The command line names something that does not exist.
     pub(crate) fn usage_error(error: Error) -> Self {
         Self { code: Outcome::UsageError as u8, error }
+    }
+
+    /// Whether it says that there is no such job, or that its name means something else.
+    pub(crate) fn is_about_the_job(&self) -> bool {
+        matches!(self.error.kind, Kind::NotFound | Kind::Config)
     }
 
     /// The message.
@@ -113,11 +116,6 @@ impl Jobs {
     }
 }
 
-/// As [`local`], where the job may be left out.
-pub(crate) fn name(job: Option<&JobRef>) -> Result<Option<&str>> {
-    job.map(local).transpose()
-}
-
 /// The name of a job of this host; an error for one at a target.
 pub(crate) fn local(job: &JobRef) -> Result<&str> {
     match job {
@@ -132,83 +130,10 @@ pub(crate) fn local(job: &JobRef) -> Result<&str> {
 
 /// The record of a job; an error if the command has not written it yet.
 pub(crate) fn read(directory: &Directory) -> Result<Record> {
-    Ok(local_place::read(directory)?)
-}
-
-/// The tasks that words name: a task, such as `worker-0`, or a role for all its tasks, also one with a matrix.
-pub(crate) fn tasks(record: &Record, words: &[String]) -> Result<Vec<TaskId>> {
-    let mut found = Vec::new();
-    for word in words {
-        let is_of_role = |task: &&TaskId| {
-            let combination = record.combinations.get(&task.role);
-            task.role == *word || combination.is_some_and(|combination| combination.role == *word)
-        };
-        let of_role = record.tasks.iter().map(|task| &task.task).filter(is_of_role);
-        let before = found.len();
-        found.extend(of_role.cloned());
-        if found.len() == before {
-            let task = record.tasks.iter().map(|task| &task.task).find(|task| task.to_string() == *word);
-            found.push(task.ok_or_else(|| unknown_task(record, word))?.clone());
-        }
-    }
-    Ok(found)
-}
-
-fn unknown_task(record: &Record, word: &str) -> Failure {
-    let known: Vec<String> = record.tasks.iter().map(|task| task.task.to_string()).collect();
-    let near = suggest::nearest(word, known.iter().map(String::as_str))
-        .map(|near| format!("; did you mean `{near}`?"))
-        .unwrap_or_default();
-    let message = format!("job `{}` has no task `{}`{near}", record.id, word.escape_debug());
-    let known = suggest::list(known.iter().map(String::as_str));
-    Failure::usage_error(Error::new(Kind::State, message).help(format!("its tasks are {known}")))
+    Ok(Record::require(directory)?)
 }
 
 /// A value as JSON, indented.
 pub(crate) fn json_text(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).expect("what is printed is plain JSON") + "\n"
-}
-
-/// A duration for people, in its largest unit and the next one if useful: `45 s`, `3 min`, `2 h 5 min`.
-pub(crate) fn format_duration(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
-    match () {
-        () if seconds < 10 => format!("{}.{} s", seconds, time.subsec_millis() / 100),
-        () if minutes < 2 => format!("{seconds} s"),
-        () if hours < 1 => format!("{minutes} min"),
-        () if days < 1 => format!("{hours} h {} min", minutes % 60),
-        () if days < 10 => format!("{days} d {} h", hours % 24),
-        () => format!("{days} d"),
-    }
-}
-
-/// The time since a moment, for people.
-pub(crate) fn format_ago(time: Time, now: Time) -> String {
-    format!("{} ago", format_duration(now.since(time)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_have_at_most_two_units() {
-        let shown = |seconds: f64| format_duration(Duration::from_secs_f64(seconds));
-        assert_eq!(
-            [0.25, 9.99, 10.0, 119.0, 120.0, 3599.0, 3600.0, 86_399.0, 90_000.0, 8_640_000.0].map(shown),
-            [
-                "0.2 s",
-                "9.9 s",
-                "10 s",
-                "119 s",
-                "2 min",
-                "59 min",
-                "1 h 0 min",
-                "23 h 59 min",
-                "1 d 1 h",
-                "100 d"
-            ]
-        );
-    }
 }

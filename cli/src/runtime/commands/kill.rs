@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use jobc_job::control::Request;
-use jobc_job::local_place::{self, send};
+use jobc_job::local_place::{self, named_tasks, send};
 use jobc_place::job_ref::JobRef;
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::signals::Signal;
 
 use super::found::print_done;
 use super::job_end_line;
-use super::jobs::{Failure, Jobs, Result, tasks};
+use super::jobs::{Failure, Jobs, Result, failure};
 use crate::runtime::args::jobs::KillArgs;
 
 pub(crate) fn kill(args: &KillArgs) -> Result<ExitCode> {
@@ -28,7 +28,10 @@ pub(crate) fn kill(args: &KillArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let signal = Signal::parse(&args.signal).map_err(Failure::usage_error)?;
-    let tasks = tasks(&record, &args.tasks)?;
+    let tasks = match &args.tasks[..] {
+        [] => vec![],
+        words => named_tasks(&record, words).map_err(failure)?,
+    };
     let everything = tasks.is_empty() && signal == Signal::KILL;
     send(&directory, &Request::Kill { signal: signal.number(), tasks })?;
     if everything {

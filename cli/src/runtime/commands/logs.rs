@@ -1,90 +1,167 @@
-//! `jobc logs`: prints the output of tasks.
+//! `jobc logs`: prints the output of tasks, at any place.
 
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use jobc_job::directory::Directory;
-use jobc_job::logs::LineFilter;
-use jobc_job::record::Record;
-use jobc_sys::id::TaskId;
+use jobc_job::logs::{LineFilter, Reader};
+use jobc_place::job::JobSummary;
+use jobc_place::job_ref::Handle;
+use jobc_place::logs::{LogItem, LogRequest};
+use jobc_place::task::TaskStatus;
+use jobc_sys::error::Kind;
 
-use super::follow::output::or_exit;
 use super::follow::printer::LineFormat;
-use super::follow::{FollowOptions, Follower};
-use super::jobs::{self, Jobs, Result};
+use super::found::NamedJobs;
+use super::jobs::{Result, failure};
 use super::newest;
+use super::task_lines::{JobLines, TaskLines};
 use crate::args::FormatArg;
 use crate::runtime::args::watch::LogsArgs;
+use crate::runtime::kept::{self, KeptOutput};
+use crate::runtime::message::container_warning;
+use crate::terminal;
 
 pub(crate) fn run(args: &LogsArgs) -> Result<ExitCode> {
-    let jobs = Jobs::open()?;
-    let (subject, tasks) = newest::subject_and_tasks(&jobs, &args.words)?;
-    let shown = subject.directories(&jobs).into_iter().map(|directory| {
-        let record = jobs::read(&directory)?;
-        Ok((directory, record))
+    let (found, words) = match named(&args.words) {
+        Ok(found) => found,
+        Err(error) => return gone(args, error),
+    };
+    if words.len() == args.words.len() {
+        let state = found.members.jobs().first().map_or("", |job| job.state.as_str());
+        newest::show_choice(&found.id(), if found.is_sweep() { "a sweep" } else { state });
+    }
+    let jobs = found.members.jobs();
+    let request = LogRequest {
+        follow: args.follow,
+        tail: args.tail,
+        since: args.since.map(|time| time.to_string()),
+        attempt: args.attempt,
+        tasks: words.to_vec(),
+        is_search: false,
+    };
+    let of_job = |job: &JobSummary| tasks(&found, job, &request.tasks);
+    let known: Vec<Vec<(usize, String)>> = jobs.iter().map(of_job).collect();
+    let is_one = matches!(&known[..], [tasks] if tasks.len() == 1);
+    let lines = JobLines::new(format(args, !is_one), found.is_sweep());
+    let shown: Vec<(&JobSummary, TaskLines<'_>)> = jobs
+        .iter()
+        .zip(known)
+        .map(|(job, tasks)| (job, lines.of_job(&found.id_of(job), tasks.into_iter())))
+        .collect();
+    // The jobs of a sweep end in any order: all that run are followed at the same time.
+    let (running, ended): (Vec<_>, Vec<_>) =
+        shown.into_iter().partition(|(job, _)| args.follow && jobs.len() > 1 && !job.state.is_final());
+    for (job, lines) in ended {
+        show(args, &found, job, &request, lines)?;
+    }
+    let mut results = vec![];
+    std::thread::scope(|scope| {
+        let followed: Vec<_> = running
+            .into_iter()
+            .map(|(job, lines)| {
+                let (found, request) = (&found, &request);
+                scope.spawn(move || show(args, found, job, request, lines))
+            })
+            .collect();
+        results.extend(followed.into_iter().filter_map(|thread| thread.join().ok()));
     });
-    let shown = shown.collect::<Result<Vec<_>>>()?;
-    if tasks.len() == args.words.len()
-        && let Some((_, record)) = shown.first()
-    {
-        newest::show_choice(subject.id(), record);
-    }
-    let tasks = find_tasks(&shown, &tasks)?;
-    let choice = LineFilter::default().tail(args.tail).since(args.since).attempt(args.attempt);
-    let look =
-        LineFormat { prefix: false, timestamps: args.timestamps, json: args.lines.format == FormatArg::Json };
-    let options = FollowOptions { tasks, filter: choice, ..FollowOptions::default() };
-    let mut follower = Follower::new(&shown, &options, look);
-    if args.follow {
-        // The jobs of a sweep end in any order; the output of all is shown until the last has ended.
-        for (directory, _) in &shown {
-            follow_until_end(directory, &mut || follower.wait(&[], POLL_INTERVAL).map(drop))?;
-        }
-    }
-    or_exit(follower.finish());
+    results.into_iter().collect::<Result<Vec<()>>>()?;
+    lines.finish();
     Ok(ExitCode::SUCCESS)
 }
 
-/// The tasks that words name, in any of the jobs; none if there are no words.
-fn find_tasks(shown: &[(Directory, Record)], words: &[String]) -> Result<Option<Vec<TaskId>>> {
-    if words.is_empty() {
-        return Ok(None);
-    }
-    let mut found = Vec::new();
-    for word in words {
-        let mut error = None;
-        let before = found.len();
-        for (_, record) in shown {
-            match jobs::tasks(record, std::slice::from_ref(word)) {
-                Ok(tasks) => found.extend(tasks),
-                Err(unknown) => error = error.or(Some(unknown)),
-            }
+/// The job or sweep, and the tasks.
+fn named(words: &[String]) -> Result<(NamedJobs, &[String])> {
+    let found = newest::named_with_tasks(words);
+    let handle = words.first().and_then(|word| word.parse::<Handle>().ok());
+    match (found, handle) {
+        // Slurm's files can be read while Slurm itself does not answer.
+        (Err(error), Some(handle)) if !error.is_about_the_job() => {
+            Ok((NamedJobs::assumed(&handle)?, &words[1..]))
         }
-        if let Some(error) = error.filter(|_| found.len() == before) {
-            return Err(error);
-        }
+        (found, _) => found,
     }
-    Ok(Some(found))
 }
 
-/// How often to check whether the job has ended.
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
+fn format(args: &LogsArgs, prefix: bool) -> LineFormat {
+    LineFormat { prefix, timestamps: args.timestamps, json: args.lines.format == FormatArg::Json }
+}
 
-/// Shows new output of a job until it has ended.
-pub(super) fn follow_until_end(
-    directory: &Directory,
-    show: &mut dyn FnMut() -> std::io::Result<()>,
+/// The tasks of a job that are shown, with their places in it; none if they are not known.
+fn tasks(found: &NamedJobs, job: &JobSummary, words: &[String]) -> Vec<(usize, String)> {
+    let detail = found.place.inspect(&job.name);
+    let Ok(detail) = detail else { return vec![] };
+    let is_chosen = |(_, task): &(usize, &TaskStatus)| {
+        let role = detail.combinations.get(&task.task.role).map_or(&task.task.role, |known| &known.role);
+        let names = [role.clone(), task.task.role.clone(), task.task.to_string()];
+        words.is_empty() || words.iter().any(|word| names.contains(word))
+    };
+    let tasks = detail.tasks.iter().enumerate().filter(is_chosen);
+    tasks.map(|(place, task)| (place, task.task.to_string())).collect()
+}
+
+fn show(
+    args: &LogsArgs,
+    found: &NamedJobs,
+    job: &JobSummary,
+    request: &LogRequest,
+    mut lines: TaskLines<'_>,
 ) -> Result<()> {
-    loop {
-        // None if the job was removed meanwhile.
-        let Some(record) = Record::read(directory)? else { return Ok(()) };
-        if record.state.is_final() {
-            return Ok(());
-        }
-        if record.supervisor.is_some_and(|supervisor| !supervisor.is_alive()) {
-            // Its last record may not be written yet. If the supervisor was killed, this recovers the job.
-            Jobs::open()?;
-        }
-        or_exit(show());
+    let handle = found.handle_of(job);
+    // Only output from the beginning can be kept without gaps.
+    if request.tail.is_none() && request.since.is_none() {
+        lines.keep(handle.as_ref().and_then(KeptOutput::open));
     }
+    let read = found.place.logs(&job.name, request, &mut |item| {
+        lines.show(&item);
+        ControlFlow::Continue(())
+    });
+    let is_gone = read.as_ref().map_or_else(|error| error.kind == Kind::NotFound, |()| !lines.has_shown());
+    let is_kept =
+        is_gone && handle.is_some_and(|handle| show_kept(&handle, args, &request.tasks, &mut lines));
+    lines.finish();
+    if is_kept { Ok(()) } else { read.map_err(failure) }
+}
+
+/// Shows what is kept of a job that its place does not know any more; otherwise the error.
+fn gone(args: &LogsArgs, error: super::jobs::Failure) -> Result<ExitCode> {
+    let Some((Ok(handle), words)) =
+        args.words.split_first().map(|(word, rest)| (word.parse::<Handle>(), rest))
+    else {
+        return Err(error);
+    };
+    let all = JobLines::new(format(args, true), false);
+    let mut lines = all.of_job(&handle.to_string(), std::iter::empty());
+    if !show_kept(&handle, args, words, &mut lines) {
+        return Err(error);
+    }
+    all.finish();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows the output that was kept on this host of a job that the place has no output of. Returns whether there is some.
+fn show_kept(run: &Handle, args: &LogsArgs, words: &[String], lines: &mut TaskLines<'_>) -> bool {
+    let is_chosen = |task: &str| {
+        let role = task.rsplit_once('-').map_or(task, |(role, _)| role);
+        words.is_empty() || words.iter().any(|word| word == task || word == role)
+    };
+    let (tasks, directories): (Vec<String>, Vec<PathBuf>) =
+        kept::logs(run).into_iter().filter(|(task, _)| is_chosen(task)).unzip();
+    if tasks.is_empty() {
+        return false;
+    }
+    lines.keep(None);
+    let text = format!("`{}` has no output of `{run}` any more; this was kept on this host", run.target);
+    terminal::eprint(&container_warning(&text));
+    let choice = LineFilter::default().tail(args.tail).since(args.since).attempt(args.attempt);
+    let mut reader = Reader::new(directories, choice);
+    while reader
+        .read(&mut |number, line| {
+            lines.show(&LogItem::Line { task: &tasks[number], line: *line });
+            Ok(())
+        })
+        .unwrap_or(false)
+    {}
+    true
 }

@@ -6,13 +6,16 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use jobc_job::directory::Directory;
-use jobc_job::local_place::task_counts;
-use jobc_job::record::{JobState, Record};
-use jobc_job::time::Time;
+use jobc_job::local_place::{named_tasks, summary};
+use jobc_job::record::Record;
+use jobc_place::job_ref::{HandleError, JobRef};
+use jobc_place::state::JobState;
+use jobc_place::time::{Time, format_ago};
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::id::JobId;
 
-use super::jobs::{Failure, Jobs, Result, format_ago, tasks};
+use super::found::{NamedJobs, Places};
+use super::jobs::{Failure, Jobs, Result};
 use super::subject::Subject;
 use super::sweep::count;
 use crate::table::{Table, escape_control};
@@ -21,51 +24,73 @@ use crate::terminal;
 /// A job with its record.
 type Job = (Directory, Record);
 
-/// The named job; without a name the newest one, whether it runs or has ended.
-pub(crate) fn named_or_newest(jobs: &Jobs, name: Option<&str>) -> Result<Job> {
-    match name {
-        Some(name) => jobs.record(name),
-        None => newest(jobs)?.ok_or_else(|| no_job("there is no job yet")),
+/// The newest job, whether it runs or has ended.
+fn newest_job(jobs: &Jobs) -> Result<Job> {
+    newest(jobs)?.ok_or_else(|| no_job("there is no job yet"))
+}
+
+/// The newest job or sweep, whether it runs or has ended.
+fn newest_subject(jobs: &Jobs) -> Result<Subject> {
+    newest_job(jobs).map(|(directory, record)| Subject::of_record(jobs, directory, &record))
+}
+
+/// The named job or sweep, at any place; without a name the newest job of this host.
+pub(crate) fn named_or_newest(job: Option<&JobRef>) -> Result<NamedJobs> {
+    let mut places = Places::default();
+    match job {
+        Some(job) => places.find(job),
+        None => places.find(&JobRef::Local(newest_job(&Jobs::open()?)?.0.id.to_string())),
     }
 }
 
-/// The named job or sweep; without a name the newest one, whether it runs or has ended.
-pub(crate) fn subject_or_newest(jobs: &Jobs, name: Option<&str>) -> Result<Subject> {
-    match name {
-        Some(name) => jobs.subject(name),
-        None => named_or_newest(jobs, None)
-            .map(|(directory, record)| Subject::of_record(jobs, directory, &record)),
+/// The same, where the newest may be a sweep.
+pub(crate) fn named_or_newest_subject(job: Option<&JobRef>) -> Result<NamedJobs> {
+    if let Some(job) = job {
+        return Places::default().find(job);
     }
+    let subject = newest_subject(&Jobs::open()?)?;
+    Places::default().find(&JobRef::Local(subject.id().to_string()))
 }
 
-/// The job or sweep, and the tasks, of `[JOB] [TASK]...`: the job can be left out before tasks, too.
-pub(crate) fn subject_and_tasks(jobs: &Jobs, words: &[String]) -> Result<(Subject, Vec<String>)> {
-    let [first, rest @ ..] = words else { return Ok((subject_or_newest(jobs, None)?, vec![])) };
-    let error = match jobs.subject(first) {
-        Ok(subject) => return Ok((subject, rest.to_vec())),
+/// The newest job of this host that runs.
+pub(crate) fn running() -> Result<NamedJobs> {
+    let (directory, _) = newest_running(&Jobs::open()?)?;
+    Places::default().find(&JobRef::Local(directory.id.to_string()))
+}
+
+/// The job or sweep, and the tasks, of `[JOB] [TASK]...`: the job can be left out before tasks of the newest one of this
+/// host.
+pub(crate) fn named_with_tasks(words: &[String]) -> Result<(NamedJobs, &[String])> {
+    let [first, rest @ ..] = words else { return Ok((named_or_newest_subject(None)?, words)) };
+    let job: JobRef = first
+        .parse()
+        .map_err(|error: HandleError| Failure::usage_error(Error::new(Kind::Config, error.to_string())))?;
+    let error = match Places::default().find(&job) {
+        Ok(found) => return Ok((found, rest)),
         Err(error) => error,
     };
-    match newest(jobs)? {
-        Some((directory, record)) if tasks(&record, words).is_ok() => {
-            Ok((Subject::of_record(jobs, directory, &record), words.to_vec()))
+    if matches!(job, JobRef::Local(_)) && error.is_about_the_job() {
+        let jobs = Jobs::open()?;
+        if let Some((directory, record)) = newest(&jobs)?
+            && named_tasks(&record, words).is_ok()
+        {
+            let subject = Subject::of_record(&jobs, directory, &record);
+            return Ok((Places::default().find(&JobRef::Local(subject.id().to_string()))?, words));
         }
-        _ => Err(error),
     }
+    Err(error)
 }
 
-/// The named job; without a name the newest one that runs.
-pub(crate) fn named_or_running(jobs: &Jobs, name: Option<&str>) -> Result<Job> {
-    match name {
-        Some(name) => jobs.record(name),
-        None => running(jobs)?.into_iter().next().ok_or_else(|| no_job("no job is running")),
-    }
+/// The newest job that runs.
+pub(crate) fn newest_running(jobs: &Jobs) -> Result<Job> {
+    all_running(jobs)?.into_iter().next().ok_or_else(|| no_job("no job is running"))
 }
 
 /// The newest job or sweep that runs, or else the newest one.
 pub(crate) fn running_or_newest(jobs: &Jobs) -> Result<Subject> {
-    match running(jobs)?.into_iter().next() {
+    match all_running(jobs)?.into_iter().next() {
         Some((directory, record)) => Ok(Subject::of_record(jobs, directory, &record)),
-        None => subject_or_newest(jobs, None),
+        None => newest_subject(jobs),
     }
 }
 
@@ -82,7 +107,7 @@ struct RunningSubject {
 fn running_subjects(jobs: &Jobs) -> Result<Vec<RunningSubject>> {
     let mut subjects: Vec<RunningSubject> = Vec::new();
     let mut by_sweep: Vec<(JobId, Vec<JobState>)> = Vec::new();
-    for (directory, record) in running(jobs)? {
+    for (directory, record) in all_running(jobs)? {
         if let Some((_, states)) = by_sweep.iter_mut().find(|(id, _)| Some(id) == record.sweep.as_ref()) {
             states.push(record.state);
             continue;
@@ -95,7 +120,7 @@ fn running_subjects(jobs: &Jobs) -> Result<Vec<RunningSubject>> {
             subject,
             state: record.state.as_str(),
             submitted: record.submitted,
-            parts: task_counts(&record),
+            parts: summary(&record).tasks_text(),
         });
     }
     for running in &mut subjects {
@@ -171,11 +196,10 @@ pub(crate) fn only_one(jobs: &Jobs, state: JobState) -> Result<Subject> {
 }
 
 /// Tells a user at a terminal which job was taken.
-pub(crate) fn show_choice(id: &JobId, record: &Record) {
+pub(crate) fn show_choice(id: &str, what: &str) {
     if io::stderr().is_terminal() {
         let style = terminal::style();
         let (dim, plain) = if style.color { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
-        let what = if *id == record.id { record.state.as_str() } else { "a sweep" };
         terminal::eprint(&format!("{dim}jobc: {id}, {what}{plain}\n"));
     }
 }
@@ -186,7 +210,7 @@ fn newest(jobs: &Jobs) -> Result<Option<Job>> {
 }
 
 /// The jobs that run, or wait to, the newest first.
-fn running(jobs: &Jobs) -> Result<Vec<Job>> {
+fn all_running(jobs: &Jobs) -> Result<Vec<Job>> {
     Ok(jobc_job::newest::running(jobs.directories())?)
 }
 

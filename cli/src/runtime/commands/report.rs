@@ -14,84 +14,83 @@ mod html;
 mod page;
 mod plots;
 mod provenance;
-mod reported;
 mod selection;
 mod series;
 mod sweep_page;
 mod tables;
 mod timeline;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use jobc_place::job::JobSummary;
 use jobc_sys::error::{Error, Kind};
 
-use super::jobs::{Failure, Jobs, Result, name, read};
+use super::found::NamedJobs;
+use super::jobs::{Failure, Result, failure};
 use super::newest;
-use super::subject::Subject;
-use super::sweep::Comparison;
+use super::searched::{self, MANY_LINES};
 use crate::runtime::args::watch::ReportArgs;
 use crate::terminal;
 use data::ReportData;
-#[cfg(feature = "remote")]
-pub(crate) use reported::{ClusterReport, ReportedEvent};
 use sweep_page::SweepData;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
-    let jobs = Jobs::open()?;
-    let subject = newest::subject_or_newest(&jobs, name(args.job.as_ref())?)?;
-    let path = args.output.clone().unwrap_or_else(|| format!("{}.html", subject.id()).into());
-    let page = match &subject {
-        Subject::Job(directory) => {
-            if args.jobs || !args.metrics.metric.is_empty() {
-                let (option, help) = if args.jobs {
-                    ("`--jobs` is for", "leave `--jobs` out")
-                } else {
-                    ("`--metric` compares", "`jobc ps --metric` shows a metric of its tasks")
-                };
-                let error = format!("{option} the jobs of a sweep, and `{}` is one job", directory.id);
-                return Err(Failure::usage_error(Error::new(Kind::Config, error).help(help)));
-            }
-            page::page(&ReportData::gather(directory, read(directory)?))
-        }
-        Subject::Sweep(sweep) => {
-            let comparison = Comparison::gather(&jobs, sweep, &args.metrics)?;
-            let is_stdout = path == Path::new("-");
-            let beside = |job: &str| path.with_file_name(format!("{job}.html"));
-            if args.jobs {
-                if is_stdout {
-                    let error =
-                        Error::new(Kind::Config, "`--jobs` writes files, and `-o -` writes to stdout");
-                    return Err(Failure::usage_error(error.help("name a file with `-o`")));
-                }
-                for (directory, record) in comparison.rows.iter().filter_map(|row| row.job.clone()) {
-                    let page = page::page(&ReportData::gather(&directory, record));
-                    write(&beside(&directory.id.to_string()), &page)?;
-                }
-            }
-            let report = |job: &str| (!is_stdout && beside(job).exists()).then(|| format!("{job}.html"));
-            let data = SweepData::gather(&comparison, &report);
-            sweep_page::page(&comparison, ("Job file", &sweep.source.display().to_string()), &data)
-        }
+    let found = newest::named_or_newest_subject(args.job.as_ref())?;
+    let path = args.output.clone().unwrap_or_else(|| PathBuf::from(file(&found.id())));
+    if !found.is_sweep() {
+        refuse_options_of_sweeps(args, &found)?;
+        return write(&path, &page::page(&gather(&found, found.job()?)?));
+    }
+    let is_stdout = path == Path::new("-");
+    let beside = |id: &str| path.with_file_name(file(id));
+    if args.jobs && is_stdout {
+        let error = Error::new(Kind::Config, "`--jobs` writes files, and `-o -` writes to stdout");
+        return Err(Failure::usage_error(error.help("name a file with `-o`")));
+    }
+    for job in found.members.jobs().iter().filter(|_| args.jobs) {
+        write(&beside(&found.id_of(job)), &page::page(&gather(&found, job)?))?;
+    }
+    let comparison = searched::compare(&found, &args.metrics, Some(MANY_LINES))?;
+    let report = |id: &str| (!is_stdout && beside(id).exists()).then(|| file(id));
+    let data = SweepData::gather(&comparison, &report);
+    let source = found.members.jobs().iter().find_map(|job| job.source.as_ref());
+    let source = match (source, found.target()) {
+        (_, Some(target)) => ("Target", target.to_owned()),
+        (Some(source), None) => ("Job file", source.display().to_string()),
+        (None, None) => ("Target", "local".to_owned()),
     };
-    write(&path, &page)
+    write(&path, &sweep_page::page(&comparison, (source.0, &source.1), &data))
 }
 
-/// Writes the page of a job on a cluster.
-#[cfg(feature = "remote")]
-pub(crate) fn write_cluster_report(path: &Path, report: ClusterReport) -> Result<ExitCode> {
-    write(path, &page::page(&ReportData::of_cluster(report)))
+/// The file of a report: `train.3.html`, and `lab-train-7f3k2.html` for `lab/train-7f3k2`.
+fn file(id: &str) -> String {
+    format!("{}.html", id.replacen('/', "-", 1))
 }
 
-/// Writes the page of a sweep on a cluster. `report` names the report of a job next to the page.
-#[cfg(feature = "remote")]
-pub(crate) fn write_cluster_sweep(
-    path: &Path,
-    comparison: &Comparison,
-    target: &str,
-    report: &dyn Fn(&str) -> Option<String>,
-) -> Result<ExitCode> {
-    write(path, &sweep_page::page(comparison, ("Target", target), &SweepData::gather(comparison, report)))
+fn refuse_options_of_sweeps(args: &ReportArgs, found: &NamedJobs) -> Result<()> {
+    let (option, help) = match args {
+        ReportArgs { jobs: true, .. } => ("`--jobs` is for", "leave `--jobs` out"),
+        ReportArgs { metrics, .. } if !metrics.metric.is_empty() => {
+            ("`--metric` compares", "`jobc ps --metric` shows a metric of its tasks")
+        }
+        _ => return Ok(()),
+    };
+    let error = format!("{option} the jobs of a sweep, and `{}` is one job", found.id());
+    Err(Failure::usage_error(Error::new(Kind::Config, error).help(help)))
+}
+
+/// What a place, and the files here, have of a job.
+fn gather(found: &NamedJobs, job: &JobSummary) -> Result<ReportData> {
+    let detail = found.place.inspect(&job.name).map_err(failure)?;
+    let searched = searched::with_numbers(found, detail, Some(MANY_LINES));
+    let mut data = ReportData::gather(found.id_of(job), &searched);
+    if found.is_elsewhere() {
+        // Data without read permission is left out: an incomplete report is better than none.
+        data.reported = Some(found.place.events(&job.name).unwrap_or_default());
+        data.tails = searched::last_lines(found, &searched, data::TAIL_LINES, data::LogLine::of);
+    }
+    Ok(data)
 }
 
 fn write(path: &Path, page: &str) -> Result<ExitCode> {

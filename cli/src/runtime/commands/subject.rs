@@ -18,14 +18,6 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// Its jobs; of a sweep those that were not removed, in the order of its combinations.
-    pub(crate) fn directories(&self, jobs: &Jobs) -> Vec<Directory> {
-        match self {
-            Self::Job(directory) => vec![directory.clone()],
-            Self::Sweep(sweep) => members(jobs, sweep).flatten().collect(),
-        }
-    }
-
     /// The sweep of a job of a sweep; otherwise the job.
     pub(crate) fn of_record(jobs: &Jobs, directory: Directory, record: &Record) -> Self {
         let sweep = record.sweep.as_ref();

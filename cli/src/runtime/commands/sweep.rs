@@ -1,16 +1,23 @@
 //! The jobs of a sweep side by side: their values, states, durations and metrics.
 
 use jobc_job::directory::Directory;
+use jobc_job::local_place;
 use jobc_job::metric_choice::{JobMetrics, MetricChoice};
-use jobc_job::record::{JobState, Record};
+use jobc_job::record::Record;
 use jobc_job::sweep::{Sweep, SweepCombination};
-use jobc_job::time::Time;
-use jobc_job::user_metrics::{MetricNumber, format_number};
+use jobc_job::user_metrics::format_number;
+use jobc_place::job::JobDetail;
+use jobc_place::metric::MetricNumber;
+use jobc_place::state::JobState;
+use jobc_place::time::Time;
+use jobc_place::time::format_duration;
 use jobc_schema::metric::Better;
 use jobc_sys::error::Result;
 use serde_json::{Map, Value, json};
 
-use super::jobs::{Jobs, format_duration};
+use super::found::NamedJobs;
+use super::job_end_line::json_of;
+use super::jobs::Jobs;
 use super::subject::members;
 use crate::runtime::args::metric::MetricArgs;
 use crate::runtime::message::INTERRUPTED;
@@ -48,7 +55,7 @@ pub(crate) struct ComparedJob {
     /// The state of the job, or that there is none any more.
     pub state: String,
     /// The job; none if it was removed.
-    pub job: Option<(Directory, Record)>,
+    pub job: Option<(Directory, JobDetail)>,
     /// The value of each metric.
     pub metrics: Vec<Option<f64>>,
 }
@@ -60,7 +67,11 @@ impl Comparison {
         for (combination, directory) in sweep.combinations.iter().zip(members(jobs, sweep)) {
             let record = directory.as_ref().map(Record::read).transpose()?.flatten();
             let state = record.as_ref().map_or("removed", |record| record.state.as_str()).to_owned();
-            let (name, job) = (combination.job.to_string(), directory.zip(record));
+            let name = combination.job.to_string();
+            let job = directory.zip(record).map(|(directory, record)| {
+                let detail = local_place::detail(&directory, record);
+                (directory, detail)
+            });
             rows.push(ComparedJob { combination: combination.clone(), name, state, job, metrics: vec![] });
         }
         Ok(Self::of(sweep.id.to_string(), rows, args))
@@ -74,17 +85,16 @@ impl Comparison {
                 axes.push(axis.clone());
             }
         }
-        let mut choices =
-            choices(args, rows.iter().filter_map(|row| row.job.as_ref()).map(|(_, record)| record));
+        let mut choices = choices(args, rows.iter().filter_map(|row| row.job.as_ref()).map(|(_, job)| job));
         let detected = if choices.is_empty() { detected(&rows) } else { None };
         let is_loss = detected.as_ref().is_some_and(|name| rank(name) <= LOSS);
         choices.extend(detected.map(MetricChoice::Name));
         for row in &mut rows {
-            let Some((directory, record)) = &row.job else {
+            let Some((directory, job)) = &row.job else {
                 row.metrics = vec![None; choices.len()];
                 continue;
             };
-            let metrics = JobMetrics::new(directory, record);
+            let metrics = JobMetrics::new(directory, job);
             row.metrics = choices.iter().map(|choice| metrics.value(choice, None)).collect();
         }
         let compared = |choice: &MetricChoice| ComparedMetric {
@@ -143,24 +153,18 @@ impl Comparison {
     }
 
     fn row_json(&self, row: &ComparedJob) -> Value {
-        let record = row.job.as_ref().map(|(_, record)| record);
-        json!({
-            "id": row.combination.job,
-            "number": row.combination.number,
-            "values": row.combination.values,
-            "state": row.state,
-            "submitted": record.map(|record| record.submitted),
-            "started": record.and_then(|record| record.started),
-            "ended": record.and_then(|record| record.ended),
-            "metrics": self.metrics_json(row),
-            "end": record.and_then(|record| record.end.as_ref()),
-        })
-    }
-
-    /// The metrics of a job for programs.
-    pub(crate) fn metrics_json(&self, row: &ComparedJob) -> Map<String, Value> {
         let metrics = self.metrics.iter().zip(&row.metrics);
-        metrics.map(|(metric, value)| (metric.title.clone(), json!(value.map(MetricNumber)))).collect()
+        let metrics: Map<String, Value> =
+            metrics.map(|(metric, value)| (metric.title.clone(), json!(value.map(MetricNumber)))).collect();
+        let mut value = match &row.job {
+            Some((_, job)) => json_of(&row.name, &job.summary),
+            None => json!({ "id": row.name, "submitted": null, "started": null, "ended": null, "end": null }),
+        };
+        value["number"] = row.combination.number.into();
+        value["values"] = json!(row.combination.values);
+        value["state"] = row.state.as_str().into();
+        value["metrics"] = metrics.into();
+        value
     }
 
     /// The number of jobs in each state: `2 succeeded, 1 running`.
@@ -177,17 +181,27 @@ impl ComparedJob {
 
     /// How long it has run.
     pub(crate) fn ran(&self, now: Time) -> Option<String> {
-        let (_, record) = self.job.as_ref()?;
-        record.started.map(|started| format_duration(record.ended.unwrap_or(now).since(started)))
+        let (_, job) = self.job.as_ref()?;
+        let ended = job.summary.ended.unwrap_or(now);
+        job.summary.started.map(|started| format_duration(ended.since(started)))
     }
 
     /// Why it ended, unless it succeeded.
     pub(crate) fn end(&self) -> String {
-        let record = self.job.as_ref().map(|(_, record)| record);
-        let failed = record.filter(|record| record.state != JobState::Succeeded);
-        let end = failed.and_then(|record| Some(record.end.as_ref()?.cause(record.state).to_owned()));
-        end.unwrap_or_default()
+        let job = self.job.as_ref().map(|(_, job)| &job.summary);
+        let failed = job.filter(|job| job.state.is_final() && job.state != JobState::Succeeded);
+        failed.map(|job| job.cause().to_owned()).unwrap_or_default()
     }
+}
+
+/// The jobs of a sweep of this host side by side, also those that were removed; none of another place.
+pub(super) fn local(found: &NamedJobs, args: &MetricArgs) -> super::jobs::Result<Option<Comparison>> {
+    if found.is_elsewhere() {
+        return Ok(None);
+    }
+    let jobs = Jobs::open()?;
+    let sweep = jobs.place.sweep(&found.id())?;
+    Ok(sweep.map(|sweep| Comparison::gather(&jobs, &sweep, args)).transpose()?)
 }
 
 /// The number of jobs in each state: `2 succeeded, 1 running`.
@@ -203,12 +217,12 @@ pub(crate) fn count<'a>(states: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// The metrics to show: those of the command line, otherwise all that the jobs have reported.
-pub(crate) fn choices<'a>(args: &MetricArgs, records: impl Iterator<Item = &'a Record>) -> Vec<MetricChoice> {
+pub(crate) fn choices<'a>(args: &MetricArgs, jobs: impl Iterator<Item = &'a JobDetail>) -> Vec<MetricChoice> {
     if !args.metric.is_empty() {
         return args.metric.clone();
     }
     let mut names: Vec<&str> = Vec::new();
-    for metric in records.flat_map(|record| &record.metrics) {
+    for metric in jobs.flat_map(|job| &job.metrics) {
         if !names.contains(&metric.name.as_str()) {
             names.push(&metric.name);
         }
@@ -220,7 +234,7 @@ pub(crate) fn choices<'a>(args: &MetricArgs, records: impl Iterator<Item = &'a R
 /// others.
 fn detected(rows: &[ComparedJob]) -> Option<String> {
     let jobs = rows.iter().filter_map(|row| row.job.as_ref());
-    let names = jobs.map(|(directory, record)| JobMetrics::new(directory, record).detected_names());
+    let names = jobs.map(|(directory, job)| JobMetrics::new(directory, job).detected_names());
     common(&names.filter(|names| !names.is_empty()).collect::<Vec<_>>())
 }
 

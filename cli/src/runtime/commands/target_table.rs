@@ -10,7 +10,7 @@ use jobc_compiler::built_in_targets::built_in_targets;
 use jobc_compiler::diagnostic::{DocumentId, Sink};
 use jobc_compiler::source::{Source, Sources};
 use jobc_compiler::{parse, suggest, validate};
-use jobc_place::JobControl;
+use jobc_place::Place;
 use jobc_remote::RemotePlace;
 use jobc_remote::kubernetes::Uses;
 use jobc_remote::target::{Caller, backend, cluster_config, is_reachable, open};
@@ -141,8 +141,8 @@ pub(crate) fn connect(target: &Target, directory: Option<&Utf8Path>) -> Result<B
 }
 
 /// The place of a target by its name.
-pub(super) fn open_target(name: &str) -> Result<Box<dyn JobControl>> {
-    let place: Box<dyn JobControl> = TargetTable::read(None)?.place(name)?;
+pub(super) fn open_target(name: &str) -> Result<Box<dyn Place>> {
+    let place: Box<dyn Place> = TargetTable::read(None)?.place(name)?;
     Ok(place)
 }
 

@@ -12,34 +12,28 @@ use rustix::stdio::{stdin, stdout};
 use rustix::termios::isatty;
 
 use super::jobs::Result;
-use super::stats::{self, SampledJobs, UsageRows};
+use super::stats::{self, FIRST_INTERVAL, MeasuredJobs, UsageRows};
 use crate::args::FormatArg;
 use crate::runtime::args::watch::StatsArgs;
 pub(super) use screen::heading;
 use screen::{Screen, View};
-
-/// Interval of samples.
-const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Time until the second sample, the first with CPU time.
-const FIRST_SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &StatsArgs) -> Result<ExitCode> {
     let is_terminal = isatty(stdin()) && isatty(stdout());
     if !is_terminal || args.no_stream || args.output_args.format == FormatArg::Json {
         return stats::run(args);
     }
-    let mut looked_at = SampledJobs::open(args)?;
+    let mut measured = MeasuredJobs::open(args)?;
     let signals = Signals::block_forwarded()?;
     let mut rows = UsageRows::default();
     let mut view = View::default();
     // From here on, errors are printed after the terminal is restored.
     let _screen = Screen::enter();
-    let mut next = Instant::now() + FIRST_SAMPLE_INTERVAL;
+    let mut next = Instant::now() + FIRST_INTERVAL;
     loop {
-        let jobs = looked_at.sample()?;
-        let records = jobs.iter().map(|(record, _)| record.clone()).collect();
-        view.set_sample(records, rows.update(jobs));
+        let jobs = measured.measure()?;
+        let shown = rows.update(stats::of_rows(&jobs));
+        view.set_sample(jobs.into_iter().map(|job| (job.id, job.summary)).collect(), shown);
         loop {
             if Screen::draw(&mut view).is_err() {
                 return Ok(ExitCode::SUCCESS);
@@ -60,7 +54,7 @@ pub(crate) fn run(args: &StatsArgs) -> Result<ExitCode> {
                 },
             }
         }
-        next = Instant::now() + SAMPLE_INTERVAL;
+        next = Instant::now() + measured.interval();
     }
 }
 

@@ -3,12 +3,16 @@
 use std::process::ExitCode;
 
 use jobc_gpu::trace::{CallCounts, Calls, process_tree, trace};
-use jobc_job::record::{JobState, Record, TaskRecord};
+use jobc_job::record::Record;
+use jobc_place::state::JobState;
+use jobc_place::task::TaskStatus;
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::signals::{Signal, Signals};
 use serde_json::{Value, json};
 
-use super::jobs::{Failure, Jobs, Result, json_text, name, tasks};
+use jobc_job::local_place::named_tasks;
+
+use super::jobs::{Failure, Jobs, Result, failure, json_text, local};
 use super::newest;
 use crate::args::FormatArg;
 use crate::runtime::args::jobs::TraceArgs;
@@ -16,7 +20,11 @@ use crate::table::Table;
 use crate::terminal;
 
 pub(crate) fn run(args: &TraceArgs) -> Result<ExitCode> {
-    let (_, record) = newest::named_or_running(&Jobs::open()?, name(args.job.as_ref())?)?;
+    let jobs = Jobs::open()?;
+    let (_, record) = match &args.job {
+        Some(job) => jobs.record(local(job)?)?,
+        None => newest::newest_running(&jobs)?,
+    };
     let task = select_task(&record, args.task.as_deref())?;
     let process = task.process.filter(|_| task.state.is_alive()).ok_or_else(|| {
         let state = task.state.as_str();
@@ -47,14 +55,14 @@ pub(crate) fn run(args: &TraceArgs) -> Result<ExitCode> {
 }
 
 /// The task that was named, or the only running one.
-fn select_task<'a>(record: &'a Record, word: Option<&str>) -> Result<&'a TaskRecord> {
+fn select_task<'a>(record: &'a Record, word: Option<&str>) -> Result<&'a TaskStatus> {
     if let Some(word) = word {
-        let named = tasks(record, &[word.to_owned()])?;
+        let named = named_tasks(record, &[word.to_owned()]).map_err(failure)?;
         if let [task] = &named[..] {
             return Ok(record.task(task).expect("it was found in this record"));
         }
     }
-    let of_word = |task: &&TaskRecord| word.is_none_or(|word| task.task.role == word);
+    let of_word = |task: &&TaskStatus| word.is_none_or(|word| task.task.role == word);
     let mut alive = record.tasks.iter().filter(of_word).filter(|task| task.state.is_alive());
     match (alive.next(), alive.next()) {
         (Some(task), None) => Ok(task),
@@ -79,7 +87,7 @@ fn row(((node, call), counted): (&(String, &'static str), &CallCounts)) -> Value
     json!({"node": node, "call": call, "calls": calls, "errors": errors, "seconds": seconds, "longest": longest})
 }
 
-fn text(task: &TaskRecord, calls: &Calls) -> String {
+fn text(task: &TaskStatus, calls: &Calls) -> String {
     let seconds = calls.seconds;
     if calls.nodes.is_empty() {
         return format!("task `{}` made no GPU driver call in {seconds:.1} s\n", task.task);

@@ -68,7 +68,7 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode> {
 /// The last lines of the task that decided the end of a job of this host.
 fn print_last_output(id: &str) -> Result<()> {
     let (directory, record) = Jobs::open()?.record(id)?;
-    if let Some(end) = JobEnd::new(&directory, &record) {
+    if let Some(end) = JobEnd::of_record(&directory, &record) {
         end.print(false);
     }
     Ok(())

@@ -2,12 +2,10 @@
 
 use std::process::ExitCode;
 
-use jobc_place::job_ref::Handle;
 use jobc_sys::error::{Error, Kind};
 
 use super::jobs::{Failure, Result};
 use crate::args::FormatArg;
-use crate::runtime::args::jobs::{JobCommand, PsArgs};
 use crate::runtime::args::submit::SubmitArgs;
 use crate::runtime::args::targets::TargetsArgs;
 
@@ -21,13 +19,5 @@ pub(crate) fn submit(_args: &SubmitArgs, _format: FormatArg) -> Result<ExitCode>
 }
 
 pub(crate) fn targets(_args: &TargetsArgs) -> Result<ExitCode> {
-    Err(absent("talk to clusters"))
-}
-
-pub(crate) fn run(_command: &JobCommand) -> Option<Result<ExitCode>> {
-    None
-}
-
-pub(super) fn tasks(_args: &PsArgs, _handle: &Handle) -> Result<ExitCode> {
     Err(absent("talk to clusters"))
 }

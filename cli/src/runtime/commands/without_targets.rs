@@ -1,12 +1,12 @@
 //! Targets, in a build without the feature `remote`: none can be reached.
 
-use jobc_place::JobControl;
+use jobc_place::Place;
 use jobc_place::job::JobSummary;
 
 use super::jobs::{Failure, Result};
 use super::remote::absent;
 
-pub(super) fn open_target(_target: &str) -> Result<Box<dyn JobControl>> {
+pub(super) fn open_target(_target: &str) -> Result<Box<dyn Place>> {
     Err(absent("talk to clusters"))
 }
 

@@ -5,8 +5,9 @@ use std::ffi::OsStr;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use jobc_job::directory::JobDirectories;
 use jobc_job::newest;
-use jobc_job::record::{Record, TaskRecord};
+use jobc_job::record::Record;
 use jobc_job::sweep::Sweep;
+use jobc_place::task::TaskStatus;
 use jobc_sys::id::JobId;
 
 use crate::completion::{beginning_with, described, words};
@@ -205,8 +206,8 @@ fn in_order(candidates: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
 
 /// The tasks of a job, and roles with several tasks.
 fn of_record(record: &Record, filter: TaskFilter) -> Vec<CompletionCandidate> {
-    let fits = |task: &&TaskRecord| filter == TaskFilter::All || task.state.is_alive();
-    let tasks: Vec<&TaskRecord> = record.tasks.iter().filter(fits).collect();
+    let fits = |task: &&TaskStatus| filter == TaskFilter::All || task.state.is_alive();
+    let tasks: Vec<&TaskStatus> = record.tasks.iter().filter(fits).collect();
     let mut out: Vec<CompletionCandidate> =
         tasks.iter().map(|task| described(&task.task.to_string(), task.state.as_str())).collect();
     if filter == TaskFilter::All {

@@ -65,7 +65,7 @@ fn logs_are_merged_with_task_prefixes() {
          worker-0  | half a line\n\
          worker-10 | 訓練\n"
     );
-    assert_eq!(run.err, "worker-10 | Killed\nps-0      | bye\n");
+    assert_eq!(run.err, "worker-10 | Killed\njobc: worker-10: attempt 2\nps-0      | bye\n");
 }
 
 #[test]

@@ -197,7 +197,8 @@ fn send(client: &Client, pod: &Pod, archive: &[u8], digest: &str, what: &str) ->
         stdin: Some(input.into()),
         stdout: memory("output").map_err(|errno| failed(errno.into()))?.into(),
         stderr: errors.try_clone().map_err(failed)?.into(),
-        events: None,
+        signals: None,
+        started: None,
     };
     let size = archive.len().to_string();
     let words = ["/bin/sh", "-euc", WRITE, "sh", digest, &size, &pod.metadata.name];

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::kubernetes::client::Client;
 use crate::kubernetes::exec::exec;
 use crate::kubernetes::pods::Pod;
-use crate::place::{ExecRequest, ExecStreams, GpuUsage, TaskUsage};
+use crate::place::{ExecRequest, ExecStreams, GpuUse, TaskUsage};
 
 /// The query. The container toolkit puts the program into every container with GPUs; a driver that hangs is left alone.
 const QUERY: [&str; 5] = [
@@ -36,7 +36,7 @@ pub(super) fn add(client: &Client, pods: &[&Pod], usage: &mut [TaskUsage]) {
                 while let Some(pod) = pods.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if let Some(gpus) = ask(client, pod) {
                         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                        found.insert(pod.metadata.name.clone(), gpus);
+                        found.insert(pod.task(), gpus);
                     }
                 }
             });
@@ -44,24 +44,20 @@ pub(super) fn add(client: &Client, pods: &[&Pod], usage: &mut [TaskUsage]) {
     });
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     for task in usage {
-        task.gpus = found.remove(&task.pod).unwrap_or_default();
+        task.gpu = found.remove(&task.task.to_string()).unwrap_or_default();
     }
 }
 
-fn ask(client: &Client, pod: &Pod) -> Option<Vec<GpuUsage>> {
-    let request = ExecRequest {
-        task: None,
-        command: QUERY.map(str::to_owned).to_vec(),
-        terminal: false,
-        needs_end_of_input: false,
-    };
+fn ask(client: &Client, pod: &Pod) -> Option<Vec<GpuUse>> {
+    let request = ExecRequest { command: QUERY.map(str::to_owned).to_vec(), ..ExecRequest::default() };
     let (mut reader, writer) = std::io::pipe().ok()?;
     let nowhere = OpenOptions::new().write(true).open("/dev/null").ok()?;
     let streams = ExecStreams {
         stdin: None,
         stdout: OwnedFd::from(writer),
         stderr: OwnedFd::from(nowhere),
-        events: None,
+        signals: None,
+        started: None,
     };
     // Less than a pipe holds, so that it can be read at the end.
     (exec(client, pod, &request, streams).ok()? == 0).then_some(())?;
@@ -71,11 +67,15 @@ fn ask(client: &Client, pod: &Pod) -> Option<Vec<GpuUsage>> {
 }
 
 /// Reads a line `UTILIZATION, MEBIBYTES`; a MIG instance has no utilization.
-fn read(line: &str) -> GpuUsage {
+fn read(line: &str) -> GpuUse {
     let mut words = line.split(',').map(str::trim);
     let utilization = words.next().and_then(|percent| percent.parse().ok());
     let mebibytes = words.next().and_then(|memory| memory.parse::<u64>().ok());
-    GpuUsage { utilization, memory_bytes: mebibytes.and_then(|memory| memory.checked_mul(1 << 20)) }
+    GpuUse {
+        utilization,
+        memory: mebibytes.and_then(|memory| memory.checked_mul(1 << 20)),
+        ..GpuUse::default()
+    }
 }
 
 #[cfg(test)]
@@ -84,8 +84,9 @@ mod tests {
 
     #[test]
     fn a_line_is_a_gpu() {
-        assert_eq!(read("97, 40536"), GpuUsage { utilization: Some(97), memory_bytes: Some(40536 << 20) });
-        assert_eq!(read("[N/A], 13"), GpuUsage { utilization: None, memory_bytes: Some(13 << 20) });
-        assert_eq!(read("No devices were found"), GpuUsage::default());
+        let known = |line| (read(line).utilization, read(line).memory);
+        assert_eq!(known("97, 40536"), (Some(97), Some(40536 << 20)));
+        assert_eq!(known("[N/A], 13"), (None, Some(13 << 20)));
+        assert_eq!(read("No devices were found"), GpuUse::default());
     }
 }

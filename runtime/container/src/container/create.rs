@@ -20,7 +20,7 @@ use crate::prepare::prepare;
 use crate::process::Process;
 use crate::root::Root;
 use crate::state::store::Store;
-use crate::state::{Id, Record, process};
+use crate::state::{Id, Record};
 use crate::terminal::socket;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::host::{self, Host};
@@ -242,7 +242,7 @@ impl Container {
             stages::run(Stage::Prestart, spec, &self.record, (Status::Created, pid), given_up)?;
             stages::run(Stage::CreateRuntime, spec, &self.record, (Status::Creating, pid), given_up)
         })?;
-        self.record.process = process::Process::of_child(process.pid);
+        self.record.process = jobc_sys::process::Process::of_child(process.pid);
         self.entry.write(&self.record)?;
         let terminal = terminal.map(|socket| socket::receive(&socket)).transpose()?;
         if let Some(path) = &pid_file {

@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::bind_mounts::create_shared_directory;
-use jobc_container::state::process::Process;
 use jobc_sys::error::{Error, Kind, Result, file_error as failed};
+use jobc_sys::process::Process;
 
 /// Maximum bytes of a directory's path: it contains sockets, whose paths are limited to 107 (unix(7)).
 const MAX_PATH_LENGTH: usize = 80;

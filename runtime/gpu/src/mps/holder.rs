@@ -226,7 +226,7 @@ impl Daemon {
 
 /// Waits for a child that others reap.
 fn wait_for_exit(pid: u32) {
-    if let Some(process) = jobc_container::state::process::Process::of_child(pid) {
+    if let Some(process) = jobc_sys::process::Process::of_child(pid) {
         while let Ok(false) = process.wait(u32::MAX / 2) {}
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use jobc_schema::role::RetryScope;
 
 use super::task::TaskNumber;
-use crate::record::{End, JobState};
+use jobc_place::job::End;
+use jobc_place::state::JobState;
 
 /// The signals that end a task, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,7 +9,7 @@ use super::gang::Gang;
 use super::role::Need;
 use super::task::{EndReason, RoleNumber, TaskNumber};
 use super::{Lifecycle, Phase};
-use crate::record::TaskState;
+use jobc_place::task::TaskState;
 
 impl Lifecycle {
     /// Draws the conclusions of what has changed.

@@ -6,9 +6,9 @@ use super::action::{Action, EndSignal};
 use super::task::{EndReason, TaskNumber};
 use super::timers::Timer;
 use super::{Lifecycle, format};
-use crate::exit_code;
-use crate::record::TaskState;
 use jobc_container::process::Exit;
+use jobc_place::exit_code;
+use jobc_place::task::TaskState;
 
 impl Lifecycle {
     /// Its container is being created.
@@ -156,7 +156,7 @@ impl Lifecycle {
                 set_end_reason(&mut progress.ending, purpose);
                 self.timers.set_at_most(Timer::Kill(number), time + grace);
             }
-            TaskState::Waiting | TaskState::Retrying => {
+            TaskState::Waiting | TaskState::Pending | TaskState::Retrying => {
                 self.timers.cancel(Timer::TaskRetry(number));
                 match purpose {
                     EndReason::Served => {

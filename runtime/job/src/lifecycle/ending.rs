@@ -10,8 +10,10 @@ use super::task::{EndReason, RoleNumber, TaskNumber};
 use super::timers::Timer;
 use super::verdict::Verdict;
 use super::{Lifecycle, Phase, format};
-use crate::exit_code;
-use crate::record::{End, JobState, TaskState};
+use jobc_place::exit_code;
+use jobc_place::job::End;
+use jobc_place::state::JobState;
+use jobc_place::task::TaskState;
 
 impl Lifecycle {
     /// A task succeeded.

@@ -7,8 +7,8 @@ use jobc_schema::role::NeedState;
 
 use super::role::{Need, Role};
 use super::task::Task;
-use crate::exit_text;
 use jobc_container::process::Exit;
+use jobc_place::exit_text;
 
 /// `90s`, `12h`.
 pub(super) fn duration(duration: Duration) -> String {
@@ -17,7 +17,7 @@ pub(super) fn duration(duration: Duration) -> String {
 
 /// How a task's last attempt ended: `out of memory: used 2 GiB of 2 GiB`.
 pub(super) fn attempt_end(task: &Task) -> String {
-    let signal = task.exit.and_then(exit_text::signal_name);
+    let signal = task.exit.and_then(Exit::signal).map(exit_text::signal_name);
     exit_text::describe(task.exit.map(Exit::code), signal.as_deref(), task.reason.as_deref())
         .unwrap_or_else(|| "it did not run".to_owned())
 }

@@ -9,7 +9,7 @@ use super::combinations::Combinations;
 use super::task::{EndReason, RoleNumber, TaskNumber};
 use super::timers::Timer;
 use super::{Lifecycle, Phase, format};
-use crate::record::TaskState;
+use jobc_place::task::TaskState;
 
 /// The first wait where the plan has none.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);

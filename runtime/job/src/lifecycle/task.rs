@@ -1,7 +1,7 @@
 //! A task and its progress.
 
-use crate::record::TaskState;
 use jobc_container::process::Exit;
+use jobc_place::task::TaskState;
 use jobc_sys::id::TaskId;
 
 /// A task's number: tasks are counted through the job, role after role in the plan's order.

@@ -3,7 +3,7 @@
 use super::Lifecycle;
 use super::task::{EndReason, TaskNumber};
 use super::timers::Timer;
-use crate::record::TaskState;
+use jobc_place::task::TaskState;
 
 /// Whether a task in this state counts against `parallel`: it has a process, or will have one at any moment.
 fn occupies(state: TaskState) -> bool {

@@ -1,8 +1,8 @@
 //! How a job will have ended.
 
 use super::task::TaskNumber;
-use crate::exit_code;
-use crate::record::JobState;
+use jobc_place::exit_code;
+use jobc_place::state::JobState;
 
 /// How a job ends once all of its tasks are gone.
 #[derive(Debug)]

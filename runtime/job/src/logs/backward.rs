@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use super::line::Line;
+use super::line::parse;
+use jobc_place::logs::Line;
 
 /// How much is read at once.
 const BLOCK: u64 = 64 << 10;
@@ -51,7 +52,7 @@ impl<'a> BackwardReader<'a> {
                 None if self.read_block()? => continue,
                 None => 0,
             };
-            let line = Line::parse(&self.bytes[start..self.bytes.len() - 1]);
+            let line = parse(&self.bytes[start..self.bytes.len() - 1]);
             if line.is_some_and(|line| line.ends && wants(&line)) {
                 if *left == 0 {
                     return Ok(beginning);

@@ -1,7 +1,8 @@
 //! The selection of lines in logs.
 
-use super::line::{Stream, format_time};
-use crate::time::Time;
+use super::line::format_time;
+use jobc_place::logs::Stream;
+use jobc_place::time::Time;
 
 /// The selected lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

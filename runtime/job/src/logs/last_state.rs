@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::line::{Line, Stream};
+use jobc_place::logs::{Line, Stream};
 
 /// How much of a line is held before it is passed on as a piece.
 const MAX_HELD_BYTES: usize = 64 << 10;

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use super::filter::LineFilter;
 use super::last_state::LastStates;
-use super::line::{Line, Stream};
 use super::source::LogSource;
+use jobc_place::logs::{Line, Stream};
 
 /// Several tasks' logs, read as one while they may be written.
 ///

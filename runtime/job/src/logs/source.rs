@@ -8,8 +8,9 @@ use std::path::PathBuf;
 
 use super::backward::BackwardReader;
 use super::filter::LineFilter;
-use super::line::{Line, Stream};
+use super::line::parse;
 use super::part;
+use jobc_place::logs::{Line, Stream};
 use jobc_schema::plural;
 
 /// How much is read at once; no line of a part is as long.
@@ -103,7 +104,7 @@ impl LogSource {
                 }
                 return Ok(false);
             };
-            if Line::parse(line).is_some_and(|line| choice.matches(&line)) {
+            if parse(line).is_some_and(|line| choice.matches(&line)) {
                 self.found = Some(line.len());
                 return Ok(true);
             }
@@ -114,7 +115,7 @@ impl LogSource {
     /// The line that was found, and the remark before it.
     pub(super) fn line(&self) -> Option<(Option<&str>, Line<'_>)> {
         let text = &self.buffer[self.unread.start..self.unread.start + self.found?];
-        Some((self.remark.as_deref(), Line::parse(text)?))
+        Some((self.remark.as_deref(), parse(text)?))
     }
 
     /// Goes on to the next line.
@@ -218,5 +219,5 @@ fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
 fn time_of_first(file: &File) -> io::Result<Option<String>> {
     let mut buffer = [0; 128];
     let length = file.read_at(&mut buffer, 0)?;
-    Ok(Line::parse(&buffer[..length]).map(|line| line.time.to_owned()))
+    Ok(parse(&buffer[..length]).map(|line| line.time.to_owned()))
 }

@@ -10,9 +10,10 @@ use rustix::io::Errno;
 
 use super::last_state::states;
 use super::limits::Limits;
-use super::line::{LinePrefix, Stream};
+use super::line::LinePrefix;
 use super::part::{self, Part};
 use super::redact::{MIN_SECRET_BYTES, REPLACEMENT, Redactor};
+use jobc_place::logs::Stream;
 use jobc_sys::error::describe;
 
 /// How long to wait after a failed write before the next is tried.

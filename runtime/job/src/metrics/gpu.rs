@@ -9,36 +9,10 @@ use std::time::{Duration, Instant};
 
 use jobc_gpu::lease::{Sharing, Slot};
 use jobc_gpu::nvml::UsageSample;
-use serde::{Deserialize, Serialize};
+use jobc_place::usage::{GpuUse, MpsUse};
 
 use jobc_gpu::Host;
 use jobc_gpu::nvml::watch::NvmlWatch;
-
-/// The usage of a GPU by a task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GpuUse {
-    /// The GPU's UUID.
-    pub gpu: String,
-    /// Bytes of its memory that the task's processes hold; not known of a slice by MPS.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<u64>,
-    /// Percent of the time in which the GPU was busy, with whichever processes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub utilization: Option<u8>,
-    /// The task's slice of it by MPS. NVML reports the server instead of the processes that it serves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mps: Option<MpsUse>,
-}
-
-/// What is known of the use of a slice by MPS.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MpsUse {
-    /// Bytes of the GPU's memory that the task may use, if they are limited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_limit: Option<u64>,
-    /// How many slices of the GPU jobs have, this one included.
-    pub slices: u32,
-}
 
 /// How often to ask.
 const QUERY_INTERVAL: Duration = Duration::from_secs(5);

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use super::gpu::GpuUse;
 use super::processes;
 use super::sample::Sample;
 use crate::directory::Directory;
-use crate::record::{Record, TaskRecord};
-use crate::time::Time;
+use crate::record::Record;
 use jobc_container::cgroup::Cgroup;
 use jobc_container::state::Id;
+use jobc_place::task::TaskStatus;
+use jobc_place::time::Time;
+use jobc_place::usage::GpuUse;
 use jobc_sys::id::TaskId;
 
 /// So much of the end of the file of samples holds the newest of each task, and their GPUs.
@@ -85,7 +86,7 @@ fn fill_from_processes(record: &Record, samples: &mut [Sample]) {
     if !samples.iter().any(|sample| sample.from_processes) {
         return;
     }
-    let known: BTreeMap<&TaskId, &TaskRecord> = record.tasks.iter().map(|task| (&task.task, task)).collect();
+    let known: BTreeMap<&TaskId, &TaskStatus> = record.tasks.iter().map(|task| (&task.task, task)).collect();
     let process = |sample: &Sample| {
         let process = known.get(&sample.task)?.process.filter(|_| sample.from_processes)?;
         process.is_alive().then_some(process.pid)

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::gpu::GpuUse;
-use crate::time::Time;
 use jobc_container::cgroup::Usage;
+use jobc_place::time::Time;
+use jobc_place::usage::GpuUse;
 use jobc_sys::id::TaskId;
 
 /// The resource usage of an attempt of a task at one time: a line of `samples.jsonl`.

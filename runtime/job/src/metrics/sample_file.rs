@@ -124,10 +124,10 @@ fn task(line: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::GpuUse;
     use super::*;
-    use crate::time::Time;
     use jobc_container::cgroup::Usage;
+    use jobc_place::time::Time;
+    use jobc_place::usage::GpuUse;
 
     fn sample(second: u64, task: &str, last: bool) -> Sample {
         let usage = Usage { cpu_usec: Some(second), ..Usage::default() };

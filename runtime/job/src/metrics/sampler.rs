@@ -13,10 +13,10 @@ use super::sample_file::SampleFile;
 use crate::admission::ledger::Ledger;
 use crate::admission::overview;
 use crate::directory::Directory;
-use crate::time::Time;
 use jobc_container::cgroup::{Cgroup, CgroupRecord, Meter};
 use jobc_gpu::Host;
 use jobc_gpu::lease::Slot;
+use jobc_place::time::Time;
 use jobc_sys::id::TaskId;
 use jobc_sys::syscall::ended::EndedUsage;
 

@@ -13,8 +13,8 @@ use super::{Claim, JobState, Record};
 use crate::control::Connection;
 use crate::directory::Directory;
 use crate::submission::Submission;
-use crate::time::Time;
-use jobc_container::state::process::Process;
+use jobc_place::time::Time;
+use jobc_sys::process::Process;
 
 /// Whether a text is not JSON. JSON that is not a record may be from a newer jobc and is kept.
 pub(super) fn is_damaged(error: &serde_json::Error) -> bool {

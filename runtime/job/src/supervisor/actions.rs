@@ -11,14 +11,14 @@ use super::{Supervisor, program_error, with_help};
 use crate::control::Request;
 use crate::discarded::Discarded;
 use crate::event::Kind as EventKind;
-use crate::exit_code;
-use crate::exit_text;
 use crate::lifecycle::{Action, EndRequest, Input, TaskNumber};
-use crate::record::JobState;
-use crate::time::Time;
 use jobc_container::process::Exit;
-use jobc_container::state::process::Process;
+use jobc_place::exit_code;
+use jobc_place::exit_text;
+use jobc_place::state::JobState;
+use jobc_place::time::Time;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::process::Process;
 use jobc_sys::signals::Signal;
 
 impl Supervisor {
@@ -276,7 +276,7 @@ impl Supervisor {
     }
 
     fn ended(&mut self, task: TaskNumber, exit: Exit, note: Option<String>) {
-        let signal = exit_text::signal_name(exit);
+        let signal = exit.signal().map(exit_text::signal_name);
         let known = self.journal.task_mut(task);
         known.ended = Some(Time::now());
         known.process = None;

@@ -8,12 +8,15 @@ use jobc_schema::plan::{JobPlan, RoleMatrixPlan, RolePlan};
 
 use crate::directory::Directory;
 use crate::lifecycle::Lifecycle;
-use crate::record::{JobState, Record, RoleCombination, TaskRecord, TaskState};
+use crate::record::Record;
 use crate::submission::Submission;
-use crate::time::Time;
 use jobc_container::cgroup::UnenforcedLimit;
-use jobc_container::state::process::Process;
+use jobc_place::job::RoleCombination;
+use jobc_place::state::JobState;
+use jobc_place::task::{TaskState, TaskStatus};
+use jobc_place::time::Time;
 use jobc_sys::id::TaskId;
+use jobc_sys::process::Process;
 
 /// The record of a job before its first event.
 pub(super) fn first_record(
@@ -22,25 +25,10 @@ pub(super) fn first_record(
     plan: &JobPlan,
     lifecycle: &Lifecycle,
 ) -> Record {
-    let tasks = lifecycle.tasks().iter().map(|task| TaskRecord {
-        task: task.id.clone(),
-        state: TaskState::Waiting,
-        attempt: 0,
-        container: None,
-        process: None,
-        address: None,
+    let tasks = lifecycle.tasks().iter().map(|task| TaskStatus {
         ports: ports(plan, &task.id, task.role),
-        gpus: Vec::new(),
         limits: limits(plan, task.role),
-        unenforced: Vec::new(),
-        started: None,
-        ready: None,
-        ended: None,
-        exit_code: None,
-        signal: None,
-        reason: None,
-        oom_kills: 0,
-        earlier: Vec::new(),
+        ..TaskStatus::new(task.id.clone(), TaskState::Waiting, 0)
     });
     let mut notes: Vec<String> = submission
         .scaled
@@ -120,7 +108,7 @@ fn limits(plan: &JobPlan, role: usize) -> BTreeMap<String, u64> {
     all.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit?))).collect()
 }
 
-/// The [`TaskRecord::limits`] that nothing enforces, by the fields of config.json that ask for them.
+/// The [`TaskStatus::limits`] that nothing enforces, by the fields of config.json that ask for them.
 pub(super) fn unenforced(all: &[UnenforcedLimit]) -> Vec<String> {
     let name = |limit: &UnenforcedLimit| {
         Some(match limit.place.strip_prefix("/linux/resources/")? {

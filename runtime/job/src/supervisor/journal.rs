@@ -14,9 +14,10 @@ use crate::clean::RESERVE_FILE;
 use crate::directory::{Directory, storage_error};
 use crate::event::{Event, EventLog, Kind};
 use crate::lifecycle::{Lifecycle, TaskNumber};
-use crate::record::{Attempt, Record, TaskRecord};
-use crate::time::Time;
-use crate::user_metrics::MetricValue;
+use crate::record::Record;
+use jobc_place::metric::MetricValue;
+use jobc_place::task::{Attempt, TaskStatus};
+use jobc_place::time::Time;
 use jobc_sys::error::Result;
 use jobc_sys::id::TaskId;
 use jobc_sys::write_atomic::Durability;
@@ -97,7 +98,7 @@ impl Journal {
     }
 
     /// The mutable record of a task.
-    pub(super) fn task_mut(&mut self, task: TaskNumber) -> &mut TaskRecord {
+    pub(super) fn task_mut(&mut self, task: TaskNumber) -> &mut TaskStatus {
         self.changed = true;
         &mut self.record.tasks[task]
     }

@@ -6,8 +6,8 @@ use super::Supervisor;
 use super::message::FileNumber;
 use super::spawner::SpawnerRequest;
 use crate::lifecycle::TaskNumber;
-use crate::time::Time;
-use crate::user_metrics::{MetricNumber, MetricValue};
+use jobc_place::metric::{MetricNumber, MetricValue};
+use jobc_place::time::Time;
 use jobc_schema::plan::MetricSource;
 
 /// How often the files of running tasks are read, and how long one task's reading may take of that.

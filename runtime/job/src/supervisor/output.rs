@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::Supervisor;
 use super::attempt::ReadState;
 use crate::lifecycle::TaskNumber;
-use crate::logs::Stream;
+use jobc_place::logs::Stream;
 
 /// How long the beginning of a line waits for its end before it is shown: a prompt, a progress bar.
 const PARTIAL_LINE_TIMEOUT: Duration = Duration::from_millis(300);

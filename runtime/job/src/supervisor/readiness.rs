@@ -7,8 +7,8 @@ use super::Supervisor;
 use crate::event::Kind as EventKind;
 use crate::lifecycle::{Input, TaskNumber};
 use crate::ready::{ReadinessCheck, Report};
-use crate::record::TaskState;
-use crate::time::Time;
+use jobc_place::task::TaskState;
+use jobc_place::time::Time;
 
 /// Whether a job's supervisor enters containers in which others run.
 pub(super) fn enters_containers(plan: &JobPlan) -> bool {

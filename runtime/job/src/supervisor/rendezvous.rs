@@ -12,7 +12,7 @@ use jobc_schema::plan::{DistributedPlan, JobPlan};
 
 use super::Supervisor;
 use crate::lifecycle::{Lifecycle, TaskNumber};
-use crate::record::JobState;
+use jobc_place::state::JobState;
 use jobc_sys::pid_namespace::{members_of, namespace_of};
 use jobc_sys::sockets::{Sockets, sockets_of_namespace, sockets_of_process};
 

@@ -5,10 +5,9 @@ use std::os::fd::OwnedFd;
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use jobc_job::logs::{Line, Stream};
-use jobc_job::record::TaskRecord;
+use jobc_place::logs::{Line, Stream};
+use jobc_place::task::TaskStatus;
 use jobc_sys::error::{Error, Result};
-use jobc_sys::id::JobId;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -42,13 +41,14 @@ pub(super) struct OutputThread {
 
 impl CommandOutput {
     /// Creates the pipes; also returns the program's ends.
-    pub(super) fn new(job: &JobId, task: &TaskRecord) -> Result<(Self, [OwnedFd; 2])> {
+    pub(super) fn new(job: &str, task: Option<&TaskStatus>) -> Result<(Self, [OwnedFd; 2])> {
         let ((out, its_out), (error, its_error)) = (pipe()?, pipe()?);
         for ours in [&out, &error] {
             rustix::fs::fcntl_setfl(ours, rustix::fs::OFlags::NONBLOCK).map_err(pipe_error)?;
         }
-        let (job, name) = (job.to_string(), task.task.to_string());
-        Ok((Self { job, task: name, attempt: task.attempt, pipes: [out, error] }, [its_out, its_error]))
+        let name = task.map(|task| task.task.to_string()).unwrap_or_default();
+        let attempt = task.map_or(1, |task| task.attempt);
+        Ok((Self { job: job.to_owned(), task: name, attempt, pipes: [out, error] }, [its_out, its_error]))
     }
 
     /// Starts a thread that shows the output.

@@ -1,14 +1,9 @@
 //! The events of a job, as text.
 
-use std::time::Duration;
-
-use jobc_job::event::{Event, Kind};
-use jobc_job::exit_text;
+use jobc_job::event::{Event, Kind, describe, next_attempt};
 use jobc_sys::id::TaskId;
 use serde_json::Value;
 
-use super::super::jobs::format_duration;
-use crate::runtime::quantity::bytes;
 use crate::table::escape_control;
 
 /// The lines for a user who waits for a job. Tasks of a role with the same event at the same time share a line.
@@ -61,7 +56,7 @@ impl EventLine {
 
 /// The text of an event for a user who waits for the job; none for most events.
 fn event_line(event: &Event) -> Option<(Tone, String)> {
-    let details = describe_details(event);
+    let details = escape_control(&describe(event));
     let is_set = |key: &str| event.detail[key] == true;
     let text = match event.event {
         Kind::Queued => format!("waiting: {details}"),
@@ -71,7 +66,7 @@ fn event_line(event: &Event) -> Option<(Tone, String)> {
         Kind::Ready => " ready".to_owned(),
         Kind::NotReady => format!(" is {details}"),
         // Its end has the reason.
-        Kind::Retried => format!(" is retried: {}", next_attempt(event)?),
+        Kind::Retried => format!(" is retried: {}", escape_control(&next_attempt(event)?)),
         // A permanent change is also a note in the record, which is printed as well.
         Kind::NetworkChanged if uplink_state(event) == "lost" => {
             format!("the uplink of the job network is lost: {details}")
@@ -110,91 +105,6 @@ fn stopping_line(event: &Event, why: &str) -> (Tone, String) {
         (false, "could not go on") => (Tone::Failure, format!("stopping the tasks: {why}")),
         // How many tasks there were is in the end of the job.
         (false, state) => (Tone::Failure, format!("stopping the tasks: {state}")),
-    }
-}
-
-/// `attempt 2 of the role in 4 s`.
-fn next_attempt(event: &Event) -> Option<String> {
-    let attempt = event.detail["attempt"].as_u64()?;
-    let scope = event.detail["scope"].as_str().filter(|scope| *scope != "task");
-    let scope = scope.map(|scope| format!(" of the {}", escape_control(scope))).unwrap_or_default();
-    let backoff = event.detail["backoff_ms"].as_u64().map(Duration::from_millis);
-    let soon = backoff.map(|backoff| format!(" in {}", format_duration(backoff))).unwrap_or_default();
-    Some(format!("attempt {attempt}{scope}{soon}"))
-}
-
-/// The details of an event, as text.
-pub(crate) fn describe_details(event: &Event) -> String {
-    let detail = &event.detail;
-    let text = |key: &str| detail[key].as_str().map(escape_control);
-    let number = |key: &str| detail[key].as_u64();
-    let listed = |parts: Vec<Option<String>>| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    match event.event {
-        Kind::Submitted => number("tasks").map(|tasks| format!("tasks: {tasks}")).unwrap_or_default(),
-        Kind::Queued => {
-            let place = number("place").map(|place| format!("place {place}"));
-            listed(vec![text("waits_for").or_else(|| describe_value(&detail["waits_for"])), place])
-        }
-        Kind::Created | Kind::Started => {
-            number("pid").map(|pid| format!("process {pid}")).unwrap_or_default()
-        }
-        Kind::Ready => {
-            let after = number("after_ms").map(Duration::from_millis);
-            after.map(|after| format!("after {}", format_duration(after))).unwrap_or_default()
-        }
-        Kind::NetworkChanged => text("why").or_else(|| text("by")).unwrap_or_default(),
-        Kind::NotReady | Kind::Stopping => text("why").unwrap_or_default(),
-        Kind::Retried => listed(vec![next_attempt(event), text("why")]),
-        Kind::Ended => {
-            let code = number("exit_code").filter(|_| event.task.is_some());
-            let code = code.and_then(|code| u8::try_from(code).ok());
-            exit_text::describe(code, text("signal").as_deref(), text("explanation").as_deref())
-                .unwrap_or_default()
-        }
-        Kind::OomKilled => number("kills").map(oom_kills).unwrap_or_default(),
-        Kind::Discarded => {
-            let directory = |directory: &Value| {
-                let path = directory["path"].as_str().map(escape_control)?;
-                Some(format!("{path}: {}", bytes(directory["bytes"].as_u64()?)))
-            };
-            listed(detail["directories"].as_array().into_iter().flatten().map(directory).collect())
-        }
-        Kind::Sampled => {
-            let cpu = number("cpu_usec").map(Duration::from_micros);
-            listed(vec![
-                cpu.map(|cpu| format!("CPU {}", format_duration(cpu))),
-                number("memory").map(|size| format!("memory {}", bytes(size))),
-                number("memory_peak").map(|size| format!("peak {}", bytes(size))),
-            ])
-        }
-        _ => describe_value(detail).unwrap_or_default(),
-    }
-}
-
-/// `out of memory: the kernel killed 2 processes`.
-pub(crate) fn oom_kills(count: u64) -> String {
-    let processes = if count == 1 { "process" } else { "processes" };
-    format!("out of memory: the kernel killed {count} {processes}")
-}
-
-/// Details without a text of their own: `volume data, path /srv/data`.
-fn describe_value(detail: &Value) -> Option<String> {
-    match detail {
-        Value::Null => None,
-        Value::String(text) => Some(escape_control(text)),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().filter_map(describe_value).collect();
-            (!items.is_empty()).then(|| items.join(", "))
-        }
-        Value::Object(fields) => {
-            let fields = fields.iter().filter_map(|(key, value)| {
-                describe_value(value)
-                    .map(|value| format!("{} {value}", escape_control(key).replace('_', " ")))
-            });
-            let fields: Vec<String> = fields.collect();
-            (!fields.is_empty()).then(|| fields.join(", "))
-        }
-        other => Some(other.to_string()),
     }
 }
 
@@ -278,19 +188,5 @@ mod tests {
             line(json!({"why": "succeeded: client-0 succeeded", "task": "client-0"})),
             (Tone::Progress, "client-0 succeeded; stopping the other tasks".to_owned())
         );
-    }
-
-    #[test]
-    fn details_are_printed_in_words() {
-        let details = |kind, detail| describe_details(&task(kind, "a-0", 1, detail));
-        assert_eq!(
-            details(Kind::Sampled, json!({"cpu_usec": 1_500_000, "memory": 1_048_576})),
-            "CPU 1.5 s, memory 1.0 MiB"
-        );
-        assert_eq!(details(Kind::Mounted, json!({"mounts": ["/data", "/out"]})), "mounts /data, /out");
-        let directories = json!([{"path": "/opt/x", "bytes": 2048, "files": 3}]);
-        assert_eq!(details(Kind::Discarded, json!({"directories": directories})), "/opt/x: 2.0 KiB");
-        assert_eq!(details(Kind::NotReady, json!({"why": "\u{1b}[2J"})), "\\u{1b}[2J");
-        assert_eq!(details(Kind::Paused, Value::Null), "");
     }
 }

@@ -4,8 +4,12 @@
 use std::borrow::Cow;
 
 use jobc_job::directory::Directory;
-use jobc_job::logs::{LineFilter, Reader, Stream};
-use jobc_job::record::{End, JobState, Record};
+use jobc_job::logs::{LineFilter, Reader};
+use jobc_job::record::Record;
+use jobc_place::job::{End, JobSummary};
+use jobc_place::logs::Stream;
+use jobc_place::state::JobState;
+use jobc_place::task::TaskStatus;
 use jobc_sys::id::TaskId;
 
 use super::cause;
@@ -22,7 +26,8 @@ const MAX_COLUMNS: usize = 400;
 /// The end of a job.
 pub(crate) struct JobEnd<'a> {
     directory: &'a Directory,
-    record: &'a Record,
+    state: JobState,
+    tasks: &'a [TaskStatus],
     end: &'a End,
 }
 
@@ -40,8 +45,18 @@ pub(crate) struct LastOutput {
 
 impl<'a> JobEnd<'a> {
     /// The end that a record has.
-    pub(crate) fn new(directory: &'a Directory, record: &'a Record) -> Option<Self> {
-        record.end.as_ref().map(|end| Self { directory, record, end })
+    pub(crate) fn of_record(directory: &'a Directory, record: &'a Record) -> Option<Self> {
+        let end = record.end.as_ref()?;
+        Some(Self { directory, state: record.state, tasks: &record.tasks, end })
+    }
+
+    /// The end of a job with these tasks.
+    pub(crate) fn new(
+        directory: &'a Directory,
+        job: &'a JobSummary,
+        tasks: &'a [TaskStatus],
+    ) -> Option<Self> {
+        job.end.as_ref().map(|end| Self { directory, state: job.state, tasks, end })
     }
 
     /// The job's ID.
@@ -51,7 +66,7 @@ impl<'a> JobEnd<'a> {
 
     /// A job that was stopped on request has not failed.
     pub(crate) fn tone(&self) -> Tone {
-        match self.record.state {
+        match self.state {
             JobState::Succeeded | JobState::Stopped => Tone::Progress,
             _ => Tone::Failure,
         }
@@ -64,7 +79,7 @@ impl<'a> JobEnd<'a> {
         let explanation = &self.end.explanation;
         let cause = cause::of(std::iter::once(explanation.as_str()), false);
         let cause = cause.map(|cause| format!("; {cause}")).unwrap_or_default();
-        let killed = self.record.tasks.iter().filter(|task| task.has_unseen_oom_kills());
+        let killed = self.tasks.iter().filter(|task| task.has_unseen_oom_kills());
         let killed: Vec<String> = killed.map(|task| task.task.to_string()).collect();
         let killed = match &killed[..] {
             [] => String::new(),
@@ -82,7 +97,8 @@ impl<'a> JobEnd<'a> {
         if self.tone() != Tone::Failure {
             return None;
         }
-        let task = self.record.task(self.end.task.as_ref()?)?;
+        let decided = self.end.task.as_ref()?;
+        let task = self.tasks.iter().find(|task| task.task == *decided)?;
         let has_gpus = !task.gpus.is_empty();
         [Stream::Stderr, Stream::Stdout].into_iter().find_map(|stream| {
             let filter = LineFilter::default();
@@ -138,7 +154,7 @@ impl LastOutput {
 /// The lines of a log, put together from their pieces. Unreadable files are left out: the end is reported anyway.
 fn read_lines(mut reader: Reader) -> Vec<String> {
     let (mut lines, mut open) = (Vec::new(), Vec::new());
-    let mut each = |_: usize, line: &jobc_job::logs::Line<'_>| {
+    let mut each = |_: usize, line: &jobc_place::logs::Line<'_>| {
         if line.stream != Stream::Jobc {
             open.extend_from_slice(line.text);
             if line.ends {

@@ -12,7 +12,7 @@ pub(crate) enum OutputStream {
 /// Both outputs behind one buffer. Bytes for one are written after earlier bytes for the other, even if both are the
 /// same terminal or pipe.
 pub(crate) struct OutputStreams {
-    writers: [Box<dyn Write>; 2],
+    writers: [Box<dyn Write + Send>; 2],
     buffer: Vec<u8>,
     current: OutputStream,
     /// Outputs whose readers have closed them.
@@ -146,12 +146,12 @@ impl OutputStreams {
 
     /// Writes both outputs to one buffer; both are terminals with colors, or neither.
     #[cfg(test)]
-    pub(crate) fn in_memory(terminal: bool) -> (Self, std::rc::Rc<std::cell::RefCell<Vec<u8>>>) {
+    pub(crate) fn in_memory(terminal: bool) -> (Self, std::sync::Arc<std::sync::Mutex<Vec<u8>>>) {
         #[derive(Clone, Default)]
-        struct Memory(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+        struct Memory(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
         impl Write for Memory {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-                self.0.borrow_mut().extend_from_slice(bytes);
+                self.0.lock().unwrap().extend_from_slice(bytes);
                 Ok(bytes.len())
             }
             fn flush(&mut self) -> io::Result<()> {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use jobc_job::logs::{Line, Stream, states};
+use jobc_job::logs::states;
+use jobc_place::logs::{Line, Stream};
 use serde::Serialize;
 
 use super::event_text::Tone;

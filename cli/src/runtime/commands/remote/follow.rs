@@ -9,10 +9,10 @@ use jobc_remote::place::{LogItem, LogRequest};
 use jobc_remote::{Handle, Place};
 use jobc_sys::signals::Signals;
 
-use super::handle::failure;
-use super::logs::TaskLines;
 use crate::runtime::commands::follow::printer::LineFormat;
 use crate::runtime::commands::jobs::Result;
+use crate::runtime::commands::jobs::failure;
+use crate::runtime::commands::task_lines::JobLines;
 use crate::runtime::interruptible;
 use crate::runtime::kept::KeptOutput;
 use crate::runtime::message::INTERRUPTED;
@@ -38,7 +38,8 @@ pub(super) fn follow(place: &dyn Place, target: &str, name: &str) -> Result<Exit
 
 fn follow_to_end(place: &dyn Place, target: &str, name: &str) -> Result<ExitCode> {
     let handle = format!("{target}/{name}");
-    let mut lines = TaskLines::new(&handle, LineFormat { prefix: true, ..LineFormat::default() });
+    let all = JobLines::new(LineFormat { prefix: true, ..LineFormat::default() }, false);
+    let mut lines = all.of_job(&handle, std::iter::empty());
     let run = Handle { target: target.to_owned(), name: name.to_owned() };
     lines.keep(KeptOutput::open(&run));
     let mut shown = BTreeSet::new();
@@ -60,6 +61,7 @@ fn follow_to_end(place: &dyn Place, target: &str, name: &str) -> Result<ExitCode
         })
         .map_err(failure)?;
     lines.finish();
+    all.finish();
     let end = place.wait(name, &mut |_| ControlFlow::Continue(())).map_err(failure)?;
     let Some(end) = end else { return Ok(ExitCode::SUCCESS) };
     terminal::eprint(&format!("{target}/{}: {}\n", end.name, escape_control(&end.end_text())));

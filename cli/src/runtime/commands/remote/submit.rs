@@ -33,12 +33,12 @@ use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
 use super::follow;
-use super::handle::failure;
 use crate::args::{FormatArg, JobArgs};
 use crate::input::{Input, InputError};
 use crate::outcome::Outcome;
 use crate::report;
 use crate::runtime::args::submit::SubmitArgs;
+use crate::runtime::commands::jobs::failure;
 use crate::runtime::commands::jobs::{Failure, Result};
 use crate::runtime::commands::target_table;
 use crate::runtime::interruptible::exit_by_signal;

@@ -8,9 +8,9 @@ use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
 use super::free;
-use super::handle::failure;
 use crate::args::FormatArg;
 use crate::runtime::args::targets::{TargetsArgs, TargetsCheckArgs, TargetsCommand, TargetsLsArgs};
+use crate::runtime::commands::jobs::failure;
 use crate::runtime::commands::jobs::{Failure, Result, json_text};
 use crate::runtime::commands::target_table::TargetTable;
 use crate::table::Table;

@@ -1,7 +1,7 @@
 //! How many tasks waited, ran and ended over time: one stacked plot for the whole job.
 
-use jobc_job::record::{TaskRecord, TaskState};
-use jobc_job::time::Time;
+use jobc_place::task::{TaskState, TaskStatus};
+use jobc_place::time::Time;
 
 use super::chart::{Scale, Unit};
 use super::data::ReportData;
@@ -25,7 +25,7 @@ const CLASSES: [(&str, &str); 5] = [
 
 /// The plot; nothing for a job with few tasks.
 pub(super) fn activity(facts: &ReportData) -> String {
-    let tasks = &facts.record.tasks;
+    let tasks = &facts.job.tasks;
     if tasks.len() < MIN_TASKS {
         return String::new();
     }
@@ -77,7 +77,7 @@ fn counts(facts: &ReportData, whole: f64) -> Vec<[u32; CLASSES.len()]> {
         // What happens within a column is drawn at its end, so that the last one has the final states.
         ((second / whole * f64::from(COLUMNS)).ceil().clamp(0.0, f64::from(COLUMNS))) as usize
     };
-    for task in &facts.record.tasks {
+    for task in &facts.job.tasks {
         // From the moment on a task is in a class; the classes follow each other.
         let mut since = vec![(0, 4)];
         for attempt in facts.attempts(task) {
@@ -111,7 +111,7 @@ fn counts(facts: &ReportData, whole: f64) -> Vec<[u32; CLASSES.len()]> {
         .collect()
 }
 
-fn final_class(task: &TaskRecord) -> usize {
+fn final_class(task: &TaskStatus) -> usize {
     match task.state {
         TaskState::Succeeded => 0,
         TaskState::Failed | TaskState::Retrying => 1,

@@ -1,8 +1,8 @@
 //! The values of metrics over steps or time: a line for each task or job.
 
 use jobc_job::metric_history::{COUNTS, HistoryValue, common_count};
-use jobc_job::time::Time;
 use jobc_job::user_metrics::format_number;
+use jobc_place::time::Time;
 use jobc_schema::plural;
 
 use super::chart::{Unit, round_ticks, value_axis};
@@ -41,17 +41,17 @@ pub(super) fn of_job(facts: &ReportData) -> String {
         let of_metric: Vec<_> = facts.histories.iter().filter(|history| history.metric == metric).collect();
         let mut roles: Vec<&str> = vec![];
         for history in &of_metric {
-            let role = selection::role_of(&facts.record, &history.task);
+            let role = selection::role_of(&facts.job, &history.task);
             if !roles.contains(&role) {
                 roles.push(role);
             }
         }
         for role in &roles {
             let of_role =
-                of_metric.iter().filter(|history| selection::role_of(&facts.record, &history.task) == *role);
+                of_metric.iter().filter(|history| selection::role_of(&facts.job, &history.task) == *role);
             let curves: Vec<Curve<'_>> = of_role
                 .map(|history| Curve {
-                    name: selection::label(&facts.record, &history.task),
+                    name: selection::label(&facts.job, &history.task),
                     values: &history.values,
                     begin: facts.begin(),
                     is_best: false,

@@ -4,26 +4,26 @@ use std::collections::BTreeMap;
 
 use jobc_job::directory::Directory;
 use jobc_job::event::{self, Event, Kind};
-use jobc_job::logs::{LineFilter, Reader, Stream};
+use jobc_job::logs::{LineFilter, Reader};
 use jobc_job::metric_choice::{JobMetrics, MetricChoice};
 use jobc_job::metric_history::MetricHistory;
 use jobc_job::metrics::{self, Sample};
 use jobc_job::origin::Origin;
-use jobc_job::record::{Record, TaskRecord};
-use jobc_job::time::Time;
+use jobc_place::job::JobDetail;
+use jobc_place::logs::{Line, Stream};
+use jobc_place::task::TaskStatus;
+use jobc_place::time::Time;
 use jobc_schema::plan::JobPlan;
 use jobc_sys::id::TaskId;
 
-#[cfg(feature = "remote")]
-use super::reported::ClusterReport;
-use super::reported::ReportedEvent;
 use super::selection;
 use crate::runtime::args::metric::MetricArgs;
+use crate::runtime::commands::searched::Searched;
 use crate::runtime::commands::sweep::choices;
 use crate::runtime::local_time::Zone;
 
 /// Number of last lines that are shown of each task.
-const TAIL_LINES: u64 = 40;
+pub(super) const TAIL_LINES: u64 = 40;
 
 /// Maximum number of tasks whose last lines are shown.
 pub(super) const MAX_LOGS: usize = 200;
@@ -36,9 +36,9 @@ pub(super) const MAX_HISTORY_BYTES: u64 = 1 << 30;
 pub(super) struct ReportData {
     /// The job's id, or its handle.
     pub title: String,
-    pub record: Record,
-    /// Events of a cluster, of a job that does not run on this host.
-    pub reported: Option<Vec<ReportedEvent>>,
+    pub job: JobDetail,
+    /// Events as their place shows them, of a job that does not run on this host.
+    pub reported: Option<Vec<jobc_place::event::Event>>,
     pub events: Vec<Event>,
     pub origin: Option<Origin>,
     pub plan: Option<JobPlan>,
@@ -90,9 +90,9 @@ pub(super) struct Attempt<'a> {
 }
 
 /// The names of the metrics of a job, and their values over time.
-fn histories(directory: &Directory, record: &Record) -> (Vec<String>, Vec<MetricHistory>) {
-    let choices = choices(&MetricArgs::default(), std::iter::once(record));
-    let (of_job, mut bytes_left) = (JobMetrics::new(directory, record), MAX_HISTORY_BYTES);
+fn histories(directory: &Directory, job: &JobDetail) -> (Vec<String>, Vec<MetricHistory>) {
+    let choices = choices(&MetricArgs::default(), std::iter::once(job));
+    let (of_job, mut bytes_left) = (JobMetrics::new(directory, job), MAX_HISTORY_BYTES);
     if choices.is_empty() {
         return of_job.detected(&mut bytes_left);
     }
@@ -100,9 +100,17 @@ fn histories(directory: &Directory, record: &Record) -> (Vec<String>, Vec<Metric
     (titles, of_job.histories(&choices, &mut bytes_left))
 }
 
+impl LogLine {
+    pub(super) fn of(line: &Line<'_>) -> Self {
+        let (time, stream, text) = (line.time.to_owned(), line.stream, line.text.to_owned());
+        Self { time, stream, text, continues: !line.ends }
+    }
+}
+
 impl ReportData {
     /// Reads the files of a job. Unreadable files are left out, since an incomplete report is better than none.
-    pub(super) fn gather(directory: &Directory, record: Record) -> Self {
+    pub(super) fn gather(title: String, searched: &Searched) -> Self {
+        let (directory, job) = (&searched.directory, searched.detail.clone());
         let events = event::Reader::new(directory).read().unwrap_or_default();
         let mut seen: BTreeMap<(TaskId, u32), AttemptEvents> = BTreeMap::new();
         for event in &events {
@@ -118,22 +126,20 @@ impl ReportData {
             samples.entry(sample.task.clone()).or_default().push(sample);
         }
         let now = Time::now();
-        let shown = selection::select(&record, MAX_LOGS, now);
+        let shown = selection::select(&job, MAX_LOGS, now);
         let tasks: Vec<TaskId> = shown.tasks.iter().map(|task| task.task.clone()).collect();
         let logs = tasks.iter().map(|task| directory.logs(task));
         let mut reader = Reader::new(logs, LineFilter::default().tail(Some(TAIL_LINES)));
         let mut tails: BTreeMap<TaskId, Vec<LogLine>> = BTreeMap::new();
-        let mut each = |number: usize, line: &jobc_job::logs::Line<'_>| {
-            let (time, stream) = (line.time.to_owned(), line.stream);
-            let printed = LogLine { time, stream, text: line.text.to_owned(), continues: !line.ends };
-            tails.entry(tasks[number].clone()).or_default().push(printed);
+        let mut each = |number: usize, line: &Line<'_>| {
+            tails.entry(tasks[number].clone()).or_default().push(LogLine::of(line));
             Ok(())
         };
         while reader.read(&mut each).unwrap_or(false) {}
         let plan = std::fs::read(directory.plan_file()).ok();
-        let (metrics, histories) = histories(directory, &record);
+        let (metrics, histories) = histories(directory, &job);
         Self {
-            title: record.id.to_string(),
+            title,
             reported: None,
             events,
             origin: Origin::read(directory),
@@ -146,52 +152,26 @@ impl ReportData {
             histories,
             now,
             zone: Zone::local(),
-            record,
-        }
-    }
-
-    /// The data of a cluster about a job.
-    #[cfg(feature = "remote")]
-    pub(super) fn of_cluster(report: ClusterReport) -> Self {
-        let lines = |lines: Vec<(String, Vec<u8>)>| {
-            let line = |(time, text)| LogLine { time, stream: Stream::Stdout, text, continues: false };
-            lines.into_iter().map(line).collect()
-        };
-        let (metrics, histories) = histories(&report.directory, &report.record);
-        Self {
-            title: report.title,
-            record: report.record,
-            reported: Some(report.events),
-            events: vec![],
-            origin: None,
-            plan: None,
-            job_file: None,
-            attempt_events: BTreeMap::new(),
-            samples: BTreeMap::new(),
-            tails: report.tails.into_iter().map(|(task, tail)| (task, lines(tail))).collect(),
-            metrics,
-            histories,
-            now: Time::now(),
-            zone: Zone::local(),
+            job,
         }
     }
 
     /// When the timeline begins.
     pub(super) fn begin(&self) -> Time {
-        self.record.submitted
+        self.job.summary.submitted.unwrap_or(self.now)
     }
 
     /// When it ends.
     pub(super) fn end(&self) -> Time {
         let last = self.events.iter().map(|event| event.time).max();
-        match self.record.ended {
+        match self.job.summary.ended {
             Some(ended) => ended.max(last.unwrap_or(ended)),
             None => self.now,
         }
     }
 
     /// The attempts of a task that were started, in order.
-    pub(super) fn attempts<'a>(&'a self, task: &'a TaskRecord) -> Vec<Attempt<'a>> {
+    pub(super) fn attempts<'a>(&'a self, task: &'a TaskStatus) -> Vec<Attempt<'a>> {
         let seen =
             |number| self.attempt_events.get(&(task.task.clone(), number)).copied().unwrap_or_default();
         let earlier = task.earlier.iter().map(|attempt| Attempt {

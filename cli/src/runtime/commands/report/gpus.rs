@@ -94,7 +94,7 @@ pub(super) fn gpus(facts: &ReportData) -> String {
 
 fn histories(facts: &ReportData) -> BTreeMap<String, GpuHistory> {
     let mut histories = BTreeMap::<String, GpuHistory>::new();
-    for task in &facts.record.tasks {
+    for task in &facts.job.tasks {
         for name in &task.gpus {
             histories.entry(name.clone()).or_default().tasks.insert(task.task.to_string());
         }

@@ -1,6 +1,6 @@
 //! Text in a page.
 
-use jobc_job::time::Time;
+use jobc_place::time::Time;
 
 use crate::runtime::local_time::Zone;
 

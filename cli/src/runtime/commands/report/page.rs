@@ -1,17 +1,14 @@
 //! The whole page.
 
-use jobc_job::record::{JobState, Record};
-use jobc_job::time::Time;
-use jobc_schema::plural;
+use jobc_place::job::JobDetail;
+use jobc_place::state::JobState;
+use jobc_place::time::Time;
 
 use super::chart::format_run_time;
 use super::data::{MAX_LOGS, ReportData};
 use super::html::{escape, format_backticks, moment};
 use super::{activity, curves, gpus, plots, provenance, selection, tables, timeline};
-use crate::report::cpus;
 use crate::runtime::local_time::Zone;
-use crate::runtime::quantity::bytes;
-use jobc_job::local_place::task_counts;
 
 /// The style, for light and dark mode.
 const STYLE: &str = include_str!("report.css");
@@ -28,7 +25,7 @@ pub(super) fn page(facts: &ReportData) -> String {
             out += &format!("<section>\n<h2>{title}</h2>\n{content}</section>\n");
         }
     };
-    let logs = selection::select(&facts.record, MAX_LOGS, facts.end());
+    let logs = selection::select(&facts.job, MAX_LOGS, facts.end());
     section("Timeline", activity::activity(facts) + &legend() + &timeline::timeline(facts, &logs));
     section("Metrics", curves::of_job(facts));
     section("GPUs", gpus::gpus(facts));
@@ -39,7 +36,7 @@ pub(super) fn page(facts: &ReportData) -> String {
         section("Command, host and job file", provenance::provenance(facts));
     }
     section("Events", tables::events(facts));
-    let until = if facts.record.state.is_final() { "" } else { ", while the job ran" };
+    let until = if facts.job.summary.state.is_final() { "" } else { ", while the job ran" };
     out + &foot(facts.now, &facts.zone, until)
 }
 
@@ -64,75 +61,63 @@ pub(super) fn foot(now: Time, zone: &Zone, until: &str) -> String {
 }
 
 fn header(facts: &ReportData) -> String {
-    let record = &facts.record;
-    let state = record.state.as_str();
+    let (detail, job) = (&facts.job, &facts.job.summary);
+    let state = job.state.as_str();
     let mut out = format!(
         "<header>\n<h1>{} <span class=\"state {}\">{state}</span></h1>\n",
         escape(&facts.title),
-        color(record.state)
+        color(job.state)
     );
-    if let Some(description) = &record.description {
+    if let Some(description) = &job.description {
         out += &format!("<p>{}</p>\n", escape(description));
     }
-    if let Some(end) = &record.end {
+    if let Some(end) = &job.end {
         out += &format!(
             "<p class=\"end {}\">{} <small>exit code {}</small></p>\n",
-            color(record.state),
+            color(job.state),
             format_backticks(&end.explanation),
             end.exit_code
         );
     }
     out += "<ul class=\"known\">\n";
-    for (name, value) in header_fields(record, facts) {
+    for (name, value) in header_fields(facts) {
         out += &format!("<li><small>{name}</small> <span>{value}</span></li>\n");
     }
     out += "</ul>\n";
-    if !record.notes.is_empty() {
+    if !detail.notes.is_empty() {
         let notes: String =
-            record.notes.iter().map(|note| format!("<li>{}</li>\n", format_backticks(note))).collect();
+            detail.notes.iter().map(|note| format!("<li>{}</li>\n", format_backticks(note))).collect();
         out += &format!("<ul class=\"notes\">\n{notes}</ul>\n");
     }
     out + "</header>\n"
 }
 
 /// Names, and values as HTML.
-fn header_fields(record: &Record, facts: &ReportData) -> Vec<(&'static str, String)> {
+fn header_fields(facts: &ReportData) -> Vec<(&'static str, String)> {
+    let (detail, job) = (&facts.job, &facts.job.summary);
     let moment = |time: Option<Time>| time.map(|time| moment(time, &facts.zone));
-    let ran = record.started.map(|started| format_run_time(facts.end().since(started)));
-    let claim = &record.claim;
-    let mut claimed = vec![];
-    if claim.cpu_millis > 0 {
-        claimed.push(cpus(claim.cpu_millis));
-    }
-    if claim.memory_bytes > 0 {
-        claimed.push(format!("{} of memory", bytes(claim.memory_bytes)));
-    }
-    if claim.gpus > 0 {
-        claimed.push(plural(claim.gpus, "GPU"));
-    }
-    if claim.disk_bytes > 0 {
-        claimed.push(format!("{} of disk", bytes(claim.disk_bytes)));
-    }
-    let attempt = (record.attempt > 1).then(|| record.attempt.to_string());
+    let ran = job.started.map(|started| format_run_time(facts.end().since(started)));
+    let attempt = (detail.attempt > 1).then(|| detail.attempt.to_string());
+    let claimed = detail.fact("takes").map(escape);
     let all = [
-        ("Tasks", Some(escape(&task_counts(record)))),
-        ("Submitted", moment(Some(record.submitted))),
-        ("Started", moment(record.started)),
-        ("Ended", moment(record.ended)),
+        ("Tasks", Some(escape(&job.tasks_text()))),
+        ("Submitted", moment(job.submitted)),
+        ("Started", moment(job.started)),
+        ("Ended", moment(job.ended)),
         ("Ran", ran),
         ("Attempt of the job", attempt),
-        ("Claimed", Some(claimed.join(", ")).filter(|claimed| !claimed.is_empty())),
-        ("Limits not enforced", Some(unenforced(record)).filter(|names| !names.is_empty())),
+        ("Claimed", claimed),
+        ("Limits not enforced", Some(unenforced(detail)).filter(|names| !names.is_empty())),
         ("Host", facts.origin.as_ref().map(|origin| escape(&origin.host.name))),
     ];
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 /// The limits of any task that nothing enforces, in the words of the job file.
-fn unenforced(record: &Record) -> String {
+fn unenforced(detail: &JobDetail) -> String {
     let names = [("cpu_millis", "CPU"), ("memory_bytes", "memory"), ("pids", "processes")];
     let is_any = |key: &str| {
-        let mut limits = record.tasks.iter().flat_map(|task| &task.unenforced);
+        let mut limits = detail.tasks.iter().flat_map(|task| &task.unenforced);
         limits.any(|known| known == key)
     };
     let names = names.into_iter().filter(|(key, _)| is_any(key)).map(|(_, name)| name);

@@ -1,7 +1,7 @@
 //! Resource usage over time: one plot per role and measure, one line per task, or a band for many tasks.
 
 use jobc_job::metrics::Sample;
-use jobc_job::record::TaskRecord;
+use jobc_place::task::TaskStatus;
 
 use super::chart::{Scale, Unit, format_number};
 use super::data::ReportData;
@@ -101,7 +101,7 @@ struct Limit {
 
 /// The plots of all roles.
 pub(super) fn plots(facts: &ReportData) -> String {
-    let roles = selection::by_role(&facts.record);
+    let roles = selection::by_role(&facts.job);
     let mut out = String::new();
     if facts.samples.values().flatten().any(|sample| sample.from_processes) {
         out += "<p class=\"none\">No cgroup counts all of this: CPU time, memory and disks are sums over the processes of a \
@@ -132,7 +132,7 @@ pub(super) fn plots(facts: &ReportData) -> String {
 fn plot(
     facts: &ReportData,
     role: &str,
-    tasks: &[&TaskRecord],
+    tasks: &[&TaskStatus],
     measure: &Measure,
     points: usize,
 ) -> Option<String> {

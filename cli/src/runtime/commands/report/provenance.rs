@@ -37,7 +37,7 @@ pub(super) fn provenance(facts: &ReportData) -> String {
 
 /// Names, and values as HTML.
 fn facts_of_run(facts: &ReportData) -> Vec<(&'static str, String)> {
-    let record = &facts.record;
+    let job = &facts.job;
     let code = |text: &str| format!("<code>{}</code>", escape(text));
     let mut out = vec![];
     if let Some(origin) = &facts.origin {
@@ -48,11 +48,11 @@ fn facts_of_run(facts: &ReportData) -> Vec<(&'static str, String)> {
             out.push(("Working directory", code(&directory.display().to_string())));
         }
     }
-    out.push(("Job file", code(&record.source.display().to_string())));
+    out.extend(job.summary.source.iter().map(|source| ("Job file", code(&source.display().to_string()))));
     if let Some(digest) = facts.origin.as_ref().and_then(|origin| origin.job_file.as_ref()) {
         out.push(("Digest of the job file", code(&digest.to_string())));
     }
-    out.push(("Target", escape(&record.target)));
+    out.extend(job.fact("target").map(|target| ("Target", escape(target))));
     if let Some(plan) = &facts.plan {
         let pairs = |pairs: Vec<String>| pairs.iter().map(|pair| code(pair)).collect::<Vec<_>>().join(" ");
         if !plan.matrix.is_empty() {
@@ -64,7 +64,7 @@ fn facts_of_run(facts: &ReportData) -> Vec<(&'static str, String)> {
             out.push(("Parameters", pairs(values.collect())));
         }
     }
-    out.push(("Network", escape(&record.network)));
+    out.extend(job.fact("network").map(|network| ("Network", escape(network))));
     if let Some(origin) = &facts.origin {
         out.push(("User", escape(&origin.user)));
         out.push(("Host", escape(&host(&origin.host))));

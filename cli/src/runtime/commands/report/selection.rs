@@ -3,29 +3,30 @@
 use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
-use jobc_job::record::{Record, TaskRecord, TaskState};
-use jobc_job::time::Time;
+use jobc_place::job::JobDetail;
+use jobc_place::task::{TaskState, TaskStatus};
+use jobc_place::time::Time;
 use jobc_schema::Scalar;
 use jobc_sys::id::TaskId;
 
 /// Tasks of a job, in the order of the plan.
 #[derive(Debug)]
 pub(super) struct Selection<'a> {
-    pub tasks: Vec<&'a TaskRecord>,
+    pub tasks: Vec<&'a TaskStatus>,
     /// The number of tasks that are not among them.
     pub left_out: usize,
 }
 
 /// At most `most` tasks: first the one that decided the end, then failed ones, those with several attempts, those that
 /// run, and those that took the longest.
-pub(super) fn select(record: &Record, most: usize, now: Time) -> Selection<'_> {
-    let all = &record.tasks;
+pub(super) fn select(job: &JobDetail, most: usize, now: Time) -> Selection<'_> {
+    let all = &job.tasks;
     let left_out = all.len().saturating_sub(most);
     if left_out == 0 {
         return Selection { tasks: all.iter().collect(), left_out };
     }
-    let decided = record.end.as_ref().and_then(|end| end.task.as_ref());
-    let importance = |task: &TaskRecord| {
+    let decided = job.summary.end.as_ref().and_then(|end| end.task.as_ref());
+    let importance = |task: &TaskStatus| {
         let class = match () {
             () if decided == Some(&task.task) => 0,
             () if task.state == TaskState::Failed => 1,
@@ -44,26 +45,22 @@ pub(super) fn select(record: &Record, most: usize, now: Time) -> Selection<'_> {
 }
 
 /// The role of a task as the job file names it: the groups of a matrix are one role.
-pub(super) fn role_of<'a>(record: &'a Record, task: &'a TaskId) -> &'a str {
-    record.combinations.get(&task.role).map_or(&task.role, |combination| &combination.role)
+pub(super) fn role_of<'a>(job: &'a JobDetail, task: &'a TaskId) -> &'a str {
+    job.combinations.get(&task.role).map_or(&task.role, |combination| &combination.role)
 }
 
 /// The name of a task among those of its role: for a group of a matrix its values, as in `lr=0.1, seed=2`.
-pub(super) fn label(record: &Record, task: &TaskId) -> String {
-    let Some(combination) = record.combinations.get(&task.role) else { return task.to_string() };
+pub(super) fn label(job: &JobDetail, task: &TaskId) -> String {
+    let Some(combination) = job.combinations.get(&task.role) else { return task.to_string() };
     let values = values(&combination.values);
-    let is_one_of_several = task.index > 0 || record.task(&TaskId::new(&task.role, 1)).is_some();
+    let is_one_of_several = task.index > 0 || job.task(&TaskId::new(&task.role, 1)).is_some();
     if is_one_of_several { format!("{values}, task {}", task.index) } else { values }
 }
 
 /// The name of a task among all: for a group of a matrix its role and values, as in `train lr=0.1, seed=2`.
-pub(super) fn name(record: &Record, task: &TaskId) -> String {
-    let label = label(record, task);
-    if record.combinations.contains_key(&task.role) {
-        format!("{} {label}", role_of(record, task))
-    } else {
-        label
-    }
+pub(super) fn name(job: &JobDetail, task: &TaskId) -> String {
+    let label = label(job, task);
+    if job.combinations.contains_key(&task.role) { format!("{} {label}", role_of(job, task)) } else { label }
 }
 
 /// The values of axes: `lr=0.1, seed=2`.
@@ -72,11 +69,11 @@ pub(super) fn values(values: &IndexMap<String, Scalar>) -> String {
 }
 
 /// The roles in the order of the plan, each with its tasks.
-pub(super) fn by_role(record: &Record) -> Vec<(&str, Vec<&TaskRecord>)> {
+pub(super) fn by_role(job: &JobDetail) -> Vec<(&str, Vec<&TaskStatus>)> {
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut roles: Vec<(&str, Vec<&TaskRecord>)> = vec![];
-    for task in &record.tasks {
-        let role = role_of(record, &task.task);
+    let mut roles: Vec<(&str, Vec<&TaskStatus>)> = vec![];
+    for task in &job.tasks {
+        let role = role_of(job, &task.task);
         let place = *places.entry(role).or_insert_with(|| {
             roles.push((role, vec![]));
             roles.len() - 1
@@ -87,11 +84,11 @@ pub(super) fn by_role(record: &Record) -> Vec<(&str, Vec<&TaskRecord>)> {
 }
 
 /// A sentence about the tasks that are not shown; empty if there are none.
-pub(super) fn left_out(record: &Record, count: usize) -> String {
+pub(super) fn left_out(job: &JobDetail, count: usize) -> String {
     if count == 0 {
         return String::new();
     }
-    let id = super::html::escape(&record.id.to_string());
+    let id = super::html::escape(&job.summary.name);
     let more = if count == 1 { "1 more is".to_owned() } else { format!("{count} more are") };
     format!(
         "<p class=\"none\">These are the tasks that failed, were retried, still run, or took longest. {more} listed by \

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jobc_job::metrics::Sample;
-use jobc_job::record::TaskRecord;
-use jobc_job::time::Time;
+use jobc_place::task::TaskStatus;
+use jobc_place::time::Time;
 
 use super::data::ReportData;
 
@@ -41,7 +41,7 @@ pub(super) struct Series {
 
 impl Series {
     /// The line of a task.
-    pub(super) fn of_task(facts: &ReportData, task: &TaskRecord, value: &Value) -> Self {
+    pub(super) fn of_task(facts: &ReportData, task: &TaskStatus, value: &Value) -> Self {
         let samples = facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default();
         let second = |time: Time| time.since(facts.begin()).as_secs_f64();
         let pieces = samples.chunk_by(|a, b| a.attempt == b.attempt).map(|attempt| {
@@ -52,7 +52,7 @@ impl Series {
             }
         });
         let pieces = pieces.filter(|points| !points.is_empty()).collect();
-        Self { name: super::selection::label(&facts.record, &task.task), pieces }
+        Self { name: super::selection::label(&facts.job, &task.task), pieces }
     }
 
     /// Its largest value.
@@ -146,7 +146,7 @@ fn levels(
 }
 
 /// A sample at the start of an attempt: nothing was used yet.
-fn first_sample(facts: &ReportData, task: &TaskRecord, sample: &Sample) -> Option<Sample> {
+fn first_sample(facts: &ReportData, task: &TaskStatus, sample: &Sample) -> Option<Sample> {
     let attempts = facts.attempts(task);
     let started = attempts.iter().find(|attempt| attempt.number == sample.attempt)?.started?;
     let zero = |value: Option<u64>| value.map(|_| 0);

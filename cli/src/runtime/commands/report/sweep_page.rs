@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use jobc_job::directory::Directory;
-use jobc_job::logs::{Line, LineFilter, Reader};
+use jobc_job::logs::{LineFilter, Reader};
 use jobc_job::metric_choice::{JobMetrics, MetricChoice};
 use jobc_job::metric_history::HistoryValue;
-use jobc_job::record::{JobState, Record};
-use jobc_job::time::Time;
 use jobc_job::user_metrics::format_number;
+use jobc_place::logs::Line;
+use jobc_place::state::JobState;
+use jobc_place::task::TaskStatus;
+use jobc_place::time::Time;
 use jobc_schema::metric::Better;
 use jobc_sys::id::TaskId;
 
@@ -58,8 +60,8 @@ impl SweepData {
         let mut histories: Vec<Vec<JobHistory>> = choices.iter().map(|_| vec![]).collect();
         let mut bytes_left = MAX_HISTORY_BYTES;
         for (row, job) in comparison.rows.iter().enumerate() {
-            let Some((directory, record)) = &job.job else { continue };
-            let of_job = JobMetrics::new(directory, record).histories(&choices, &mut bytes_left);
+            let Some((directory, detail)) = &job.job else { continue };
+            let of_job = JobMetrics::new(directory, detail).histories(&choices, &mut bytes_left);
             for (metric, histories) in histories.iter_mut().enumerate() {
                 // Of several tasks, the one with the most values.
                 let of_metric = of_job.iter().filter(|history| history.metric == metric);
@@ -92,7 +94,7 @@ pub(super) fn page(comparison: &Comparison, source: (&str, &str), data: &SweepDa
     let running = comparison
         .rows
         .iter()
-        .any(|row| row.job.as_ref().is_some_and(|(_, record)| !record.state.is_final()));
+        .any(|row| row.job.as_ref().is_some_and(|(_, job)| !job.summary.state.is_final()));
     out + &foot(data.now, &data.zone, if running { ", while the sweep ran" } else { "" })
 }
 
@@ -103,12 +105,12 @@ fn header(comparison: &Comparison, source: (&str, &str), zone: &Zone) -> String 
     };
     fact("Jobs", &escape(&comparison.counts()));
     fact(source.0, &escape(source.1));
-    let records = || comparison.rows.iter().filter_map(|row| row.job.as_ref()).map(|(_, record)| record);
-    if let Some(submitted) = records().map(|record| record.submitted).min() {
+    let jobs = || comparison.rows.iter().filter_map(|row| row.job.as_ref()).map(|(_, job)| &job.summary);
+    if let Some(submitted) = jobs().filter_map(|job| job.submitted).min() {
         fact("Submitted", &moment(submitted, zone));
     }
-    let is_over = records().all(|record| record.state.is_final());
-    if let Some(ended) = records().filter_map(|record| record.ended).max().filter(|_| is_over) {
+    let is_over = jobs().all(|job| job.state.is_final());
+    if let Some(ended) = jobs().filter_map(|job| job.ended).max().filter(|_| is_over) {
         fact("Ended", &moment(ended, zone));
     }
     for (number, metric) in comparison.metrics.iter().enumerate() {
@@ -188,11 +190,11 @@ fn curves(comparison: &Comparison, data: &SweepData) -> String {
                 .iter()
                 .map(|history| {
                     let row = &comparison.rows[history.row];
-                    let record = row.job.as_ref().map(|(_, record)| record);
+                    let job = row.job.as_ref().map(|(_, job)| &job.summary);
                     Curve {
                         name: values(comparison, row),
                         values: &history.values,
-                        begin: record.map_or(data.now, |record| record.started.unwrap_or(record.submitted)),
+                        begin: job.and_then(|job| job.started.or(job.submitted)).unwrap_or(data.now),
                         is_best: best == Some(history.row),
                     }
                 })
@@ -208,12 +210,12 @@ fn curves(comparison: &Comparison, data: &SweepData) -> String {
 }
 
 fn is_failed(row: &ComparedJob) -> bool {
-    let state = row.job.as_ref().map(|(_, record)| record.state);
+    let state = row.job.as_ref().map(|(_, job)| job.summary.state);
     matches!(state, Some(JobState::Failed | JobState::TimedOut | JobState::Lost))
 }
 
 fn row_color(row: &ComparedJob) -> &'static str {
-    row.job.as_ref().map_or("still", |(_, record)| color(record.state))
+    row.job.as_ref().map_or("still", |(_, job)| color(job.summary.state))
 }
 
 /// A plot of each metric over each axis.
@@ -248,10 +250,10 @@ fn failures(comparison: &Comparison) -> String {
     let failed: Vec<&ComparedJob> = comparison.rows.iter().filter(|row| is_failed(row)).collect();
     let mut out = String::new();
     for row in failed.iter().take(MAX_FAILURES) {
-        let Some((directory, record)) = &row.job else { continue };
-        let end = JobEnd::new(directory, record);
+        let Some((directory, job)) = &row.job else { continue };
+        let end = JobEnd::new(directory, &job.summary, &job.tasks);
         let output = end.as_ref().and_then(JobEnd::last_output).map(|output| output.lines(true));
-        let lines = output.unwrap_or_else(|| last_lines(directory, record));
+        let lines = output.unwrap_or_else(|| last_lines(directory, &job.tasks));
         out += &format!(
             "<details id=\"end-{0}\"><summary>{0}: {1}</summary>\n<pre class=\"file\" role=\"region\" aria-label=\"Last output of {0}\" tabindex=\"0\">{2}</pre></details>\n",
             escape(&row.name),
@@ -267,8 +269,8 @@ fn failures(comparison: &Comparison) -> String {
 }
 
 /// The last lines of the tasks of a job of which it is not known which one decided its end.
-fn last_lines(directory: &Directory, record: &Record) -> Vec<String> {
-    let tasks: Vec<&TaskId> = record.tasks.iter().map(|task| &task.task).collect();
+fn last_lines(directory: &Directory, tasks: &[TaskStatus]) -> Vec<String> {
+    let tasks: Vec<&TaskId> = tasks.iter().map(|task| &task.task).collect();
     let logs = tasks.iter().map(|task| directory.logs(task));
     let mut reader = Reader::new(logs, LineFilter::default().tail(Some(LAST_LINES)));
     let mut lines = Vec::new();

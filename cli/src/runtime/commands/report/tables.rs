@@ -2,23 +2,22 @@
 
 use std::time::Duration;
 
-use jobc_job::logs::Stream;
 use jobc_job::metrics::Sample;
-use jobc_job::record::{TaskRecord, TaskState};
-use jobc_job::time::Time;
 use jobc_job::user_metrics::format_number;
+use jobc_place::logs::Stream;
+use jobc_place::task::{TaskState, TaskStatus};
+use jobc_place::time::Time;
 use jobc_schema::plural;
 
-use super::super::follow::event_text;
-use super::super::jobs::format_duration;
 use super::chart::format_run_time;
 use super::data::{LogLine, ReportData};
 use super::html::{Cell, anchor, escape, moment, render_terminal_line, table};
-use super::reported::ReportedEvent;
 use super::selection::{self, Selection};
 use crate::report::cpus;
 use crate::runtime::local_time::Zone;
 use crate::runtime::quantity::bytes;
+use jobc_place::event::Event;
+use jobc_place::time::format_duration;
 
 /// Maximum number of tasks in the table.
 const MAX_TASKS: usize = 1000;
@@ -38,7 +37,7 @@ const MAX_UNFOLDED_LOGS: usize = 4;
 /// The tasks: how each ended, and its total resource usage. Names of tasks that are in `logs` link there.
 pub(super) fn tasks(facts: &ReportData, logs: &Selection<'_>) -> String {
     let mut metrics: Vec<&str> = Vec::new();
-    for metric in &facts.record.metrics {
+    for metric in &facts.job.metrics {
         if !metrics.contains(&metric.name.as_str()) {
             metrics.push(&metric.name);
         }
@@ -46,13 +45,13 @@ pub(super) fn tasks(facts: &ReportData, logs: &Selection<'_>) -> String {
     let mut headings = vec!["Task", "Values", "State", "Attempts", "Exit", "Why", "Ran"];
     headings.extend(&metrics);
     headings.extend(["CPU time", "CPU limit", "Peak memory", "Memory limit", "Read", "Written", "GPUs"]);
-    let shown = selection::select(&facts.record, MAX_TASKS, facts.end());
+    let shown = selection::select(&facts.job, MAX_TASKS, facts.end());
     let rows: Vec<Vec<Cell>> =
         shown.tasks.iter().map(|task| row(facts, task, &metrics, selection::has(logs, &task.task))).collect();
-    table("Tasks", &headings, &rows) + &selection::left_out(&facts.record, shown.left_out)
+    table("Tasks", &headings, &rows) + &selection::left_out(&facts.job, shown.left_out)
 }
 
-fn row(facts: &ReportData, task: &TaskRecord, metrics: &[&str], has_log: bool) -> Vec<Cell> {
+fn row(facts: &ReportData, task: &TaskStatus, metrics: &[&str], has_log: bool) -> Vec<Cell> {
     let used = TotalUsage::of(facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default());
     let amount = |amount: Option<u64>| Cell::number(&amount.map(bytes).unwrap_or_default());
     let ran = facts.attempts(task).last().and_then(|attempt| {
@@ -68,13 +67,10 @@ fn row(facts: &ReportData, task: &TaskRecord, metrics: &[&str], has_log: bool) -
     let name = escape(&task.task.to_string());
     let name = if has_log { format!("<a href=\"#{}\">{name}</a>", anchor(&task.task)) } else { name };
     let state = task.state.as_str();
-    let values = facts
-        .record
-        .combinations
-        .get(&task.task.role)
-        .map(|combination| selection::values(&combination.values));
+    let values =
+        facts.job.combinations.get(&task.task.role).map(|combination| selection::values(&combination.values));
     let metric = |name: &&str| {
-        let mut known = facts.record.metrics.iter();
+        let mut known = facts.job.metrics.iter();
         let value = known.find(|metric| metric.name == **name && metric.task == task.task);
         Cell::number(&value.map(|metric| format_number(metric.value.0)).unwrap_or_default())
     };
@@ -101,7 +97,7 @@ fn row(facts: &ReportData, task: &TaskRecord, metrics: &[&str], has_log: bool) -
 }
 
 /// The numbers of a task's GPUs, or their names where the numbers are not known.
-fn gpus(facts: &ReportData, task: &TaskRecord) -> String {
+fn gpus(facts: &ReportData, task: &TaskStatus) -> String {
     let known = facts.origin.as_ref().map(|origin| &origin.host.gpus[..]).unwrap_or_default();
     let number = |name: &String| known.iter().find(|gpu| gpu.name == *name).map(|gpu| gpu.number.clone());
     let numbers: Vec<String> =
@@ -153,7 +149,7 @@ impl TotalUsage {
 }
 
 /// The explanation of an end besides its exit code.
-fn why(task: &TaskRecord) -> String {
+fn why(task: &TaskStatus) -> String {
     if task.state == TaskState::Stopped {
         return task.reason.clone().unwrap_or_default();
     }
@@ -176,21 +172,21 @@ fn color(state: TaskState) -> &'static str {
 pub(super) fn logs(facts: &ReportData, shown: &Selection<'_>) -> String {
     let mut out = String::new();
     let mut unfolded = 0;
-    let decided = facts.record.end.as_ref().and_then(|end| end.task.as_ref());
+    let decided = facts.job.summary.end.as_ref().and_then(|end| end.task.as_ref());
     // Each task gets the same share, so that verbose tasks leave room for the others.
     let most_chars = (MAX_LOG_CHARS / shown.tasks.len().max(1)).clamp(2000, 40_000);
     for task in &shown.tasks {
         let lines = facts.tails.get(&task.task).map(Vec::as_slice).unwrap_or_default();
         let wanted =
-            decided == Some(&task.task) || task.state == TaskState::Failed || facts.record.tasks.len() == 1;
+            decided == Some(&task.task) || task.state == TaskState::Failed || facts.job.tasks.len() == 1;
         let open = wanted && unfolded < MAX_UNFOLDED_LOGS && !lines.is_empty();
         unfolded += usize::from(open);
         out += &log(facts, task, lines, open, most_chars);
     }
-    out + &selection::left_out(&facts.record, shown.left_out)
+    out + &selection::left_out(&facts.job, shown.left_out)
 }
 
-fn log(facts: &ReportData, task: &TaskRecord, lines: &[LogLine], open: bool, most_chars: usize) -> String {
+fn log(facts: &ReportData, task: &TaskStatus, lines: &[LogLine], open: bool, most_chars: usize) -> String {
     let mut shown = vec![];
     let mut left = most_chars;
     for line in lines.iter().rev() {
@@ -217,7 +213,7 @@ fn log(facts: &ReportData, task: &TaskRecord, lines: &[LogLine], open: bool, mos
         1 if lines.len() == 1 => "1 line".to_owned(),
         count => format!("last {count} lines"),
     };
-    let values = facts.record.combinations.get(&task.task.role);
+    let values = facts.job.combinations.get(&task.task.role);
     let values = values.map(|known| escape(&selection::values(&known.values)) + "; ").unwrap_or_default();
     format!(
         "<details id=\"{}\"{open}><summary>{} <small>{values}{count}</small></summary>\n<div class=\"log\">{}</div></details>\n",
@@ -250,7 +246,7 @@ pub(super) fn events(facts: &ReportData) -> String {
         let kind = serde_json::to_value(event.event).unwrap_or_default();
         let attempt =
             event.attempt.filter(|&attempt| attempt > 1).map(|attempt| format!("attempt {attempt}"));
-        let words = [attempt, Some(event_text::describe_details(event)).filter(|words| !words.is_empty())];
+        let words = [attempt, Some(jobc_job::event::describe(event)).filter(|words| !words.is_empty())];
         let words = words.into_iter().flatten().collect::<Vec<_>>().join(", ");
         rows.push(vec![
             Cell::number_html(moment(event.time, &facts.zone)),
@@ -264,15 +260,17 @@ pub(super) fn events(facts: &ReportData) -> String {
 }
 
 /// The events of a cluster.
-fn reported_events(all: &[ReportedEvent], zone: &Zone) -> String {
+fn reported_events(all: &[Event], zone: &Zone) -> String {
     if all.is_empty() {
         return String::new();
     }
     // The last ones show how it ended.
     let shown = all.len().saturating_sub(MAX_EVENTS);
-    let row = |event: &ReportedEvent| {
-        let time = Cell::number_html(moment(event.time, zone));
-        vec![time, Cell::number(&event.object), Cell::number(&event.reason), Cell::text(&event.message)]
+    let row = |event: &Event| {
+        let time = Time::parse(&event.time).map(|time| moment(time, zone)).unwrap_or_default();
+        let object = event.task.as_deref().filter(|_| event.object.is_empty()).unwrap_or(&event.object);
+        let (object, word) = (Cell::number(object), Cell::number(&event.event));
+        vec![Cell::number_html(time), object, word, Cell::text(&event.message)]
     };
     let rows: Vec<Vec<Cell>> = all[shown..].iter().map(row).collect();
     folded(all.len(), &table("Events", &["Time", "Object", "Event", "Details"], &rows))

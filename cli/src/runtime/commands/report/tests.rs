@@ -4,10 +4,11 @@ use std::process::{Command, Stdio};
 use jobc_job::directory::JobDirectories;
 use jobc_job::metric_history::{HistoryValue, MetricHistory};
 use jobc_job::record::Record;
-use jobc_job::time::Time;
+use jobc_place::time::Time;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::runtime::commands::searched::Searched;
 use crate::runtime::local_time::Zone;
 
 /// Milliseconds after the job was submitted.
@@ -111,7 +112,8 @@ fn facts_of(record: Record, events: Vec<Value>, samples: Vec<Value>, logs: &[(&s
         std::fs::create_dir_all(&log).unwrap();
         std::fs::write(log.join("000001.log"), text).unwrap();
     }
-    let mut facts = ReportData::gather(&directory, record);
+    let detail = jobc_job::local_place::detail(&directory, record);
+    let mut facts = ReportData::gather("train.1".to_owned(), &Searched { directory, detail, plan: None });
     facts.now = at(100_000);
     facts.zone = Zone::fixed(1);
     facts

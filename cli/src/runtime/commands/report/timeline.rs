@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use jobc_job::record::TaskRecord;
-use jobc_job::time::Time;
+use jobc_place::task::TaskStatus;
+use jobc_place::time::Time;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::chart::{Scale, Unit, format_number, format_run_time};
@@ -30,8 +30,8 @@ const MAX_NAME: usize = 60;
 
 /// The drawing, below a sticky axis. Names of tasks that are in `logs` link there.
 pub(super) fn timeline(facts: &ReportData, logs: &Selection<'_>) -> String {
-    let shown = selection::select(&facts.record, MAX_ROWS, facts.end());
-    let name = |task: &TaskRecord| truncate(&selection::name(&facts.record, &task.task), MAX_NAME);
+    let shown = selection::select(&facts.job, MAX_ROWS, facts.end());
+    let name = |task: &TaskStatus| truncate(&selection::name(&facts.job, &task.task), MAX_NAME);
     let names = shown.tasks.iter().map(|task| name(task).width()).max().unwrap_or(0);
     #[allow(clippy::cast_precision_loss)] // names have a few characters
     let left = (names as f64 * 7.3 + 16.0).min(WIDTH / 2.0);
@@ -67,11 +67,11 @@ pub(super) fn timeline(facts: &ReportData, logs: &Selection<'_>) -> String {
         out += &row(facts, task, &scale, y, selection::has(logs, &task.task));
     }
     out += "</svg>\n</div>\n";
-    out + &selection::left_out(&facts.record, shown.left_out)
+    out + &selection::left_out(&facts.job, shown.left_out)
 }
 
-fn row(facts: &ReportData, task: &TaskRecord, scale: &Scale, y: f64, has_log: bool) -> String {
-    let name = selection::name(&facts.record, &task.task);
+fn row(facts: &ReportData, task: &TaskStatus, scale: &Scale, y: f64, has_log: bool) -> String {
+    let name = selection::name(&facts.job, &task.task);
     let shown = escape(&truncate(&name, MAX_NAME));
     let label = format!("<text x=\"4\" y=\"{}\" class=\"name\">{shown}</text>", format_number(y + 13.0));
     let mut out = if has_log {
@@ -133,13 +133,13 @@ fn open_end(x: f64, top: f64) -> String {
 }
 
 /// The color of an attempt's bar.
-fn class(facts: &ReportData, task: &TaskRecord, attempt: &Attempt<'_>) -> &'static str {
+fn class(facts: &ReportData, task: &TaskStatus, attempt: &Attempt<'_>) -> &'static str {
     let is_last = attempt.number == task.attempt;
     match attempt.exit_code {
         Some(0) => "good",
-        Some(_) if is_last && task.state == jobc_job::record::TaskState::Stopped => "still",
+        Some(_) if is_last && task.state == jobc_place::task::TaskState::Stopped => "still",
         Some(_) => "bad",
-        None if facts.record.state.is_final() => "still",
+        None if facts.job.summary.state.is_final() => "still",
         None => "runs",
     }
 }
@@ -147,7 +147,7 @@ fn class(facts: &ReportData, task: &TaskRecord, attempt: &Attempt<'_>) -> &'stat
 fn describe_attempt(name: &str, attempt: &Attempt<'_>, end: Time) -> String {
     let took = attempt.started.map_or(Duration::ZERO, |started| end.since(started));
     let mut words = format!("{name}, attempt {}: {}", attempt.number, format_run_time(took));
-    if let Some(end) = jobc_job::exit_text::describe(attempt.exit_code, attempt.signal, attempt.reason) {
+    if let Some(end) = jobc_place::exit_text::describe(attempt.exit_code, attempt.signal, attempt.reason) {
         words += &format!(", {end}");
     }
     words

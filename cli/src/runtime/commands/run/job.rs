@@ -31,7 +31,7 @@ use jobc_job::host_environment::{Caller, HostEnvironments};
 use jobc_job::provision;
 use jobc_job::record::Record;
 use jobc_job::sweep::Sweep;
-use jobc_job::time::Time;
+use jobc_place::time::Time;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::{JobId, TaskId};
 use jobc_sys::signals::Signals;

@@ -1,9 +1,8 @@
-//! One row per task: its current usage, from the difference to the last sample.
+//! One row per task: its current usage, and the rates since the last measurement.
 
 use std::collections::BTreeMap;
 
-use jobc_job::metrics::Sample;
-use jobc_job::record::{Record, TaskState};
+use jobc_place::usage::TaskUsage;
 use jobc_schema::plural;
 use jobc_sys::id::TaskId;
 use serde_json::{Value, json};
@@ -13,57 +12,32 @@ use crate::runtime::quantity::{bytes, percent};
 /// The usage of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
+    /// What a user calls its job.
     pub job: String,
-    pub task: TaskId,
-    pub state: TaskState,
-    pub sample: Sample,
-    /// Thousandths of a CPU; none before the second sample.
-    pub cpu_millis: Option<u64>,
-    /// Bytes per second.
-    pub read: Option<u64>,
-    pub written: Option<u64>,
-    /// Its memory limit in bytes.
-    pub memory_limit: Option<u64>,
-    /// Whether the host enforces that limit.
-    pub is_enforced: bool,
+    pub usage: TaskUsage,
+    /// Its place in the order of jobs and plans.
+    pub place: usize,
 }
 
-/// The last sample.
+/// The last measurement.
 #[derive(Debug, Default)]
 pub(crate) struct UsageRows {
-    last: BTreeMap<(String, TaskId), Sample>,
+    last: BTreeMap<(String, TaskId), TaskUsage>,
 }
 
 impl UsageRows {
-    /// The rows of a sample, in the order of the jobs and their plans.
-    pub(crate) fn update(&mut self, jobs: Vec<(Record, Vec<Sample>)>) -> Vec<Row> {
-        let mut rows = vec![];
+    /// The rows of a measurement, in the order of the jobs and their plans.
+    pub(crate) fn update(&mut self, jobs: Vec<(String, Vec<TaskUsage>)>) -> Vec<Row> {
+        let mut rows: Vec<Row> = vec![];
         let mut last = BTreeMap::new();
-        for (record, samples) in jobs {
-            let job = record.id.to_string();
-            for sample in samples {
-                let key = (job.clone(), sample.task.clone());
-                let before = self.last.get(&key).filter(|before| before.attempt == sample.attempt);
-                let known = record.task(&sample.task);
-                let rate = |of: fn(&Sample) -> Option<u64>| {
-                    let before = before?;
-                    let millis = u64::try_from(sample.time.since(before.time).as_millis()).ok()?;
-                    let more = of(&sample)?.checked_sub(of(before)?)?;
-                    (millis > 0).then(|| more.saturating_mul(1000) / millis)
-                };
-                rows.push(Row {
-                    job: job.clone(),
-                    task: sample.task.clone(),
-                    state: known.map(|task| task.state).unwrap_or_default(),
-                    cpu_millis: before.and_then(|before| sample.cpu_millis_since(before)),
-                    read: rate(|sample| sample.usage.read_bytes),
-                    written: rate(|sample| sample.usage.written_bytes),
-                    memory_limit: known.and_then(|task| task.limits.get("memory_bytes").copied()),
-                    is_enforced: !known
-                        .is_some_and(|task| task.unenforced.iter().any(|name| name == "memory_bytes")),
-                    sample: sample.clone(),
-                });
-                last.insert(key, sample);
+        for (job, tasks) in jobs {
+            for mut usage in tasks {
+                let key = (job.clone(), usage.task.clone());
+                last.insert(key.clone(), usage.clone());
+                if let Some(before) = self.last.get(&key) {
+                    usage.compare(before);
+                }
+                rows.push(Row { job: job.clone(), usage, place: rows.len() });
             }
         }
         self.last = last;
@@ -75,18 +49,19 @@ impl Row {
     /// Job, task, CPU, memory, its limit, read, written, pids, GPU.
     pub(crate) fn cells(&self) -> [String; 9] {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        let usage = &self.sample.usage;
+        let usage = &self.usage;
+        let per_second = |rate: Option<u64>| or_dash(rate.map(|rate| bytes(rate) + "/s"));
+        let limit = |limit| {
+            if usage.memory_limit_enforced { bytes(limit) } else { "not enforced".to_owned() }
+        };
         [
             self.job.clone(),
-            self.task.to_string(),
-            or_dash(self.cpu_millis.map(percent)),
+            usage.task.to_string(),
+            or_dash(usage.cpu_millis.map(percent)),
             or_dash(usage.memory.map(bytes)),
-            or_dash(
-                self.memory_limit
-                    .map(|limit| if self.is_enforced { bytes(limit) } else { "not enforced".to_owned() }),
-            ),
-            or_dash(self.read.map(|rate| bytes(rate) + "/s")),
-            or_dash(self.written.map(|rate| bytes(rate) + "/s")),
+            or_dash(usage.memory_limit.map(limit)),
+            per_second(usage.read_bytes_per_second),
+            per_second(usage.written_bytes_per_second),
             or_dash(usage.pids.map(|pids| pids.to_string())),
             self.gpu(),
         ]
@@ -95,7 +70,7 @@ impl Row {
     /// Each GPU: its utilization, and the memory that the task uses. Of a slice by MPS that is not known: then it is the
     /// use of the card, the number of slices that share it, and the limit of the task's memory.
     fn gpu(&self) -> String {
-        let gpus = self.sample.gpu.iter().map(|gpu| {
+        let gpus = self.usage.gpu.iter().map(|gpu| {
             let busy = gpu.utilization.map(|percent| format!("{percent}%"));
             if let Some(mps) = &gpu.mps {
                 let limit = mps.memory_limit.map(|limit| format!(" max {}", bytes(limit)));
@@ -113,46 +88,41 @@ impl Row {
         if gpus.is_empty() { "-".to_owned() } else { gpus.join(", ") }
     }
 
-    /// The row for programs: the sample, and the values computed from it.
+    /// The row for programs.
     pub(crate) fn json(&self) -> Value {
-        let mut value = json!({ "job": self.job, "state": self.state });
-        let sample = json!(self.sample);
-        if let (Some(row), Some(sample)) = (value.as_object_mut(), sample.as_object()) {
-            row.extend(sample.clone());
+        let mut value = json!({ "job": self.job });
+        if let (Some(row), Value::Object(usage)) = (value.as_object_mut(), json!(self.usage)) {
+            row.extend(usage);
         }
-        value["cpu_millis"] = json!(self.cpu_millis);
-        value["memory_limit"] = json!(self.memory_limit);
-        value["memory_limit_enforced"] = json!(self.is_enforced);
-        value["read_bytes_per_second"] = json!(self.read);
-        value["written_bytes_per_second"] = json!(self.written);
         value
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use jobc_job::metrics::{GpuUse, MpsUse};
-    use jobc_job::time::Time;
+    use jobc_place::task::TaskState;
+    use jobc_place::time::Time;
+    use jobc_place::usage::{GpuUse, MpsUse};
 
     use super::*;
 
-    fn look(millis: u64, cpu_usec: u64, written: u64) -> Vec<(Record, Vec<Sample>)> {
-        let record = json!({
-            "version": 1, "id": "train.1", "source": "/job.yaml", "target": "local", "owner": 0, "state": "running",
-            "submitted": "2026-11-21T13:31:53.250Z", "attempt": 1, "network": "host",
-            "claim": {"cpu_millis": 0, "memory_bytes": 0, "gpus": 0, "disk_bytes": 0},
-            "tasks": [{"task": "worker-0", "state": "running", "attempt": 1, "limits": {"memory_bytes": 1_073_741_824}}],
-        });
-        let sample = json!({
-            "time": Time::from_millis(millis), "task": "worker-0", "attempt": 1, "cpu_usec": cpu_usec,
-            "memory": 52_428_800, "written_bytes": written, "pids": 3,
-            "gpu": [{"gpu": "GPU-1", "memory": 1_073_741_824, "utilization": 97}],
-        });
-        vec![(serde_json::from_value(record).unwrap(), vec![serde_json::from_value(sample).unwrap()])]
+    fn look(millis: u64, cpu_usec: u64, written: u64) -> Vec<(String, Vec<TaskUsage>)> {
+        let task = "worker-0".parse().unwrap();
+        let gpu = GpuUse { memory: Some(1 << 30), utilization: Some(97), ..GpuUse::default() };
+        let usage = TaskUsage {
+            cpu_usec: Some(cpu_usec),
+            memory: Some(50 << 20),
+            memory_limit: Some(1 << 30),
+            written_bytes: Some(written),
+            pids: Some(3),
+            gpu: vec![gpu],
+            ..TaskUsage::new(Time::from_millis(millis), task, 1, TaskState::Running)
+        };
+        vec![("train.1".to_owned(), vec![usage])]
     }
 
     #[test]
-    fn rates_are_computed_since_the_last_sample() {
+    fn rates_are_computed_since_the_last_measurement() {
         let mut rows = UsageRows::default();
         let first = rows.update(look(1000, 0, 0)).remove(0);
         assert_eq!(first.cells()[2..], ["-", "50.0 MiB", "1.0 GiB", "-", "-", "3", "97% 1.0 GiB"]);
@@ -161,9 +131,11 @@ mod tests {
             second.cells(),
             ["train.1", "worker-0", "50%", "50.0 MiB", "1.0 GiB", "-", "1.0 KiB/s", "3", "97% 1.0 GiB"]
         );
-        assert_eq!(second.json()["cpu_millis"], 500);
+        assert_eq!((&second.json()["cpu_millis"], &second.json()["state"]), (&json!(500), &json!("running")));
+        // A clock that was set back gives no rate.
+        assert_eq!(rows.update(look(2000, 1_000_000, 2048)).remove(0).cells()[2], "-");
         let mut unenforced = look(4000, 0, 0);
-        unenforced[0].0.tasks[0].unenforced = vec!["memory_bytes".to_owned()];
+        unenforced[0].1[0].memory_limit_enforced = false;
         assert_eq!(UsageRows::default().update(unenforced).remove(0).cells()[4], "not enforced");
         let mut sliced = look(5000, 0, 0);
         let mps = |limit, slices| Some(MpsUse { memory_limit: limit, slices });
@@ -180,7 +152,5 @@ mod tests {
             sliced.json()["gpu"][0],
             json!({"gpu": "GPU-1", "utilization": 97, "mps": {"memory_limit": 8_u64 << 30, "slices": 3}})
         );
-        // A clock that was set back gives no rate.
-        assert_eq!(rows.update(look(2000, 1_000_000, 2048)).remove(0).cells()[2], "-");
     }
 }

@@ -3,16 +3,14 @@
 use std::io::{self, Write as _};
 
 use jobc_container::terminal::raw_mode::RawMode;
-use jobc_job::record::Record;
-use jobc_job::time::Time;
+use jobc_place::job::JobSummary;
+use jobc_place::time::{Time, format_duration};
 use rustix::stdio::{stdin, stdout};
 use rustix::termios::tcgetwinsize;
 
-use super::super::jobs::format_duration;
 use super::super::stats::{NO_JOB_RUNS, Row};
 use crate::runtime::quantity::{bytes, percent};
 use crate::table::{Table, truncate};
-use jobc_job::local_place::task_counts;
 
 /// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +59,8 @@ const KEYS: [[&str; 2]; 10] = [
 /// The contents of the screen.
 #[derive(Debug, Default)]
 pub(super) struct View {
-    jobs: Vec<Record>,
+    /// Each job under what a user calls it.
+    jobs: Vec<(String, JobSummary)>,
     rows: Vec<Row>,
     order: Order,
     /// Only rows whose job, task or state has this text.
@@ -78,7 +77,7 @@ pub(super) struct View {
 
 impl View {
     /// Adds a sample of the jobs.
-    pub(super) fn set_sample(&mut self, jobs: Vec<Record>, rows: Vec<Row>) {
+    pub(super) fn set_sample(&mut self, jobs: Vec<(String, JobSummary)>, rows: Vec<Row>) {
         (self.jobs, self.rows) = (jobs, rows);
         self.sort();
     }
@@ -132,8 +131,8 @@ impl View {
     fn filtered(&self) -> Vec<&Row> {
         let has_text = |row: &&Row| {
             row.job.contains(&self.filter)
-                || row.task.to_string().contains(&self.filter)
-                || row.state.as_str().contains(&self.filter)
+                || row.usage.task.to_string().contains(&self.filter)
+                || row.usage.state.as_str().contains(&self.filter)
         };
         self.rows.iter().filter(has_text).collect()
     }
@@ -141,16 +140,13 @@ impl View {
     fn sort(&mut self) {
         // Sorting is stable: equal rows stay in the order of the plan, in which each sample lists them.
         match self.order {
-            Order::Plan => self.rows.sort_by_cached_key(|row| {
-                let job = self.jobs.iter().position(|record| record.id.to_string() == row.job);
-                let record = job.and_then(|job| self.jobs.get(job));
-                (job, record.and_then(|record| record.tasks.iter().position(|task| task.task == row.task)))
+            Order::Plan => self.rows.sort_by_key(|row| row.place),
+            Order::Cpu => self.rows.sort_by_key(|row| std::cmp::Reverse(row.usage.cpu_millis)),
+            Order::Memory => self.rows.sort_by_key(|row| std::cmp::Reverse(row.usage.memory)),
+            Order::Traffic => self.rows.sort_by_key(|row| {
+                let usage = &row.usage;
+                std::cmp::Reverse(usage.read_bytes_per_second.max(usage.written_bytes_per_second))
             }),
-            Order::Cpu => self.rows.sort_by_key(|row| std::cmp::Reverse(row.cpu_millis)),
-            Order::Memory => self.rows.sort_by_key(|row| std::cmp::Reverse(row.sample.usage.memory)),
-            Order::Traffic => {
-                self.rows.sort_by_key(|row| std::cmp::Reverse(row.read.max(row.written)));
-            }
         }
     }
 
@@ -173,7 +169,7 @@ impl View {
         let count = filtered.len();
         for row in filtered {
             let [job, task, rest @ ..] = row.cells();
-            let mut cells = [job, task, row.state.as_str().to_owned()].into_iter().chain(rest);
+            let mut cells = [job, task, row.usage.state.as_str().to_owned()].into_iter().chain(rest);
             table.row(std::array::from_fn(|_| cells.next().unwrap_or_default()));
         }
         let text = table.render(Some(columns));
@@ -208,23 +204,23 @@ impl View {
 }
 
 /// One line for each job: its state, how long it has run, its tasks and what they use.
-pub(crate) fn heading(jobs: &[Record], rows: &[Row], now: Time) -> Vec<String> {
+pub(crate) fn heading(jobs: &[(String, JobSummary)], rows: &[Row], now: Time) -> Vec<String> {
     if jobs.is_empty() {
         return vec![NO_JOB_RUNS.to_owned()];
     }
     let mut lines = vec![];
-    for record in jobs {
-        let rows = rows.iter().filter(|row| row.job == record.id.to_string());
-        let cpu: u64 = rows.clone().filter_map(|row| row.cpu_millis).sum();
-        let memory: u64 = rows.filter_map(|row| row.sample.usage.memory).sum();
-        let ran = record.started.map(|started| format_duration(record.ended.unwrap_or(now).since(started)));
-        let end = record.end.as_ref().map(|end| format!("  {}", end.explanation));
+    for (id, job) in jobs {
+        let rows = rows.iter().filter(|row| row.job == *id);
+        let cpu: u64 = rows.clone().filter_map(|row| row.usage.cpu_millis).sum();
+        let memory: u64 = rows.filter_map(|row| row.usage.memory).sum();
+        let ran = job.started.map(|started| format_duration(job.ended.unwrap_or(now).since(started)));
+        let end = job.end.as_ref().map(|end| format!("  {}", end.explanation));
         lines.push(format!(
             "{}  {}  {}  {}  CPU {}  memory {}{}",
-            record.id,
-            record.state.as_str(),
+            id,
+            job.state.as_str(),
             ran.unwrap_or_default(),
-            task_counts(record),
+            job.tasks_text(),
             percent(cpu),
             bytes(memory),
             end.unwrap_or_default()

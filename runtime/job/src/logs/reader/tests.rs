@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::logs::line::format_time;
 use crate::logs::{Limits, Redactor, Watch, Writer, part};
-use crate::time::Time;
+use jobc_place::time::Time;
 
 /// Writes a part of a log: a second, a tag, an attempt and a text in each line.
 fn part(directory: &Path, number: u64, lines: &[(u64, &str)]) {

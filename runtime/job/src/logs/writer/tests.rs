@@ -1,5 +1,5 @@
 use super::*;
-use crate::logs::Line;
+use crate::logs::parse;
 
 /// A writer in its own directory, and its parts.
 struct Fixture {
@@ -36,7 +36,7 @@ impl Fixture {
     fn lines(&self) -> Vec<String> {
         let text: Vec<u8> = self.parts().into_iter().flat_map(|(_, text)| text).collect();
         let lines = text.split_inclusive(|&byte| byte == b'\n').map(|line| {
-            let line = Line::parse(line.strip_suffix(b"\n").expect("a line has an end")).expect("a line");
+            let line = parse(line.strip_suffix(b"\n").expect("a line has an end")).expect("a line");
             assert!(humantime::parse_rfc3339(line.time).is_ok(), "{}", line.time);
             let tag = if line.ends { 'F' } else { 'P' };
             format!("{} {tag} {} {}", line.stream.as_str(), line.attempt, line.text.escape_ascii())

@@ -17,7 +17,7 @@ fn shown(look: LineFormat, terminal: bool, wait: bool, lines: &[(usize, Stream, 
         printer.flush().unwrap();
     }
     printer.finish().unwrap();
-    let text = String::from_utf8(memory.borrow().clone()).unwrap();
+    let text = String::from_utf8(memory.lock().unwrap().clone()).unwrap();
     text.replace('\x1b', "^").replace('\r', "<")
 }
 
@@ -154,7 +154,7 @@ fn a_footer_stays_below_the_lines() {
     let line = |printer: &mut Printer, text: &str, ends: bool| {
         let line = Line { time: "", stream: OUT, ends, attempt: 1, text: text.as_bytes() };
         printer.line(0, &line).and_then(|()| printer.flush()).unwrap();
-        String::from_utf8(std::mem::take(&mut *memory.borrow_mut()))
+        String::from_utf8(std::mem::take(&mut *memory.lock().unwrap()))
             .unwrap()
             .replace('\x1b', "^")
             .replace('\r', "<")

@@ -13,12 +13,12 @@ use jobc_remote::identity::Identity;
 use jobc_remote::place::{RemotePlace, Submission, SubmitError};
 use jobc_sys::error::{Error, Kind};
 
-use super::super::handle::failure;
 use super::runs::Run;
 use super::step::{End, Step, each};
 use super::{problems, secrets};
 use crate::input::shorten;
 use crate::output::write;
+use crate::runtime::commands::jobs::failure;
 use crate::runtime::commands::jobs::{Failure, Result};
 use crate::terminal;
 

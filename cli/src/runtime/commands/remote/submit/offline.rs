@@ -12,12 +12,12 @@ use jobc_remote::identity::Identity;
 use jobc_remote::target::brings_images;
 use serde_json::{Value, json};
 
-use super::super::handle::failure;
 use super::{images, layouts, only_backend};
 use crate::args::FormatArg;
 use crate::outcome::Outcome;
 use crate::report;
 use crate::runtime::commands::jobs::Result;
+use crate::runtime::commands::jobs::failure;
 use crate::terminal;
 
 /// Prints the objects or batch scripts of each job, whose relative paths begin at a directory; `why` is the reason why the

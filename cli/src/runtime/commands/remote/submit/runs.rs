@@ -6,8 +6,8 @@ use jobc_remote::identity::Identity;
 use jobc_remote::place::{JobState, JobSummary, RemotePlace};
 use jobc_sys::error::{Error, Kind};
 
-use super::super::handle::failure;
 use crate::runtime::commands::jobs::Result;
+use crate::runtime::commands::jobs::failure;
 
 /// Maximum number of names that are tried for a run.
 const MAX_NAMES: u64 = 20;

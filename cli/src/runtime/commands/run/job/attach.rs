@@ -8,9 +8,10 @@ use jobc_container::cgroup::UnenforcedLimit;
 use jobc_container::rootless;
 use jobc_job::control::Request;
 use jobc_job::directory::Directory;
-use jobc_job::record::{JobState, Record};
+use jobc_job::record::Record;
 use jobc_job::supervisor::start::StartedSupervisor;
 use jobc_job::unmet;
+use jobc_place::state::JobState;
 use jobc_sys::error::{Error, Result};
 use jobc_sys::signals::{Signal, Signals};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -155,7 +156,7 @@ pub(super) fn attach(
                     follower.end(&job.directory, record);
                 }
                 None => {
-                    if let Some(end) = JobEnd::new(&job.directory, record)
+                    if let Some(end) = JobEnd::of_record(&job.directory, record)
                         && record.state != JobState::Succeeded
                     {
                         end.print(true);

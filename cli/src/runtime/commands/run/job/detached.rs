@@ -4,8 +4,8 @@ use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use jobc_job::event::{self, Event, Kind};
-use jobc_job::exit_code::NOT_STARTED;
 use jobc_job::record::Record;
+use jobc_place::exit_code::NOT_STARTED;
 use jobc_sys::error::{Error, Result};
 use jobc_sys::signals::Signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -30,7 +30,7 @@ pub(super) fn wait_for_start(all: &Jobs, jobs: &mut [RunningJob], signals: &Sign
         match refusal(all, job, signals, deadline)? {
             None => has_started = true,
             Some(record) => {
-                if let Some(end) = JobEnd::new(&job.directory, &record) {
+                if let Some(end) = JobEnd::of_record(&job.directory, &record) {
                     end.print(true);
                 }
             }

@@ -22,6 +22,7 @@ use jobc_job::admission::capacity::Capacity;
 use jobc_job::admission::claim;
 use jobc_job::directory::{Directory, JobDirectories};
 use jobc_job::host_environment::{Caller, HostEnvironments};
+use jobc_job::local_place::describe_claim;
 use jobc_job::provision;
 use jobc_job::secrets::Secrets;
 use jobc_schema::Bytes;
@@ -36,7 +37,7 @@ use super::built_plan::{BuiltJob, BuiltPlan};
 use super::{images, submit};
 use crate::report::cpus;
 use crate::runtime::args::run::RunArgs;
-use crate::runtime::commands::inspect;
+
 use crate::terminal;
 
 /// Prints the steps of each job; with `scope`, its cgroups would be in a scope of this user's systemd.
@@ -103,7 +104,7 @@ pub(super) fn describe_job(plan: &JobPlan, directory: &Directory, scope: Option<
     if let Some(seconds) = plan.timeout_seconds {
         out += &format!("timeout: {seconds} s\n");
     }
-    out += &format!("takes at most: {}\n", inspect::describe_claim(&claim::of(plan)));
+    out += &format!("takes at most: {}\n", describe_claim(&claim::of(plan)));
     let memory = Bytes(capacity.memory_bytes).measured();
     out += &format!(
         "this host has: {}, {memory} of memory, {} GPUs\n",

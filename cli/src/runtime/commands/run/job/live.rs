@@ -5,9 +5,11 @@
 use std::time::{Duration, Instant};
 
 use jobc_job::directory::Directory;
+use jobc_job::local_place::{measured, summary};
 use jobc_job::metrics::LiveUsage;
 use jobc_job::record::Record;
-use jobc_job::time::Time;
+use jobc_place::job::JobSummary;
+use jobc_place::time::Time;
 use rustix::stdio::stderr;
 use rustix::termios::tcgetwinsize;
 
@@ -57,16 +59,17 @@ impl LiveTable {
                 && !record.state.is_final()
             {
                 let samples = usage.sample(&record);
-                jobs.push((record, samples));
+                jobs.push((summary(&record), measured(&record, samples)));
             }
         }
-        let records: Vec<Record> = jobs.iter().map(|(record, _)| record.clone()).collect();
-        let rows = self.rows.update(jobs);
-        let last_line = |row: &Row| follower.last_line(&row.job, &row.task);
-        let lines = if height < MIN_LINES || records.is_empty() {
+        let (summaries, tasks): (Vec<_>, Vec<_>) =
+            jobs.into_iter().map(|(job, tasks)| ((job.name.clone(), job.clone()), (job.name, tasks))).unzip();
+        let rows = self.rows.update(tasks);
+        let last_line = |row: &Row| follower.last_line(&row.job, &row.usage.task);
+        let lines = if height < MIN_LINES || summaries.is_empty() {
             vec![]
         } else {
-            lines(&records, &rows, &last_line, columns, height, Time::now())
+            lines(&summaries, &rows, &last_line, columns, height, Time::now())
         };
         follower.set_footer(lines);
         self.next = Instant::now() + INTERVAL.max(began.elapsed() * MAX_SHARE);
@@ -81,14 +84,14 @@ impl LiveTable {
 
 /// The lines for a terminal of that size.
 fn lines(
-    records: &[Record],
+    jobs: &[(String, JobSummary)],
     rows: &[Row],
     last_line: &dyn Fn(&Row) -> Option<String>,
     columns: usize,
     height: usize,
     now: Time,
 ) -> Vec<String> {
-    let mut out = heading(records, rows, now);
+    let mut out = heading(jobs, rows, now);
     if out.len() > MAX_JOBS {
         let more = out.len() - MAX_JOBS + 1;
         out.truncate(MAX_JOBS - 1);
@@ -98,10 +101,11 @@ fn lines(
     let mut table = Table::new(["TASK", "STATE", "CPU", "MEMORY", "GPU", "LAST LINE"]);
     for row in &rows[..count] {
         let [_, _, cpu, memory, .., gpu] = row.cells();
-        let task = if records.len() > 1 { format!("{} {}", row.job, row.task) } else { row.task.to_string() };
+        let task = row.usage.task.to_string();
+        let task = if jobs.len() > 1 { format!("{} {task}", row.job) } else { task };
         table.row([
             task,
-            row.state.as_str().to_owned(),
+            row.usage.state.as_str().to_owned(),
             cpu,
             memory,
             gpu,

@@ -2,8 +2,9 @@
 
 use camino::Utf8Path;
 use indexmap::IndexMap;
-use jobc_job::record::{JobState, Record};
+use jobc_job::record::Record;
 use jobc_job::sweep::Sweep;
+use jobc_place::state::JobState;
 use jobc_schema::Scalar;
 use jobc_sys::error::{Error, Kind, Result};
 

@@ -1,3 +1,5 @@
+use jobc_job::local_place::{measured, summary};
+use jobc_job::record::Record;
 use serde_json::json;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -24,12 +26,12 @@ fn view(count: u64) -> View {
             }))
             .unwrap()
         });
-        vec![(record.clone(), samples.collect())]
+        vec![("train.1".to_owned(), measured(&record, samples.collect()))]
     };
     let mut rows = UsageRows::default();
     rows.update(look(1000));
     let mut view = View::default();
-    view.set_sample(vec![record.clone()], rows.update(look(2000)));
+    view.set_sample(vec![("train.1".to_owned(), summary(&record))], rows.update(look(2000)));
     view
 }
 

@@ -22,14 +22,22 @@ fn shown(count: u64, columns: usize, height: usize) -> Vec<String> {
             }))
             .unwrap()
         });
-        vec![(record.clone(), samples.collect())]
+        vec![("train.1".to_owned(), measured(&record, samples.collect()))]
     };
     let mut rows = UsageRows::default();
     rows.update(look(1000));
     let rows = rows.update(look(2000));
-    let last_line =
-        |row: &Row| (row.task.index > 0).then(|| "学習 epoch 3: loss 0.25, a long line of a task".to_owned());
-    lines(&[record], &rows, &last_line, columns, height, Time::from_millis(65_000))
+    let last_line = |row: &Row| {
+        (row.usage.task.index > 0).then(|| "学習 epoch 3: loss 0.25, a long line of a task".to_owned())
+    };
+    lines(
+        &[("train.1".to_owned(), summary(&record))],
+        &rows,
+        &last_line,
+        columns,
+        height,
+        Time::from_millis(65_000),
+    )
 }
 
 #[test]

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
 use serde::{Deserialize, Serialize};
 
-use jobc_sys::error::{Error, Result};
-use jobc_sys::kernel_file;
+use crate::error::{Error, Result};
+use crate::kernel_file;
 
 /// A process that was seen alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

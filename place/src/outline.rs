@@ -4,13 +4,13 @@
 
 use jobc_schema::plan::JobPlan;
 
-use crate::place::JobSummary;
+use crate::job::JobSummary;
 
 /// The longest text; a job may have thousands of roles.
 const MAX_BYTES: usize = 16 << 10;
 
 /// The text for a job; none if reports need nothing of its plan, or too much.
-pub(crate) fn of(plan: &JobPlan) -> Option<String> {
+pub fn of(plan: &JobPlan) -> Option<String> {
     let has_metrics = plan.roles.iter().any(|role| !role.metrics.is_empty());
     if plan.matrix.is_empty() && !has_metrics {
         return None;

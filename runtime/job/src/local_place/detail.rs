@@ -1,0 +1,148 @@
+//! A job of this host as every place describes it.
+
+use jobc_gpu::device_names::short_name;
+use jobc_gpu::lease::Slot;
+use jobc_place::job::{JobDetail, JobSummary, TaskCounts};
+use jobc_place::task::TaskState;
+use jobc_schema::{Bytes, Cpus, plural};
+use jobc_sys::error::Result;
+use serde_json::{Map, Value, json};
+
+use crate::directory::Directory;
+use crate::record::{Claim, Record};
+use crate::unmet;
+
+/// A job as every place lists it.
+pub fn summary(record: &Record) -> JobSummary {
+    let mut states: Vec<(&'static str, u64)> = Vec::new();
+    for task in &record.tasks {
+        let state = record.state_of(task);
+        match states.iter_mut().find(|(known, _)| *known == state) {
+            Some((_, count)) => *count += 1,
+            None => states.push((state, 1)),
+        }
+    }
+    let count = |is_meant: fn(TaskState) -> bool| {
+        record.tasks.iter().filter(|task| is_meant(task.state)).count() as u64
+    };
+    JobSummary {
+        tasks: TaskCounts {
+            wanted: record.tasks.len() as u64,
+            active: count(TaskState::is_alive),
+            succeeded: count(|state| state == TaskState::Succeeded),
+            failed: count(|state| state == TaskState::Failed),
+        },
+        states,
+        submitted: Some(record.submitted),
+        started: record.started,
+        ended: record.ended,
+        end: record.end.clone(),
+        is_short: record.tasks.iter().any(|task| task.state == TaskState::Waiting),
+        description: record.description.clone(),
+        source: Some(record.source.clone()),
+        sweep: record.sweep.clone(),
+        ..JobSummary::new(record.id.to_string(), &record.id.name, record.state)
+    }
+}
+
+/// A job with its tasks.
+pub fn detail(directory: &Directory, record: Record) -> JobDetail {
+    let summary = summary(&record);
+    let facts = facts(directory, &record);
+    let Record { mut tasks, attempt, notes, combinations, metrics, claim, end, .. } = record;
+    for task in &mut tasks {
+        let number = |name: &String| {
+            claim.leased.slot_named(name).map_or_else(|| name.clone(), |slot| short_name(slot.device))
+        };
+        task.gpu_numbers = task.gpus.iter().map(number).collect();
+    }
+    JobDetail {
+        attempt,
+        reasons: end.into_iter().map(|end| end.explanation).collect(),
+        notes,
+        facts,
+        combinations,
+        metrics,
+        directory: Some(record.directory),
+        ..JobDetail::new(summary, tasks)
+    }
+}
+
+/// A job with its tasks, and the needs that it waits for.
+pub(super) fn with_needs(directory: &Directory, record: Record) -> Result<JobDetail> {
+    let needs = unmet::of_job(directory, &record)?;
+    let mut detail = detail(directory, record);
+    detail.reasons.extend(needs);
+    Ok(detail)
+}
+
+/// The record without its tasks, the paths of its files, and the plan.
+pub(super) fn more(directory: &Directory, record: Record) -> Map<String, Value> {
+    let plan = std::fs::read(directory.plan_file()).ok();
+    let plan: Option<Value> = plan.and_then(|text| serde_json::from_slice(&text).ok());
+    let files = json!({
+        "record": directory.record,
+        "events": directory.events_file(),
+        "samples": directory.samples_file(),
+        "logs": directory.record.join("logs"),
+        "state": directory.state.exists().then_some(&directory.state),
+    });
+    let Value::Object(mut more) = json!(Record { tasks: vec![], ..record }) else { return Map::new() };
+    more.remove("tasks");
+    more.insert("files".to_owned(), files);
+    more.insert("plan".to_owned(), json!(plan));
+    more
+}
+
+fn facts(directory: &Directory, record: &Record) -> Vec<(&'static str, String)> {
+    let mut facts = vec![
+        ("target", record.target.clone()),
+        ("network", record.network.clone()),
+        ("takes", describe_claim(&record.claim)),
+    ];
+    facts.extend(record.claim.leased.slots.iter().map(|slot| ("gpu", gpu(slot))));
+    facts.extend(record.scope.iter().map(|unit| ("scope", unit.clone())));
+    facts.push(("record", directory.record.display().to_string()));
+    facts
+}
+
+/// The resources of the host that are counted, as text.
+pub fn describe_claim(claim: &Claim) -> String {
+    let mut parts = Vec::new();
+    if claim.cpu_millis > 0 {
+        parts.push(Cpus { millis: claim.cpu_millis }.amount());
+    }
+    if claim.memory_bytes > 0 {
+        parts.push(format!("{} of memory", Bytes(claim.memory_bytes).amount()));
+    }
+    if claim.gpus > 0 {
+        parts.push(plural(claim.gpus, "GPU"));
+    }
+    let slices = claim.leased.slots.iter().filter(|slot| slot.slice.is_some()).count();
+    if slices > 0 {
+        parts.push(if slices == 1 {
+            "a slice of a GPU".to_owned()
+        } else {
+            format!("{slices} slices of GPUs")
+        });
+    }
+    if claim.disk_bytes > 0 {
+        parts.push(format!("{} of disk", Bytes(claim.disk_bytes)));
+    }
+    if !claim.ports.is_empty() {
+        let numbers: Vec<String> = claim.ports.iter().map(u16::to_string).collect();
+        parts.push(format!("ports {}", numbers.join(", ")));
+    }
+    if parts.is_empty() { "nothing that is counted".to_owned() } else { parts.join(", ") }
+}
+
+/// A GPU of a job: its number, its name, and the amount.
+fn gpu(slot: &Slot) -> String {
+    let device = format!("{} {}", short_name(slot.device), slot.name);
+    let Some(slice) = &slot.slice else { return device };
+    let memory = slice.memory_bytes.map(|bytes| format!("{} of memory", Bytes(bytes).amount()));
+    let cores = slice.cores_percent.map(|percent| format!("{percent} % of the cores"));
+    let parts: Vec<String> = memory.into_iter().chain(cores).collect();
+    let amount = if parts.is_empty() { String::new() } else { format!(", {}", parts.join(" and ")) };
+    format!("{device}{amount}, shared by {}, enforced by {}", slice.by.as_str(), slice.enforced_by.words())
+}
