@@ -66,11 +66,13 @@ class Cut(Exception):
 
 
 class Script:
-    """What each pod of a job does: it prints lines, each after a pause, and ends. `late` keeps it pending for so long."""
+    """What each pod of a job does: it prints lines, each after a pause, and ends. `late` keeps it pending for so long, and `lasting` running
+    after its lines.
+    """
 
-    def __init__(self, lines=(), exit_code=0, pause=0.0, late=0.0, deadline=False, waiting=None):
+    def __init__(self, lines=(), exit_code=0, pause=0.0, late=0.0, deadline=False, waiting=None, lasting=0.0):
         self.lines, self.exit_code, self.pause, self.late, self.deadline = list(lines), exit_code, pause, late, deadline
-        self.waiting = waiting
+        self.waiting, self.lasting = waiting, lasting
 
 
 class Cluster:
@@ -279,6 +281,7 @@ class Cluster:
             time.sleep(script.pause)
             for pod in pods:
                 self.print(pod, line.replace("@", str(pod.get("index", 0))))
+        time.sleep(script.lasting)
         failed = script.exit_code != 0 or script.deadline
         for pod in pods:
             self.state(pod, "Failed" if failed else "Succeeded",

@@ -190,7 +190,6 @@ def test_a_trainjob_comes_after_its_runtime(place):
     place.run("wait", handle)
     end = place.json("inspect", handle)
     assert (end["kind"], end["state"]) == ("TrainJob", "succeeded"), end
-    assert end["tasks"] == {"wanted": 4, "active": 0, "succeeded": 4, "failed": 0}, end
     assert [task["task"] for task in end["tasks"]] == ["server-0", "train-0", "train-1", "train-2"], end
     assert place.submit("trained.yaml") == handle, "the same again"
     place.run("rm", handle)

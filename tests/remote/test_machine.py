@@ -160,7 +160,7 @@ def test_a_job_runs_there_with_its_data_and_secret(machine):
     expected = {f"main-{index}": sorted(["from a file", str(len(secret) + 1), f"instance {index}"]) for index in (0, 1)}
     assert {task: sorted(text) for task, text in lines.items()} == expected, lines
     events = machine.run("events", handle)[0]
-    assert "exit code: 3" in events and "started" in events, events
+    assert "exit 3" in events and "started" in events, events
     tasks = {task["task"]: task["exit_code"] for task in machine.json("ps", handle)}
     assert tasks == {"main-0": 0, "main-1": 3}, tasks
     assert "main-1" in machine.run("report", handle, "--output", "-")[0], "no report"

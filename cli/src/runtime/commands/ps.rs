@@ -71,9 +71,11 @@ fn print_sweep(args: &PsArgs, found: &NamedJobs) -> Result<()> {
         return Ok(());
     }
     let comparison = searched::compare(found, &args.metrics, None)?;
-    terminal::print(&match args.output_args.format {
-        FormatArg::Json => json_text(&comparison.json()),
-        _ => comparison.table(Time::now()).render(terminal::columns_of_stdout()),
+    terminal::print(&if args.output_args.format == FormatArg::Json {
+        json_text(&comparison.json())
+    } else {
+        let table = comparison.table(Time::now()).render(terminal::columns_of_stdout());
+        format!("{table}{}: {}\n", comparison.name, comparison.counts())
     });
     Ok(())
 }

@@ -71,12 +71,12 @@ fn header(facts: &ReportData) -> String {
     if let Some(description) = &job.description {
         out += &format!("<p>{}</p>\n", escape(description));
     }
-    if let Some(end) = &job.end {
+    if job.state.is_final() {
         out += &format!(
             "<p class=\"end {}\">{} <small>exit code {}</small></p>\n",
             color(job.state),
-            format_backticks(&end.explanation),
-            end.exit_code
+            format_backticks(&job.end_text()),
+            job.exit_code()
         );
     }
     out += "<ul class=\"known\">\n";

@@ -92,7 +92,8 @@ impl Row {
     pub(crate) fn json(&self) -> Value {
         let mut value = json!({ "job": self.job });
         if let (Some(row), Value::Object(usage)) = (value.as_object_mut(), json!(self.usage)) {
-            row.extend(usage);
+            // Of a machine elsewhere, its own name of the job.
+            row.extend(usage.into_iter().filter(|(name, _)| name != "job"));
         }
         value
     }
