@@ -1,12 +1,18 @@
 """The commands about jobs, as a user calls them: the same for a job of every place, which is the argument."""
 
 import json
-
-from place import until
+import time
 
 # What a task prints: the stand-in cluster is told so, the other places run it.
 LINES = ["hello", "loss=0.5"]
 RUN = "echo hello\necho loss=0.5\nexec sleep 120"
+
+
+def until(holds, what, seconds=30):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"{what} after {seconds} s"
+        time.sleep(0.1)
 
 
 def objects(text):
