@@ -112,8 +112,8 @@ def test_a_sweep_is_one_thing(place):
     place.submit()
     out, _ = place.run("wait", "lab/grid", code=1)
     assert [line.split(":")[0] for line in out.splitlines()] == [*handles, "lab/grid"] and "lab/grid: 2 succeeded, 1 failed" in out, out
-    out, _ = place.run("ps", "lab/grid")
-    assert [line.split()[0] for line in out.splitlines()[1:-1]] == handles and out.endswith("lab/grid: 2 succeeded, 1 failed\n"), out
+    out, errors = place.run("ps", "lab/grid")
+    assert [line.split()[0] for line in out.splitlines()[1:]] == handles and errors == "jobc: lab/grid: 2 succeeded, 1 failed\n", (out, errors)
     assert place.run("ps", "-q", "lab/grid")[0].split() == handles
     assert [job["state"] for job in place.json("ps", "lab/grid")] == ["succeeded", "failed", "succeeded"]
     _, errors = place.run("inspect", "lab/grid", code=2)
@@ -125,13 +125,13 @@ def test_a_sweep_is_one_thing(place):
     place.cluster.scripts["grid-1"] = Script(["hello"], pause=120)
     again = place.run("submit", "grid.yaml", "--resume")[0].split()
     assert [again[0], again[2]] == [handles[0], handles[2]] and again[1] != handles[1] and again[1].startswith("lab/grid-1-"), again
-    out, _ = place.run("ps", "lab/grid")
-    assert out.endswith("lab/grid: 2 succeeded, 1 running\n"), out
+    _, errors = place.run("ps", "lab/grid")
+    assert errors == "jobc: lab/grid: 2 succeeded, 1 running\n", errors
     out, errors = place.run("wait", "lab/grid", "--timeout", "1s", code=75)
     assert "lab/grid: not ended after 1s" in errors, errors
     out, _ = place.run("stop", "lab/grid")
     assert out.startswith("lab/grid: ") and "1 stopped" in out and "2 succeeded" in out, out
-    assert place.run("ps", "lab/grid")[0].endswith("lab/grid: 2 succeeded, 1 stopped\n")
+    assert place.run("ps", "lab/grid")[1] == "jobc: lab/grid: 2 succeeded, 1 stopped\n"
     # The newest runs are removed; the failed one of before is what is left.
     out, _ = place.run("rm", "lab/grid")
     assert out == "lab/grid: removed\n" and [name for name in names(place) if name.startswith("grid")] == [handles[1].split("/")[1]], out
@@ -174,11 +174,11 @@ def test_a_sweep_is_compared_by_its_values_and_metrics(place):
     place.run("wait", "lab/tune", code=1)
     # Another host has no files of the submission.
     shutil.rmtree(place.directory / ".local")
-    out, _ = place.run("ps", "lab/tune")
+    out, errors = place.run("ps", "lab/tune")
     rows = [line.split() for line in out.splitlines()]
     assert rows[0][:6] == ["JOB", "LR", "SEED", "STATE", "RAN", "LOSS"], out
     assert [row[:2] for row in rows[1:4]] == [[handle, lr] for handle, lr in zip(handles, ("0.1", "0.001", "5"))], out
-    assert "0.25 *" in out.splitlines()[2] and " 0.75 " in out.splitlines()[3] and "lab/tune: 2 succeeded, 1 failed" in out, out
+    assert "0.25 *" in out.splitlines()[2] and " 0.75 " in out.splitlines()[3] and "lab/tune: 2 succeeded, 1 failed" in errors, (out, errors)
     found = place.json("ps", "lab/tune")
     assert [(job["values"]["lr"], job["metrics"]["loss"]) for job in found] == [(0.1, 0.5), (0.001, 0.25), (5, 0.75)], found
     # A named one is searched too, and without pods, the output that was searched before has the declared ones.

@@ -74,8 +74,10 @@ fn print_sweep(args: &PsArgs, found: &NamedJobs) -> Result<()> {
     terminal::print(&if args.output_args.format == FormatArg::Json {
         json_text(&comparison.json())
     } else {
-        let table = comparison.table(Time::now()).render(terminal::columns_of_stdout());
-        format!("{table}{}: {}\n", comparison.name, comparison.counts())
+        comparison.table(Time::now()).render(terminal::columns_of_stdout())
     });
+    if args.output_args.format != FormatArg::Json {
+        terminal::eprint(&format!("jobc: {}: {}\n", comparison.name, comparison.counts()));
+    }
     Ok(())
 }
