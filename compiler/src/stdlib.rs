@@ -1,6 +1,7 @@
 //! Facts built into the compiler: GPUs, CUDA, drivers, sharing systems and public images.
 //!
-//! They are YAML files under `stdlib/` at the root of the repository, compiled into the binary and parsed on first use.
+//! They are YAML files under `stdlib/` at the root of the repository, compiled into the binary as JSON and read on first
+//! use.
 //! `docs/reference/gpu-tables.md` lists their sources.
 
 pub mod arch;
@@ -14,20 +15,12 @@ pub mod systems;
 
 use serde::de::DeserializeOwned;
 
-use crate::diagnostic::Sink;
-use crate::parse::parse;
-use crate::source::{Source, Sources};
-
 pub use jobc_schema::Version;
 
-/// Parses a built-in file; a test parses them all, so this cannot fail for a user.
-fn load<T: DeserializeOwned>(path: &str, text: &str) -> T {
-    let mut sources = Sources::new();
-    let id = sources.add(Source::new(path, text));
-    let mut sink = Sink::new();
-    let document = parse(&sources, id, &mut sink);
-    let json = document.expect("a built-in file is YAML").to_json();
-    serde_json::from_value(json).unwrap_or_else(|error| panic!("{path} has the shape of its type: {error}"))
+/// Reads a table that `build.rs` made of a built-in file; a test reads them all, so this cannot fail for a user.
+fn load<T: DeserializeOwned>(json: &str) -> T {
+    serde_json::from_str(json)
+        .unwrap_or_else(|error| panic!("a built-in table has the shape of its type: {error}"))
 }
 
 #[cfg(test)]

@@ -51,12 +51,11 @@ impl Backend for OciBackend {
         let places = address::AddressBook::new(job);
         let injection = injection(job, context);
         let tasks = checked(job, context, &places, sink);
-        let table = seccomp::table();
         let is_sent = job.target.settings.is_machine();
         let mut files: Vec<File> = is_sent.then(|| File::code(job, context)).flatten().into_iter().collect();
         for task in tasks {
             let seen = places.for_task(task);
-            files.push(config::config(job, task, &seen, context, injection, &table));
+            files.push(config::config(job, task, &seen, context, injection));
             files.extend(mounts::files(task, &seen));
         }
         files

@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Version, load};
 
-pub(super) const TEXT: &str = include_str!("../../../stdlib/gpu/arch.yaml");
-
-static ARCHES: LazyLock<Arches> = LazyLock::new(|| load("stdlib/gpu/arch.yaml", TEXT));
+pub(super) static ARCHES: LazyLock<Arches> =
+    LazyLock::new(|| load(include_str!(concat!(env!("OUT_DIR"), "/arch.json"))));
 
 /// GPU architectures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

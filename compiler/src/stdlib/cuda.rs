@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Version, load};
 
-pub(super) const TEXT: &str = include_str!("../../../stdlib/gpu/cuda.yaml");
-
-static CUDA: LazyLock<Cuda> = LazyLock::new(|| load("stdlib/gpu/cuda.yaml", TEXT));
+pub(super) static CUDA: LazyLock<Cuda> =
+    LazyLock::new(|| load(include_str!(concat!(env!("OUT_DIR"), "/cuda.json"))));
 
 /// CUDA toolkits and the drivers they need, on Linux on x86-64.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -12,9 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Version, load};
 
-pub(super) const TEXT: &str = include_str!("../../../stdlib/images.yaml");
-
-static IMAGES: LazyLock<Images> = LazyLock::new(|| load("stdlib/images.yaml", TEXT));
+pub(super) static IMAGES: LazyLock<Images> =
+    LazyLock::new(|| load(include_str!(concat!(env!("OUT_DIR"), "/images.json"))));
 
 /// Public images and the patterns of their tags.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

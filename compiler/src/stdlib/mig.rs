@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::load;
 
-pub(super) const TEXT: &str = include_str!("../../../stdlib/gpu/mig.yaml");
-
-static MIG: LazyLock<Mig> = LazyLock::new(|| load("stdlib/gpu/mig.yaml", TEXT));
+pub(super) static MIG: LazyLock<Mig> =
+    LazyLock::new(|| load(include_str!(concat!(env!("OUT_DIR"), "/mig.json"))));
 
 /// MIG profiles by card.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

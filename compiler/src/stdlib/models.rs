@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::load;
 
-pub(super) const TEXT: &str = include_str!("../../../stdlib/gpu/models.yaml");
-
-static MODELS: LazyLock<Models> = LazyLock::new(|| load("stdlib/gpu/models.yaml", TEXT));
+pub(super) static MODELS: LazyLock<Models> =
+    LazyLock::new(|| load(include_str!(concat!(env!("OUT_DIR"), "/models.json"))));
 
 /// GPU models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -8,9 +8,8 @@ use serde_json::Value;
 
 use super::load;
 
-pub(super) const TEXT: &str = include_str!("../../../stdlib/gpu/nvidia.yaml");
-
-static NVIDIA: LazyLock<Nvidia> = LazyLock::new(|| load("stdlib/gpu/nvidia.yaml", TEXT));
+pub(super) static NVIDIA: LazyLock<Nvidia> =
+    LazyLock::new(|| load(include_str!(concat!(env!("OUT_DIR"), "/nvidia.json"))));
 
 /// What the NVIDIA driver adds to a container.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

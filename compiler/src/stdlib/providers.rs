@@ -10,9 +10,8 @@ use serde_json::Value;
 
 use super::load;
 
-pub(super) const TEXT: &str = include_str!("../../../stdlib/gpu/providers.yaml");
-
-static PROVIDERS: LazyLock<Providers> = LazyLock::new(|| load("stdlib/gpu/providers.yaml", TEXT));
+pub(super) static PROVIDERS: LazyLock<Providers> =
+    LazyLock::new(|| load(include_str!(concat!(env!("OUT_DIR"), "/providers.json"))));
 
 /// Providers of GPUs or parts of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

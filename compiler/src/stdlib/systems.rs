@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::load;
 
-pub(super) const TEXT: &str = include_str!("../../../stdlib/systems.yaml");
-
-static SYSTEMS: LazyLock<Systems> = LazyLock::new(|| load("stdlib/systems.yaml", TEXT));
+pub(super) static SYSTEMS: LazyLock<Systems> =
+    LazyLock::new(|| load(include_str!(concat!(env!("OUT_DIR"), "/systems.json"))));
 
 /// The whole table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

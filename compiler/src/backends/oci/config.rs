@@ -12,7 +12,7 @@ use crate::backend::{Address, Content, Context, File, FilePart, Origin, PartSour
 
 use super::gpu::Injection;
 use super::mounts::MountRequest;
-use super::{annotations, capabilities, gpu, linux, mounts, process, seccomp};
+use super::{annotations, capabilities, gpu, linux, mounts, process};
 
 /// The config.json of a task.
 pub(super) fn config(
@@ -21,7 +21,6 @@ pub(super) fn config(
     at: &dyn Address,
     context: &Context<'_>,
     chosen: GpuInjection,
-    table: &seccomp::Table,
 ) -> File {
     let held = capabilities::task_capabilities(task.role);
     let env = process::env(job, task, at);
@@ -40,7 +39,7 @@ pub(super) fn config(
             Some(Injection::Hook(hooks)) => Some(hooks),
             Some(Injection::Devices(_)) | None => None,
         })
-        .set_linux(Some(linux::linux(job, task, &held, table)));
+        .set_linux(Some(linux::linux(job, task, &held)));
     let value = ordered(serde_json::to_value(&spec).expect("a bundle has string keys"), &notes);
     let mut file = File::new(format!("{}/config.json", task.name()), Content::Json(value));
     file.origins = origins(job, task.role, &env, &requests);

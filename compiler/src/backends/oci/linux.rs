@@ -32,7 +32,7 @@ const MASKED_PATHS: [&str; 12] = [
 const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
 /// The Linux part of a task's bundle.
-pub(super) fn linux(job: &JobPlan, task: Task<'_>, held: &[Capability], table: &seccomp::Table) -> Linux {
+pub(super) fn linux(job: &JobPlan, task: Task<'_>, held: &[Capability]) -> Linux {
     let privileged = task.role.security.privileged;
     let paths = |list: &[&str]| Some(list.iter().map(|path| (*path).to_owned()).collect());
     let mut linux = Linux::default();
@@ -42,7 +42,7 @@ pub(super) fn linux(job: &JobPlan, task: Task<'_>, held: &[Capability], table: &
         .set_resources(Some(resources(job, task.role)))
         .set_masked_paths(if privileged { None } else { paths(&MASKED_PATHS) })
         .set_readonly_paths(if privileged { None } else { paths(&READ_ONLY) })
-        .set_seccomp((!privileged).then(|| seccomp::filter(table, held)));
+        .set_seccomp((!privileged).then(|| seccomp::filter(held)));
     linux
 }
 

@@ -6,6 +6,7 @@
 //! five of x86 and Arm, runc and crun took 45 ms longer to start a task; with only the host's, 5 ms.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use indexmap::IndexMap;
 use oci_spec::runtime::{
@@ -18,7 +19,7 @@ use super::capabilities::name;
 
 /// The names of allowed calls.
 #[derive(Deserialize)]
-pub(super) struct Table {
+struct Table {
     /// Allowed to all, by subject.
     always: IndexMap<String, Vec<String>>,
     /// Allowed together with a capability.
@@ -40,16 +41,15 @@ const EPERM: u32 = 1;
 /// The error of clone3, whose flags a filter cannot check, so that the C library falls back to clone.
 const ENOSYS: u32 = 38;
 
-/// Reads the table.
-pub(super) fn table() -> Table {
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
     serde_json::from_str(include_str!("seccomp/default.json")).expect("the built-in table is valid")
-}
+});
 
 /// The filter of a task with these capabilities.
-pub(super) fn filter(table: &Table, held: &[Capability]) -> LinuxSeccomp {
-    let mut names: BTreeSet<&str> = table.always.values().flatten().map(String::as_str).collect();
+pub(super) fn filter(held: &[Capability]) -> LinuxSeccomp {
+    let mut names: BTreeSet<&str> = TABLE.always.values().flatten().map(String::as_str).collect();
     for capability in held {
-        names.extend(table.with.get(&name(*capability)).into_iter().flatten().map(String::as_str));
+        names.extend(TABLE.with.get(&name(*capability)).into_iter().flatten().map(String::as_str));
     }
     let names = names.into_iter().map(str::to_owned).collect();
     let mut calls = vec![call(names, LinuxSeccompAction::ScmpActAllow, None)];
