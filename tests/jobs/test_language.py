@@ -82,6 +82,23 @@ def test_directories_in_memory(jobs):
     assert not [path for path in Path("/dev/shm").rglob("from-*")]
 
 
+@pytest.mark.parametrize("network", ("host", "job", "none"))
+def test_roles_with_one_dev_shm_share_system_v_and_posix_ipc(jobs, network):
+    """Also after the task that made it has ended; a role without that /dev/shm sees nothing of it, and nothing is left."""
+    name = f"tested-ipc-{network}"
+    make = """perl -e '$id = shmget(74, 64, 01666) // die $!; shmwrite($id, "left", 0, 4) or die $!'; touch /dev/mqueue/queue"""
+    look = """perl -e '$id = shmget(74, 64, 0) // die "none\n"; shmread($id, $_, 0, 4) or die $!; print "$_\n"' 2>&1 || :; ls /dev/mqueue"""
+    roles = {
+        "first": {"run": make},
+        "second": {"needs": ["first"], "run": look},
+        "third": {"needs": ["first"], "run": look, "data": []},
+    }
+    data = {"shared": {"source": "job:memory", "mount": "/dev/shm", "writable": True}}
+    run(jobs, name, roles, 0, "succeeded: all 3 tasks succeeded", data=data, network=network)
+    assert [logs(jobs, name, f"{role}-0").split() for role in ("second", "third")] == [["left", "queue"], ["none"]]
+    assert "74" not in [line.split()[0] for line in Path("/proc/sysvipc/shm").read_text().splitlines()], "it is the host's"
+
+
 def test_a_device_that_the_host_lacks_is_named(jobs):
     """So are RDMA devices."""
     for resources, said in (({"devices": ["/dev/not-there"]}, "/dev/not-there"), ({"rdma": 99}, "RDMA devices, and the task requests 99")):

@@ -11,6 +11,7 @@ use jobc_schema::job::Network;
 use jobc_schema::plan::{ImageSource, JobPlan, ProbePlan, RolePlan};
 use oci_spec::runtime::Process;
 
+use crate::shared_memory;
 use crate::submission::Submission;
 use jobc_sys::host::needs_user_namespace;
 use jobc_sys::id::EVERY_ROLE;
@@ -64,8 +65,13 @@ fn is_on_host(plan: &JobPlan, submission: &Submission, role: &RolePlan) -> bool 
         && choice.is_none_or(|choice| choice == "host")
 }
 
-/// Whether a process holds the tasks' networks, so that without privileges their containers share its user namespace.
+/// Whether a process holds namespaces of the tasks, so that without privileges their containers share its user namespace.
 pub(crate) fn shares_user_namespace(plan: &JobPlan) -> bool {
+    has_networks(plan) || shared_memory::has_job(plan)
+}
+
+/// Whether that process holds the tasks' networks.
+pub(crate) fn has_networks(plan: &JobPlan) -> bool {
     plan.network == Network::Job || plan.network == Network::None && is_probed(plan)
 }
 

@@ -36,6 +36,7 @@ pub mod ready;
 pub mod record;
 pub mod recover;
 pub mod secrets;
+mod shared_memory;
 pub mod submission;
 pub mod supervisor;
 pub mod sweep;

@@ -8,7 +8,8 @@
 //!
 //! A job's network is a [bridge](bridge) in a namespace of its own, a veth(4) from it to each task, and the
 //! [uplink](uplink). A [separate process](helper_process) creates and holds it, so that it is invisible in the host's
-//! network and ends with the job's supervisor. As an unprivileged user that process creates a user namespace, which the
+//! network and ends with the job's supervisor. It also holds the IPC namespace of tasks that [share
+//! memory](crate::shared_memory). As an unprivileged user that process creates a user namespace, which the
 //! job's containers share: joining a network namespace requires rights in its user namespace.
 
 mod address;
@@ -42,6 +43,7 @@ use oci_spec::runtime::{LinuxNamespace, LinuxNamespaceType, Spec};
 
 use crate::caller_ids;
 use crate::directory::Directory;
+use crate::shared_memory;
 use crate::submission::{Publish, Submission};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
@@ -53,7 +55,7 @@ pub use events::{NetworkEvent, NetworkEvents};
 use files::{NetworkFiles, UplinkAddresses};
 use helper::NetworkHelper;
 pub use helper_process::main as hold;
-use messages::{NetworkSetup, UplinkRequest};
+use messages::{NetworkSetup, SetupRequest, UplinkRequest};
 pub use program::COMMAND;
 use publish::Forward;
 
@@ -65,6 +67,8 @@ pub struct Network {
     /// The addresses of the job's own network.
     addresses: Option<Addresses>,
     helper: Option<NetworkHelper>,
+    /// The IPC namespace that the helper holds, and the roles whose tasks share it.
+    ipc: Option<(i32, Vec<String>)>,
     files: Option<NetworkFiles>,
     notes: Vec<String>,
     published: Vec<Publish>,
@@ -90,6 +94,7 @@ impl Network {
             tasks: tasks.to_vec(),
             addresses: None,
             helper: None,
+            ipc: None,
             files: None,
             notes: Vec::new(),
             published: Vec::new(),
@@ -97,8 +102,7 @@ impl Network {
         };
         let place = directory.state.join("network");
         if matches!(plan.network, Wanted::Auto | Wanted::Host) {
-            network.files = Some(NetworkFiles::write_shared(place, plan, tasks)?);
-            return Ok(network);
+            network.files = Some(NetworkFiles::write_shared(place.clone(), plan, tasks)?);
         }
         if plan.network == Wanted::None {
             network.files = NetworkFiles::write_alone(place.clone(), plan)?;
@@ -106,7 +110,8 @@ impl Network {
         if !caller_ids::shares_user_namespace(plan) {
             return Ok(network);
         }
-        if tasks.len() > bridge::MAX_TASKS {
+        let networks = if caller_ids::has_networks(plan) { tasks.len() } else { 0 };
+        if networks > bridge::MAX_TASKS {
             let message = format!(
                 "the job has {} tasks, and a Linux bridge connects at most {}",
                 tasks.len(),
@@ -118,15 +123,26 @@ impl Network {
         if plan.network == Wanted::Job {
             network.addresses = Some(address::choose_addresses()?);
         }
-        let (mut held, made) = NetworkHelper::start(
-            network.addresses,
-            tasks.len(),
-            &forwards,
-            UplinkRequest { place: files::create_bridge_file(&place)?, leads_to_host: leads_to_host(plan) },
-            plan.roles.first().map_or(Caller::IsRoot, |role| caller_ids::of_role(plan, submission, role)),
-        )?;
+        let order = SetupRequest {
+            tasks: networks,
+            addresses: network.addresses,
+            uplink: UplinkRequest {
+                place: files::create_bridge_file(&place)?,
+                leads_to_host: leads_to_host(plan),
+            },
+            users: None,
+            forwards: forwards.clone(),
+            shares_ipc: shared_memory::has_job(plan),
+        };
+        let caller =
+            plan.roles.first().map_or(Caller::IsRoot, |role| caller_ids::of_role(plan, submission, role));
+        let (mut held, made) = NetworkHelper::start(order, caller)?;
         network.events = held.take_events();
         network.helper = Some(held);
+        if let Some(ipc) = made.ipc {
+            let sharing = plan.roles.iter().filter(|role| shared_memory::has_role(plan, role));
+            network.ipc = Some((ipc, sharing.map(|role| role.name.clone()).collect()));
+        }
         if let Some(addresses) = network.addresses {
             let addressed: Vec<(&TaskId, IpAddr)> = tasks
                 .iter()
@@ -198,23 +214,31 @@ impl Network {
     /// already: the user namespace that it adds becomes the one that owns the network, with the same ids.
     pub fn attach(&self, task: usize, spec: &mut Spec) -> Result<bool> {
         let id = self.tasks.get(task).ok_or_else(|| no_such_task(task))?;
-        let Some(held) = &self.helper else {
-            let Some(files) = &self.files else { return Ok(false) };
-            if self.mode == Wanted::None {
-                files.bind(id, spec);
-                return Ok(true);
-            }
-            return Ok(files.replace_shared(spec));
-        };
-        let namespace = held.namespace(task)?;
-        join(spec, LinuxNamespaceType::Network, held.proc_path().join(format!("fd/{namespace}")))?;
+        let Some(held) = &self.helper else { return Ok(self.attach_files(id, spec)) };
         if held.in_user_namespace {
             join(spec, LinuxNamespaceType::User, held.proc_path().join("ns/user"))?;
         }
-        if let Some(files) = &self.files {
-            files.bind(id, spec);
+        if let Some((ipc, _)) = self.ipc.as_ref().filter(|(_, roles)| roles.contains(&id.role)) {
+            join(spec, LinuxNamespaceType::Ipc, held.proc_path().join(format!("fd/{ipc}")))?;
         }
+        if held.has_networks() {
+            let namespace = held.namespace(task)?;
+            join(spec, LinuxNamespaceType::Network, held.proc_path().join(format!("fd/{namespace}")))?;
+        }
+        self.attach_files(id, spec);
         Ok(true)
+    }
+
+    /// Gives a container the network files, and returns whether there was a change.
+    fn attach_files(&self, id: &TaskId, spec: &mut Spec) -> bool {
+        match (&self.files, self.mode) {
+            (None, _) => false,
+            (Some(files), Wanted::Auto | Wanted::Host) => files.replace_shared(spec),
+            (Some(files), Wanted::Job | Wanted::None) => {
+                files.bind(id, spec);
+                true
+            }
+        }
     }
 
     /// Notes for the user on the network, one per line: what is missing, and where ports are published.
@@ -235,7 +259,10 @@ impl Network {
         if task >= self.tasks.len() {
             return Err(no_such_task(task));
         }
-        self.helper.as_ref().map_or_else(socket::socket, |held| held.socket(task))
+        match &self.helper {
+            Some(held) if held.has_networks() => held.socket(task),
+            _ => socket::socket(),
+        }
     }
 
     /// Connects to a port of a task, with a timeout. The stream is blocking.
@@ -259,7 +286,8 @@ fn join(spec: &mut Spec, kind: LinuxNamespaceType, path: PathBuf) -> Result<()> 
     let namespaces = spec.linux_mut().get_or_insert_default().namespaces_mut().get_or_insert_default();
     let listed: Option<&mut LinuxNamespace> = namespaces.iter_mut().find(|namespace| namespace.typ() == kind);
     let place = listed.filter(|namespace| namespace.path().is_none()).ok_or_else(|| {
-        let message = format!("a container in a job's network needs its own `{kind}` namespace");
+        let message =
+            format!("a container that shares a namespace of its job needs its own `{kind}` namespace");
         Error::new(Kind::State, message).at("/linux/namespaces")
     })?;
     place.set_path(Some(path));

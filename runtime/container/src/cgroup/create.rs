@@ -237,7 +237,10 @@ fn inherit_cpus(group: &Group, made: &[PathBuf], directory: &Path) -> Result<()>
 
 /// Whether the kernel has copied the CPUs of the parent, and with them its memory nodes.
 fn has_cpus(directory: &Path) -> bool {
-    std::fs::read(directory.join("cpuset.cpus")).is_ok_and(|list| !list.trim_ascii().is_empty())
+    let mut list = [0; 64];
+    rustix::fs::open(directory.join("cpuset.cpus"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .and_then(|file| rustix::io::read(file, &mut list))
+        .is_ok_and(|length| !list[..length].trim_ascii().is_empty())
 }
 
 /// The value of a file of a group at or below the mount; an empty one is filled from the parent.

@@ -12,6 +12,7 @@ use super::{NamedUser, named_user};
 use jobc_container::bundle::Bundle;
 use jobc_image::config::Execution;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::host::needs_user_namespace;
 
 /// The annotation that lists the settings left to the image.
 const FROM_IMAGE_ANNOTATION: &str = "dev.jobc.from-image";
@@ -139,9 +140,10 @@ pub(crate) fn user(bundle: &Bundle, image: Option<&Image>, root: &[PathBuf]) -> 
         return Ok(None);
     };
     Ok(match &image.user {
-        None => None,
-        Some(ImageUser::Name(name)) if name.is_empty() => None,
-        Some(ImageUser::Name(name)) => Some(named_user(root, name)?),
+        Some(ImageUser::Name(name)) if !name.is_empty() => Some(named_user(root, name)?),
+        // Without privileges it has the caller's groups, which a process with groups of its own cannot have as well.
+        None | Some(ImageUser::Name(_)) if needs_user_namespace() => None,
+        None | Some(ImageUser::Name(_)) => root_of(root),
         Some(ImageUser::Ids(uid, gid, further)) => Some(NamedUser {
             name: format!("{uid}:{gid}"),
             uid: *uid,
@@ -149,6 +151,11 @@ pub(crate) fn user(bundle: &Bundle, image: Option<&Image>, root: &[PathBuf]) -> 
             additional_gids: further.clone(),
         }),
     })
+}
+
+/// Root, if /etc/group names it as a member of further groups, which it has then as in Docker.
+fn root_of(root: &[PathBuf]) -> Option<NamedUser> {
+    named_user(root, "0").ok().filter(|user| user.additional_gids.iter().any(|gid| *gid != user.gid))
 }
 
 /// Rejects a role without a command if the image's settings are unknown.

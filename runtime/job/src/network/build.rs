@@ -8,7 +8,7 @@ use jobc_image::build::access::{BuildNetwork, NetworkNamespace, Networks};
 use jobc_sys::error::Result;
 
 use super::helper::NetworkHelper;
-use super::messages::UplinkRequest;
+use super::messages::{SetupRequest, UplinkRequest};
 use super::{address, bridge, files};
 
 /// Creates networks for the commands of image builds.
@@ -26,8 +26,15 @@ impl Networks for BuildNetworks {
     fn create(&self, directory: &Path, commands: usize) -> Result<Box<dyn BuildNetwork>> {
         let commands = commands.min(bridge::MAX_TASKS);
         let uplink = UplinkRequest { place: files::create_bridge_file(directory)?, leads_to_host: false };
-        let (helper, made) =
-            NetworkHelper::start(Some(address::choose_addresses()?), commands, &[], uplink, Caller::IsRoot)?;
+        let order = SetupRequest {
+            tasks: commands,
+            addresses: Some(address::choose_addresses()?),
+            uplink,
+            users: None,
+            forwards: vec![],
+            shares_ipc: false,
+        };
+        let (helper, made) = NetworkHelper::start(order, Caller::IsRoot)?;
         Ok(Box::new(Made { helper, resolver: made.resolver, no_uplink: made.no_uplink }))
     }
 }

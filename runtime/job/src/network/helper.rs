@@ -9,15 +9,13 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
-use super::address::Addresses;
 use super::error::{errno, no_such_task};
 use super::events::NetworkEvents;
 use super::messages::{
     self, HelperMessage, MAX_MESSAGE_BYTES, MAX_SETUP_BYTES, NetworkSetup, SetupRequest, TaskRequest,
-    UplinkRequest, UserNamespace, receive, send,
+    UserNamespace, receive, send,
 };
 use super::program::helper_command;
-use super::publish::Forward;
 use super::socket::is_ready;
 use jobc_container::rootless::Caller;
 use jobc_sys::error::{Error, Kind, Result};
@@ -43,16 +41,11 @@ struct HelperConnection {
 
 impl NetworkHelper {
     /// Starts the process and waits until it has made everything.
-    pub(super) fn start(
-        addresses: Option<Addresses>,
-        tasks: usize,
-        forwards: &[Forward],
-        uplink: UplinkRequest,
-        caller: Caller,
-    ) -> Result<(Self, NetworkSetup)> {
+    ///
+    /// The request gets a user namespace where this user needs one.
+    pub(super) fn start(mut order: SetupRequest, caller: Caller) -> Result<(Self, NetworkSetup)> {
         let maps = needs_user_namespace().then(|| caller.id_maps()).transpose()?;
-        let users = maps.as_ref().map(|maps| UserNamespace { groups_denied: maps.groups_denied() });
-        let order = SetupRequest { tasks, addresses, uplink, users, forwards: forwards.to_vec() };
+        order.users = maps.as_ref().map(|maps| UserNamespace { groups_denied: maps.groups_denied() });
         let (ours, theirs) = messages::pair()?;
         let process = helper_command()
             .stdin(theirs)
@@ -73,6 +66,11 @@ impl NetworkHelper {
     /// Where its files are below /proc.
     pub(super) fn proc_path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}", self.process.id()))
+    }
+
+    /// Whether it holds networks, and not only what tasks share otherwise.
+    pub(super) fn has_networks(&self) -> bool {
+        !self.connection().namespaces.is_empty()
     }
 
     /// A network namespace for a task's attempt: a file descriptor of the process.

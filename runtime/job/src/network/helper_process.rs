@@ -69,6 +69,7 @@ struct NetworkNamespaces {
     bridge: Option<Arc<OwnedFd>>,
     tasks: Vec<OwnedFd>,
     range: Option<Subnet>,
+    _ipc: Option<OwnedFd>,
     /// Dropped, and so ended, before the namespaces are let go.
     _uplink: Option<uplink::Uplink>,
 }
@@ -82,10 +83,13 @@ fn create_network(order: &SetupRequest) -> Result<(NetworkSetup, NetworkNamespac
     if let Some(users) = &order.users {
         enter_user_namespace(users)?;
     }
+    let ipc = order.shares_ipc.then(|| namespace::in_new_thread(namespace::unshare_ipc)).transpose()?;
+    let ipc_number = ipc.as_ref().map(std::os::fd::AsRawFd::as_raw_fd);
     let Some(addresses) = order.addresses else {
         let tasks = namespace::in_new_thread(|| bridge::create_tasks(0..order.tasks, None))?;
-        let made = NetworkSetup { namespaces: fd_numbers(&tasks), ports, resolver: None, no_uplink: None };
-        return Ok((made, NetworkNamespaces { bridge: None, tasks, range: None, _uplink: None }));
+        let namespaces = fd_numbers(&tasks);
+        let made = NetworkSetup { namespaces, ports, resolver: None, no_uplink: None, ipc: ipc_number };
+        return Ok((made, NetworkNamespaces { bridge: None, tasks, range: None, _ipc: ipc, _uplink: None }));
     };
     let Addresses { tasks: range, uplink: link, .. } = addresses;
     let bridge = Arc::new(namespace::in_new_thread(|| bridge::create_bridge(range))?);
@@ -115,8 +119,10 @@ fn create_network(order: &SetupRequest) -> Result<(NetworkSetup, NetworkNamespac
         ports,
         resolver: uplink.is_ok().then(|| uplink::resolver(link)),
         no_uplink: uplink.as_ref().err().cloned(),
+        ipc: ipc_number,
     };
-    Ok((made, NetworkNamespaces { bridge: Some(bridge), tasks, range: Some(range), _uplink: uplink.ok() }))
+    let (bridge, range, uplink) = (Some(bridge), Some(range), uplink.ok());
+    Ok((made, NetworkNamespaces { bridge, tasks, range, _ipc: ipc, _uplink: uplink }))
 }
 
 /// The tasks in parts that are created in parallel. Most of the work for a network namespace needs no lock that others

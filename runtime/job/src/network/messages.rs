@@ -32,6 +32,8 @@ pub(super) struct SetupRequest {
     pub(super) users: Option<UserNamespace>,
     /// Ports for the host's network.
     pub(super) forwards: Vec<Forward>,
+    /// Whether tasks share an IPC namespace.
+    pub(super) shares_ipc: bool,
 }
 
 /// What an uplink needs.
@@ -90,6 +92,8 @@ pub(super) struct NetworkSetup {
     pub(super) resolver: Option<Ipv4Addr>,
     /// The reason for the missing uplink.
     pub(super) no_uplink: Option<String>,
+    /// The shared IPC namespace: a file descriptor of the process.
+    pub(super) ipc: Option<i32>,
 }
 
 impl HelperMessage {

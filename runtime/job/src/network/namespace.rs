@@ -1,4 +1,4 @@
-//! Network namespaces, created and entered by threads: each thread of a process can be in a different one
+//! Network and IPC namespaces, created and entered by threads: each thread of a process can be in a different one
 //! (network_namespaces(7), setns(2)).
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -26,6 +26,14 @@ pub(super) fn unshare() -> Result<OwnedFd> {
         .map_err(|errno| Error::system("create a network namespace", errno).help(HELP))?;
     // A kernel without IPv6 has no such file.
     let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+    rustix::fs::open(PATH, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| Error::system(format!("open `{PATH}`"), errno))
+}
+
+/// Moves this thread to a new IPC namespace, and opens it.
+pub(super) fn unshare_ipc() -> Result<OwnedFd> {
+    const PATH: &str = "/proc/thread-self/ns/ipc";
+    Linux.unshare(Namespace::Ipc.flag()).map_err(|errno| Error::system("create an IPC namespace", errno))?;
     rustix::fs::open(PATH, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| Error::system(format!("open `{PATH}`"), errno))
 }

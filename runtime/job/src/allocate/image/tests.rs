@@ -139,3 +139,21 @@ fn what_umoci_unpacks_is_an_image() {
     assert_eq!(image.user, Some(ImageUser::Ids(1001, 1002, vec![44])));
     assert!(image.env.contains(&"LANG=C.UTF-8".to_owned()), "{:?}", image.env);
 }
+
+#[test]
+fn root_of_an_image_has_the_groups_that_name_it() {
+    let (_dir, bundle) = bundle("user", &json!({"args": ["a"], "cwd": "/"}));
+    let root = [bundle.dir.join("rootfs")];
+    let groups = |passwd: &str, group: &str| {
+        std::fs::write(root[0].join("etc/passwd"), passwd).unwrap();
+        std::fs::write(root[0].join("etc/group"), group).unwrap();
+        root_of(&root).map(|user| (user.uid, user.gid, user.additional_gids))
+    };
+    let passwd = "root:x:0:0:root:/root:/bin/sh\n";
+    assert_eq!(
+        groups(passwd, "root:x:0:root\nbin:x:1:root,bin\nvideo:x:27:root\n"),
+        Some((0, 0, vec![0, 1, 27]))
+    );
+    assert_eq!(groups(passwd, "root:x:0:root\nvideo:x:27:ada\n"), None);
+    assert_eq!(groups("", "bin:x:1:root\n"), None);
+}
