@@ -134,7 +134,9 @@ impl Cgroup {
     /// Waits a while for processes that are exiting. A group that is already removed is not an error.
     pub fn remove(&self) -> Result<()> {
         let mut result = Ok(());
-        for group in self.existing_groups() {
+        // Whoever takes the name later makes all groups anew: if the first is the one that was created, the others are too.
+        let are_ours = self.record.groups.first().is_some_and(GroupRecord::exists);
+        for group in self.record.groups.iter().filter(|group| are_ours || group.exists()) {
             match remove_group(&group.directory) {
                 Ok(()) => {
                     for directory in &group.above {
