@@ -4,6 +4,7 @@ pub mod address;
 pub mod capability;
 pub mod command;
 pub mod limits;
+pub mod reasons;
 pub mod signals;
 pub mod tasks;
 

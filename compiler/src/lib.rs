@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod adjust;
+pub mod asks;
 pub mod backend;
 pub mod backends;
 mod blank;

@@ -13,7 +13,7 @@ use jobc_schema::plan::RolePlan;
 use serde_json::Value;
 
 pub use names::{MAX_JOB_NAME, MAX_LABEL, MAX_ROLE_NAME, Names, converted, short};
-pub use script::{Section, Sections, Value as SectionValue, read_sections};
+pub use script::{ROLE_MARK, Section, Sections, Value as SectionValue, read_sections};
 pub use secrets::{Variables, variable_of, with_variables};
 
 /// The fields of a job in the order they are read and written.

@@ -62,6 +62,7 @@ use graph::Graph;
 
 pub(crate) use framework::framework_name;
 pub use list_limits::{MAX_LISTED_INSTANCES, MAX_LISTED_ROLES};
+pub use provided::variables_by_name;
 pub(crate) use rendezvous::{SHUTDOWN_SECONDS, framework_names};
 pub(crate) use ssh::{ROOT, login_user};
 

@@ -115,9 +115,9 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z_][A-Za-z0-9_./-]{0,62}$"}, "examples" = [{"loss": {"log": "val_loss=([0-9.e+-]+)", "better": "lower"}}]))]
     pub metrics: IndexMap<String, Metric>,
-    /// Other systems whose environment variables are also set.
+    /// Variables that every task has, whether or not the job file names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("examples" = [["openpai"]]))]
+    #[schemars(extend("examples" = [["openpai"], ["jobc"]]))]
     pub compat: Vec<Compat>,
     /// Settings that only OpenPAI supports, for a job imported from OpenPAI. `openpai` of a target overrides them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -300,10 +300,12 @@ pub enum Network {
     None,
 }
 
-/// Other systems whose environment variables are also set.
+/// Variables that every task has, whether or not the job file names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Compat {
     /// The `PAI_*` variables of OpenPAI.
     Openpai,
+    /// All `JOBC_*` variables and files of jobc, for programs in an image that read them.
+    Jobc,
 }

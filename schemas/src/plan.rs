@@ -96,7 +96,7 @@ pub struct JobPlan {
     /// Maximum run time of the whole job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
-    /// Other systems whose environment variables are also set.
+    /// Variables that every task has, whether or not the job file names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compat: Vec<Compat>,
     /// Total resources of all instances of all roles.

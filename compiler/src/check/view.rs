@@ -7,6 +7,7 @@ use jobc_schema::{BackendName, Job, Pointer};
 
 use super::command::{self, Command};
 use crate::files::Files;
+use crate::resolve::variables_by_name;
 
 /// The job as written and as resolved.
 pub(crate) struct View<'a> {
@@ -32,6 +33,8 @@ pub(crate) struct RoleView<'a> {
     pub(crate) commands: Vec<Command>,
     /// All text of its command.
     pub(crate) text: String,
+    /// The variables of jobc that it gets if it names them.
+    pub(crate) by_name: Vec<String>,
 }
 
 impl<'a> View<'a> {
@@ -45,6 +48,7 @@ impl<'a> View<'a> {
             member: members.get(role.name.as_str()).copied(),
             commands: command::commands(role),
             text: command::text(role),
+            by_name: variables_by_name(plan, role),
         });
         Self { job, plan, files, roles: roles.collect() }
     }
@@ -168,8 +172,13 @@ impl RoleView<'_> {
         self.value(command.one_of(flags)?.1)?.parse().ok()
     }
 
-    /// The variables that the framework's rendezvous reads from jobc, and those of the user.
+    /// Whether a variable is set, or is of jobc and would be if the command named it.
     pub(crate) fn has_variable(&self, name: &str) -> bool {
-        self.plan.env.contains_key(name) || self.plan.provided_env.contains_key(name)
+        self.plan.env.contains_key(name) || self.provides(name)
+    }
+
+    /// Whether jobc sets a variable, or would if the command named it.
+    pub(crate) fn provides(&self, name: &str) -> bool {
+        self.plan.provided_env.contains_key(name) || self.by_name.iter().any(|known| known == name)
     }
 }

@@ -60,10 +60,13 @@ impl Section {
     }
 }
 
+/// The comment with the role's name here, at the beginning of a script whose role has another name on the server.
+pub const ROLE_MARK: &str = "# jobc: role ";
+
 /// The content of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sections {
-    /// The role's name here.
+    /// The role's name here, if it differs from that on the server.
     pub role: Option<String>,
     /// Whether the job has `compat: [openpai]`.
     pub compat: bool,
@@ -106,18 +109,19 @@ pub fn read_sections(script: &str) -> Option<Sections> {
         }
     }
     sections.take(open, &text)?;
-    (ran && sections.role.is_some()).then_some(sections)
+    ran.then_some(sections)
 }
 
 impl Sections {
     fn take(&mut self, section: Option<Section>, text: &str) -> Option<()> {
         match section {
-            // Functions that list addresses.
-            None => {}
+            // Functions that list addresses, behind the name of the role.
+            None => self.role = text.lines().find_map(|line| line.strip_prefix(ROLE_MARK)).map(str::to_owned),
             Some(Section::Provided { compat }) => {
                 self.compat = compat;
-                let role = text.lines().find_map(|line| line.strip_prefix("export JOBC_ROLE="))?;
-                self.role = Some(role.to_owned());
+                // Where scripts of jobc 0.1 have it.
+                let named = text.lines().find_map(|line| line.strip_prefix("export JOBC_ROLE="));
+                self.role = named.map(str::to_owned).or(self.role.take());
             }
             Some(Section::Framework) => return None,
             Some(Section::Env) => self.env(text)?,

@@ -1,24 +1,32 @@
 //! What jobc provides to every process: `JOBC_*` variables, those of the framework, of `compat` and of the target, and
 //! small files.
 //!
-//! In a small job every role gets all addresses. In a large one a role gets those of roles that it can need, and very
-//! long lists of addresses are omitted: the kernel allows at most 128 KiB in one variable.
+//! Of jobc's own, a role gets what it [asks for](crate::asks) and what nothing else would tell it ([`contract`]). In a
+//! small job a role can see all others. In a large one it sees those that it can need, and very long lists of addresses
+//! are omitted: the kernel allows at most 128 KiB in one variable.
+
+mod contract;
 
 use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 use jobc_schema::Job;
 use jobc_schema::job::Compat;
-use jobc_schema::plan::{
-    CommandPlan, EnvPlan, FileContent, JobPlan, Launch, MemberPlan, ProbePlan, Reference, RolePlan, Text,
-};
+use jobc_schema::plan::{FilePlan, JobPlan, Launch, MemberPlan, Reference, RolePlan, Text};
 use jobc_schema::role::Role;
 
 use super::framework::RENDEZVOUS;
 use super::list_limits::{MAX_LISTED_INSTANCES, MAX_LISTED_MEMBERS, MAX_LISTED_ROLES};
 use super::ports::own_port;
 use super::{job_json, openpai_env, openpai_ssh, rendezvous};
+use crate::asks::{self, Asks};
 use crate::openpai::Names;
+
+const ROLE: &str = "JOBC_ROLE";
+const INDEX: &str = "JOBC_INDEX";
+const INSTANCES: &str = "JOBC_INSTANCES";
+/// The variable with the path of the host file.
+const HOST_FILE: &str = "JOBC_HOSTFILE";
 
 /// Sets `provided_env` and `provided_files` of every role; `names` are the job's names in OpenPAI.
 ///
@@ -32,19 +40,21 @@ pub(super) fn provide(plan: &mut JobPlan, job: &Job, names: &Names<'_>) {
         .flat_map(|d| &d.members)
         .map(|member| (member.role.as_str(), member))
         .collect();
-    let everybody: Vec<usize> = (0..plan.roles.len()).collect();
-    let one_launches = plan.roles.iter().any(|role| role.launch != Launch::All);
     let mut provided = Vec::with_capacity(plan.roles.len());
     for role in &plan.roles {
         let member = members.get(role.name.as_str()).copied();
-        let seen = if plan.roles.len() <= MAX_LISTED_ROLES {
-            everybody.clone()
+        let seen: Vec<&RolePlan> = if plan.roles.len() <= MAX_LISTED_ROLES {
+            plan.roles.iter().collect()
         } else {
-            visible_roles(plan, role, member, &numbers)
+            let seen = visible_roles(plan, role, member, &numbers);
+            seen.into_iter().map(|number| &plan.roles[number]).collect()
         };
-        let seen: Vec<&RolePlan> = seen.iter().map(|&number| &plan.roles[number]).collect();
+        let asks = Asks::of(plan, role);
+        let contract = contract::contract(plan, role, &seen);
         let mut env = jobc_env(plan, role, member, &seen);
+        env.retain(|name, _| contract.contains(name) || asks.variable(name).is_some());
         let mut files = vec![job_json::job_json(plan, &seen)];
+        files.retain(|file| asks.file(&file.path).is_some());
         if let (Some(distributed), Some(member)) = (&plan.distributed, member) {
             let size = |name: &str| numbers.get(name).map_or(0, |&number| plan.roles[number].instances);
             let has_port = distributed
@@ -55,10 +65,7 @@ pub(super) fn provide(plan: &mut JobPlan, job: &Job, names: &Names<'_>) {
                 .is_some_and(|first| first.port(RENDEZVOUS).is_some());
             env.extend(rendezvous::framework_env(distributed, member, has_port, &size));
             env.extend(rendezvous::shutdown_timeout(distributed, role));
-            if distributed.instances <= MAX_LISTED_INSTANCES || rendezvous::needs_host_file(distributed) {
-                env.insert("JOBC_HOSTFILE".to_owned(), Text::literal(rendezvous::HOST_FILE));
-                files.extend(rendezvous::host_files(distributed, one_launches));
-            }
+            files.extend(host_files(plan, &asks));
         }
         if plan.compat.contains(&Compat::Openpai) {
             env.extend(openpai_env::openpai_env(plan, role, &seen, names));
@@ -83,7 +90,28 @@ pub(super) fn provide(plan: &mut JobPlan, job: &Job, names: &Names<'_>) {
     }
 }
 
-/// `JOBC_*`; spec section "What a process sees".
+/// The names of the variables of jobc that a role gets if it names them.
+pub fn variables_by_name(plan: &JobPlan, role: &RolePlan) -> Vec<String> {
+    let mut members = plan.distributed.iter().flat_map(|distributed| &distributed.members);
+    let member = members.find(|member| member.role == role.name);
+    let seen: Vec<&RolePlan> = plan.roles.iter().take(MAX_LISTED_ROLES).collect();
+    jobc_env(plan, role, member, &seen).into_keys().collect()
+}
+
+/// The host files of a member: those that its framework reads, else those that the role asks for.
+fn host_files(plan: &JobPlan, asks: &Asks) -> Vec<FilePlan> {
+    let Some(distributed) = &plan.distributed else { return vec![] };
+    let one_launches = plan.roles.iter().any(|role| role.launch != Launch::All);
+    let mut files = rendezvous::host_files(distributed, one_launches);
+    if !rendezvous::needs_host_file(distributed) {
+        let is_named =
+            |file: &FilePlan| asks.variable(HOST_FILE).is_some() || asks.file(&file.path).is_some();
+        files.retain(|file| distributed.instances <= MAX_LISTED_INSTANCES && is_named(file));
+    }
+    files
+}
+
+/// `JOBC_*`: all that a role can ask for.
 fn jobc_env(
     plan: &JobPlan,
     role: &RolePlan,
@@ -93,28 +121,44 @@ fn jobc_env(
     let mut env = IndexMap::new();
     let mut put = |name: String, text: Text| env.insert(name, text);
     put("JOBC_JOB".to_owned(), Text::literal(plan.name.clone()));
-    put("JOBC_ROLE".to_owned(), Text::literal(role.name.clone()));
-    put("JOBC_INDEX".to_owned(), Text::reference(Reference::Index {}));
-    put("JOBC_INSTANCES".to_owned(), Text::literal(role.instances.to_string()));
+    put(ROLE.to_owned(), Text::literal(role.name.clone()));
+    put(INDEX.to_owned(), Text::reference(Reference::Index {}));
+    put(INSTANCES.to_owned(), Text::literal(role.instances.to_string()));
     for port in &role.ports {
-        put(format!("JOBC_PORT_{}", upper(&port.label)), own_port(role, &port.label));
+        put(port_variable(&port.label), own_port(role, &port.label));
     }
-    // An elastic rendezvous assigns ranks when the instances meet.
-    let fixed = plan.distributed.as_ref().filter(|distributed| distributed.elastic.is_none());
-    if let (Some(distributed), Some(member)) = (fixed, member) {
-        if let Some(rank) = member.first_rank {
-            put("JOBC_RANK".to_owned(), rendezvous::own_number(rank));
+    if let (Some(distributed), Some(member)) = (&plan.distributed, member) {
+        // An elastic rendezvous assigns ranks when the instances meet.
+        if distributed.elastic.is_none() {
+            if let Some(rank) = member.first_rank {
+                put("JOBC_RANK".to_owned(), rendezvous::own_number(rank));
+            }
+            put("JOBC_WORLD_SIZE".to_owned(), Text::literal(distributed.world_size.to_string()));
         }
-        put("JOBC_WORLD_SIZE".to_owned(), Text::literal(distributed.world_size.to_string()));
+        if distributed.instances <= MAX_LISTED_INSTANCES || rendezvous::needs_host_file(distributed) {
+            put(HOST_FILE.to_owned(), Text::literal(rendezvous::HOST_FILE));
+        }
     }
-    for other in seen.iter().filter(|other| other.instances <= MAX_LISTED_INSTANCES) {
-        let name = upper(&other.name);
-        put(format!("JOBC_HOSTS_{name}"), hosts(other, None));
-        for port in &other.ports {
-            put(format!("JOBC_ENDPOINTS_{name}_{}", upper(&port.label)), hosts(other, Some(&port.label)));
-        }
+    for other in seen {
+        env.extend(addresses(other));
     }
     env
+}
+
+/// The variables with the addresses of a role's instances and their ports; none of a role with too many.
+fn addresses(role: &RolePlan) -> Vec<(String, Text)> {
+    if role.instances > MAX_LISTED_INSTANCES {
+        return vec![];
+    }
+    let name = upper(&role.name);
+    let endpoints = role.ports.iter().map(|port| {
+        (format!("JOBC_ENDPOINTS_{name}_{}", upper(&port.label)), hosts(role, Some(&port.label)))
+    });
+    [(format!("JOBC_HOSTS_{name}"), hosts(role, None))].into_iter().chain(endpoints).collect()
+}
+
+fn port_variable(label: &str) -> String {
+    format!("JOBC_PORT_{}", upper(label))
 }
 
 fn hosts(role: &RolePlan, label: Option<&str>) -> Text {
@@ -148,7 +192,7 @@ fn visible_roles(
     {
         distributed.members.iter().for_each(|member| see(&member.role));
     }
-    for reference in texts(role).into_iter().flat_map(Text::references) {
+    for reference in asks::texts(role).into_iter().flat_map(|(_, text)| text.references()) {
         match reference {
             Reference::Host { role, .. }
             | Reference::Hosts { role, .. }
@@ -160,26 +204,4 @@ fn visible_roles(
         }
     }
     seen.into_iter().collect()
-}
-
-/// The texts of a role that the user wrote.
-fn texts(role: &RolePlan) -> Vec<&Text> {
-    let mut texts: Vec<&Text> = match &role.command {
-        CommandPlan::Image {} => vec![],
-        CommandPlan::Args(args) => args.iter().collect(),
-        CommandPlan::Argv { argv, setup } => argv.iter().chain(setup).collect(),
-        CommandPlan::Script { setup, script, .. } => setup.iter().chain([script]).collect(),
-    };
-    texts.extend(role.env.values().filter_map(|value| match value {
-        EnvPlan::Text(text) => Some(text),
-        EnvPlan::Secret { .. } => None,
-    }));
-    texts.extend(role.files.iter().filter_map(|file| match &file.content {
-        FileContent::Text(text) => Some(text),
-        FileContent::Secret { .. } => None,
-    }));
-    if let Some(ProbePlan::Exec(exec)) = role.ready.as_ref().map(|ready| &ready.probe) {
-        texts.extend(exec);
-    }
-    texts
 }

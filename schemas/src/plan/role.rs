@@ -38,7 +38,8 @@ pub struct RolePlan {
     /// Variables that the user set.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub env: IndexMap<String, EnvPlan>,
-    /// Variables that jobc provides: `JOBC_*`, those of the framework, of `compat` and of the target.
+    /// Variables that jobc provides: those `JOBC_*` that the role asks for, those of the framework, of `compat` and of
+    /// the target.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub provided_env: IndexMap<String, Text>,
     /// Working directory of the command.
@@ -86,7 +87,7 @@ pub struct RolePlan {
     /// Small files from the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FilePlan>,
-    /// Small files that jobc provides: `/etc/jobc/job.json`, a host file.
+    /// Small files that jobc provides, if the role or its framework asks for them: `/etc/jobc/job.json`, a host file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provided_files: Vec<FilePlan>,
     /// Security settings: what an instance may do on the host.

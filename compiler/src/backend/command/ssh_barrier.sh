@@ -1,4 +1,4 @@
-for jobc_host in $(cut -d' ' -f1 "$JOBC_HOSTFILE"); do
+for jobc_host in $(cut -d' ' -f1 /etc/jobc/hostfile); do
   [ "$jobc_host" != "$JOBC_SSH_SELF" ] || continue
   for jobc_try in $(seq 300); do
     ssh -o ConnectTimeout=2 -o BatchMode=yes "$jobc_host" true 2>/dev/null && break

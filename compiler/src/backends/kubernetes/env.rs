@@ -1,8 +1,10 @@
-//! A container's environment: the instance's number first, what jobc provides, then what the user wrote.
+//! A container's environment: the instance's number first if others are made of it, what jobc provides, then what the
+//! user wrote.
 
-use jobc_schema::plan::{EnvPlan, FileContent, RolePlan, SecretPlan, Text};
+use jobc_schema::plan::{EnvPlan, FileContent, Piece, ProbePlan, Reference, RolePlan, SecretPlan, Text};
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, SecretKeySelector};
 
+use crate::backend::command::argv;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use super::address::{Expander, GROUP, INDEX, POD, PodAddress, has_sum, render_expanded};
@@ -55,7 +57,10 @@ pub(super) fn environment<'a>(
         }
     }
     let has_numbers = cluster.has_numbers(role);
-    if !role.env.contains_key(INDEX) && has_numbers {
+    let has_index = !role.env.contains_key(INDEX)
+        && has_numbers
+        && (role.provided_env.contains_key(INDEX) || uses_index(cluster, role));
+    if has_index {
         vars.push(index_variable(cluster, role));
     }
     let mut left_out = vec![];
@@ -79,6 +84,10 @@ pub(super) fn environment<'a>(
         }
         if has_sum(text, role) {
             environment.add_sum(cluster, name, text);
+            continue;
+        }
+        if !has_index && is_index(text) {
+            environment.vars.push(numbered(cluster, role, name));
             continue;
         }
         match value(cluster, role, text) {
@@ -117,6 +126,7 @@ pub(super) fn environment<'a>(
                 }
                 continue;
             }
+            EnvPlan::Text(text) if !has_index && is_index(text) => numbered(cluster, role, name),
             EnvPlan::Text(text) => {
                 let Some(value) = value(cluster, role, text) else {
                     sink.push(
@@ -143,10 +153,42 @@ pub(super) fn environment<'a>(
 
 /// `JOBC_INDEX`: from the pod's annotation where there are several pods.
 pub(super) fn index_variable(cluster: &Cluster<'_>, role: &RolePlan) -> EnvVar {
+    numbered(cluster, role, INDEX)
+}
+
+/// A variable that is the number of the instance.
+fn numbered(cluster: &Cluster<'_>, role: &RolePlan, name: &str) -> EnvVar {
     if role.instances == 1 {
-        return plain(INDEX, "0".to_owned());
+        return plain(name, "0".to_owned());
     }
-    from_field(INDEX, index_field(cluster.shape))
+    from_field(name, index_field(cluster.shape))
+}
+
+/// Whether a text is the number of the instance alone, which Kubernetes has as a field of the pod.
+fn is_index(text: &Text) -> bool {
+    matches!(text.pieces(), [Piece::Reference(Reference::Index {} | Reference::Rank { offset: 0 })])
+}
+
+/// Whether a command or variable has the number of the instance as a part, which `JOBC_INDEX` puts there.
+fn uses_index(cluster: &Cluster<'_>, role: &RolePlan) -> bool {
+    let is_number = |reference: &Reference| match reference {
+        Reference::Index {} | Reference::Rank { .. } => true,
+        // In a LeaderWorkerSet the name of the pod does.
+        Reference::Host { index: None, .. } => cluster.shape != Shape::LeaderWorkerSet,
+        _ => false,
+    };
+    let has_number = |text: &Text| text.references().any(is_number);
+    let own = role.env.values().filter_map(|value| match value {
+        EnvPlan::Text(text) => Some(text),
+        EnvPlan::Secret { .. } => None,
+    });
+    let probe = match role.ready.as_ref().map(|ready| &ready.probe) {
+        Some(ProbePlan::Exec(argv)) => argv.as_slice(),
+        _ => &[],
+    };
+    role.instances > 1
+        && (own.chain(role.provided_env.values()).any(|text| !is_index(text) && has_number(text))
+            || argv(cluster.job, role).iter().flatten().chain(probe).any(has_number))
 }
 
 /// A variable that holds a field of the pod.

@@ -7,6 +7,7 @@ use jobc_schema::target::GpuInjection;
 use oci_spec::runtime::{Root, Spec, VERSION};
 use serde_json::{Value, json};
 
+use crate::backend::reasons::Reasons;
 use crate::backend::tasks::Task;
 use crate::backend::{Address, Content, Context, File, FilePart, Origin, PartSource};
 
@@ -71,12 +72,13 @@ fn origins(
     let mut note =
         |part: Pointer, from: PartSource| list.push(Origin { part: FilePart::Pointer(part), from });
     note(root.keys(["process", "args"]), PartSource::Spec(spec.key("run")));
+    let reasons = Reasons::of(job, role);
     for (number, name) in env.keys().enumerate() {
         let part = root.keys(["process", "env"]).index(number);
         if role.env.contains_key(name) {
             note(part, PartSource::Spec(spec.keys(["env", name])));
         } else if role.provided_env.contains_key(name) {
-            note(part, PartSource::Default("what jobc tells every process"));
+            note(part, reasons.variable(name));
         } else if name != "PATH" {
             note(part, PartSource::Spec(resources.key("gpu")));
         }

@@ -9,7 +9,7 @@ use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent, FilePlan, Launch, Por
 
 use super::shell::{self, ALIASES, HOSTS, Hosts, INDEX, is_verbatim, literal, word};
 use super::{Lowering, storage};
-use crate::openpai::Section;
+use crate::openpai::{ROLE_MARK, Section};
 
 /// The provided file with the whole picture; the others are host files.
 const JOB_FILE: &str = "/etc/jobc/job.json";
@@ -58,14 +58,17 @@ impl Lowering<'_> {
         // Only what the script calls is defined.
         let define = |name: &str, function: &'static str| if out.contains(name) { function } else { "" };
         let (hosts, aliases) = (define("$(jobc_hosts ", HOSTS), define("$(jobc_aliases ", ALIASES));
-        format!("{hosts}{aliases}{out}")
+        // The server knows it by other letters.
+        let name =
+            (super::names::role(&role.name) != role.name).then(|| format!("{ROLE_MARK}{}\n", role.name));
+        format!("{}{hosts}{aliases}{out}", name.unwrap_or_default())
     }
 
-    /// Writes a part under its marker comment, unless it is empty.
+    /// Writes a part under its marker comment, unless it is empty and the comment says nothing.
     fn part(&mut self, section: Section, out: &mut String, write: impl FnOnce(&mut Self, &mut String)) {
         let mut text = String::new();
         write(self, &mut text);
-        if !text.is_empty() {
+        if !text.is_empty() || section == (Section::Provided { compat: true }) {
             let _ = write!(out, "{}\n{text}", section.mark());
         }
     }

@@ -185,7 +185,7 @@ fn misspelled<'r>(role: &'r RoleView<'_>, name: &str) -> Option<Result<&'r str, 
     if !name.starts_with("JOBC_") || role.has_variable(name) || assigns(&role.text, name) {
         return None;
     }
-    let known = role.plan.provided_env.keys().map(String::as_str).filter(|name| name.starts_with("JOBC_"));
+    let known = role.by_name.iter().map(String::as_str);
     if let Some(near) = suggest::nearest(name, known) {
         return Some(Ok(near));
     }
@@ -270,7 +270,7 @@ fn advise(
 /// What jobc has for a fact, and what it is.
 fn own(role: &RoleView<'_>, fact: Fact) -> Option<(String, &'static str)> {
     let first = |names: &[&str]| {
-        let name = names.iter().find(|name| role.plan.provided_env.contains_key(**name))?;
+        let name = names.iter().find(|name| role.provides(name))?;
         Some(format!("${name}"))
     };
     Some(match fact {

@@ -1,6 +1,7 @@
 //! Variables of the environment in a role's commands, from its plan.
 
-use jobc_schema::plan::RolePlan;
+use jobc_compiler::resolve::variables_by_name;
+use jobc_schema::plan::{JobPlan, RolePlan};
 use lsp_types::CompletionItemKind;
 
 use super::context::Context;
@@ -21,19 +22,21 @@ pub(super) fn items(context: &Context<'_>, text: &str, offset: usize) -> Option<
     }
     let close = if is_braced && !text[offset..].starts_with('}') { "}" } else { "" };
     let plan = context.session.job(context.uri).and_then(|job| job.plans().first());
-    let role = plan.and_then(|plan| plan.roles.iter().find(|role| role.name == name));
+    let role = plan.and_then(|plan| Some((plan, plan.roles.iter().find(|role| role.name == name)?)));
     let item = |(order, (name, about)): (u16, (String, String))| {
         let insert = format!("{}{}", name, snippet::escaped(close));
         Item::new(CompletionItemKind::Variable, &name).insert(insert).detail(about).order(order)
     };
-    Some(((0..).zip(role.map(set).unwrap_or_default()).map(item).collect(), start))
+    let set = role.map(|(plan, role)| set(plan, role)).unwrap_or_default();
+    Some(((0..).zip(set).map(item).collect(), start))
 }
 
-/// The variables that a role's processes have: those of the job file, those of its framework, those of jobc.
-fn set(role: &RolePlan) -> Vec<(String, String)> {
+/// The variables that a role's processes have: those of the job file, those of its framework, and those of jobc, which
+/// it gets by naming them.
+fn set(plan: &JobPlan, role: &RolePlan) -> Vec<(String, String)> {
     let own = role.env.keys().map(|name| (name.clone(), "in the job file".to_owned()));
-    let provided = role.provided_env.keys();
-    let (of_jobc, others): (Vec<_>, Vec<_>) = provided.partition(|name| name.starts_with("JOBC_"));
-    let others = others.into_iter().map(|name| (name.clone(), "of the framework or target".to_owned()));
-    own.chain(others).chain(of_jobc.into_iter().map(|name| (name.clone(), String::new()))).collect()
+    let of_jobc = variables_by_name(plan, role);
+    let others = role.provided_env.keys().filter(|name| !of_jobc.contains(name));
+    let others = others.map(|name| (name.clone(), "of the framework or target".to_owned()));
+    own.chain(others).chain(of_jobc.iter().map(|name| (name.clone(), String::new()))).collect()
 }

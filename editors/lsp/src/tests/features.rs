@@ -188,11 +188,11 @@ fn why_names_settings_and_defaults_without_a_line() {
     let fixture = Fixture::new(JOB);
     let built = ask(&fixture, "jobc/build", json!({"uri": fixture.uri})).expect("files");
     let files = built["files"].as_array().expect("a list");
-    let config = files.iter().find(|file| file["path"] == "oci/prepare-0/config.json").expect("a file");
+    let config = files.iter().find(|file| file["path"] == "oci/train-0/config.json").expect("a file");
     let text = config["text"].as_str().expect("a text");
     let line = text.lines().position(|line| line.contains("\"JOBC_")).expect("a line");
     let found = ask(&fixture, "jobc/why", json!({"uri": fixture.uri, "line": line, "file": config}));
-    let words = "what jobc tells every process";
+    let words = "which task of the job it is; no framework says it";
     assert_eq!(found.expect("an answer")["causes"], json!([{"text": words, "line": null, "last": null}]));
 }
 

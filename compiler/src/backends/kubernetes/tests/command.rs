@@ -77,7 +77,7 @@ fn what_the_kubelet_would_expand_is_escaped() {
     let check = |written: &str, expected: &str| {
         let role = json!({"command": {"argv": {"argv": [written]}}, "env": {"A": written}});
         assert_eq!(at(json!({}), &one_role(role.clone()), COMMAND), json!([expected]));
-        assert_eq!(at(json!({}), &one_role(role), &format!("{ENV}/1/value")), json!(expected));
+        assert_eq!(at(json!({}), &one_role(role), &format!("{ENV}/0/value")), json!(expected));
     };
     check("$(date)", "$$(date)");
     check("$HOME", "$HOME");
@@ -94,12 +94,35 @@ fn a_dollar_before_the_index_stays_a_dollar() {
 
 #[test]
 fn the_only_instance_knows_its_index() {
-    let role = json!({"command": {"argv": {"argv": [[{"index": {}}, {"rank": {"offset": 3}}]]}}});
+    let index = json!([{"index": {}}]);
+    let role = json!({
+        "command": {"argv": {"argv": [[{"index": {}}, {"rank": {"offset": 3}}]]}},
+        "provided_env": {"JOBC_INDEX": index}, "env": {"OWN": index}
+    });
     assert_eq!(at(json!({}), &one_role(role.clone()), COMMAND), json!(["03"]));
-    assert_eq!(
-        at(json!({}), &one_role(role), &format!("{ENV}/0")),
-        json!({"name": "JOBC_INDEX", "value": "0"})
-    );
+    let zero = |name: &str| json!({"name": name, "value": "0"});
+    assert_eq!(at(json!({}), &one_role(role), ENV), json!([zero("JOBC_INDEX"), zero("OWN")]));
+}
+
+/// `JOBC_INDEX` is there where a text is made of it; a variable that is the number itself is the field of the pod.
+#[test]
+fn the_index_is_there_where_it_is_used() {
+    let names = |role: Value| {
+        let env = at(json!({}), &one_role(role), ENV);
+        let names = env.as_array().into_iter().flatten().map(|variable| variable["name"].clone());
+        (names.collect::<Vec<_>>(), env[0]["valueFrom"]["fieldRef"]["fieldPath"].is_string())
+    };
+    let index = json!([{"index": {}}]);
+    let part = json!(["task ", {"index": {}}]);
+    assert_eq!(names(json!({"instances": 2})), (vec![], false));
+    assert_eq!(names(json!({"instances": 2, "env": {"RANK": index}})), (vec![json!("RANK")], true));
+    let composed = json!({"instances": 2, "env": {"NAME": part}});
+    assert_eq!(names(composed), (vec![json!("JOBC_INDEX"), json!("NAME")], true));
+    let command = json!({"instances": 2, "command": {"argv": {"argv": [part]}}});
+    assert_eq!(names(command), (vec![json!("JOBC_INDEX")], true));
+    let probe = json!({"probe": {"exec": [part]}, "delay_seconds": 0, "every_seconds": 10, "try_timeout_seconds": 1,
+        "timeout_seconds": 35, "keep": false});
+    assert_eq!(names(json!({"instances": 2, "ready": probe})), (vec![json!("JOBC_INDEX")], true));
 }
 
 #[test]
@@ -195,7 +218,6 @@ fn the_user_s_variables_win_and_stand_last() {
     assert_eq!(
         env,
         json!([
-            {"name": "JOBC_INDEX", "value": "0"},
             {"name": "B", "value": "jobc"},
             {"name": "C", "value": "user"},
             {"name": "A", "value": "user"}
@@ -206,7 +228,7 @@ fn the_user_s_variables_win_and_stand_last() {
 #[test]
 fn no_gpu_hides_all_gpus() {
     let role = json!({"resources": {"gpu": {"count": 0, "first": 0, "vendor": "nvidia"}}});
-    let env = at(json!({}), &one_role(role), &format!("{ENV}/1"));
+    let env = at(json!({}), &one_role(role), &format!("{ENV}/0"));
     assert_eq!(env, json!({"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}));
 }
 

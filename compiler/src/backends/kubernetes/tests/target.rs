@@ -135,7 +135,8 @@ fn ranks_that_digits_can_say_need_no_shell() {
         let changes = json!({"roles": {"main": role}});
         at(json!({}), &changes, &format!("/spec/template/spec/containers/0/{part}"))
     };
-    assert_eq!(container(0, 12, "env/1/value"), json!("$(JOBC_INDEX)"));
+    assert_eq!(container(0, 12, "env/0/name"), json!("JOBC_RANK"));
+    assert!(container(0, 12, "env/0/valueFrom/fieldRef").is_object());
     assert_eq!(container(20, 10, "env/1/value"), json!("2$(JOBC_INDEX)"));
     assert_eq!(container(20, 10, "command/0"), json!("run"));
     assert_eq!(container(20, 11, "command/0"), json!("/bin/sh"));
@@ -201,7 +202,8 @@ fn operations_change_objects_and_the_source_map() {
         {"op": "remove", "path": "/spec/template/spec/restartPolicy"},
         {"op": "add", "path": "/spec/template/spec/containers/0/env/-", "value": {"name": "TZ", "value": "UTC"}}
     ]}]});
-    let (files, report) = fixture::lower(&KubernetesBackend, &plan(settings, &json!({})));
+    let (files, report) =
+        fixture::lower(&KubernetesBackend, &plan(settings, &json!({"roles": {"main": {"env": {"A": "1"}}}})));
     assert_eq!(report, "");
     let text = fixture::text(&files[0]);
     assert!(text.contains("TZ") && !text.contains("restartPolicy"), "{text}");
