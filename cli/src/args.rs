@@ -73,6 +73,12 @@ pub(crate) struct BuildArgs {
     /// Print the files instead of writing them
     #[arg(long)]
     pub stdout: bool,
+    /// Print the files with the reason for each line instead of writing them
+    ///
+    /// A reason is a field of the job file, a setting of the target, or a default. `jobc why FILE:LINE` has the reasons for
+    /// a line of a written file.
+    #[arg(long, conflicts_with_all = ["check", "stdout", "watch", "sbom", "provenance"])]
+    pub explain: bool,
     /// Label the files with the digest of the plan, the version of jobc and the Git state of the job
     ///
     /// Such files change with every commit. `jobc diff` and `jobc test` ignore these labels.

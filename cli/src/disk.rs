@@ -1,6 +1,6 @@
 //! The files next to a job file, on disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,11 +18,13 @@ pub(crate) struct DiskFiles {
     directory: Utf8PathBuf,
     /// Code that was packed: once for all jobs of a matrix, which then have the same.
     packed: Mutex<BTreeMap<Utf8PathBuf, Result<Arc<PackedCode>, CodeError>>>,
+    /// What programs name, likewise.
+    mentions: Mutex<BTreeMap<Utf8PathBuf, BTreeSet<String>>>,
 }
 
 impl DiskFiles {
     pub(crate) fn new(directory: impl Into<Utf8PathBuf>) -> Self {
-        Self { directory: directory.into(), packed: Mutex::default() }
+        Self { directory: directory.into(), packed: Mutex::default(), mentions: Mutex::default() }
     }
 }
 
@@ -81,6 +83,16 @@ impl Files for DiskFiles {
             watch::note(&path.join(file));
         }
         Ok(Some(packed))
+    }
+
+    fn mentions(&self, path: &Utf8Path) -> BTreeSet<String> {
+        let path = self.directory.join(path);
+        if confine::permit(&path).is_err() {
+            return BTreeSet::new();
+        }
+        watch::note(&path);
+        let mut known = self.mentions.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(path.clone()).or_insert_with(|| jobc_code::mentions(&path)).clone()
     }
 
     fn template(&self, digest: &str) -> io::Result<Vec<u8>> {

@@ -1,10 +1,11 @@
 //! What a role asks for of the variables (`JOBC_*`) and files that jobc can provide: it gets what it names, and what it
 //! has no other way to learn.
 //!
-//! A role asks by naming them in a text: its command, `setup`, `env`, `files`, check, or the block of its image. The job
-//! asks for all of them with `compat: [jobc]`, for programs in an image, which jobc cannot read.
+//! A role asks by naming them in a text: its command, `setup`, `env`, `files`, check, or the block of its image; or in a
+//! program beside the job file that goes with it. The job asks for all of them with `compat: [jobc]`, for programs in an
+//! image, which jobc cannot read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jobc_schema::Pointer;
 use jobc_schema::job::Compat;
@@ -67,17 +68,16 @@ impl Asks {
         self.paths.iter().find(|(named, _)| names(named)).map(|(_, at)| at).or(self.all.as_ref())
     }
 
+    /// Adds what programs of the role name, as [`mentions`] finds it.
+    pub fn add(&mut self, mentions: BTreeSet<String>, at: &Pointer) {
+        for mention in mentions {
+            let of_kind = if mention.starts_with('/') { &mut self.paths } else { &mut self.words };
+            of_kind.entry(mention).or_insert_with(|| at.clone());
+        }
+    }
+
     fn read(&mut self, text: &str, at: &Pointer) {
-        for word in names(text) {
-            self.words.entry(word.to_owned()).or_insert_with(|| at.clone());
-        }
-        for (start, _) in text.match_indices(DIRECTORY) {
-            let rest = &text[start..];
-            let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-            let path = &rest[..rest.find(|c| !is_path(c)).unwrap_or(rest.len())];
-            let path = path.trim_end_matches(['.', '/']);
-            self.paths.entry(path.to_owned()).or_insert_with(|| at.clone());
-        }
+        self.add(mentions(text), at);
     }
 
     fn read_json(&mut self, value: &serde_json::Value, at: &Pointer) {
@@ -90,13 +90,17 @@ impl Asks {
     }
 }
 
-/// The words of a text that name variables of jobc, or begin their names.
-pub fn names(text: &str) -> impl Iterator<Item = &str> {
-    text.match_indices(PREFIX).map(|(at, _)| {
+/// The words and paths of a text that name variables and files of jobc, or begin their names.
+pub fn mentions(text: &str) -> BTreeSet<String> {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let until = |at: usize, is_part: &dyn Fn(char) -> bool| {
         let rest = &text[at..];
-        let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        &rest[..rest.find(|c| !is_letter(c)).unwrap_or(rest.len())]
-    })
+        &rest[..rest.find(|c| !is_part(c)).unwrap_or(rest.len())]
+    };
+    let words = text.match_indices(PREFIX).map(|(at, _)| until(at, &is_letter));
+    let paths = text.match_indices(DIRECTORY).map(|(at, _)| until(at, &is_path).trim_end_matches(['.', '/']));
+    words.chain(paths).map(str::to_owned).collect()
 }
 
 /// The texts of a role that the user wrote, with their places.

@@ -42,6 +42,12 @@ pub trait Files {
         Ok(None)
     }
 
+    /// What the programs in a file or directory name of jobc's variables and files, as [`crate::asks::mentions`] finds it;
+    /// nothing where no files are read, such as in an editor.
+    fn mentions(&self, _path: &Utf8Path) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
     /// The files of a template from Git, packed, by the digest that `jobc.lock` has. What comes back is compared with
     /// the digest.
     ///
@@ -159,6 +165,11 @@ impl Files for MemoryFiles {
             remarks: vec![],
         };
         Ok(self.0.get(directory).map(packed).map(Arc::new))
+    }
+
+    fn mentions(&self, path: &Utf8Path) -> BTreeSet<String> {
+        let inside = self.0.iter().filter(|(known, _)| path == "." || known.starts_with(path));
+        inside.flat_map(|(_, bytes)| crate::asks::mentions(&String::from_utf8_lossy(bytes))).collect()
     }
 
     fn template(&self, digest: &str) -> io::Result<Vec<u8>> {

@@ -60,7 +60,7 @@ use context::Context;
 use distributed::Rendezvous;
 use graph::Graph;
 
-pub(crate) use framework::framework_name;
+pub(crate) use framework::{RENDEZVOUS, framework_name};
 pub use list_limits::{MAX_LISTED_INSTANCES, MAX_LISTED_ROLES};
 pub use provided::variables_by_name;
 pub(crate) use rendezvous::{SHUTDOWN_SECONDS, framework_names};
@@ -210,7 +210,7 @@ fn decide(
         compat: job.compat.clone(),
         totals,
     };
-    provided::provide(&mut plan, job, &Names::new(job.openpai.as_ref()));
+    provided::provide(&mut plan, job, files, &Names::new(job.openpai.as_ref()));
     Some(plan)
 }
 

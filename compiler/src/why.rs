@@ -5,6 +5,7 @@
 
 mod causes;
 mod effects;
+mod explain;
 mod extent;
 mod failed_step;
 pub mod lines;
@@ -12,4 +13,5 @@ pub mod source_map;
 
 pub use causes::{LineCause, causes_of_line, names_of_parameters};
 pub use effects::{EffectLine, Effects, effects_of, effects_of_line, effects_of_setting};
+pub use explain::{ExplainedLine, explain};
 pub use failed_step::FailedStep;

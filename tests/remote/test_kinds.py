@@ -125,7 +125,7 @@ def trainjob(place, key, script):
     pods = [create_pod(place, f"{name}-{role}-0-{index}-abcde", job, spec["template"],
                        {"jobset.sigs.k8s.io/jobset-name": name, "jobset.sigs.k8s.io/replicatedjob-name": role,
                         "batch.kubernetes.io/job-completion-index": str(index)})
-            for role, spec in roles for index in range(spec["completions"])]
+            for role, spec in roles for index in range(spec.get("completions", 1))]
     counts = {"ready": 0, "failed": 0, "suspended": 0}
     set_status(place, key, {"jobsStatus": [{"name": role, "active": 1, "succeeded": 0, **counts} for role, _ in roles]})
     succeeded = run_pods(place, pods, script)

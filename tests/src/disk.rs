@@ -1,5 +1,6 @@
 //! Files on disk, as a case of a test sees them.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -21,6 +22,10 @@ impl Files for DiskFiles {
 
     fn code(&self, directory: &Utf8Path) -> Result<Option<Arc<PackedCode>>, CodeError> {
         jobc_code::pack(&self.0.join(directory), directory.as_str()).map(Arc::new).map(Some)
+    }
+
+    fn mentions(&self, path: &Utf8Path) -> BTreeSet<String> {
+        jobc_code::mentions(&self.0.join(path))
     }
 
     fn template(&self, digest: &str) -> io::Result<Vec<u8>> {

@@ -12,6 +12,8 @@ use jobc_compiler::compile::Output;
 use jobc_compiler::diagnostic::Severity;
 use jobc_compiler::emit::to_yaml;
 use jobc_compiler::template::{built_in, describe};
+use jobc_compiler::why::explain;
+use jobc_compiler::why::source_map::{FILE, SourceMap};
 use jobc_dockerfile::Options;
 use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, TARGETS_SCHEMA};
 use jobc_tests::compile::{Arguments, Compilation, compile_directory, compile_with};
@@ -157,6 +159,38 @@ fn the_output_is_what_is_committed() {
         }
     }
     assert_no_difference(&differ);
+}
+
+/// `jobc build --explain`: a field of the job, a setting of the target, or a reason in words.
+#[test]
+fn every_line_of_a_manifest_has_a_reason() {
+    let mut without = vec![];
+    let mut lines = 0;
+    for example in examples() {
+        for output in compile(&example).outputs {
+            let text = |path: &Utf8Path| {
+                let artifact = output.artifacts.iter().find(|artifact| artifact.path == path)?;
+                Some(String::from_utf8_lossy(&artifact.bytes).into_owned())
+            };
+            let Some(map) = text(Utf8Path::new(FILE)) else { continue };
+            let map = SourceMap::parse(&map).expect("a source map");
+            let is_manifest = |path: &&String| {
+                let path = Utf8Path::new(path);
+                path.starts_with("kubernetes") && path.extension() == Some("yaml")
+            };
+            for path in map.artifacts.keys().filter(is_manifest) {
+                let text = text(Utf8Path::new(path)).expect("a file of the map");
+                for line in explain(&map.artifacts[path], path, &text).iter().filter(|line| line.has_value) {
+                    lines += 1;
+                    if line.reasons.is_empty() {
+                        without.push(format!("{}/{path}: {}", output.job.name, line.text.trim()));
+                    }
+                }
+            }
+        }
+    }
+    assert!(lines > 1000, "only {lines} lines were found");
+    assert!(without.is_empty(), "{} lines have no reason:\n{}", without.len(), without.join("\n"));
 }
 
 /// The other examples commit the parts that matter in `out.snap`: each section names an artifact below `out/`, and in

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod limits;
+mod mentions;
 mod walk;
 
 use std::path::Path;
@@ -13,6 +14,7 @@ use flate2::write::GzEncoder;
 use jobc_compiler::files::{CodeError, PackedCode};
 use tar::{Builder, EntryType, Header, HeaderMode};
 
+pub use mentions::mentions;
 use walk::{Entry, walk};
 
 /// Packs a directory. `shown` is its path as people wrote it.

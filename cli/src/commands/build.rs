@@ -1,5 +1,7 @@
 //! `jobc build`: writes everything that a job needs to run at its targets.
 
+mod explained;
+
 use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -60,7 +62,9 @@ fn run_once(build_args: &BuildArgs, format: FormatArg, write_sboms: WriteSboms) 
     if outcome != Outcome::Success {
         return outcome;
     }
-    let outcome = if build_args.stdout {
+    let outcome = if build_args.explain {
+        explained::print(&outputs)
+    } else if build_args.stdout {
         print_files(&outputs, !build_args.job.backend.is_empty());
         Outcome::Success
     } else if build_args.check {

@@ -76,7 +76,7 @@ fn a_job_is_compared_with_built_files_and_another_job() {
     let found = read("golden");
     assert_eq!(found, read("other.yaml"));
     let files = found["files"].as_array().unwrap();
-    let job = files.iter().find(|file| file["file"] == "kubernetes/03-job-hello.yaml").unwrap();
+    let job = files.iter().find(|file| file["file"] == "kubernetes/02-job-hello.yaml").unwrap();
     let change = &job["changes"][0];
     assert_eq!(
         (&change["place"], &change["old"], &change["new"]),
@@ -115,7 +115,7 @@ fn a_new_job_is_reported_as_new() {
     let run = directory.jobc(&["diff", "-j", "jobs/more"]).exits(1);
     assert!(run.out.starts_with("hello at here, lab: new\n"), "{}", run.out);
     let run = directory.jobc(&["diff", "-j", "jobs/more", "--artifacts"]).exits(1);
-    assert!(run.out.contains("kubernetes/03-job-hello.yaml is new"), "{}", run.out);
+    assert!(run.out.contains("kubernetes/02-job-hello.yaml is new"), "{}", run.out);
 }
 
 /// The directories that a build without `-o` writes: of all jobs, of a job, of a target.

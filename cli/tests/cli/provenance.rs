@@ -40,7 +40,7 @@ fn files_record_their_provenance() {
     assert_eq!(found["dev.jobc.source-dirty"], "false");
     assert_eq!(found["dev.jobc.source-url"], "https://git.example/team/jobs.git");
     assert_eq!(found["dev.jobc.version"], env!("CARGO_PKG_VERSION"));
-    let object = directory.read("built/lab/kubernetes/03-job-hello.yaml");
+    let object = directory.read("built/lab/kubernetes/02-job-hello.yaml");
     assert!(object.contains(&format!("jobc.dev/source-revision: {}", commit.trim())), "{object}");
     assert!(!object.contains("secret"), "{object}");
     directory.write("job.yaml", &format!("{HELLO}# changed\n"));
@@ -54,7 +54,7 @@ fn comparisons_ignore_provenance() {
     let directory = repository();
     directory.jobc(&["build", "--provenance", "-o", "built"]).exits(0);
     directory.jobc(&["build", "-o", "plain"]).exits(0);
-    let object = "lab/kubernetes/03-job-hello.yaml";
+    let object = "lab/kubernetes/02-job-hello.yaml";
     assert_ne!(directory.read(&format!("built/{object}")), directory.read(&format!("plain/{object}")));
     assert_eq!(directory.jobc(&["diff", "built"]).exits(0).out, "no difference from `built`\n");
     directory.jobc(&["build", "--check", "-o", "built"]).exits(0);

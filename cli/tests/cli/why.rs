@@ -45,7 +45,7 @@ fn a_line_of_the_targets_file_has_effects() {
 #[test]
 fn a_line_of_a_written_file_has_causes() {
     let directory = built();
-    let job = "out/hello/lab/kubernetes/03-job-hello.yaml";
+    let job = "out/hello/lab/kubernetes/02-job-hello.yaml";
     let config = "out/hello/here/oci/main-0/config.json";
     let lines = [
         line_with(&directory, job, "completions:"),
@@ -75,7 +75,7 @@ fn a_line_of_a_job_file_has_effects() {
 #[test]
 fn why_prints_json_on_request() {
     let directory = built();
-    let line = line_with(&directory, "out/hello/lab/kubernetes/03-job-hello.yaml", "completions:");
+    let line = line_with(&directory, "out/hello/lab/kubernetes/02-job-hello.yaml", "completions:");
     let read = |line: &str| -> Value {
         serde_json::from_str(&directory.jobc(&["why", line, "--format", "json"]).exits(0).out).unwrap()
     };

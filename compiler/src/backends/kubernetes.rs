@@ -39,6 +39,7 @@ mod provider_needs;
 mod quantity;
 mod quota;
 mod rayjob;
+mod reasons;
 mod release;
 mod resources;
 mod secrets;
@@ -105,6 +106,7 @@ impl Backend for KubernetesBackend {
         objects.extend(workload);
         gang::apply(&cluster, &mut objects);
         patch::apply(job, &mut objects, sink);
+        reasons::complete(&cluster, &configs, &mut objects);
         pod_security::check(&cluster, &objects, sink);
         let mut files = object::files(objects, !cluster.settings.patches.is_empty());
         files.extend(configs.code.archive());

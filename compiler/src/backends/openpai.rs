@@ -152,8 +152,7 @@ impl Lowering<'_> {
                 continue;
             }
             self.origin(&at.key("uri"), &image.declared_at);
-            let mut item =
-                json!({"protocolVersion": 2, "name": names::image(name), "type": "dockerimage", "uri": uri});
+            let mut item = json!({"name": names::image(name), "type": "dockerimage", "uri": uri});
             if let Some((host, login)) = job.registries.get_key_value(split_registry(&uri).0) {
                 let password = self.secret(&login.password_secret);
                 item["auth"] = json!({"username": login.username, "password": password, "registryuri": host});

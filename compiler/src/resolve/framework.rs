@@ -3,7 +3,7 @@
 use jobc_schema::distributed::{Framework, MemberPart};
 
 /// The label of the port of the rendezvous.
-pub(super) const RENDEZVOUS: &str = "rendezvous";
+pub(crate) const RENDEZVOUS: &str = "rendezvous";
 
 /// The framework's name in the job file.
 pub(crate) fn framework_name(framework: Framework) -> &'static str {

@@ -6,6 +6,7 @@
 //! are omitted: the kernel allows at most 128 KiB in one variable.
 
 mod contract;
+mod programs;
 
 use std::collections::BTreeSet;
 
@@ -20,6 +21,7 @@ use super::list_limits::{MAX_LISTED_INSTANCES, MAX_LISTED_MEMBERS, MAX_LISTED_RO
 use super::ports::own_port;
 use super::{job_json, openpai_env, openpai_ssh, rendezvous};
 use crate::asks::{self, Asks};
+use crate::files::Files;
 use crate::openpai::Names;
 
 const ROLE: &str = "JOBC_ROLE";
@@ -31,7 +33,7 @@ const HOST_FILE: &str = "JOBC_HOSTFILE";
 /// Sets `provided_env` and `provided_files` of every role; `names` are the job's names in OpenPAI.
 ///
 /// A variable that the user sets is not provided.
-pub(super) fn provide(plan: &mut JobPlan, job: &Job, names: &Names<'_>) {
+pub(super) fn provide(plan: &mut JobPlan, job: &Job, files: &dyn Files, names: &Names<'_>) {
     let numbers: IndexMap<String, usize> =
         plan.roles.iter().enumerate().map(|(number, role)| (role.name.clone(), number)).collect();
     let members: IndexMap<&str, &MemberPlan> = plan
@@ -49,7 +51,8 @@ pub(super) fn provide(plan: &mut JobPlan, job: &Job, names: &Names<'_>) {
             let seen = visible_roles(plan, role, member, &numbers);
             seen.into_iter().map(|number| &plan.roles[number]).collect()
         };
-        let asks = Asks::of(plan, role);
+        let mut asks = Asks::of(plan, role);
+        programs::read(plan, role, files, &mut asks);
         let contract = contract::contract(plan, role, &seen);
         let mut env = jobc_env(plan, role, member, &seen);
         env.retain(|name, _| contract.contains(name) || asks.variable(name).is_some());

@@ -31,6 +31,18 @@ pub fn causes_of_line<'a>(parts: &'a [Part], lines: &Lines, line: u32) -> Vec<Li
     }
 }
 
+/// The parts of a value, or those of its nearest ancestor that has any.
+pub(super) fn reason_of<'a>(parts: &'a [Part], pointer: &str) -> Vec<&'a Part> {
+    let mut wanted = pointer;
+    loop {
+        let found: Vec<&Part> = parts.iter().filter(|part| part.pointer.as_deref() == Some(wanted)).collect();
+        match wanted.rfind('/') {
+            Some(end) if found.is_empty() => wanted = &wanted[..end],
+            _ => return found,
+        }
+    }
+}
+
 /// The parts of a value, or those of its nearest ancestor that has any; if there is none, those inside it.
 fn nearest<'a>(parts: &'a [Part], pointer: &str) -> Vec<&'a Part> {
     let at = |wanted: &str| -> Vec<&'a Part> {

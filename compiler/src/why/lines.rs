@@ -72,6 +72,16 @@ impl Lines {
         on_line.iter().map(|span| span.pointer.clone()).filter(|pointer| !has_inner(pointer)).collect()
     }
 
+    /// Whether a value has no others in it.
+    pub(super) fn is_value(&self, pointer: &Pointer) -> bool {
+        let node = self.tree.as_ref().and_then(|tree| tree.at(pointer));
+        node.is_some_and(|node| match &node.value {
+            Value::Mapping(entries) => entries.is_empty(),
+            Value::Sequence(items) => items.is_empty(),
+            _ => true,
+        })
+    }
+
     /// The values whose whole content is on a line, other than the innermost ones: `retry` of
     /// `retry: {max: 2}`.
     pub fn containers_at(&self, line: u32) -> Vec<Pointer> {

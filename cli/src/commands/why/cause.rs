@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::why::lines::Lines;
-use jobc_compiler::why::source_map::{FILE, Part, SourceMap, dotted};
+use jobc_compiler::why::source_map::{FILE, Part, SourceMap};
 use jobc_compiler::why::{LineCause, causes_of_line, names_of_parameters};
 use jobc_schema::Pointer;
 use serde_json::{Value, json};
 
 use crate::input::{InputError, absolute, read, shorten};
+use crate::origins::sentence::sentence;
 
 use super::file_line::FileLine;
 
@@ -89,19 +90,8 @@ impl OriginLine {
 
     /// The origin in one line.
     fn sentence(&self, target: &str) -> String {
-        let part = &self.part;
-        if let Some(spec) = &part.spec {
-            let path = self.source.as_ref().map(|(path, _, _)| path.as_str()).or(part.file.as_deref());
-            let [line, column] = part.start.unwrap_or([1, 1]);
-            return match path {
-                Some(path) => format!("`{}` at {path}:{line}:{column}", dotted(spec)),
-                None => format!("`{}` of the job", dotted(spec)),
-            };
-        }
-        if let Some(setting) = &part.target {
-            return format!("the setting `{}` of the target `{target}`", dotted(setting));
-        }
-        part.default.clone().unwrap_or_default()
+        let path = self.source.as_ref().map(|(path, _, _)| path.as_str());
+        sentence(&self.part, path, target)
     }
 }
 

@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
+use jobc_schema::Pointer;
 use jobc_schema::plan::{FileContent, FilePlan, Reference, RolePlan, SecretPlan};
 use k8s_openapi::api::core::v1::{
     ConfigMap, ConfigMapVolumeSource, KeyToPath, SecretVolumeSource, Volume, VolumeMount,
 };
 
+use crate::backend::PartSource;
 use crate::backend::address::render;
+use crate::backend::reasons::Reasons;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use super::address::{Expander, PodAddress, min_length};
@@ -17,12 +20,15 @@ use super::code::CodePieces;
 use super::metadata;
 use super::naming::is_unknown_to_ray;
 use super::object::Object;
+use super::origins::Origins;
 use super::secrets;
 use super::shape::Shape;
 use super::volumes::Volumes;
 
 /// The maximum size of a ConfigMap: `MaxSecretSize` of k8s.io/kubernetes, 1 MiB, for keys and values together.
 const MAX_BYTES: usize = 1 << 20;
+/// The mode of files in a volume where nothing else is said.
+const DEFAULT_MODE: u32 = 0o644;
 
 /// The ConfigMaps of a job, and which key of which map each file of a role is.
 #[derive(Debug, Default)]
@@ -30,7 +36,7 @@ pub(super) struct Configs {
     /// The maps' data by name.
     pub maps: IndexMap<String, BTreeMap<String, String>>,
     /// For each role the map and the keys of its text files, by path.
-    roles: IndexMap<String, (String, Vec<(String, String)>)>,
+    pub roles: IndexMap<String, (String, Vec<(String, String)>)>,
     /// The code of the job.
     pub code: CodePieces,
 }
@@ -160,22 +166,35 @@ fn too_large(role: &RolePlan, path: &str) -> Diagnostic {
 }
 
 /// Adds the small files of a role to its volumes.
-pub(super) fn add_files(cluster: &Cluster<'_>, configs: &Configs, role: &RolePlan, volumes: &mut Volumes) {
+pub(super) fn add_files(
+    cluster: &Cluster<'_>,
+    configs: &Configs,
+    role: &RolePlan,
+    volumes: &mut Volumes,
+    origins: &mut Origins,
+) {
     let modes: BTreeMap<&str, u32> =
         role.provided_files.iter().chain(&role.files).map(|file| (file.path.as_str(), file.mode)).collect();
     if let Some((map, keys)) = configs.roles.get(&role.name) {
-        let items = keys.iter().map(|(path, key)| item(key, modes.get(path.as_str()).copied())).collect();
+        let mode_of = |path: &str| modes.get(path).copied().filter(|mode| *mode != DEFAULT_MODE);
+        // A list is of all keys that the volume has.
+        let has_modes = keys.iter().any(|(path, _)| mode_of(path).is_some());
+        let items = || keys.iter().map(|(path, key)| item(key, mode_of(path))).collect();
         let source = ConfigMapVolumeSource {
             name: map.clone(),
-            items: Some(items),
+            items: has_modes.then(items),
             ..ConfigMapVolumeSource::default()
         };
+        if let Some((path, _)) = keys.first() {
+            origins.from(volumes.next(), file_reason(cluster, role, path));
+        }
         volumes.volumes.push(Volume {
             name: "jobc-files".to_owned(),
             config_map: Some(source),
             ..Volume::default()
         });
         for (path, key) in keys {
+            origins.from(volumes.next_mount(), file_reason(cluster, role, path));
             volumes.mounts.push(mount("jobc-files", path, key));
         }
     }
@@ -194,8 +213,12 @@ pub(super) fn add_files(cluster: &Cluster<'_>, configs: &Configs, role: &RolePla
         for (key, file) in files {
             // The same key may be at two places with different modes, so each file has its own item.
             let path = items.len().to_string();
+            for part in [volumes.next_mount(), volumes.next()] {
+                origins.from(part, file_reason(cluster, role, &file.path));
+            }
             volumes.mounts.push(mount(&name, &file.path, &path));
-            items.push(KeyToPath { key, path, mode: i32::try_from(file.mode).ok() });
+            let mode = i32::try_from(file.mode).ok().filter(|_| file.mode != DEFAULT_MODE);
+            items.push(KeyToPath { key, path, mode });
         }
         let source = SecretVolumeSource {
             secret_name: Some(object),
@@ -206,8 +229,20 @@ pub(super) fn add_files(cluster: &Cluster<'_>, configs: &Configs, role: &RolePla
     }
 }
 
+/// Why a role has a file.
+pub(super) fn file_reason(cluster: &Cluster<'_>, role: &RolePlan, path: &str) -> PartSource {
+    if role.files.iter().any(|file| file.path == path) {
+        return PartSource::Spec(role.at().keys(["files", path]));
+    }
+    Reasons::of(cluster.job, role).file(path)
+}
+
 /// Adds the keys of the job's ssh where a role takes part in it; `optional` where it can do without.
-pub(super) fn add_ssh(cluster: &Cluster<'_>, optional: bool, volumes: &mut Volumes) {
+pub(super) fn add_ssh(cluster: &Cluster<'_>, optional: bool, volumes: &mut Volumes, origins: &mut Origins) {
+    let from = if optional { vec!["compat"] } else { vec!["distributed", "ssh"] };
+    for part in [volumes.next(), volumes.next_mount()] {
+        origins.spec(part, &Pointer::ROOT.keys(&from));
+    }
     let source = SecretVolumeSource {
         secret_name: Some(secrets::ssh_secret(cluster.job)),
         optional: optional.then_some(true),
@@ -217,7 +252,6 @@ pub(super) fn add_ssh(cluster: &Cluster<'_>, optional: bool, volumes: &mut Volum
     volumes.mounts.push(VolumeMount {
         name: "jobc-ssh".to_owned(),
         mount_path: "/etc/jobc/ssh".to_owned(),
-        read_only: Some(true),
         ..VolumeMount::default()
     });
 }
@@ -230,12 +264,12 @@ fn item(key: &str, mode: Option<u32>) -> KeyToPath {
     }
 }
 
+/// The mount of one file; ConfigMaps and Secrets are always read-only.
 fn mount(volume: &str, path: &str, key: &str) -> VolumeMount {
     VolumeMount {
         name: volume.to_owned(),
         mount_path: path.to_owned(),
         sub_path: Some(key.to_owned()),
-        read_only: Some(true),
         ..VolumeMount::default()
     }
 }

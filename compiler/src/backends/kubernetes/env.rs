@@ -4,7 +4,9 @@
 use jobc_schema::plan::{EnvPlan, FileContent, Piece, ProbePlan, Reference, RolePlan, SecretPlan, Text};
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, SecretKeySelector};
 
+use crate::backend::PartSource;
 use crate::backend::command::argv;
+use crate::backend::reasons::Reasons;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use super::address::{Expander, GROUP, INDEX, POD, PodAddress, has_sum, render_expanded};
@@ -49,10 +51,13 @@ pub(super) fn environment<'a>(
     sink: &mut Sink,
 ) -> Environment<'a> {
     let mut environment = Environment { vars: vec![], sums: vec![], in_file: vec![] };
+    let reasons = Reasons::of(cluster.job, role);
     let vars = &mut environment.vars;
     if cluster.shape == Shape::LeaderWorkerSet {
+        origins.from(place(vars), reasons.variable(POD));
         vars.push(from_field(POD, "metadata.name"));
         if cluster.groups() > 1 {
+            origins.from(place(vars), reasons.variable(GROUP));
             vars.push(from_field(GROUP, "metadata.labels['leaderworkerset.sigs.k8s.io/group-index']"));
         }
     }
@@ -61,6 +66,9 @@ pub(super) fn environment<'a>(
         && has_numbers
         && (role.provided_env.contains_key(INDEX) || uses_index(cluster, role));
     if has_index {
+        let is_part = !role.provided_env.contains_key(INDEX);
+        let part = PartSource::Default("the number of the instance, of which other lines are made");
+        origins.from(place(vars), if is_part { part } else { reasons.variable(INDEX) });
         vars.push(index_variable(cluster, role));
     }
     let mut left_out = vec![];
@@ -82,21 +90,21 @@ pub(super) fn environment<'a>(
         if cluster.shape == Shape::RayJob && (is_unknown_to_ray(role, text) || of_lost_file(text)) {
             continue;
         }
+        let at = place(&environment.vars);
         if has_sum(text, role) {
-            environment.add_sum(cluster, name, text);
+            if environment.add_sum(cluster, name, text) {
+                origins.from(at, reasons.variable(name));
+            }
             continue;
         }
         if !has_index && is_index(text) {
+            origins.from(at, reasons.variable(name));
             environment.vars.push(numbered(cluster, role, name));
             continue;
         }
         match value(cluster, role, text) {
             Some(value) => {
-                let of_target = cluster.job.target.settings.env.get(name);
-                if of_target.is_some_and(|own| text.as_literal() == Some(&own.text)) {
-                    let number = environment.vars.len().to_string();
-                    origins.target_variable(["containers", "0", "env", &number], name);
-                }
+                origins.from(at, reasons.variable(name));
                 environment.vars.push(plain(name, value));
             }
             None => left_out.push(name.as_str()),
@@ -105,24 +113,29 @@ pub(super) fn environment<'a>(
     if !left_out.is_empty() {
         sink.push(too_long(cluster, role, &left_out));
     }
+    let of_gpu = role.at().keys(["resources", "gpu"]);
     for (name, value) in gpu::environment(cluster.job, role) {
         if !role.env.contains_key(name) {
+            origins.spec(place(&environment.vars), &of_gpu);
             environment.vars.push(plain(name, value));
         }
     }
     if let Some(given) = given {
         let fields = given.fields.iter().map(|(name, path)| from_field(name, path));
         let plain = given.env.iter().map(|(name, value)| plain(name, value.clone()));
-        environment.vars.extend(plain.chain(fields).filter(|var| !role.env.contains_key(&var.name)));
+        for var in plain.chain(fields).filter(|var| !role.env.contains_key(&var.name)) {
+            origins.spec(place(&environment.vars), &of_gpu);
+            environment.vars.push(var);
+        }
     }
     for (name, given) in &role.env {
         let at = role.at().keys(["env", name]);
         let var = match given {
             EnvPlan::Secret { secret } => secret_variable(cluster, name, secret),
             EnvPlan::Text(text) if has_sum(text, role) => {
-                let number = environment.vars.len().to_string();
+                let part = place(&environment.vars);
                 if environment.add_sum(cluster, name, text) {
-                    origins.spec(["containers", "0", "env", &number], &at);
+                    origins.spec(part, &at);
                 }
                 continue;
             }
@@ -144,11 +157,15 @@ pub(super) fn environment<'a>(
                 plain(name, value)
             }
         };
-        let number = environment.vars.len().to_string();
-        origins.spec(["containers", "0", "env", &number], &at);
+        origins.spec(place(&environment.vars), &at);
         environment.vars.push(var);
     }
     environment
+}
+
+/// The place of the next variable, below the `spec` of the pod.
+fn place(vars: &[EnvVar]) -> [String; 4] {
+    ["containers", "0", "env", &vars.len().to_string()].map(str::to_owned)
 }
 
 /// `JOBC_INDEX`: from the pod's annotation where there are several pods.

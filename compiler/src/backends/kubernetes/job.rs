@@ -27,10 +27,14 @@ pub(super) fn spec(
     let count = |n: u32| i32::try_from(n).ok();
     let mut spec =
         JobSpec { template: pod::template(cluster, configs, role, &mut in_pod, sink), ..JobSpec::default() };
-    if cluster.shape != Shape::Job {
+    // A JobSet makes indexed Jobs by itself. Kubeflow Trainer changes the numbers, and so needs them.
+    if !matches!(cluster.shape, Shape::Job | Shape::JobSet) {
         spec.completion_mode = Some("Indexed".to_owned());
+        own.fallback(["completionMode"], "each instance has a number, by which it has a name");
+    }
+    if role.instances > 1 || cluster.shape == Shape::TrainJob {
         spec.completions = count(role.instances);
-        spec.parallelism = count(role.parallel.map_or(role.instances, |n| n.min(role.instances)));
+        spec.parallelism = count(role.at_once());
         own.spec(["completions"], &role.at().key("instances"));
         let at_once = if role.parallel.is_some() { "parallel" } else { "instances" };
         own.spec(["parallelism"], &role.at().key(at_once));

@@ -67,7 +67,7 @@ pub(super) fn spec(
         let spec = job::spec(cluster, configs, role, &base.keys(["template", "spec"]), origins, sink);
         let replicated = ReplicatedJob {
             name: role.name.clone(),
-            replicas: 1,
+            replicas: (cluster.shape == Shape::TrainJob).then_some(1),
             depends_on: depends_on(role),
             template: JobTemplate { metadata: step(trainer, role), spec },
         };
@@ -77,13 +77,7 @@ pub(super) fn spec(
     let success_policy = success_policy(cluster, &mut own);
     let failure_policy = failure_policy(cluster, &mut own);
     origins.append(own);
-    Spec {
-        suspend: None,
-        ttl_seconds_after_finished: None,
-        success_policy,
-        failure_policy: Some(failure_policy),
-        replicated_jobs,
-    }
+    Spec { suspend: None, ttl_seconds_after_finished: None, success_policy, failure_policy, replicated_jobs }
 }
 
 /// The label by which Kubeflow Trainer knows the role that trains.
@@ -136,8 +130,8 @@ fn success_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<Succes
 /// What a failure of a role's Job restarts.
 ///
 /// JobSet restarts everything unless a rule says otherwise, up to `maxRestarts`, so the rules name the roles that must
-/// not be restarted, and those that restart alone.
-fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> FailurePolicy {
+/// not be restarted, and those that restart alone. Without a policy it restarts nothing.
+fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<FailurePolicy> {
     let roles = &cluster.job.roles;
     let restarts_by_jobset = |role: &RolePlan| shape::restarts_by_jobset(cluster.job, role);
     let counts = |role: &RolePlan| restarts_by_jobset(role) && role.retry.max > 0;
@@ -145,8 +139,7 @@ fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> FailurePolicy
     let alone = |role: &RolePlan| roles.len() > 1 && role.retry.scope == RetryScope::Role;
     let max = roles.iter().filter(|r| counts(r)).map(|r| r.retry.max).max().unwrap_or(0);
     if max == 0 && !roles.iter().any(ignores) {
-        origins.fallback(["failurePolicy"], "the default of jobc: nothing is tried again");
-        return FailurePolicy { max_restarts: 0, rules: vec![] };
+        return None;
     }
     if let Some(role) = roles.iter().find(|role| restarts_by_jobset(role)) {
         origins.spec(["failurePolicy"], &role.at().key("retry"));
@@ -184,5 +177,5 @@ fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> FailurePolicy
     if !never.is_empty() {
         matching.push(FailureRule::fail_any("noRetry", never));
     }
-    FailurePolicy { max_restarts: policy::restarts(max), rules: matching }
+    Some(FailurePolicy { max_restarts: policy::restarts(max), rules: matching })
 }

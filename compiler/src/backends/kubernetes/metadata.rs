@@ -17,7 +17,7 @@ use super::shape::Shape;
 /// The label with the job's name; one of the labels Kubernetes recommends.
 pub(super) const NAME: &str = "app.kubernetes.io/name";
 /// The label with the tool that wrote an object.
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The label of a pod with its role.
 pub(super) const ROLE: &str = "jobc.dev/role";
 /// The annotation for people; a well-known one of Kubernetes.
@@ -77,6 +77,8 @@ pub(super) fn pod(
     settings: &RoleSettings,
 ) -> ObjectMeta {
     let mut labels = base(cluster);
+    // The controller makes the pods.
+    labels.remove(MANAGED_BY);
     labels.insert(ROLE.to_owned(), role.name.clone());
     let mut annotations = BTreeMap::new();
     if let Some(given) = given {

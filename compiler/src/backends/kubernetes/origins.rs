@@ -18,22 +18,22 @@ impl Origins {
     }
 
     /// Notes that a part comes from a place of the job file.
-    pub(super) fn spec<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, spec: &Pointer) {
+    pub(super) fn spec(&mut self, part: impl IntoIterator<Item = impl AsRef<str>>, spec: &Pointer) {
         self.note(part, PartSource::Spec(spec.clone()));
     }
 
     /// Notes that a part comes from a setting of the target.
-    pub(super) fn target<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, keys: &[&str]) {
+    pub(super) fn target(&mut self, part: impl IntoIterator<Item = impl AsRef<str>>, keys: &[&str]) {
         self.note(part, PartSource::Target(Pointer::ROOT.key("kubernetes").keys(keys.iter().copied())));
     }
 
-    /// Notes that a part comes from a variable of the target.
-    pub(super) fn target_variable<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, name: &str) {
-        self.note(part, PartSource::Target(Pointer::ROOT.keys(["env", name])));
+    /// Notes where a part comes from.
+    pub(super) fn from(&mut self, part: impl IntoIterator<Item = impl AsRef<str>>, from: PartSource) {
+        self.note(part, from);
     }
 
     /// Notes that a part is a default.
-    pub(super) fn fallback<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, why: &'static str) {
+    pub(super) fn fallback(&mut self, part: impl IntoIterator<Item = impl AsRef<str>>, why: &'static str) {
         self.note(part, PartSource::Default(why));
     }
 
@@ -53,7 +53,7 @@ impl Origins {
         self.found
     }
 
-    fn note<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, from: PartSource) {
+    fn note(&mut self, part: impl IntoIterator<Item = impl AsRef<str>>, from: PartSource) {
         let part = FilePart::Pointer(self.base.keys(part));
         self.found.push(Origin { part, from });
     }

@@ -1,5 +1,6 @@
 //! The pod template of a role.
 
+use jobc_schema::Pointer;
 use jobc_schema::job::Network;
 use jobc_schema::plan::{ImageSource, RolePlan};
 use jobc_schema::resources::Publish;
@@ -13,6 +14,7 @@ use serde::de::DeserializeOwned;
 use crate::backend::command::is_member;
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::openpai::has_ssh;
+use crate::resolve::RENDEZVOUS;
 
 use super::affinity;
 use super::claims;
@@ -55,11 +57,11 @@ pub(super) fn template(
     let given = given.as_ref();
     let mut volumes = Volumes::default();
     volumes.add_storage(cluster, role, !given.is_some_and(|given| given.shared_shm), origins);
-    config::add_files(cluster, configs, role, &mut volumes);
+    config::add_files(cluster, configs, role, &mut volumes, origins);
     if cluster.job.distributed.as_ref().is_some_and(|d| d.ssh.is_some()) && is_member(cluster.job, role) {
-        config::add_ssh(cluster, false, &mut volumes);
+        config::add_ssh(cluster, false, &mut volumes, origins);
     } else if has_ssh(role) {
-        config::add_ssh(cluster, true, &mut volumes);
+        config::add_ssh(cluster, true, &mut volumes, origins);
     }
     let env = environment(cluster, role, given, origins, sink);
     let in_file = env.in_file.clone();
@@ -107,7 +109,9 @@ pub(super) fn template(
     if cluster.job.network == Network::Host {
         spec.host_network = Some(true);
         spec.dns_policy = Some("ClusterFirstWithHostNet".to_owned());
-        origins.spec(["hostNetwork"], &jobc_schema::Pointer::ROOT.key("network"));
+        for part in ["hostNetwork", "dnsPolicy"] {
+            origins.spec([part], &Pointer::ROOT.key("network"));
+        }
     }
     host_names::add(cluster.job, &mut spec, origins);
     if let Ok(Some(group)) = file_group(cluster.job, role) {
@@ -195,7 +199,7 @@ fn container(
 ) -> Container {
     let at = role.at();
     let command = command(cluster, role, &env.sums, sink);
-    let ports = ports(role);
+    let ports = ports(cluster, role, origins);
     for key in ["command", "args"] {
         if (key == "command" && command.command.is_some()) || (key == "args" && command.args.is_some()) {
             let run = if key == "command" { "run" } else { "args" };
@@ -242,11 +246,25 @@ fn image(cluster: &Cluster<'_>, role: &RolePlan) -> Option<String> {
 }
 
 /// The ports that a container declares; a range is named once, because names must be unique.
-fn ports(role: &RolePlan) -> Vec<ContainerPort> {
+///
+/// The list is for people and schedulers: that of a framework, which nobody wrote, is there if it takes a port of the
+/// node, or the controller reads it.
+fn ports(cluster: &Cluster<'_>, role: &RolePlan, origins: &mut Origins) -> Vec<ContainerPort> {
+    let is_read = cluster.job.network == Network::Host || cluster.shape == Shape::RayJob;
     let mut found = vec![];
     for port in &role.ports {
+        let is_framework_s = port.label == RENDEZVOUS && port.auto;
+        if is_framework_s && !is_read {
+            continue;
+        }
+        let at = if is_framework_s {
+            Pointer::ROOT.keys(["distributed", "framework"])
+        } else {
+            role.at().keys(["resources", "ports", &port.label])
+        };
         for i in 0..port.count.max(1) {
             let Ok(number) = i32::try_from(u32::from(port.number) + i) else { continue };
+            origins.spec(["containers", "0", "ports", &found.len().to_string()], &at);
             found.push(ContainerPort {
                 name: (i == 0 && !port.label.contains("--")).then(|| port.label.clone()),
                 container_port: number,

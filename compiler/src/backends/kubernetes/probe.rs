@@ -52,8 +52,9 @@ fn probe(cluster: &Cluster<'_>, role: &RolePlan, ready: &ReadyPlan) -> Option<Pr
     let tries = ready.timeout_seconds.saturating_sub(ready.delay_seconds).div_ceil(every).max(1);
     let seconds = |n: u64| i32::try_from(n).unwrap_or(i32::MAX);
     probe.initial_delay_seconds = (ready.delay_seconds > 0).then(|| seconds(ready.delay_seconds));
-    probe.period_seconds = Some(seconds(every));
-    probe.timeout_seconds = Some(seconds(ready.try_timeout_seconds.max(1)));
+    // 10 s and 1 s are the defaults of a probe.
+    probe.period_seconds = Some(seconds(every)).filter(|every| *every != 10);
+    probe.timeout_seconds = Some(seconds(ready.try_timeout_seconds.max(1))).filter(|timeout| *timeout != 1);
     probe.failure_threshold = Some(seconds(tries));
     Some(probe)
 }

@@ -1,4 +1,4 @@
-//! A container's resources: limits, and equal requests for resources that can be overcommitted.
+//! A container's resources: limits alone, for the API server makes equal requests of them.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +24,10 @@ pub(super) fn resources(
 ) -> Option<ResourceRequirements> {
     let request = &role.resources;
     let at = role.at().key("resources");
-    let mut requests = BTreeMap::new();
+    let (mut limits, mut requests) = (BTreeMap::new(), BTreeMap::new());
     let mut native = |name: String, quantity: Quantity, key: &str| {
-        for list in ["limits", "requests"] {
-            origins.spec(["containers", "0", "resources", list, &name], &at.key(key));
-        }
-        requests.insert(name, quantity);
+        origins.spec(["containers", "0", "resources", "limits", &name], &at.key(key));
+        limits.insert(name, quantity);
     };
     if let Some(millis) = request.cpu_millis {
         native("cpu".to_owned(), Quantity(Cpus { millis }.to_string()), "cpu");
@@ -48,12 +46,9 @@ pub(super) fn resources(
             Some(volume) => Pointer::ROOT.keys(["data", volume, "source"]),
             None => at.key("disk"),
         };
-        for list in ["limits", "requests"] {
-            origins.spec(["containers", "0", "resources", list, name], &from);
-        }
-        requests.insert(name.to_owned(), bytes(amount));
+        origins.spec(["containers", "0", "resources", "limits", name], &from);
+        limits.insert(name.to_owned(), bytes(amount));
     }
-    let mut limits = requests.clone();
     let mut extended = |name: &str, amount: String, key: &str, requested: bool| {
         origins.spec(["containers", "0", "resources", "limits", name], &at.key(key));
         if requested {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use jobc_schema::plan::RolePlan;
 use jobc_schema::resources::Publish;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::cluster::Cluster;
 use super::metadata::{self, NAME, ROLE};
@@ -67,14 +66,7 @@ fn published(role: &RolePlan) -> Vec<(String, ServicePort)> {
         for i in 0..port.count.max(1) {
             let Ok(number) = i32::try_from(u32::from(port.number) + i) else { continue };
             let name = if port.count > 1 { format!("{}-{i}", port.label) } else { port.label.clone() };
-            let service = ServicePort {
-                name: Some(name),
-                port: number,
-                target_port: Some(IntOrString::Int(number)),
-                // Written out: servers before 1.21 reject an applied Service without it.
-                protocol: Some("TCP".to_owned()),
-                ..ServicePort::default()
-            };
+            let service = ServicePort { name: Some(name), port: number, ..ServicePort::default() };
             found.push((port.label.clone(), service));
         }
     }

@@ -26,6 +26,16 @@ pub(super) struct Volumes {
 }
 
 impl Volumes {
+    /// The place of the next volume, below the `spec` of the pod.
+    pub(super) fn next(&self) -> Vec<String> {
+        vec!["volumes".to_owned(), self.volumes.len().to_string()]
+    }
+
+    /// The place of the next mount.
+    pub(super) fn next_mount(&self) -> Vec<String> {
+        ["containers", "0", "volumeMounts", &self.mounts.len().to_string()].map(str::to_owned).to_vec()
+    }
+
     /// Adds the data and outputs of a role, and its own /dev/shm unless it shares that of a GPU server.
     pub(super) fn add_storage(
         &mut self,

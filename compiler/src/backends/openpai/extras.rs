@@ -63,8 +63,10 @@ impl Lowering<'_> {
         let mut out = Map::new();
         out.insert("submitFrom".into(), "jobc".into());
         let gang = gang_allocation(self.job);
-        out.insert("gangAllocation".into(), gang.into());
-        self.origin(&at.key("gangAllocation"), &Pointer::ROOT.key("gang"));
+        if !gang {
+            out.insert("gangAllocation".into(), false.into());
+            self.origin(&at.key("gangAllocation"), &Pointer::ROOT.key("gang"));
+        }
         if self.job.gang == GangPlan::Auto && !gang {
             self.sink.push(
                 Diagnostic::info(
@@ -160,7 +162,9 @@ impl Lowering<'_> {
             if let Some(path) = storage::path(job, stored) {
                 item.insert("mountPath".into(), path.into());
             }
-            item.insert("readOnly".into(), (stored.read_only || !writable).into());
+            if stored.read_only || !writable {
+                item.insert("readOnly".into(), true.into());
+            }
             if let Some(share) = stored.share {
                 item.insert("share".into(), share.into());
             }

@@ -20,8 +20,10 @@ impl Lowering<'_> {
         out.insert("completion".into(), self.completion(role));
         self.origin(&part.key("completion"), &at.key("completion"));
         let retries = if role.retry.scope == RetryScope::Task { role.retry.max } else { 0 };
-        out.insert("taskRetryCount".into(), retries.min(MAX_RETRIES).into());
-        self.origin(&part.key("taskRetryCount"), &at.key("retry"));
+        if retries > 0 {
+            out.insert("taskRetryCount".into(), retries.min(MAX_RETRIES).into());
+            self.origin(&part.key("taskRetryCount"), &at.key("retry"));
+        }
         out.insert("dockerImage".into(), self.image_name(&role.image).into());
         self.origin(&part.key("dockerImage"), &at.key("image"));
         if let Some(options) = self.container_options(role) {

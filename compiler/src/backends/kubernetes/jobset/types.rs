@@ -160,8 +160,9 @@ pub(crate) enum Restart {
 pub(crate) struct ReplicatedJob {
     /// The role's name.
     pub name: String,
-    /// The number of Jobs; always 1, because the instances are the Job's indexes.
-    pub replicas: u32,
+    /// The number of Jobs; 1, as by default, because the instances are the Job's indexes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<u32>,
     /// The roles that must reach a state first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<DependsOn>,

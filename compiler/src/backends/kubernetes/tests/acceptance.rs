@@ -34,8 +34,7 @@ fn fill(value: &mut Value, key: &str, default: Value) {
 /// Takes away what jobc always states and the other manifest leaves to defaults of another meaning: pods are never
 /// restarted in place and not retried unless requested, get no new privileges, and their container is called `main`.
 fn without_what_jobc_states(mut spec: Value) -> Value {
-    assert_eq!(spec["failurePolicy"].take(), json!({"maxRestarts": 0}));
-    spec.as_object_mut().unwrap().remove("failurePolicy");
+    assert!(spec.get("failurePolicy").is_none());
     for job in spec["replicatedJobs"].as_array_mut().unwrap() {
         let name = job["name"].clone();
         let one = job["template"]["spec"].as_object_mut().unwrap();
