@@ -87,7 +87,7 @@ fn every_linked_address_is_served() {
 }
 
 /// The labels and annotations, and the prefix alone.
-const LABELS: [&str; 16] = [
+const LABELS: [&str; 17] = [
     "/role",
     "/build",
     "/job",
@@ -104,6 +104,8 @@ const LABELS: [&str; 16] = [
     "/outline",
     "/uploaded",
     "/\"",
+    // In a JSON Pointer.
+    "~1",
 ];
 
 /// The domain is the prefix of labels, which are names, not addresses; it is not registered yet.

@@ -15,14 +15,14 @@ fn build_prints_a_table_of_written_files_and_totals() {
     let run = directory.jobc(&["build"]).exits(0);
     assert_data_eq!(
         run.out,
-        str![[r"
+        str![[r#"
 target  backend  files  written to
-local   oci          4  out/hello/local/oci
+local   oci          2  out/hello/local/oci
 local   cgroup      24  out/hello/local/cgroup
 hello: 2 instances, 2 CPUs, 128 MiB of memory
 built for this host; for others: `--target kubernetes`, `--target openpai`, or a targets file
 
-"]]
+"#]]
     );
     assert_data_eq!(run.err, str![]);
     let run = directory
@@ -30,15 +30,15 @@ built for this host; for others: `--target kubernetes`, `--target openpai`, or a
         .exits(0);
     assert_data_eq!(
         run.out,
-        str![[r"
+        str![[r#"
 target      backend     files  written to
-local       oci             4  out/hello/local/oci (unchanged)
+local       oci             2  out/hello/local/oci (unchanged)
 local       cgroup         24  out/hello/local/cgroup (unchanged)
-kubernetes  kubernetes      3  out/hello/kubernetes/kubernetes
+kubernetes  kubernetes      2  out/hello/kubernetes/kubernetes
 openpai     openpai         1  out/hello/openpai/openpai
 hello: 2 instances, 2 CPUs, 128 MiB of memory
 
-"]]
+"#]]
     );
     assert_data_eq!(run.err, str![]);
     let paths: Vec<Utf8PathBuf> = directory.out().into_keys().collect();
@@ -274,9 +274,9 @@ fn the_example_matches_its_golden_output() {
         str![[r#"
 target  backend     files  written to
 local   dockerfile      3  out/gpt-small/local/dockerfile
-local   oci            12  out/gpt-small/local/oci
+local   oci             4  out/gpt-small/local/oci
 local   cgroup         48  out/gpt-small/local/cgroup
-lab     kubernetes      2  out/gpt-small/lab/kubernetes
+lab     kubernetes      1  out/gpt-small/lab/kubernetes
 pai     openpai         1  out/gpt-small/pai/openpai
 gpt-small: 4 instances, 256 CPUs, 2 TiB of memory, 32 GPUs
 the same GPUs with Docker (options of `docker run`; `jobc plan --docker` prints all of it):

@@ -58,10 +58,10 @@ fn contract(name: &str) -> &'static str {
     let begins = |start: &str| name.starts_with(start);
     match name {
         _ if begins("JOBC_HOSTS_") || begins("JOBC_ENDPOINTS_") => {
-            "how tasks that run at the same time find each other without a framework"
+            "the contract: tasks without a framework find each other"
         }
-        _ if begins("JOBC_PORT_") => "the number that jobc or the target chooses",
+        _ if begins("JOBC_PORT_") => "the contract: a port whose number is chosen for the task",
         "JOBC_POD" | "JOBC_GROUP" => "parts of the addresses of its group",
-        _ => "which task of the job it is; no framework says it",
+        _ => "the contract: a task without a framework knows which one it is",
     }
 }

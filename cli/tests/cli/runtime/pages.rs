@@ -168,6 +168,12 @@ Options:
       --stdout
           Print the files instead of writing them
 
+      --explain
+          Print the files with the reason for each line instead of writing them
+          
+          A reason is a field of the job file, a setting of the target, or a default. `jobc why
+          FILE:LINE` has the reasons for a line of a written file.
+
       --provenance
           Label the files with the digest of the plan, the version of jobc and the Git state of the
           job

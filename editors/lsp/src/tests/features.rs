@@ -192,7 +192,7 @@ fn why_names_settings_and_defaults_without_a_line() {
     let text = config["text"].as_str().expect("a text");
     let line = text.lines().position(|line| line.contains("\"JOBC_")).expect("a line");
     let found = ask(&fixture, "jobc/why", json!({"uri": fixture.uri, "line": line, "file": config}));
-    let words = "which task of the job it is; no framework says it";
+    let words = "the contract: a task without a framework knows which one it is";
     assert_eq!(found.expect("an answer")["causes"], json!([{"text": words, "line": null, "last": null}]));
 }
 
