@@ -180,11 +180,11 @@ def test_a_policy_for_pods_is_met_before_the_job_exists(place):
 
 
 def test_one_review_lists_the_rights(place):
-    """A submission of two instances takes 15 requests, of which 4 create the job: each is a round trip, and servers limit their rate."""
+    """A submission of two instances takes 13 requests, of which 3 create the job: each is a round trip, and servers limit their rate."""
     place.submit()
     requests = [f"{method} {path.split('?')[0]}" for method, path in place.cluster.requests]
     assert sum("selfsubject" in request for request in requests) == 1, requests
-    assert len(requests) == 15, requests
+    assert len(requests) == 13, requests
 
 
 def test_rights_that_no_rule_lists_are_asked_for(place):

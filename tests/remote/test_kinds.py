@@ -214,6 +214,7 @@ def test_a_trainjob_that_fails_or_is_late(place):
 def test_a_volcano_job(place):
     target(place, "kind: volcano, queue: {volcano: gpus}")
     place.cluster.default = Script(["hello"], pause=0.3)
+    place.write("one.yaml", (place.directory / "one.yaml").read_text().replace("echo", "test -e /etc/jobc/job.json; echo"))
     handle = place.submit("one.yaml")
     done = changes(place)
     assert done.index(("PATCH", "configmaps")) < done.index(("POST", "jobs")), done

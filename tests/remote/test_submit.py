@@ -180,7 +180,7 @@ def test_creates_a_job_that_owns_the_rest(place):
 def test_an_interrupted_submission_is_completed(place):
     """Although the server has filled in the defaults of the job meanwhile."""
     place.write("indexed.yaml", INDEXED)
-    place.cluster.fail("PATCH", "/configmaps/[^?]*[?]fieldManager=jobc&fieldValidation", code=403)
+    place.cluster.fail("PATCH", "/services/[^?]*[?]fieldManager=jobc&fieldValidation", code=403)
     place.run("submit", "indexed.yaml", code=None)
     job, = place.cluster.all("jobs")
     assert job["spec"]["suspend"] is True, job

@@ -15,14 +15,14 @@ fn build_prints_a_table_of_written_files_and_totals() {
     let run = directory.jobc(&["build"]).exits(0);
     assert_data_eq!(
         run.out,
-        str![[r#"
+        str![[r"
 target  backend  files  written to
 local   oci          2  out/hello/local/oci
 local   cgroup      24  out/hello/local/cgroup
 hello: 2 instances, 2 CPUs, 128 MiB of memory
 built for this host; for others: `--target kubernetes`, `--target openpai`, or a targets file
 
-"#]]
+"]]
     );
     assert_data_eq!(run.err, str![]);
     let run = directory
@@ -30,7 +30,7 @@ built for this host; for others: `--target kubernetes`, `--target openpai`, or a
         .exits(0);
     assert_data_eq!(
         run.out,
-        str![[r#"
+        str![[r"
 target      backend     files  written to
 local       oci             2  out/hello/local/oci (unchanged)
 local       cgroup         24  out/hello/local/cgroup (unchanged)
@@ -38,7 +38,7 @@ kubernetes  kubernetes      2  out/hello/kubernetes/kubernetes
 openpai     openpai         1  out/hello/openpai/openpai
 hello: 2 instances, 2 CPUs, 128 MiB of memory
 
-"#]]
+"]]
     );
     assert_data_eq!(run.err, str![]);
     let paths: Vec<Utf8PathBuf> = directory.out().into_keys().collect();

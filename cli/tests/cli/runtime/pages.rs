@@ -11,7 +11,7 @@ fn help_names_every_command() {
     let run = directory.jobc(&["--help"]).exits(0);
     assert_data_eq!(
         run.out,
-        str![[r#"
+        str![[r"
 Compile a job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes, Slurm and OpenPAI jobs,
 or run it on this host
 
@@ -102,12 +102,12 @@ Options:
 
 Run `jobc COMMAND --help` for the options of a command.
 
-"#]]
+"]]
     );
     let run = directory.jobc(&["build", "--help"]).exits(0);
     assert_data_eq!(
         run.out,
-        str![[r#"
+        str![[r"
 Compile a job file into the files of each target
 
 Usage: jobc build [OPTIONS] [JOB]
@@ -208,7 +208,7 @@ Options:
   -h, --help
           Print help (see a summary with '-h')
 
-"#]]
+"]]
     );
     let version = directory.jobc(&["--version"]).exits(0).out;
     assert_eq!(version, format!("jobc {}\n", env!("CARGO_PKG_VERSION")));
