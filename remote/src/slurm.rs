@@ -17,6 +17,7 @@ mod events;
 mod exec;
 mod files;
 mod group;
+mod hostlist;
 mod logs;
 mod output;
 mod port_forward;

@@ -64,6 +64,16 @@ impl BatchScript {
         self.origins.iter().find(|part| part.line == Some(number)).and_then(Part::place)
     }
 
+    /// The role whose tasks the script starts without a supervisor, by one `srun`, which has the role's name.
+    pub fn direct_role(&self) -> Option<&str> {
+        let step = |line: &'_ str| {
+            let line = line.strip_prefix("exec ").unwrap_or(line);
+            line.starts_with("srun --job-name=").then_some(())
+        };
+        let line = self.text.lines().find(|line| step(line).is_some())?;
+        line.split_once("--job-name=")?.1.split(' ').next()
+    }
+
     /// Whether the script requests nodes that differ.
     pub fn is_heterogeneous(&self) -> bool {
         self.text.lines().take_while(|line| line.starts_with('#')).any(|line| line == "#SBATCH hetjob")

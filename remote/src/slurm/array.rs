@@ -86,11 +86,16 @@ fn script(submissions: &[Submission<'_>]) -> Option<String> {
     for line in options {
         let _ = writeln!(text, "{line}");
     }
-    text.push_str(
+    let arguments = match scripts.first().and_then(|script| script.direct_role()) {
+        Some(role) => format!("\"--output=${{run//%/%%}}/logs/{role}-%t.log\" --open-mode=append"),
+        None => "\"$run\"".to_owned(),
+    };
+    let _ = write!(
+        text,
         "# Each task runs the script of its own job.\n\
          export SLURM_EXPORT_ENV=ALL PATH\n\
-         run=${PWD%/*}/$(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" array)\n\
-         cd \"$run/target/slurm\" && exec bash job.sbatch \"$run\"\n",
+         run=${{PWD%/*}}/$(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" array)\n\
+         cd \"$run/target/slurm\" && exec bash job.sbatch {arguments}\n",
     );
     Some(text)
 }

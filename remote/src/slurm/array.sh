@@ -24,7 +24,7 @@ else
   for name; do (umask 077; mkdir -p "$runs/$name"); rm -rf "$runs/${name:?}/target" "$runs/$name/files"; done
   tar -xpf - -C "$runs" && [ -e "$run/array.new" ] || { echo "the files of the jobs did not arrive" >&2; exit 1; }
   for name; do
-    make_outputs "$name" && mkdir -p "$runs/$name/jobs" "$runs/$name/out" && mv "$runs/$name/job.new" "$runs/$name/job.json" || exit 1
+    make_outputs "$name" && mkdir -p "$runs/$name/jobs" "$runs/$name/out" "$runs/$name/logs" && mv "$runs/$name/job.new" "$runs/$name/job.json" || exit 1
   done
   mv "$run/array.new" "$run/array.complete" || exit 1
 fi

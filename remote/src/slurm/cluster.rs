@@ -43,6 +43,8 @@ const INTERVALS: [(Duration, Duration); 3] = [
 ];
 /// How often Slurm is asked about a run that is waited for: its scripts say most of it.
 const QUEUE_INTERVAL: Duration = Duration::from_secs(5);
+/// The same in the first minute of a wait for a run without a supervisor, of which only Slurm says how it is.
+const DIRECT_INTERVAL: Duration = Duration::from_secs(2);
 /// The wait from which on a user is told what is waited for.
 const NOTICE_DELAY: Duration = Duration::from_secs(2);
 /// How long a run may take to stop, after its own time.
@@ -183,7 +185,10 @@ impl Cluster {
             let interval = INTERVALS.iter().find(|(until, _)| since.elapsed() < *until);
             std::thread::sleep(interval.map_or(QUEUE_INTERVAL, |(_, interval)| *interval));
             let gone = || Error::new(Kind::NotFound, format!("job `{}` was removed", run.name));
-            if asked.elapsed() >= QUEUE_INTERVAL {
+            let is_young = since.elapsed() < INTERVALS[0].0;
+            if asked.elapsed()
+                >= if run.record.is_direct() && is_young { DIRECT_INTERVAL } else { QUEUE_INTERVAL }
+            {
                 asked = Instant::now();
                 run = self.load(&[&run.name], true)?.pop().ok_or_else(gone)?;
             } else {
@@ -226,7 +231,8 @@ impl JobControl for Cluster {
         let run = self.run(name)?;
         if !run.state().is_final() {
             let stop = format!("stop job `{}`", run.name);
-            shell::text(&self.access, &stop, STOP, &[&run.name])?;
+            let grace = run.record.grace.to_string();
+            shell::text(&self.access, &stop, STOP, &[&run.name, &grace])?;
         }
         if !request.no_wait {
             self.wait_until_ended(run)?;

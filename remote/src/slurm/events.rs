@@ -2,7 +2,7 @@
 
 use super::snapshot::{GroupChange, TaskChange};
 use super::state::Run;
-use super::{time, why};
+use super::{group, time, why};
 use crate::place::Event;
 
 /// The events, the oldest first.
@@ -23,30 +23,34 @@ pub(crate) fn of_run(run: &Run) -> Vec<Event> {
     for (group, id) in &run.files.jobs {
         push(run.record.submitted, group, false, "Submitted", format!("Slurm job {id}"));
     }
-    for (group, events) in &run.files.events {
+    for (object, events) in &run.files.events {
         for event in events {
             match &event.what {
                 GroupChange::Started { restarts: 0, nodes } => {
-                    push(event.time, group, false, "Started", format!("on {nodes}"));
+                    push(event.time, object, false, "Started", format!("on {nodes}"));
                 }
                 GroupChange::Started { restarts, nodes } => {
                     push(
                         event.time,
-                        group,
+                        object,
                         false,
                         "Restarted",
                         format!("on {nodes}, start {}", restarts + 1),
                     );
                 }
                 GroupChange::Requeued { code } => {
-                    push(event.time, group, true, "Requeued", format!("after exit code {code}"));
+                    push(event.time, object, true, "Requeued", format!("after exit code {code}"));
                 }
                 GroupChange::Ended { code, reason } => {
                     let why = reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-                    push(event.time, group, *code != 0, "Ended", format!("with exit code {code}{why}"));
+                    push(event.time, object, *code != 0, "Ended", format!("with exit code {code}{why}"));
+                }
+                GroupChange::Verdict { state, code } if ["COMPLETED", "FAILED"].contains(&state.as_str()) => {
+                    let code = group::exit_code(code).unwrap_or(0);
+                    push(event.time, object, code != 0, "Ended", format!("with exit code {code}"));
                 }
                 GroupChange::Verdict { state, .. } => {
-                    push(event.time, group, state != "COMPLETED", state, why::end(state));
+                    push(event.time, object, state != "COMPLETED", state, why::end(state));
                 }
             }
         }

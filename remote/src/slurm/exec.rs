@@ -5,10 +5,11 @@ use jobc_sys::error::{Error, Kind, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::access::Access;
+use super::group::GroupState;
 use super::record::GroupRecord;
 use super::shell;
 use super::state::Run;
-use super::tasks::attempts;
+use super::tasks::{attempts, last_start};
 use crate::host::{Stream, Streams};
 use crate::place::{ExecRequest, ExecStreams};
 use crate::user_side::{self, UserEvent, UserSide};
@@ -29,8 +30,10 @@ pub(crate) struct RunningTask {
     pub(crate) group: String,
     /// Its node.
     pub(crate) node: String,
-    /// The process that runs it there.
-    pub(crate) pid: u32,
+    /// The process that runs it there, or its number in a step without a supervisor: `@0`.
+    pub(crate) process: String,
+    /// Whether it runs in no container, whatever the target says.
+    is_bare: bool,
 }
 
 /// All running tasks, in the order of their groups and roles.
@@ -42,13 +45,28 @@ pub(crate) fn all_running(run: &Run) -> Vec<RunningTask> {
     let tasks = groups.flat_map(|group| group.tasks().map(move |(role, index)| (group, role, index)));
     let running = |(group, role, index): (&GroupRecord, &str, u32)| {
         let task = format!("{role}-{index}");
+        if group.direct {
+            let state = run.groups().find(|(other, _)| other.name == group.name).map(|(_, state)| state);
+            let (nodes, _, _) =
+                last_start(&run.files, &group.name).filter(|_| state == Some(&GroupState::Running))?;
+            return Some(RunningTask {
+                job: run.files.jobs.get(&group.name)?.clone(),
+                group: group.name.clone(),
+                node: nodes.get(index as usize)?.clone(),
+                process: format!("@{index}"),
+                is_bare: group.bare,
+                role: role.to_owned(),
+                task,
+            });
+        }
         let events = run.files.tasks.get(&task)?;
         let last = attempts(events).pop().filter(|last| last.ended.is_none())?;
         Some(RunningTask {
             job: run.files.jobs.get(&group.name)?.clone(),
             group: group.name.clone(),
             node: last.node.to_owned(),
-            pid: last.pid,
+            process: last.pid.to_string(),
+            is_bare: false,
             role: role.to_owned(),
             task,
         })
@@ -94,14 +112,13 @@ pub(crate) fn exec(
         return Err(Error::new(Kind::Unsupported, message).help("use `container: jobc`"));
     }
     let task = running(run, request.task.as_deref())?;
-    let pid = task.pid.to_string();
     let flag = |is_set: bool| if is_set { "yes" } else { "" };
     let mut words = vec![
         task.job.as_str(),
         &task.node,
-        &pid,
+        &task.process,
         &task.task,
-        container.as_str(),
+        if task.is_bare && container == SlurmContainer::Jobc { "none" } else { container.as_str() },
         flag(request.terminal),
         flag(streams.stdin.is_some()),
     ];

@@ -1,4 +1,4 @@
-# Runs a command beside a task. Arguments: JOB NODE PID TASK CONTAINER TERMINAL INPUT COMMAND...
+# Runs a command beside a task. Arguments: JOB NODE PROCESS TASK CONTAINER TERMINAL INPUT COMMAND...
 job=$1 node=$2 pid=$3 task=$4 container=$5 terminal=$6 input=$7
 shift 7
 options=(--overlap --quiet --unbuffered --export=ALL "--jobid=$(component "$job" "$node")" --nodes=1 --ntasks=1
@@ -6,7 +6,7 @@ options=(--overlap --quiet --unbuffered --export=ALL "--jobid=$(component "$job"
 [ -z "$terminal" ] || options+=(--pty)
 [ -n "$input$terminal" ] || options+=(--input=none)
 # What runs on the node: the command has the environment and the directory of the task, in its container if it has one.
-inner='
+inner=$own_pid'
 pid=$1 id=$2 container=$3 terminal=$4
 shift 4
 take_environment() {
@@ -27,14 +27,18 @@ find_inside() {
     queue+=($(cat "/proc/$next/task/"*/children 2>/dev/null))
   done
 }
-kill -0 "$pid" || { echo "jobc: the task has ended" >&2; exit 125; }
+direct=
+[ "${pid#@}" = "$pid" ] || { direct=yes; own_pid "${pid#@}"; }
+kill -0 "$pid" 2>/dev/null || { echo "jobc: the task has ended" >&2; exit 125; }
 run() {
   case $container in
     jobc)
       # A step has the PATH of this command, and jobc may be in that of a login, whose profiles may print.
       own="PATH=\$PATH:\$HOME/.local/bin:\$HOME/bin; exec jobc oci exec \"\$@\" >&5 2>&6 5>&- 6>&-"
-      # The name of a container ends with the process that started it, for several attempts of a task.
+      # The name of a container ends with the process that started it, for several attempts of a task. Without a supervisor
+      # that process becomes jobc itself.
       read -r _ _ _ parent _ <"/proc/$pid/stat"
+      [ -z "$direct" ] || id=$SLURM_JOB_ID-${id#*-} parent=$pid
       exec bash -lc "$own" jobc ${terminal:+--tty} "$id-$parent" "$@" 5>&1 6>&2 >/dev/null 2>&1
       ;;
     none)

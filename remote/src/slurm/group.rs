@@ -53,6 +53,21 @@ pub(crate) fn state(events: &[GroupEvent], row: Option<&QueueRow>, is_stopped: b
     }
 }
 
+/// The start of a group whose script does not write it, if Slurm says more than the events.
+pub(crate) fn started(events: &[GroupEvent], row: &QueueRow) -> Option<GroupEvent> {
+    let time = row.started.filter(|_| !is_waiting(&row.state) && !row.nodes.is_empty())?;
+    let known = events.iter().filter(|event| matches!(event.what, GroupChange::Started { .. }));
+    let (count, last) = known.fold((0, None), |(count, _), event| (count + 1, Some(event.time)));
+    let what = GroupChange::Started { restarts: count, nodes: row.nodes.clone() };
+    last.is_none_or(|last| last < time).then_some(GroupEvent { time, what })
+}
+
+/// When a group ended.
+pub(crate) fn ended(events: &[GroupEvent], row: Option<&QueueRow>) -> u64 {
+    let of_events = events.last().filter(|event| matches!(event.what, GroupChange::Verdict { .. }));
+    of_events.map(|event| event.time).or_else(|| row?.ended).unwrap_or(u64::MAX)
+}
+
 fn has_started(events: &[GroupEvent]) -> bool {
     events.iter().any(|event| matches!(event.what, GroupChange::Started { .. }))
 }

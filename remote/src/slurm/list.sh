@@ -12,6 +12,11 @@ if cd "$runs" 2>/dev/null; then
     [ ! -d "$run/secrets" ] || echo "$run/secrets:"
   done
   print_files "${files[@]}"
+  if [ -n "$tasks" ]; then
+    files=()
+    for run; do files+=("$run"/out/*.log); done
+    print_errors "${files[@]}"
+  fi
 fi
 [ -z "$format" ] || print_queue "$format"
 exit 0

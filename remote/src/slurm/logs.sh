@@ -13,6 +13,7 @@ cd "$runs" || exit 45
 shopt -s nullglob
 # How the run is comes first: what a task wrote before its end is there then.
 print_files "$run/job.json" "$run/submitted" "$run/stopped" "$run"/jobs/* "$run"/events/* "$run"/tasks/*
+print_errors "$run"/out/*.log
 printf '\036\n'
 cd "$run" || exit 45
 logs=(logs/*.log out/*.log)

@@ -115,7 +115,8 @@ fn port_of_label(access: &Access, run: &Run, task: &RunningTask, label: &str) ->
         .map_err(|error| Error::new(Kind::Config, format!("cannot read the plan of the job: {error}")))?;
     let (role, index) = task.task.rsplit_once('-').unwrap_or((&task.task, "0"));
     let index = index.parse().unwrap_or_default();
-    let first = ports::first(addresses).unwrap_or_default();
+    let of_job = || plan.jobs.first().and_then(|job| ports::first_of_job(job, addresses));
+    let first = ports::first(addresses).or_else(of_job).unwrap_or_default();
     let number = plan.jobs.first().and_then(|job| ports::number(job, first, role, index, label));
     number.ok_or_else(|| {
         let role = plan.jobs.first().and_then(|job| job.role(role));

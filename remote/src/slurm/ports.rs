@@ -1,6 +1,10 @@
 //! The numbers of ports that a Slurm job takes by its own number, as its script computed them.
 
-use jobc_schema::plan::JobPlan;
+use jobc_schema::plan::{JobPlan, PortPlan};
+
+/// The first port that the backend gives out, and how many there are.
+const FIRST: u32 = 10_240;
+const COUNT: u32 = 22_528;
 
 /// The number of a port by its label: fixed by the user, or at its place after the first port of the job.
 ///
@@ -29,6 +33,17 @@ pub(crate) fn first(addresses: &str) -> Option<u16> {
     line.trim_matches('"').parse().ok()
 }
 
+/// The first port by the number of the Slurm job, `job=7`, as a script without a supervisor computes it.
+pub(crate) fn first_of_job(plan: &JobPlan, answer: &str) -> Option<u16> {
+    let job: u32 = answer.lines().find_map(|line| line.strip_prefix("job="))?.trim().parse().ok()?;
+    let open = |port: &&PortPlan| port.auto || port.shared_base.is_some();
+    let ports = plan.roles.iter().flat_map(|role| {
+        role.ports.iter().filter(open).map(|port| port.count.saturating_mul(role.instances))
+    });
+    let total = ports.fold(0_u32, u32::saturating_add).clamp(1, COUNT);
+    u16::try_from(FIRST + job % (COUNT / total) * total).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,5 +54,6 @@ mod tests {
             "declare -- jobc_directory=\"/x\"\ndeclare -- jobc_port=\"10312\"\ndeclare -a jobc_hosts_a=()\n";
         assert_eq!(first(text), Some(10_312));
         assert_eq!(first("declare -- jobc_group=\"job\"\n"), None);
+        assert_eq!(first("job=7\n"), None);
     }
 }

@@ -23,6 +23,19 @@ make_outputs() { # RUN
   while read -r path; do mkdir -p "$directory/outputs/$job/$path" || return; done <"$runs/$1/outputs"
 }
 
+# Finds on a node the first process of a task by its number in the first step of a job, for scripts without a supervisor.
+own_pid='
+own_pid() { # NUMBER
+  local file
+  pid=0
+  for file in $(grep -lzx "SLURM_JOB_ID=$SLURM_JOB_ID" /proc/[0-9]*/environ 2>/dev/null | sort -t/ -k3n); do
+    if grep -qzx "SLURM_PROCID=$1" "$file" 2>/dev/null && grep -qzx "SLURM_STEP_ID=0" "$file" 2>/dev/null; then
+      file=${file#/proc/} pid=${file%/environ}
+      return
+    fi
+  done
+}
+'
 # The id of the component of a heterogeneous job that a node is in; otherwise that of the job.
 component() { # JOB NODE
   local id nodes other found=$1
@@ -38,13 +51,23 @@ component() { # JOB NODE
 print_files() { # FILE...
   [ $# -eq 0 ] || printf '%s\0' "$@" | xargs -0 grep -sH '' --
 }
+# Prints what `srun` and Slurm say of tasks in the output of batch scripts, each line after the path of the file.
+print_errors() { # FILE...
+  [ $# -eq 0 ] || printf '%s\0' "$@" | xargs -0 grep -sHE -m 1000 \
+    '^(srun: error: [^ ]*: tasks? [0-9]|slurmstepd.*(DUE TO JOB REQUEUE|oom.kill))' --
+}
 # Prints the user's Slurm jobs, those that have ended until Slurm forgets them.
 print_queue() { # FORMAT
   printf '\036\n'
   SLURM_TIME_FORMAT=%s squeue --user="$UID" --states=all --array --noheader --format="$1" || exit 42
 }
 
-# Calls a function with the id and the state of each job of a run that Slurm still knows.
+# Whether the script of a group supervises its tasks.
+is_supervised() { # RUN GROUP
+  grep -q '^jobc_main ' "$runs/$1/target/slurm/$2.sbatch" 2>/dev/null
+}
+
+# Calls a function with the id, the state and the group of each job of a run that Slurm still knows.
 each_job() { # RUN FUNCTION
   local file id known state name comment
   shopt -s nullglob
@@ -55,6 +78,6 @@ each_job() { # RUN FUNCTION
       continue
     }
     IFS=$'\x1f' read -r state name comment <<<"$known"
-    ! is_of "$1" "$name" "$comment" || "$2" "$id" "$state"
+    ! is_of "$1" "$name" "$comment" || "$2" "$id" "$state" "${file##*/}"
   done
 }

@@ -63,6 +63,12 @@ pub(crate) struct GroupRecord {
     pub(crate) after: Vec<String>,
     /// Its roles, each with the number of tasks that run something.
     pub(crate) roles: Vec<(String, u32)>,
+    /// Whether Slurm alone runs its tasks: its script writes nothing about them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) direct: bool,
+    /// Whether they run on the files of the nodes, though the target has containers of jobc.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) bare: bool,
     /// Where options of its script come from: lines of the job, or settings of the target.
     pub(crate) places: BTreeMap<String, String>,
 }
@@ -83,6 +89,11 @@ impl RunRecord {
         }
     }
 
+    /// Whether a group of it has no supervisor.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.groups.iter().any(|group| group.direct)
+    }
+
     /// How many tasks run.
     pub(crate) fn task_count(&self) -> u64 {
         self.groups.iter().flat_map(|group| &group.roles).map(|(_, count)| u64::from(*count)).sum()
@@ -91,10 +102,11 @@ impl RunRecord {
 
 impl GroupRecord {
     fn of(script: &BatchScript, plan: &JobPlan) -> Self {
+        let direct = script.direct_role();
         let roles = script.text.lines().find_map(|line| {
             line.strip_prefix("jobc_roles=(")?.split_once(')').map(|(names, _)| names.to_owned())
         });
-        let roles = roles.unwrap_or_default();
+        let roles = direct.map(str::to_owned).or(roles).unwrap_or_default();
         let count = |role: &RolePlan| match role.launch {
             Launch::First => 1,
             Launch::All | Launch::None => role.instances,
@@ -106,6 +118,8 @@ impl GroupRecord {
             name: script.group.clone(),
             after: script.after.clone(),
             roles: roles.collect(),
+            direct: direct.is_some(),
+            bare: direct.is_some() && !script.text.contains("jobc run --cgroup"),
             places: places.collect(),
         }
     }

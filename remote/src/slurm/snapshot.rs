@@ -24,6 +24,19 @@ pub(crate) struct RunFiles {
     pub(crate) events: BTreeMap<String, Vec<GroupEvent>>,
     /// The history of each task, the oldest event first.
     pub(crate) tasks: BTreeMap<String, Vec<TaskEvent>>,
+    /// What `srun` says of the tasks of each group since its last start, the oldest first.
+    pub(crate) errors: BTreeMap<String, Vec<TaskError>>,
+}
+
+/// Tasks that did not end by themselves with success.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TaskError {
+    /// Their numbers in the step, which are their indices.
+    pub(crate) tasks: Vec<u32>,
+    /// The exit code, as shells have it.
+    pub(crate) code: Option<i32>,
+    /// Whether they used more memory than they may.
+    pub(crate) is_memory: bool,
 }
 
 /// The events of a group.
@@ -111,6 +124,14 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, RunFiles> {
             Some(("events", group)) => {
                 run.events.entry(group.to_owned()).or_default().extend(group_event(line));
             }
+            Some(("out", file)) => {
+                let errors = run.errors.entry(file.trim_end_matches(".log").to_owned()).or_default();
+                if line.contains("DUE TO JOB REQUEUE") {
+                    errors.clear();
+                } else {
+                    errors.extend(task_error(line));
+                }
+            }
             Some(("tasks", task)) => {
                 run.tasks.entry(task.to_owned()).or_default().extend(task_event(line));
             }
@@ -119,6 +140,39 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, RunFiles> {
     }
     found
 }
+
+/// Reads `srun: error: n[0-1]: tasks 0-1: Exited with exit code 7`, and Slurm's line about memory.
+fn task_error(line: &str) -> Option<TaskError> {
+    if line.starts_with("slurmstepd") {
+        return line.contains("oom").then(|| TaskError { is_memory: true, ..TaskError::default() });
+    }
+    let mut parts = line.strip_prefix("srun: error: ")?.splitn(3, ": ");
+    let (_, tasks, how) = (parts.next()?, parts.next()?, parts.next()?);
+    let tasks = tasks.strip_prefix("tasks ").or_else(|| tasks.strip_prefix("task "))?;
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        Some(first..=last)
+    };
+    let code = match how.strip_prefix("Exited with exit code ") {
+        Some(code) => code.trim().parse().ok(),
+        None => SIGNALS.iter().find(|(word, _)| how.starts_with(word)).map(|(_, signal)| 128 + signal),
+    };
+    let is_memory = how.starts_with("Out Of Memory");
+    Some(TaskError { tasks: tasks.split(',').filter_map(range).flatten().collect(), code, is_memory })
+}
+
+/// The words of strsignal(3), and that of Slurm.
+const SIGNALS: [(&str, i32); 8] = [
+    ("Hangup", 1),
+    ("Interrupt", 2),
+    ("Aborted", 6),
+    ("Floating point exception", 8),
+    ("Killed", 9),
+    ("Out Of Memory", 9),
+    ("Segmentation fault", 11),
+    ("Terminated", 15),
+];
 
 fn group_event(line: &str) -> Option<GroupEvent> {
     let mut words = line.split_whitespace();

@@ -73,11 +73,24 @@ impl Run {
         with_tasks: bool,
     ) -> Option<Self> {
         let record = files.record.clone()?;
+        let mut files = files;
+        for group in record.groups.iter().filter(|group| group.direct) {
+            let Some(row) = rows.get(&group.name) else { continue };
+            let events = files.events.entry(group.name.clone()).or_default();
+            events.extend(group::started(events, row));
+        }
         let is_stopped = files.stopped.is_some();
         let mut states: Vec<GroupState> = Vec::with_capacity(record.groups.len());
         for group in &record.groups {
             let events = files.events.get(&group.name).map(Vec::as_slice).unwrap_or_default();
-            let state = match group::state(events, rows.get(&group.name), is_stopped) {
+            let row = rows.get(&group.name);
+            let state = match group::state(events, row, is_stopped) {
+                // Slurm calls what ends after SIGTERM with exit code 0 completed.
+                GroupState::Ended(GroupEnd::Succeeded)
+                    if group.direct && files.stopped.is_some_and(|at| at <= group::ended(events, row)) =>
+                {
+                    GroupState::Ended(GroupEnd::Stopped)
+                }
                 GroupState::Unknown if !files.jobs.contains_key(&group.name) => GroupState::Held,
                 state => state,
             };
@@ -145,6 +158,10 @@ impl Run {
             None => JobState::Succeeded,
             Some(_) if self.files.stopped.is_some() => JobState::Stopped,
             Some(GroupEnd::TimedOut) => JobState::TimedOut,
+            // Its user has done nothing wrong.
+            Some(GroupEnd::Failed { word: Some(word), .. }) if word.eq_ignore_ascii_case("PREEMPTED") => {
+                JobState::Stopped
+            }
             Some(GroupEnd::Failed { .. }) => JobState::Failed,
             Some(_) => JobState::Stopped,
         }
@@ -164,7 +181,7 @@ impl Run {
 
     /// The tasks, if their files were read.
     pub(crate) fn tasks(&self) -> Vec<TaskStatus> {
-        tasks::statuses(&self.files, &self.states)
+        tasks::statuses(&self.files, &self.rows, &self.states)
     }
 
     /// The run in a list.
@@ -227,13 +244,18 @@ impl Run {
                 let word = row.and_then(|row| row.reason.split([',', ' ']).next()).unwrap_or_default();
                 (Some(word.to_owned()).filter(|word| !word.is_empty() && word != "None"), None)
             }
-            JobState::TimedOut => (None, Some("it exceeded its time limit".to_owned())),
-            JobState::Failed => {
+            JobState::TimedOut => (Some("TIMEOUT".to_owned()), Some(why::end("TIMEOUT"))),
+            JobState::Failed | JobState::Stopped => {
                 let end = self.end();
                 let (code, word) = match end {
                     Some(GroupEnd::Failed { code, word }) => (*code, word.as_deref()),
-                    _ => (None, None),
+                    _ => return (None, None),
                 };
+                let is_memory = self.files.errors.values().flatten().any(|error| error.is_memory);
+                let word = word.or_else(|| is_memory.then_some("OUT_OF_MEMORY"));
+                if state == JobState::Stopped && word.is_none() {
+                    return (None, None);
+                }
                 let message = match word {
                     Some(word) => Some(why::end(word)),
                     None => self
@@ -269,7 +291,15 @@ impl Run {
         if !summary.is_complete {
             found.push("its submission is not complete; submit the same job again to complete it".to_owned());
         }
-        found.extend(summary.message.filter(|_| summary.state.is_final()));
+        let group = self.groups().find(|(_, state)| {
+            matches!(state, GroupState::Ended(GroupEnd::Failed { .. } | GroupEnd::TimedOut))
+        });
+        found.extend(summary.message.filter(|_| summary.state.is_final()).map(|text| {
+            match (group, summary.reason.as_deref()) {
+                (Some((group, _)), Some(word)) => why::show(&why::ended(word), group),
+                _ => text,
+            }
+        }));
         let several = self.record.groups.len() > 1;
         for (group, state) in self.groups() {
             let Some(row) = self.rows.get(&group.name) else { continue };

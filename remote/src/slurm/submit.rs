@@ -28,7 +28,7 @@ pub(crate) fn submit(access: &Access, submission: &Submission<'_>) -> Result<(),
     let after: Vec<String> = scripts.iter().map(|script| script.after.join(",")).collect();
     let mut words = vec![name, submission.identity.label(), &directory];
     for (script, after) in scripts.iter().zip(&after) {
-        words.extend([script.group.as_str(), after]);
+        words.extend([script.group.as_str(), after, script.direct_role().unwrap_or_default()]);
     }
     let output = shell::run(access, SUBMIT, &words, Some(&archive.finish()))?;
     match output.status {
@@ -75,6 +75,8 @@ pub(crate) fn add(
         for (secret, value) in &submission.secrets.values {
             archive.file(&format!("{name}/secrets/{secret}"), 0o600, value.bytes());
         }
+        // Where `submit.sh` puts them.
+        archive.link(&format!("{name}/target.slurm/secrets"), "../secrets");
     }
     let images = &submission.built.plan.images;
     for image in submission.images {

@@ -1,5 +1,5 @@
-# Submits a run, or completes an earlier attempt. Arguments: RUN PLAN WORKING_DIRECTORY, then GROUP AFTER for each Slurm
-# job. Stdin is a tar archive with the files of the run, of which `RUN/job.new` is the last.
+# Submits a run, or completes an earlier attempt. Arguments: RUN PLAN WORKING_DIRECTORY, then GROUP AFTER ROLE for each Slurm
+# job, with the role of a script that has no supervisor. Stdin is a tar archive with the files of the run, of which `RUN/job.new` is the last.
 #
 # Every step can be repeated. A run exists with its `job.json`, which is renamed last. Of several Slurm jobs, the first are
 # held until all are there and their ids written down, so none can end before. One whose id was not written down is found
@@ -9,7 +9,7 @@ name=$1 plan=$2 cwd=$3
 shift 3
 run=$runs/$name
 mkdir -p "$runs" && { [ -d "$run" ] || mkdir -m 700 "$run" 2>/dev/null || [ -d "$run" ]; } || exit 1
-mkdir -p "$run/jobs" "$run/out" && exec 9>>"$run/lock" || exit 1
+mkdir -p "$run/jobs" "$run/out" "$run/logs" && exec 9>>"$run/lock" || exit 1
 ! command -v flock >/dev/null || flock --wait 120 9 || { echo "another submission of this run goes on" >&2; exit 1; }
 known=
 if [ -e "$run/job.json" ]; then
@@ -41,10 +41,10 @@ take_back() {
 cd "$cwd" 2>/dev/null || cd || exit 1
 declare -A ids
 held=() several=
-[ $# -eq 2 ] || several=yes
-while [ $# -ge 2 ]; do
-  group=$1 after=$2 id=''
-  shift 2
+[ $# -eq 3 ] || several=yes
+while [ $# -ge 3 ]; do
+  group=$1 after=$2 role=$3 id=''
+  shift 3
   if [ -s "$run/jobs/$group" ]; then
     read -r id <"$run/jobs/$group"
   else
@@ -56,8 +56,10 @@ while [ $# -ge 2 ]; do
         options=(--kill-on-invalid-dep=yes --dependency=afterok)
         for other in ${after//,/ }; do options[1]+=:${ids[$other]}; done
       fi
+      arguments=("$run")
+      [ -z "$role" ] || arguments=("--output=${run//%/%%}/logs/$role-%t.log" --open-mode=append)
       if ! answer=$(sbatch --parsable "${options[@]}" --comment="jobc:$name:$plan:$group" --open-mode=append \
-        --chdir="$run/target/slurm" --output="$run/out/$group.log" "$run/target/slurm/$group.sbatch" "$run" 2>&1); then
+        --chdir="$run/target/slurm" --output="$run/out/$group.log" "$run/target/slurm/$group.sbatch" "${arguments[@]}" 2>&1); then
         printf 'refused %s\n%s\n' "$group" "$answer"
         take_back
         exit 43

@@ -1,9 +1,12 @@
 //! The tasks of a run with their attempts.
 
+use std::collections::BTreeMap;
+
 use super::group::{GroupEnd, GroupState};
+use super::queue::QueueRow;
 use super::record::GroupRecord;
-use super::snapshot::{RunFiles, TaskChange, TaskEvent};
-use super::time;
+use super::snapshot::{GroupChange, RunFiles, TaskChange, TaskError, TaskEvent};
+use super::{group, hostlist, time};
 use jobc_sys::id::TaskId;
 
 use crate::place::{TaskCounts, TaskState, TaskStatus};
@@ -39,10 +42,77 @@ pub(crate) fn attempts(events: &[TaskEvent]) -> Vec<Attempt<'_>> {
     found
 }
 
-/// All tasks of a run, by group, role and index. `states` are those of the groups.
-pub(crate) fn statuses(files: &RunFiles, states: &[GroupState]) -> Vec<TaskStatus> {
+/// All tasks of a run, by group, role and index. `rows` and `states` are those of the groups.
+pub(crate) fn statuses(
+    files: &RunFiles,
+    rows: &BTreeMap<String, QueueRow>,
+    states: &[GroupState],
+) -> Vec<TaskStatus> {
     let groups = files.record.iter().flat_map(|record| &record.groups).zip(states);
-    groups.flat_map(|(group, state)| of_group(files, group, state)).collect()
+    let of_one = |(group, state): (&GroupRecord, &GroupState)| {
+        if group.direct {
+            without_supervisor(files, group, rows.get(&group.name), state)
+        } else {
+            of_group(files, group, state)
+        }
+    };
+    groups.flat_map(of_one).collect()
+}
+
+/// The nodes of a group without a supervisor, one for each task, and when it started the last time.
+pub(crate) fn last_start(files: &RunFiles, group: &str) -> Option<(Vec<String>, u64, u32)> {
+    let events = files.events.get(group)?;
+    events.iter().rev().find_map(|event| match &event.what {
+        GroupChange::Started { nodes, restarts } => Some((hostlist::expand(nodes), event.time, *restarts)),
+        _ => None,
+    })
+}
+
+/// The tasks of a group of which only Slurm says how they are.
+fn without_supervisor(
+    files: &RunFiles,
+    group: &GroupRecord,
+    row: Option<&QueueRow>,
+    state: &GroupState,
+) -> Vec<TaskStatus> {
+    let start = last_start(files, &group.name);
+    let events = files.events.get(&group.name).map(Vec::as_slice).unwrap_or_default();
+    let errors = files.errors.get(&group.name).map(Vec::as_slice).unwrap_or_default();
+    let ended = Some(group::ended(events, row)).filter(|at| *at != u64::MAX);
+    let is_waiting = matches!(state, GroupState::Pending | GroupState::Held);
+    let status = |(role, index): (&str, u32)| {
+        let start = start.as_ref().filter(|_| !is_waiting);
+        let (word, exit_code) = match state {
+            GroupState::Pending | GroupState::Held | GroupState::Unknown => (TaskState::Pending, None),
+            GroupState::Running => (TaskState::Running, None),
+            GroupState::Ended(GroupEnd::Succeeded) => (TaskState::Succeeded, Some(0)),
+            GroupState::Ended(GroupEnd::Failed { code, .. }) => end_of_task(errors, index, *code),
+            GroupState::Ended(_) => (TaskState::Stopped, None),
+        };
+        let is_memory = errors.iter().any(|error| error.is_memory && error.tasks.contains(&index));
+        let attempt = start.map_or(1, |(_, _, restarts)| restarts + 1);
+        TaskStatus {
+            node: start.and_then(|(nodes, _, _)| nodes.get(index as usize).cloned()),
+            exit_code: exit_code.map(|code| u8::try_from(code).unwrap_or(u8::MAX)),
+            started: start.map(|(_, at, _)| time::moment(*at)),
+            ended: ended.filter(|_| matches!(state, GroupState::Ended(_))).map(time::moment),
+            reason: is_memory.then(|| "OUT_OF_MEMORY".to_owned()),
+            ..TaskStatus::new(TaskId::new(role, index), word, attempt)
+        }
+    };
+    group.tasks().map(status).collect()
+}
+
+/// How a task of a step ended that failed: `srun` names those that did not succeed, the first one first, and stops the
+/// others.
+fn end_of_task(errors: &[TaskError], index: u32, code: Option<i32>) -> (TaskState, Option<i32>) {
+    let first = errors.iter().find(|error| error.code.is_some());
+    match errors.iter().find(|error| error.tasks.contains(&index)) {
+        Some(own) if own.code.is_none_or(|code| code > 128) && first != Some(own) => (TaskState::Stopped, own.code),
+        Some(own) => (TaskState::Failed, own.code.or(code)),
+        None if first.is_none() => (TaskState::Failed, code),
+        None => (TaskState::Stopped, None),
+    }
 }
 
 fn of_group(files: &RunFiles, group: &GroupRecord, state: &GroupState) -> Vec<TaskStatus> {
@@ -117,7 +187,7 @@ x/tasks/main-1:13 ended 1 0
     }
 
     fn shown(state: GroupState) -> Vec<String> {
-        let statuses = statuses(&files(), &[state]);
+        let statuses = statuses(&files(), &BTreeMap::new(), &[state]);
         let line =
             |status: &TaskStatus| format!("{}.{} {}", status.task, status.attempt, status.state.as_str());
         statuses.iter().map(line).collect()
@@ -136,7 +206,7 @@ x/tasks/main-1:13 ended 1 0
 
     #[test]
     fn tasks_are_counted_by_their_last_attempt() {
-        let counts = counts(&statuses(&files(), &[GroupState::Running]));
+        let counts = counts(&statuses(&files(), &BTreeMap::new(), &[GroupState::Running]));
         assert_eq!(counts, TaskCounts { wanted: 3, active: 1, succeeded: 1, failed: 0 });
     }
 }

@@ -18,12 +18,8 @@ pub(crate) fn of_run(access: &Access, run: &Run) -> Result<Vec<TaskUsage>> {
     if running.is_empty() {
         return Ok(vec![]);
     }
-    let pids: Vec<String> = running.iter().map(|task| task.pid.to_string()).collect();
-    let words: Vec<&str> = running
-        .iter()
-        .zip(&pids)
-        .flat_map(|(task, pid)| [task.job.as_str(), &task.node, pid, &task.task])
-        .collect();
+    let words: Vec<&str> =
+        running.iter().flat_map(|task| [task.job.as_str(), &task.node, &task.process, &task.task]).collect();
     let text = shell::text(access, "measure the tasks of the job", USAGE, &words)?;
     let now = time::moment(time::now());
     let mut found: Vec<TaskUsage> = text.lines().filter_map(|line| read(line, now)).collect();

@@ -1,7 +1,7 @@
 # Measures running tasks on their nodes, by one step for each allocation: that of the cgroup of the task's step where Slurm
-# has one, otherwise the sum over its processes. Arguments: JOB NODE PID TASK, again and again. Prints lines
+# has one, otherwise the sum over its processes. Arguments: JOB NODE PROCESS TASK, again and again. Prints lines
 # `TASK CPU MEMORY LIMIT`: thousandths of a processor, bytes, and bytes or nothing.
-inner=$(cat <<'END'
+inner=$own_pid$(cat <<'END'
 # The clock ticks and the pages of a process with all below it.
 tree() { # PID
   cat /proc/[0-9]*/stat 2>/dev/null | awk -v root="$1" '
@@ -66,7 +66,9 @@ sample() { # PID
 }
 tasks=()
 while [ $# -ge 3 ]; do
-  [ "$1" != "$SLURMD_NODENAME" ] || ! kill -0 "$2" 2>/dev/null || tasks+=("$2 $3")
+  pid=$2
+  [ "$1" != "$SLURMD_NODENAME" ] || [ "${pid#@}" = "$pid" ] || own_pid "${pid#@}"
+  [ "$1" != "$SLURMD_NODENAME" ] || ! kill -0 "$pid" 2>/dev/null || tasks+=("$pid $3")
   shift 3
 done
 declare -A since before

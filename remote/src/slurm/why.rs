@@ -109,10 +109,21 @@ fn dependency(text: &str) -> String {
     }
 }
 
+/// Why a job ended, with the options that it is about.
+pub(crate) fn ended(word: &str) -> Reason {
+    let options: &[&str] = match word {
+        "OUT_OF_MEMORY" => &["mem"],
+        "TIMEOUT" => &["time"],
+        _ => &[],
+    };
+    Reason { text: format!("{} ({word})", end(word)), options }
+}
+
 /// Why a job ended, for words of Slurm that say more than an exit code.
 pub(crate) fn end(word: &str) -> String {
     match word {
         "OUT_OF_MEMORY" => "it used more memory than it asked for".to_owned(),
+        "TIMEOUT" => "it exceeded its time limit".to_owned(),
         "NODE_FAIL" | "NodeDown" => "one of its nodes failed".to_owned(),
         "BOOT_FAIL" => "its nodes did not start".to_owned(),
         "PREEMPTED" | "Preempted" => "another job took its place".to_owned(),
