@@ -159,8 +159,13 @@ class Cluster:
         return sorted((self.home / name / "out").glob("*/cluster/slurm"))[0]
 
     def submit(self, directory, script="job.sbatch", *options):
-        """Submits a script and returns the number of its job."""
-        done = self.user("sbatch", "--parsable", *options, script, cwd=directory)
+        """Submits a script and returns the number of its job; `logs_of` has the output of each task."""
+        role = re.search(r"^(?:exec )?srun --job-name=(\S+)", (directory / script).read_text(), re.MULTILINE)
+        logs = directory.parent.with_name("cluster.slurm") / "logs"
+        if role:
+            self.user("mkdir", "-p", logs)
+        arguments = [f"--output={logs}/%j.{role[1]}-%t.log", "--open-mode=append"] if role else []
+        done = self.user("sbatch", "--parsable", *options, script, *arguments, cwd=directory)
         if done.returncode:
             raise ValueError(f"sbatch: {done.stderr}")
         return done.stdout.strip()
@@ -187,12 +192,14 @@ class Cluster:
 
     def logs_of(self, directory, job):
         """The logs of the tasks of a job, by name."""
-        logs = directory.parent.with_name("cluster.slurm") / f"jobc-{job}/logs"
-        return {path.stem: path.read_text(errors="replace") for path in sorted(logs.glob("*.log"))}
+        base = directory.parent.with_name("cluster.slurm")
+        paths = [*base.glob(f"jobc-{job}/logs/*.log"), *base.glob(f"logs/{job}.*.log")]
+        return {path.stem.removeprefix(f"{job}."): path.read_text(errors="replace") for path in sorted(paths)}
 
     def output(self, job):
         """What the scripts and tasks of a job printed."""
-        paths = [*self.home.glob(f"*/out/*/cluster-{job}.out"), *self.home.glob(f"*/out/*/cluster.slurm/jobc-{job}/logs/*.log")]
+        paths = [*self.home.glob(f"*/out/*/cluster-{job}.out"), *self.home.glob(f"*/out/*/cluster.slurm/jobc-{job}/logs/*.log"),
+                 *self.home.glob(f"*/out/*/cluster.slurm/logs/{job}.*.log")]
         return "".join(f"--- {path.name}\n{path.read_text(errors='replace')}" for path in sorted(paths))
 
 

@@ -16,6 +16,8 @@ roles:
     run: |
 {run}
 """
+# What Slurm does not do by itself, so that a supervisor runs the tasks.
+SUPERVISED = "    retry: {max: 1, on_exit_codes: [99]}\n"
 # The microseconds of each command, in turn, in each of the rounds that the first argument says.
 LOOP = """\
 rounds=$1

@@ -48,7 +48,7 @@ roles:
   server:
     instances: 2
     resources: {cpu: 1, memory: 64MiB, ports: {http: auto}}
-    env: {MARK: here}
+    env: {MARK: here, NUMBER: "${{ instance.index }}"}
     run: exec python3 -u -m http.server --directory /var --bind 0.0.0.0 "$JOBC_PORT_HTTP"
 """
 
@@ -58,7 +58,7 @@ def test_commands_run_beside_tasks_and_ports_are_forwarded(slurm):
     place = Place(slurm, "access", SERVE)
     handle = place.submit()
     until(lambda: place.running(handle) == 2)
-    done = place.jobc("exec", handle, "server-1", "--", "sh", "-c", 'echo "$MARK $JOBC_INDEX $SLURMD_NODENAME"; exit 3', code=3)
+    done = place.jobc("exec", handle, "server-1", "--", "sh", "-c", 'echo "$MARK $NUMBER $SLURMD_NODENAME"; exit 3', code=3)
     node = [task["node"] for task in place.inspect(handle)["tasks"]][1]
     assert done.strip() == f"here 1 {node}", done
     typed = subprocess.run([*slurm.account.prefix(), slurm.program, "exec", "-i", handle, "server-0", "--", "cat"], input="typed\n", text=True,

@@ -36,7 +36,7 @@ roles:
   train:
     instances: 3
     resources: {{cpu: 2, memory: 64MiB, gpu: 2}}
-    run: "true"
+    run: python train.py
 distributed: {{framework: {name}, roles: [train]}}
 """
 # What is refused without a container.
@@ -64,6 +64,9 @@ RECORD = """\
 if [ -n "${{JOBC_ROLE-}}" ] && [ -z "${{RECORDED-}}" ]; then
   export RECORDED=1
   env -0 >{place}/$JOBC_JOB.$JOBC_ROLE-$JOBC_INDEX
+elif [ -n "${{SLURM_STEP_ID-}}" ] && [ -z "${{JOBC_ROLE-}}" ]; then
+  # Without a supervisor; the last program of a task has all of it.
+  env -0 >{place}/$SLURM_JOB_ID.$SLURM_PROCID
 fi
 """
 
@@ -226,7 +229,35 @@ def environment_of(slurm, directory, record):
                         f"{task}: {name} is {bundle.get(name)!r} in the bundle, not {local.text(text, index)!r}"
                     checked += 1
                 assert not extra - {"JOBC_COLOR"}, f"{task}: more variables in the step: {sorted(extra)}"
+    for script in directory.glob("*.sbatch"):
+        found = re.search(r"^(?:exec )?srun --job-name=(\S+)", script.read_text(), re.MULTILINE)
+        if found:
+            checked += environment_without_supervisor(directory, plan, found[1], record)
     assert checked, "nothing was recorded"
+
+
+def environment_without_supervisor(directory, plan, name, record):
+    """The same of a role that one `srun` starts: it has the variables of its framework, and those of jobc that it names."""
+    role = next(role for role in plan["roles"] if role["name"] == name)
+    named = json.dumps([role["command"], role.get("env", {})])
+    ports = sum(port["count"] * role["instances"] for role in plan["roles"] for port in role.get("ports", [])
+                if port["auto"] or "shared_base" in port)
+    checked = 0
+    for path in record.iterdir():
+        found = dict(item.split("=", 1) for item in path.read_text().split("\0") if "=" in item)
+        if not path.name[0].isdigit() or (found["SLURM_SUBMIT_DIR"], found["SLURM_JOB_NAME"]) != (str(directory), name):
+            continue
+        index = int(found["SLURM_PROCID"])
+        nodes = [f"n{number}" for first, last in re.findall(r"(\d+)(?:-(\d+))?", found["SLURM_JOB_NODELIST"])
+                 for number in range(int(first), int(last or first) + 1)]
+        there = Addresses(plan, {name: nodes}, 10240 + int(found["SLURM_JOB_ID"]) % (22528 // max(ports, 1)) * max(ports, 1))
+        for variable, text in role["provided_env"].items():
+            is_wanted = variable in named if variable.startswith("JOBC_") or str(text).startswith("/etc/jobc/") else True
+            if variable not in role.get("env", {}):
+                expected = there.text(text, index) if is_wanted else None
+                assert found.get(variable) == expected, f"{name}-{index}: {variable} is {found.get(variable)!r}, not {expected!r}"
+                checked += 1
+    return checked
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Tests jobs on a Slurm cluster: success and failure, retries, time limits, cancellation, arrays, chains, secrets."""
 
 import json
+import os
 import re
 import subprocess
 import time
@@ -8,7 +9,7 @@ import time
 import pytest
 
 from cluster import until
-from place import one
+from place import SUPERVISED, one
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(80), pytest.mark.together(5)]
 
@@ -91,13 +92,16 @@ def test_a_job_that_fails_is_requeued(slurm, name, run, expected):
 
 
 def test_the_time_limit_of_a_role_ends_an_instance(slurm):
-    """That of a job becomes Slurm's own."""
-    directory = slurm.build("limit", one("limit", "sleep 300", more="timeout: 90s") + "    timeout: 1s\n")
+    """That of a job becomes Slurm's own, and so does that of a role whose tasks Slurm runs."""
+    directory = slurm.build("limit", one("limit", "sleep 300", more="timeout: 90s") + f"    timeout: 1s\n{SUPERVISED}")
     job = slurm.submit(directory)
     limit = slurm.show(job)["TimeLimit"]
     state, shown = slurm.ends(job), slurm.show(job)
     assert state == "FAILED" and shown["ExitCode"] == "124:0" and limit == "00:02:00", \
         f"{state}, exit code {shown['ExitCode']}, limit {limit}\n{slurm.output(job)}"
+    job = slurm.submit(slurm.build("direct-limit", one("direct-limit", "sleep 300", more="timeout: 1h") + "    timeout: 90s\n"))
+    assert slurm.show(job)["TimeLimit"] == "00:02:00", slurm.show(job)
+    slurm.user("scancel", job)
 
 
 @pytest.mark.slow
@@ -135,6 +139,25 @@ def test_a_program_behind_a_shell_saves_before_it_is_stopped(slurm, shell, form,
     slurm.user("scancel", job)
     slurm.ends(job)
     assert saved.exists() and saved.read_text() == "saved", slurm.output(job)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", (["--signal=TERM"], []), ids=["step", "job"])
+def test_sigterm_reaches_every_program(slurm, how):
+    """Of many jobs at once on a busy host: by `--signal`, as before a time limit, and by `scancel`."""
+    count, name = int(os.environ.get("JOBC_JOBS", "40")), f"many-{len(how)}"
+    slurm.write("saves.py", SAVES)
+    job = one(name, f"python3 {slurm.home}/saves.py {slurm.home}/{name}-$SLURM_JOB_ID.saved", role="    grace_period: 20s\n")
+    directory = slurm.build(name, job.replace("memory: 64MiB", "memory: 16MiB"), "container: none, kill_wait: 1m")
+    script = (directory / "job.sbatch").read_text()
+    assert "exec srun " in script and len(script.splitlines()) <= 20, script
+    jobs = [slurm.submit(directory) for _ in range(count)]
+    until(lambda: all("up" in slurm.output(job) for job in jobs), 200)
+    slurm.user("scancel", *how, *jobs)
+    until(lambda: all((slurm.home / f"{name}-{job}.saved").exists() for job in jobs) or not slurm.user("squeue", "--noheader").stdout, 60)
+    saved = [job for job in jobs if (slurm.home / f"{name}-{job}.saved").exists()]
+    print(f"{len(saved)} of {count} programs got SIGTERM")
+    assert len(saved) == count, [slurm.output(job) for job in jobs if job not in saved][:3]
 
 
 def test_scancel_stops_tasks(slurm):
@@ -250,7 +273,7 @@ def test_a_secret_is_in_a_file_of_its_user_alone(slurm):
     directory = slurm.build("secret-array", job_file + "    env: {TOKEN: '${{ secrets.token }}'}\n")
     done = slurm.user("./submit.sh", cwd=directory, TOKEN="value")
     state = slurm.ends(done.stdout.strip())
-    said = sorted(path.read_text() for path in (slurm.home / "secret-array/out").glob("*/cluster.slurm/jobc-*/logs/*.log"))
+    said = sorted(path.read_text() for path in (slurm.home / "secret-array/out").glob("*/cluster-*_*.out"))
     assert state == "COMPLETED" and said == ["5 1\n", "5 2\n"], f"{done.stderr}{state}: {said}"
 
 
@@ -311,8 +334,12 @@ def test_a_task_that_cannot_start_is_a_failure(slurm):
     # Without `submit.sh` nothing has written the secret.
     job = slurm.submit(directory)
     state, shown = slurm.ends(job), slurm.show(job)
-    assert state == "FAILED" and shown["ExitCode"] == "125:0" and "no value of the secret token" in slurm.output(job), \
+    assert state == "FAILED" and shown["ExitCode"] == "125:0" and "secrets/token: No such file" in slurm.output(job), \
         f"{state}, exit code {shown['ExitCode']}\n{slurm.output(job)}"
+    directory = slurm.build("unstarted-task", one("unstarted-task", "true", 2, more="secrets: {token: {env: TOKEN}}")
+                            + f"    env: {{TOKEN: '${{{{ secrets.token }}}}'}}\n{SUPERVISED}")
+    job = slurm.submit(directory)
+    assert slurm.ends(job) == "FAILED" and "no value of the secret token" in slurm.output(job), slurm.output(job)
     tasks = [path.read_text().split() for path in (directory.parent.with_name("cluster.slurm") / f"jobc-{job}/tasks").iterdir()]
     assert any(words[1:3] == ["started", "1"] and words[-3:] == ["ended", "1", "125"] for words in tasks), tasks
 

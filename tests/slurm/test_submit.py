@@ -10,7 +10,7 @@ import time
 import pytest
 
 from cluster import until
-from place import CONTAINED, SETTINGS, Place, lines_of, one
+from place import CONTAINED, SETTINGS, SUPERVISED, Place, lines_of, one
 
 # Those without `together` use all nodes, or end all jobs of the user.
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(60)]
@@ -37,7 +37,7 @@ RETRIED = one("retried", 'echo try\n[ -e again ] || { touch again; exit 9; }', r
 @pytest.mark.parametrize("name, job, code, state", [
     ("succeeds", one("succeeds", 'echo "index $JOBC_INDEX of $JOBC_INSTANCES"\necho error >&2', 2), 0, "succeeded"),
     ("fails", one("fails", 'echo before\n[ "$JOBC_INDEX" = 0 ] || { sleep 1; exit 7; }\nsleep 60', 2), 1, "failed"),
-    ("limited", one("limited", "echo before\nsleep 60", role="    timeout: 1s\n"), 1, "failed"),
+    ("limited", one("limited", "echo before\nsleep 60", role=f"    timeout: 1s\n{SUPERVISED}"), 1, "failed"),
     ("retried", RETRIED, 0, "succeeded")], ids=["succeeds", "fails", "limited", "retried"])
 def test_jobs_end_as_with_jobc_run(slurm, name, job, code, state):
     """They have its exit codes and its output: success, failure, a time limit, retries."""

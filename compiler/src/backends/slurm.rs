@@ -1,16 +1,22 @@
 //! Backend `slurm`: batch scripts for a Slurm cluster.
 //!
-//! `job.sbatch`, or one such script for each group of roles that Slurm schedules on its own; `roles/<role>.sh`, which
-//! each task of a role runs; `submit.sh` where one `sbatch` is not enough; `array.sbatch` for a matrix. Every instance
+//! `job.sbatch`, or one such script for each group of roles that Slurm schedules on its own; where such a script supervises
+//! tasks, `roles/<role>.sh`, which each task of a role runs; `submit.sh` where one `sbatch` is not enough; `array.sbatch` for a matrix. Every instance
 //! gets its own share of a node, so its address is that of its node. docs/reference/slurm.md has the table of fields.
 
 mod array;
+mod asked;
 mod batch;
 mod bundle;
 mod code;
+mod command;
+mod contained;
+mod direct;
+mod form;
 mod gpu;
 mod group;
 mod header;
+mod limit;
 mod parts;
 mod ports;
 mod role;
@@ -22,6 +28,7 @@ mod submit;
 mod support;
 #[cfg(test)]
 mod tests;
+mod text;
 mod volumes;
 
 use jobc_schema::plan::JobPlan;
@@ -31,6 +38,7 @@ use jobc_schema::{BackendName, Pointer};
 use crate::backend::{Backend, Capability, Context, File, Support};
 use crate::diagnostic::Sink;
 
+use form::Form;
 use group::Group;
 use parts::Parts;
 use ports::Ports;
@@ -63,7 +71,9 @@ impl Backend for SlurmBackend {
         let mut files = vec![];
         for group in &groups {
             files.push(batch::script(&parts, &groups, group));
-            files.extend(group.roles.iter().filter_map(|role| role::script(&parts, role)));
+            if let Form::Supervised(_) = form::of(&parts, &groups, group) {
+                files.extend(group.roles.iter().filter_map(|role| role::script(&parts, role)));
+            }
         }
         files.extend(run::remote_shell(&parts));
         files.extend(File::code(job, context));
@@ -91,5 +101,10 @@ fn checked<'a>(
     run::check_images(job, settings, sink);
     volumes::check(job, settings, context, sink);
     array::check(job, context, sink);
-    if sink.error_count() > before { vec![] } else { group::groups(job, settings) }
+    if sink.error_count() > before {
+        return vec![];
+    }
+    let groups = group::groups(job, settings);
+    form::check(&Parts { job, settings, ports: Ports::of(job), context }, &groups, sink);
+    groups
 }

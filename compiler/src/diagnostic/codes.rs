@@ -272,6 +272,7 @@ codes! {
     TPU_TOPOLOGY "J0438" "the chips of a TPU topology differ from those that a job requests";
     CODE "J0441" "the code of a job does not go with it as it is";
     CODE_SIZE "J0442" "the code of a job is too large";
+    SLURM_READY "J0443" "nothing waits for a role to be ready on Slurm";
     BUILD_NO_APT "J0450" "`apt` on a base image without apt";
     BUILD_FILE_MISSING "J0451" "a requirements file names a missing file";
     BUILD_PYTHON_VERSION "J0452" "the base image has another Python version";

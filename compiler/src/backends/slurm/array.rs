@@ -9,9 +9,9 @@ use crate::backend::{Content, Context, File};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use super::group::{Group, groups};
-use super::header;
 use super::parts::{Parts, settings};
 use super::ports::Ports;
+use super::{form, header, submit};
 
 /// The jobs of a matrix, if this is the first of them.
 fn combinations<'a>(job: &JobPlan, context: &'a Context<'_>) -> Option<(&'a str, Vec<&'a JobPlan>)> {
@@ -32,7 +32,9 @@ fn request(job: &JobPlan, context: &Context<'_>) -> Option<Vec<String>> {
         return None;
     }
     let parts = Parts { job, settings: &settings, ports: Ports::of(job), context };
-    let lines = header::lines(&parts, &all, group).into_iter().map(|line| line.text);
+    let lines = header::lines(&parts, &all, group, &form::request(&parts, &all, group))
+        .into_iter()
+        .map(|line| line.text);
     Some(lines.filter(|line| !line.contains("--job-name=")).collect())
 }
 
@@ -83,7 +85,8 @@ pub(super) fn array(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<Array> {
         return None;
     }
     let mut text = "#!/bin/bash\n".to_owned();
-    for line in header::lines(parts, groups, groups.first()?) {
+    let group = groups.first()?;
+    for line in header::lines(parts, groups, group, &form::request(parts, groups, group)) {
         let line =
             line.text.replace(&format!("--job-name={}", parts.job.name), &format!("--job-name={base}"));
         let line = line.replace("-%j.out", "-%A_%a.out");
@@ -109,9 +112,12 @@ pub(super) fn array(parts: &Parts<'_>, groups: &[Group<'_>]) -> Option<Array> {
         );
         "$SLURM_ARRAY_TASK_ID"
     };
+    if !submit::used_secrets(parts.job).is_empty() {
+        text.push_str("export jobc_secrets=${PWD%/slurm}.slurm/secrets\n");
+    }
     let _ = writeln!(
         text,
-        "export jobc_secrets=${{PWD%/slurm}}.slurm/secrets\ncd \"../../../{base}-{number}/{}/slurm\" && exec bash job.sbatch",
+        "cd \"../../../{base}-{number}/{}/slurm\" && exec bash job.sbatch",
         parts.job.target.name
     );
     let mut script = File::new("array.sbatch", Content::Text(text));

@@ -8,10 +8,11 @@ use jobc_schema::shell::quote;
 
 use crate::backend::{Content, File, FilePart, Origin, PartSource};
 
+use super::form::{self, Form};
 use super::group::Group;
 use super::parts::Parts;
 use super::shell::{exit_codes, variable};
-use super::{bundle, code, header, ports, step};
+use super::{bundle, code, direct, header, ports, step};
 
 /// The end of every batch script.
 const COMMON: &str = include_str!("batch.sh");
@@ -20,7 +21,8 @@ const COMMON: &str = include_str!("batch.sh");
 pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>) -> File {
     let mut text = "#!/bin/bash\n".to_owned();
     let mut origins = vec![];
-    for (number, line) in header::lines(parts, groups, group).into_iter().enumerate() {
+    let request = form::request(parts, groups, group);
+    for (number, line) in header::lines(parts, groups, group, &request).into_iter().enumerate() {
         let _ = writeln!(text, "{}", line.text);
         if let Some(from) = line.from {
             let number = u32::try_from(number + 2).unwrap_or(u32::MAX);
@@ -33,7 +35,20 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>)
         let after: Vec<&str> = group.after.iter().map(|other| groups[*other].name.as_str()).collect();
         let _ = writeln!(text, "#JOBC --after={}", after.join(","));
     }
-    let _ = writeln!(text, "{}", about(parts.job, groups, group, &file));
+    let reason = match form::of(parts, groups, group) {
+        Form::Direct(direct) => {
+            let _ = writeln!(text, "{}", about(parts.job, groups, group, &file));
+            modules(parts, &mut text);
+            text.push_str(&direct::body(parts, &direct, request.retries));
+            return made(file, text, origins);
+        }
+        Form::Supervised(reason) => reason,
+    };
+    let _ = writeln!(
+        text,
+        "{}# A supervisor runs its tasks: {reason}.\n",
+        about(parts.job, groups, group, &file)
+    );
     // Otherwise srun would only pass on what sbatch passed on.
     text.push_str("export SLURM_EXPORT_ENV=ALL PATH\n");
     modules(parts, &mut text);
@@ -54,6 +69,10 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>)
     text.push_str("  esac\n}\n\n");
     text.push_str(&bundle::places(parts, group));
     text.push_str(COMMON);
+    made(file, text, origins)
+}
+
+fn made(file: String, text: String, origins: Vec<Origin>) -> File {
     let mut file = File::new(file, Content::Text(text));
     file.mode = 0o755;
     file.origins = origins;
@@ -106,7 +125,7 @@ fn facts(parts: &Parts<'_>, group: &Group<'_>, text: &mut String) {
         text,
         "jobc_group={} jobc_probe={probe} jobc_grace={grace} jobc_max_restarts={}",
         group.name,
-        header::job_retries(group)
+        header::job_retries(group, false)
     );
     let _ = writeln!(
         text,

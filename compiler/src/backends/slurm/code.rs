@@ -35,11 +35,11 @@ pub(super) fn unpacking(parts: &Parts<'_>) -> (&'static str, String) {
 }
 
 /// The directory in which commands start without a container, as one word of the shell, if it is that of the code or below
-/// it.
-pub(super) fn workdir(role: &RolePlan) -> Option<String> {
+/// it. `code` is that directory.
+pub(super) fn workdir(role: &RolePlan, code: &str) -> Option<String> {
     let mount = role.mounts.iter().find(|mount| mount.volume == CODE)?;
     let below = role.workdir.as_deref()?.strip_prefix(mount.path.as_str())?;
-    (below.is_empty() || below.starts_with('/')).then(|| format!("{DIRECTORY}{}", quote_below(below)))
+    (below.is_empty() || below.starts_with('/')).then(|| format!("{code}{}", quote_below(below)))
 }
 
 fn quote_below(path: &str) -> String {

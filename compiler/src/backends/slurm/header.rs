@@ -20,16 +20,36 @@ pub(super) struct Line {
     pub from: Option<PartSource>,
 }
 
+/// What a group asks Slurm for beside resources.
+pub(super) struct Request {
+    /// How often it may be started again.
+    pub retries: u32,
+    /// Its time limit.
+    pub limit: Option<Limit>,
+}
+
+/// A time limit, and the key of the job that it comes from.
+#[derive(Debug, PartialEq)]
+pub(super) struct Limit {
+    pub seconds: u64,
+    pub from: Pointer,
+}
+
 /// The lines of a group's script.
-pub(super) fn lines(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>) -> Vec<Line> {
+pub(super) fn lines(
+    parts: &Parts<'_>,
+    groups: &[Group<'_>],
+    group: &Group<'_>,
+    request: &Request,
+) -> Vec<Line> {
     let mut out = Lines(vec![]);
     for (number, component) in group.components.iter().enumerate() {
         if number == 0 {
-            out.of_job(parts, groups, group);
+            out.of_job(parts, groups, group, request);
         } else {
             out.0.push(Line { text: "#SBATCH hetjob".to_owned(), from: None });
         }
-        out.of_component(parts, component, number == 0);
+        out.of_component(parts, component, request.limit.as_ref(), number == 0);
     }
     out.0
 }
@@ -55,7 +75,7 @@ pub(super) fn step_resources(job: &JobPlan, settings: &SlurmTarget, role: &RoleP
 }
 
 /// Whole CPUs of an instance.
-fn cpus(role: &RolePlan) -> Option<u64> {
+pub(super) fn cpus(role: &RolePlan) -> Option<u64> {
     role.resources.cpu_millis.map(|millis| millis.div_ceil(1000))
 }
 
@@ -103,9 +123,9 @@ fn check_limits(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
     }
 }
 
-/// How often a group is restarted.
-pub(super) fn job_retries(group: &Group<'_>) -> u32 {
-    let retries = group.roles.iter().filter(|role| role.retry.scope == RetryScope::Job);
+/// How often Slurm starts a group again. Without a supervisor nothing else repeats its tasks.
+pub(super) fn job_retries(group: &Group<'_>, is_direct: bool) -> u32 {
+    let retries = group.roles.iter().filter(|role| is_direct || role.retry.scope == RetryScope::Job);
     retries.map(|role| role.retry.max).max().unwrap_or(0)
 }
 
@@ -155,7 +175,7 @@ impl Lines {
     }
 
     /// The options for the whole job.
-    fn of_job(&mut self, parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>) {
+    fn of_job(&mut self, parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>, request: &Request) {
         let (job, settings) = (parts.job, parts.settings);
         let root = Pointer::ROOT;
         let name = if groups.len() > 1 { format!("{}-{}", job.name, group.name) } else { job.name.clone() };
@@ -170,7 +190,7 @@ impl Lines {
         let passed = exported(job);
         let export = if passed.is_empty() { "NONE".to_owned() } else { passed.join(",") };
         self.push(&format!("--export={export}"), PartSource::Default("the caller's variables stay there"));
-        if job_retries(group) > 0 {
+        if request.retries > 0 {
             self.push("--requeue", spec(&root.key("retry")));
             self.push("--open-mode=append", spec(&root.key("retry")));
         } else {
@@ -181,7 +201,13 @@ impl Lines {
     }
 
     /// The options for a component of the allocation.
-    fn of_component(&mut self, parts: &Parts<'_>, component: &Component<'_>, is_first: bool) {
+    fn of_component(
+        &mut self,
+        parts: &Parts<'_>,
+        component: &Component<'_>,
+        limit: Option<&Limit>,
+        is_first: bool,
+    ) {
         let (job, settings) = (parts.job, parts.settings);
         let root = Pointer::ROOT;
         let role = component.model();
@@ -203,8 +229,8 @@ impl Lines {
             };
             self.push(&option, spec(&at.keys(["resources", key])));
         }
-        if let Some(seconds) = job.timeout_seconds {
-            self.push(&format!("--time={}", seconds.div_ceil(60)), spec(&root.key("timeout")));
+        if let Some(limit) = limit {
+            self.push(&format!("--time={}", limit.seconds.div_ceil(60)), spec(&limit.from));
         }
         let grace = component.roles.iter().map(|role| role.grace_period_seconds).max().unwrap_or(30);
         if is_first && grace != 30 {

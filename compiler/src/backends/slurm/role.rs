@@ -129,14 +129,12 @@ impl Script<'_> {
                 }
             }
         }
-        for (name, limit) in &role.resources.ulimits {
-            if let Some(flag) = limit_flag(name) {
-                let limit = limit.map_or_else(|| "unlimited".to_owned(), |limit| limit_units(name, limit));
-                let _ = writeln!(out, "ulimit -{flag} {limit} || exit 125");
-            }
+        for limit in limits(role) {
+            let _ = writeln!(out, "{limit}");
         }
         if self.parts.container() == SlurmContainer::None {
-            let directory = code::workdir(role).or_else(|| role.workdir.as_deref().map(quote));
+            let directory =
+                code::workdir(role, code::DIRECTORY).or_else(|| role.workdir.as_deref().map(quote));
             let directory = directory.or_else(|| self.callers_directory());
             if let Some(directory) = directory {
                 let _ = writeln!(out, "cd {directory} || exit 125");
@@ -245,6 +243,16 @@ impl Script<'_> {
 /// Sets a variable for the command; `export` itself would hide a failure of the expansion.
 fn export(name: &str, value: &str, out: &mut String) {
     let _ = writeln!(out, "export {name}={value}");
+}
+
+/// The lines that set a role's limits of setrlimit(2).
+pub(super) fn limits(role: &RolePlan) -> Vec<String> {
+    let line = |(name, limit): (&String, &Option<u64>)| {
+        let flag = limit_flag(name)?;
+        let limit = limit.map_or_else(|| "unlimited".to_owned(), |limit| limit_units(name, limit));
+        Some(format!("ulimit -{flag} {limit} || exit 125"))
+    };
+    role.resources.ulimits.iter().filter_map(line).collect()
 }
 
 /// The option of `ulimit` for a limit.

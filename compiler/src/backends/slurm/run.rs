@@ -17,7 +17,8 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use super::parts::Parts;
 use super::shell::{Filling, variable};
-use super::{bundle, header, volumes};
+use super::volumes::{self, Places};
+use super::{bundle, header};
 
 /// Lets the shell of a script outlive SIGTERM where its program gets it, too: it waits for the program then, which does not
 /// inherit this.
@@ -126,12 +127,12 @@ pub(super) fn command_line(parts: &Parts<'_>, role: &RolePlan) -> String {
     let own = filling.words(&argv(parts.job, role));
     match parts.container() {
         SlurmContainer::None | SlurmContainer::Pyxis | SlurmContainer::Oci => own,
-        SlurmContainer::Apptainer => format!("{} {own}", apptainer(parts, role)),
+        SlurmContainer::Apptainer => format!("{} {own}", apptainer(parts, role, &Places::SUPERVISED)),
         SlurmContainer::Jobc => jobc(parts, role),
     }
 }
 
-fn apptainer(parts: &Parts<'_>, role: &RolePlan) -> String {
+pub(super) fn apptainer(parts: &Parts<'_>, role: &RolePlan, places: &Places) -> String {
     let vendor = role.gpus().map(|gpu| gpu.vendor);
     let mut text = match &role.command {
         CommandPlan::Image {} | CommandPlan::Args(_) => "apptainer run".to_owned(),
@@ -146,10 +147,11 @@ fn apptainer(parts: &Parts<'_>, role: &RolePlan) -> String {
     if let Some(workdir) = &role.workdir {
         let _ = write!(text, " --pwd {}", quote(workdir));
     }
-    for bind in volumes::binds(parts, role) {
+    for bind in volumes::binds(parts, role, places) {
         let _ = write!(text, " --bind {bind}");
     }
-    for file in files(role) {
+    // A direct script writes none.
+    for file in files(role).filter(|_| places.is_supervised()) {
         let _ = write!(text, " --bind \"$jobc_etc\"{0}:{0}", quote(&file.path));
     }
     let image = match &parts.settings.images {
@@ -161,9 +163,10 @@ fn apptainer(parts: &Parts<'_>, role: &RolePlan) -> String {
 }
 
 fn jobc(parts: &Parts<'_>, role: &RolePlan) -> String {
-    let root = match parts.job.image_of(role).map(|image| &image.source) {
-        Some(ImageSource::Host { .. }) => " --root host",
-        _ => " \"${jobc_from[@]}\" --image-root \"$jobc_store\"",
+    let root = if is_host(parts.job, role) {
+        " --root host"
+    } else {
+        " \"${jobc_from[@]}\" --image-root \"$jobc_store\""
     };
     let secrets = if uses_secrets(role) { " --secrets \"$jobc_secrets\"" } else { "" };
     let mpi = if is_mpi_step(parts.job, role) { " --mpi" } else { "" };
@@ -171,6 +174,11 @@ fn jobc(parts: &Parts<'_>, role: &RolePlan) -> String {
     format!(
         "jobc run --cgroup inherited{root}{secrets}{mpi} --id \"$SLURM_JOB_ID-$jobc_role-$jobc_index-$$\" \"$jobc_bundle\""
     )
+}
+
+/// Whether a role runs on the files of the node.
+pub(super) fn is_host(job: &JobPlan, role: &RolePlan) -> bool {
+    matches!(job.image_of(role).map(|image| &image.source), Some(ImageSource::Host { .. }))
 }
 
 /// Whether variables or files of a role are secrets.

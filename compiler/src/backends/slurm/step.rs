@@ -11,7 +11,8 @@ use crate::backend::command;
 use super::group::Group;
 use super::parts::Parts;
 use super::shell::{Filling, variable};
-use super::{header, run, volumes};
+use super::volumes::{self, Places};
+use super::{header, run};
 
 /// Whether Slurm itself starts the containers, one bundle for each instance.
 pub(super) fn is_oci(parts: &Parts<'_>) -> bool {
@@ -44,7 +45,7 @@ fn whole_role(parts: &Parts<'_>, group: &Group<'_>, role: &RolePlan, text: &mut 
     options.push(format!("--output=\"$jobc_run/logs/{}-%t.log\"", role.name));
     options.push("--open-mode=append".to_owned());
     if parts.container() == SlurmContainer::Pyxis {
-        options.extend(pyxis(parts, role));
+        options.extend(pyxis(parts, role, &Places::SUPERVISED));
     }
     // Replaces the shell, so that it can be stopped on its own.
     let _ = write!(text, "  exec srun");
@@ -93,19 +94,23 @@ fn common(parts: &Parts<'_>, group: &Group<'_>, role: &RolePlan, tasks: u32, nod
 }
 
 /// The options of pyxis.
-fn pyxis(parts: &Parts<'_>, role: &RolePlan) -> Vec<String> {
+pub(super) fn pyxis(parts: &Parts<'_>, role: &RolePlan, places: &Places) -> Vec<String> {
     let mut options = vec![format!("--container-image={}", run::enroot_image(parts, role))];
     // The secrets of `submit.sh` are next to the directory of the job.
     let secrets = run::uses_secrets(role).then_some("\"$jobc_secrets:$jobc_secrets:ro\"");
     let own = ["\"$jobc_directory:$jobc_directory\"", "\"$jobc_run:$jobc_run\""].into_iter().chain(secrets);
+    let own = own.filter(|_| places.is_supervised());
     let memory = |path: &str, bytes: u64| format!("tmpfs:{path}:size={bytes}+mode=1777+nosuid+nodev");
     let shm = role.resources.shm_bytes.map(|bytes| memory("/dev/shm", bytes));
     let others = role.mounts.iter().filter_map(|mount| match parts.job.volumes.get(&mount.volume)?.source {
         VolumeSource::Memory { size_bytes } => Some(memory(&quote(&mount.path), size_bytes)),
         _ => None,
     });
-    let mounts = own.map(str::to_owned).chain(volumes::binds(parts, role)).chain(shm).chain(others);
-    options.push(format!("--container-mounts={}", mounts.collect::<Vec<_>>().join(",")));
+    let mounts = own.map(str::to_owned).chain(volumes::binds(parts, role, places)).chain(shm).chain(others);
+    let mounts = mounts.collect::<Vec<_>>().join(",");
+    if !mounts.is_empty() {
+        options.push(format!("--container-mounts={mounts}"));
+    }
     if let Some(workdir) = &role.workdir {
         options.push(format!("--container-workdir={}", quote(workdir)));
     }

@@ -8,6 +8,7 @@ use jobc_schema::shell::quote;
 use crate::backend::{Content, File};
 
 use super::array::Array;
+use super::form::{self, Form};
 use super::group::Group;
 use super::parts::Parts;
 use super::shell::variable;
@@ -51,7 +52,7 @@ pub(super) fn script(parts: &Parts<'_>, groups: &[Group<'_>], array: Option<&Arr
             let name = if array.is_some() { "array" } else { only.name.as_str() };
             let _ = writeln!(text, "exec sbatch --parsable \"$@\" {name}.sbatch");
         }
-        _ => chain(groups, &mut text),
+        _ => chain(parts, groups, &mut text),
     }
     let mut file = File::new("submit.sh", Content::Text(text));
     file.mode = 0o755;
@@ -72,11 +73,11 @@ fn arrays(array: &Array, text: &mut String) {
     }
 }
 
-/// Submits one script; all of them keep their state below the number of the first.
+/// Submits one script. Supervisors keep their state below the number of the first, which is their argument.
 const SUBMIT: &str = r#"options=("$@") jobs=()
 trap '[ $? -eq 0 ] || [ ${#jobs[@]} -eq 0 ] || scancel "${jobs[@]}"' EXIT
-submit() { # SCRIPT OPTION...
-  submitted=$(sbatch --parsable ${options[@]+"${options[@]}"} "${@:2}" "$1.sbatch" ${jobs[@]+"${jobs[0]}"})
+submit() { # SCRIPT ARGUMENT OPTION...
+  submitted=$(sbatch --parsable ${options[@]+"${options[@]}"} "${@:3}" "$1.sbatch" ${2:+"$2"})
   submitted=${submitted%%;*}
   jobs+=("$submitted")
   echo "$1 $submitted"
@@ -85,7 +86,7 @@ submit() { # SCRIPT OPTION...
 
 /// Submits each group with the numbers of those it needs. The first ones are held until all are submitted: Slurm
 /// forgets ended jobs, and a dependency on a forgotten one never holds, or always does.
-fn chain(groups: &[Group<'_>], text: &mut String) {
+fn chain(parts: &Parts<'_>, groups: &[Group<'_>], text: &mut String) {
     let id = |group: &Group<'_>| format!("job_{}", variable(&group.name));
     text.push_str(SUBMIT);
     for group in groups {
@@ -96,7 +97,11 @@ fn chain(groups: &[Group<'_>], text: &mut String) {
                 group.after.iter().map(|other| format!("afterok:${}", id(&groups[*other]))).collect();
             format!("--dependency={} --kill-on-invalid-dep=yes", after.join(","))
         };
-        let _ = writeln!(text, "submit {} {options}\n{}=$submitted", group.name, id(group));
+        let argument = match form::of(parts, groups, group) {
+            Form::Direct(_) => "''",
+            Form::Supervised(_) => "\"${jobs[0]-}\"",
+        };
+        let _ = writeln!(text, "submit {} {argument} {options}\n{}=$submitted", group.name, id(group));
     }
     let held = groups.iter().filter(|group| group.after.is_empty());
     let held = held.map(|group| format!("\"${}\"", id(group))).collect::<Vec<_>>().join(" ");
@@ -104,7 +109,7 @@ fn chain(groups: &[Group<'_>], text: &mut String) {
 }
 
 /// The secrets that roles use.
-fn used_secrets(job: &JobPlan) -> Vec<(&str, &SecretPlan)> {
+pub(super) fn used_secrets(job: &JobPlan) -> Vec<(&str, &SecretPlan)> {
     let uses = |name: &str| {
         job.roles.iter().any(|role| {
             role.env.values().any(|value| matches!(value, EnvPlan::Secret { secret } if secret == name))

@@ -19,13 +19,44 @@ pub(super) struct Bind<'a> {
     pub is_created: bool,
 }
 
+/// Where a script has the directories of a run, as words of the shell.
+pub(super) struct Places {
+    /// The directory of the script.
+    pub(super) script: &'static str,
+    /// The directory with the code.
+    pub(super) code: &'static str,
+    /// The same where it is assigned.
+    pub(super) code_of_job: &'static str,
+}
+
+impl Places {
+    /// In the scripts of a supervisor.
+    pub(super) const SUPERVISED: Self =
+        Self { script: "\"$jobc_directory\"", code: code::DIRECTORY, code_of_job: code::DIRECTORY };
+    /// In a direct script.
+    pub(super) const DIRECT: Self =
+        Self { script: "\"$PWD\"", code: "\"$code\"", code_of_job: "${PWD%/*/*}/code-$SLURM_JOB_ID" };
+}
+
+impl Places {
+    /// Whether jobc's own scripts run beside the command.
+    pub(super) fn is_supervised(&self) -> bool {
+        self.script == Self::SUPERVISED.script
+    }
+}
+
 /// The mounts of a role, outer ones first.
 pub(super) fn mounts<'a>(parts: &Parts<'_>, role: &'a RolePlan) -> Vec<Bind<'a>> {
+    mounts_at(parts, role, &Places::SUPERVISED)
+}
+
+/// The same in a script of either form.
+pub(super) fn mounts_at<'a>(parts: &Parts<'_>, role: &'a RolePlan, places: &Places) -> Vec<Bind<'a>> {
     let mut list: Vec<&MountPlan> = role.mounts.iter().collect();
     list.sort_by_key(|mount| mount.path.split('/').filter(|part| !part.is_empty()).count());
     let bind = |mount: &'a MountPlan| {
         let volume = parts.job.volumes.get(&mount.volume)?;
-        let mut source = source(parts, &mount.volume, volume)?;
+        let mut source = source(parts, &mount.volume, volume, places)?;
         if let Some(subpath) = &mount.subpath {
             source = format!("{source}/{}", quote(subpath));
         }
@@ -37,12 +68,13 @@ pub(super) fn mounts<'a>(parts: &Parts<'_>, role: &'a RolePlan) -> Vec<Bind<'a>>
 }
 
 /// The mounts as `SOURCE:PATH`, which pyxis and Apptainer take.
-pub(super) fn binds(parts: &Parts<'_>, role: &RolePlan) -> Vec<String> {
+pub(super) fn binds(parts: &Parts<'_>, role: &RolePlan, places: &Places) -> Vec<String> {
     let text = |bind: Bind<'_>| {
         let access = if bind.mount.writable { "" } else { ":ro" };
         format!("{}:{}{access}", bind.source, quote(&bind.mount.path))
     };
-    let binds = mounts(parts, role).into_iter().filter(|bind| !is_inside(parts, bind.mount)).map(text);
+    let binds =
+        mounts_at(parts, role, places).into_iter().filter(|bind| !is_inside(parts, bind.mount)).map(text);
     binds.chain(devices(parts, role)).collect()
 }
 
@@ -74,7 +106,7 @@ pub(super) fn instance_volumes<'a>(
 }
 
 /// The directory of a volume, as one word of the shell.
-fn source(parts: &Parts<'_>, name: &str, volume: &VolumePlan) -> Option<String> {
+fn source(parts: &Parts<'_>, name: &str, volume: &VolumePlan, places: &Places) -> Option<String> {
     if let VolumeSource::Instance { .. } = volume.source {
         return Some(format!("\"$jobc_scratch\"/{name}"));
     }
@@ -88,10 +120,10 @@ fn source(parts: &Parts<'_>, name: &str, volume: &VolumePlan) -> Option<String> 
         VolumeSource::Path { path } if path.starts_with('/') => Some(quote(path)),
         VolumeSource::Path { path } => {
             let path = parts.context.to_job.join(path.trim_start_matches("./"));
-            Some(format!("\"$jobc_directory\"/../{}", quote(path.as_str())))
+            Some(format!("{}/../{}", places.script, quote(path.as_str())))
         }
         VolumeSource::Job { .. } => Some(format!("\"$jobc_run\"/volumes/{name}")),
-        VolumeSource::Code { .. } => Some(code::DIRECTORY.to_owned()),
+        VolumeSource::Code { .. } => Some(places.code.to_owned()),
         VolumeSource::Instance { .. }
         | VolumeSource::Memory { .. }
         // Refused before.

@@ -1,0 +1,149 @@
+//! Which form the script of a group has: that of a user of Slurm, or one with a supervisor.
+//!
+//! Slurm starts, signals, limits and requeues the tasks of one role by itself: such a group is one `srun` ([`direct`]).
+//! What else a job asks for is decided by the supervisor in batch.sh ([`batch`]). docs/reference/slurm.md has the table.
+
+use jobc_schema::plan::{CODE, Launch, MountPlan, RetryPlan, RolePlan, VolumeSource};
+use jobc_schema::role::{RetryScope, Security};
+use jobc_schema::target::SlurmContainer;
+
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+use super::command::{self, Command};
+use super::group::Group;
+use super::header::Request;
+use super::limit;
+use super::parts::Parts;
+use super::{asked, contained, header, run};
+
+/// How the tasks of a group are run.
+pub(super) enum Form<'a> {
+    /// By one `srun`, which replaces the shell of the script.
+    Direct(Direct<'a>),
+    /// By a supervisor, for this reason.
+    Supervised(&'static str),
+}
+
+/// What a direct script is made of.
+pub(super) struct Direct<'a> {
+    pub(super) role: &'a RolePlan,
+    pub(super) command: Command,
+    /// What runs the containers of the role: nothing for the files of the node.
+    pub(super) container: SlurmContainer,
+}
+
+/// The form of a group; `groups` are all of the job.
+pub(super) fn of<'a>(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'a>) -> Form<'a> {
+    let [role] = group.roles[..] else {
+        return Form::Supervised("several roles share the allocation");
+    };
+    if let Some(reason) = supervised(parts, groups, role) {
+        return Form::Supervised(reason);
+    }
+    let container = container(parts, role);
+    if container == SlurmContainer::Jobc {
+        let command = Command { exports: vec![], words: contained::command(parts, role) };
+        return Form::Direct(Direct { role, command, container });
+    }
+    match command::of(parts, role) {
+        Ok(command) => Form::Direct(Direct { role, command, container }),
+        Err(reason) => Form::Supervised(reason),
+    }
+}
+
+/// Reports checks that no script makes, because no role waits for them.
+pub(super) fn check(parts: &Parts<'_>, groups: &[Group<'_>], sink: &mut Sink) {
+    for group in groups {
+        if let Form::Direct(Direct { role, .. }) = of(parts, groups, group)
+            && role.ready.is_some()
+        {
+            let message = format!("no role waits for `{}`, so nothing checks whether it is ready", role.name);
+            sink.push(Diagnostic::info(codes::SLURM_READY, message).at_key(&role.at().key("ready"), ""));
+        }
+    }
+}
+
+/// What the header of a group's script asks for beside resources.
+pub(super) fn request(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>) -> Request {
+    let is_direct = matches!(of(parts, groups, group), Form::Direct(_));
+    Request { retries: header::job_retries(group, is_direct), limit: limit::of(parts.job, group, is_direct) }
+}
+
+/// Why a role needs a supervisor, before its texts are looked at.
+fn supervised(parts: &Parts<'_>, groups: &[Group<'_>], role: &RolePlan) -> Option<&'static str> {
+    if role.launch != Launch::All || run::reaches_others(parts.job, role) {
+        return Some("one instance starts processes on the others");
+    }
+    if let Some(reason) = of_retry(&role.retry, role.instances) {
+        return Some(reason);
+    }
+    let completion = &role.completion;
+    if completion.min_failed != Some(1) || completion.min_succeeded.is_some_and(|min| min < role.instances) {
+        return Some("`completion` counts the tasks that have ended");
+    }
+    match container(parts, role) {
+        SlurmContainer::Oci => return Some("each instance of `container: oci` has a bundle of its own"),
+        // Their bundles have the files.
+        SlurmContainer::Jobc => {}
+        _ if !role.files.is_empty() || asked::reads_files(parts.job, role) => {
+            return Some("files are written for each task");
+        }
+        SlurmContainer::None | SlurmContainer::Pyxis | SlurmContainer::Apptainer => {}
+    }
+    for mount in &role.mounts {
+        match parts.job.volumes.get(&mount.volume).map(|volume| &volume.source) {
+            Some(VolumeSource::Instance { .. } | VolumeSource::Job { .. }) => {
+                return Some("a directory is made for the run");
+            }
+            Some(VolumeSource::Code { .. }) if groups.len() > 1 => {
+                return Some("several Slurm jobs share the code of the run");
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Why retries need a supervisor: Slurm starts a whole job again, when it likes.
+fn of_retry(retry: &RetryPlan, instances: u32) -> Option<&'static str> {
+    if retry.max == 0 {
+        return None;
+    }
+    if retry.has_final_codes() {
+        return Some("`retry` depends on exit codes");
+    }
+    if retry.backoff_seconds.is_some() {
+        return Some("`retry` has a `backoff`");
+    }
+    (retry.scope == RetryScope::Task && instances > 1).then_some("single tasks are retried")
+}
+
+/// What runs the containers of a role. `image: host` needs none unless something is mounted or limited in it.
+fn container(parts: &Parts<'_>, role: &RolePlan) -> SlurmContainer {
+    let is_host = run::is_host(parts.job, role);
+    if parts.container() == SlurmContainer::Jobc && is_host && !needs_container(parts, role) {
+        return SlurmContainer::None;
+    }
+    parts.container()
+}
+
+/// Whether a role asks for what the node itself does not have.
+fn needs_container(parts: &Parts<'_>, role: &RolePlan) -> bool {
+    let is_moved = |mount: &MountPlan| {
+        let Some(volume) = parts.job.volumes.get(&mount.volume) else { return true };
+        if mount.volume == CODE {
+            return false;
+        }
+        let path = match (parts.settings.storage.get(&mount.volume), &volume.source) {
+            (Some(path), _) | (None, VolumeSource::Path { path }) => Some(path),
+            _ => None,
+        };
+        mount.subpath.is_some() || path != Some(&mount.path)
+    };
+    role.mounts.iter().any(is_moved)
+        || !role.files.is_empty()
+        || role.user.is_some()
+        || role.resources.shm_bytes.is_some()
+        || !role.resources.devices.is_empty()
+        || role.security != Security::default()
+}
