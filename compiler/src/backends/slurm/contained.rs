@@ -44,7 +44,7 @@ pub(super) fn command(parts: &Parts<'_>, role: &RolePlan) -> String {
 /// The lines of a direct script that copy the bundles of a role and fill in the addresses.
 pub(super) fn prepare(parts: &Parts<'_>, role: &RolePlan, code: Option<&str>, out: &mut String) {
     let name = &role.name;
-    out.push_str("export bundles=${PWD%/slurm}.slurm/bundles-$SLURM_JOB_ID\n");
+    out.push_str("export bundles=${PWD%/slurm}.slurm/bundles-$SLURM_JOB_ID root=\n");
     let _ = writeln!(out, "mkdir -p \"$bundles\" && cp -r ../oci/{name}-* \"$bundles\" || exit 125");
     if let Some(code) = code {
         let _ = writeln!(
@@ -81,7 +81,7 @@ pub(super) fn prepare(parts: &Parts<'_>, role: &RolePlan, code: Option<&str>, ou
             .collect();
         let _ = writeln!(
             out,
-            "# The files of the image; otherwise its registry has them.\nfor file in {}; do\n  [ ! -e \"$file\" ] || root=$(realpath \"$file\")\ndone\nexport root=${{root-}}",
+            "# The files of the image; otherwise its registry has them.\nfor file in {}; do [ ! -e \"$file\" ] || root=$(realpath \"$file\"); done",
             places.join(" ")
         );
     }
