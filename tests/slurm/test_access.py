@@ -18,7 +18,7 @@ import pytest
 
 from cluster import Cluster, cluster, until
 from fake_gpus import fake_gpus
-from place import CONTAINED, SETTINGS, Place, lines_of, one
+from place import CONTAINED, SETTINGS, SUPERVISED, Place, lines_of, one
 
 pytestmark = [pytest.mark.isolated, pytest.mark.duration(50), pytest.mark.together(5)]
 BOTH = pytest.mark.parametrize("name, settings, backends", [("bare", SETTINGS, "[slurm]"), ("contained", CONTAINED, "[oci, slurm]")])
@@ -178,8 +178,8 @@ TOKEN = "    env: {TOKEN: '${{ secrets.token }}'}\n"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name, run, role, settings, backends, printed", [
-    ("script", "echo ${#TOKEN}", "", SETTINGS, "[slurm]", ["5"]),
-    ("contained", "echo ${#TOKEN}; wc -c </token", "    files: {/token: {secret: token}}\n", CONTAINED, "[oci, slurm]", ["5", "5"]),
+    ("script", "echo ${#TOKEN}", SUPERVISED, SETTINGS, "[slurm]", ["5"]),
+    ("contained", "echo ${#TOKEN}; wc -c </token", f"    files: {{/token: {{secret: token}}}}\n{SUPERVISED}", CONTAINED, "[oci, slurm]", ["5", "5"]),
     ("killed", "echo up; sleep 300", "", SETTINGS, "[slurm]", None)])
 def test_secrets_are_removed_after_the_end(slurm, name, run, role, settings, backends, printed):
     """By the job's script, or by the next command that sees the end."""
