@@ -63,7 +63,7 @@ use graph::Graph;
 pub(crate) use framework::{RENDEZVOUS, framework_name};
 pub use list_limits::{MAX_LISTED_INSTANCES, MAX_LISTED_ROLES};
 pub use provided::variables_by_name;
-pub(crate) use rendezvous::{SHUTDOWN_SECONDS, framework_names, needs_host_file};
+pub(crate) use rendezvous::{SHUTDOWN_SECONDS, framework_names};
 pub(crate) use ssh::{ROOT, login_user};
 
 /// Resolves a job: fills in defaults, resolves names, and determines the graph, ranks, ports and GPUs.

@@ -5,7 +5,6 @@
 //! gets its own share of a node, so its address is that of its node. docs/reference/slurm.md has the table of fields.
 
 mod array;
-mod asked;
 mod batch;
 mod bundle;
 mod code;

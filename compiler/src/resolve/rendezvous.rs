@@ -257,7 +257,7 @@ pub(super) fn host_files(plan: &DistributedPlan, one_launches: bool) -> Vec<File
 }
 
 /// Whether the framework requires the host file.
-pub(crate) fn needs_host_file(plan: &DistributedPlan) -> bool {
+pub(super) fn needs_host_file(plan: &DistributedPlan) -> bool {
     plan.ssh.is_some() || matches!(plan.framework, Framework::Mpi | Framework::Horovod | Framework::Deepspeed)
 }
 

@@ -9,7 +9,7 @@ use crate::backend::signals::{self, Way};
 
 use super::parts::Parts;
 use super::text::{Shell, Texts};
-use super::{asked, role as role_script, run};
+use super::{role as role_script, run};
 
 const TEXT: &str = "an instance's own number or address is in a text where a shell cannot put it";
 const SHELL: &str = "a shell has to pass SIGTERM on to the programs of its script";
@@ -42,7 +42,7 @@ pub(super) fn of(parts: &Parts<'_>, role: &RolePlan) -> Result<Command, &'static
         own.push(format!("{name}={word}"));
         Ok(())
     };
-    for (name, value) in asked::variables(role) {
+    for (name, value) in role.provided_env.iter().filter(|(name, _)| !role.env.contains_key(*name)) {
         add(name, value)?;
     }
     for (name, value) in &role.env {

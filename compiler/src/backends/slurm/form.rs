@@ -3,7 +3,7 @@
 //! Slurm starts, signals, limits and requeues the tasks of one role by itself: such a group is one `srun` ([`direct`]).
 //! What else a job asks for is decided by the supervisor in batch.sh ([`batch`]). docs/reference/slurm.md has the table.
 
-use jobc_schema::plan::{CODE, Launch, MountPlan, RetryPlan, RolePlan, VolumeSource};
+use jobc_schema::plan::{CODE, JobPlan, Launch, MountPlan, RetryPlan, RolePlan, VolumeSource};
 use jobc_schema::role::{RetryScope, Security};
 use jobc_schema::target::SlurmContainer;
 
@@ -14,7 +14,7 @@ use super::group::Group;
 use super::header::Request;
 use super::limit;
 use super::parts::Parts;
-use super::{asked, contained, header, run};
+use super::{contained, header, run};
 
 /// How the tasks of a group are run.
 pub(super) enum Form<'a> {
@@ -85,7 +85,7 @@ fn supervised(parts: &Parts<'_>, groups: &[Group<'_>], role: &RolePlan) -> Optio
         SlurmContainer::Oci => return Some("each instance of `container: oci` has a bundle of its own"),
         // Their bundles have the files.
         SlurmContainer::Jobc => {}
-        _ if !role.files.is_empty() || asked::reads_files(parts.job, role) => {
+        _ if !role.files.is_empty() || reads_provided_files(parts.job, role) => {
             return Some("files are written for each task");
         }
         SlurmContainer::None | SlurmContainer::Pyxis | SlurmContainer::Apptainer => {}
@@ -102,6 +102,11 @@ fn supervised(parts: &Parts<'_>, groups: &[Group<'_>], role: &RolePlan) -> Optio
         }
     }
     None
+}
+
+/// Whether a role reads files of jobc. A step that Slurm starts for MPI needs no file of its hosts.
+fn reads_provided_files(job: &JobPlan, role: &RolePlan) -> bool {
+    !role.provided_files.is_empty() && !run::is_mpi_step(job, role)
 }
 
 /// Why retries need a supervisor: Slurm starts a whole job again, when it likes.
