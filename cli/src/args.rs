@@ -264,15 +264,27 @@ pub(crate) struct PlanArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImportArgs {
-    /// OpenPAI job in protocol v2 (YAML) or v1 (JSON), or `-` for stdin
-    #[arg(add = completion::job_files())]
-    pub job: Utf8PathBuf,
+    /// Batch script of Slurm, line of `docker run`, or OpenPAI job; `-` for stdin
+    #[arg(required_unless_present_any = ["command", "list"], conflicts_with = "command", add = completion::job_files())]
+    pub job: Option<Utf8PathBuf>,
     /// Job file to write [default: stdout]
     #[arg(long, short, value_name = "FILE", add = completion::files())]
     pub output: Option<Utf8PathBuf>,
-    /// Overwrite an existing file
+    /// Targets file to write, with the settings that belong to a cluster
+    #[arg(long, value_name = "FILE", add = completion::files())]
+    pub targets: Option<Utf8PathBuf>,
+    /// Print what becomes of each line or option instead of the job file
+    #[arg(long, conflicts_with_all = ["output", "targets"])]
+    pub explain: bool,
+    /// List the formats, or the options of one and what each becomes
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["job", "command"])]
+    pub list: Option<String>,
+    /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
+    /// Command line to import: `docker run …`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -124,8 +124,8 @@ pub struct Output {
 ///
 /// Returns nothing where the job has errors besides files that are absent; they are in the sink, located.
 pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Option<Planning> {
-    let document = parse::parse(sources, request.job, sink);
-    if document.is_none() {
+    let document = import::document(sources, request.job, request.files, sink);
+    if document.is_none() && import::text_format(sources.get(request.job)).is_none() {
         broken::check_readable(sources, request.job, sink);
     }
     plan_document(document, sources, request, sink)
@@ -144,9 +144,10 @@ pub fn plan_document(
     // Even if the lock is invalid, other errors are reported too.
     let lock = lock.unwrap_or_default();
     let document = document.and_then(|d| template::expand_templates(d, sources, request.files, &lock, sink));
-    let format = document.as_ref().and_then(import::format_of);
+    let format = import::text_format(sources.get(request.job));
+    let format = format.or_else(|| document.as_ref().and_then(import::format_of));
     let original = document.clone().filter(|_| format.is_some());
-    let document = document.and_then(|d| import::import(d, sources, sink));
+    let document = document.and_then(|d| import::import(d, sources, request.files, sink));
     let targets = targets_document.as_ref().and_then(|d| validate::targets(d, sink));
     let planned = document
         .as_ref()

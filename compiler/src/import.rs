@@ -1,33 +1,109 @@
 //! Pass 1b: converts other formats to our document format, keeping the spans of the original.
 //!
-//! A file's format is detected by its keys. Findings of later passes about an imported job point at the lines of the
-//! original; errors in the original itself are reported here, in its own terms.
+//! A file's format is detected by its text or its keys. Findings of later passes about an imported job point at the lines
+//! of the original; errors in the original itself are reported here, in its own terms.
 
+mod account;
+mod compose;
+mod container;
+mod docker_run;
+mod draft;
+mod env_file;
 mod field_names;
 mod fields;
 mod nodes;
 mod openpai_v1;
 mod openpai_v2;
+mod options;
+mod paths;
+mod sbatch;
+mod tables;
+mod words;
+
+use indexmap::IndexMap;
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Document, Node};
-use crate::source::{Sources, Span};
+use crate::files::Files;
+use crate::parse::parse;
+use crate::source::{Source, SourceId, Sources, Span};
 
+pub use account::{Account, Line, Outcome, Row};
 pub use field_names::in_its_words;
+pub use tables::{FORMATS, table};
+
+/// Comments of a file by the number of their line, from 0: the text, and whether the line holds nothing else.
+pub(crate) type Comments = IndexMap<usize, (String, bool)>;
+
+/// What a reader makes of a file.
+pub(crate) struct Read {
+    /// The job; `None` if the file has errors.
+    pub(crate) document: Option<Document>,
+    /// Settings of a target, as `targets.<name>` has them.
+    pub(crate) targets: Option<Node>,
+    /// What became of each part.
+    pub(crate) account: Account,
+    /// The comments outside commands.
+    pub(crate) comments: Comments,
+}
+
+/// Reads a text of another tool that is neither YAML nor JSON; `None` for other texts.
+pub(crate) fn read_text(sources: &Sources, id: SourceId, files: &dyn Files, sink: &mut Sink) -> Option<Read> {
+    let format = text_format(sources.get(id))?;
+    crate::parse::is_readable(sources, id, sink).then_some(())?;
+    let read = match format {
+        Format::Sbatch => sbatch::read(sources, id, sink),
+        _ => docker_run::read(sources, id, docker_run::command(sources.get(id).text())?, files, sink),
+    };
+    read.account.summarize(sources, sink);
+    Some(read)
+}
+
+/// The format of a text that is neither YAML nor JSON.
+pub fn text_format(source: &Source) -> Option<Format> {
+    if sbatch::is_script(source.text()) {
+        return Some(Format::Sbatch);
+    }
+    docker_run::command(source.text()).map(|_| Format::DockerRun)
+}
+
+/// Reads a job file of any format up to a document: that of another text, or what is parsed.
+pub fn document(sources: &Sources, id: SourceId, files: &dyn Files, sink: &mut Sink) -> Option<Document> {
+    match text_format(sources.get(id)) {
+        Some(_) => read_text(sources, id, files, sink).and_then(|read| read.document),
+        None => parse(sources, id, sink),
+    }
+}
 
 /// Converts a file of another tool's format; a file of ours passes through unchanged.
 ///
-/// Supported are OpenPAI's protocol v2, and v1 with the short template `{jobName, image, dataDir, outputDir,
+/// Supported are Compose, OpenPAI's protocol v2, and v1 with the short template `{jobName, image, dataDir, outputDir,
 /// taskRoles}`. Returns `None` if the file has errors.
-pub fn import(document: Document, sources: &Sources, sink: &mut Sink) -> Option<Document> {
+pub fn import(document: Document, sources: &Sources, files: &dyn Files, sink: &mut Sink) -> Option<Document> {
     match recognise(&document) {
         Form::Own => Some(document),
+        Form::Compose => read_document(&document, sources, files, sink)?.document,
         Form::OpenpaiV1 => openpai_v1::import(&document, sink),
         Form::OpenpaiV2 => {
             let apart = second_document(sink);
             openpai_v2::import(&document, sources, apart, sink)
         }
     }
+}
+
+/// Reads a document of a format whose parts are accounted for; `None` for other documents.
+pub(crate) fn read_document(
+    document: &Document,
+    sources: &Sources,
+    files: &dyn Files,
+    sink: &mut Sink,
+) -> Option<Read> {
+    if !matches!(recognise(document), Form::Compose) {
+        return None;
+    }
+    let read = compose::read(document, sources, files, sink);
+    read.account.summarize(sources, sink);
+    Some(read)
 }
 
 /// A format of another tool.
@@ -37,12 +113,26 @@ pub enum Format {
     V1,
     /// OpenPAI protocol v2.
     V2,
+    /// A batch script of Slurm.
+    Sbatch,
+    /// A line of `docker run` or `podman run`.
+    DockerRun,
+    /// A Compose file.
+    Compose,
+}
+
+impl Format {
+    /// Whether it is one of OpenPAI.
+    pub fn is_openpai(self) -> bool {
+        matches!(self, Self::V1 | Self::V2)
+    }
 }
 
 /// The foreign format that a document is in; `None` for ours.
 pub fn format_of(document: &Document) -> Option<Format> {
     match recognise(document) {
         Form::Own => None,
+        Form::Compose => Some(Format::Compose),
         Form::OpenpaiV1 => Some(Format::V1),
         Form::OpenpaiV2 => Some(Format::V2),
     }
@@ -77,6 +167,8 @@ fn second_document(sink: &mut Sink) -> bool {
 enum Form {
     /// Ours, or an invalid file that validation reports.
     Own,
+    /// A Compose file.
+    Compose,
     /// OpenPAI protocol v1, short or full.
     OpenpaiV1,
     /// OpenPAI protocol v2.
@@ -89,6 +181,9 @@ fn recognise(document: &Document) -> Form {
     // A file with a key that only our format has is ours, whatever other keys it has.
     if entry("roles").is_some() {
         return Form::Own;
+    }
+    if compose::is_compose(root) {
+        return Form::Compose;
     }
     let is_map = |key: &str| entry(key).is_some_and(|found| !found.value.entries().is_empty());
     if entry("protocolVersion").or_else(|| entry("prerequisites")).is_some() {

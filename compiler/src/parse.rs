@@ -41,6 +41,14 @@ pub fn parse(sources: &Sources, id: SourceId, sink: &mut Sink) -> Option<Documen
     document
 }
 
+/// Reports what no job file may contain, of any format: too much text, and control characters.
+pub fn is_readable(sources: &Sources, id: SourceId, sink: &mut Sink) -> bool {
+    let mut report = Report::new(id, sink);
+    let is_readable = readable(sources.get(id).text(), &mut report).is_some();
+    report.finish();
+    is_readable
+}
+
 /// What can be read of a job in YAML whose text has syntax errors; `None` for other texts.
 pub fn readable_part(sources: &Sources, id: SourceId) -> Option<Recovered> {
     let source = sources.get(id);
@@ -136,7 +144,7 @@ fn report_batch_script(source: &Source, text: &str, report: &mut Report<'_>) -> 
         (
             "#SBATCH",
             "a batch script of Slurm",
-            "in a job file the commands are `run` of a role, `--nodes` is `instances`, `--gres=gpu:8` is `resources: {gpu: 8}` and `--time` is `timeout`; `--partition` and `--account` are settings of a target",
+            "`jobc import` rewrites it as a job file; `jobc check`, `jobc build` and `jobc run` take it as it is",
         ),
         ("#PBS", "a batch script of PBS", OTHER_BATCH),
         ("#BSUB", "a batch script of LSF", OTHER_BATCH),
@@ -173,8 +181,8 @@ fn report_docker(source: &Source, text: &str, report: &mut Report<'_>) -> bool {
     let (what, notes) = match words[..] {
         ["docker" | "podman", "run", ..] => (
             "a command line, not a job file",
-            ["`jobc run --image IMAGE -- COMMAND` takes the options of `docker run`: `-v`, `-e`, `-p`, `-w`, `-u`, `-m`, `--gpus` and others, and `--save job.yaml` writes them as a job file".to_owned(),
-             "in a job file the image is `image`, the command is `run` of a role, `-v` is an entry of `data` or `outputs` and `-e` is `env`".to_owned()],
+            ["`jobc import` rewrites it as a job file; `jobc check`, `jobc build` and `jobc run` take it as it is".to_owned(),
+             "`jobc run --image IMAGE -- COMMAND` takes the same options".to_owned()],
         ),
         ["FROM", _, ..] if !line.contains(':') || text.lines().filter(is_content).nth(1).is_some_and(is_instruction) => (
             "a Dockerfile, not a job file",

@@ -7,37 +7,95 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 
-use crate::diagnostic::{DocumentId, Sink};
+use crate::diagnostic::{Diagnostic, DocumentId, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
 use crate::emit;
-use crate::import::{import, is_foreign};
+use crate::files::Files;
+use crate::import::{
+    Account, Comments as CommentLines, Format, Read, import, in_its_words, is_foreign, read_document,
+    read_text, text_format,
+};
 use crate::openpai::without_commands;
 use crate::parse::parse;
 use crate::source::{Source, SourceId, Sources};
-use crate::validate;
+use crate::{format, validate};
 
 /// What becomes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RewriteResult {
-    /// The text of a job file.
-    Job(String),
+    /// The text of a job file, and that of a targets file with the settings of the cluster.
+    Job(String, Option<String>),
     /// The file is one of ours already.
     Own,
     /// It has errors, which are in the sink.
     Refused,
 }
 
-/// Rewrites a job.
-pub fn rewrite(sources: &mut Sources, job: SourceId, sink: &mut Sink) -> RewriteResult {
-    let Some(original) = parse(sources, job, sink) else { return RewriteResult::Refused };
-    if validate::report_foreign(&original, sink) {
-        sink.locate(DocumentId::Job, &original, sources);
+/// Rewrites a job, and says what became of each part of a file that is neither YAML nor JSON.
+pub fn rewrite(
+    sources: &mut Sources,
+    job: SourceId,
+    files: &dyn Files,
+    sink: &mut Sink,
+) -> (RewriteResult, Account) {
+    if let Some(format) = text_format(sources.get(job)) {
+        return match read_text(sources, job, files, sink) {
+            Some(read) => finish(read, format, sources, job, sink),
+            None => (RewriteResult::Refused, Account::default()),
+        };
+    }
+    let Some(original) = parse(sources, job, sink) else {
+        return (RewriteResult::Refused, Account::default());
+    };
+    if let Some(read) = read_document(&original, sources, files, sink) {
+        return finish(read, Format::Compose, sources, job, sink);
+    }
+    (rewrite_document(&original, sources, job, files, sink), Account::default())
+}
+
+/// Writes what was read.
+fn finish(
+    read: Read,
+    format: Format,
+    sources: &Sources,
+    job: SourceId,
+    sink: &mut Sink,
+) -> (RewriteResult, Account) {
+    let targets = read.targets.as_ref().map(targets_file);
+    let document = read.document.filter(|document| {
+        let is_sound = validate::validate(document, sink);
+        sink.locate(DocumentId::Job, document, sources);
+        is_sound && !sink.has_errors()
+    });
+    let result = document.map_or(RewriteResult::Refused, |document| {
+        let text = with_comments(written(&document), &document, read.comments, sources.get(job));
+        RewriteResult::Job(text, targets)
+    });
+    in_its_words(format, sink);
+    (result, read.account)
+}
+
+/// Rewrites a job in YAML or JSON.
+fn rewrite_document(
+    original: &Document,
+    sources: &Sources,
+    job: SourceId,
+    files: &dyn Files,
+    sink: &mut Sink,
+) -> RewriteResult {
+    if validate::report_foreign(original, sink) {
+        sink.locate(DocumentId::Job, original, sources);
         return RewriteResult::Refused;
     }
-    if !is_foreign(&original) {
+    if !is_foreign(original) && !is_job_like(original) {
+        sink.push(unknown_format(original));
+        return RewriteResult::Refused;
+    }
+    if !is_foreign(original) {
         return if sink.has_errors() { RewriteResult::Refused } else { RewriteResult::Own };
     }
-    let Some(mut document) = import(original.clone(), sources, sink).filter(|_| !sink.has_errors()) else {
+    let Some(mut document) = import(original.clone(), sources, files, sink).filter(|_| !sink.has_errors())
+    else {
         return RewriteResult::Refused;
     };
     let sound = validate::validate(&document, sink);
@@ -47,8 +105,41 @@ pub fn rewrite(sources: &mut Sources, job: SourceId, sink: &mut Sink) -> Rewrite
     }
     leave_out_commands(&mut document);
     let text = emit::to_yaml(&document.to_json());
-    let text = with_comments(text, &document, &original, sources.get(job));
-    RewriteResult::Job(text)
+    let comments = comment_lines(original, sources.get(job));
+    RewriteResult::Job(with_comments(text, &document, comments, sources.get(job)), None)
+}
+
+/// Whether a document has a key that only job files have together.
+fn is_job_like(document: &Document) -> bool {
+    ["roles", "uses"].iter().any(|key| document.root.get(key).is_some())
+}
+
+/// The finding for a file of no known format.
+fn unknown_format(document: &Document) -> Diagnostic {
+    let root = &document.root;
+    let at = root.entries().first().map_or(root.span, |entry| entry.key_span);
+    Diagnostic::error(codes::FOREIGN_FILE, "the file is in none of the formats that are read")
+        .at_span(at, "")
+        .note("a batch script of Slurm begins with `#!` and has lines `#SBATCH`, a file of a command line begins with `docker run` or `podman run`, a Compose file has `services` with `image` or `build`, a job of OpenPAI has `taskRoles`, and a job file of jobc has `roles`")
+        .note("`jobc import --list` lists the formats")
+}
+
+/// The text of a document in the canonical form.
+fn written(document: &Document) -> String {
+    let text = emit::to_yaml(&document.to_json());
+    format::format(&text).unwrap_or(text)
+}
+
+/// A targets file with the settings of one target.
+fn targets_file(settings: &Node) -> String {
+    let mut target = serde_json::json!({ "backends": ["slurm"] });
+    if let (Some(target), serde_json::Value::Object(settings)) = (target.as_object_mut(), settings.to_json())
+    {
+        target.extend(settings);
+    }
+    let file = serde_json::json!({ "version": 1, "targets": { "cluster": target } });
+    let text = emit::to_yaml(&file);
+    format::format(&text).unwrap_or(text)
 }
 
 /// Removes from `openpai.protocol` what `run` and `setup` contain.
@@ -93,17 +184,11 @@ struct CommentPlacement {
 }
 
 /// Puts the original's comments into the text that was made of it.
-fn with_comments(text: String, document: &Document, original: &Document, source: &Source) -> String {
+fn with_comments(text: String, document: &Document, lines: CommentLines, source: &Source) -> String {
     let mut made = Sources::new();
     let id = made.add(Source::new("job.yaml", text.as_str()));
     let Some(written) = parse(&made, id, &mut Sink::new()) else { return text };
-    let mut comments = Comments {
-        lines: comment_lines(original, source),
-        source,
-        used: BTreeSet::new(),
-        keys: vec![],
-        placed: vec![],
-    };
+    let mut comments = Comments { lines, source, used: BTreeSet::new(), keys: vec![], placed: vec![] };
     comments.walk(&document.root, &written.root, made.get(id));
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     comments.take_rest(lines.len());
@@ -122,7 +207,7 @@ fn with_comments(text: String, document: &Document, original: &Document, source:
 }
 
 /// The comments of a source, by the number of their line: the text, and whether the line holds nothing else.
-fn comment_lines(original: &Document, source: &Source) -> IndexMap<usize, (String, bool)> {
+pub(crate) fn comment_lines(original: &Document, source: &Source) -> CommentLines {
     let mut scalars = Vec::new();
     collect_scalars(&original.root, &mut scalars);
     let mut comments = IndexMap::new();
@@ -183,7 +268,11 @@ struct Comments<'a> {
 
 impl Comments<'_> {
     fn walk(&mut self, ours: &Node, written: &Node, made: &Source) {
-        for (entry, to) in ours.entries().iter().zip(written.entries()) {
+        for (at, entry) in ours.entries().iter().enumerate() {
+            // The canonical form may have another order.
+            let same = |to: &&Entry| to.key == entry.key;
+            let to = written.entries().get(at).filter(same).or_else(|| written.entries().iter().find(same));
+            let Some(to) = to else { continue };
             let place = made.line_column(to.key_span.start);
             let (line, indent) = (place.line as usize - 1, place.column as usize - 1);
             let from = self.source.line_column(entry.key_span.start).line as usize - 1;

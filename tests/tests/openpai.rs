@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::backend::Losses;
 use jobc_compiler::diagnostic::{Severity, Sink};
+use jobc_compiler::files::MemoryFiles;
 use jobc_compiler::rewrite::{RewriteResult, rewrite};
 use jobc_compiler::source::{Source, Sources};
 use jobc_schema::plan::JobPlan;
@@ -167,7 +168,8 @@ fn what_import_writes_is_the_same_job() {
         let mut sources = Sources::new();
         let id = sources.add(Source::new(name(&path), text.as_str()));
         let mut sink = Sink::new();
-        let RewriteResult::Job(job) = rewrite(&mut sources, id, &mut sink) else {
+        let (RewriteResult::Job(job, _), _) = rewrite(&mut sources, id, &MemoryFiles::default(), &mut sink)
+        else {
             panic!("{path} is not rewritten: {:?}", sink.diagnostics());
         };
         // Comments are kept as they were.

@@ -1,50 +1,97 @@
-//! `jobc import`: converts an OpenPAI job to a job file.
+//! `jobc import`: rewrites a file of another tool as a job file.
+
+mod account;
 
 use std::fs;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::rewrite::{RewriteResult, rewrite};
-use jobc_compiler::source::Sources;
+use jobc_compiler::source::{Source, Sources};
+use jobc_schema::shell;
 
 use super::schema::modeline;
 use crate::args::{FormatArg, ImportArgs, SchemaArg};
-use crate::input::{read_source, reason};
+use crate::disk::DiskFiles;
+use crate::input::{InputError, absolute, directory_of, read_source, reason};
 use crate::outcome::Outcome;
 use crate::{report, terminal};
 
+/// The name of a command line in findings.
+const COMMAND: &str = "<command>";
+
 pub(crate) fn run(import: &ImportArgs, format: FormatArg) -> Outcome {
-    let source = match read_source(&import.job) {
-        Ok(source) => source,
+    if let Some(name) = &import.list {
+        return account::list(name, format);
+    }
+    let (source, directory) = match source(import) {
+        Ok(found) => found,
         Err(why) => return super::report_input_error(&why),
     };
     let mut sources = Sources::new();
     let id = sources.add(source);
     let mut sink = Sink::new();
-    let rewritten = rewrite(&mut sources, id, &mut sink);
+    let (rewritten, account) = rewrite(&mut sources, id, &DiskFiles::new(directory), &mut sink);
+    if import.explain {
+        return account::explain(&account, &rewritten, &sources, sink, format);
+    }
     let outcome = report::findings(&sources, sink, format, import.output.is_none());
-    let text = match rewritten {
-        RewriteResult::Job(text) => match modeline(SchemaArg::Job) {
-            Some(line) => format!("{line}\n{text}"),
-            None => text,
+    let (text, targets) = match rewritten {
+        RewriteResult::Job(text, targets) => match modeline(SchemaArg::Job) {
+            Some(line) => (format!("{line}\n{text}"), targets),
+            None => (text, targets),
         },
         RewriteResult::Refused => return outcome,
         RewriteResult::Own => {
-            terminal::eprint(&format!("jobc: `{}` is already a job file of jobc\n", import.job));
+            let name = sources.get(id).path();
+            terminal::eprint(&format!("jobc: `{name}` is already a job file of jobc\n"));
             return Outcome::UsageError;
         }
     };
+    match (&import.targets, &targets) {
+        (Some(path), Some(targets)) => {
+            if let Err(outcome) = write(path, targets, import.force) {
+                return outcome;
+            }
+            terminal::eprint(&format!("wrote {path}\n"));
+        }
+        (Some(path), None) => {
+            terminal::eprint(&format!(
+                "jobc: `{path}` is not written: no part of the file is a setting of a cluster\n"
+            ));
+        }
+        (None, _) => {}
+    }
     let Some(path) = &import.output else {
         terminal::print(&text);
         return outcome;
     };
-    if path.exists() && !import.force {
-        terminal::eprint(&format!("jobc: `{path}` exists; use `--force` to overwrite it\n"));
-        return Outcome::UsageError;
-    }
-    if let Err(error) = fs::write(path, text) {
-        terminal::eprint(&format!("jobc: cannot write `{path}`: {}\n", reason(&error)));
-        return Outcome::SystemError;
+    if let Err(outcome) = write(path, &text, import.force) {
+        return outcome;
     }
     terminal::eprint(&format!("wrote {path}; next: jobc build {path}\n"));
     outcome
+}
+
+/// What to import, and the directory that its paths are relative to.
+fn source(import: &ImportArgs) -> Result<(Source, Utf8PathBuf), InputError> {
+    match &import.job {
+        Some(path) if path != "-" => Ok((read_source(path)?, directory_of(path)?)),
+        Some(path) => Ok((read_source(path)?, absolute(Utf8Path::new("."))?)),
+        None => {
+            let line = shell::join(import.command.iter().map(String::as_str));
+            Ok((Source::new(COMMAND, line + "\n"), absolute(Utf8Path::new("."))?))
+        }
+    }
+}
+
+fn write(path: &Utf8Path, text: &str, force: bool) -> Result<(), Outcome> {
+    if path.exists() && !force {
+        terminal::eprint(&format!("jobc: `{path}` exists; use `--force` to overwrite it\n"));
+        return Err(Outcome::UsageError);
+    }
+    fs::write(path, text).map_err(|error| {
+        terminal::eprint(&format!("jobc: cannot write `{path}`: {}\n", reason(&error)));
+        Outcome::SystemError
+    })
 }

@@ -87,31 +87,31 @@ fn a_target_for_slurm_is_fixed_with_and_without_a_job() {
     directory.jobc(&["build", "targets.yaml"]).exits(1).says("the file is a targets file, not a job file");
 }
 
+/// A Compose file is read as it is, and `jobc import` rewrites it; `--fix` leaves it alone.
 #[test]
 fn a_compose_file_becomes_a_job() {
     let directory = Directory::new();
-    directory.write("compose.yaml", "version: \"3.8\"\nservices:\n  train:\n    image: busybox:1.36\n    command: echo hello\n    cpus: 1\n    mem_limit: 64MiB\n");
-    directory.jobc(&["check", "compose.yaml"]).exits(1).says("`jobc check --unsafe-fixes` renames");
-    directory.jobc(&["check", "--unsafe-fixes", "compose.yaml"]).exits(0).says("no findings");
+    let service = "services:\n  train:\n    image: busybox:1.36\n    command: echo hello\n    cpus: 1\n    mem_limit: 64m\n    tty: true\n";
+    directory.write("compose.yaml", service);
+    directory
+        .jobc(&["check", "--unsafe-fixes", "compose.yaml"])
+        .exits(0)
+        .says("`tty` needs no field in a job file");
+    assert_eq!(directory.read("compose.yaml"), service);
     directory.jobc(&["build", "compose.yaml"]).exits(0);
-    let service = "services:\n  web:\n    image: busybox:1.36\n    command: httpd -f\n    ports:\n      - \"8080:80\"\n    deploy:\n      \
-        resources:\n        limits: {cpus: \"0.5\", memory: 64M}\n        reservations:\n          devices:\n            \
-        - {driver: nvidia, count: 2, capabilities: [gpu]}\n";
-    directory.write("web.yaml", service);
-    directory.jobc(&["check", "--unsafe-fixes", "web.yaml"]).exits(0).says("keep `ports` as a comment");
-    let job = directory.read("web.yaml");
-    for kept in [
-        "    # ports:\n    #   - \"8080:80\"\n",
-        "http: {port: 80, publish: host}",
-        "cpu: 0.5",
-        "64MiB",
-        "gpu: 2",
-    ] {
-        assert!(job.contains(kept), "{kept} is not in:\n{job}");
+    directory.jobc(&["import", "compose.yaml", "-o", "job.yaml"]).exits(0).says("wrote job.yaml");
+    let job = directory.read("job.yaml");
+    for field in ["image: busybox:1.36", "cpu: 1", "memory: 64MiB"] {
+        assert!(job.contains(field), "{field} is not in:\n{job}");
     }
-    directory.jobc(&["build", "web.yaml"]).exits(0);
-    directory.write("again.yaml", "services:\n  train: {image: busybox:1.36, command: echo}\n");
-    directory.jobc(&["import", "again.yaml"]).exits(1).says("the file is a Compose file, not a job file");
+    directory.jobc(&["build"]).exits(0);
+    let explained = directory.jobc(&["import", "--explain", "compose.yaml"]).exits(0).out;
+    assert!(explained.contains("roles.train.resources.memory"), "{explained}");
+    directory.write("other.yaml", "a: 1\n");
+    directory.jobc(&["import", "other.yaml"]).exits(1).says("in none of the formats that are read");
+    let line = ["import", "--", "docker", "run", "-m", "1g", "busybox:1.36", "true"];
+    let written = directory.jobc(&line).exits(0).out;
+    assert!(written.contains("memory: 1GiB"), "{written}");
 }
 
 #[test]

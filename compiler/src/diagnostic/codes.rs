@@ -343,4 +343,12 @@ codes! {
     DOCKERFILE_PLATFORM "J0624" "`FROM --platform` with a fixed or redundant platform";
     DOCKERFILE_EXPOSE "J0625" "`EXPOSE` in an unusual format";
     DOCKERFILE_LAYOUT "J0626" "an empty line or a comment that is easily misread";
+
+    // ---- J063x: files of other tools ------------------------------------------------------------
+    IMPORT_REFUSED "J0630" "a part of another tool's file has no counterpart in a job file";
+    IMPORT_VALUE "J0631" "an invalid part of another tool's file";
+    IMPORT_CHANGED "J0632" "a part of another tool's file means something else in a job";
+    IMPORT_DROPPED "J0633" "parts of another tool's file that need no field";
+    IMPORT_TARGET "J0634" "parts of another tool's file are settings of a cluster";
+    IMPORT_IGNORED "J0635" "a line without effect in another tool's file";
 }

@@ -74,11 +74,26 @@ const JOBC_FIELDS: &[&str] = &[
 
 /// Rewords the findings of passes after the import; doing so twice changes nothing.
 pub fn in_its_words(format: Format, sink: &mut Sink) {
+    if !format.is_openpai() {
+        return sink.for_each(as_text);
+    }
     sink.for_each(|found| {
         if !["J00", "J05"].iter().any(|pass| found.code.as_str().starts_with(pass)) {
             reword(format, found);
         }
     });
+}
+
+/// Keeps the words of a finding about a job of another format, and drops edits, which are ones of a job file.
+fn as_text(found: &mut Diagnostic) {
+    const NOTE: &str = "the fields are those of the job file that `jobc import` writes";
+    if found.code.as_str().starts_with("J063") || found.code.as_str() < "J0100" {
+        return;
+    }
+    found.fixes.clear();
+    if !found.notes.is_empty() && !found.notes.iter().any(|note| note == NOTE) {
+        found.notes.push(NOTE.to_owned());
+    }
 }
 
 fn reword(format: Format, found: &mut Diagnostic) {

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use crate::diagnostic::{Code, Diagnostic, Severity, Sink};
 use crate::document::{Document, Node, Value};
+use crate::files::MemoryFiles;
 use crate::parse::parse;
 use crate::source::{Source, Sources};
 
@@ -21,7 +22,7 @@ fn run(text: &str) -> (Sources, Option<Document>, Sink) {
     let mut sink = Sink::new();
     let document = parse(&sources, id, &mut sink).expect("a tree");
     assert!(!sink.has_errors(), "{:?}", sink.diagnostics());
-    let document = import(document, &sources, &mut sink);
+    let document = import(document, &sources, &MemoryFiles::default(), &mut sink);
     assert_eq!(document.is_none(), sink.has_errors(), "{text}");
     (sources, document, sink)
 }
@@ -133,7 +134,11 @@ fn our_own_spec_passes_unchanged() {
         let id = sources.add(Source::new("job.yaml", text));
         let mut sink = Sink::new();
         let document = parse(&sources, id, &mut sink).expect("a tree");
-        assert_eq!(import(document.clone(), &sources, &mut sink), Some(document), "{text}");
+        assert_eq!(
+            import(document.clone(), &sources, &MemoryFiles::default(), &mut sink),
+            Some(document),
+            "{text}"
+        );
         assert!(!sink.has_errors());
     }
 }
@@ -199,7 +204,7 @@ fn secrets_in_a_second_document() {
     let id = sources.add(Source::new("job.yaml", text));
     let mut sink = Sink::new();
     let document = parse(&sources, id, &mut sink).expect("a tree");
-    let document = import(document, &sources, &mut sink).expect("a job").to_json();
+    let document = import(document, &sources, &MemoryFiles::default(), &mut sink).expect("a job").to_json();
     assert_eq!(document["registries"]["r.example.com"]["password"]["secret"], "p");
     assert_eq!(document["secrets"]["p"]["env"], "P");
     assert!(!document.to_string().contains("hunter2"));

@@ -1,6 +1,7 @@
 //! What a file is rewritten to.
 
 use crate::diagnostic::Sink;
+use crate::files::MemoryFiles;
 use crate::source::{Source, Sources};
 
 use super::{RewriteResult, rewrite};
@@ -9,7 +10,7 @@ fn run(name: &str, text: &str) -> RewriteResult {
     let mut sources = Sources::new();
     let id = sources.add(Source::new(name, text));
     let mut sink = Sink::new();
-    rewrite(&mut sources, id, &mut sink)
+    rewrite(&mut sources, id, &MemoryFiles::default(), &mut sink).0
 }
 
 #[test]
@@ -40,7 +41,7 @@ taskRoles:
       - echo '#done'
 extras: {gangAllocation: true}
 "#;
-    let RewriteResult::Job(job) = run("pai.yaml", text) else { panic!("no job") };
+    let RewriteResult::Job(job, _) = run("pai.yaml", text) else { panic!("no job") };
     insta::assert_snapshot!(format!("{text}----\n{job}"));
 }
 
@@ -53,7 +54,7 @@ fn a_job_in_json_with_its_comments() {
   "taskRoles": [{"cpuNumber": 1, "memoryMB": 1024, /* of two */ "command": "wget https://example.com//x\npython count.py"}]
 }
 "#;
-    let RewriteResult::Job(job) = run("pai.json", text) else { panic!("no job") };
+    let RewriteResult::Job(job, _) = run("pai.json", text) else { panic!("no job") };
     insta::assert_snapshot!(format!("{text}----\n{job}"));
 }
 
@@ -79,7 +80,7 @@ taskRoles:
     commands: [python bench.py] # 9 behind a list
 # 10 the end
 "#;
-    let RewriteResult::Job(job) = run("pai.yaml", text) else { panic!("no job") };
+    let RewriteResult::Job(job, _) = run("pai.yaml", text) else { panic!("no job") };
     for number in 1..=10 {
         assert!(job.contains(&format!("# {number} ")), "{number} is lost:\n{job}");
     }
@@ -91,7 +92,7 @@ taskRoles:
   // 5 the end
 }
 "#;
-    let RewriteResult::Job(job) = run("pai.json", text) else { panic!("no job") };
+    let RewriteResult::Job(job, _) = run("pai.json", text) else { panic!("no job") };
     for number in 1..=5 {
         assert!(job.contains(&format!("# {number} ")), "{number} is lost:\n{job}");
     }

@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 use crate::diagnostic::Sink;
 use crate::document::{Document, Entry, Node, Value};
+use crate::files::MemoryFiles;
 use crate::import::import;
 use crate::source::Sources;
 use crate::validate::schema::{JOB, Schema, TARGETS, branches};
@@ -117,8 +118,9 @@ fn check_targets(name: &str, text: &str) -> usize {
 
 /// Every map of an OpenPAI job accepts only known fields.
 fn check_openpai(name: &str, text: &str) -> usize {
-    let accept =
-        |document: &Document, sink: &mut Sink| import(document.clone(), &Sources::new(), sink).is_some();
+    let accept = |document: &Document, sink: &mut Sink| {
+        import(document.clone(), &Sources::new(), &MemoryFiles::default(), sink).is_some()
+    };
     check(name, text, &|_| true, &accept)
 }
 

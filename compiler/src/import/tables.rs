@@ -1,0 +1,32 @@
+//! The formats that are read, and what becomes of each option: `jobc import --list`.
+
+use super::options::CommandOption;
+use super::{compose, docker_run, sbatch};
+
+/// The formats that are read: the name for `--list`, and what they are.
+pub static FORMATS: &[(&str, &str)] = &[
+    ("compose", "Compose file"),
+    ("docker-run", "line of `docker run` or `podman run`"),
+    ("openpai", "job of OpenPAI, protocol v2 (YAML) or v1 (JSON)"),
+    ("sbatch", "batch script of Slurm, with lines `#SBATCH`"),
+];
+
+/// What becomes of each option of a format: the option, and what it becomes. `None` for a format without options.
+pub fn table(format: &str) -> Option<Vec<(String, String)>> {
+    let options = match format {
+        "compose" => compose::KEYS,
+        "docker-run" => docker_run::OPTIONS,
+        "sbatch" => sbatch::OPTIONS,
+        _ => return None,
+    };
+    let name =
+        |option: &CommandOption| if format == "compose" { option.long.to_owned() } else { written(option) };
+    Some(options.iter().map(|option| (name(option), option.becomes.words(option.long))).collect())
+}
+
+fn written(option: &CommandOption) -> String {
+    match option.short {
+        ' ' => format!("--{}", option.long),
+        short => format!("-{short}, --{}", option.long),
+    }
+}

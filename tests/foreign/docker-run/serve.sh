@@ -1,0 +1,1 @@
+docker run --gpus all --read-only --tmpfs /tmp:size=1g --user 1000:1000 --restart on-failure:3 --stop-timeout 60 --mount type=bind,source=$HOME/models,target=/models,readonly -e HF_TOKEN=$HF_TOKEN --env MODEL=${MODEL:-small} --label team=vision --health-cmd "curl -f localhost:8000" --health-interval 10s vllm/vllm-openai:v0.6.3 --model /models
