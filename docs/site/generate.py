@@ -44,7 +44,7 @@ GROUPS = {
     "J03": ("lints", "Lints"),
     "J04": ("backends", "What a backend cannot express"),
     "J05": ("targets", "Targets and other input formats"),
-    "J06": ("dockerfile", "Dockerfiles"),
+    "J06": ("dockerfile", "Dockerfiles, and files of other tools"),
 }
 
 
