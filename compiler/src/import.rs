@@ -4,6 +4,7 @@
 //! of the original; errors in the original itself are reported here, in its own terms.
 
 mod account;
+mod amounts;
 mod compose;
 mod container;
 mod docker_run;
@@ -16,11 +17,10 @@ mod openpai_v1;
 mod openpai_v2;
 mod options;
 mod paths;
+mod read;
 mod sbatch;
 mod tables;
 mod words;
-
-use indexmap::IndexMap;
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Document, Node};
@@ -30,22 +30,8 @@ use crate::source::{Source, SourceId, Sources, Span};
 
 pub use account::{Account, Line, Outcome, Row};
 pub use field_names::in_its_words;
+pub(crate) use read::{Comments, Read, comment_lines};
 pub use tables::{FORMATS, table};
-
-/// Comments of a file by the number of their line, from 0: the text, and whether the line holds nothing else.
-pub(crate) type Comments = IndexMap<usize, (String, bool)>;
-
-/// What a reader makes of a file.
-pub(crate) struct Read {
-    /// The job; `None` if the file has errors.
-    pub(crate) document: Option<Document>,
-    /// Settings of a target, as `targets.<name>` has them.
-    pub(crate) targets: Option<Node>,
-    /// What became of each part.
-    pub(crate) account: Account,
-    /// The comments outside commands.
-    pub(crate) comments: Comments,
-}
 
 /// Reads a text of another tool that is neither YAML nor JSON; `None` for other texts.
 pub(crate) fn read_text(sources: &Sources, id: SourceId, files: &dyn Files, sink: &mut Sink) -> Option<Read> {

@@ -3,9 +3,9 @@
 //! One file is read, as `docker compose` reads it alone: anchors, merge keys and `extends` within it are merged, `.env` and
 //! `env_file` are read, and services with a profile are left out.
 
-mod deploy;
 mod keys;
 mod names;
+mod project;
 mod service;
 mod text;
 mod values;
@@ -18,8 +18,9 @@ use crate::source::{Sources, Span};
 
 use super::draft::Draft;
 use super::nodes::{sequence, string};
-use super::{Comments, Read};
+use super::read::{Comments, Read, comment_lines};
 use names::Names;
+use project::Project;
 use text::Variables;
 
 pub(super) use keys::KEYS;
@@ -27,18 +28,6 @@ pub(super) use keys::KEYS;
 /// Findings of the parser about what Compose allows.
 const ALLOWED: [crate::diagnostic::Code; 5] =
     [codes::MERGE, codes::TAG, codes::MISREAD, codes::LEADING_ZERO, codes::EXPRESSION_IN_FLOW];
-
-/// What all services share.
-struct Project<'a> {
-    root: &'a Node,
-    files: &'a dyn Files,
-    variables: Variables,
-    names: Names,
-    /// Services that others wait for until they are healthy.
-    awaited: Vec<String>,
-    /// Whether there is one service alone.
-    is_single: bool,
-}
 
 /// Whether a document is a Compose file: a map of services with keys of Compose.
 pub(super) fn is_compose(root: &Node) -> bool {
@@ -109,7 +98,7 @@ pub(super) fn read(document: &Document, sources: &Sources, files: &dyn Files, si
         select_mounts(&mounts, &mut draft);
     }
     let has_errors = draft.sink.error_count() > errors;
-    let comments = crate::rewrite::comment_lines(document, sources.get(root.span.source));
+    let comments = comment_lines(document, sources.get(root.span.source));
     let (document, targets, account) = draft.finish();
     let comments: Comments = comments;
     Read { document: (!has_errors).then_some(document), targets, account, comments }

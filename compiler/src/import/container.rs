@@ -9,9 +9,9 @@ use serde_json::json;
 use crate::openpai::converted;
 use crate::source::Span;
 
+use super::amounts::amount;
 use super::draft::Draft;
 use super::nodes::{json, number, sequence, string};
-use super::sbatch::amount;
 
 pub(super) use gpus::{gpus, visible_devices};
 pub(super) use mounts::{Mount, mount, tmpfs, volume};
@@ -267,7 +267,7 @@ pub(super) fn duration(text: &str) -> Option<String> {
     let mut seconds = 0.0;
     let mut rest = text.trim();
     if let Ok(bare) = rest.parse::<u32>() {
-        return Some(super::sbatch::duration(u64::from(bare)));
+        return Some(super::amounts::duration(u64::from(bare)));
     }
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|at| *at > 0)?;
@@ -290,7 +290,7 @@ pub(super) fn duration(text: &str) -> Option<String> {
         clippy::cast_sign_loss,
         reason = "it is checked to be in range"
     )]
-    (seconds < 1e9).then(|| super::sbatch::duration((seconds.ceil() as u64).max(1)))
+    (seconds < 1e9).then(|| super::amounts::duration((seconds.ceil() as u64).max(1)))
 }
 
 /// The name of an image without registry, tag and digest, as a job's name.

@@ -12,8 +12,8 @@ use super::container::{self, Role};
 use super::draft::Draft;
 use super::nodes::{sequence, string};
 use super::options::{Argument, Becomes, CommandOption};
+use super::read::{Comments, Read};
 use super::words::{Piece, Word, split};
-use super::{Comments, Read};
 
 pub(super) use options::OPTIONS;
 
@@ -94,8 +94,9 @@ fn line(words: Vec<Word>, id: SourceId, files: &dyn Files, draft: &mut Draft<'_>
             let name = long.split('=').next().unwrap_or(long);
             let Some(option) = options::by_name(name) else {
                 let near = suggest::nearest(name, OPTIONS.iter().map(|option| option.long));
-                let hint = near.map(|near| format!("; did you mean `--{near}`?")).unwrap_or_default();
-                role.draft.invalid(part, format!("unknown option `--{name}` of `docker run`{hint}"), "");
+                let near = near.map(|near| format!("--{near}"));
+                let at = Span { end: part.start + u32::try_from(name.len() + 2).unwrap_or(0), ..part };
+                role.draft.unknown(at, format!("unknown option `--{name}` of `docker run`"), near.as_deref());
                 continue;
             };
             let value = if long.contains('=') {

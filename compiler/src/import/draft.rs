@@ -1,6 +1,6 @@
 //! The job that a reader is writing, with the account of what it read.
 
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
 use crate::source::Span;
 
@@ -78,6 +78,20 @@ impl<'s> Draft<'s> {
     /// Reports an invalid part.
     pub(super) fn invalid(&mut self, part: Span, message: impl Into<String>, instead: impl Into<String>) {
         self.report(part, Diagnostic::error(codes::IMPORT_VALUE, message), instead);
+    }
+
+    /// Reports a misspelt name, and offers the one that is meant in its place.
+    pub(super) fn unknown(&mut self, name: Span, message: impl Into<String>, near: Option<&str>) {
+        let message = message.into();
+        let found = match near {
+            Some(near) => Diagnostic::error(
+                codes::IMPORT_VALUE,
+                format!("{message}; did you mean `{near}`?"),
+            )
+            .fix(format!("write `{near}`"), Place::Span(name), near, Safety::Unsafe),
+            None => Diagnostic::error(codes::IMPORT_VALUE, message),
+        };
+        self.report(name, found, "");
     }
 
     /// Warns of a part that means something else here.

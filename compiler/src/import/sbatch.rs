@@ -19,18 +19,14 @@ use crate::source::{SourceId, Sources, Span};
 
 use super::draft::Draft;
 use super::nodes::{entry, map, number, sequence, string};
-use super::{Comments, Read};
+use super::read::{Comments, Read};
 use body::Body;
-use layout::Layout;
+use layout::{Layout, ROLE};
 use settings::Settings;
 use steps::Step;
 use variables::Facts;
 
 pub(super) use options::OPTIONS;
-pub(super) use values::{amount, duration};
-
-/// The only role.
-const ROLE: &str = "main";
 
 /// Whether a text is a batch script of Slurm.
 pub(super) fn is_script(text: &str) -> bool {

@@ -1,5 +1,6 @@
 //! One service: each of its keys as a field, a note or a refusal.
 
+mod deploy;
 mod files;
 
 use crate::document::{Entry, Node, Value};
@@ -14,8 +15,8 @@ use super::super::nodes::{number, sequence, string};
 use super::super::options::Becomes;
 use super::super::words::{Piece, split_plain};
 use super::keys::KEYS;
+use super::project::Project;
 use super::values::{is_empty, pairs, scalar, text_at, texts};
-use super::{Project, deploy};
 
 /// A service that is being read.
 pub(super) struct Service<'r, 'd, 's> {
@@ -47,8 +48,7 @@ pub(super) fn read(
                 continue;
             }
             let near = suggest::nearest(&entry.key, KEYS.iter().map(|option| option.long));
-            let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            reader.role.draft.invalid(part, format!("unknown key `{}` of a service{hint}", entry.key), "");
+            reader.role.draft.unknown(part, format!("unknown key `{}` of a service", entry.key), near);
             continue;
         };
         match option.becomes {
@@ -103,7 +103,7 @@ impl Service<'_, '_, '_> {
             "secrets" => self.files(node, "secrets", part),
             "cpu_count" | "cpus" => container::cpus(role, &text, part),
             "depends_on" => self.needs(node, part),
-            "deploy" => deploy::read(self, node),
+            "deploy" => self.deploy(node),
             "devices" => {
                 for (device, part) in texts(node) {
                     let device = self.text(&device, part);
@@ -137,7 +137,7 @@ impl Service<'_, '_, '_> {
                 }
             },
             "gpus" if node.items().is_empty() => container::gpus(role, &text, part),
-            "gpus" => node.items().iter().for_each(|item| deploy::device(self, item)),
+            "gpus" => node.items().iter().for_each(|item| self.device(item)),
             "group_add" if role.get(&["resources", "gpu", "vendor"]).is_some() => {
                 role.draft.note(part, "comes with the GPUs");
             }

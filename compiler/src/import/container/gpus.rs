@@ -28,7 +28,7 @@ pub(in super::super) fn gpus(role: &mut Role<'_, '_>, text: &str, part: Span) {
                 return role.draft.invalid(
                     part,
                     "Docker reads the number behind the comma as another field",
-                    "write `--gpus '\"device=0,1\"'`, with both pairs of quotes",
+                    "both pairs of quotes are needed: `--gpus '\"device=0,1\"'`",
                 );
             }
             _ => {

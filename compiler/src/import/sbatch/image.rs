@@ -4,7 +4,7 @@ use crate::source::Span;
 
 use super::super::draft::Draft;
 use super::super::nodes::{entry, map, sequence, string};
-use super::ROLE;
+use super::layout::ROLE;
 use super::scan::Class;
 use super::settings::Settings;
 use super::steps::Step;

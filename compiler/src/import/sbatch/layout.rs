@@ -2,10 +2,13 @@
 
 use crate::source::Span;
 
+use super::super::amounts::amount;
 use super::super::draft::Draft;
 use super::super::nodes::{entry, map, number, string};
 use super::steps::Step;
-use super::values::amount;
+
+/// The only role.
+pub(super) const ROLE: &str = "main";
 
 /// A number and the option that gives it.
 pub(super) type Given = Option<(u64, Span)>;

@@ -7,8 +7,7 @@ use crate::source::Span;
 
 use super::super::draft::Draft;
 use super::super::nodes::{sequence, string};
-use super::ROLE;
-use super::layout::Layout;
+use super::layout::{Layout, ROLE};
 use super::settings::Settings;
 use super::steps::Step;
 
@@ -73,7 +72,7 @@ pub(super) fn distributed(
             () => return false,
         };
         // One instance a node; the first one starts the others.
-        draft.set(&["roles", ROLE, "instances"], at, super::number(at, layout.nodes));
+        draft.set(&["roles", ROLE, "instances"], at, super::super::nodes::number(at, layout.nodes));
         set(framework, at, draft);
         return true;
     }

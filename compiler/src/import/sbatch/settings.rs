@@ -2,13 +2,13 @@
 
 use crate::source::Span;
 
+use super::super::amounts::{amount, duration};
 use super::super::draft::Draft;
 use super::super::nodes::string;
 use super::super::options::Becomes;
-use super::ROLE;
 use super::directives::Directive;
-use super::layout::{Given, Request};
-use super::values::{amount, array, duration, gpus, memory, time};
+use super::layout::{Given, ROLE, Request};
+use super::values::{array, gpus, memory, time};
 
 /// What the options say, where several of them make one field.
 #[derive(Debug, Default)]
@@ -75,7 +75,7 @@ impl Settings {
                     draft.changed(
                         span,
                         format!("`--{name}={value}` is a range: the job has {number}"),
-                        format!("write `--{name}={most}` for the other end"),
+                        format!("the other end is {most}"),
                     );
                 } else {
                     let field = if name.starts_with("cpus") {

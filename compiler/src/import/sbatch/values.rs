@@ -25,16 +25,6 @@ pub(super) fn time(text: &str) -> Option<u64> {
     Some(seconds)
 }
 
-/// A duration as people write it: `2h`, `90m`, `45s`; days where nothing is left.
-pub(in super::super) fn duration(seconds: u64) -> String {
-    for (unit, length) in [("d", 86_400), ("h", 3600), ("m", 60)] {
-        if seconds >= length && seconds.is_multiple_of(length) {
-            return format!("{}{unit}", seconds / length);
-        }
-    }
-    format!("{seconds}s")
-}
-
 /// KiB of an amount of memory: K, M, G and T are powers of 1024, and a bare number is MiB.
 pub(super) fn memory(text: &str) -> Option<u64> {
     let text = text.trim_end_matches(['n', 'c']);
@@ -57,16 +47,6 @@ pub(super) fn memory(text: &str) -> Option<u64> {
         reason = "it is checked to be in range"
     )]
     (kib.is_finite() && (0.0..1e15).contains(&kib)).then(|| kib.ceil() as u64)
-}
-
-/// An amount in KiB as people write it.
-pub(in super::super) fn amount(kib: u64) -> String {
-    for (unit, length) in [("TiB", 1 << 30), ("GiB", 1 << 20), ("MiB", 1 << 10)] {
-        if kib >= length && kib.is_multiple_of(length) {
-            return format!("{}{unit}", kib / length);
-        }
-    }
-    format!("{kib}KiB")
 }
 
 /// Number and model of `[MODEL:]N`, `MODEL`, or a list of them; several models are refused.
@@ -115,6 +95,7 @@ pub(super) fn array(text: &str) -> Result<(Vec<u64>, Option<u64>), &'static str>
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::amounts::{amount, duration};
     use super::*;
 
     #[test]

@@ -4,13 +4,25 @@ use serde_json::json;
 
 use crate::document::Node;
 
-use super::super::container;
-use super::super::nodes::json;
-use super::service::Service;
-use super::values::{is_empty, scalar, text_at, texts};
+use super::super::super::container;
+use super::super::super::nodes::json;
+use super::super::values::{is_empty, scalar, text_at, texts};
+use super::Service;
+
+impl Service<'_, '_, '_> {
+    /// Reads `deploy`.
+    pub(super) fn deploy(&mut self, node: &Node) {
+        read(self, node);
+    }
+
+    /// Reads an item of `gpus`.
+    pub(super) fn device(&mut self, item: &Node) {
+        device(self, item);
+    }
+}
 
 /// Reads `deploy`.
-pub(super) fn read(service: &mut Service<'_, '_, '_>, node: &Node) {
+fn read(service: &mut Service<'_, '_, '_>, node: &Node) {
     for entry in node.entries() {
         let part = entry.key_span;
         let text = scalar(&entry.value).map(|text| service.text(&text, part)).unwrap_or_default();
@@ -55,7 +67,7 @@ fn resources(service: &mut Service<'_, '_, '_>, node: &Node) {
 }
 
 /// A request of devices: `{driver, count, device_ids, capabilities}`; without a number all of them.
-pub(super) fn device(service: &mut Service<'_, '_, '_>, item: &Node) {
+fn device(service: &mut Service<'_, '_, '_>, item: &Node) {
     let part = item.span;
     let capabilities = item.get("capabilities").map(texts).unwrap_or_default();
     let names: Vec<&str> = capabilities.iter().map(|(name, _)| name.as_str()).collect();
