@@ -3,6 +3,7 @@
 mod gpus;
 mod mounts;
 mod network;
+mod role;
 
 use serde_json::json;
 
@@ -16,34 +17,7 @@ use super::nodes::{json, number, sequence, string};
 pub(super) use gpus::{gpus, visible_devices};
 pub(super) use mounts::{Mount, mount, tmpfs, volume};
 pub(super) use network::{extra_host, network, port};
-
-/// A role in the making.
-pub(super) struct Role<'d, 's> {
-    /// The job.
-    pub(super) draft: &'d mut Draft<'s>,
-    /// The name of the role.
-    pub(super) name: &'d str,
-}
-
-impl Role<'_, '_> {
-    /// Sets a field of the role, and accounts for the part that it comes from.
-    pub(super) fn field(&mut self, path: &[&str], part: Span, value: crate::document::Node) {
-        let path: Vec<&str> = ["roles", self.name].into_iter().chain(path.iter().copied()).collect();
-        self.draft.field(&path, part, value);
-    }
-
-    /// Appends to a list of the role.
-    pub(super) fn push(&mut self, path: &[&str], part: Span, value: crate::document::Node) {
-        let path: Vec<&str> = ["roles", self.name].into_iter().chain(path.iter().copied()).collect();
-        self.draft.push(&path, part, value);
-    }
-
-    /// The value of a field of the role so far.
-    pub(super) fn get(&self, path: &[&str]) -> Option<&crate::document::Node> {
-        let path: Vec<&str> = ["roles", self.name].into_iter().chain(path.iter().copied()).collect();
-        self.draft.get(&path)
-    }
-}
+pub(super) use role::Role;
 
 /// Bytes of `512m`, `16g`, `1gb`, `100`: units are powers of 1024, and a bare number is bytes.
 pub(super) fn bytes(text: &str) -> Option<u64> {

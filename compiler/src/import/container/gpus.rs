@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::source::Span;
 
 use super::super::nodes::{json, number, string};
-use super::Role;
+use super::role::Role;
 
 /// `--gpus` by the rules of docker/cli `opts/gpus.go`: a number, `all`, or fields of CSV.
 pub(in super::super) fn gpus(role: &mut Role<'_, '_>, text: &str, part: Span) {

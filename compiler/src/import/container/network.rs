@@ -6,7 +6,7 @@ use crate::source::Span;
 
 use super::super::draft::Draft;
 use super::super::nodes::{json, string};
-use super::Role;
+use super::role::Role;
 
 /// `[[ADDRESS:]HOST:]PORT[/PROTOCOL]`, each a number or a range.
 pub(in super::super) fn port(role: &mut Role<'_, '_>, text: &str, part: Span) {

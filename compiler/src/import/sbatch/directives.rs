@@ -163,8 +163,9 @@ fn option(word: &str, span: Span, draft: &mut Draft<'_>) -> Option<(&'static Com
             }
             Err(_) => {
                 let near = suggest::nearest(name, OPTIONS.iter().map(|option| option.long));
-                let hint = near.map(|near| format!("; did you mean `--{near}`?")).unwrap_or_default();
-                draft.invalid(span, format!("unknown option `--{name}` of sbatch{hint}"), "");
+                let near = near.map(|near| format!("--{near}"));
+                let at = Span { end: span.start + u32::try_from(name.len() + 2).unwrap_or(0), ..span };
+                draft.unknown(at, format!("unknown option `--{name}` of sbatch"), near.as_deref());
                 None
             }
         };
