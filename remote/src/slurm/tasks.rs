@@ -108,7 +108,9 @@ fn without_supervisor(
 fn end_of_task(errors: &[TaskError], index: u32, code: Option<i32>) -> (TaskState, Option<i32>) {
     let first = errors.iter().find(|error| error.code.is_some());
     match errors.iter().find(|error| error.tasks.contains(&index)) {
-        Some(own) if own.code.is_none_or(|code| code > 128) && first != Some(own) => (TaskState::Stopped, own.code),
+        Some(own) if own.code.is_none_or(|code| code > 128) && first != Some(own) => {
+            (TaskState::Stopped, own.code)
+        }
         Some(own) => (TaskState::Failed, own.code.or(code)),
         None if first.is_none() => (TaskState::Failed, code),
         None => (TaskState::Stopped, None),
