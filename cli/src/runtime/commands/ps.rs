@@ -76,7 +76,9 @@ fn print_sweep(args: &PsArgs, found: &NamedJobs) -> Result<()> {
     } else {
         comparison.table(Time::now()).render(terminal::columns_of_stdout())
     });
-    if args.output_args.format != FormatArg::Json {
+    let first = comparison.rows.first().map(|row| &row.state);
+    let differ = comparison.rows.iter().any(|row| Some(&row.state) != first);
+    if differ && args.output_args.format != FormatArg::Json {
         terminal::eprint(&format!("jobc: {}: {}\n", comparison.name, comparison.counts()));
     }
     Ok(())
