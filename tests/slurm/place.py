@@ -77,6 +77,8 @@ class Place:
 
 
 def lines_of(text, task):
-    """The lines of a task in the output of `jobc logs`, without names."""
+    """The lines of a task in the output of `jobc logs`, without names; a job with one task has none."""
+    if "|" not in text:
+        return [line.strip() for line in text.splitlines()]
     found = [line.split("|", 1) for line in text.splitlines() if "|" in line]
     return [line.strip() for name, line in found if name.strip().endswith(task)]

@@ -94,7 +94,7 @@ def running(slurm, name, run, settings=SETTINGS, backends="[slurm]", **more):
     place = Place(slurm, name, job, settings, backends)
     handle = place.submit()
     count = more.get("instances", 1)
-    until(lambda: place.jobc("logs", handle).count("| up\n") == count)
+    until(lambda: place.jobc("logs", handle).count("up\n") == count)
     return place, handle
 
 
@@ -102,7 +102,7 @@ def running(slurm, name, run, settings=SETTINGS, backends="[slurm]", **more):
 def test_files_are_copied_into_tasks_and_out_of_them(slurm, name, settings, backends):
     """Bytes stay as they are, whatever runs the containers."""
     content = random.Random(1).randbytes(300_000) + b"\r\n\n\0"
-    place, handle = running(slurm, f"files-{name}", "cd /tmp; echo up; exec sleep 300", settings, backends)
+    place, handle = running(slurm, f"files-{name}", ": $JOBC_INDEX; cd /tmp; echo up; exec sleep 300", settings, backends)
     (place.cwd / "data").write_bytes(content)
     os.chown(place.cwd / "data", slurm.account.uid, slurm.account.gid)
     place.jobc("copy", handle, "data", f"main-0:/tmp/copied-{name}")
@@ -134,7 +134,7 @@ def test_commands_reach_into_containers_of_apptainer(slurm):
     job = one("others", "echo up; exec sleep 300", more="env: {MARK: here}").replace("image: host", "image: busybox:1.36")
     place = Place(slurm, "others", job, "container: apptainer, directory: {directory}")
     handle = place.submit()
-    until(lambda: "| up\n" in place.jobc("logs", handle))
+    until(lambda: "up\n" in place.jobc("logs", handle))
     assert place.jobc("exec", handle, "--", "sh", "-c", "cat /mnt/mark; echo $MARK").split() == ["inside", "here"], \
         place.jobc("exec", handle, "--", "sh", "-c", "ls /mnt; env", code=None)
     targets = place.cwd / "targets.yaml"

@@ -59,15 +59,9 @@ CONTAINERS = ["none", "jobc", *(pytest.param(name, marks=pytest.mark.slow) for n
 ALL = sorted(path.name for path in EXAMPLES.iterdir() if any(path.glob("job.*")))
 SETTINGS = ("container: {container}, exclusive: true, images: /images, storage: {storage}, gpu_types: {{1g.10gb: a100}}, "
             "gpu_features: {{A100-80GB: a100_80g, H100: skylake}}, constraint: skylake")
-# Writes the environment of what a task runs, once.
+# Writes the environment of what a task runs; the last program of a task has all of it.
 RECORD = """\
-if [ -n "${{JOBC_ROLE-}}" ] && [ -z "${{RECORDED-}}" ]; then
-  export RECORDED=1
-  env -0 >{place}/$JOBC_JOB.$JOBC_ROLE-$JOBC_INDEX
-elif [ -n "${{SLURM_STEP_ID-}}" ] && [ -z "${{JOBC_ROLE-}}" ]; then
-  # Without a supervisor; the last program of a task has all of it.
-  env -0 >{place}/$SLURM_JOB_ID.$SLURM_PROCID
-fi
+[ -z "${{SLURM_STEP_ID-}}" ] || env -0 >{place}/$SLURM_JOB_ID.$SLURM_STEP_ID.$SLURM_PROCID
 """
 
 
@@ -208,20 +202,21 @@ def environment_of(slurm, directory, record):
         nodes = {role["name"]: hosts.get(role["name"].replace("-", "_"), []) for role in plan["roles"]}
         there = Addresses(plan, nodes, first_port)
         local = Addresses(plan_here, None)
+        environments = {(found.get("SLURM_JOB_NAME"), found.get("SLURMD_NODENAME")): found for found in recorded(record)
+                        if found.get("SLURM_SUBMIT_DIR") == str(directory)}
         for role in plan["roles"]:
             for index in range(len(nodes[role["name"]])):
                 task = f"{role['name']}-{index}"
-                recorded = record / f"{plan['name']}.{task}"
-                if not recorded.exists():
+                found = environments.get((role["name"], nodes[role["name"]][index]))
+                if not found:
                     continue
-                found = dict(item.split("=", 1) for item in recorded.read_text().split("\0") if "=" in item)
                 bundle = dict(item.split("=", 1) for item in json.loads((here / task / "config.json").read_text())["process"]["env"])
                 etc = f"{path.parents[1]}/etc/{task}/etc/jobc/"
-                names = [name for name in role["provided_env"] if name not in role.get("env", {})]
+                names = [name for name in role.get("provided_env", {}) if name not in role.get("env", {})]
                 # Launchers take what says that processes start by Slurm.
                 extra = {name for name in found if name.startswith("JOBC_")} - {name for name in bundle if name.startswith("JOBC_")}
                 for name in names:
-                    text = role["provided_env"][name]
+                    text = role.get("provided_env", {})[name]
                     expected = there.text(text, index)
                     expected = etc + expected.removeprefix("/etc/jobc/") if expected.startswith("/etc/jobc/") else expected
                     assert found.get(name) == expected, f"{task}: {name} is {found.get(name)!r} in the step, not {expected!r}"
@@ -233,28 +228,31 @@ def environment_of(slurm, directory, record):
         found = re.search(r"^(?:exec )?srun --job-name=(\S+)", script.read_text(), re.MULTILINE)
         if found:
             checked += environment_without_supervisor(directory, plan, found[1], record)
-    assert checked, "nothing was recorded"
+    assert checked or not any(role.get("provided_env") for role in plan["roles"]), "nothing was recorded"
+
+
+def recorded(record):
+    """The environments of tasks, those of a step that came later after others."""
+    for path in sorted(record.iterdir(), key=lambda path: path.stat().st_mtime):
+        yield dict(item.split("=", 1) for item in path.read_text().split("\0") if "=" in item)
 
 
 def environment_without_supervisor(directory, plan, name, record):
-    """The same of a role that one `srun` starts: it has the variables of its framework, and those of jobc that it names."""
+    """The same of a role that one `srun` starts: it has the variables of its framework, and those of jobc that it asks for."""
     role = next(role for role in plan["roles"] if role["name"] == name)
-    named = json.dumps([role["command"], role.get("env", {})])
     ports = sum(port["count"] * role["instances"] for role in plan["roles"] for port in role.get("ports", [])
                 if port["auto"] or "shared_base" in port)
     checked = 0
-    for path in record.iterdir():
-        found = dict(item.split("=", 1) for item in path.read_text().split("\0") if "=" in item)
-        if not path.name[0].isdigit() or (found["SLURM_SUBMIT_DIR"], found["SLURM_JOB_NAME"]) != (str(directory), name):
+    for found in recorded(record):
+        if (found.get("SLURM_SUBMIT_DIR"), found.get("SLURM_JOB_NAME")) != (str(directory), name):
             continue
         index = int(found["SLURM_PROCID"])
         nodes = [f"n{number}" for first, last in re.findall(r"(\d+)(?:-(\d+))?", found["SLURM_JOB_NODELIST"])
                  for number in range(int(first), int(last or first) + 1)]
         there = Addresses(plan, {name: nodes}, 10240 + int(found["SLURM_JOB_ID"]) % (22528 // max(ports, 1)) * max(ports, 1))
-        for variable, text in role["provided_env"].items():
-            is_wanted = variable in named if variable.startswith("JOBC_") or str(text).startswith("/etc/jobc/") else True
+        for variable, text in role.get("provided_env", {}).items():
             if variable not in role.get("env", {}):
-                expected = there.text(text, index) if is_wanted else None
+                expected = there.text(text, index)
                 assert found.get(variable) == expected, f"{name}-{index}: {variable} is {found.get(variable)!r}, not {expected!r}"
                 checked += 1
     return checked

@@ -329,7 +329,7 @@ def test_a_controller_that_hangs_is_an_error_in_bounded_time(slurm):
             assert done.returncode == 3 and "error: Slurm does not answer: " in done.stderr and time.monotonic() - since <= 30, \
                 f"{words} after {time.monotonic() - since:.1f} s: {done}"
         since = time.monotonic()
-        assert "| here" in place.jobc("logs", handle, SLURM_CONF=str(conf)) and time.monotonic() - since <= 5, \
+        assert "here" in place.jobc("logs", handle, SLURM_CONF=str(conf)) and time.monotonic() - since <= 5, \
             f"logs after {time.monotonic() - since:.1f} s"
     finally:
         controller.send_signal(signal.SIGCONT)
