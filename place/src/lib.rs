@@ -25,7 +25,7 @@ use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use jobc_sys::error::Result;
+use jobc_sys::error::{Error, Kind, Result};
 
 use capacity::Capacity;
 use event::Event;
@@ -75,7 +75,10 @@ pub trait JobControl: Send + Sync {
     /// # Errors
     ///
     /// The place cannot hold back jobs of its kind, or this user may not.
-    fn hold(&self, name: &str, hold: bool) -> Result<()>;
+    fn hold(&self, name: &str, hold: bool) -> Result<()> {
+        let _ = (name, hold);
+        Err(refused("hold jobs back"))
+    }
 
     /// Ends a job, removes it, and returns when none of its tasks runs any more.
     fn delete(&self, name: &str) -> Result<()>;
@@ -113,7 +116,10 @@ pub trait Place: JobControl {
     ) -> Result<()>;
 
     /// Runs a command in a task until it ends; returns its exit code.
-    fn exec(&self, name: &str, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8>;
+    fn exec(&self, name: &str, request: &ExecRequest, streams: ExecStreams<'_>) -> Result<u8> {
+        let _ = (name, request, streams);
+        Err(refused("run commands in tasks"))
+    }
 
     /// Makes ports of tasks available on loopback until `stop` is readable.
     fn port_forward(
@@ -122,13 +128,22 @@ pub trait Place: JobControl {
         forwards: &[PortForward],
         stop: BorrowedFd<'_>,
         report: &(dyn Fn(PortForwardReport) + Sync),
-    ) -> Result<()>;
+    ) -> Result<()> {
+        let _ = (name, forwards, stop, report);
+        Err(refused("forward ports of tasks"))
+    }
 
     /// Copies files into a task or out of it.
-    fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied>;
+    fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied> {
+        let _ = (name, request);
+        Err(refused("copy files of tasks"))
+    }
 
     /// The current resource usage of a job's running tasks.
-    fn usage(&self, name: &str) -> Result<Vec<TaskUsage>>;
+    fn usage(&self, name: &str) -> Result<Vec<TaskUsage>> {
+        let _ = name;
+        Err(refused("measure tasks"))
+    }
 
     /// How often it changes.
     fn usage_interval(&self) -> Duration {
@@ -136,5 +151,12 @@ pub trait Place: JobControl {
     }
 
     /// What is free now: groups of equal nodes, queues and quotas.
-    fn capacity(&self) -> Result<Vec<Capacity>>;
+    fn capacity(&self) -> Result<Vec<Capacity>> {
+        Err(refused("say what is free"))
+    }
+}
+
+/// The error of what a place cannot do, where it says nothing better.
+fn refused(what: &str) -> Error {
+    Error::new(Kind::Unsupported, format!("this place cannot {what}"))
 }
