@@ -12,10 +12,9 @@ mod secrets;
 mod spread;
 mod step;
 
-use std::cell::RefCell;
 use std::process::ExitCode;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::{self, Planning, Request, build, build_with, plan};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::provenance::Provenance;
@@ -62,8 +61,9 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     let mut input = Input::read(&job_args).map_err(input_error)?;
     let mut sink = Sink::new();
     let mut sources = std::mem::take(&mut input.sources);
-    let to_files = RefCell::new(input.directory.clone());
-    let to_job = |_: &str| to_files.borrow().clone();
+    let to_job = |_: &str| input.directory.clone();
+    // Where the directory of a run has the files of the job, from that of what was built.
+    let to_files = |_: &str| Utf8PathBuf::from("../files");
     let mut request = input.request(&job_args, &to_job);
     request.default_target = default_target();
     let Some(mut planned) = plan(&mut sources, &request, &mut sink) else {
@@ -112,8 +112,7 @@ pub(crate) fn submit(args: &SubmitArgs, format: FormatArg) -> Result<ExitCode> {
     let delivery = place.delivery();
     let brings_images = brings_images(&first.target.settings);
     if delivery.sends_files {
-        // Where the directory of a run has the files of the job, from that of what was built.
-        *to_files.borrow_mut() = "../files".into();
+        request.to_job = &to_files;
     }
     let findings = signatures::findings(&planned.jobs, directory)?;
     if !findings.is_empty() {
