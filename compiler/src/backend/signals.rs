@@ -31,6 +31,15 @@ const SHORT: [&str; 22] = [
     "pwd",
 ];
 
+/// What prepares the shell itself, and may define functions: before a program that no function hides.
+const PREPARES: [&str; 8] = ["source", ".", "module", "ml", "eval", "spack", "mamba", "micromamba"];
+
+/// Programs that start training, whose names no function has.
+const PROGRAMS: [&str; 12] = [
+    "python", "python3", "torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "ray", "jupyter", "vllm",
+    "horovodrun", "composer",
+];
+
 /// What a shell does itself in no time, and `exec` does not find.
 const OF_SHELL: [&str; 29] = [
     "cd", "export", "set", "unset", "exit", "true", "false", "test", "echo", "printf", ":", "[", "[[",
@@ -80,7 +89,11 @@ pub fn way(shell: &str, script: &str, signal: &str) -> Way {
     if is_single && word == "exec" {
         return Way::Itself;
     }
-    let is_short = |line: &str| SHORT.contains(&first_word(line).as_str()) || is_assignment(line);
+    let is_program = word.contains('/') || PROGRAMS.contains(&word.as_str());
+    let is_short = |line: &str| {
+        let word = first_word(line);
+        SHORT.contains(&word.as_str()) || is_program && PREPARES.contains(&word.as_str()) || is_assignment(line)
+    };
     if !is_single || before.iter().any(|(_, line)| !is_simple(line, false) || !is_short(line)) {
         return Way::PassOn;
     }
@@ -144,6 +157,8 @@ fn is_simple(line: &str, is_last: bool) -> bool {
                 depth += 1;
             }
             (None | Some('"'), ')') if depth > 0 => depth -= 1,
+            // A here-string is a word, a here-document more lines.
+            (None, '<') if line[at..].starts_with("<<<") => drop((chars.next(), chars.next())),
             (None, '<') if ['<', '('].contains(&next) => return false,
             (None, '&') if before == '>' || next == '>' => {}
             (None, ';' | '|' | '&' | '(' | ')') if depth == 0 => return false,
@@ -183,6 +198,11 @@ mod tests {
             ("cd /src\nulimit -n 4096", Itself, Itself),
             ("cd /src\ncommand python train.py", PassOn, PassOn),
             ("source env.sh\ntrain", PassOn, PassOn),
+            ("source env.sh\npython train.py", Exec(14), Exec(14)),
+            ("module load cuda\nconda activate x\ntorchrun train.py", Exec(34), Exec(34)),
+            ("eval \"$(conda shell.bash hook)\"\n./train", Exec(32), Exec(32)),
+            ("export A=$(head -n1 <<< \"$B\")\npython train.py", Exec(30), Exec(30)),
+            ("export A=$(cat <<EOF\nx\nEOF\n)\npython train.py", PassOn, PassOn),
             ("A=\"x y\"\npython train.py", Exec(8), Exec(8)),
             ("LR=1 python train.py\npython push.py", PassOn, PassOn),
             ("source env.sh", PassOn, PassOn),
