@@ -211,7 +211,7 @@ def test_it_says_why_some_pods_are_missing(place):
     place.cluster.put("batch/v1", "jobs", "ml", job)
     expected = "1 of 2 pods cannot be created: exceeded quota: gpus, requested: requests.nvidia.com/gpu=8"
     assert expected in place.run("inspect", handle)[0]
-    assert f"jobc: {expected}" in place.run("ps", handle)[1]
+    assert expected in place.run("ps", handle)[1]
     assert "state        running" in place.run("inspect", handle)[0]
     process = place.start("wait", handle)
     line = process.stderr.readline()

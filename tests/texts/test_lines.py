@@ -85,7 +85,7 @@ LINES = [
     ("taskNumber", "jobc plan --format yaml job.json", ["instances: 2"], {"job.json": SUBMITTED}),
     ("memoryMB", "jobc plan --format yaml job.json", ["memory_bytes: 34359738368"], {"job.json": SUBMITTED}),
     ("shmMB", "jobc plan --format yaml job.json", ["shm_bytes: 8589934592"], {"job.json": SUBMITTED}),
-    ("gpuNumber", "jobc plan --docker job.json", ["--gpus device=0 ", "-e JOBC_INDEX=0"], {"job.json": SUBMITTED}),
+    ("gpuNumber", "jobc plan --docker job.json", ["--gpus device=0 ", "-e PAI_TASK_INDEX=0"], {"job.json": SUBMITTED}),
     ("dataDir and outputDir", "jobc plan --docker job.json", ["-v /tmp/data:/tmp/data:ro", "-v /tmp/output:/tmp/output"], {"job.json": SUBMITTED}),
     ("protocol v2", "jobc import job.yaml", ["instances: 2", "memory: 8192MiB", "run: python train.py"], {"job.yaml": PROTOCOL_2}),
     ("retries of a job", "jobc import job.yaml", ["retry:", "max: 2", "scope: job"], {"job.yaml": PROTOCOL_2}),
