@@ -90,7 +90,10 @@ impl Files for DiskFiles {
         if confine::permit(&path).is_err() {
             return BTreeSet::new();
         }
-        watch::note(&path);
+        // A directory changes with each file that a job writes there; the programs in it are watched by their kind.
+        if !path.is_dir() {
+            watch::note(&path);
+        }
         let mut known = self.mentions.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry(path.clone()).or_insert_with(|| jobc_code::mentions(&path)).clone()
     }
