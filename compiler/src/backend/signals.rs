@@ -36,8 +36,18 @@ const PREPARES: [&str; 8] = ["source", ".", "module", "ml", "eval", "spack", "ma
 
 /// Programs that start training, whose names no function has.
 const PROGRAMS: [&str; 12] = [
-    "python", "python3", "torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "ray", "jupyter", "vllm",
-    "horovodrun", "composer",
+    "python",
+    "python3",
+    "torchrun",
+    "accelerate",
+    "deepspeed",
+    "mpirun",
+    "mpiexec",
+    "ray",
+    "jupyter",
+    "vllm",
+    "horovodrun",
+    "composer",
 ];
 
 /// What a shell does itself in no time, and `exec` does not find.
@@ -92,7 +102,9 @@ pub fn way(shell: &str, script: &str, signal: &str) -> Way {
     let is_program = word.contains('/') || PROGRAMS.contains(&word.as_str());
     let is_short = |line: &str| {
         let word = first_word(line);
-        SHORT.contains(&word.as_str()) || is_program && PREPARES.contains(&word.as_str()) || is_assignment(line)
+        SHORT.contains(&word.as_str())
+            || is_program && PREPARES.contains(&word.as_str())
+            || is_assignment(line)
     };
     if !is_single || before.iter().any(|(_, line)| !is_simple(line, false) || !is_short(line)) {
         return Way::PassOn;
