@@ -104,6 +104,13 @@ fn checked<'a>(
         return vec![];
     }
     let groups = group::groups(job, settings);
-    form::check(&Parts { job, settings, ports: Ports::of(job), context }, &groups, sink);
+    let parts = Parts { job, settings, ports: Ports::of(job), context };
+    if groups.iter().any(|group| form::has_container(&parts, &groups, group)) {
+        settings::check_bundles(job, settings, sink);
+    }
+    if sink.error_count() > before {
+        return vec![];
+    }
+    form::check(&parts, &groups, sink);
     groups
 }

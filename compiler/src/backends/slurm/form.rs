@@ -51,6 +51,14 @@ pub(super) fn of<'a>(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'a>)
     }
 }
 
+/// Whether tasks of a group run in containers.
+pub(super) fn has_container(parts: &Parts<'_>, groups: &[Group<'_>], group: &Group<'_>) -> bool {
+    match of(parts, groups, group) {
+        Form::Direct(Direct { container, .. }) => container != SlurmContainer::None,
+        Form::Supervised(_) => parts.container() != SlurmContainer::None,
+    }
+}
+
 /// Reports checks that no script makes, because no role waits for them.
 pub(super) fn check(parts: &Parts<'_>, groups: &[Group<'_>], sink: &mut Sink) {
     for group in groups {

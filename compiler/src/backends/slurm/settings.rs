@@ -63,13 +63,14 @@ const OF_JOBC: &[&str] = &[
     "wrap",
 ];
 
-/// Reports settings that conflict with each other.
-pub(super) fn check(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
+fn error(message: String, key: &Pointer, why: String) -> Diagnostic {
+    Diagnostic::error(codes::SLURM_SETTING, message).at_place(Place::target(key), "").note(why)
+}
+
+/// Reports that the backend is missing whose bundles the containers of a job are.
+pub(super) fn check_bundles(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
     let at = Pointer::ROOT.keys(["targets", &job.target.name, "slurm"]);
     let container = settings.container;
-    let error = |message: String, key: &Pointer, why: String| {
-        Diagnostic::error(codes::SLURM_SETTING, message).at_place(Place::target(key), "").note(why)
-    };
     let bundles = matches!(container, SlurmContainer::Jobc | SlurmContainer::Oci);
     if bundles && !job.target.settings.backends.contains(&BackendName::Oci) {
         let place = if job.target.settings.slurm.is_some() {
@@ -92,6 +93,12 @@ pub(super) fn check(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
         let message = format!("write `backends: [{written}]`");
         sink.push(diagnostic.fix(message, list, serde_json::json!(backends).to_string(), Safety::Safe));
     }
+}
+
+/// Reports settings that conflict with each other.
+pub(super) fn check(job: &JobPlan, settings: &SlurmTarget, sink: &mut Sink) {
+    let at = Pointer::ROOT.keys(["targets", &job.target.name, "slurm"]);
+    let container = settings.container;
     if container == SlurmContainer::Oci
         && let Some(release) = settings.release.as_deref().filter(|release| *release < "23.02")
     {

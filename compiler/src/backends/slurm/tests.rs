@@ -53,6 +53,16 @@ fn the_smallest_job() {
     insta::assert_snapshot!(check_against(json!({}), &json!({"container": "none"}), ""));
 }
 
+/// The headline of this backend: what needs no container needs no backend that writes them.
+#[test]
+fn a_job_on_the_files_of_the_node_needs_no_bundles() {
+    let host = json!({"images": {"main": {"reference": "host", "source": {"kind": "host"}}}, "timeout_seconds": 3600});
+    let shown = check_against(host, &json!({}), "");
+    assert!(!shown.contains("J0461") && shown.contains("\nexec srun --job-name=main "), "{shown}");
+    assert!(shown.contains("#SBATCH --time=60\n") && shown.lines().count() < 25, "{shown}");
+    assert!(check_against(json!({}), &json!({}), "").contains("J0461"), "a container needs them");
+}
+
 fn training() -> Value {
     json!({
         "name": "gpt",
