@@ -41,7 +41,7 @@ pub(super) fn bytes(text: &str) -> Option<u64> {
     (bytes.is_finite() && (0.0..1e18).contains(&bytes)).then(|| bytes.ceil() as u64)
 }
 
-/// An amount in bytes as people write it; bytes that are no whole KiB are rounded up.
+/// An amount in bytes as people write it, rounded up to whole KiB.
 pub(super) fn size(bytes: u64) -> String {
     amount(bytes.div_ceil(1024))
 }

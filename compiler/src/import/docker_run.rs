@@ -82,7 +82,7 @@ fn line(words: Vec<Word>, id: SourceId, files: &dyn Files, draft: &mut Draft<'_>
             break;
         }
     }
-    let mut given = fields::Given::default();
+    let mut given = fields::RunOptions::default();
     let mut role = Role { draft, name: ROLE };
     while let Some(word) = words.next_if(|word| matches!(word.pieces.first(), Some(Piece::Text(text)) if text.starts_with('-') && text.len() > 1)) {
         let text = word.text();
@@ -185,7 +185,7 @@ fn take(
     option: &CommandOption,
     value: &Word,
     part: Span,
-    given: &mut fields::Given,
+    given: &mut fields::RunOptions,
     files: &dyn Files,
     role: &mut Role<'_, '_>,
 ) {

@@ -44,7 +44,7 @@ impl Failure {
         Self { code: Outcome::UsageError as u8, error }
     }
 
-    /// Whether it says that there is no such job, or that its name means something else.
+    /// Whether the job is unknown, or its name means something else.
     pub(crate) fn is_about_the_job(&self) -> bool {
         matches!(self.error.kind, Kind::NotFound | Kind::Config)
     }

@@ -33,7 +33,7 @@ pub(crate) fn tasks_table(
     let or_dash =
         |text: Option<String>| text.filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned());
     for task in tasks {
-        // The recorded task states of a lost job are no longer valid.
+        // The recorded task states of a lost job are outdated.
         let alive = task.state.is_alive() && job.summary.state != JobState::Lost;
         let ran = task.started.map(|started| format_duration(task.ended.unwrap_or(now).since(started)));
         let values = job.combinations.get(&task.task.role).map(|combination| {

@@ -247,8 +247,8 @@ fn image(cluster: &Cluster<'_>, role: &RolePlan) -> Option<String> {
 
 /// The ports that a container declares; a range is named once, because names must be unique.
 ///
-/// The list is for people and schedulers: that of a framework, which nobody wrote, is there if it takes a port of the
-/// node, or the controller reads it.
+/// The list is for people and schedulers. The port of a framework is listed only if it is one of the node, or the
+/// controller reads it.
 fn ports(cluster: &Cluster<'_>, role: &RolePlan, origins: &mut Origins) -> Vec<ContainerPort> {
     let is_read = cluster.job.network == Network::Host || cluster.shape == Shape::RayJob;
     let mut found = vec![];

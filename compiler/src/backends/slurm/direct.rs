@@ -110,7 +110,7 @@ fn directories(parts: &Parts<'_>, direct: &Direct<'_>, out: &mut String) {
     }
 }
 
-/// The words of a command with a line break where there is no more room.
+/// The words of a command, with a line break before a line gets too long.
 fn broken(words: &[String]) -> String {
     let (mut out, mut width) = (String::new(), 0);
     for word in words {

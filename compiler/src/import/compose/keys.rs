@@ -99,7 +99,7 @@ pub(in super::super) static KEYS: &[CommandOption] = &[
     ),
     key("privileged", Field("`security.privileged`")),
     key("profiles", Field("nothing: services with a profile are left out, if others have none")),
-    key("provider", Refusal("a service that is no container", "leave it out")),
+    key("provider", Refusal("a service outside of containers", "leave it out")),
     key("pull_policy", Note("`jobc image pull` and `jobc lock` decide which image is taken")),
     key("read_only", Field("`security.read_only_root`")),
     key("restart", Field("`retry` for `on-failure[:N]`; a job ends otherwise")),

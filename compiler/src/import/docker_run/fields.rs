@@ -15,7 +15,7 @@ use super::super::words::{Piece, Word};
 
 /// What several options make together.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct RunOptions {
     /// `--entrypoint`.
     pub(super) entrypoint: Option<(String, Span)>,
 }
@@ -63,7 +63,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-impl Given {
+impl RunOptions {
     /// Takes an option that becomes a field.
     pub(super) fn take(
         &mut self,

@@ -11,33 +11,33 @@ use super::steps::Step;
 pub(super) const ROLE: &str = "main";
 
 /// A number and the option that gives it.
-pub(super) type Given = Option<(u64, Span)>;
+pub(super) type Amount = Option<(u64, Span)>;
 
 /// What the options request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Request {
     /// `--nodes`.
-    pub(super) nodes: Given,
+    pub(super) nodes: Amount,
     /// `--ntasks`.
-    pub(super) tasks: Given,
+    pub(super) tasks: Amount,
     /// `--ntasks-per-node`.
-    pub(super) tasks_per_node: Given,
+    pub(super) tasks_per_node: Amount,
     /// `--cpus-per-task`.
-    pub(super) cpus_per_task: Given,
+    pub(super) cpus_per_task: Amount,
     /// `--cpus-per-gpu`.
-    pub(super) cpus_per_gpu: Given,
+    pub(super) cpus_per_gpu: Amount,
     /// `--mem`, in KiB.
-    pub(super) memory: Given,
+    pub(super) memory: Amount,
     /// `--mem-per-cpu`, in KiB.
-    pub(super) memory_per_cpu: Given,
+    pub(super) memory_per_cpu: Amount,
     /// `--mem-per-gpu`, in KiB.
-    pub(super) memory_per_gpu: Given,
+    pub(super) memory_per_gpu: Amount,
     /// `--gres=gpu` or `--gpus-per-node`.
-    pub(super) gpus_per_node: Given,
+    pub(super) gpus_per_node: Amount,
     /// `--gpus-per-task`.
-    pub(super) gpus_per_task: Given,
+    pub(super) gpus_per_task: Amount,
     /// `--gpus`.
-    pub(super) gpus: Given,
+    pub(super) gpus: Amount,
     /// The model of the GPUs.
     pub(super) model: Option<String>,
 }
@@ -62,7 +62,7 @@ pub(super) struct Layout {
 impl Request {
     /// Nodes, tasks and tasks on a node.
     pub(super) fn shape(&self) -> (u64, u64, u64) {
-        let of = |given: Given| given.map(|(number, _)| number.max(1));
+        let of = |given: Amount| given.map(|(number, _)| number.max(1));
         let nodes = of(self.nodes);
         let per_node = of(self.tasks_per_node);
         let tasks = of(self.tasks);

@@ -7,7 +7,7 @@ use super::super::draft::Draft;
 use super::super::nodes::string;
 use super::super::options::Becomes;
 use super::directives::Directive;
-use super::layout::{Given, ROLE, Request};
+use super::layout::{Amount, ROLE, Request};
 use super::values::{array, gpus, memory, time};
 
 /// What the options say, where several of them make one field.
@@ -105,7 +105,7 @@ impl Settings {
                     );
                 }
                 draft.account.field(span, path("memory"));
-                let given: Given = Some((kib, span));
+                let given: Amount = Some((kib, span));
                 match name {
                     "mem" => self.request.memory = given,
                     "mem-per-cpu" => self.request.memory_per_cpu = given,

@@ -2,7 +2,7 @@
 
 use jobc_schema::Pointer;
 
-use crate::diagnostic::{Diagnostic, Safety, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::document::{Node, Value};
 
 use super::super::report::Report;
@@ -45,12 +45,6 @@ pub(in super::super) fn report_foreign(report: &mut Report<'_>) -> bool {
             "a template",
             "a job file names it with `uses` and sets its parameters with `with`; commands take that job file",
         )
-    } else if is_map("services") && is_services(root) {
-        (
-            "services",
-            "a Compose file",
-            "each service becomes a role: `jobc check --unsafe-fixes` renames `services` to `roles` and translates most keys of Compose in them; review the result",
-        )
     } else if is_targets_file(root) {
         (
             "targets",
@@ -62,13 +56,9 @@ pub(in super::super) fn report_foreign(report: &mut Report<'_>) -> bool {
     };
     let place = report.key(&Pointer::ROOT.key(key));
     let found = Diagnostic::error(codes::FOREIGN_FILE, format!("the file is {what}, not a job file"))
-        .at_place(place.clone(), "")
+        .at_place(place, "")
         .note(instead);
-    report.push(if key == "services" {
-        found.fix("rename it to `roles`", place, "roles", Safety::Unsafe)
-    } else {
-        found
-    });
+    report.push(found);
     true
 }
 
@@ -92,13 +82,4 @@ fn is_skypilot(root: &Node) -> bool {
         && (keys.iter().any(|key| in_resources(key))
             || root.get("num_nodes").is_some()
             || root.get("file_mounts").is_some())
-}
-
-/// Whether every entry of `services` is a map with keys of Compose.
-fn is_services(root: &Node) -> bool {
-    let services = root.get("services").map_or(&[][..], Node::entries);
-    !services.is_empty()
-        && services.iter().all(|service| {
-            ["image", "build", "command", "extends"].iter().any(|key| service.value.get(key).is_some())
-        })
 }

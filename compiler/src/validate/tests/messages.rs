@@ -59,7 +59,6 @@ fn foreign_spellings() {
     ]));
     insta::assert_snapshot!(check(&[
         "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\n",
-        "services:\n  web: {image: busybox, command: x}\n",
         "version: 1\nname: x\ncommand: python train.py\n",
         "{\"version\": 1, \"name\": \"x\", \"roles\": {\"a\": {\"command\": \"x\", \"resources\": {\"memory\": 8}}}}",
     ]));
