@@ -39,7 +39,7 @@ class Pods:
         (keys / "id_ed25519").chmod(0o644)
         (self.place / "hosts").write_text("127.0.0.1 localhost worker-0\n")
         (self.place / "passwd").write_text(f"root:x:0:0::/root:/bin/sh\n{passwd.format(home=self.home)}")
-        (self.place / "hostfile").write_text("worker-0 slots=1\n")
+        (keys.parent / "hostfile").write_text("worker-0 slots=1\n")
         (self.place / "job.json").write_text(json.dumps(JOB))
         (self.place / "targets.yaml").write_text(TARGETS)
         done = jobs.call("build", "--target", "ocp", "-o", str(self.place / "out"), "job.json", cwd=self.place)
@@ -56,7 +56,7 @@ class Pods:
         command = [word.replace("$$(", "$(").replace("/etc/jobc", str(self.place / "jobc")) for word in container["command"]]
         mounts = "".join(f"mount --bind {self.place}/{name} /etc/{name} && " for name in ("hosts", "passwd"))
         drop = ["setpriv", f"--reuid={ID}", f"--regid={ID}", "--clear-groups", "--no-new-privs", "--bounding-set=-all"]
-        env = {"PATH": os.environ["PATH"], "HOME": "/", "MARK": MARK, "JOBC_HOSTFILE": str(self.place / "hostfile")}
+        env = {"PATH": os.environ["PATH"], "HOME": "/", "MARK": MARK}
         return subprocess.Popen(["unshare", "--mount", "sh", "-c", f'{mounts} exec "$@"', "sh", *drop, *command], env=env, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True)
 
