@@ -2,6 +2,7 @@
 
 use camino::Utf8PathBuf;
 use jobc_compiler::adjust::Adjustments;
+use jobc_compiler::backend::Losses;
 use jobc_compiler::compile::{Request, build as write_files, built_in_targets, plan};
 use jobc_compiler::diagnostic::render::{Format, TextStyle, render};
 use jobc_compiler::diagnostic::{Place, Severity, Sink};
@@ -34,7 +35,7 @@ pub fn build(job: &str, targets: Option<&str>) {
         gpus_here: None,
         environment: None,
         only_backends: Vec::new(),
-        allow_lossy: true,
+        losses: Losses::Drop,
         gpu_injection: None,
         locking: Locking::default(),
         adjustments: Adjustments::default(),

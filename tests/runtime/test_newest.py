@@ -285,3 +285,29 @@ def test_a_container_joins_a_user_namespace_of_another(case):
             assert result.stdout.split() == ["0", "0:0", "0:0"], f"maps repeated: {repeated}: {result.stdout} {result.stderr}"
     finally:
         case.runtime.delete(name)
+
+
+def test_a_container_joins_a_time_namespace_of_another(case):
+    """Its process is recorded as processes outside see it, so that a later command knows it."""
+    def new(linux):
+        linux["namespaces"].append({"type": "time"})
+        linux["timeOffsets"] = {"boottime": {"secs": 864000, "nanosecs": 5000001}}
+
+    place, name = case.bundle("sleep 99", new)
+    try:
+        for words in (("create", "--bundle", str(place), name), ("start", name)):
+            subprocess.run(case.runtime.argv(*words), check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        def joined(linux, pid=case.runtime.state(name)["pid"]):
+            linux["namespaces"].append({"type": "time", "path": f"/proc/{pid}/ns/time"})
+
+        other, second = case.bundle('read -r up rest </proc/uptime; test "${up%.*}" -ge 864000 && sleep 99', joined)
+        try:
+            for words, status in ((("create", "--bundle", str(other), second), "created"), (("start", second), "running")):
+                subprocess.run(case.runtime.argv(*words), check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+                assert case.runtime.state(second)["status"] == status, words
+        finally:
+            case.runtime.delete(second)
+    finally:
+        case.runtime.delete(name)

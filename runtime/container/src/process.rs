@@ -10,6 +10,8 @@
 //! hooks in its own namespaces, a later start), the child waits at [`Gate`]s.
 #![allow(unsafe_code)]
 
+mod outside;
+
 use std::ffi::c_void;
 use std::os::fd::{AsFd as _, AsRawFd, FromRawFd as _, IntoRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
@@ -18,6 +20,7 @@ use linux_raw_sys::general::{self, clone_args};
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions};
 
+use self::outside::Outside;
 use crate::child::Child;
 use crate::child::report::{AT_CGROUP, AT_ID_MAPS, AT_NETWORK_DEVICES, CREATED, GONE, Gate, Report, wait};
 use crate::listener::{self, Agent};
@@ -90,6 +93,7 @@ pub struct Process {
     /// A file descriptor that refers to it, even if the PID is reused.
     pub pidfd: OwnedFd,
     shared: Option<Box<SharedState>>,
+    outside: Option<Outside>,
 }
 
 /// The error if the process that joins namespaces first ends without a report.
@@ -121,10 +125,11 @@ impl Process {
                 .prctl(Prctl::NotDumpable)
                 .map_err(|errno| Error::system("hide this process's memory", errno))?;
         }
+        let mut outside = None;
         for join in launch.join_before_clone.iter().filter(|join| join.kind == Namespace::Time) {
             // The kernel asks for a process that shares its memory with none; the new one would.
-            Linux
-                .setns(join.fd, join.kind.flag())
+            outside = Outside::fork()
+                .and_then(|outside| Linux.setns(join.fd, join.kind.flag()).map(|()| Some(outside)))
                 .map_err(|errno| Error::system("join the time namespace", errno))?;
         }
         let mut shared = SharedState::new(launch)?;
@@ -132,9 +137,17 @@ impl Process {
         let made = shared.clone_child();
         drop(masked);
         let (pid, pidfd) = made.map_err(|errno| explain_clone(&shared.launch, errno))?;
-        let mut process = Self { pid, pidfd, shared: Some(shared) };
+        let mut process = Self { pid, pidfd, shared: Some(shared), outside };
         process.handle_gates(parent)?;
         Ok(process)
+    }
+
+    /// Its number and start, as processes see it that do not share a time namespace that was joined.
+    pub fn identify(&mut self) -> Option<jobc_sys::process::Process> {
+        match self.outside.take() {
+            Some(outside) => outside.identify(self.pid),
+            None => jobc_sys::process::Process::of_child(self.pid),
+        }
     }
 
     /// Whether the process waits to be started.

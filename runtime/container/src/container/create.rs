@@ -231,7 +231,7 @@ impl Container {
         prepared.classes = self.record.class.as_ref().map_or(Ok(vec![]), ClassRecord::tasks)?;
         // Written before there is a process, so that leftovers of a killed command in a cgroup can be found.
         self.entry.write(&self.record)?;
-        let process = prepared.spawn(groups::take_entry_fds(&mut cgroup), &mut |gate, pid| {
+        let mut process = prepared.spawn(groups::take_entry_fds(&mut cgroup), &mut |gate, pid| {
             if gate == Gate::Cgroup {
                 let made = decided.create_around_process(pid, spec, &options, &machine, &mut self.record);
                 self.entry.write(&self.record)?;
@@ -242,7 +242,7 @@ impl Container {
             stages::run(Stage::Prestart, spec, &self.record, (Status::Created, pid), given_up)?;
             stages::run(Stage::CreateRuntime, spec, &self.record, (Status::Creating, pid), given_up)
         })?;
-        self.record.process = jobc_sys::process::Process::of_child(process.pid);
+        self.record.process = process.identify();
         self.entry.write(&self.record)?;
         let terminal = terminal.map(|socket| socket::receive(&socket)).transpose()?;
         if let Some(path) = &pid_file {
