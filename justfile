@@ -132,8 +132,13 @@ bench-cluster:
     cargo build --locked --release --package jobc
     tests/bench/cluster
 
-# Build the documentation site as target/site/book; `docs/site/install` installs mdBook
+# Rewrite the pages of docs/ that come from the program
 docs:
+    docs/site/build --write
+    git status --short docs
+
+# Build the documentation site as target/site/book; `docs/site/install` installs mdBook
+site:
     docs/site/build
 
 # Draw the pictures of the terminal in README.md and docs/ again

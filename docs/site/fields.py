@@ -17,7 +17,7 @@ def page(reference):
 def section(kind):
     """A type: what it is, where it is written, its values, its fields."""
     name = kind["name"]
-    lines = ["## Top level", ""] if name is None else [f"## {name} {{#type-{name.lower()}}}", "", kind["description"], "", *places(kind["places"])]
+    lines = ["## Top level", ""] if name is None else [*heading(f"## {name}", f"type-{name.lower()}"), kind["description"], "", *places(kind["places"])]
     values = kind["values"] or {}
     for option in values.get("options", []):
         lines.append(f"* {option['type']}: {option['description']}" if option["description"] else f"* {option['type']}")
@@ -25,10 +25,15 @@ def section(kind):
         lines.append(f"Type: {values['type']}.")
     lines += [""] if values else []
     for field in kind["fields"]:
-        lines += [f"### `{field['name']}` {{#{anchor(name, field['name'])}}}", "", field["facts"], "", field["text"], ""]
+        lines += [*heading(f"### `{field['name']}`", anchor(name, field["name"])), field["facts"], "", field["text"], ""]
     for pattern in kind["patterns"]:
         lines += ["Keys that begin with `x-` are the user's own." if pattern == "^x-" else f"Keys that match `{pattern}`.", ""]
     return lines
+
+
+def heading(text, anchor):
+    """A heading with an id of its own, as forges read it."""
+    return [f'<a id="{anchor}"></a>', "", text, ""]
 
 
 def anchor(name, field):
