@@ -137,8 +137,43 @@ pub struct Compilation {
 }
 
 impl Case<'_> {
+    /// Resolves the job, and lowers nothing: the jobs, and the findings.
+    pub fn plan(self) -> (Option<Vec<JobPlan>>, Vec<Diagnostic>) {
+        self.with_request(|mut sources, request| {
+            let mut sink = Sink::new();
+            let planned = plan(&mut sources, request, &mut sink);
+            (planned.map(|planned| planned.jobs), sink.finish())
+        })
+    }
+
     /// Runs all passes.
     pub fn compile(self) -> Compilation {
+        self.with_request(|mut sources, request| {
+            let mut sink = Sink::new();
+            let planned = plan(&mut sources, request, &mut sink);
+            let lowered = planned.as_ref().map(|planned| {
+                let lowered = {
+                    let (mut checked, mut lowered) = (Sink::new(), Sink::new());
+                    check_all(&sources, planned, request, &mut checked);
+                    let files = lower_all(&sources, planned, request, &mut lowered);
+                    let mut found = lowered.finish();
+                    // `check` is also for `jobc submit`, which builds images.
+                    found.retain(|finding| {
+                        finding.code != codes::REFUSED
+                            || !finding.notes.iter().any(|note| note.contains("`jobc submit`"))
+                    });
+                    assert_eq!(checked.finish(), found, "`check` and `build` find the same");
+                    files
+                };
+                planned.jobs.iter().cloned().zip(lowered).collect()
+            });
+            let outputs = planned.map(|planned| build(&sources, planned, request, &mut sink));
+            let (outputs, lowered) = (outputs.unwrap_or_default(), lowered.unwrap_or_default());
+            Compilation { findings: sink.finish(), outputs, lowered, sources }
+        })
+    }
+
+    fn with_request<T>(self, run: impl FnOnce(Sources, &Request<'_>) -> T) -> T {
         let mut sources = Sources::new();
         let environment = self.arguments.environment;
         let job = sources.add(self.job);
@@ -165,27 +200,7 @@ impl Case<'_> {
             files: self.files,
             to_job: &to_job,
         };
-        let mut sink = Sink::new();
-        let planned = plan(&mut sources, &request, &mut sink);
-        let lowered = planned.as_ref().map(|planned| {
-            let lowered = {
-                let (mut checked, mut lowered) = (Sink::new(), Sink::new());
-                check_all(&sources, planned, &request, &mut checked);
-                let files = lower_all(&sources, planned, &request, &mut lowered);
-                let mut found = lowered.finish();
-                // `check` is also for `jobc submit`, which builds images.
-                found.retain(|finding| {
-                    finding.code != codes::REFUSED
-                        || !finding.notes.iter().any(|note| note.contains("`jobc submit`"))
-                });
-                assert_eq!(checked.finish(), found, "`check` and `build` find the same");
-                files
-            };
-            planned.jobs.iter().cloned().zip(lowered).collect()
-        });
-        let outputs = planned.map(|planned| build(&sources, planned, &request, &mut sink));
-        let (outputs, lowered) = (outputs.unwrap_or_default(), lowered.unwrap_or_default());
-        Compilation { findings: sink.finish(), outputs, lowered, sources }
+        run(sources, &request)
     }
 }
 
