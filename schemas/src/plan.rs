@@ -39,9 +39,19 @@ pub use text::{Piece, Reference, Text};
 #[schemars(title = "jobc plan")]
 pub struct Plan {
     /// Version of the plan format. Always 1.
+    #[serde(deserialize_with = "supported_version")]
     pub version: u32,
     /// Jobs: one, or one for each combination of `matrix`.
     pub jobs: Vec<JobPlan>,
+}
+
+fn supported_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        1 => Ok(1),
+        other => Err(serde::de::Error::custom(format_args!(
+            "version {other} of the format; this one reads version 1"
+        ))),
+    }
 }
 
 /// A resolved job.
