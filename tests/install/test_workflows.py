@@ -23,7 +23,7 @@ def document(path):
 
 
 @pytest.mark.parametrize("name, path, text, mutation", [
-    pytest.param(*each, id=each[1].name, marks=[pytest.mark.slow] * (each[1].name in ("clean.yml", "release.yml"))) for each in SCHEMAS
+    pytest.param(*each, id=each[1].name, marks=[pytest.mark.slow] * (each[1].name in ("advisories.yml", "clean.yml", "release.yml", "scorecard.yml"))) for each in SCHEMAS
 ])
 def test_a_file_is_valid_and_with_a_mutation_it_is_not(name, path, text, mutation, directory):
     needs.package("check_jsonschema", "check-jsonschema")
@@ -75,6 +75,31 @@ def test_the_installing_step_of_the_action_installs_and_writes_the_outputs(direc
         expect(ran(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]], env=environment), 0, "installed jobc 0.3.0")
     assert (directory / "output").read_text() == "version=0.3.0\n"
     assert (directory / "path").read_text() == f"{directory}/jobc/bin\n"
+
+
+def test_actions_are_pinned_to_commits():
+    """With the version behind each, which Dependabot keeps up to date; one action has one commit."""
+    used = {}
+    for path in [ACTION, *sorted((REPOSITORY / ".github/workflows").glob("*.yml"))]:
+        for action in re.findall(r"^\s+(?:- )?uses: (.*)$", path.read_text(), re.M):
+            found = re.fullmatch(r"([\w./-]+)@([0-9a-f]{40}) # (v\d+\.\d+\.\d+)", action)
+            assert found, f"{path.name}: {action}: not pinned to a commit, with its version behind it"
+            assert used.setdefault(found[1], found.groups()) == found.groups(), f"{path.name}: {action}: another file has {used[found[1]]}"
+    assert len(used) >= 10
+
+
+def test_dependabot_looks_where_there_is_something(directory):
+    """Its file is valid, and each directory has what its ecosystem reads."""
+    needs.package("check_jsonschema", "check-jsonschema")
+    path = REPOSITORY / ".github/dependabot.yml"
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.dependabot"]
+    succeeds(*command, path)
+    (directory / "dependabot.yml").write_text(path.read_text().replace("interval: monthly", "interval: fortnightly"))
+    expect(ran([*command, directory / "dependabot.yml"]), 1, "validation errors")
+    reads = {"cargo": "Cargo.toml", "npm": "package.json", "pip": "requirements.txt"}
+    for update in document(path)["updates"]:
+        for place in update.get("directories", [update.get("directory")]) if update["package-ecosystem"] in reads else []:
+            assert (REPOSITORY / place.strip("/") / reads[update["package-ecosystem"]]).exists(), f"{place}: nothing for {update['package-ecosystem']}"
 
 
 def test_pre_commit_accepts_the_manifest_of_the_hook():
