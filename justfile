@@ -36,6 +36,10 @@ fuzz *arguments:
 release:
     ./release
 
+# Write all artifacts of a release and take each from installation to removal; needs root and `just release`
+rehearse *arguments:
+    packaging/rehearse {{ arguments }}
+
 # Print the version, or write a new one to all files: `just version 1.2.3`
 version *version:
     packaging/version {{ version }}
@@ -126,6 +130,10 @@ bench-images:
     python3 tests/bench/images/pull.py
     python3 tests/bench/images/pull_unpack.py
     python3 tests/bench/images/dockerfile.py
+
+# Measure jobc beside the programs that people use for the same work: the table of docs/benchmarks.md; needs root and `just release`
+bench-peers *arguments:
+    tests/bench/peers {{ arguments }}
 
 # Measure `jobc submit` against stand-ins of a cluster and a registry
 bench-cluster:

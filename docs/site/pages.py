@@ -8,6 +8,7 @@
     reference/frameworks.md                  the variables of each framework, from `jobc plan`
     reference/systems.md, systems.zh.md      systems by name, from `jobc explain`, in English and in Chinese
     templates/README.md, templates/*         the built-in templates, from `jobc std`
+    platforms.md                             what was tested with which release, from seen.json
 
 The pages are in the repository, so that they can be read there; `./test` compares them with the program.
 """
@@ -22,6 +23,7 @@ import tempfile
 from pathlib import Path
 
 import fields
+import platforms
 
 DOCS = Path(__file__).resolve().parents[1]
 REPOSITORY = DOCS.parent
@@ -197,6 +199,7 @@ def made(program):
     reference["systems"], reference["systems.zh"] = systems(program)
     catalog, pages = templates(program)
     texts = {f"reference/{name}.md": text for name, text in reference.items()}
+    texts["platforms.md"] = platforms.page()
     texts |= {f"templates/{name}.md": text for name, text in {"README": catalog, **pages}.items()}
     return {name: f"{NOTE}\n\n{text.rstrip()}\n" for name, text in texts.items()}
 

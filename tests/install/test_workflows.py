@@ -102,6 +102,17 @@ def test_dependabot_looks_where_there_is_something(directory):
             assert (REPOSITORY / place.strip("/") / reads[update["package-ecosystem"]]).exists(), f"{place}: nothing for {update['package-ecosystem']}"
 
 
+@pytest.mark.parametrize("path", sorted((REPOSITORY / ".github/ISSUE_TEMPLATE").glob("*.yml")), ids=lambda path: path.name)
+def test_a_form_for_issues_is_valid(path):
+    """Reports of bugs and platforms ask for what somebody needs to repeat them."""
+    needs.package("check_jsonschema", "check-jsonschema")
+    kind = "issue-config" if path.name == "config.yml" else "issue-forms"
+    succeeds(sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.github-{kind}", path)
+    if path.name in ("bug.yml", "platform.yml"):
+        asked = {field["id"]: field["attributes"]["label"] for field in document(path)["body"] if "id" in field}
+        assert asked["doctor"] == "`jobc doctor --format json`" and asked["job"] == "Job file"
+
+
 def test_pre_commit_accepts_the_manifest_of_the_hook():
     needs.package("pre_commit", "pre-commit")
     succeeds(sys.executable, "-m", "pre_commit", "validate-manifest", REPOSITORY / ".pre-commit-hooks.yaml")

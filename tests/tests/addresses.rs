@@ -26,6 +26,8 @@ const SERVED: &[&str] = &[
     "slsa.dev",                // the name of provenance, which is not a signature
     "www.debian.org",          // the format of copyright files
     "www.w3.org",              // names of XML
+    // The text that the code of conduct refers to.
+    "www.contributor-covenant.org",
 ];
 
 /// Data of others, and generated files.

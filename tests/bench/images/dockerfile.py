@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runtime"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "runtime"), str(Path(__file__).resolve().parents[2])]
 from runtime import binary  # noqa: E402
 
 STEPS = """FROM {base}
