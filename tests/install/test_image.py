@@ -50,7 +50,7 @@ def test_podman_loads_and_runs_it(archive, directory):
 def test_docker_loads_and_runs_it(archive, directory):
     """A private dockerd."""
     sys.path.append(str(REPOSITORY / "tests/runtime/peers"))
-    from docker import Docker
+    from test_docker import Docker
 
     docker = Docker(directory, needs.tool("runc"))
     docker.start()
