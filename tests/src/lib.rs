@@ -2,8 +2,9 @@
 //! of the diagnostic codes.
 //!
 //! The tests themselves lie in `tests/`: `errors.rs` (cases and pages of every code), `examples.rs` (golden output),
-//! `mutation.rs` (unknown keys), `openpai.rs` (other people's jobs, there and back), `imports/` (who imports whom).
-//! `oracles/` asks other people's programs, `bench/` measures, `soak/` swaps for long.
+//! `frozen.rs` (what version 1 means), `mutation.rs` (unknown keys), `openpai.rs` (other people's jobs, there and
+//! back), `imports/` (who imports whom). `oracles/` asks other people's programs, `bench/` measures, `soak/` swaps for
+//! long.
 #![forbid(unsafe_code)]
 
 pub mod cases;
