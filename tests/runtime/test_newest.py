@@ -298,7 +298,9 @@ def test_a_container_joins_a_time_namespace_of_another(case):
         for words in (("create", "--bundle", str(place), name), ("start", name)):
             subprocess.run(case.runtime.argv(*words), check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-        def joined(linux, pid=case.runtime.state(name)["pid"]):
+        pid = case.runtime.state(name)["pid"]
+
+        def joined(linux):
             linux["namespaces"].append({"type": "time", "path": f"/proc/{pid}/ns/time"})
 
         other, second = case.bundle('read -r up rest </proc/uptime; test "${up%.*}" -ge 864000 && sleep 99', joined)
