@@ -210,7 +210,7 @@ pub(crate) fn run() -> ExitCode {
             }
             None => exit_with(&error),
         });
-    if let Some(code) = runtime::run_hidden_command(&matches, &Args::full_command()) {
+    if let Some(code) = runtime::run_hidden_command(&matches, Args::full_command) {
         return code;
     }
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error));

@@ -88,10 +88,10 @@ pub(crate) fn with_hidden_commands(jobc: Command, names: impl Iterator<Item = &'
     })
 }
 
-/// Reports what to use instead of a command that is not one of `all`.
-pub(crate) fn run_hidden_command(matches: &ArgMatches, all: &Command) -> Option<ExitCode> {
+/// Reports what to use instead of a command that is not one of `all()`.
+pub(crate) fn run_hidden_command(matches: &ArgMatches, all: fn() -> Command) -> Option<ExitCode> {
     let name = matches.subcommand_name()?;
-    if all.find_subcommand(name).is_some() {
+    if all().find_subcommand(name).is_some() {
         return None;
     }
     terminal::eprint(&message(name, consts::OS));
